@@ -29,6 +29,9 @@ pub struct BucketOrigin {
     /// What precedes the client's canonical path towards the origin: already percent-encoded,
     /// starts with `/` unless empty, never ends with one (`/BUCKET/PREFIX`, or `/PREFIX` with virtual hosts).
     pub path_prefix: String,
+    /// How many bytes of the decoded object key the key prefix takes, its trailing slash included
+    /// (`PREFIX/`; 0 without a prefix; the bucket's name does not count).
+    pub prefix_bytes: usize,
 }
 
 /// How an HTTP origin is addressed.
@@ -88,6 +91,8 @@ pub struct KeyPolicy {
     pub query: QueryRule,
     /// Longest decoded object key in bytes; longer paths are 414.
     pub max_bytes: usize,
+    /// Bucket only: appended, decoded as it stands here, to a path that ends in `/`.
+    pub index_document: Option<String>,
 }
 
 /// What a `Cookie` header of a request for an HTTP origin means.
