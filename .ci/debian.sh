@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# debian.sh PACKAGE...: installs the packages that are missing, where we are root on Debian or Ubuntu.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+log=.sluice/apt.log
+
+absent=()
+for package; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || absent+=("$package")
+done
+[ ${#absent[@]} -gt 0 ] || exit 0
+
+mend="apt-get update && apt-get install --no-install-recommends ${absent[*]}"
+if ! command -v apt-get >/dev/null; then
+    echo "missing: ${absent[*]} (so named in Debian). Mend it with this system's package manager" >&2
+    exit 1
+elif [ "$(id -u)" -ne 0 ]; then
+    echo "missing: Debian packages. Mend it as root with: $mend" >&2
+    exit 1
+fi
+
+echo "installing Debian packages: ${absent[*]}" >&2
+mkdir -p .sluice
+export DEBIAN_FRONTEND=noninteractive
+apt-get -q update >"$log" 2>&1 &&
+    apt-get -qy -o DPkg::Lock::Timeout=300 install --no-install-recommends "${absent[@]}" >>"$log" 2>&1 </dev/null || {
+    tail -n 5 "$log" >&2
+    echo "missing: ${absent[*]}, which apt-get could not install (see $log). Mend it with: $mend" >&2
+    exit 1
+}

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# need.sh TOOL...: checks for tools that are not installed by the Makefile itself.
+# What is missing is named in one line, with the command that mends it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+missing() {
+    echo "missing: $1. Mend it with: $2" >&2
+    exit 1
+}
+
+at_least() { # VERSION MINIMUM
+    printf '%s\n' "$2" "$1" | sort -CV
+}
+
+need_rust() {
+    local wanted mend='curl -sSf https://sh.rustup.rs | sh'
+    wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+    command -v cargo rustc >/dev/null || missing "Rust $wanted or later" "$mend"
+    at_least "$(rustc --version | cut -d' ' -f2)" "$wanted" ||
+        missing "Rust $wanted or later ($(rustc --version) is too old)" "rustup update, or $mend"
+    command -v cc >/dev/null || .ci/debian.sh gcc libc6-dev
+}
+
+need_rust_linters() {
+    cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 ||
+        timeout 120 rustup component add rustfmt clippy ||
+        missing 'rustfmt or clippy' 'rustup component add rustfmt clippy'
+}
+
+need_go() {
+    local wanted=1.24 found
+    command -v go >/dev/null || missing "Go $wanted or later" 'see https://go.dev/doc/install'
+    # Go fetches a later release of itself where the user lets it.
+    found=$(cd envoy/minio && go version 2>/dev/null | sed 's/.* go\([0-9.]*\).*/\1/')
+    at_least "${found:-0}" "$wanted" ||
+        missing "Go $wanted or later ($(go env GOVERSION) is too old)" 'see https://go.dev/doc/install'
+}
+
+need_python() {
+    command -v python3 >/dev/null || missing 'Python 3' 'apt-get install python3 python3-venv'
+    python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
+        missing "Python 3.10 or later ($(python3 --version) is too old)" 'see https://www.python.org/downloads'
+    python3 -m pip --version >/dev/null 2>&1 || python3 -c 'import ensurepip' 2>/dev/null ||
+        .ci/debian.sh python3-venv
+}
+
+for tool; do
+    "need_${tool//-/_}"
+done
