@@ -1,4 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The pure part of Sluice: no host call, no clock, no I/O.
 
+mod authority;
+pub mod board;
+pub mod coalescer;
+pub mod escaping;
+pub mod flight;
+pub mod hints;
+pub mod host;
+pub mod key;
+pub mod link;
+pub mod message;
+pub mod metrics;
 pub mod policy;
+mod query;
+mod rejection;
+pub mod request;

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A flight as one worker sees it: who leads, and which of its own requests wait.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use crate::board::{FlightId, Millis};
+use crate::key::CanonicalTarget;
+use crate::policy::{Policy, StoreVersion};
+
+/// Number of a request within its worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u32);
+
+/// What the flights of a key take from the policy under which they began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlightPolicy {
+    /// Which store the response goes into.
+    pub store: StoreVersion,
+    /// How long followers wait without progress.
+    pub max_wait: Millis,
+    /// How long leadership lasts without renewal.
+    pub lease: Millis,
+    /// Most requests of this worker that wait for one key.
+    pub waiters_per_key: usize,
+    /// Most keys in flight on this worker.
+    pub keys_in_flight: usize,
+}
+
+impl FlightPolicy {
+    /// The part of `policy` that flights need.
+    pub fn of(policy: &Policy) -> Self {
+        let millis = |duration: std::time::Duration| {
+            u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+        };
+        Self {
+            store: policy.store,
+            max_wait: millis(policy.coalesce.max_wait),
+            lease: millis(policy.coalesce.lease),
+            waiters_per_key: policy.limits.waiters_per_key,
+            keys_in_flight: policy.limits.keys_in_flight,
+        }
+    }
+}
+
+/// How far a leader has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// No response headers yet.
+    Fetching,
+    /// The response is on its way into the store, and cannot be read before it has ended (v1).
+    Filling,
+    /// The response has ended and the store is busy making it readable (v1).
+    Committing(Commit),
+}
+
+/// The wait for a store that makes an entry readable some time after its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// When the response ended.
+    pub since: Millis,
+    /// Probes sent.
+    pub probes: u32,
+    /// When to probe next; `None` while a probe is under way.
+    pub next_probe: Option<Millis>,
+}
+
+/// The leader of a flight, on its own worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leader {
+    /// The flight on the board.
+    pub id: FlightId,
+    /// The leading request.
+    pub stream: StreamId,
+    /// How far it has come.
+    pub phase: Phase,
+    /// When it last made progress.
+    pub progress: Millis,
+    /// When the lease was last renewed.
+    pub renewed: Millis,
+}
+
+/// What a worker has to do with a flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// One of its requests leads.
+    Leading(Leader),
+    /// Another worker's request leads.
+    Following {
+        /// When the leader last made progress, as far as is known here.
+        progress: Millis,
+        /// When the board was last looked at.
+        checked: Millis,
+    },
+}
+
+/// A request that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiter {
+    /// The request.
+    pub stream: StreamId,
+    /// Since when it waits.
+    pub since: Millis,
+    /// Whether its response can fill the store, so that it may lead.
+    pub may_lead: bool,
+}
+
+/// Releases followers of a stalled leader in growing batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rush {
+    /// Size of the next batch.
+    pub batch: usize,
+    /// When it is due.
+    pub due: Millis,
+}
+
+/// A key that is being fetched, on one worker.
+#[derive(Debug)]
+pub struct LocalFlight {
+    /// What is fetched.
+    pub target: Rc<CanonicalTarget>,
+    /// The rules under which it began.
+    pub policy: FlightPolicy,
+    /// Who leads.
+    pub role: Role,
+    /// Who waits, in order of arrival. A request that has gone away stays here until it is passed over.
+    pub waiters: VecDeque<Waiter>,
+    /// How many of them have not gone away.
+    pub waiting: usize,
+    /// How they leave a leader that has stalled.
+    pub rush: Rush,
+}
+
+impl LocalFlight {
+    /// A flight without waiters.
+    pub fn new(target: Rc<CanonicalTarget>, policy: FlightPolicy, role: Role) -> Self {
+        Self {
+            target,
+            policy,
+            role,
+            waiters: VecDeque::new(),
+            waiting: 0,
+            rush: Rush { batch: 1, due: 0 },
+        }
+    }
+
+    /// The leader, if it is this worker's.
+    pub fn leader(&mut self) -> Option<&mut Leader> {
+        match &mut self.role {
+            Role::Leading(leader) => Some(leader),
+            Role::Following { .. } => None,
+        }
+    }
+
+    /// Whether one of this worker's requests leads.
+    pub fn leads(&self) -> bool {
+        matches!(self.role, Role::Leading(_))
+    }
+
+    /// When the leader last made progress, as far as is known here.
+    pub fn progress(&self) -> Millis {
+        match self.role {
+            Role::Leading(leader) => leader.progress,
+            Role::Following { progress, .. } => progress,
+        }
+    }
+
+    /// Whether followers should no longer wait.
+    pub fn is_stalled(&self, now: Millis) -> bool {
+        self.progress().saturating_add(self.policy.max_wait) <= now
+    }
+}

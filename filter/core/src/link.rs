@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The header by which EDGE vouches for a request towards ORIGIN, on the same worker.
+//!
+//! The two roles run in one VM, but between them lies Envoy's cache filter, which makes requests of its
+//! own. ORIGIN honours nothing without a link that carries the VM's secret.
+
+use std::fmt::Write;
+
+use crate::flight::StreamId;
+
+/// Name of the request header.
+pub const LINK_HEADER: &str = "x-sluice-link";
+/// Name of the request header by which ORIGIN tells the native guard that it has checked a request.
+pub const PROOF_HEADER: &str = "x-sluice-proof";
+/// Beginning of the names of all headers of the filter's own.
+pub const INTERNAL_PREFIX: &str = "x-sluice-";
+/// `If-Range` value that keeps Envoy's cache filters from a request; ORIGIN removes it.
+pub const BYPASS_SENTINEL: &str = "\"sluice-bypass\"";
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// The store is believed to have it.
+    Fresh,
+    /// It leads.
+    Lead,
+    /// It waited, and the store is believed to have what its leader fetched.
+    Collapsed,
+    /// It goes through the store by itself.
+    Alone,
+    /// It goes around the store.
+    Bypass,
+    /// It only asks whether the store has it, and never goes on to the origin.
+    Probe,
+}
+
+impl Purpose {
+    const fn letter(self) -> char {
+        match self {
+            Self::Fresh => 'f',
+            Self::Lead => 'l',
+            Self::Collapsed => 'c',
+            Self::Alone => 'a',
+            Self::Bypass => 'b',
+            Self::Probe => 'p',
+        }
+    }
+
+    const fn of(letter: u8) -> Option<Self> {
+        Some(match letter {
+            b'f' => Self::Fresh,
+            b'l' => Self::Lead,
+            b'c' => Self::Collapsed,
+            b'a' => Self::Alone,
+            b'b' => Self::Bypass,
+            b'p' => Self::Probe,
+            _ => return None,
+        })
+    }
+}
+
+/// The link of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// What the request is for.
+    pub purpose: Purpose,
+    /// The request within EDGE.
+    pub stream: StreamId,
+    /// Number of the policy under which it came.
+    pub policy: u32,
+}
+
+impl Link {
+    /// The header's value, with the VM's secret.
+    pub fn encode(self, secret: u64) -> String {
+        let mut value = String::with_capacity(35);
+        let Self { purpose, stream, policy } = self;
+        // Writing into a String cannot fail.
+        let _ = write!(value, "{secret:016x}{}{:08x}{policy:08x}", purpose.letter(), stream.0);
+        value
+    }
+
+    /// Reads a header's value; `None` unless it carries the secret.
+    pub fn decode(value: &[u8], secret: u64) -> Option<Self> {
+        let (claimed, rest) = value.split_first_chunk::<16>()?;
+        if hexadecimal(claimed)? != secret {
+            return None;
+        }
+        let ([letter], rest) = rest.split_first_chunk::<1>()?;
+        let (stream, policy) = rest.split_first_chunk::<8>()?;
+        Some(Self {
+            purpose: Purpose::of(*letter)?,
+            stream: StreamId(u32::try_from(hexadecimal(stream)?).ok()?),
+            policy: u32::try_from(hexadecimal(policy)?).ok()?,
+        })
+    }
+}
+
+fn hexadecimal(digits: &[u8]) -> Option<u64> {
+    // `from_str_radix` would take a sign.
+    if !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    let digits = std::str::from_utf8(digits).ok()?;
+    u64::from_str_radix(digits, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINK: Link = Link { purpose: Purpose::Lead, stream: StreamId(77), policy: 3 };
+
+    #[test]
+    fn link_round_trips() {
+        let value = LINK.encode(u64::MAX - 5);
+        assert_eq!(Link::decode(value.as_bytes(), u64::MAX - 5), Some(LINK));
+    }
+
+    #[test]
+    fn link_without_the_secret_is_none() {
+        let value = LINK.encode(1);
+        assert_eq!(Link::decode(value.as_bytes(), 2), None);
+        assert_eq!(Link::decode(b"", 0), None);
+        assert_eq!(Link::decode(b"0000000000000000", 0), None);
+        assert_eq!(Link::decode(b"+000000000000000l0000000000000000", 0), None);
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every metric of the filter, defined once: name, kind and help.
+
+/// What a metric measures over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricKind {
+    /// Only grows.
+    Counter,
+    /// Goes up and down; summed over the workers.
+    Gauge,
+    /// A distribution.
+    Histogram,
+}
+
+macro_rules! metrics {
+    ($($variant:ident, $name:literal, $kind:ident, $help:literal;)*) => {
+        /// A metric of the filter.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(usize)]
+        pub enum Metric {
+            $(#[doc = $help] $variant,)*
+        }
+
+        impl Metric {
+            /// All of them, in the order of their indices.
+            pub const ALL: &[Metric] = &[$(Metric::$variant,)*];
+
+            /// The name in Envoy's statistics.
+            pub const fn name(self) -> &'static str {
+                match self { $(Metric::$variant => $name,)* }
+            }
+
+            /// The kind.
+            pub const fn kind(self) -> MetricKind {
+                match self { $(Metric::$variant => MetricKind::$kind,)* }
+            }
+
+            /// What it counts, in one sentence.
+            pub const fn help(self) -> &'static str {
+                match self { $(Metric::$variant => $help,)* }
+            }
+
+            /// Position in [`Metric::ALL`].
+            pub const fn index(self) -> usize {
+                self as usize
+            }
+        }
+    };
+}
+
+metrics! {
+    RequestsHit, "sluice_requests_hit", Counter, "Requests answered from the store without the origin.";
+    RequestsMiss, "sluice_requests_miss", Counter, "Requests whose response came from the origin and was stored, or could have been.";
+    RequestsRevalidated, "sluice_requests_revalidated", Counter, "Requests answered from the store after the origin said that it is still valid.";
+    RequestsCollapsed, "sluice_requests_collapsed", Counter, "Requests that waited for another one's response and shared it.";
+    RequestsHitForMiss, "sluice_requests_hit_for_miss", Counter, "Requests that went around the store because their key is known to be uncacheable.";
+    RequestsPassed, "sluice_requests_passed", Counter, "Requests that went around the store by their own nature: method, range, condition, credentials, body.";
+    RequestsRejected, "sluice_requests_rejected", Counter, "Requests refused for their URL or method, with nothing sent to the origin.";
+    OriginFetches, "sluice_origin_fetches", Counter, "Requests sent to the origin.";
+    OriginUnlinked, "sluice_origin_unlinked", Counter, "Requests stopped before the origin because the edge role had not vouched for them.";
+    FlightsLed, "sluice_flights_led", Counter, "Requests that led: fetched a key on behalf of all who wait for it.";
+    FollowersParked, "sluice_followers_parked", Counter, "Requests that began to wait for a leader.";
+    FollowersResumed, "sluice_followers_resumed", Counter, "Waiting requests that went on, for whatever reason.";
+    FollowersFailed, "sluice_followers_failed", Counter, "Waiting requests that were answered with the error that their leader got.";
+    WaitTimeouts, "sluice_wait_timeouts", Counter, "Waiting requests that went on by themselves because the leader made no progress for max_wait.";
+    Handovers, "sluice_handovers", Counter, "Waiting requests that became the leader after theirs had vanished.";
+    Unshared, "sluice_unshared", Counter, "Flights whose response should have been stored but was not, so that another request leads.";
+    HitForMissMarked, "sluice_hit_for_miss_marked", Counter, "Keys found to be uncacheable.";
+    UnexpectedMisses, "sluice_unexpected_misses", Counter, "Requests for a key believed fresh that reached the origin all the same, after an eviction for example.";
+    LimitsReached, "sluice_limits_reached", Counter, "Requests not coalesced because a bound was reached: waiters of a key, keys in flight, room on the board.";
+    BoardConflicts, "sluice_board_conflicts", Counter, "Compare-and-swaps on the board that another worker won.";
+    HostErrors, "sluice_host_errors", Counter, "Calls to Envoy that failed; the request went on uncoalesced.";
+    StoreProbes, "sluice_store_probes", Counter, "Looks at the v1 store to see whether a finished fill can be read.";
+    FillsAborted, "sluice_fills_aborted", Counter, "Fills ended because the v1 store does not survive the loss of their client.";
+    KeyMismatches, "sluice_key_mismatches", Counter, "Stored responses of another key, found by comparing the full key, and not served.";
+    ParkedNow, "sluice_parked_now", Gauge, "Requests waiting now.";
+    FlightsNow, "sluice_flights_now", Gauge, "Keys being fetched now, counted once for each worker that takes part.";
+    HintsNow, "sluice_hints_now", Gauge, "Keys remembered as fresh or uncacheable, summed over the workers.";
+    WaitMilliseconds, "sluice_wait_milliseconds", Histogram, "How long requests waited for a leader.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indices_are_positions() {
+        for (position, metric) in Metric::ALL.iter().enumerate() {
+            assert_eq!(metric.index(), position);
+        }
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<_> = Metric::ALL.iter().map(|metric| metric.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Metric::ALL.len());
+    }
+}
