@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a request may do: use the cache, go past it, or go nowhere; and which of its headers go
+//! along.
+
+use crate::policy::{CookieRule, Origin, Policy};
+use crate::rejection::Rejection;
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disposition {
+    /// Answered from the cache, coalesced on a miss.
+    Cacheable,
+    /// Goes to the origin by itself, is neither stored nor parked.
+    Pass(PassReason),
+    /// Answered by the edge.
+    Reject(Rejection),
+}
+
+/// Why a request goes past the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PassReason {
+    /// Neither `GET` nor `HEAD`.
+    Method,
+    /// The connection becomes something else, such as a WebSocket.
+    Upgrade,
+    /// gRPC.
+    Grpc,
+    /// It has, or may have, a body.
+    Body,
+    /// It carries credentials.
+    Authorization,
+    /// It carries a cookie, and the policy lets the origin see it.
+    Cookie,
+    /// It asks for a part of the object.
+    Range,
+    /// It asks on a condition of the client's own.
+    Conditional,
+}
+
+impl PassReason {
+    /// A token for metrics and logs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Method => "method",
+            Self::Upgrade => "upgrade",
+            Self::Grpc => "grpc",
+            Self::Body => "body",
+            Self::Authorization => "authorization",
+            Self::Cookie => "cookie",
+            Self::Range => "range",
+            Self::Conditional => "conditional",
+        }
+    }
+}
+
+/// What of a request decides about it, gathered in one pass over its headers.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestFacts<'a> {
+    /// `:method`.
+    pub method: &'a str,
+    /// There is a body, announced by a header.
+    pub announced_body: bool,
+    /// The request did not end with its headers.
+    pub open_ended: bool,
+    /// `Upgrade`, or the `:protocol` of an extended `CONNECT`.
+    pub upgrade: bool,
+    /// A gRPC content type.
+    pub grpc: bool,
+    /// `Authorization`.
+    pub authorization: bool,
+    /// `Cookie`.
+    pub cookie: bool,
+    /// `Range`.
+    pub range: bool,
+    /// Any of the conditions of RFC 9110, 13.1.
+    pub conditional: bool,
+}
+
+impl<'a> RequestFacts<'a> {
+    /// Facts without any header; `end_of_stream` if nothing follows the headers.
+    pub fn new(method: &'a str, end_of_stream: bool) -> Self {
+        Self {
+            method,
+            announced_body: false,
+            open_ended: !end_of_stream,
+            upgrade: false,
+            grpc: false,
+            authorization: false,
+            cookie: false,
+            range: false,
+            conditional: false,
+        }
+    }
+
+    /// Takes a header into account; `name` in lower case.
+    pub fn observe(&mut self, name: &str, value: &[u8]) {
+        match name {
+            "content-length" => self.announced_body |= !value.iter().all(|&byte| byte == b'0'),
+            "transfer-encoding" => self.announced_body = true,
+            "upgrade" | ":protocol" => self.upgrade = true,
+            "content-type" => self.grpc |= is_grpc(value),
+            "authorization" => self.authorization = true,
+            "cookie" => self.cookie = true,
+            "range" => self.range = true,
+            _ if CONDITIONS.contains(&name) => self.conditional = true,
+            _ => {}
+        }
+    }
+}
+
+fn is_grpc(content_type: &[u8]) -> bool {
+    const GRPC: &[u8] = b"application/grpc";
+    content_type
+        .get(..GRPC.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(GRPC))
+}
+
+/// RFC 9110, 13.1.
+const CONDITIONS: [&str; 5] = [
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+];
+
+/// What becomes of a request with these facts.
+///
+/// A bucket never sees `Authorization` and `Cookie` ([`forward_header`]), so they decide nothing
+/// there. `OPTIONS` reaches a bucket only if the policy forwards what a CORS preflight asks with.
+pub fn classify(policy: &Policy, request: &RequestFacts<'_>) -> Disposition {
+    let verdict = match &policy.origin {
+        Origin::Bucket(_) => for_bucket(policy, request),
+        Origin::Http(_) => Ok(for_http(policy, request)),
+    };
+    match verdict {
+        Err(rejection) => Disposition::Reject(rejection),
+        Ok(Some(reason)) => Disposition::Pass(reason),
+        Ok(None) if request.range => Disposition::Pass(PassReason::Range),
+        Ok(None) if request.conditional => Disposition::Pass(PassReason::Conditional),
+        Ok(None) => Disposition::Cacheable,
+    }
+}
+
+fn for_bucket(
+    policy: &Policy,
+    request: &RequestFacts<'_>,
+) -> Result<Option<PassReason>, Rejection> {
+    let cors = policy
+        .request
+        .forward_headers
+        .iter()
+        .any(|name| name == "access-control-request-method");
+    let pass = match request.method {
+        "GET" | "HEAD" => None,
+        "OPTIONS" if cors => Some(PassReason::Method),
+        _ => {
+            let allow = if cors {
+                "GET, HEAD, OPTIONS"
+            } else {
+                "GET, HEAD"
+            };
+            return Err(Rejection::MethodNotAllowed { allow });
+        }
+    };
+    if request.announced_body {
+        return Err(Rejection::UnexpectedBody);
+    }
+    // HTTP/2 may end with an empty frame after the headers.
+    Ok(pass.or(request.open_ended.then_some(PassReason::Body)))
+}
+
+fn for_http(policy: &Policy, request: &RequestFacts<'_>) -> Option<PassReason> {
+    if request.upgrade {
+        Some(PassReason::Upgrade)
+    } else if request.grpc {
+        Some(PassReason::Grpc)
+    } else if !matches!(request.method, "GET" | "HEAD") {
+        Some(PassReason::Method)
+    } else if request.announced_body || request.open_ended {
+        Some(PassReason::Body)
+    } else if request.authorization {
+        Some(PassReason::Authorization)
+    } else if request.cookie && policy.request.cookies == CookieRule::Pass {
+        Some(PassReason::Cookie)
+    } else {
+        None
+    }
+}
+
+/// What concerns one connection only (RFC 9110, 7.6.1).
+const HOP_BY_HOP: [&str; 9] = [
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Headers by which frameworks and proxies let a request claim another method, URL or host than its
+/// own: with one of them a client could store, under an innocent key, the response to something
+/// else.
+const OVERRIDES: [&str; 18] = [
+    "forwarded",
+    "x-forwarded-host",
+    "x-forwarded-path",
+    "x-forwarded-port",
+    "x-forwarded-prefix",
+    "x-forwarded-scheme",
+    "x-forwarded-server",
+    "x-forwarded-uri",
+    "x-host",
+    "x-http-host-override",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+    "x-original-host",
+    "x-original-uri",
+    "x-original-url",
+    "x-override-url",
+    "x-rewrite-url",
+];
+
+/// Whether a request header goes on; `name` in lower case, `cacheable` if the response may be
+/// shared with others.
+///
+/// - Nobody gets the internal namespace or Envoy's own.
+/// - A bucket gets what the policy lists, and `Range` and the conditions of a request that goes
+///   past the cache. What the signer sets is never the client's.
+/// - Another origin gets the rest, but for what would let a cacheable request ask for something
+///   else than its key says, unless the policy lists it.
+/// - What concerns one connection goes on only past the cache to such an origin: there Envoy has
+///   removed it already, but where it is meant (an upgrade that the listener allows, `te:
+///   trailers`).
+pub fn forward_header(policy: &Policy, cacheable: bool, name: &str) -> bool {
+    if name.starts_with(':') {
+        return true;
+    }
+    if name.starts_with("x-sluice-") || name.starts_with("x-envoy-") {
+        return false;
+    }
+    if name == "range" || CONDITIONS.contains(&name) {
+        return !cacheable;
+    }
+    let is_bucket = matches!(policy.origin, Origin::Bucket(_));
+    if HOP_BY_HOP.contains(&name) {
+        return !is_bucket && !cacheable;
+    }
+    let listed = policy
+        .request
+        .forward_headers
+        .iter()
+        .any(|listed| listed == name);
+    if is_bucket {
+        listed && name != "authorization" && !name.starts_with("x-amz-")
+    } else if name == "cookie" {
+        policy.request.cookies == CookieRule::Pass
+    } else {
+        listed || !cacheable || !OVERRIDES.contains(&name)
+    }
+}
