@@ -1,2 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Placeholder.
+//! The harness of the end-to-end tests: real Envoy through Sluice's entry point, real MinIO, a scriptable
+//! origin, and clients that may behave as badly as clients do.
+//!
+//! Nothing here sleeps for a fixed time: what a test waits for is a condition, and [`PATIENCE`] only bounds how
+//! long a broken edge can hold the suite.
+// The harness is test code: a broken expectation is a failed test, and the panic says which.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+pub mod bare;
+pub mod body;
+pub mod client;
+pub mod crowd;
+pub mod edge;
+pub mod gate;
+pub mod http2;
+pub mod matrix;
+pub mod message;
+pub mod minio;
+pub mod origin;
+pub mod ports;
+pub mod process;
+pub mod proxy;
+pub mod requests;
+pub mod rng;
+pub mod storm;
+
+use std::time::Duration;
+
+/// How long a test waits for something that must happen.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Polls `probe` until it says yes, for conditions that nothing announces (counters, files, processes).
+///
+/// # Panics
+/// When the condition has not come true within [`PATIENCE`].
+pub async fn eventually<F, Fut>(what: &str, mut probe: F)
+where
+    F: FnMut() -> Fut,
+    Fut: Future<Output = bool>,
+{
+    let met = tokio::time::timeout(PATIENCE, async {
+        while !probe().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    assert!(met.await.is_ok(), "{what}: not within {PATIENCE:?}");
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Bodies that say themselves which answer of which object they are, so that a wrong, mixed or cut body is seen.
+//!
+//! A stamp (the answer's sequence number, a hash of the path, the size), then bytes that follow from the stamp.
+
+use crate::rng::mix;
+
+/// The length of the stamp at a body's start; smaller bodies cannot be made.
+pub const STAMP: usize = 63;
+
+/// What a body says about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Stamp {
+    /// The how-manieth answer of the server this is, over all paths.
+    pub sequence: u64,
+    /// The size of the whole body.
+    pub size: usize,
+}
+
+/// The body of `size` bytes that answer number `sequence` for `path` has.
+///
+/// # Panics
+/// When `size` leaves no room for the stamp.
+#[must_use]
+pub fn make(path: &str, sequence: u64, size: usize) -> Vec<u8> {
+    assert!(
+        size >= STAMP,
+        "a body has at least {STAMP} bytes, not {size}"
+    );
+    let mut body = format!(
+        "sluice seq={sequence:012} key={:016x} size={size:012}\n",
+        hash(path)
+    )
+    .into_bytes();
+    let mut word = 0;
+    while body.len() < size {
+        let bytes = mix(sequence.wrapping_mul(0x0100_0000_01B3) ^ word).to_le_bytes();
+        body.extend_from_slice(&bytes[..bytes.len().min(size - body.len())]);
+        word += 1;
+    }
+    body
+}
+
+/// Checks a whole body.
+///
+/// # Errors
+/// Says what is wrong with it: no stamp, another object's, cut, or changed bytes.
+pub fn check(path: &str, body: &[u8]) -> Result<Stamp, String> {
+    let stamp = check_start(path, body)?;
+    if body.len() == stamp.size {
+        Ok(stamp)
+    } else {
+        Err(format!(
+            "{path}: {} bytes of a body of {}",
+            body.len(),
+            stamp.size
+        ))
+    }
+}
+
+/// Checks what has come so far of a body.
+///
+/// # Errors
+/// Says what is wrong with it.
+pub fn check_start(path: &str, start: &[u8]) -> Result<Stamp, String> {
+    let stamp = start
+        .get(..STAMP)
+        .and_then(|stamp| std::str::from_utf8(stamp).ok());
+    let stamp = stamp.ok_or_else(|| format!("{path}: no stamp in {:?}", preview(start)))?;
+    let number = |from: usize, to: usize, radix| u64::from_str_radix(&stamp[from..to], radix).ok();
+    let parsed = || {
+        (stamp.starts_with("sluice seq=")).then_some(())?;
+        Some((
+            number(11, 23, 10)?,
+            number(28, 44, 16)?,
+            number(50, 62, 10)?,
+        ))
+    };
+    let (sequence, key, size) =
+        parsed().ok_or_else(|| format!("{path}: no stamp in {:?}", preview(start)))?;
+    if key != hash(path) {
+        return Err(format!(
+            "{path}: the body of another object ({:?})",
+            preview(start)
+        ));
+    }
+    let size = usize::try_from(size).map_err(|e| e.to_string())?;
+    if start.len() > size {
+        return Err(format!("{path}: {} bytes of a body of {size}", start.len()));
+    }
+    let wanted = make(path, sequence, size);
+    match start.iter().zip(&wanted).position(|(a, b)| a != b) {
+        None => Ok(Stamp { sequence, size }),
+        Some(at) => Err(format!("{path}: byte {at} of answer {sequence} differs")),
+    }
+}
+
+/// The first bytes of a body, for a message.
+#[must_use]
+pub fn preview(body: &[u8]) -> String {
+    String::from_utf8_lossy(&body[..body.len().min(80)]).into_owned()
+}
+
+/// FNV-1a.
+fn hash(path: &str) -> u64 {
+    path.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_body_checks() {
+        let body = make("/a", 7, 1000);
+        assert_eq!(
+            check("/a", &body),
+            Ok(Stamp {
+                sequence: 7,
+                size: 1000
+            })
+        );
+    }
+
+    #[test]
+    fn cut_foreign_and_changed_bodies_are_seen() {
+        let mut body = make("/a", 7, 1000);
+        assert!(check("/a", &body[..999]).is_err());
+        assert!(check_start("/a", &body[..999]).is_ok());
+        assert!(check("/b", &body).is_err());
+        body[500] ^= 1;
+        assert!(check("/a", &body).is_err());
+    }
+}

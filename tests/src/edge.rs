@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sluice's own entry point, started as a user starts it: settings in the environment, one process in front.
+
+use crate::client::{self, Client, Response, request};
+use crate::matrix::{Cell, Store};
+use crate::minio::{Bucket, REGION};
+use crate::origin::Origin;
+use crate::ports::{free_port, loopback};
+use crate::process::{self, Process};
+use crate::{PATIENCE, eventually};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// The top of the repository.
+#[must_use]
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map(Path::to_owned)
+        .unwrap_or_default()
+}
+
+/// The entry point: `SLUICE_BIN`, else built once beside this test binary.
+///
+/// # Panics
+/// When it does not build.
+pub fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        if let Some(given) = std::env::var_os("SLUICE_BIN") {
+            return PathBuf::from(given);
+        }
+        // …/TARGET/PROFILE/deps/e2e-HASH
+        let test = std::env::current_exe().unwrap();
+        let profile = test.ancestors().nth(2).unwrap();
+        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        build
+            .args(["build", "--quiet", "-p", "sluice", "--bin", "sluice"])
+            .current_dir(repository());
+        build.env("CARGO_TARGET_DIR", profile.parent().unwrap());
+        if profile.ends_with("release") {
+            build.arg("--release");
+        }
+        assert!(build.status().unwrap().success(), "cargo build -p sluice");
+        profile.join("sluice")
+    })
+}
+
+/// Lines that no edge may log, whatever clients and origins do.
+const CRITICAL: [&str; 10] = [
+    "panicked at",
+    "Caught Segmentation fault",
+    "Caught Aborted",
+    "ENVOY_BUG",
+    "ENVOY_NOTIFICATION",
+    "assert failure",
+    "[critical]",
+    "Wasm VM failed",
+    "wasm trap",
+    "Uncaught RuntimeError",
+];
+
+/// An edge that is to be started.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Builder {
+    environment: BTreeMap<String, String>,
+    policy: Option<String>,
+    allowed: Vec<String>,
+}
+
+/// A running edge. Dropping it ends it, and fails the test when it has died or logged what it must not.
+pub struct Edge {
+    builder: Builder,
+    port: u16,
+    admin: u16,
+    process: Option<Process>,
+    // Ends after the process.
+    folder: TempDir,
+}
+
+/// How the entry point refused to start.
+#[derive(Debug)]
+pub struct Refusal {
+    /// Its exit code.
+    pub code: Option<i32>,
+    /// All that it wrote.
+    pub output: String,
+}
+
+impl Builder {
+    /// An edge with these settings only, and whatever the harness must choose (ports, folders).
+    pub fn new() -> Self {
+        Self {
+            environment: BTreeMap::new(),
+            policy: None,
+            allowed: Vec::new(),
+        }
+        .store(Store::V2_DISK)
+        .workers(2)
+    }
+
+    /// Sets a variable.
+    pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.environment.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// `STORE` and `CACHE`.
+    pub fn store(self, store: Store) -> Self {
+        self.env("STORE", store.version_name())
+            .env("CACHE", store.medium_name())
+    }
+
+    /// `CONCURRENCY`.
+    pub fn workers(self, workers: usize) -> Self {
+        self.env("CONCURRENCY", workers.to_string())
+    }
+
+    /// `STORE`, `CACHE` and `CONCURRENCY`.
+    pub fn cell(self, cell: Cell) -> Self {
+        self.store(cell.store).workers(cell.workers)
+    }
+
+    /// The text of a policy document, in place of the one for the kind of origin.
+    pub fn policy(self, policy: &str) -> Self {
+        Self {
+            policy: Some(policy.to_owned()),
+            ..self
+        }
+    }
+
+    /// Log lines with this text are expected.
+    pub fn allow_log(mut self, text: &str) -> Self {
+        self.allowed.push(text.to_owned());
+        self
+    }
+
+    fn command(&self, folder: &Path, port: u16, admin: u16) -> Command {
+        let mut command = Command::new(binary());
+        command.env_clear();
+        for name in ["PATH", "HOME"]
+            .into_iter()
+            .filter(|name| std::env::var_os(name).is_some())
+        {
+            command.env(name, std::env::var_os(name).unwrap());
+        }
+        // Where the harness's own tools are: SLUICE_ENVOY, SLUICE_WASM and the like.
+        command.envs(
+            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("SLUICE_")),
+        );
+        command.current_dir(repository());
+        command
+            .env("EDGE_PORT", port.to_string())
+            .env("ADMIN_PORT", admin.to_string());
+        command.env("CACHE_DIR", folder.join("cache"));
+        if let Some(policy) = &self.policy {
+            let path = folder.join("policy.yaml");
+            std::fs::write(&path, policy).unwrap();
+            command.env("POLICY", path);
+        }
+        command.envs(&self.environment);
+        command
+    }
+
+    /// Starts it and waits until a worker answers `/healthz`.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub async fn start(self) -> Edge {
+        let folder = TempDir::with_prefix("sluice-edge-").unwrap();
+        for _ in 0..5 {
+            let (port, admin) = (free_port(), free_port());
+            let process = Process::start(
+                self.command(folder.path(), port, admin),
+                &folder.path().join("edge.log"),
+            );
+            let mut edge = Edge {
+                builder: self.clone(),
+                port,
+                admin,
+                process: Some(
+                    process.unwrap_or_else(|error| panic!("{}: {error}", binary().display())),
+                ),
+                folder: TempDir::with_prefix("sluice-edge-").unwrap(),
+            };
+            if edge.came_up().await {
+                edge.folder = folder;
+                return edge;
+            }
+            let log = edge.log();
+            edge.process = None;
+            assert!(log.contains("in use"), "the edge does not start:\n{log}");
+        }
+        panic!("five times a port was taken");
+    }
+
+    /// Starts it where it is expected to refuse.
+    ///
+    /// # Panics
+    /// When it goes on running.
+    pub async fn refused(self) -> Refusal {
+        let folder = TempDir::with_prefix("sluice-edge-").unwrap();
+        let command = self.command(folder.path(), free_port(), free_port());
+        let mut process = Process::start(command, &folder.path().join("edge.log")).unwrap();
+        let ended = async {
+            while process.exited().is_none() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        assert!(
+            tokio::time::timeout(PATIENCE, ended).await.is_ok(),
+            "it does not refuse:\n{}",
+            process.log()
+        );
+        Refusal {
+            code: process.exited().and_then(|status| status.code()),
+            output: process.log(),
+        }
+    }
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Edge {
+    /// An edge before a plain HTTP origin.
+    pub fn http(origin: &Origin) -> Builder {
+        Builder::new().env("ORIGIN", origin.url())
+    }
+
+    /// An edge before a private bucket.
+    pub fn bucket(bucket: &Bucket) -> Builder {
+        Builder::new()
+            .env("ORIGIN", format!("s3://{}", bucket.name()))
+            .env("S3_ENDPOINT", bucket.endpoint())
+            .env("AWS_REGION", REGION)
+            .env("AWS_ACCESS_KEY_ID", &bucket.minio().access_key)
+            .env("AWS_SECRET_ACCESS_KEY", &bucket.minio().secret_key)
+    }
+
+    fn process(&mut self) -> &mut Process {
+        self.process.as_mut().expect("a running edge")
+    }
+
+    /// Until healthy; false when it ended before.
+    async fn came_up(&mut self) -> bool {
+        let address = self.address();
+        let up = async {
+            loop {
+                if self.process().exited().is_some() {
+                    return false;
+                }
+                if let Ok(mut client) = Client::try_connect(address).await {
+                    let health = client.try_exchange(request("GET", "/healthz", &[])).await;
+                    if health.is_ok_and(|response| response.status == 200) {
+                        return true;
+                    }
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let up = tokio::time::timeout(PATIENCE, up).await;
+        up.unwrap_or_else(|_| panic!("the edge does not become healthy:\n{}", self.log()))
+    }
+
+    /// The listener's address.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        loopback(self.port)
+    }
+
+    /// The admin's address.
+    #[must_use]
+    pub const fn admin(&self) -> SocketAddr {
+        loopback(self.admin)
+    }
+
+    /// The temporary folder that holds its cache (`cache`), policy and log.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// GET on a connection of its own.
+    pub async fn get(&self, target: &str) -> Response {
+        client::get(self.address(), target).await
+    }
+
+    /// Any request on a connection of its own.
+    pub async fn send(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Response {
+        client::send(self.address(), method, target, headers).await
+    }
+
+    /// What it has written so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.process.as_ref().map(Process::log).unwrap_or_default()
+    }
+
+    /// Waits until its log has this text.
+    pub async fn wait_for_log(&self, text: &str) {
+        eventually(&format!("{text:?} in the log"), async || {
+            self.log().contains(text)
+        })
+        .await;
+    }
+
+    /// The log lines with this text.
+    #[must_use]
+    pub fn log_lines(&self, text: &str) -> Vec<String> {
+        self.log()
+            .lines()
+            .filter(|line| line.contains(text))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// The process id of its Envoy.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn envoy_pid(&self) -> u32 {
+        let pid = self.process.as_ref().expect("a running edge").pid();
+        let mut family: Vec<_> = process::descendants(pid).into_keys().collect();
+        family.push(pid);
+        family
+            .into_iter()
+            .find(|&pid| process::name_of(pid).contains("envoy"))
+            .expect("an Envoy process")
+    }
+
+    /// The resident memory of its Envoy, in KiB.
+    ///
+    /// # Panics
+    /// When there is no Envoy.
+    #[must_use]
+    pub fn resident_kib(&self) -> u64 {
+        process::resident_kib(self.envoy_pid()).expect("a running Envoy")
+    }
+
+    /// Sends a signal to the entry point.
+    pub fn signal(&mut self, signal: i32) {
+        self.process().signal(signal);
+    }
+
+    /// Whether the entry point still runs.
+    pub fn alive(&mut self) -> bool {
+        self.process().exited().is_none()
+    }
+
+    /// Ends it in order, and starts it again with the same settings and folders, on the same ports.
+    ///
+    /// # Panics
+    /// When it does not end or does not come up.
+    pub async fn restart(&mut self) {
+        self.check();
+        let ended = self.process().stop(PATIENCE);
+        assert!(
+            ended.is_some(),
+            "the edge does not end on SIGTERM:\n{}",
+            self.log()
+        );
+        let command = self
+            .builder
+            .command(self.folder.path(), self.port, self.admin);
+        self.process = Some(Process::start(command, &self.folder.path().join("edge.log")).unwrap());
+        assert!(
+            self.came_up().await,
+            "the edge does not start again:\n{}",
+            self.log()
+        );
+    }
+
+    /// Ends it with SIGTERM and gives its exit code and log.
+    ///
+    /// # Panics
+    /// When it does not end.
+    pub fn stop(mut self) -> (Option<i32>, String) {
+        self.check();
+        let mut process = self.process.take().expect("a running edge");
+        let status = process.stop(PATIENCE);
+        let log = process.log();
+        (
+            status
+                .unwrap_or_else(|| panic!("the edge does not end on SIGTERM:\n{log}"))
+                .code(),
+            log,
+        )
+    }
+
+    /// An answer of the admin interface.
+    pub async fn admin_get(&self, target: &str) -> Response {
+        client::get(self.admin(), target).await
+    }
+
+    /// All stats whose name contains `part`.
+    ///
+    /// # Panics
+    /// When the admin does not answer with JSON.
+    pub async fn stats(&self, part: &str) -> BTreeMap<String, u64> {
+        let filter = part.replace('.', "\\.");
+        let response = self
+            .admin_get(&format!("/stats?format=json&filter={filter}"))
+            .await;
+        let document: serde_json::Value = serde_json::from_slice(&response.body)
+            .unwrap_or_else(|error| panic!("stats: {error}: {response}"));
+        let stats = document["stats"].as_array().cloned().unwrap_or_default();
+        let number = |stat: &serde_json::Value| {
+            Some((stat["name"].as_str()?.to_owned(), stat["value"].as_u64()?))
+        };
+        stats.iter().filter_map(number).collect()
+    }
+
+    /// A counter or gauge by its whole name; the filter's own may be given without Envoy's prefix for Wasm.
+    /// 0 when there is none yet.
+    pub async fn counter(&self, name: &str) -> u64 {
+        let stats = self.stats(name).await;
+        let own = format!("wasmcustom.{name}");
+        stats
+            .get(name)
+            .or_else(|| stats.get(&own))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// Waits until a counter or gauge is at least `least`.
+    pub async fn wait_for_counter(&self, name: &str, least: u64) {
+        self.wait_for_counter_until(&format!("{name} >= {least}"), name, |value| value >= least)
+            .await;
+    }
+
+    /// Waits until a counter or gauge satisfies `test`.
+    ///
+    /// # Panics
+    /// When it does not within [`PATIENCE`].
+    pub async fn wait_for_counter_until(&self, what: &str, name: &str, test: impl Fn(u64) -> bool) {
+        let met = async {
+            while !test(self.counter(name).await) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        if tokio::time::timeout(PATIENCE, met).await.is_err() {
+            panic!(
+                "{what}: not within {PATIENCE:?}; {:#?}",
+                self.stats("sluice").await
+            );
+        }
+    }
+
+    /// Asserts that it runs and has logged nothing that it must not.
+    ///
+    /// # Panics
+    /// When it has.
+    pub fn check(&mut self) {
+        let log = self.log();
+        let allowed = |line: &&str| {
+            !self
+                .builder
+                .allowed
+                .iter()
+                .any(|text| line.contains(text.as_str()))
+        };
+        let critical: Vec<_> = log
+            .lines()
+            .filter(|line| CRITICAL.iter().any(|text| line.contains(text)))
+            .filter(allowed)
+            .take(10)
+            .collect();
+        assert!(
+            critical.is_empty(),
+            "the edge has logged:\n{}",
+            critical.join("\n")
+        );
+        let status = self.process().exited();
+        assert!(
+            status.is_none(),
+            "the edge has ended by itself ({status:?}):\n{}",
+            tail(&log, 60)
+        );
+    }
+}
+
+impl Drop for Edge {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("-- the edge's log:\n{}", tail(&self.log(), 80));
+        } else if self.process.is_some() {
+            self.check();
+        }
+    }
+}
+
+/// The last lines of a log.
+#[must_use]
+pub fn tail(log: &str, lines: usize) -> String {
+    let all: Vec<_> = log.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The stores and the numbers of workers that a behaviour must hold on.
+
+use std::fmt;
+
+/// Which of Envoy's cache filters stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// `envoy.filters.http.cache`, as in Istio's proxy.
+    V1,
+    /// `envoy.filters.http.cache_v2`.
+    V2,
+}
+
+/// Where it stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// A bounded store on tmpfs.
+    Memory,
+    /// A folder.
+    Disk,
+}
+
+/// A value of `STORE` and one of `CACHE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Store {
+    /// `STORE`.
+    pub version: Version,
+    /// `CACHE`.
+    pub medium: Medium,
+}
+
+impl Store {
+    /// `STORE=v1 CACHE=memory`
+    pub const V1_MEMORY: Self = Self {
+        version: Version::V1,
+        medium: Medium::Memory,
+    };
+    /// `STORE=v1 CACHE=disk`
+    pub const V1_DISK: Self = Self {
+        version: Version::V1,
+        medium: Medium::Disk,
+    };
+    /// `STORE=v2 CACHE=memory`
+    pub const V2_MEMORY: Self = Self {
+        version: Version::V2,
+        medium: Medium::Memory,
+    };
+    /// `STORE=v2 CACHE=disk`
+    pub const V2_DISK: Self = Self {
+        version: Version::V2,
+        medium: Medium::Disk,
+    };
+    /// All four.
+    pub const ALL: [Self; 4] = [
+        Self::V1_MEMORY,
+        Self::V1_DISK,
+        Self::V2_MEMORY,
+        Self::V2_DISK,
+    ];
+
+    /// The value of `STORE`.
+    #[must_use]
+    pub const fn version_name(self) -> &'static str {
+        match self.version {
+            Version::V1 => "v1",
+            Version::V2 => "v2",
+        }
+    }
+
+    /// The value of `CACHE`.
+    #[must_use]
+    pub const fn medium_name(self) -> &'static str {
+        match self.medium {
+            Medium::Memory => "memory",
+            Medium::Disk => "disk",
+        }
+    }
+}
+
+impl fmt::Display for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.version_name(), self.medium_name())
+    }
+}
+
+/// One cell of the matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// The store.
+    pub store: Store,
+    /// `CONCURRENCY`.
+    pub workers: usize,
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} with {} worker(s)", self.store, self.workers)
+    }
+}
+
+/// Every store with every one of these numbers of workers.
+pub fn cells(workers: &[usize]) -> impl Iterator<Item = Cell> {
+    Store::ALL
+        .into_iter()
+        .flat_map(move |store| workers.iter().map(move |&workers| Cell { store, workers }))
+}
+
+/// Runs `each` for each cell, one after the other, and says which one it was that failed.
+pub async fn on_each<F, Fut>(workers: &[usize], mut each: F)
+where
+    F: FnMut(Cell) -> Fut,
+    Fut: Future<Output = ()>,
+{
+    for cell in cells(workers) {
+        // Captured by libtest, and shown when the test fails.
+        println!("-- {cell}");
+        each(cell).await;
+    }
+}

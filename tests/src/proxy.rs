@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A proxy that counts, and holds, the requests on their way to a real server. It changes no byte of them, so a
+//! signature over `Host` stays good as long as the client signed for the proxy's address.
+
+use crate::gate::Gate;
+use crate::message::Wire;
+use crate::origin::{listener, own_thread};
+use crate::ports::{free_port, loopback};
+use crate::requests::{Requests, State};
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+
+#[derive(Default)]
+struct Shared {
+    requests: Requests,
+    gates: Mutex<HashMap<String, Gate>>,
+}
+
+/// The proxy; it ends when dropped.
+pub struct Proxy {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Proxy {
+    /// A proxy before `target`.
+    ///
+    /// # Panics
+    /// When no socket is to be had.
+    #[must_use]
+    pub fn start(target: SocketAddr) -> Self {
+        let shared = Arc::new(Shared::default());
+        let address = loopback(free_port());
+        let (stop, stopped) = oneshot::channel();
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let served = Arc::clone(&shared);
+        let serve = async move {
+            let socket = listener(address).await;
+            let _ = ready.send(());
+            loop {
+                let Ok((stream, _)) = socket.accept().await else {
+                    continue;
+                };
+                let shared = Arc::clone(&served);
+                tokio::spawn(async move { relay(stream, target, &shared).await });
+            }
+        };
+        let thread = own_thread("proxy", stopped, serve);
+        is_ready.recv().unwrap();
+        Self {
+            address,
+            shared,
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What came through.
+    #[must_use]
+    pub fn requests(&self) -> &Requests {
+        &self.shared.requests
+    }
+
+    /// Holds requests for `target` until the gate opens.
+    #[must_use]
+    pub fn hold(&self, target: &str) -> Gate {
+        let gate = Gate::new();
+        self.shared
+            .gates
+            .lock()
+            .unwrap()
+            .insert(target.to_owned(), gate.clone());
+        gate
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn relay(mut client: TcpStream, target: SocketAddr, shared: &Shared) -> io::Result<()> {
+    let mut server = TcpStream::connect(target).await?;
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+    let (from_client, mut to_client) = client.split();
+    let (mut from_server, mut to_server) = server.split();
+    let requests = async {
+        let mut wire = Wire::new(from_client);
+        while let Some(head) = wire.head().await? {
+            let number = shared.requests.begin(&head);
+            let gate = shared.gates.lock().unwrap().get(head.word(1)).cloned();
+            if let Some(gate) = gate {
+                gate.pass().await;
+            }
+            // Fields go on as they were spelled.
+            let mut text = format!("{}\r\n", head.start);
+            for (name, value) in &head.headers.0 {
+                text.push_str(&format!("{name}: {value}\r\n"));
+            }
+            text.push_str("\r\n");
+            let mut bytes: Vec<u8> = text
+                .chars()
+                .map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?'))
+                .collect();
+            wire.body(head.request_framing(), &mut bytes).await?;
+            to_server.write_all(&bytes).await?;
+            shared.requests.end(number, State::Done);
+        }
+        io::Result::Ok(())
+    };
+    tokio::select! {
+        ended = requests => ended,
+        ended = tokio::io::copy(&mut from_server, &mut to_client) => ended.map(drop),
+    }
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The end-to-end tests, one module per behaviour. One binary: it links once.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod harness_control;
