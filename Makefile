@@ -16,30 +16,75 @@ envoy := .sluice/tools/envoy-$(envoy_version)/envoy/_bin/envoy
 minio := .sluice/tools/minio-$(minio_version)/minio
 linters := .sluice/tools/linters-$(lint_version)
 wasm := .sluice/wasm/sluice.wasm
-builds := $(or $(CARGO_TARGET_DIR),target)
 
-# Where the entry point and the end-to-end tests find things.
+# Where the entry point and the end-to-end tests find what they need.
 here := $(CURDIR)
+builds := $(if $(CARGO_TARGET_DIR),$(abspath $(CARGO_TARGET_DIR)),$(here)/target)
 locations = SLUICE_ENVOY="$(here)/$(envoy)" SLUICE_WASM="$(here)/$(wasm)" \
 	SLUICE_MINIO="$(here)/$(minio)" SLUICE_STATE="$(here)/.sluice/state"
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: run
+run: wasm envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or what ORIGIN names, until Ctrl-C
+	@cargo build --locked --release -p sluice
+	@exec env $(locations) "$(builds)/release/sluice"
+
+.PHONY: test
+test: wasm envoy minio ## Run all tests, native and end to end
+	@cargo build --locked -p sluice
+	@chromium=$$(.ci/chromium.sh) || [ -z "$${CI:-}" ]; \
+	exec env $(locations) SLUICE_BIN="$(builds)/debug/sluice" $${chromium:+SLUICE_CHROMIUM="$$chromium"} \
+		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-2}" cargo test --locked --workspace --exclude sluice-filter
+
+.PHONY: soak
+soak: wasm envoy minio ## Run the long tests
+	@cargo build --locked --release -p sluice
+	@exec env $(locations) SLUICE_BIN="$(builds)/release/sluice" \
+		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-1}" cargo test --locked --release -p sluice-tests -- --ignored
+
+.PHONY: lint
+lint: $(linters) ## Check format and style: rustfmt, clippy, shellcheck, yamllint
+	@.ci/need.sh rust rust-linters
+	.ci/texts.sh
+	$(linters)/bin/shellcheck $$(.ci/scripts.sh)
+	PYTHONPATH=$(linters) python3 -m yamllint --strict .
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- --deny warnings
 
 .PHONY: wasm
-wasm: ## Build the Wasm module
+wasm: ## Build the filter's Wasm module
 	@.ci/need.sh rust
 	@filter/build-wasm.sh $(wasm)
 
 .PHONY: envoy
-envoy: $(envoy) ## Install Envoy
+envoy: $(envoy) ## Install Envoy, once, as .sluice/bin/envoy
+	@mkdir -p .sluice/bin
+	@ln -sfn ../../$< .sluice/bin/envoy
+
+.PHONY: minio
+minio: $(minio) ## Build MinIO, once, as .sluice/bin/minio
+	@mkdir -p .sluice/bin
+	@ln -sfn ../../$< .sluice/bin/minio
+
 $(envoy):
 	@.ci/need.sh python
 	@.ci/wheels.sh envoy/requirements.txt .sluice/tools/envoy-$(envoy_version)
 
-.PHONY: minio
-minio: $(minio) ## Build MinIO
 $(minio):
 	@.ci/need.sh go
 	@envoy/minio/build.sh $@
+
+$(linters):
+	@.ci/need.sh python
+	@.ci/wheels.sh .ci/lint.txt $@
+
+.PHONY: clean
+clean: ## Remove what was built and the demo's state, keep the tools
+	rm -rf target .sluice/wasm .sluice/state .sluice/rustup-refused
+
+.PHONY: distclean
+distclean: clean ## Remove the tools as well
+	rm -rf .sluice

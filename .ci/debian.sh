@@ -23,9 +23,11 @@ fi
 echo "installing Debian packages: ${absent[*]}" >&2
 mkdir -p .sluice
 export DEBIAN_FRONTEND=noninteractive
-apt-get -q update >"$log" 2>&1 &&
-    apt-get -qy -o DPkg::Lock::Timeout=300 install --no-install-recommends "${absent[@]}" >>"$log" 2>&1 </dev/null || {
+if ! {
+    apt-get -q update &&
+        apt-get -qy -o DPkg::Lock::Timeout=300 install --no-install-recommends "${absent[@]}"
+} >"$log" 2>&1 </dev/null; then
     tail -n 5 "$log" >&2
     echo "missing: ${absent[*]}, which apt-get could not install (see $log). Mend it with: $mend" >&2
     exit 1
-}
+fi

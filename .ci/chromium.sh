@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# chromium.sh: prints the path of a Chromium or Chrome that runs, installing Debian's where we may.
+# CHROMIUM names another one.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+find_browser() {
+    local name
+    for name in ${CHROMIUM:+"$CHROMIUM"} chromium google-chrome google-chrome-stable chromium-browser; do
+        # Ubuntu's chromium-browser may be a script that only says which snap to install.
+        ! "$name" --version >/dev/null 2>&1 || command -v "$name" && return
+    done
+    return 1
+}
+
+find_browser && exit
+if [ -z "${CHROMIUM:-}" ] && grep -q '^ID=debian$' /etc/os-release 2>/dev/null; then
+    .ci/debian.sh chromium
+    find_browser && exit
+fi
+echo "missing: Chromium or Chrome${CHROMIUM:+ at CHROMIUM=$CHROMIUM}. Mend it with:" \
+    "the package from https://www.google.com/chrome, or CHROMIUM=PATH" >&2
+exit 1
