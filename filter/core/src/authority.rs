@@ -92,3 +92,133 @@ fn append_port(out: &mut Vec<u8>, port: &[u8], scheme: Option<&str>) -> Result<(
         _ => write!(out, ":{number}").map_err(|_| Rejection::Authority),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn canonical(raw: &str, scheme: Option<&str>) -> Result<String, Rejection> {
+        let mut out = Vec::new();
+        append_authority(&mut out, raw.as_bytes(), scheme)?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn an_authority_has_one_spelling() {
+        for (name, raw, scheme, expected) in [
+            ("as it is", "example.com", None, "example.com"),
+            ("upper case", "EXAMPLE.Com", None, "example.com"),
+            ("trailing dot", "example.com.", None, "example.com"),
+            (
+                "trailing dot before a port",
+                "example.com.:8080",
+                None,
+                "example.com:8080",
+            ),
+            ("underscore", "my_service", None, "my_service"),
+            (
+                "punycode",
+                "XN--bcher-kva.example",
+                None,
+                "xn--bcher-kva.example",
+            ),
+            ("IPv4", "127.0.0.1:8080", Some("http"), "127.0.0.1:8080"),
+            ("IPv6", "[::1]", None, "[::1]"),
+            (
+                "IPv6 at length",
+                "[0:0:0:0:0:0:0:1]:8080",
+                None,
+                "[::1]:8080",
+            ),
+            ("IPv6 in upper case", "[2001:DB8::A]", None, "[2001:db8::a]"),
+            ("empty port", "example.com:", Some("http"), "example.com"),
+            (
+                "port of http",
+                "example.com:80",
+                Some("http"),
+                "example.com",
+            ),
+            (
+                "port of https",
+                "example.com:443",
+                Some("https"),
+                "example.com",
+            ),
+            (
+                "port of the other scheme",
+                "example.com:443",
+                Some("http"),
+                "example.com:443",
+            ),
+            (
+                "port without a scheme",
+                "example.com:80",
+                None,
+                "example.com:80",
+            ),
+            (
+                "leading zeros in a port",
+                "example.com:0080",
+                Some("http"),
+                "example.com",
+            ),
+            (
+                "highest port",
+                "example.com:65535",
+                None,
+                "example.com:65535",
+            ),
+        ] {
+            assert_eq!(canonical(raw, scheme).as_deref(), Ok(expected), "{name}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        let long = "a".repeat(256);
+        for (name, raw) in [
+            ("empty", ""),
+            ("only a port", ":80"),
+            ("only a dot", "."),
+            ("two trailing dots", "example.com.."),
+            ("leading dot", ".example.com"),
+            ("empty label", "example..com"),
+            ("user", "user@example.com"),
+            ("user and password", "user:secret@example.com"),
+            ("two ports", "example.com:80:80"),
+            ("two hosts", "example.com,example.org"),
+            ("port 0", "example.com:0"),
+            ("port too high", "example.com:65536"),
+            ("port much too high", "example.com:99999999999999999999"),
+            ("signed port", "example.com:+80"),
+            ("port in letters", "example.com:http"),
+            ("space", "example .com"),
+            ("space around", " example.com"),
+            ("tab", "example.com\t"),
+            ("NUL", "example.com\0"),
+            ("line feed", "example.com\n"),
+            ("slash", "example.com/x"),
+            ("backslash", "example.com\\x"),
+            ("query", "example.com?x"),
+            ("fragment", "example.com#x"),
+            ("escape", "ex%61mple.com"),
+            ("beyond ASCII", "exämple.com"),
+            ("open bracket", "[::1"),
+            ("closed bracket", "::1]"),
+            ("IPv6 without brackets", "::1"),
+            ("empty brackets", "[]"),
+            ("name in brackets", "[example.com]"),
+            ("IPv4 in brackets", "[127.0.0.1]"),
+            ("zone", "[fe80::1%25eth0]"),
+            ("more after brackets", "[::1]x"),
+            ("future address", "[v1.x]"),
+            ("too long", &long),
+        ] {
+            assert_eq!(
+                canonical(raw, Some("http")),
+                Err(Rejection::Authority),
+                "{name}"
+            );
+        }
+    }
+}

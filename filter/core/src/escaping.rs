@@ -56,6 +56,13 @@ pub(crate) fn push_strict(out: &mut Vec<u8>, byte: u8) {
     }
 }
 
+/// An object key, or the beginning of one, as it is spelled in a path towards S3.
+pub fn escape_key(key: &str) -> String {
+    let mut escaped = Vec::with_capacity(key.len());
+    key.bytes().for_each(|byte| push_strict(&mut escaped, byte));
+    String::from_utf8(escaped).unwrap_or_default()
+}
+
 /// The byte that an escape stands for; `rest` starts after the `%`.
 pub(crate) fn split_escape(rest: &[u8]) -> Option<(u8, &[u8])> {
     let digit = |byte: u8| match byte {
@@ -261,6 +268,67 @@ impl Utf8 {
             Ok(())
         } else {
             Err(Rejection::InvalidUtf8)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the bytes are UTF-8, asked one by one.
+    fn is_utf8(bytes: &[u8]) -> bool {
+        let mut utf8 = Utf8::default();
+        bytes.iter().all(|&byte| utf8.feed(byte).is_ok()) && utf8.boundary().is_ok()
+    }
+
+    #[test]
+    fn utf8_is_what_the_standard_library_takes_for_it() {
+        // Every lead byte, with the edges of all continuations.
+        let edges = [0x00, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xff];
+        let mut text = Vec::new();
+        for lead in 0..=0xff {
+            for second in edges {
+                for third in edges {
+                    for fourth in edges {
+                        for len in 1..=4 {
+                            text.clear();
+                            text.extend([lead, second, third, fourth].iter().take(len));
+                            let expected = std::str::from_utf8(&text).is_ok();
+                            assert_eq!(is_utf8(&text), expected, "{text:02x?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_byte_has_one_strict_spelling() {
+        for byte in 0..=u8::MAX {
+            let mut spelled = Vec::new();
+            push_strict(&mut spelled, byte);
+            let expected = match byte {
+                b'/' | b'-' | b'.' | b'_' | b'~' => (byte as char).to_string(),
+                _ if byte.is_ascii_alphanumeric() => (byte as char).to_string(),
+                _ => format!("%{byte:02X}"),
+            };
+            assert_eq!(String::from_utf8(spelled).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn a_key_is_spelled_as_s3_signs_it() {
+        assert_eq!(
+            escape_key("a b/c+d!/é\\%2e"),
+            "a%20b/c%2Bd%21/%C3%A9%5C%252e"
+        );
+    }
+
+    #[test]
+    fn decoded_length_counts_an_escape_as_one_byte() {
+        for (escaped, expected) in [("", 0), ("/abc", 4), ("/%C3%A9", 3), ("%20%20", 2)] {
+            assert_eq!(decoded_len(escaped.as_bytes()), expected, "{escaped}");
         }
     }
 }

@@ -188,18 +188,19 @@ fn for_http(policy: &Policy, request: &RequestFacts<'_>) -> Option<PassReason> {
     }
 }
 
-/// What concerns one connection only (RFC 9110, 7.6.1).
-const HOP_BY_HOP: [&str; 9] = [
-    "connection",
+/// What concerns one connection only (RFC 9110, 7.6.1), and never means another.
+const HOP_BY_HOP: [&str; 6] = [
     "keep-alive",
     "proxy-authenticate",
     "proxy-authorization",
     "proxy-connection",
-    "te",
     "trailer",
     "transfer-encoding",
-    "upgrade",
 ];
+
+/// What Envoy has removed already, but where it is meant to go on: an upgrade that the listener
+/// allows, `te: trailers`.
+const MEANT_TO_GO_ON: [&str; 3] = ["connection", "te", "upgrade"];
 
 /// Headers by which frameworks and proxies let a request claim another method, URL or host than its
 /// own: with one of them a client could store, under an innocent key, the response to something
@@ -228,26 +229,23 @@ const OVERRIDES: [&str; 18] = [
 /// Whether a request header goes on; `name` in lower case, `cacheable` if the response may be
 /// shared with others.
 ///
-/// - Nobody gets the internal namespace or Envoy's own.
+/// - Nobody gets the internal namespace, Envoy's own, or what concerns one connection only.
 /// - A bucket gets what the policy lists, and `Range` and the conditions of a request that goes
 ///   past the cache. What the signer sets is never the client's.
 /// - Another origin gets the rest, but for what would let a cacheable request ask for something
 ///   else than its key says, unless the policy lists it.
-/// - What concerns one connection goes on only past the cache to such an origin: there Envoy has
-///   removed it already, but where it is meant (an upgrade that the listener allows, `te:
-///   trailers`).
 pub fn forward_header(policy: &Policy, cacheable: bool, name: &str) -> bool {
     if name.starts_with(':') {
         return true;
     }
-    if name.starts_with("x-sluice-") || name.starts_with("x-envoy-") {
+    if name.starts_with("x-sluice-") || name.starts_with("x-envoy-") || HOP_BY_HOP.contains(&name) {
         return false;
     }
     if name == "range" || CONDITIONS.contains(&name) {
         return !cacheable;
     }
     let is_bucket = matches!(policy.origin, Origin::Bucket(_));
-    if HOP_BY_HOP.contains(&name) {
+    if MEANT_TO_GO_ON.contains(&name) {
         return !is_bucket && !cacheable;
     }
     let listed = policy

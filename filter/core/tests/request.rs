@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which requests use the cache, and which of their headers go on.
+
+mod support;
+
+use sluice_core::key::Rejection;
+use sluice_core::policy::{CookieRule, Policy};
+use sluice_core::request::{Disposition, PassReason, RequestFacts, classify, forward_header};
+use support::{bucket, http};
+
+fn disposition(policy: &Policy, method: &str, headers: &[(&str, &str)]) -> Disposition {
+    let mut facts = RequestFacts::new(method, true);
+    headers
+        .iter()
+        .for_each(|(name, value)| facts.observe(name, value.as_bytes()));
+    classify(policy, &facts)
+}
+
+fn open_ended(policy: &Policy, method: &str) -> Disposition {
+    classify(policy, &RequestFacts::new(method, false))
+}
+
+fn with_cors() -> Policy {
+    let mut policy = bucket();
+    policy.request.forward_headers = ["origin", "access-control-request-method"]
+        .map(str::to_owned)
+        .to_vec();
+    policy
+}
+
+fn without_cookies() -> Policy {
+    let mut policy = http();
+    policy.request.cookies = CookieRule::Strip;
+    policy
+}
+
+const CONDITIONS: [&str; 5] = [
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+];
+
+#[test]
+fn reading_uses_the_cache() {
+    for policy in [bucket(), http()] {
+        for method in ["GET", "HEAD"] {
+            assert_eq!(disposition(&policy, method, &[]), Disposition::Cacheable);
+            let headers = [
+                ("accept", "*/*"),
+                ("user-agent", "x"),
+                ("content-length", "0"),
+            ];
+            assert_eq!(
+                disposition(&policy, method, &headers),
+                Disposition::Cacheable
+            );
+        }
+    }
+}
+
+#[test]
+fn a_bucket_is_only_read() {
+    let refused = |allow| Disposition::Reject(Rejection::MethodNotAllowed { allow });
+    for method in [
+        "PUT", "POST", "DELETE", "PATCH", "TRACE", "CONNECT", "PROPFIND", "get", "",
+    ] {
+        assert_eq!(
+            disposition(&bucket(), method, &[]),
+            refused("GET, HEAD"),
+            "{method}"
+        );
+        assert_eq!(
+            disposition(&with_cors(), method, &[]),
+            refused("GET, HEAD, OPTIONS")
+        );
+    }
+    assert_eq!(disposition(&bucket(), "OPTIONS", &[]), refused("GET, HEAD"));
+    let passes = Disposition::Pass(PassReason::Method);
+    assert_eq!(disposition(&with_cors(), "OPTIONS", &[]), passes);
+}
+
+#[test]
+fn other_methods_pass_to_an_http_origin() {
+    let passes = Disposition::Pass(PassReason::Method);
+    for method in ["PUT", "POST", "DELETE", "OPTIONS", "get", "BREW"] {
+        assert_eq!(disposition(&http(), method, &[]), passes, "{method}");
+        assert_eq!(open_ended(&http(), method), passes, "{method} with a body");
+    }
+}
+
+#[test]
+fn a_body_never_reaches_the_cache() {
+    let announced = [("content-length", "5")];
+    let refused = Disposition::Reject(Rejection::UnexpectedBody);
+    let passes = Disposition::Pass(PassReason::Body);
+    for method in ["GET", "HEAD"] {
+        assert_eq!(disposition(&bucket(), method, &announced), refused);
+        let chunked = [("transfer-encoding", "chunked")];
+        assert_eq!(disposition(&bucket(), method, &chunked), refused);
+        assert_eq!(open_ended(&bucket(), method), passes);
+        assert_eq!(disposition(&http(), method, &announced), passes);
+        assert_eq!(open_ended(&http(), method), passes);
+    }
+}
+
+#[test]
+fn what_is_private_to_a_client_passes_to_an_http_origin() {
+    for (header, value, reason) in [
+        ("authorization", "Basic x", PassReason::Authorization),
+        ("cookie", "a=b", PassReason::Cookie),
+        ("upgrade", "websocket", PassReason::Upgrade),
+        (":protocol", "websocket", PassReason::Upgrade),
+        ("content-type", "application/grpc", PassReason::Grpc),
+        ("content-type", "Application/gRPC+proto", PassReason::Grpc),
+        ("content-type", "application/grpc-web", PassReason::Grpc),
+    ] {
+        let passes = Disposition::Pass(reason);
+        assert_eq!(
+            disposition(&http(), "GET", &[(header, value)]),
+            passes,
+            "{header}"
+        );
+    }
+    let json = [("content-type", "application/json")];
+    assert_eq!(disposition(&http(), "GET", &json), Disposition::Cacheable);
+    let cookie = [("cookie", "a=b")];
+    assert_eq!(
+        disposition(&without_cookies(), "GET", &cookie),
+        Disposition::Cacheable
+    );
+}
+
+#[test]
+fn a_bucket_does_not_care_who_asks() {
+    for header in ["authorization", "cookie", "upgrade"] {
+        let headers = [(header, "x")];
+        assert_eq!(
+            disposition(&bucket(), "GET", &headers),
+            Disposition::Cacheable,
+            "{header}"
+        );
+        for cacheable in [true, false] {
+            assert!(!forward_header(&bucket(), cacheable, header), "{header}");
+        }
+    }
+}
+
+#[test]
+fn ranges_and_conditions_go_past_the_cache_and_never_into_it() {
+    for policy in [bucket(), http()] {
+        let range = disposition(&policy, "GET", &[("range", "bytes=0-1")]);
+        assert_eq!(range, Disposition::Pass(PassReason::Range));
+        for header in CONDITIONS {
+            let conditional = disposition(&policy, "HEAD", &[(header, "x")]);
+            assert_eq!(
+                conditional,
+                Disposition::Pass(PassReason::Conditional),
+                "{header}"
+            );
+        }
+        for header in CONDITIONS.into_iter().chain(["range"]) {
+            assert!(forward_header(&policy, false, header), "{header}");
+            assert!(!forward_header(&policy, true, header), "{header}");
+        }
+    }
+}
+
+#[test]
+fn nobody_gets_an_internal_header() {
+    let mut listed = bucket();
+    let names = [
+        "x-sluice-link",
+        "x-sluice-proof",
+        "x-envoy-original-path",
+        "x-envoy-internal",
+    ];
+    listed.request.forward_headers = names.map(str::to_owned).to_vec();
+    for policy in [bucket(), http(), listed] {
+        for name in names {
+            for cacheable in [true, false] {
+                assert!(!forward_header(&policy, cacheable, name), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_bucket_gets_only_what_is_listed() {
+    let mut policy = bucket();
+    let listed = [
+        "x-trace",
+        "origin",
+        "authorization",
+        "x-amz-date",
+        "x-amz-acl",
+        "connection",
+    ];
+    policy.request.forward_headers = listed.map(str::to_owned).to_vec();
+    for (name, expected) in [
+        (":path", true),
+        ("x-trace", true),
+        ("origin", true),
+        ("authorization", false),
+        ("x-amz-date", false),
+        ("x-amz-acl", false),
+        ("connection", false),
+        ("x-trace-2", false),
+        ("user-agent", false),
+        ("accept-encoding", false),
+        ("x-forwarded-for", false),
+        ("x-forwarded-host", false),
+        ("content-length", false),
+        ("cache-control", false),
+        ("te", false),
+    ] {
+        for cacheable in [true, false] {
+            assert_eq!(forward_header(&policy, cacheable, name), expected, "{name}");
+        }
+    }
+}
+
+#[test]
+fn an_http_origin_gets_all_but_what_could_change_the_response_of_others() {
+    let mut listing = http();
+    listing.request.forward_headers = vec!["x-forwarded-host".to_owned()];
+    for (name, cacheable, passing) in [
+        (":path", true, true),
+        ("accept", true, true),
+        ("accept-encoding", true, true),
+        ("user-agent", true, true),
+        ("x-custom", true, true),
+        ("x-forwarded-for", true, true),
+        ("x-forwarded-proto", true, true),
+        ("content-type", true, true),
+        ("cookie", true, true),
+        ("authorization", true, true),
+        ("x-forwarded-host", false, true),
+        ("x-forwarded-prefix", false, true),
+        ("forwarded", false, true),
+        ("x-original-url", false, true),
+        ("x-rewrite-url", false, true),
+        ("x-http-method-override", false, true),
+        ("connection", false, true),
+        ("upgrade", false, true),
+        ("te", false, true),
+        ("keep-alive", false, false),
+        ("transfer-encoding", false, false),
+        ("proxy-authorization", false, false),
+    ] {
+        assert_eq!(
+            forward_header(&http(), true, name),
+            cacheable,
+            "{name} into the cache"
+        );
+        assert_eq!(
+            forward_header(&http(), false, name),
+            passing,
+            "{name} past the cache"
+        );
+    }
+    assert!(forward_header(&listing, true, "x-forwarded-host"));
+    for cacheable in [true, false] {
+        assert!(!forward_header(&without_cookies(), cacheable, "cookie"));
+    }
+}
+
+#[test]
+fn every_rejection_has_a_status_a_token_and_a_sentence() {
+    let all = [
+        (Rejection::RequestTarget, 400),
+        (Rejection::Authority, 400),
+        (Rejection::ControlByte, 400),
+        (Rejection::Fragment, 400),
+        (Rejection::BrokenEscape, 400),
+        (Rejection::NulByte, 400),
+        (Rejection::EncodedSlash, 400),
+        (Rejection::HiddenDotSegment, 400),
+        (Rejection::AboveRoot, 400),
+        (Rejection::InvalidUtf8, 400),
+        (Rejection::UnexpectedBody, 400),
+        (Rejection::NoObject, 404),
+        (Rejection::MethodNotAllowed { allow: "GET" }, 405),
+        (Rejection::KeyTooLong, 414),
+    ];
+    let mut names = std::collections::BTreeSet::new();
+    for (rejection, status) in all {
+        assert_eq!(rejection.status(), status, "{rejection:?}");
+        assert!(rejection.reason().ends_with('.'), "{rejection:?}");
+        assert!(names.insert(rejection.name()), "{rejection:?}");
+        assert_eq!(rejection.allow().is_some(), status == 405, "{rejection:?}");
+    }
+}
