@@ -151,20 +151,29 @@ impl Client {
 
     /// A connection whose receive buffer is small, for a reader that is slow.
     ///
-    /// # Panics
+    /// # Errors
     /// When nobody listens.
-    pub async fn connect_narrow(address: SocketAddr) -> Self {
-        let socket = tokio::net::TcpSocket::new_v4().unwrap();
-        socket.set_recv_buffer_size(4096).unwrap();
-        let stream = socket
-            .connect(address)
-            .await
-            .unwrap_or_else(|error| panic!("{address}: {error}"));
-        Self {
+    pub async fn try_connect_narrow(address: SocketAddr) -> Result<Self, Failure> {
+        let socket = tokio::net::TcpSocket::new_v4().map_err(Failure::Refused)?;
+        socket
+            .set_recv_buffer_size(4096)
+            .map_err(Failure::Refused)?;
+        let stream = socket.connect(address).await.map_err(Failure::Refused)?;
+        Ok(Self {
             wire: Wire::new(stream),
             method: "GET".to_owned(),
             sent: Instant::now(),
-        }
+        })
+    }
+
+    /// A connection whose receive buffer is small, for a reader that is slow.
+    ///
+    /// # Panics
+    /// When nobody listens.
+    pub async fn connect_narrow(address: SocketAddr) -> Self {
+        Self::try_connect_narrow(address)
+            .await
+            .unwrap_or_else(|failure| panic!("{address}: {failure}"))
     }
 
     /// Sends bytes exactly as given. The first word is taken for the method of the response that comes.

@@ -51,6 +51,22 @@ pub fn binary() -> &'static Path {
     })
 }
 
+/// The filter's module: `SLUICE_WASM`, else where the Makefile has put it.
+///
+/// # Panics
+/// When there is none.
+#[must_use]
+pub fn module() -> PathBuf {
+    let built = repository().join(".sluice/wasm/sluice.wasm");
+    let module = std::env::var_os("SLUICE_WASM").map_or(built, PathBuf::from);
+    assert!(
+        module.is_file(),
+        "no module at {}: run `make wasm`, or set SLUICE_WASM",
+        module.display()
+    );
+    module
+}
+
 /// Lines that no edge may log, whatever clients and origins do.
 const CRITICAL: [&str; 10] = [
     "panicked at",
@@ -80,8 +96,28 @@ pub struct Edge {
     port: u16,
     admin: u16,
     process: Option<Process>,
-    // Ends after the process.
-    folder: TempDir,
+    // End after the process.
+    folders: Folders,
+}
+
+/// What one edge writes to.
+struct Folders {
+    own: TempDir,
+    /// The tmpfs of a store in memory.
+    memory: Option<TempDir>,
+}
+
+impl Folders {
+    fn new(in_memory: bool) -> Self {
+        let own = TempDir::with_prefix("sluice-edge-").unwrap();
+        let memory =
+            in_memory.then(|| TempDir::with_prefix_in("sluice-edge-", "/dev/shm").unwrap());
+        Self { own, memory }
+    }
+
+    fn log(&self) -> PathBuf {
+        self.own.path().join("edge.log")
+    }
 }
 
 /// How the entry point refused to start.
@@ -141,26 +177,32 @@ impl Builder {
         self
     }
 
-    fn command(&self, folder: &Path, port: u16, admin: u16) -> Command {
+    /// Whether `CACHE` is `memory`.
+    fn in_memory(&self) -> bool {
+        self.environment
+            .get("CACHE")
+            .is_some_and(|medium| medium == "memory")
+    }
+
+    fn command(&self, folders: &Folders, port: u16, admin: u16) -> Command {
         let mut command = Command::new(binary());
-        command.env_clear();
-        for name in ["PATH", "HOME"]
-            .into_iter()
-            .filter(|name| std::env::var_os(name).is_some())
-        {
-            command.env(name, std::env::var_os(name).unwrap());
+        command.env_clear().current_dir(repository());
+        for name in ["PATH", "HOME"] {
+            command.envs(std::env::var_os(name).map(|value| (name, value)));
         }
-        // Where the harness's own tools are: SLUICE_ENVOY, SLUICE_WASM and the like.
-        command.envs(
-            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("SLUICE_")),
-        );
-        command.current_dir(repository());
+        command.env("SLUICE_ENVOY", crate::bare::envoy());
+        command.env("SLUICE_WASM", module());
+        command.env("SLUICE_STATE", folders.own.path().join("state"));
         command
             .env("EDGE_PORT", port.to_string())
             .env("ADMIN_PORT", admin.to_string());
-        command.env("CACHE_DIR", folder.join("cache"));
+        let cache = folders
+            .memory
+            .as_ref()
+            .map_or_else(|| folders.own.path().join("cache"), |dir| dir.path().into());
+        command.env("CACHE_DIR", cache);
         if let Some(policy) = &self.policy {
-            let path = folder.join("policy.yaml");
+            let path = folders.own.path().join("policy.yaml");
             std::fs::write(&path, policy).unwrap();
             command.env("POLICY", path);
         }
@@ -173,24 +215,19 @@ impl Builder {
     /// # Panics
     /// When it does not come up.
     pub async fn start(self) -> Edge {
-        let folder = TempDir::with_prefix("sluice-edge-").unwrap();
         for _ in 0..5 {
+            let folders = Folders::new(self.in_memory());
             let (port, admin) = (free_port(), free_port());
-            let process = Process::start(
-                self.command(folder.path(), port, admin),
-                &folder.path().join("edge.log"),
-            );
+            let process = Process::start(self.command(&folders, port, admin), &folders.log());
+            let process = process.unwrap_or_else(|error| panic!("{}: {error}", binary().display()));
             let mut edge = Edge {
                 builder: self.clone(),
                 port,
                 admin,
-                process: Some(
-                    process.unwrap_or_else(|error| panic!("{}: {error}", binary().display())),
-                ),
-                folder: TempDir::with_prefix("sluice-edge-").unwrap(),
+                process: Some(process),
+                folders,
             };
             if edge.came_up().await {
-                edge.folder = folder;
                 return edge;
             }
             let log = edge.log();
@@ -205,9 +242,12 @@ impl Builder {
     /// # Panics
     /// When it goes on running.
     pub async fn refused(self) -> Refusal {
-        let folder = TempDir::with_prefix("sluice-edge-").unwrap();
-        let command = self.command(folder.path(), free_port(), free_port());
-        let mut process = Process::start(command, &folder.path().join("edge.log")).unwrap();
+        let folders = Folders::new(self.in_memory());
+        let mut process = Process::start(
+            self.command(&folders, free_port(), free_port()),
+            &folders.log(),
+        )
+        .unwrap();
         let ended = async {
             while process.exited().is_none() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -247,6 +287,16 @@ impl Edge {
             .env("AWS_SECRET_ACCESS_KEY", &bucket.minio().secret_key)
     }
 
+    /// An edge before a bucket whose endpoint is a scripted origin: what would reach S3, and how it was signed, is seen.
+    pub fn scripted_bucket(origin: &Origin) -> Builder {
+        Builder::new()
+            .env("ORIGIN", "s3://site")
+            .env("S3_ENDPOINT", origin.url())
+            .env("AWS_REGION", REGION)
+            .env("AWS_ACCESS_KEY_ID", "AKIDSCRIPTED")
+            .env("AWS_SECRET_ACCESS_KEY", "scripted-secret-value")
+    }
+
     fn process(&mut self) -> &mut Process {
         self.process.as_mut().expect("a running edge")
     }
@@ -284,10 +334,10 @@ impl Edge {
         loopback(self.admin)
     }
 
-    /// The temporary folder that holds its cache (`cache`), policy and log.
+    /// The temporary folder that holds its cache (`cache`), its state (`state`), policy and log.
     #[must_use]
     pub fn folder(&self) -> &Path {
-        self.folder.path()
+        self.folders.own.path()
     }
 
     /// GET on a connection of its own.
@@ -370,10 +420,8 @@ impl Edge {
             "the edge does not end on SIGTERM:\n{}",
             self.log()
         );
-        let command = self
-            .builder
-            .command(self.folder.path(), self.port, self.admin);
-        self.process = Some(Process::start(command, &self.folder.path().join("edge.log")).unwrap());
+        let command = self.builder.command(&self.folders, self.port, self.admin);
+        self.process = Some(Process::start(command, &self.folders.log()).unwrap());
         assert!(
             self.came_up().await,
             "the edge does not start again:\n{}",

@@ -6,6 +6,7 @@ use crate::message::Headers;
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
 use h2::{Reason, RecvStream, SendStream};
+use std::io;
 use std::net::SocketAddr;
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -29,17 +30,25 @@ impl Http2 {
     /// # Panics
     /// When the server does not speak HTTP/2.
     pub async fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address)
+        Self::try_connect(address)
             .await
-            .unwrap_or_else(|error| panic!("{address}: {error}"));
-        stream.set_nodelay(true).unwrap();
+            .unwrap_or_else(|error| panic!("{address}: {error}"))
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// When nobody listens, or the server does not speak HTTP/2.
+    pub async fn try_connect(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
         let (requests, connection) = h2::client::handshake(stream)
             .await
-            .expect("an HTTP/2 handshake");
+            .map_err(io::Error::other)?;
         let driver = tokio::spawn(async move {
             let _ = connection.await;
         });
-        Self { requests, driver }
+        Ok(Self { requests, driver })
     }
 
     /// Sends a request without a body.

@@ -123,6 +123,12 @@ impl Storm {
         std::mem::take(&mut *wreckage.lock().unwrap())
     }
 
+    /// Raises it where the server may die, and says whether somebody still listens.
+    pub async fn survives(&self, address: SocketAddr) -> bool {
+        self.rage(address).await;
+        Client::try_connect(address).await.is_ok()
+    }
+
     async fn client(&self, address: SocketAddr, number: usize, wreckage: &Mutex<Wreckage>) {
         let mut rng = Rng::new(self.seed.wrapping_add(number as u64 * 0x51_7C_C1));
         let phase = PHASES[rng.below(PHASES.len())];
@@ -187,7 +193,7 @@ async fn over_http1(
     rng: &mut Rng,
 ) -> Result<Seen, Failure> {
     let mut client = match kind {
-        Kind::Slow => Client::connect_narrow(address).await,
+        Kind::Slow => Client::try_connect_narrow(address).await?,
         _ => Client::try_connect(address).await?,
     };
     let bytes = request(if kind == Kind::Head { "HEAD" } else { "GET" }, path, &[]);
@@ -259,7 +265,9 @@ async fn over_http2(
     pause: Duration,
 ) -> Result<Seen, Failure> {
     let lost = |error: h2::Error| Failure::Broken(std::io::Error::other(error));
-    let connection = Http2::connect(address).await;
+    let connection = Http2::try_connect(address)
+        .await
+        .map_err(Failure::Refused)?;
     let mut stream = connection.start("GET", path, &[]).await.map_err(lost)?;
     let mut seen = Seen::Left;
     match phase {

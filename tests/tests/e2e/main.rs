@@ -7,4 +7,9 @@
     clippy::indexing_slicing
 )]
 
-mod harness_control;
+mod client_aborts;
+mod coalescing_bounded_waiting;
+mod coalescing_errors;
+mod coalescing_leader_vanishes;
+mod coalescing_stampede;
+mod coalescing_uncacheable;

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Nobody waits longer than `max_wait` for a leader that makes no progress; progress of a large fill is progress.
+
+use sluice_tests::crowd::Crowd;
+use sluice_tests::edge::Edge;
+use sluice_tests::gate::Gate;
+use sluice_tests::matrix::{Store, on_each};
+use sluice_tests::origin::{Origin, Reply};
+use std::time::{Duration, Instant};
+
+#[tokio::test]
+async fn followers_go_upstream_after_max_wait() {
+    on_each(&[1, 2], async |cell| {
+        let origin = Origin::start().ready().await;
+        let (stuck, others) = (Gate::new(), Gate::new());
+        origin.on_each(
+            "/a",
+            [Reply::ok(1000).hold(&stuck), Reply::ok(1000).hold(&others)],
+        );
+        let policy = "origin: {kind: http}\ncoalesce: {max_wait: 400ms}\n";
+        let edge = Edge::http(&origin).cell(cell).policy(policy).start().await;
+        let fired = Instant::now();
+        let flight = Crowd::connect(edge.address(), 30).await.fire("/a");
+        others.wait_reached(1).await;
+        assert!(
+            fired.elapsed() >= Duration::from_millis(350),
+            "{cell}: after {:?}",
+            fired.elapsed()
+        );
+        others.wait_reached(29).await;
+        others.open();
+        stuck.open();
+        flight.land().await.all(200);
+        assert!(edge.counter("sluice_wait_timeouts").await >= 1, "{cell}");
+        assert_eq!(edge.counter("sluice_parked_now").await, 0, "{cell}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn followers_that_have_waited_enough_go_in_growing_batches() {
+    let origin = Origin::start().ready().await;
+    let stuck = Gate::new();
+    origin.on("/a", Reply::ok(1000).hold(&stuck));
+    let policy = "origin: {kind: http}\ncoalesce: {max_wait: 400ms}\n";
+    let edge = Edge::http(&origin).workers(1).policy(policy).start().await;
+    let flight = Crowd::connect(edge.address(), 200).await.fire("/a");
+    origin.wait_for_requests("/a", 200).await;
+    stuck.open();
+    flight.land().await.all(200);
+    let requests = origin.requests().of("/a");
+    let second = requests[1].at;
+    let soon = requests
+        .iter()
+        .skip(1)
+        .filter(|r| r.at - second < Duration::from_millis(5))
+        .count();
+    assert!(
+        soon < 150,
+        "{soon} of 199 followers came to the origin within 5 ms"
+    );
+}
+
+#[tokio::test]
+async fn followers_share_the_late_answer_of_the_first_that_gave_up_waiting() {
+    let origin = Origin::start().ready().await;
+    let stuck = Gate::new();
+    // Only the leader's request hangs.
+    origin.on_each("/a", [Reply::ok(1000).hold(&stuck), Reply::ok(1000)]);
+    let policy = "origin: {kind: http}\ncoalesce: {max_wait: 400ms}\n";
+    let edge = Edge::http(&origin)
+        .store(Store::V2_DISK)
+        .policy(policy)
+        .start()
+        .await;
+    let leader = Crowd::connect(edge.address(), 1).await.fire("/a");
+    stuck.wait_reached(1).await;
+    Crowd::connect(edge.address(), 20)
+        .await
+        .fire("/a")
+        .land()
+        .await
+        .all(200);
+    stuck.open();
+    leader.land().await.all(200);
+}
+
+#[tokio::test]
+async fn a_slow_large_fill_is_no_reason_to_storm_the_origin() {
+    on_each(&[2], async |cell| {
+        let origin = Origin::start().ready().await;
+        // 40 pieces, one each 50 ms: five times max_wait in all, never silent for as long.
+        origin.on(
+            "/a",
+            Reply::ok(400_000).pace(10_000, Duration::from_millis(50)),
+        );
+        let policy = "origin: {kind: http}\ncoalesce: {max_wait: 400ms}\n";
+        let edge = Edge::http(&origin).cell(cell).policy(policy).start().await;
+        let outcomes = Crowd::connect(edge.address(), 30)
+            .await
+            .fire("/a")
+            .land()
+            .await;
+        outcomes.same_object("/a");
+        assert_eq!(origin.count("/a"), 1, "{cell}");
+        assert_eq!(edge.counter("sluice_wait_timeouts").await, 0, "{cell}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn waiters_above_the_limit_pass_and_are_counted() {
+    let origin = Origin::start().ready().await;
+    let (first, others) = (Gate::new(), Gate::new());
+    let private = || Reply::ok(1000).header("cache-control", "private");
+    origin.on_each("/a", [private().hold(&first), private().hold(&others)]);
+    let policy = "origin: {kind: http}\nlimits: {waiters_per_key: 5}\n";
+    for store in [Store::V1_DISK] {
+        let edge = Edge::http(&origin)
+            .store(store)
+            .workers(1)
+            .policy(policy)
+            .start()
+            .await;
+        let flight = Crowd::connect(edge.address(), 20).await.fire("/a");
+        others.wait_reached(14).await;
+        assert_eq!(edge.counter("sluice_parked_now").await, 5);
+        assert_eq!(edge.counter("sluice_limits_reached").await, 14);
+        first.open();
+        others.open();
+        flight.land().await.all(200);
+    }
+}
+
+#[tokio::test]
+async fn keys_above_the_limit_pass_and_are_counted() {
+    let origin = Origin::start().ready().await;
+    let gate = Gate::new();
+    origin.on("/k*", Reply::ok(1000).hold(&gate));
+    let policy = "origin: {kind: http}\nlimits: {keys_in_flight: 4}\n";
+    let edge = Edge::http(&origin)
+        .store(Store::V1_DISK)
+        .workers(1)
+        .policy(policy)
+        .start()
+        .await;
+    let crowd = Crowd::connect(edge.address(), 20).await;
+    let flight = crowd.fire_each(|n| sluice_tests::client::request("GET", &format!("/k{n}"), &[]));
+    gate.wait_reached(20).await;
+    assert_eq!(edge.counter("sluice_limits_reached").await, 16);
+    assert_eq!(edge.counter("sluice_flights_now").await, 4);
+    gate.open();
+    flight.land().await.all(200);
+}
