@@ -68,7 +68,9 @@ fn fixed_authority(policy: &Policy) -> Option<&str> {
 /// The one spelling of `target`, or why there is none.
 ///
 /// The authority is checked even where the policy replaces it. Nothing is normalised beyond bytes:
-/// `é` in one or in two code points are two keys, as in S3.
+/// `é` in one or in two code points are two keys, as in S3. Objects whose keys cannot be told from
+/// an attack cannot be asked for: those with a dot segment, a NUL byte or, where slashes are
+/// merged, an empty segment.
 pub fn canonicalize(policy: &Policy, target: &Target<'_>) -> Result<CanonicalTarget, Rejection> {
     let (escaping, prefix, prefix_bytes, index_document) = match &policy.origin {
         Origin::Bucket(bucket) => {
