@@ -1,2 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Placeholder.
+//! The standalone edge: its settings, Envoy's configuration, and what starts and stops it all.
+
+mod admin;
+mod ca_bundle;
+pub mod cache_folder;
+mod child;
+pub mod demo;
+mod demo_site;
+mod environment;
+pub mod health;
+pub mod http;
+pub mod machine;
+pub mod origin;
+pub mod policy_document;
+mod random;
+pub mod render;
+pub mod run;
+pub mod setting_docs;
+pub mod settings;
+pub mod size;

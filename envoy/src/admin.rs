@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Envoy's admin interface, as far as the entry point needs it.
+
+use ureq::Agent;
+
+use crate::http;
+
+/// A client of the admin interface.
+pub struct Admin {
+    client: Agent,
+    base: String,
+}
+
+impl Admin {
+    /// The interface on this port of loopback.
+    pub fn new(port: u16) -> Self {
+        Self {
+            client: http::client(),
+            base: format!("http://127.0.0.1:{port}"),
+        }
+    }
+
+    /// From now on the health path answers 503, and responses close their connections.
+    pub fn fail_health_checks(&self) {
+        // A lost warning: the edge ends all the same.
+        let _ = self
+            .client
+            .post(format!("{}/healthcheck/fail", self.base))
+            .send_empty();
+    }
+
+    /// How many of the clients' requests are under way.
+    pub fn active_requests(&self) -> Option<u64> {
+        let uri = format!("{}/stats?filter=downstream_rq_active", self.base);
+        let text = self
+            .client
+            .get(uri)
+            .call()
+            .ok()?
+            .body_mut()
+            .read_to_string()
+            .ok()?;
+        let counts = text.lines().filter(|line| line.starts_with("http.edge"));
+        counts
+            .map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+            .sum()
+    }
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The cache's folder: one edge at a time, one format, one subfolder per store.
+//!
+//! ```text
+//! DIR/lock      held by the edge that uses the folder, for as long as it lives
+//! DIR/format    the version of what the folder holds
+//! DIR/v1, v2    the entries of one store each, which cannot read each other's
+//! ```
+
+use std::fmt;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FsWord;
+
+use crate::random;
+use crate::settings::{Cache, Medium, Store};
+use crate::size::Size;
+
+/// What the entries look like. To be raised with every change that makes old entries unreadable or wrong:
+/// of Envoy's files, of the cache key, of the internal headers that are stored.
+pub const FORMAT: &str = "sluice cache 1\n";
+
+const TMPFS_MAGIC: FsWord = 0x0102_1994;
+const MEMORY_PREFIX: &str = "sluice-";
+
+/// Why a folder cannot be used.
+#[derive(Debug)]
+pub enum CacheFolderError {
+    /// A file operation failed.
+    Io(PathBuf, io::Error),
+    /// Another edge holds the lock.
+    InUse(PathBuf),
+    /// It holds something that is not a cache of ours.
+    Foreign(PathBuf),
+    /// `CACHE=memory` and a folder that is not in memory.
+    NotTmpfs(PathBuf),
+    /// `CACHE=memory` and a tmpfs that is too small.
+    TooSmall {
+        /// The tmpfs.
+        path: PathBuf,
+        /// What it holds in all.
+        holds: u64,
+        /// What the cache may take.
+        wanted: u64,
+    },
+}
+
+impl fmt::Display for CacheFolderError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(path, error) => write!(out, "CACHE_DIR: {}: {error}", path.display()),
+            Self::InUse(path) => write!(
+                out,
+                "CACHE_DIR={}: another edge is using this folder; each edge needs one of its own",
+                path.display()
+            ),
+            Self::Foreign(path) => write!(
+                out,
+                "CACHE_DIR={}: expected an empty folder or a cache of Sluice's, but there are other files in it",
+                path.display()
+            ),
+            Self::NotTmpfs(path) => {
+                write!(
+                    out,
+                    "CACHE_DIR={}: expected a folder on a tmpfs, as CACHE=memory",
+                    path.display()
+                )
+            }
+            Self::TooSmall {
+                path,
+                holds,
+                wanted,
+            } => write!(
+                out,
+                "CACHE_MAX_BYTES={}: expected at most {}, which is what {} holds, as CACHE=memory \
+                 (in a container: --shm-size)",
+                Size(*wanted),
+                Size(*holds),
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for CacheFolderError {}
+
+/// A folder that this process alone uses, until it is dropped.
+#[derive(Debug)]
+pub struct CacheFolder {
+    root: PathBuf,
+    entries: PathBuf,
+    /// What there is to say about entries that could not be kept.
+    notice: Option<String>,
+    ends_with_edge: bool,
+    /// NB: the lock lasts as long as this is open.
+    _lock: File,
+}
+
+impl CacheFolder {
+    /// Takes the folder that `cache` asks for, ready for `store`.
+    pub fn open(cache: &Cache, store: Store) -> Result<Self, CacheFolderError> {
+        match cache.medium {
+            Medium::Disk => Self::open_at(&cache.dir, store, false),
+            Medium::Memory => {
+                check_tmpfs(&cache.dir, cache.max_bytes)?;
+                remove_orphans(&cache.dir);
+                let name = format!(
+                    "{MEMORY_PREFIX}{}",
+                    random::hex::<8>()
+                        .map_err(|error| CacheFolderError::Io(cache.dir.clone(), error))?
+                );
+                Self::open_at(&cache.dir.join(name), store, true)
+            }
+        }
+    }
+
+    fn open_at(root: &Path, store: Store, ends_with_edge: bool) -> Result<Self, CacheFolderError> {
+        let io_error = |error| CacheFolderError::Io(root.to_owned(), error);
+        make_private_folder(root).map_err(io_error)?;
+        // NB: in this order, as another edge may be making the folder its own just now.
+        if !is_unused(root).map_err(io_error)? && read_format(root).map_err(io_error)?.is_none() {
+            return Err(CacheFolderError::Foreign(root.to_owned()));
+        }
+        let lock = lock(root)?;
+        let format = read_format(root).map_err(io_error)?;
+        let notice = match format {
+            Some(format) if format != FORMAT => Some(empty(root, &format).map_err(io_error)?),
+            _ => None,
+        };
+        fs::write(root.join("format"), FORMAT).map_err(io_error)?;
+        let entries = root.join(store.version());
+        make_private_folder(&entries).map_err(io_error)?;
+        Ok(Self {
+            root: root.to_owned(),
+            entries,
+            notice,
+            ends_with_edge,
+            _lock: lock,
+        })
+    }
+
+    /// Where the store puts its entries.
+    pub fn entries(&self) -> &Path {
+        &self.entries
+    }
+
+    /// What there is to say about entries that could not be kept.
+    pub fn notice(&self) -> Option<&str> {
+        self.notice.as_deref()
+    }
+}
+
+impl Drop for CacheFolder {
+    fn drop(&mut self) {
+        if self.ends_with_edge {
+            // Nothing to be done where this fails: the next edge tries again.
+            let _ = fs::remove_dir_all(&self.root);
+        }
+    }
+}
+
+fn make_private_folder(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+}
+
+fn read_format(root: &Path) -> io::Result<Option<String>> {
+    match fs::read(root.join("format")) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether there is nothing in it but perhaps the lock of an edge that is just starting.
+fn is_unused(root: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(root)? {
+        if entry?.file_name() != "lock" {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn lock(root: &Path) -> Result<File, CacheFolderError> {
+    let path = root.join("lock");
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path);
+    let file = file.map_err(|error| CacheFolderError::Io(path.clone(), error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(CacheFolderError::InUse(root.to_owned())),
+        Err(TryLockError::Error(error)) => Err(CacheFolderError::Io(path, error)),
+    }
+}
+
+/// Removes every store's entries, and says so.
+fn empty(root: &Path, format: &str) -> io::Result<String> {
+    for store in Store::ALL {
+        match fs::remove_dir_all(root.join(store.version())) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    let (path, found) = (root.display(), format.trim());
+    Ok(format!(
+        "{path} held entries in another format ({found:?}, not {:?}): starting empty",
+        FORMAT.trim()
+    ))
+}
+
+fn check_tmpfs(path: &Path, wanted: u64) -> Result<(), CacheFolderError> {
+    let status = rustix::fs::statfs(path)
+        .map_err(|error| CacheFolderError::Io(path.to_owned(), error.into()))?;
+    if status.f_type != TMPFS_MAGIC {
+        return Err(CacheFolderError::NotTmpfs(path.to_owned()));
+    }
+    let block = u64::try_from(status.f_bsize).unwrap_or(0);
+    let holds = status.f_blocks.saturating_mul(block);
+    // NB: a tmpfs without a limit says 0 blocks.
+    if holds != 0 && holds < wanted {
+        return Err(CacheFolderError::TooSmall {
+            path: path.to_owned(),
+            holds,
+            wanted,
+        });
+    }
+    Ok(())
+}
+
+/// Removes what edges left that did not come to clean up: whose lock is free.
+fn remove_orphans(tmpfs: &Path) {
+    let Ok(folders) = fs::read_dir(tmpfs) else {
+        return;
+    };
+    for path in folders.flatten().map(|entry| entry.path()) {
+        let ours = path
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with(MEMORY_PREFIX));
+        if ours && matches!(read_format(&path), Ok(Some(_))) && lock(&path).is_ok() {
+            // Another user's: not ours to remove.
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the machine, or the container, allows: the bounds of Envoy's overload manager follow from it.
+
+use std::fs;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// What the machine can take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// How many connections clients may hold.
+    pub connections: u64,
+    /// How large Envoy's heap may get.
+    pub heap_bytes: u64,
+}
+
+const MOST_CONNECTIONS: u64 = 50_000;
+const OTHER_FILES: u64 = 6_000;
+const LEAST_HEAP: u64 = 64 << 20;
+
+impl Machine {
+    /// Looks at the limits of this process and of its container.
+    pub fn detect() -> Self {
+        // Connections to the origin and the cache's files need some too.
+        let files = open_files();
+        let connections = files
+            .saturating_sub(OTHER_FILES)
+            .max(files / 2)
+            .clamp(64, MOST_CONNECTIONS);
+        let memory = memory_bytes().unwrap_or(1 << 30);
+        Self {
+            connections,
+            heap_bytes: (memory / 4 * 3).max(LEAST_HEAP),
+        }
+    }
+
+    /// How many workers keep all cores busy.
+    pub fn cores() -> u32 {
+        std::thread::available_parallelism()
+            .map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1).min(512))
+    }
+
+    /// Lets this process and its children open as many files as they are allowed to.
+    pub fn raise_open_files() {
+        let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+        // Nothing is lost where this fails: Envoy lives with the lower limit.
+        let _ = setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: maximum,
+                maximum,
+            },
+        );
+    }
+}
+
+/// The limit on open files after [`Machine::raise_open_files`].
+fn open_files() -> u64 {
+    getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
+}
+
+/// The container's memory limit or the machine's memory, whichever is less.
+fn memory_bytes() -> Option<u64> {
+    let container = [
+        "/sys/fs/cgroup/memory.max",
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+    ]
+    .iter()
+    .find_map(|path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok());
+    let machine = fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|text| mem_total(&text));
+    match (container, machine) {
+        (Some(container), Some(machine)) => Some(container.min(machine)),
+        (container, machine) => container.or(machine),
+    }
+}
+
+fn mem_total(meminfo: &str) -> Option<u64> {
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim()
+        .strip_suffix("kB")?
+        .trim()
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_has_some_of_everything() {
+        let machine = Machine::detect();
+        assert!(machine.connections >= 64);
+        assert!(machine.heap_bytes >= LEAST_HEAP);
+        assert!(Machine::cores() >= 1);
+    }
+
+    #[test]
+    fn total_memory_is_read_in_kib() {
+        assert_eq!(
+            mem_total("MemTotal:       16 kB\nMemFree: 1 kB\n"),
+            Some(16 << 10)
+        );
+        assert_eq!(mem_total("MemFree: 1 kB\n"), None);
+    }
+}

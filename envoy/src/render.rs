@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Turns settings into Envoy's configuration.
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::ca_bundle;
+use crate::origin::{Addressing, Bucket, Origin};
+use crate::policy_document::{self, PolicyDocumentError};
+use crate::settings::Settings;
+
+const TEMPLATE: &str = include_str!("../envoy.yaml.j2");
+
+/// Why there is no configuration.
+#[derive(Debug)]
+pub enum RenderError {
+    /// The policy is not usable.
+    Policy(PolicyDocumentError),
+    /// An `https` origin, and nothing to verify it with.
+    NoCaBundle,
+    /// The template and the code disagree.
+    Template(minijinja::Error),
+}
+
+impl fmt::Display for RenderError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Policy(error) => error.fmt(out),
+            Self::NoCaBundle => write!(
+                out,
+                "SSL_CERT_FILE: must name the CA certificates that verify an https origin, as none of {} exists",
+                ca_bundle::USUAL_PATHS.join(", ")
+            ),
+            Self::Template(error) => write!(out, "envoy.yaml.j2: {error:#}"),
+        }
+    }
+}
+
+impl std::error::Error for RenderError {}
+
+/// Envoy's configuration for `settings` before `origin`, with the cache's entries in `cache_dir`.
+pub fn render(
+    settings: &Settings,
+    origin: &Origin,
+    cache_dir: &Path,
+) -> Result<String, RenderError> {
+    let policy = policy_document::load(settings, origin).map_err(RenderError::Policy)?;
+    let mut environment = Environment::new();
+    // NB: every value in the template comes out as JSON, which is YAML: none can break out of its place.
+    environment.set_auto_escape_callback(|_| AutoEscape::Json);
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_trim_blocks(true);
+    environment.set_lstrip_blocks(true);
+    let context = context! {
+        edge => Edge::new(settings),
+        cache => CacheView::new(settings, cache_dir),
+        origin => OriginView::new(settings, origin, &policy)?,
+        filter => settings.filter,
+        wasm => settings.locations.wasm,
+        policy => indented(&policy),
+    };
+    environment
+        .render_named_str("envoy.yaml.j2", TEMPLATE, context)
+        .map_err(RenderError::Template)
+}
+
+/// What listeners and the bootstrap need.
+#[derive(Serialize)]
+struct Edge {
+    bind: String,
+    /// Name, port and certificate of each listener.
+    listeners: Vec<Listener>,
+    admin_port: u16,
+    health_path: String,
+    stream_idle: String,
+    connections: u64,
+    heap_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct Listener {
+    name: &'static str,
+    port: u16,
+    tls: Option<Certificate>,
+}
+
+#[derive(Serialize)]
+struct Certificate {
+    chain: String,
+    key: String,
+}
+
+impl Edge {
+    fn new(settings: &Settings) -> Self {
+        let plain = Listener {
+            name: "edge",
+            port: settings.edge_port,
+            tls: None,
+        };
+        let tls = settings.tls.as_ref().map(|tls| Listener {
+            name: "edge_tls",
+            port: tls.port,
+            tls: Some(Certificate {
+                chain: tls.cert.display().to_string(),
+                key: tls.key.display().to_string(),
+            }),
+        });
+        Self {
+            bind: settings.bind.to_string(),
+            listeners: std::iter::once(plain).chain(tls).collect(),
+            admin_port: settings.admin_port,
+            health_path: settings.health_path.clone(),
+            stream_idle: seconds(settings.stream_idle),
+            connections: settings.machine.connections,
+            heap_bytes: settings.machine.heap_bytes,
+        }
+    }
+}
+
+/// What the cache filter needs.
+#[derive(Serialize)]
+struct CacheView {
+    version: &'static str,
+    files: bool,
+    dir: String,
+    max_bytes: u64,
+    max_entries: u64,
+    threads: u32,
+}
+
+impl CacheView {
+    fn new(settings: &Settings, dir: &Path) -> Self {
+        Self {
+            version: settings.store.version(),
+            files: settings.store.has_files(),
+            dir: dir.display().to_string(),
+            max_bytes: settings.cache.max_bytes,
+            max_entries: settings.cache.max_entries,
+            threads: settings.concurrency.clamp(2, 16),
+        }
+    }
+}
+
+/// What the cluster and the guards need.
+#[derive(Serialize)]
+struct OriginView {
+    host: String,
+    port: u16,
+    authority: String,
+    is_ip: bool,
+    tls: bool,
+    ca_file: Option<String>,
+    idle: String,
+    bucket: Option<BucketView>,
+}
+
+#[derive(Serialize)]
+struct BucketView {
+    region: String,
+    /// What a canonical path looks like.
+    path_regex: String,
+    /// What it must not look like all the same.
+    forbidden_regex: &'static str,
+}
+
+impl BucketView {
+    fn new(bucket: &Bucket, policy: &Value) -> Self {
+        let mut start = match bucket.addressing {
+            Addressing::Path => format!("/{}/", bucket.name),
+            Addressing::VirtualHost => "/".to_owned(),
+        };
+        if !bucket.prefix.is_empty() {
+            start.push_str(&percent_encoded(&bucket.prefix));
+            start.push('/');
+        }
+        let start = start.replace('.', r"\.");
+        let query = if policy_document::drops_whole_query(policy) {
+            ""
+        } else {
+            r"(?:\?.*)?"
+        };
+        Self {
+            region: bucket.region.clone(),
+            path_regex: format!("{start}(?:[A-Za-z0-9._~/-]|%[0-9A-F][0-9A-F])*{query}"),
+            forbidden_regex: r"[^?]*(?:/\.\.?(?:[/?].*)?|%(?:00|2E|2F).*)",
+        }
+    }
+}
+
+/// S3's own encoding: every byte but the unreserved ones and `/`.
+fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}
+
+impl OriginView {
+    fn new(settings: &Settings, origin: &Origin, policy: &Value) -> Result<Self, RenderError> {
+        let endpoint = origin.endpoint();
+        let ca_file = match (endpoint.tls, &settings.ca_file) {
+            (false, _) => None,
+            (true, Some(file)) => Some(file.display().to_string()),
+            (true, None) => Some(ca_bundle::find().ok_or(RenderError::NoCaBundle)?.to_owned()),
+        };
+        let bucket = match origin {
+            Origin::Bucket(bucket) => Some(BucketView::new(bucket, policy)),
+            Origin::Http(_) => None,
+        };
+        Ok(Self {
+            host: endpoint.host.clone(),
+            port: endpoint.port,
+            authority: endpoint.authority(),
+            is_ip: endpoint.ip().is_some(),
+            tls: endpoint.tls,
+            ca_file,
+            idle: seconds(settings.origin_idle),
+            bucket,
+        })
+    }
+}
+
+/// A duration as Envoy's configuration writes it.
+fn seconds(duration: Duration) -> String {
+    format!("{}s", duration.as_secs_f64())
+}
+
+/// The policy over several lines, each of them deeper than the line that the template puts it on.
+fn indented(policy: &Value) -> minijinja::Value {
+    const INDENT: &str = "\n          ";
+    minijinja::Value::from_safe_string(format!("{policy:#}").replace('\n', INDENT))
+}
