@@ -9,7 +9,10 @@ find_browser() {
     local name
     for name in ${CHROMIUM:+"$CHROMIUM"} chromium google-chrome google-chrome-stable chromium-browser; do
         # Ubuntu's chromium-browser may be a script that only says which snap to install.
-        ! "$name" --version >/dev/null 2>&1 || command -v "$name" && return
+        if "$name" --version >/dev/null 2>&1; then
+            command -v "$name"
+            return
+        fi
     done
     return 1
 }

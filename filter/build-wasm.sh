@@ -37,11 +37,11 @@ build() { # CARGO FOLDER OPTION...
 }
 
 if has_target || add_target; then
-    with=$(rustc --version)
+    with=$(rustc --version | cut -d' ' -f1,2)
     build cargo wasm-rustup
 elif is_debian; then
     .ci/debian.sh rustc-web cargo-web rust-web-src lld
-    with="Debian's $(/usr/bin/rustc --version)"
+    with="Debian's $(/usr/bin/rustc --version | cut -d' ' -f1,2)"
     export RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1 CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER=wasm-ld
     build /usr/bin/cargo wasm-debian -Zbuild-std=std,panic_abort
 else
