@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # chromium.sh: prints the path of a Chromium or Chrome that runs, installing Debian's where we may.
-# CHROMIUM names another one.
+# CHROMIUM names the one to take.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 find_browser() {
-    local name
-    for name in ${CHROMIUM:+"$CHROMIUM"} chromium google-chrome google-chrome-stable chromium-browser; do
+    local name names=(chromium google-chrome google-chrome-stable chromium-browser)
+    [ -z "${CHROMIUM:-}" ] || names=("$CHROMIUM")
+    for name in "${names[@]}"; do
         # Ubuntu's chromium-browser may be a script that only says which snap to install.
         if "$name" --version >/dev/null 2>&1; then
             command -v "$name"
