@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What will not be stored is not worth waiting for: followers go on in parallel, and the key is remembered.
 
-use sluice_tests::bare::Bare;
 use sluice_tests::crowd::Crowd;
 use sluice_tests::edge::Edge;
 use sluice_tests::eventually;
 use sluice_tests::gate::Gate;
-use sluice_tests::matrix::{Cell, Store, on_each};
+use sluice_tests::matrix::{Store, on_each};
 use sluice_tests::origin::{Origin, Reply};
 
 const CLIENTS: usize = 40;
@@ -142,31 +141,24 @@ async fn hit_for_miss_ends_after_its_time() {
 }
 
 #[tokio::test]
-async fn control_bare_v2_makes_everyone_wait_for_the_first_uncacheable_answer() {
+async fn control_without_coalescing_nobody_waits_for_an_uncacheable_answer() {
     let origin = Origin::start().ready().await;
-    let (first, others) = (Gate::new(), Gate::new());
-    let private = || Reply::ok(1000).header("cache-control", "private");
-    origin.on_each(
+    let gate = Gate::new();
+    origin.on(
         "/a",
-        [private(), private().hold(&first), private().hold(&others)],
+        Reply::ok(1000)
+            .header("cache-control", "private")
+            .hold(&gate),
     );
-    let bare = Bare::start(
-        &origin,
-        Cell {
-            store: Store::V2_DISK,
-            workers: 1,
-        },
-    )
-    .await;
-    let _ = bare.get("/a").await.stamp("/a");
-    // It has seen that the key is private, and still sends one request alone.
-    let flight = Crowd::connect(bare.address(), CLIENTS).await.fire("/a");
-    first.wait_reached(1).await;
-    // NB: absence of an event; the origin would have the others within a few milliseconds.
-    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-    assert_eq!(others.reached(), 0);
-    first.open();
-    others.open();
+    let policy = "origin: {kind: http}\ncoalesce: {enabled: false}\n";
+    let edge = Edge::http(&origin)
+        .store(Store::V1_DISK)
+        .policy(policy)
+        .start()
+        .await;
+    let flight = Crowd::connect(edge.address(), CLIENTS).await.fire("/a");
+    gate.wait_reached(CLIENTS).await;
+    assert_eq!(edge.counter("sluice_followers_parked").await, 0);
+    gate.open();
     flight.land().await.all(200);
-    assert_eq!(origin.count("/a"), CLIENTS + 1);
 }

@@ -7,9 +7,17 @@
     clippy::indexing_slicing
 )]
 
+mod bucket_signing;
+mod cache_status;
 mod client_aborts;
 mod coalescing_bounded_waiting;
 mod coalescing_errors;
 mod coalescing_leader_vanishes;
 mod coalescing_stampede;
 mod coalescing_uncacheable;
+mod http_origin_pass;
+mod key_escaping;
+mod readiness;
+mod request_headers;
+mod restart_warm;
+mod settings_errors;
