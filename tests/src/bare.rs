@@ -4,11 +4,14 @@
 use crate::PATIENCE;
 use crate::client::{self, Client, Response, request};
 use crate::edge::tail;
-use crate::matrix::{Cell, Medium, Version};
+use crate::matrix::{Cell, Medium};
 use crate::origin::Origin;
 use crate::ports::{free_port, loopback};
 use crate::process::Process;
-use serde_json::{Value, json};
+use sluice::render;
+use sluice::settings::Settings;
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,7 +34,7 @@ pub fn envoy() -> PathBuf {
     binary
 }
 
-/// Envoy with a cache filter and a cluster. It may die: a control is there to show what it does.
+/// Sluice's own configuration with the filter left out. It may die: a control is there to show what it does.
 pub struct Bare {
     port: u16,
     process: Process,
@@ -58,12 +61,8 @@ impl Bare {
                 .map_or_else(|| folder.path().join("cache"), |dir| dir.path().to_owned());
             std::fs::create_dir_all(&cache).unwrap();
             let port = free_port();
-            let config = folder.path().join("envoy.json");
-            std::fs::write(
-                &config,
-                bootstrap(cell.store.version, &cache, port, origin.address()).to_string(),
-            )
-            .unwrap();
+            let config = folder.path().join("envoy.yaml");
+            std::fs::write(&config, configuration(cell, &cache, port, origin)).unwrap();
             let mut command = Command::new(envoy());
             command.args([
                 "--disable-hot-restart",
@@ -133,68 +132,21 @@ impl Bare {
     }
 }
 
-fn bootstrap(version: Version, cache: &Path, port: u16, origin: SocketAddr) -> Value {
-    let v3 = |name: &str| format!("type.googleapis.com/envoy.extensions.{name}");
-    let address =
-        |port: u16| json!({"socket_address": {"address": "127.0.0.1", "port_value": port}});
-    let file_store = |kind: &str| {
-        json!({
-            "@type": v3(kind),
-            "manager_config": {"thread_pool": {"thread_count": 1}},
-            "cache_path": cache,
-            "max_cache_size_bytes": 1_073_741_824_u64,
-        })
-    };
-    let (filter, store) = match version {
-        Version::V1 => (
-            "http.cache.v3.CacheConfig",
-            file_store("http.cache.file_system_http_cache.v3.FileSystemHttpCacheConfig"),
-        ),
-        Version::V2 => (
-            "http.cache_v2.v3.CacheV2Config",
-            file_store("http.cache_v2.file_system_http_cache.v3.FileSystemHttpCacheV2Config"),
-        ),
-    };
-    let manager = json!({
-        "@type": v3("filters.network.http_connection_manager.v3.HttpConnectionManager"),
-        "stat_prefix": "bare",
-        "codec_type": "AUTO",
-        "route_config": {"virtual_hosts": [{
-            "name": "all", "domains": ["*"],
-            "routes": [{"match": {"prefix": "/"}, "route": {"cluster": "origin"}}],
-        }]},
-        "http_filters": [
-            {"name": "health", "typed_config": {
-                "@type": v3("filters.http.health_check.v3.HealthCheck"),
-                "pass_through_mode": false,
-                "headers": [{"name": ":path", "string_match": {"exact": "/healthz"}}],
-            }},
-            {"name": "cache", "typed_config": {
-                "@type": v3(&format!("filters.{filter}")),
-                "typed_config": store,
-            }},
-            {"name": "router", "typed_config": {"@type": v3("filters.http.router.v3.Router")}},
-        ],
-    });
-    json!({
-        "static_resources": {
-            "listeners": [{
-                "name": "bare",
-                "address": address(port),
-                "filter_chains": [{"filters": [{"name": "hcm", "typed_config": manager}]}],
-            }],
-            "clusters": [{
-                "name": "origin",
-                "connect_timeout": "2s",
-                "circuit_breakers": {"thresholds": [{
-                    "max_connections": 65_536, "max_pending_requests": 65_536, "max_requests": 65_536,
-                }]},
-                "load_assignment": {"cluster_name": "origin", "endpoints": [{"lb_endpoints": [
-                    {"endpoint": {"address": {"socket_address": {
-                        "address": origin.ip().to_string(), "port_value": origin.port(),
-                    }}}},
-                ]}]},
-            }],
-        },
-    })
+fn configuration(cell: Cell, cache: &Path, port: u16, origin: &Origin) -> String {
+    let variables = HashMap::from([
+        ("ORIGIN", origin.url()),
+        ("EDGE_PORT", port.to_string()),
+        ("ADMIN_PORT", free_port().to_string()),
+        ("STORE", cell.store.version_name().to_owned()),
+        ("CACHE", cell.store.medium_name().to_owned()),
+        ("CACHE_DIR", cache.display().to_string()),
+        ("CONCURRENCY", cell.workers.to_string()),
+        ("SLUICE_ENVOY", envoy().display().to_string()),
+        ("SLUICE_STATE", cache.display().to_string()),
+    ]);
+    let mut settings =
+        Settings::from_lookup(&|name| variables.get(name).map(OsString::from)).unwrap();
+    settings.filter = false;
+    let origin = settings.origin.clone().expect("an origin");
+    render::render(&settings, &origin, cache).unwrap()
 }

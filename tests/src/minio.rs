@@ -161,8 +161,11 @@ impl Minio {
         let url = signer
             .create_bucket(&credentials)
             .sign(Duration::from_secs(600));
-        let response = self.call("PUT", url.as_str(), &[], b"").await;
-        assert_eq!(response.status, 200, "bucket {name}: {response}");
+        // It says that it lives before it takes requests.
+        eventually(&format!("bucket {name}"), async || {
+            self.call("PUT", url.as_str(), &[], b"").await.status == 200
+        })
+        .await;
         Bucket {
             minio: self,
             name,
