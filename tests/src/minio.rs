@@ -20,6 +20,8 @@ use tokio::sync::OnceCell;
 /// The region that MinIO signs for.
 pub const REGION: &str = "us-east-1";
 
+const FOLDER: &str = "sluice-minio-";
+
 /// A running MinIO.
 pub struct Minio {
     address: SocketAddr,
@@ -67,7 +69,8 @@ impl Minio {
     /// # Panics
     /// When it does not come up.
     pub async fn start() -> Self {
-        let folder = TempDir::with_prefix("sluice-minio-").unwrap();
+        sweep();
+        let folder = TempDir::with_prefix(format!("{FOLDER}{}-", std::process::id())).unwrap();
         for _ in 0..5 {
             let address = loopback(free_port());
             let (access_key, secret_key) = (
@@ -170,6 +173,23 @@ impl Minio {
             minio: self,
             name,
             proxy: Proxy::start(self.address),
+        }
+    }
+}
+
+/// Removes what test processes that are gone have left: a shared MinIO is never dropped.
+fn sweep() {
+    for entry in std::fs::read_dir(std::env::temp_dir())
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let name = entry.file_name();
+        let owner = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(FOLDER)?.split('-').next());
+        if owner.is_some_and(|pid| !std::path::Path::new("/proc").join(pid).exists()) {
+            let _ = std::fs::remove_dir_all(entry.path());
         }
     }
 }
