@@ -40,7 +40,7 @@ pub const FLIGHTS_PER_SLOT: usize = 32;
 /// Workers that may wait for one flight.
 pub const WAITING_WORKERS: usize = 255;
 /// Attempts of one compare-and-swap before the board counts as unusable for this request.
-const ATTEMPTS: usize = 32;
+pub const ATTEMPTS: u32 = 32;
 
 const FORMAT: u8 = 1;
 const HEAD_BYTES: usize = 1;
@@ -191,6 +191,12 @@ impl Slot {
         let index =
             self.flights.iter().position(|flight| flight.key == key && flight.id == id)?;
         Some(self.flights.swap_remove(index).waiting)
+    }
+
+    /// Who leads which key, and when the lease runs out.
+    #[cfg(feature = "testing")]
+    pub fn leases(&self) -> impl Iterator<Item = (KeyHash, FlightId, Millis)> {
+        self.flights.iter().map(|flight| (flight.key, flight.id, flight.expires))
     }
 
     fn find(&mut self, key: KeyHash) -> Option<&mut Flight> {

@@ -210,6 +210,12 @@ impl Coalescer {
         self.flights.len()
     }
 
+    /// What this worker has to do with `key`.
+    #[cfg(feature = "testing")]
+    pub fn role(&self, key: KeyHash) -> Option<Role> {
+        self.flights.get(&key).map(|flight| flight.role)
+    }
+
     /// When the next [`Coalescer::tick`] is wanted; `None` while nothing waits and nothing leads.
     pub fn tick_period(&self) -> Option<Millis> {
         let committing = |flight: &LocalFlight| {

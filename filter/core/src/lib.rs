@@ -16,3 +16,5 @@ pub mod policy;
 mod query;
 mod rejection;
 pub mod request;
+#[cfg(feature = "testing")]
+pub mod testing;

@@ -1,0 +1,790 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A host for tests: workers, what they share, a store and an origin, in one thread and without a clock.
+//!
+//! [`FakeHost`] plays what lies between a client and the origin. It calls the [`Coalescer`] of each
+//! worker as the filter does, and carries out the effects. What takes time in the world (an answer of
+//! the origin, a message on its way, a timer) happens when the test says so, in any order. It panics as
+//! soon as a rule is broken that holds in every interleaving; see [`FakeHost::check`].
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+mod shared_data;
+mod store;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+pub use shared_data::{Calls, FakeSharedData};
+pub use store::{FakeStore, Lookup};
+
+use crate::board::{FlightId, KeyHash, Millis, Slot, WorkerId};
+use crate::coalescer::{
+    Admission, Coalescer, Effect, FillVerdict, LeaderResponse, Release, Request, Turn,
+};
+use crate::flight::{FlightPolicy, Leader, Phase, Role, StreamId};
+use crate::hints::Hint;
+use crate::key::CanonicalTarget;
+use crate::link::Purpose;
+use crate::message::Message;
+use crate::metrics::Metric;
+use crate::policy::StoreVersion;
+
+/// For how long a key counts as uncacheable after a response that was.
+pub const HIT_FOR_MISS: Millis = 120_000;
+
+/// A request, by position in [`FakeHost::clients`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Client(pub usize);
+
+/// A request at the origin, by position in [`FakeHost::fetches`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FetchId(pub usize);
+
+/// Where a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// On the waiting list.
+    Parked,
+    /// Let go, and about to ask the store.
+    Resumed(Release),
+    /// In the store, behind another one's fill without headers (v2).
+    Pending,
+    /// At the origin, without response headers.
+    Fetching(FetchId),
+    /// On its way back, with the body still coming from that fetch.
+    Reading(FetchId),
+    /// On its way back, with all of the body there.
+    Draining,
+    /// Over.
+    Over(Ending),
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// With a whole response.
+    Served,
+    /// With the error that its leader got.
+    Failed(u16),
+    /// With half a response.
+    Truncated,
+    /// Its client left, or its worker died.
+    Left,
+}
+
+/// A request and what became of it.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientRecord {
+    /// Position of its worker.
+    pub seat: usize,
+    /// Its key.
+    pub key: KeyHash,
+    /// Whether it is a HEAD.
+    pub head: bool,
+    /// What the coalescer made of it.
+    pub admission: Admission,
+    /// How it left the waiting list.
+    pub release: Option<Release>,
+    /// What it asked the store for.
+    pub purpose: Purpose,
+    /// Where it is.
+    pub stage: Stage,
+}
+
+/// How far a request at the origin has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FetchPhase {
+    /// No answer yet.
+    Sent,
+    /// The body is coming; `until` is the end of its freshness if it is for the store.
+    Body {
+        /// The end of its freshness.
+        until: Option<Millis>,
+    },
+    /// Over, in whatever way.
+    Over,
+}
+
+/// A request at the origin.
+#[derive(Clone, Copy, Debug)]
+pub struct Fetch {
+    /// Who caused it.
+    pub client: Client,
+    /// Its key.
+    pub key: KeyHash,
+    /// What for.
+    pub purpose: Purpose,
+    /// Whether the store takes its response, if it can be stored.
+    pub fills: bool,
+    /// How far it has come.
+    pub phase: FetchPhase,
+}
+
+/// What the origin answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A response that can be stored.
+    Storable,
+    /// One that cannot.
+    Uncacheable,
+    /// An error.
+    Failed(u16),
+}
+
+#[derive(Debug)]
+struct Seat {
+    /// `None` while the worker is dead.
+    coalescer: Option<Coalescer>,
+    probes: VecDeque<KeyHash>,
+}
+
+/// The whole of it.
+#[derive(Debug)]
+pub struct FakeHost {
+    /// The time.
+    pub now: Millis,
+    /// For how long a response that can be stored is fresh.
+    pub ttl: Millis,
+    /// What the workers share.
+    pub data: FakeSharedData,
+    /// The rules for requests that come from now on.
+    pub policy: FlightPolicy,
+    /// All requests so far.
+    pub clients: Vec<ClientRecord>,
+    /// All requests to the origin so far.
+    pub fetches: Vec<Fetch>,
+    /// All effects so far.
+    pub effects: Vec<(WorkerId, Effect)>,
+    target: Rc<CanonicalTarget>,
+    store: FakeStore,
+    seats: Vec<Seat>,
+    queues: BTreeMap<WorkerId, VecDeque<Vec<u8>>>,
+    last_worker: u16,
+    resumed: VecDeque<Client>,
+    counters: BTreeMap<Metric, u32>,
+    /// Who held a lease when the last event began, and whether the board could fail in it.
+    leases_before: BTreeMap<KeyHash, FlightId>,
+    faulty_before: bool,
+    /// [`FakeHost::board`] as of so many writes.
+    board: RefCell<(u32, Vec<(KeyHash, FlightId, Millis)>)>,
+}
+
+impl FakeHost {
+    /// A process with that many workers.
+    pub fn new(policy: FlightPolicy, workers: usize, target: CanonicalTarget) -> Self {
+        let mut host = Self {
+            now: 1_000,
+            ttl: 3_600_000,
+            data: FakeSharedData::default(),
+            policy,
+            clients: Vec::new(),
+            fetches: Vec::new(),
+            effects: Vec::new(),
+            target: Rc::new(target),
+            store: FakeStore::new(policy.store),
+            seats: Vec::new(),
+            queues: BTreeMap::new(),
+            last_worker: 0,
+            resumed: VecDeque::new(),
+            counters: BTreeMap::new(),
+            leases_before: BTreeMap::new(),
+            faulty_before: false,
+            board: RefCell::default(),
+        };
+        for seat in 0..workers {
+            host.seats.push(Seat { coalescer: None, probes: VecDeque::new() });
+            host.revive(seat);
+        }
+        host
+    }
+
+    /// The store, for what happens to it by itself.
+    pub fn store(&mut self) -> &mut FakeStore {
+        &mut self.store
+    }
+
+    /// The coalescer of a worker that lives.
+    pub fn coalescer(&mut self, seat: usize) -> Option<&mut Coalescer> {
+        self.seats.get_mut(seat)?.coalescer.as_mut()
+    }
+
+    /// Number of workers, dead ones included.
+    pub fn workers(&self) -> usize {
+        self.seats.len()
+    }
+
+    /// Where that request is.
+    pub fn stage(&self, client: Client) -> Stage {
+        self.clients[client.0].stage
+    }
+
+    /// What a counter counts, over all workers.
+    pub fn counter(&self, metric: Metric) -> u32 {
+        self.counters.get(&metric).copied().unwrap_or(0)
+    }
+
+    /// Flights on the board, with the end of their leases.
+    pub fn board(&self) -> Vec<(KeyHash, FlightId, Millis)> {
+        let mut seen = self.board.borrow_mut();
+        if seen.0 != self.data.writes() {
+            let slots = self.data.values().map(|(_, value)| Slot::decode(value));
+            let leases = slots.flat_map(|slot| slot.leases().collect::<Vec<_>>()).collect();
+            *seen = (self.data.writes(), leases);
+        }
+        seen.1.clone()
+    }
+
+    /// Leases that have not run out.
+    pub fn leases(&self) -> BTreeMap<KeyHash, FlightId> {
+        let lasting = self.board().into_iter().filter(|(_, _, expires)| *expires > self.now);
+        lasting.map(|(key, id, _)| (key, id)).collect()
+    }
+
+    /// Whether that worker lives.
+    pub fn lives(&self, worker: WorkerId) -> bool {
+        (0..self.workers()).any(|seat| self.worker(seat) == Some(worker))
+    }
+
+    /// Messages under way to a worker.
+    pub fn messages(&self, seat: usize) -> usize {
+        let worker = self.worker(seat);
+        worker.and_then(|worker| self.queues.get(&worker)).map_or(0, VecDeque::len)
+    }
+
+    /// Probes of a worker that have no answer yet.
+    pub fn probes(&self, seat: usize) -> usize {
+        self.seats[seat].probes.len()
+    }
+
+    /// Requests on waiting lists.
+    pub fn parked(&self) -> usize {
+        self.clients.iter().filter(|client| client.stage == Stage::Parked).count()
+    }
+
+    /// Requests to the origin that are under way.
+    pub fn open_fetches(&self) -> Vec<FetchId> {
+        let open = |id: &FetchId| self.fetches[id.0].phase != FetchPhase::Over;
+        (0..self.fetches.len()).map(FetchId).filter(open).collect()
+    }
+
+    /// Requests that are not over.
+    pub fn open_clients(&self) -> Vec<Client> {
+        let open = |client: &Client| !matches!(self.stage(*client), Stage::Over(_));
+        (0..self.clients.len()).map(Client).filter(open).collect()
+    }
+
+    fn worker(&self, seat: usize) -> Option<WorkerId> {
+        self.seats[seat].coalescer.as_ref().map(Coalescer::worker)
+    }
+}
+
+/// What happens to workers.
+impl FakeHost {
+    /// Time passes.
+    pub fn advance(&mut self, millis: Millis) {
+        self.now += millis;
+    }
+
+    /// The timer of a worker, if it wants one. Says whether it did.
+    pub fn tick(&mut self, seat: usize) -> bool {
+        let wanted = self.coalescer(seat).is_some_and(|worker| worker.tick_period().is_some());
+        if wanted {
+            self.turn(seat, |coalescer, turn| coalescer.tick(turn));
+            self.run();
+        }
+        wanted
+    }
+
+    /// The timers of all workers.
+    pub fn tick_all(&mut self) {
+        for seat in 0..self.workers() {
+            self.tick(seat);
+        }
+    }
+
+    /// The oldest message to a worker arrives.
+    pub fn deliver(&mut self, seat: usize) {
+        let Some(message) = self.next_message(seat) else { return };
+        let message = Message::decode(&message).expect("a message of ours");
+        self.turn(seat, |coalescer, turn| coalescer.message(message, turn));
+        self.run();
+    }
+
+    /// All messages arrive, and those that they lead to.
+    pub fn deliver_all(&mut self) {
+        while let Some(seat) = (0..self.workers()).find(|seat| self.messages(*seat) > 0) {
+            self.deliver(seat);
+        }
+    }
+
+    /// The oldest message to a worker is lost.
+    pub fn lose(&mut self, seat: usize) {
+        self.next_message(seat);
+    }
+
+    fn next_message(&mut self, seat: usize) -> Option<Vec<u8>> {
+        let worker = self.worker(seat)?;
+        self.queues.get_mut(&worker)?.pop_front()
+    }
+
+    /// The oldest probe of a worker is answered.
+    pub fn answer_probe(&mut self, seat: usize) {
+        let Some(key) = self.seats[seat].probes.pop_front() else { return };
+        let until = self.store.probe(key, self.now);
+        self.turn(seat, |coalescer, turn| coalescer.probed(key, until, turn));
+        self.run();
+    }
+
+    /// A worker looks for what it may have missed, as after a policy update.
+    pub fn rescan_all(&mut self, seat: usize) {
+        self.turn(seat, |coalescer, turn| coalescer.rescan_all(turn));
+        self.run();
+    }
+
+    /// A worker's VM dies, and with it all that it was doing.
+    pub fn kill(&mut self, seat: usize) {
+        self.seats[seat] = Seat { coalescer: None, probes: VecDeque::new() };
+        for client in self.open_clients() {
+            if self.clients[client.0].seat == seat {
+                self.detach(client);
+            }
+        }
+        self.run();
+    }
+
+    /// A dead worker gets a new VM, with a number of its own.
+    pub fn revive(&mut self, seat: usize) {
+        if self.seats[seat].coalescer.is_none() {
+            self.last_worker += 1;
+            self.seats[seat].coalescer = Some(Coalescer::new(WorkerId(self.last_worker), 64));
+        }
+    }
+}
+
+/// What clients do.
+impl FakeHost {
+    /// A GET comes.
+    pub fn get(&mut self, seat: usize, key: u64) -> Client {
+        self.arrive(seat, key, false)
+    }
+
+    /// A HEAD comes.
+    pub fn head(&mut self, seat: usize, key: u64) -> Client {
+        self.arrive(seat, key, true)
+    }
+
+    /// A request comes. A worker that is dead answers by itself.
+    pub fn arrive(&mut self, seat: usize, key: u64, head: bool) -> Client {
+        let client = Client(self.clients.len());
+        let key = KeyHash(key);
+        self.clients.push(ClientRecord {
+            seat,
+            key,
+            head,
+            admission: Admission::Alone,
+            release: None,
+            purpose: Purpose::Alone,
+            stage: Stage::Over(Ending::Failed(503)),
+        });
+        let admission = self.with_request(client, Coalescer::request);
+        let Some(admission) = admission else { return client };
+        self.clients[client.0].admission = admission;
+        match admission {
+            Admission::Park => self.clients[client.0].stage = Stage::Parked,
+            Admission::Fresh => self.enter(client, Purpose::Fresh),
+            Admission::HitForMiss => self.enter(client, Purpose::Bypass),
+            Admission::Alone => self.enter(client, Purpose::Alone),
+            Admission::Lead => {
+                self.check_lead(client);
+                self.enter(client, Purpose::Lead);
+            }
+        }
+        self.run();
+        client
+    }
+
+    /// A client leaves before its response has ended.
+    pub fn abort(&mut self, client: Client) {
+        if matches!(self.stage(client), Stage::Over(_)) {
+            return;
+        }
+        self.detach(client);
+        self.closed(client);
+        self.run();
+    }
+
+    /// A client has its whole response.
+    pub fn close(&mut self, client: Client) {
+        if self.stage(client) == Stage::Draining {
+            self.clients[client.0].stage = Stage::Over(Ending::Served);
+            self.closed(client);
+            self.run();
+        }
+    }
+
+    /// All whose responses have ended are done.
+    pub fn close_all(&mut self) {
+        for client in self.open_clients() {
+            self.close(client);
+        }
+    }
+
+    /// Ends the request and, as far as it depends on it, its fetch: always before the response
+    /// headers, and after them on v1 or where the store has no part in it.
+    fn detach(&mut self, client: Client) {
+        let ClientRecord { key, stage, .. } = self.clients[client.0];
+        self.clients[client.0].stage = Stage::Over(Ending::Left);
+        match stage {
+            Stage::Pending => self.store.leave(key, client),
+            Stage::Fetching(fetch) if !self.store.is_joined(key, fetch) => self.cancel(fetch),
+            Stage::Reading(fetch) => {
+                let Fetch { client: owner, fills, .. } = self.fetches[fetch.0];
+                let survives = self.policy.store == StoreVersion::V2 && fills;
+                if owner == client && !survives {
+                    self.cancel(fetch);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn cancel(&mut self, fetch: FetchId) {
+        self.fetches[fetch.0].phase = FetchPhase::Over;
+        self.store.abandon(self.fetches[fetch.0].key, fetch);
+    }
+
+    fn closed(&mut self, client: Client) {
+        self.event(client, |coalescer, stream, turn| coalescer.closed(stream, turn));
+    }
+}
+
+/// What the origin does.
+impl FakeHost {
+    /// Response headers come.
+    pub fn answer(&mut self, fetch: FetchId, answer: Answer) {
+        let Fetch { client, key, purpose, fills, phase } = self.fetches[fetch.0];
+        if phase != FetchPhase::Sent {
+            return;
+        }
+        let (until, shunned) = (self.now + self.ttl, self.now + HIT_FOR_MISS);
+        let around = purpose == Purpose::Bypass;
+        let verdict = match answer {
+            Answer::Storable => FillVerdict::Store,
+            Answer::Uncacheable => FillVerdict::HitForMiss { until: shunned },
+            Answer::Failed(status) => FillVerdict::Failed { status },
+        };
+        self.event(client, |coalescer, stream, turn| coalescer.fill_headers(stream, verdict, turn));
+        self.fetches[fetch.0].phase = FetchPhase::Body { until: None };
+        self.set_stage(client, Stage::Reading(fetch));
+        if answer == Answer::Storable && !around {
+            let joined = self.store.headers(key, fetch, until);
+            if fills {
+                self.fetches[fetch.0].phase = FetchPhase::Body { until: Some(until) };
+            }
+            match (self.policy.store, fills) {
+                (StoreVersion::V2, true) => self.readable(client, until),
+                (StoreVersion::V2, false) => self.respond(client, LeaderResponse::Unshared),
+                (StoreVersion::V1, _) => self.respond(client, LeaderResponse::Filling { until }),
+            }
+            for client in joined {
+                self.set_stage(client, Stage::Reading(fetch));
+                self.readable(client, until);
+            }
+        } else if !around {
+            for client in self.store.refuse(key, fetch) {
+                self.fetch(client, false);
+            }
+        }
+        self.run();
+    }
+
+    /// More of a body comes.
+    pub fn progress(&mut self, fetch: FetchId) {
+        let Fetch { client, phase, .. } = self.fetches[fetch.0];
+        if matches!(phase, FetchPhase::Body { .. }) {
+            self.event(client, |coalescer, stream, turn| {
+                coalescer.fill_progress(stream, turn.now);
+            });
+        }
+    }
+
+    /// A body ends.
+    pub fn end(&mut self, fetch: FetchId) {
+        let Fetch { client, key, phase, .. } = self.fetches[fetch.0];
+        let FetchPhase::Body { until } = phase else { return };
+        self.fetches[fetch.0].phase = FetchPhase::Over;
+        self.event(client, |coalescer, stream, turn| coalescer.fill_ended(stream, turn));
+        if let Some(until) = until {
+            self.store.end(key, fetch, until);
+        }
+        for reader in self.readers(fetch) {
+            self.set_stage(reader, Stage::Draining);
+        }
+        self.run();
+    }
+
+    /// The connection to the origin breaks.
+    pub fn reset(&mut self, fetch: FetchId) {
+        let Fetch { client, key, phase, .. } = self.fetches[fetch.0];
+        self.fetches[fetch.0].phase = FetchPhase::Over;
+        let joined = self.store.abandon(key, fetch);
+        match phase {
+            FetchPhase::Over => return,
+            FetchPhase::Sent => {
+                self.set_stage(client, Stage::Draining);
+                self.respond(client, LeaderResponse::Failed { status: 503 });
+                for client in joined {
+                    self.fetch(client, false);
+                }
+            }
+            FetchPhase::Body { .. } => {
+                self.event(client, |coalescer, stream, turn| coalescer.fill_broken(stream, turn));
+                for reader in self.readers(fetch) {
+                    self.set_stage(reader, Stage::Over(Ending::Truncated));
+                    self.closed(reader);
+                }
+            }
+        }
+        self.run();
+    }
+
+    fn readers(&self, fetch: FetchId) -> Vec<Client> {
+        let reads = |client: &Client| self.stage(*client) == Stage::Reading(fetch);
+        (0..self.clients.len()).map(Client).filter(reads).collect()
+    }
+}
+
+/// The way from the filter to the origin.
+impl FakeHost {
+    fn enter(&mut self, client: Client, purpose: Purpose) {
+        let key = self.clients[client.0].key;
+        self.clients[client.0].purpose = purpose;
+        if purpose == Purpose::Bypass {
+            self.fetch(client, false);
+            return;
+        }
+        match self.store.look_up(key, client, self.now) {
+            Lookup::Hit { until } => {
+                self.clients[client.0].stage = Stage::Draining;
+                self.readable(client, until);
+            }
+            Lookup::Running { fetch, until } => {
+                self.clients[client.0].stage = Stage::Reading(fetch);
+                self.readable(client, until);
+            }
+            Lookup::Pending => self.clients[client.0].stage = Stage::Pending,
+            Lookup::Miss { fills } => {
+                let refused = self.clients[client.0].head && self.policy.store == StoreVersion::V1;
+                self.fetch(client, fills && !refused);
+                if matches!(purpose, Purpose::Fresh | Purpose::Collapsed) {
+                    self.with_request(client, Coalescer::unexpected_miss);
+                }
+            }
+        }
+    }
+
+    fn fetch(&mut self, client: Client, fills: bool) {
+        let ClientRecord { key, purpose, .. } = self.clients[client.0];
+        let fetch = FetchId(self.fetches.len());
+        self.fetches.push(Fetch { client, key, purpose, fills, phase: FetchPhase::Sent });
+        self.clients[client.0].stage = Stage::Fetching(fetch);
+        if fills {
+            self.store.begin(key, fetch);
+        }
+    }
+
+    /// EDGE sees a response that whoever asks now gets too.
+    fn readable(&mut self, client: Client, until: Millis) {
+        let ClientRecord { key, purpose, stage, .. } = self.clients[client.0];
+        if matches!(stage, Stage::Over(_)) {
+            return;
+        }
+        self.event(client, |coalescer, _, _| coalescer.hints().set(key, Hint::Fresh, until));
+        let mine = matches!(stage, Stage::Reading(fetch) if self.fetches[fetch.0].client == client);
+        if purpose == Purpose::Lead || mine {
+            self.respond(client, LeaderResponse::Readable { until });
+        }
+    }
+
+    fn respond(&mut self, client: Client, response: LeaderResponse) {
+        self.event(client, |coalescer, stream, turn| coalescer.response(stream, response, turn));
+    }
+
+    fn set_stage(&mut self, client: Client, stage: Stage) {
+        if !matches!(self.stage(client), Stage::Over(_)) {
+            self.clients[client.0].stage = stage;
+        }
+    }
+}
+
+/// Events and effects.
+impl FakeHost {
+    fn with_request<R>(
+        &mut self,
+        client: Client,
+        call: impl FnOnce(&mut Coalescer, &Request<'_>, &mut Turn<'_, FakeSharedData>) -> R,
+    ) -> Option<R> {
+        let ClientRecord { seat, key, head, .. } = self.clients[client.0];
+        let (target, policy) = (Rc::clone(&self.target), self.policy);
+        let stream = stream_of(client);
+        let may_lead = !head || policy.store == StoreVersion::V2;
+        let request = Request { stream, key, target: &target, may_lead, policy };
+        self.turn(seat, |coalescer, turn| call(coalescer, &request, turn))
+    }
+
+    fn event(
+        &mut self,
+        client: Client,
+        call: impl FnOnce(&mut Coalescer, StreamId, &mut Turn<'_, FakeSharedData>),
+    ) {
+        let seat = self.clients[client.0].seat;
+        // A client of a former VM is unknown to this one: its number is not in use again.
+        self.turn(seat, |coalescer, turn| call(coalescer, stream_of(client), turn));
+    }
+
+    fn turn<R>(
+        &mut self,
+        seat: usize,
+        event: impl FnOnce(&mut Coalescer, &mut Turn<'_, FakeSharedData>) -> R,
+    ) -> Option<R> {
+        let (leases, faulty) = (self.leases(), self.data.is_faulty());
+        let coalescer = self.seats.get_mut(seat)?.coalescer.as_mut()?;
+        let worker = coalescer.worker();
+        (self.leases_before, self.faulty_before) = (leases, faulty);
+        let mut effects = Vec::new();
+        let mut turn = Turn { store: &mut self.data, now: self.now, effects: &mut effects };
+        let result = event(coalescer, &mut turn);
+        for effect in effects {
+            self.effects.push((worker, effect.clone()));
+            self.carry_out(seat, effect);
+        }
+        Some(result)
+    }
+
+    fn carry_out(&mut self, seat: usize, effect: Effect) {
+        match effect {
+            Effect::Count(metric, amount) => *self.counters.entry(metric).or_insert(0) += amount,
+            Effect::Notify { worker, message } => {
+                self.queues.entry(worker).or_default().push_back(message.encode());
+            }
+            Effect::Probe { key, .. } => self.seats[seat].probes.push_back(key),
+            Effect::Resume { stream, release, .. } => {
+                let client = self.unpark(stream);
+                self.clients[client.0].release = Some(release);
+                self.clients[client.0].stage = Stage::Resumed(release);
+                if release == Release::Lead {
+                    self.check_lead(client);
+                }
+                self.resumed.push_back(client);
+            }
+            Effect::Fail { stream, status, .. } => {
+                let client = self.unpark(stream);
+                self.clients[client.0].stage = Stage::Over(Ending::Failed(status));
+            }
+        }
+    }
+
+    fn unpark(&self, stream: StreamId) -> Client {
+        let client = Client(stream.0 as usize);
+        let stage = self.stage(client);
+        assert_eq!(stage, Stage::Parked, "{client:?} was released, but is not parked");
+        client
+    }
+
+    /// Envoy goes on with resumed requests when the filter has returned.
+    fn run(&mut self) {
+        while let Some(client) = self.resumed.pop_front() {
+            let Stage::Resumed(release) = self.stage(client) else { continue };
+            self.enter(
+                client,
+                match release {
+                    Release::Collapsed => Purpose::Collapsed,
+                    Release::Lead => Purpose::Lead,
+                    Release::HitForMiss | Release::WaitTimeout => Purpose::Bypass,
+                    Release::Alone => Purpose::Alone,
+                },
+            );
+        }
+    }
+}
+
+/// Rules that hold always.
+impl FakeHost {
+    /// Nobody leads while another worker's lease on the key holds, unless the board is out of use.
+    fn check_lead(&self, client: Client) {
+        let ClientRecord { seat, key, .. } = self.clients[client.0];
+        let holder = self.leases_before.get(&key);
+        let foreign = holder.filter(|holder| Some(holder.worker) != self.worker(seat));
+        if let Some(holder) = foreign
+            && !self.faulty_before
+        {
+            panic!("{client:?} leads {key:?} while {holder:?} holds a lease on it");
+        }
+    }
+
+    /// What must hold between any two events.
+    ///
+    /// # Panics
+    /// It does not hold.
+    pub fn check(&self) {
+        for (number, seat) in self.seats.iter().enumerate() {
+            let Some(coalescer) = &seat.coalescer else { continue };
+            let of_seat = |client: &&ClientRecord| client.seat == number;
+            let parked: Vec<_> = self
+                .clients
+                .iter()
+                .filter(of_seat)
+                .filter(|client| client.stage == Stage::Parked)
+                .collect();
+            assert_eq!(coalescer.parked(), parked.len(), "requests parked on worker {number}");
+            for client in &parked {
+                let role = coalescer.role(client.key);
+                assert!(role.is_some(), "{client:?} waits for nobody");
+            }
+            let mut keys: Vec<_> = self.clients.iter().filter(of_seat).map(|c| c.key).collect();
+            keys.sort_unstable();
+            keys.dedup();
+            let mut flights = 0;
+            for key in keys {
+                let Some(role) = coalescer.role(key) else { continue };
+                flights += 1;
+                match role {
+                    Role::Following { .. } => assert!(
+                        parked.iter().any(|client| client.key == key),
+                        "worker {number} follows {key:?} for nobody"
+                    ),
+                    Role::Leading(Leader { phase: Phase::Committing(_), .. }) => {}
+                    Role::Leading(leader) => {
+                        let stage = self.clients[leader.stream.0 as usize].stage;
+                        let gone = matches!(stage, Stage::Over(_));
+                        assert!(!gone, "worker {number} leads {key:?} by a request that is over");
+                    }
+                }
+            }
+            assert_eq!(coalescer.flights(), flights, "flights of keys that nobody asked for");
+        }
+    }
+
+    /// Keys for which requests wait on a worker without anybody who leads: neither the worker itself,
+    /// nor anyone with a lease.
+    pub fn orphans(&self, seat: usize) -> Vec<KeyHash> {
+        let Some(coalescer) = &self.seats[seat].coalescer else { return Vec::new() };
+        let leases = self.leases();
+        let parked = self
+            .clients
+            .iter()
+            .filter(|client| client.seat == seat && client.stage == Stage::Parked);
+        let mut keys: Vec<_> = parked.map(|client| client.key).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys.retain(|key| {
+            matches!(coalescer.role(*key), Some(Role::Following { .. }))
+                && !leases.contains_key(key)
+        });
+        keys
+    }
+}
+
+fn stream_of(client: Client) -> StreamId {
+    StreamId(u32::try_from(client.0).expect("fewer clients than that"))
+}

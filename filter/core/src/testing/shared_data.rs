@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Shared data with the rules of Envoy's proxy-wasm host, faults on request, and every call counted.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::board::ATTEMPTS;
+use crate::host::{HostError, SharedStore, Token};
+
+/// The host's status for a compare-and-swap that another worker won.
+const CAS_MISMATCH: u32 = 8;
+/// The host's status for a call that failed for a reason of its own.
+const INTERNAL_FAILURE: u32 = 10;
+/// A token that the host does not hand out.
+const CREATE: u32 = u32::MAX;
+
+/// Calls to the host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// Reads.
+    pub get: u32,
+    /// Writes, refused ones included.
+    pub set: u32,
+}
+
+type Rival = Box<dyn FnOnce(&mut FakeSharedData)>;
+
+/// One process's shared data.
+#[derive(Default)]
+pub struct FakeSharedData {
+    entries: BTreeMap<String, (Vec<u8>, u32)>,
+    issued: u32,
+    calls: Cell<Calls>,
+    failures: Cell<u32>,
+    conflicts: u32,
+    rival: Option<Rival>,
+}
+
+impl FakeSharedData {
+    /// Calls so far.
+    pub fn calls(&self) -> Calls {
+        self.calls.get()
+    }
+
+    /// Lets the next `count` writes that carry a token lose against a write that changes nothing.
+    pub fn lose_next(&mut self, count: u32) {
+        self.conflicts = count;
+    }
+
+    /// Lets the next `count` calls fail.
+    pub fn fail_next(&mut self, count: u32) {
+        self.failures.set(count);
+    }
+
+    /// Whether the faults to come suffice to put the board out of use.
+    pub fn is_faulty(&self) -> bool {
+        self.conflicts >= ATTEMPTS || self.failures.get() > 0
+    }
+
+    /// Lets `rival` do what it wants just before the next write: after a worker has read, and before
+    /// it writes.
+    pub fn before_next_set(&mut self, rival: impl FnOnce(&mut Self) + 'static) {
+        self.rival = Some(Box::new(rival));
+    }
+
+    /// Writes that have succeeded.
+    pub fn writes(&self) -> u32 {
+        self.issued
+    }
+
+    /// All values, by key.
+    pub fn values(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.entries.iter().map(|(key, (value, _))| (key.as_str(), value.as_slice()))
+    }
+
+    /// `proxy_set_shared_data` by the letter: token 0 overwrites, any token creates an absent key, and
+    /// there is no way to delete one.
+    ///
+    /// # Errors
+    /// The token is not the one of the current value.
+    pub fn set(&mut self, key: &str, value: &[u8], token: u32) -> Result<(), HostError> {
+        if let Some((_, current)) = self.entries.get(key)
+            && token != 0
+            && token != *current
+        {
+            return Err(HostError { status: CAS_MISMATCH });
+        }
+        self.issued += 1;
+        self.entries.insert(key.to_owned(), (value.to_vec(), self.issued));
+        Ok(())
+    }
+
+    fn called(&self, change: impl FnOnce(&mut Calls)) -> Result<(), HostError> {
+        let mut calls = self.calls.get();
+        change(&mut calls);
+        self.calls.set(calls);
+        match self.failures.get() {
+            0 => Ok(()),
+            left => {
+                self.failures.set(left - 1);
+                Err(HostError { status: INTERNAL_FAILURE })
+            }
+        }
+    }
+}
+
+impl SharedStore for FakeSharedData {
+    fn get(&self, key: &str) -> Result<Option<(Vec<u8>, Token)>, HostError> {
+        self.called(|calls| calls.get += 1)?;
+        Ok(self.entries.get(key).map(|(value, token)| (value.clone(), Token(*token))))
+    }
+
+    fn compare_and_set(
+        &mut self,
+        key: &str,
+        value: &[u8],
+        token: Option<Token>,
+    ) -> Result<bool, HostError> {
+        self.called(|calls| calls.set += 1)?;
+        if let Some(rival) = self.rival.take() {
+            rival(self);
+        }
+        if self.conflicts > 0 {
+            self.conflicts -= 1;
+            return Ok(false);
+        }
+        match self.set(key, value, token.map_or(CREATE, |token| token.0)) {
+            Ok(()) => Ok(true),
+            Err(HostError { status: CAS_MISMATCH }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl fmt::Debug for FakeSharedData {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("FakeSharedData")
+            .field("entries", &self.entries)
+            .field("calls", &self.calls)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn token_zero_overwrites_whatever_is_there() {
+        let mut data = FakeSharedData::default();
+        data.set("key", b"one", 0).unwrap();
+        data.set("key", b"two", 0).unwrap();
+        assert_eq!(data.get("key").unwrap(), Some((b"two".to_vec(), Token(2))));
+    }
+
+    #[test]
+    fn any_token_creates_an_absent_key_and_only_the_current_one_replaces() {
+        let mut data = FakeSharedData::default();
+        assert_eq!(data.compare_and_set("key", b"one", Some(Token(99))), Ok(true));
+        assert_eq!(data.compare_and_set("key", b"two", None), Ok(false), "it exists by now");
+        assert_eq!(data.compare_and_set("key", b"two", Some(Token(1))), Ok(true));
+        assert_eq!(data.compare_and_set("key", b"three", Some(Token(1))), Ok(false));
+    }
+
+    #[test]
+    fn faults_come_as_often_as_asked_for() {
+        let mut data = FakeSharedData::default();
+        data.fail_next(1);
+        assert!(data.get("key").is_err());
+        data.lose_next(1);
+        assert_eq!(data.compare_and_set("key", b"", None), Ok(false));
+        assert_eq!(data.compare_and_set("key", b"", None), Ok(true));
+        assert_eq!(data.calls(), Calls { get: 1, set: 2 });
+        assert!(!data.is_faulty());
+    }
+}

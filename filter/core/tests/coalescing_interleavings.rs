@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Coalescing holds its rules in whatever order things happen.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::RngAlgorithm;
+use sluice_core::board::{KeyHash, Millis};
+use sluice_core::coalescer::Release;
+use sluice_core::flight::FlightPolicy;
+use sluice_core::policy::{Policy, StoreVersion};
+use sluice_core::testing::{Answer, Client, Ending, FakeHost, FetchPhase, Stage};
+use support::{bucket, canonicalize_path};
+
+/// Keys that requests are for; few, so that they meet.
+const KEYS: u64 = 3;
+/// How often a worker looks at the board for news that it may have missed.
+const RESCAN: Millis = 500;
+/// Round of the clock when nothing more is to happen but time.
+const ROUND: Millis = 50;
+
+/// Something that happens. Small numbers stand for workers and keys, and for requests by their position
+/// among those that are under way.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Get { worker: u8, key: u8 },
+    Head { worker: u8, key: u8 },
+    Answer { fetch: u8, answer: Answer },
+    Progress { fetch: u8 },
+    End { fetch: u8 },
+    Reset { fetch: u8 },
+    Abort { client: u8 },
+    Close { client: u8 },
+    Deliver { worker: u8 },
+    Lose { worker: u8 },
+    Commit { key: u8 },
+    DropCommits { key: u8 },
+    Evict { key: u8 },
+    AnswerProbe { worker: u8 },
+    Tick { worker: u8 },
+    TickAll,
+    Rescan { worker: u8 },
+    Advance { millis: u16 },
+    Kill { worker: u8 },
+    Revive { worker: u8 },
+    LoseWrites { count: u8 },
+    FailCalls { count: u8 },
+}
+
+/// What happens where nothing goes wrong.
+fn ordinary() -> impl Strategy<Value = Step> {
+    let small = || 0..8_u8;
+    prop_oneof![
+        6 => (small(), small()).prop_map(|(worker, key)| Step::Get { worker, key }),
+        3 => small().prop_map(|fetch| Step::Answer { fetch, answer: Answer::Storable }),
+        1 => small().prop_map(|fetch| Step::Progress { fetch }),
+        3 => small().prop_map(|fetch| Step::End { fetch }),
+        2 => small().prop_map(|client| Step::Close { client }),
+        3 => small().prop_map(|worker| Step::Deliver { worker }),
+        2 => small().prop_map(|key| Step::Commit { key }),
+        3 => small().prop_map(|worker| Step::AnswerProbe { worker }),
+        2 => small().prop_map(|worker| Step::Tick { worker }),
+        1 => small().prop_map(|worker| Step::Rescan { worker }),
+        3 => Just(Step::TickAll),
+        4 => (0..60_u16).prop_map(|millis| Step::Advance { millis }),
+        1 => (0..30_u8).prop_map(|count| Step::LoseWrites { count }),
+    ]
+}
+
+/// What happens in the world.
+fn anything() -> impl Strategy<Value = Step> {
+    let small = || 0..8_u8;
+    let unwanted = prop_oneof![Just(Answer::Uncacheable), Just(Answer::Failed(503))];
+    prop_oneof![
+        24 => ordinary(),
+        1 => (small(), small()).prop_map(|(worker, key)| Step::Head { worker, key }),
+        2 => (small(), unwanted).prop_map(|(fetch, answer)| Step::Answer { fetch, answer }),
+        1 => small().prop_map(|fetch| Step::Reset { fetch }),
+        4 => (0..32_u8).prop_map(|client| Step::Abort { client }),
+        2 => small().prop_map(|worker| Step::Lose { worker }),
+        1 => small().prop_map(|key| Step::DropCommits { key }),
+        1 => small().prop_map(|key| Step::Evict { key }),
+        1 => small().prop_map(|worker| Step::Kill { worker }),
+        1 => small().prop_map(|worker| Step::Revive { worker }),
+        2 => (0..7_000_u16).prop_map(|millis| Step::Advance { millis }),
+    ]
+}
+
+/// The same, with a board that is out of use now and then.
+fn anything_and_board_faults() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        20 => anything(),
+        1 => (0..80_u8).prop_map(|count| Step::LoseWrites { count }),
+        1 => (0..4_u8).prop_map(|count| Step::FailCalls { count }),
+    ]
+}
+
+fn store() -> impl Strategy<Value = StoreVersion> {
+    prop_oneof![Just(StoreVersion::V1), Just(StoreVersion::V2)]
+}
+
+/// Rules, with bounds that are reached now and then.
+fn policy() -> impl Strategy<Value = FlightPolicy> {
+    let waiters = prop_oneof![1 => 1..4_usize, 3 => Just(10_000)];
+    let keys = prop_oneof![1 => 1..3_usize, 3 => Just(8_192)];
+    (store(), waiters, keys).prop_map(|(store, waiters_per_key, keys_in_flight)| FlightPolicy {
+        waiters_per_key,
+        keys_in_flight,
+        ..flight_policy(store)
+    })
+}
+
+fn flight_policy(store: StoreVersion) -> FlightPolicy {
+    FlightPolicy::of(&Policy { store, ..bucket() })
+}
+
+/// A host, and what is watched from step to step.
+struct World {
+    host: FakeHost,
+    /// Since when requests wait on a worker for a key that nobody leads.
+    orphans: BTreeMap<(usize, KeyHash), Millis>,
+    /// The board failed at some time.
+    faulty: bool,
+}
+
+impl World {
+    fn new(policy: FlightPolicy, workers: usize) -> Self {
+        let target = canonicalize_path(&bucket(), b"/object").unwrap();
+        Self {
+            host: FakeHost::new(policy, workers, target),
+            orphans: BTreeMap::new(),
+            faulty: false,
+        }
+    }
+
+    fn run(&mut self, steps: &[Step]) {
+        for step in steps {
+            self.step(*step);
+            self.faulty |= self.host.data.is_faulty();
+            self.host.check();
+            self.watch_orphans();
+        }
+    }
+
+    fn step(&mut self, step: Step) {
+        let seat = |number: u8| usize::from(number) % self.host.workers();
+        let key = |number: u8| u64::from(number) % KEYS;
+        let fetch = |number: u8| pick(&self.host.open_fetches(), number);
+        match step {
+            Step::Get { worker, key: number } => {
+                self.host.get(seat(worker), key(number));
+            }
+            Step::Head { worker, key: number } => {
+                self.host.head(seat(worker), key(number));
+            }
+            Step::Answer { fetch: number, answer } => {
+                fetch(number).into_iter().for_each(|fetch| self.host.answer(fetch, answer));
+            }
+            Step::Progress { fetch: number } => {
+                fetch(number).into_iter().for_each(|fetch| self.host.progress(fetch));
+            }
+            Step::End { fetch: number } => {
+                fetch(number).into_iter().for_each(|fetch| self.host.end(fetch));
+            }
+            Step::Reset { fetch: number } => {
+                fetch(number).into_iter().for_each(|fetch| self.host.reset(fetch));
+            }
+            Step::Abort { client } => {
+                let client = pick(&self.host.open_clients(), client);
+                client.into_iter().for_each(|client| self.host.abort(client));
+            }
+            Step::Close { client } => {
+                let drains = |client: &Client| self.host.stage(*client) == Stage::Draining;
+                let draining: Vec<_> =
+                    self.host.open_clients().into_iter().filter(drains).collect();
+                let client = pick(&draining, client);
+                client.into_iter().for_each(|client| self.host.close(client));
+            }
+            Step::Deliver { worker } => self.host.deliver(seat(worker)),
+            Step::Lose { worker } => self.host.lose(seat(worker)),
+            Step::Commit { key: number } => {
+                let key = KeyHash(key(number));
+                self.host.store().commit(key);
+            }
+            Step::DropCommits { key: number } => {
+                let key = KeyHash(key(number));
+                self.host.store().drop_commits(key);
+            }
+            Step::Evict { key: number } => {
+                let key = KeyHash(key(number));
+                self.host.store().evict(key);
+            }
+            Step::AnswerProbe { worker } => self.host.answer_probe(seat(worker)),
+            Step::Tick { worker } => self.tick(seat(worker)),
+            Step::TickAll => self.tick_all(),
+            Step::Rescan { worker } => self.host.rescan_all(seat(worker)),
+            Step::Advance { millis } => self.host.advance(Millis::from(millis)),
+            Step::Kill { worker } => self.host.kill(seat(worker)),
+            Step::Revive { worker } => self.host.revive(seat(worker)),
+            Step::LoseWrites { count } => self.host.data.lose_next(u32::from(count)),
+            Step::FailCalls { count } => self.host.data.fail_next(u32::from(count)),
+        }
+    }
+
+    fn tick_all(&mut self) {
+        for seat in 0..self.host.workers() {
+            self.tick(seat);
+        }
+    }
+
+    /// The timer of a worker. It must find every key that has had no leader for a while.
+    fn tick(&mut self, seat: usize) {
+        let faulty = self.host.data.is_faulty();
+        self.host.tick(seat);
+        for key in self.host.orphans(seat) {
+            let Some(since) = self.orphans.get_mut(&(seat, key)) else { continue };
+            if faulty {
+                *since = self.host.now;
+            }
+            let lost = *since + RESCAN <= self.host.now;
+            assert!(!lost, "worker {seat} waits for {key:?}, which nobody has led since {since}");
+        }
+    }
+
+    fn watch_orphans(&mut self) {
+        let mut current = BTreeMap::new();
+        for seat in 0..self.host.workers() {
+            for key in self.host.orphans(seat) {
+                let since = self.orphans.get(&(seat, key)).copied().unwrap_or(self.host.now);
+                current.insert((seat, key), since);
+            }
+        }
+        self.orphans = current;
+    }
+
+    /// One round in which everything happens that is due by itself.
+    fn settle(&mut self) {
+        self.host.deliver_all();
+        for key in 0..KEYS {
+            self.host.store().commit(KeyHash(key));
+        }
+        for seat in 0..self.host.workers() {
+            for _ in 0..self.host.probes(seat) {
+                self.host.answer_probe(seat);
+            }
+        }
+        self.host.close_all();
+        self.host.advance(ROUND);
+        self.tick_all();
+        self.host.check();
+        self.watch_orphans();
+    }
+
+    /// The origin answers everything, slowly, until all is over.
+    fn finish(&mut self, bound: Millis) {
+        let end = self.host.now + bound;
+        while self.host.now < end && !self.is_over() {
+            for fetch in self.host.open_fetches() {
+                match self.host.fetches[fetch.0].phase {
+                    FetchPhase::Sent => self.host.answer(fetch, Answer::Storable),
+                    _ => self.host.end(fetch),
+                }
+            }
+            self.settle();
+        }
+        assert_eq!(self.host.open_clients(), [], "requests that never ended");
+        for seat in 0..self.host.workers() {
+            if let Some(coalescer) = self.host.coalescer(seat) {
+                assert_eq!(
+                    (coalescer.parked(), coalescer.flights()),
+                    (0, 0),
+                    "worker {seat} leaks"
+                );
+                assert_eq!(coalescer.tick_period(), None, "worker {seat} ticks for nothing");
+            }
+        }
+        if !self.faulty {
+            for (key, id, _) in self.host.board() {
+                assert!(!self.host.lives(id.worker), "{key:?} is still on the board as {id:?}");
+            }
+        }
+        self.host.advance(3_000);
+        assert_eq!(self.host.leases(), BTreeMap::new(), "leases that never end");
+    }
+
+    fn is_over(&mut self) -> bool {
+        let idle = (0..self.host.workers())
+            .all(|seat| self.host.coalescer(seat).is_none_or(|coalescer| coalescer.flights() == 0));
+        idle && self.host.open_clients().is_empty()
+    }
+}
+
+fn pick<T: Copy>(among: &[T], number: u8) -> Option<T> {
+    among.get(usize::from(number) % among.len().max(1)).copied()
+}
+
+/// Everyone gets an answer, whatever went wrong before the origin began to answer.
+fn all_is_released(policy: FlightPolicy, workers: usize, steps: &[Step]) {
+    let mut world = World::new(policy, workers);
+    world.run(steps);
+    // The lease of a dead worker, and the rescan that finds it; max_wait for a store that forgot.
+    world.finish(20_000);
+}
+
+/// Nobody waits for an origin that never answers again for much longer than max_wait.
+fn nobody_waits_for_a_silent_origin(policy: FlightPolicy, workers: usize, steps: &[Step]) {
+    let mut world = World::new(policy, workers);
+    world.run(steps);
+    // What a lost leader's heirs wait for, a dead worker's lease, and their own max_wait.
+    let end = world.host.now + policy.lease + 2 * policy.max_wait + 2_000;
+    while world.host.now < end {
+        world.settle();
+    }
+    assert_eq!(world.host.parked(), 0, "requests that wait for a silent origin");
+    world.finish(20_000);
+}
+
+/// Where nothing goes wrong, each key is fetched once, and all get the response.
+fn each_key_is_fetched_once(store: StoreVersion, workers: usize, steps: &[Step]) {
+    // A lease that would run out often if nobody renewed it.
+    let policy = FlightPolicy { lease: 300, ..flight_policy(store) };
+    let mut world = World::new(policy, workers);
+    for step in steps {
+        world.run(&[*step]);
+        if matches!(step, Step::Advance { .. }) {
+            world.tick_all();
+        }
+        for seat in 0..workers {
+            let told = world.host.messages(seat) == 0;
+            assert!(!told || world.host.orphans(seat).is_empty(), "worker {seat} was not told");
+        }
+    }
+    world.finish(20_000);
+    for key in (0..KEYS).map(KeyHash) {
+        let asked = world.host.clients.iter().filter(|client| client.key == key).count();
+        let fetched = world.host.fetches.iter().filter(|fetch| fetch.key == key).count();
+        assert_eq!(fetched, asked.min(1), "fetches of {key:?} for {asked} requests");
+    }
+    for client in &world.host.clients {
+        assert_eq!(client.stage, Stage::Over(Ending::Served), "{client:?}");
+        let shared = matches!(client.release, None | Some(Release::Collapsed | Release::Lead));
+        assert!(shared, "{client:?}");
+    }
+}
+
+fn cases(count: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases: count,
+        failure_persistence: None,
+        // The default takes half of the time in a debug build.
+        rng_algorithm: RngAlgorithm::XorShift,
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(1_000))]
+
+    #[test]
+    fn all_is_released_once_the_origin_answers(
+        policy in policy(),
+        workers in 1..=4_usize,
+        steps in vec(anything(), 0..80),
+    ) {
+        all_is_released(policy, workers, &steps);
+    }
+
+    #[test]
+    fn all_is_released_though_the_board_fails(
+        policy in policy(),
+        workers in 2..=4_usize,
+        steps in vec(anything_and_board_faults(), 0..80),
+    ) {
+        all_is_released(policy, workers, &steps);
+    }
+
+    #[test]
+    fn each_key_is_fetched_once_where_nothing_goes_wrong(
+        store in store(),
+        workers in 1..=4_usize,
+        steps in vec(ordinary(), 0..80),
+    ) {
+        each_key_is_fetched_once(store, workers, &steps);
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(200))]
+
+    #[test]
+    fn nobody_waits_long_for_an_origin_that_fell_silent(
+        policy in policy(),
+        workers in 1..=4_usize,
+        steps in vec(anything(), 0..60),
+    ) {
+        nobody_waits_for_a_silent_origin(policy, workers, &steps);
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(100_000))]
+
+    #[test]
+    #[ignore = "takes minutes"]
+    fn soak(
+        policy in policy(),
+        workers in 1..=4_usize,
+        steps in vec(anything(), 0..200),
+        faulty_steps in vec(anything_and_board_faults(), 0..120),
+        ordinary_steps in vec(ordinary(), 0..200),
+    ) {
+        all_is_released(policy, workers, &steps);
+        nobody_waits_for_a_silent_origin(policy, workers, &steps);
+        all_is_released(policy, workers, &faulty_steps);
+        each_key_is_fetched_once(policy.store, workers, &ordinary_steps);
+    }
+}
