@@ -23,6 +23,6 @@ if [ -z "${CHROMIUM:-}" ] && grep -q '^ID=debian$' /etc/os-release 2>/dev/null; 
     .ci/debian.sh chromium
     find_browser && exit
 fi
-echo "missing: Chromium or Chrome${CHROMIUM:+ at CHROMIUM=$CHROMIUM}. Mend it with:" \
+echo "missing: Chromium or Chrome${CHROMIUM:+ at CHROMIUM=$CHROMIUM}. To mend it:" \
     "the package from https://www.google.com/chrome, or CHROMIUM=PATH" >&2
 exit 1

@@ -13,10 +13,10 @@ done
 
 mend="apt-get update && apt-get install --no-install-recommends ${absent[*]}"
 if ! command -v apt-get >/dev/null; then
-    echo "missing: ${absent[*]} (so named in Debian). Mend it with this system's package manager" >&2
+    echo "missing: ${absent[*]} (so named in Debian). To mend it, use this system's package manager" >&2
     exit 1
 elif [ "$(id -u)" -ne 0 ]; then
-    echo "missing: Debian packages. Mend it as root with: $mend" >&2
+    echo "missing: Debian packages. To mend it, as root: $mend" >&2
     exit 1
 fi
 
@@ -28,6 +28,6 @@ if ! {
         apt-get -qy -o DPkg::Lock::Timeout=300 install --no-install-recommends "${absent[@]}"
 } >"$log" 2>&1 </dev/null; then
     tail -n 5 "$log" >&2
-    echo "missing: ${absent[*]}, which apt-get could not install (see $log). Mend it with: $mend" >&2
+    echo "missing: ${absent[*]}, which apt-get could not install (see $log). To mend it: $mend" >&2
     exit 1
 fi

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 missing() {
-    echo "missing: $1. Mend it with: $2" >&2
+    echo "missing: $1. To mend it: $2" >&2
     exit 1
 }
 
@@ -17,7 +17,8 @@ at_least() { # VERSION MINIMUM
 need_rust() {
     local wanted mend='curl -sSf https://sh.rustup.rs | sh'
     wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
-    command -v cargo rustc >/dev/null || missing "Rust $wanted or later" "$mend"
+    command -v rustc >/dev/null || missing "Rust $wanted or later (rustc)" "$mend"
+    command -v cargo >/dev/null || missing "Rust $wanted or later (cargo)" "$mend"
     at_least "$(rustc --version | cut -d' ' -f2)" "$wanted" ||
         missing "Rust $wanted or later ($(rustc --version) is too old)" "rustup update, or $mend"
     command -v cc >/dev/null || .ci/debian.sh gcc libc6-dev
@@ -30,10 +31,11 @@ need_rust_linters() {
 }
 
 need_go() {
-    local wanted=1.24 found
+    local wanted found
+    wanted=$(sed -n 's/^go //p' envoy/minio/go.mod)
     command -v go >/dev/null || missing "Go $wanted or later" 'see https://go.dev/doc/install'
     # Go fetches a later release of itself where the user lets it.
-    found=$(cd envoy/minio && go version 2>/dev/null | sed 's/.* go\([0-9.]*\).*/\1/')
+    found=$(cd envoy/minio && go version 2>/dev/null | sed 's/.* go\([0-9.]*\).*/\1/') || true
     at_least "${found:-0}" "$wanted" ||
         missing "Go $wanted or later ($(go env GOVERSION) is too old)" 'see https://go.dev/doc/install'
 }

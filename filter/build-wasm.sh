@@ -45,7 +45,7 @@ elif is_debian; then
     export RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1 CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER=wasm-ld
     build /usr/bin/cargo wasm-debian -Zbuild-std=std,panic_abort
 else
-    echo "missing: the Rust target $target. Mend it with: rustup target add $target" >&2
+    echo "missing: the Rust target $target. To mend it: rustup target add $target" >&2
     exit 1
 fi
 
