@@ -3,11 +3,17 @@
 
 mod authority;
 pub mod board;
+mod cache_control;
+pub mod cache_status;
 pub mod coalescer;
+pub mod duration;
+pub mod entry;
 pub mod escaping;
 pub mod flight;
+pub mod freshness;
 pub mod hints;
 pub mod host;
+pub mod http_date;
 pub mod key;
 pub mod link;
 pub mod message;

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The directives of a response's `Cache-Control` that matter to a shared cache (RFC 9111, 5.2.2).
+
+use crate::duration;
+
+/// Largest number of seconds (RFC 9111, 1.2.2): what is larger counts as this.
+const MAX_SECONDS: u64 = duration::MAX.as_secs();
+
+/// What the origin says about storing a response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheControl {
+    /// `no-store`.
+    pub no_store: bool,
+    /// `no-cache`, with or without a list of fields: the list narrows it, but need not be understood.
+    pub no_cache: bool,
+    /// `private`, with or without a list of fields.
+    pub private: bool,
+    /// Seconds of `max-age`.
+    pub max_age: Option<u64>,
+    /// Seconds of `s-maxage`.
+    pub s_maxage: Option<u64>,
+}
+
+impl CacheControl {
+    /// Reads the header, several lines of it joined by commas. Unknown directives do not count.
+    ///
+    /// A time that is not a number of seconds counts as 0, for its author wanted a limit. Of several
+    /// times the first counts (RFC 9111, 4.2.1).
+    pub fn parse(text: &str) -> Self {
+        let mut parsed = Self::default();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (directive, tail) = split_directive(rest);
+            rest = tail;
+            parsed.take(directive.trim());
+        }
+        parsed
+    }
+
+    /// Seconds for which a shared cache may take the response for fresh (RFC 9111, 4.2.1).
+    pub fn lifetime(&self) -> Option<u64> {
+        self.s_maxage.or(self.max_age)
+    }
+
+    fn take(&mut self, directive: &str) {
+        let (name, argument) = match directive.split_once('=') {
+            Some((name, argument)) => (name.trim_end(), Some(argument)),
+            None => (directive, None),
+        };
+        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        if is("no-store") {
+            self.no_store = true;
+        } else if is("no-cache") {
+            self.no_cache = true;
+        } else if is("private") {
+            self.private = true;
+        } else if is("max-age") {
+            self.max_age.get_or_insert(seconds(argument));
+        } else if is("s-maxage") {
+            self.s_maxage.get_or_insert(seconds(argument));
+        }
+    }
+}
+
+/// Splits at the first comma outside a quoted string. A quote that nothing closes is no quote, so it
+/// hides no directive.
+fn split_directive(text: &str) -> (&str, &str) {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b',' => {
+                let (directive, tail) = text.split_at_checked(at).unwrap_or((text, ""));
+                return (directive, tail.get(1..).unwrap_or_default());
+            }
+            b'"' => at += quoted_len(bytes.get(at..).unwrap_or_default()).unwrap_or(1),
+            _ => at += 1,
+        }
+    }
+    (text, "")
+}
+
+/// Length of the quoted string (RFC 9110, 5.6.4) that starts here, both quotes included.
+fn quoted_len(bytes: &[u8]) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        match bytes.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
+/// Delta-seconds (RFC 9111, 1.2.2), also within quotes (5.2).
+fn seconds(argument: Option<&str>) -> u64 {
+    let argument = argument.unwrap_or_default();
+    let digits = argument
+        .strip_prefix('"')
+        .and_then(|argument| argument.strip_suffix('"'))
+        .unwrap_or(argument);
+    parse_delta_seconds(digits).unwrap_or(0)
+}
+
+/// A number of seconds, at most [`duration::MAX`]; `None` for anything but digits.
+pub(crate) fn parse_delta_seconds(digits: &str) -> Option<u64> {
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    // Digits that are no u64 are too many of them.
+    Some(digits.parse().unwrap_or(u64::MAX).min(MAX_SECONDS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NONE: CacheControl = CacheControl {
+        no_store: false,
+        no_cache: false,
+        private: false,
+        max_age: None,
+        s_maxage: None,
+    };
+    const NO_STORE: CacheControl = CacheControl {
+        no_store: true,
+        ..NONE
+    };
+    const NO_CACHE: CacheControl = CacheControl {
+        no_cache: true,
+        ..NONE
+    };
+    const PRIVATE: CacheControl = CacheControl {
+        private: true,
+        ..NONE
+    };
+
+    const fn max_age(seconds: u64) -> CacheControl {
+        CacheControl {
+            max_age: Some(seconds),
+            ..NONE
+        }
+    }
+
+    #[test]
+    fn directives_are_read() {
+        let rows = [
+            ("nothing", "", NONE),
+            ("commas only", ", ,,", NONE),
+            ("unknown", "public, immutable, x=\"no-store\"", NONE),
+            ("no-store", "no-store", NO_STORE),
+            ("any case", "No-STORE", NO_STORE),
+            ("an argument where none belongs", "no-store=1", NO_STORE),
+            ("no-cache", "no-cache", NO_CACHE),
+            (
+                "no-cache for fields",
+                "no-cache=\"set-cookie, x\"",
+                NO_CACHE,
+            ),
+            ("private", "private", PRIVATE),
+            ("private for a field", "private=\"x-user\"", PRIVATE),
+            ("private for a token", "private=x-user", PRIVATE),
+            ("max-age", "max-age=60", max_age(60)),
+            (
+                "max-age among others",
+                "public , max-age=60 ,x",
+                max_age(60),
+            ),
+            ("any case, quotes", "MAX-Age=\"60\"", max_age(60)),
+            ("leading zeros", "max-age=0060", max_age(60)),
+            ("the first of two", "max-age=60, max-age=5", max_age(60)),
+            ("two lines", "max-age=60,max-age=5", max_age(60)),
+            (
+                "part of a name",
+                "xmax-age=60, max-agex=60, no-storex",
+                NONE,
+            ),
+        ];
+        for (name, text, expected) in rows {
+            assert_eq!(CacheControl::parse(text), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_is_none_is_stale() {
+        for text in [
+            "max-age",
+            "max-age=",
+            "max-age=\"\"",
+            "max-age=\"",
+            "max-age=\"60",
+            "max-age=-1",
+            "max-age=+1",
+            "max-age=1.5",
+            "max-age= 60",
+            "max-age = 60",
+            "max-age=6 0",
+            "max-age=60s",
+            "max-age='60'",
+            "max-age=x, max-age=60",
+        ] {
+            assert_eq!(CacheControl::parse(text), max_age(0), "{text}");
+        }
+    }
+
+    #[test]
+    fn too_many_seconds_are_the_most_there_are() {
+        for text in [
+            "max-age=2147483647",
+            "max-age=2147483648",
+            "max-age=99999999999999999999999",
+        ] {
+            assert_eq!(CacheControl::parse(text), max_age(2_147_483_647), "{text}");
+        }
+    }
+
+    #[test]
+    fn quotes_hide_what_is_within_and_no_more() {
+        let rows = [
+            ("a directive within", "x=\"a, no-store\"", NONE),
+            ("an escaped quote", r#"x="a\", no-store""#, NONE),
+            ("a directive after", "x=\"a\", no-store", NO_STORE),
+            ("never closed", "x=\"a, no-store", NO_STORE),
+            ("an escape at the end", "no-store, x=\"\\", NO_STORE),
+        ];
+        for (name, text, expected) in rows {
+            assert_eq!(CacheControl::parse(text), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn s_maxage_wins_in_a_shared_cache() {
+        for (text, expected) in [
+            ("max-age=60, s-maxage=5", Some(5)),
+            ("s-maxage=5, max-age=60", Some(5)),
+            ("s-maxage=x, max-age=60", Some(0)),
+            ("max-age=60", Some(60)),
+            ("public", None),
+        ] {
+            assert_eq!(CacheControl::parse(text).lifetime(), expected, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in r#"(\PC|[",=\\é]|max-age|no-store){0,40}"#) {
+            let _ = CacheControl::parse(&text);
+        }
+
+        #[test]
+        fn what_follows_anything_unquoted_is_seen(text in r"[^\x22]{0,40}") {
+            let text = text + ",no-store";
+            prop_assert!(CacheControl::parse(&text).no_store);
+        }
+    }
+}

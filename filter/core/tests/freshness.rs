@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether a response is stored, and for how long.
+
+mod support;
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use sluice_core::freshness::{ResponseFacts, Storage, UncacheableReason, Verdict, judge};
+use sluice_core::http_date;
+use sluice_core::policy::{Policy, TtlTable};
+use support::bucket;
+
+const NOW: i64 = 1_800_000_000;
+
+/// A 200 of which the origin says nothing but a validator.
+const PLAIN: ResponseFacts<'_> = ResponseFacts {
+    status: 200,
+    cache_control: None,
+    expires: None,
+    date: None,
+    age: None,
+    vary: None,
+    has_set_cookie: false,
+    has_validator: true,
+    content_length: Some(10),
+};
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// An hour for 200, 10 s for 503, a minute for other 2xx, nothing for 418, 1 s for the rest.
+fn policy() -> Policy {
+    let mut policy = bucket();
+    policy.cache.ttl = TtlTable {
+        exact: vec![
+            (200, seconds(3_600)),
+            (418, seconds(0)),
+            (500, seconds(0)),
+            (503, seconds(10)),
+        ],
+        class: [None, Some(seconds(60)), None, None, None],
+        default: seconds(1),
+    };
+    policy.cache.max_object_bytes = 1_000;
+    policy.response.ignore_vary = vec!["origin".to_owned(), "accept-encoding".to_owned()];
+    policy
+}
+
+/// The policy under which the origin's `Cache-Control` does not count.
+fn dishonoring() -> Policy {
+    let mut policy = policy();
+    policy.cache.honor_cache_control = false;
+    policy
+}
+
+fn stored(verdict: Verdict) -> Option<Storage> {
+    match verdict {
+        Verdict::Store(storage) => Some(storage),
+        Verdict::Share(_) | Verdict::Uncacheable(_) => None,
+    }
+}
+
+fn control(text: &str) -> ResponseFacts<'_> {
+    ResponseFacts {
+        cache_control: Some(text),
+        ..PLAIN
+    }
+}
+
+fn status(status: u16) -> ResponseFacts<'static> {
+    ResponseFacts { status, ..PLAIN }
+}
+
+/// Checks every row: a name, a response, and the seconds for which it is stored or why it is not.
+fn assert_rows(policy: &Policy, rows: &[(&str, ResponseFacts<'_>, Result<u64, Verdict>)]) {
+    for (name, facts, expected) in rows {
+        let verdict = judge(policy, facts, NOW);
+        let actual = match verdict {
+            Verdict::Store(storage) => Ok(storage.ttl.as_secs()),
+            other => Err(other),
+        };
+        assert_eq!(actual, *expected, "{name}");
+    }
+}
+
+fn no(reason: UncacheableReason) -> Result<u64, Verdict> {
+    Err(Verdict::Uncacheable(reason))
+}
+
+#[test]
+fn the_table_decides_where_the_origin_is_silent() {
+    assert_rows(
+        &policy(),
+        &[
+            ("exact status", PLAIN, Ok(3_600)),
+            ("class", status(204), Ok(60)),
+            ("default", status(404), Ok(1)),
+            ("a status of its own", status(503), Ok(10)),
+            ("never", status(418), no(UncacheableReason::NoTtl)),
+            (
+                "never, an error of the origin's",
+                status(500),
+                Err(Verdict::Share(500)),
+            ),
+            (
+                "no directive that matters",
+                control("public, x=1"),
+                Ok(3_600),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn the_origin_decides_where_it_speaks() {
+    // RFC 9111, 4.2.1.
+    let dates =
+        |expires: i64, date: Option<i64>| (http_date::format(expires), date.map(http_date::format));
+    let (in_a_minute, its_now) = dates(NOW + 60, Some(NOW));
+    // A clock that is a day behind.
+    let (late, late_now) = dates(NOW - 86_400 + 60, Some(NOW - 86_400));
+    let expires = |expires, date| ResponseFacts {
+        expires: Some(expires),
+        date,
+        ..PLAIN
+    };
+    let both = |cache_control, expires| ResponseFacts {
+        cache_control: Some(cache_control),
+        expires: Some(expires),
+        ..PLAIN
+    };
+    let (now, minute) = (its_now.as_deref(), in_a_minute.as_str());
+    assert_rows(
+        &policy(),
+        &[
+            ("max-age", control("max-age=60"), Ok(60)),
+            ("s-maxage first", control("max-age=60, s-maxage=5"), Ok(5)),
+            ("max-age before Expires", both("max-age=5", minute), Ok(5)),
+            ("s-maxage before Expires", both("s-maxage=5", minute), Ok(5)),
+            ("Expires", expires(minute, now), Ok(60)),
+            ("Expires without Date", expires(minute, None), Ok(60)),
+            (
+                "Expires, no such Date",
+                expires(minute, Some("now")),
+                Ok(60),
+            ),
+            (
+                "Expires by its own clock",
+                expires(&late, late_now.as_deref()),
+                Ok(60),
+            ),
+            (
+                "Expires in the past",
+                expires(&late, now),
+                no(UncacheableReason::Stale),
+            ),
+            (
+                "Expires now",
+                expires(minute, Some(minute)),
+                no(UncacheableReason::Stale),
+            ),
+            (
+                "Expires: 0",
+                expires("0", now),
+                no(UncacheableReason::Stale),
+            ),
+            (
+                "two of them",
+                expires("a, b", now),
+                no(UncacheableReason::Stale),
+            ),
+            ("max-age before Expires: 0", both("max-age=5", "0"), Ok(5)),
+            (
+                "max-age=0",
+                control("max-age=0"),
+                no(UncacheableReason::Stale),
+            ),
+            (
+                "no number",
+                control("max-age=soon"),
+                no(UncacheableReason::Stale),
+            ),
+            (
+                "a status without a time of its own",
+                ResponseFacts {
+                    status: 418,
+                    ..control("max-age=7")
+                },
+                Ok(7),
+            ),
+            (
+                "for ever",
+                control("max-age=99999999999"),
+                Ok(2_147_483_647),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn what_is_not_for_all_is_not_stored() {
+    let vary = |vary| ResponseFacts {
+        vary: Some(vary),
+        ..PLAIN
+    };
+    let length = |content_length| ResponseFacts {
+        content_length,
+        ..PLAIN
+    };
+    assert_rows(
+        &policy(),
+        &[
+            (
+                "private",
+                control("private, max-age=60"),
+                no(UncacheableReason::Private),
+            ),
+            (
+                "no-store",
+                control("no-store"),
+                no(UncacheableReason::NoStore),
+            ),
+            (
+                "no-cache",
+                control("no-cache"),
+                no(UncacheableReason::NoCache),
+            ),
+            (
+                "Set-Cookie",
+                ResponseFacts {
+                    has_set_cookie: true,
+                    ..control("public, max-age=60")
+                },
+                no(UncacheableReason::SetCookie),
+            ),
+            ("Vary: *", vary("*"), no(UncacheableReason::Vary)),
+            (
+                "Vary on what matters",
+                vary("Origin, Cookie"),
+                no(UncacheableReason::Vary),
+            ),
+            (
+                "Vary on part of a name",
+                vary("accept"),
+                no(UncacheableReason::Vary),
+            ),
+            (
+                "Vary on what does not matter",
+                vary("Origin,ACCEPT-encoding"),
+                Ok(3_600),
+            ),
+            ("Vary on nothing", vary(" , "), Ok(3_600)),
+            (
+                "too large",
+                length(Some(1_001)),
+                no(UncacheableReason::TooLarge),
+            ),
+            ("as large as may be", length(Some(1_000)), Ok(3_600)),
+            ("of unknown size", length(None), Ok(3_600)),
+            (
+                "switching protocols",
+                status(101),
+                no(UncacheableReason::Status),
+            ),
+            ("early hints", status(103), no(UncacheableReason::Status)),
+            ("a part", status(206), no(UncacheableReason::Status)),
+            ("not modified", status(304), no(UncacheableReason::Status)),
+            ("no status", status(0), no(UncacheableReason::Status)),
+            (
+                "beyond all classes",
+                status(600),
+                no(UncacheableReason::Status),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn an_error_that_is_not_stored_is_shared() {
+    let error = |cache_control| ResponseFacts {
+        status: 503,
+        ..control(cache_control)
+    };
+    let share = Err(Verdict::Share(503));
+    assert_rows(
+        &policy(),
+        &[
+            ("no-store", error("no-store"), share),
+            ("private", error("private"), share),
+            ("no-cache", error("no-cache"), share),
+            ("stale", error("max-age=0"), share),
+            (
+                "aged",
+                ResponseFacts {
+                    age: Some("10"),
+                    ..status(503)
+                },
+                share,
+            ),
+            (
+                "Set-Cookie",
+                ResponseFacts {
+                    has_set_cookie: true,
+                    ..status(503)
+                },
+                share,
+            ),
+            (
+                "Vary",
+                ResponseFacts {
+                    vary: Some("*"),
+                    ..status(503)
+                },
+                share,
+            ),
+            (
+                "too large",
+                ResponseFacts {
+                    content_length: Some(1_001),
+                    ..status(503)
+                },
+                share,
+            ),
+            ("fresh", error("max-age=5"), Ok(5)),
+        ],
+    );
+}
+
+#[test]
+fn age_is_time_already_spent() {
+    // RFC 9111, 4.2.3 and 5.1.
+    for (age, expected) in [
+        (None, Some(0)),
+        (Some("0"), Some(0)),
+        (Some("59"), Some(59)),
+        (Some(" 59 "), Some(59)),
+        (Some("5, 70"), Some(5)),
+        (Some("60"), None),
+        (Some("99999999999999999999999"), None),
+        (Some("-1"), Some(0)),
+        (Some("x"), Some(0)),
+        (Some(""), Some(0)),
+    ] {
+        let facts = ResponseFacts {
+            age,
+            ..control("max-age=60")
+        };
+        let verdict = judge(&policy(), &facts, NOW);
+        let actual = stored(verdict).map(|storage| storage.age.as_secs());
+        assert_eq!(actual, expected, "{age:?}");
+        if expected.is_none() {
+            assert_eq!(verdict, Verdict::Uncacheable(UncacheableReason::Stale));
+        }
+    }
+}
+
+#[test]
+fn a_policy_may_know_better_than_the_origin() {
+    assert_rows(
+        &dishonoring(),
+        &[
+            ("no-store", control("no-store"), Ok(3_600)),
+            ("private", control("private"), Ok(3_600)),
+            ("no-cache", control("no-cache"), Ok(3_600)),
+            ("max-age", control("max-age=0, s-maxage=5"), Ok(3_600)),
+            (
+                "Expires",
+                ResponseFacts {
+                    expires: Some("0"),
+                    ..PLAIN
+                },
+                Ok(3_600),
+            ),
+            (
+                "Set-Cookie",
+                ResponseFacts {
+                    has_set_cookie: true,
+                    ..PLAIN
+                },
+                no(UncacheableReason::SetCookie),
+            ),
+            (
+                "Vary",
+                ResponseFacts {
+                    vary: Some("cookie"),
+                    ..PLAIN
+                },
+                no(UncacheableReason::Vary),
+            ),
+            (
+                "nothing of its own",
+                ResponseFacts {
+                    status: 418,
+                    ..control("max-age=60")
+                },
+                no(UncacheableReason::NoTtl),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn only_the_statuses_of_envoy_go_undisguised() {
+    let envoy = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 451, 501];
+    for code in (200..600).filter(|code| !matches!(code, 206 | 304)) {
+        let facts = ResponseFacts {
+            status: code,
+            ..control("max-age=60")
+        };
+        let storage = stored(judge(&policy(), &facts, NOW)).unwrap();
+        assert_eq!(storage.disguise, !envoy.contains(&code), "{code}");
+    }
+}
+
+#[test]
+fn only_content_with_a_validator_is_revalidated() {
+    for (code, has_validator, neutral) in [
+        (200, true, false),
+        (203, true, false),
+        (200, false, true),
+        (203, false, true),
+        (204, true, true),
+        (301, true, true),
+        (404, true, true),
+        (503, true, true),
+    ] {
+        let facts = ResponseFacts {
+            has_validator,
+            ..status(code)
+        };
+        let storage = stored(judge(&policy(), &facts, NOW)).unwrap();
+        assert_eq!(
+            storage.neutral_validators, neutral,
+            "{code} {has_validator}"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_stored_is_fresh_for_whole_seconds(
+        status in any::<u16>(),
+        cache_control in proptest::option::of("(max-age|s-maxage|private|x)(=[0-9]{0,22})?"),
+        expires in proptest::option::of(any::<i64>().prop_map(http_date::format)),
+        date in proptest::option::of(any::<i64>().prop_map(http_date::format)),
+        age in proptest::option::of("[-0-9,]{0,22}"),
+        vary in proptest::option::of("\\PC{0,20}"),
+        now in any::<i64>(),
+        honor in any::<bool>(),
+    ) {
+        let facts = ResponseFacts {
+            status,
+            cache_control: cache_control.as_deref(),
+            expires: expires.as_deref(),
+            date: date.as_deref(),
+            age: age.as_deref(),
+            vary: vary.as_deref(),
+            ..PLAIN
+        };
+        let policy = if honor { policy() } else { dishonoring() };
+        match judge(&policy, &facts, now) {
+            Verdict::Store(storage) => {
+                prop_assert!(storage.ttl > storage.age);
+                prop_assert_eq!(storage.ttl.subsec_nanos(), 0);
+            }
+            Verdict::Share(shared) => {
+                prop_assert_eq!(shared, status);
+                prop_assert!((500..600).contains(&shared));
+            }
+            Verdict::Uncacheable(_) => prop_assert!(!(500..600).contains(&status)),
+        }
+    }
+}
