@@ -39,6 +39,8 @@ const RUSH_MILLIS: Millis = 100;
 const EAGER_PROBES: u32 = 4;
 /// Time between further probes.
 const PROBE_MILLIS: Millis = 10;
+/// Requests that have gone away and keep their place on a waiting list, beside one for each that waits.
+const GONE_WAITERS: usize = 32;
 /// Timer period while requests wait or lead.
 const TICK_MILLIS: Millis = 50;
 
@@ -214,6 +216,12 @@ impl Coalescer {
     #[cfg(feature = "testing")]
     pub fn role(&self, key: KeyHash) -> Option<Role> {
         self.flights.get(&key).map(|flight| flight.role)
+    }
+
+    /// Places on waiting lists, those of requests that have gone away included.
+    #[cfg(feature = "testing")]
+    pub fn remembered_waiters(&self) -> usize {
+        self.flights.values().map(|flight| flight.waiters.len()).sum()
     }
 
     /// When the next [`Coalescer::tick`] is wanted; `None` while nothing waits and nothing leads.
@@ -414,6 +422,9 @@ impl Coalescer {
             if !flight.leads() {
                 self.flights.remove(&key);
             }
+        } else if flight.waiters.len() > 2 * flight.waiting + GONE_WAITERS {
+            let streams = &self.streams;
+            flight.waiters.retain(|waiter| streams.contains_key(&waiter.stream));
         }
     }
 }
