@@ -604,7 +604,7 @@ impl Coalescer {
         let Some(waiter) = flight.waiters.remove(position) else { return false };
         flight.waiting -= 1;
         self.parked -= 1;
-        flight.rush = Rush { batch: 1, due: 0 };
+        flight.rush = Rush::FIRST;
         flight.role = Role::Leading(Leader {
             id,
             stream: waiter.stream,
@@ -744,6 +744,9 @@ impl Coalescer {
     fn leave_stalled<S: SharedStore + ?Sized>(&mut self, key: KeyHash, turn: &mut Turn<'_, S>) {
         let now = turn.now;
         let Some(flight) = self.flights.get_mut(&key) else { return };
+        if !flight.is_stalled(now) {
+            flight.rush = Rush::FIRST;
+        }
         if flight.waiting == 0 || !flight.is_stalled(now) || flight.rush.due > now {
             return;
         }

@@ -114,6 +114,11 @@ pub struct Rush {
     pub due: Millis,
 }
 
+impl Rush {
+    /// One request, at once.
+    pub const FIRST: Self = Self { batch: 1, due: 0 };
+}
+
 /// A key that is being fetched, on one worker.
 #[derive(Debug)]
 pub struct LocalFlight {
@@ -140,7 +145,7 @@ impl LocalFlight {
             role,
             waiters: VecDeque::new(),
             waiting: 0,
-            rush: Rush { batch: 1, due: 0 },
+            rush: Rush::FIRST,
         }
     }
 
