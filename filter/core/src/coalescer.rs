@@ -31,8 +31,6 @@ use crate::message::{Message, Outcome};
 use crate::metrics::Metric;
 use crate::policy::StoreVersion;
 
-/// How often a follower's worker looks at the board, in case the news was lost.
-const RESCAN_MILLIS: Millis = 500;
 /// Time between the batches that leave a stalled leader.
 const RUSH_MILLIS: Millis = 100;
 /// Probes of the v1 store that follow each other at once.
@@ -691,15 +689,17 @@ impl Coalescer {
     pub fn tick<S: SharedStore + ?Sized>(&mut self, turn: &mut Turn<'_, S>) {
         let keys: Vec<KeyHash> = self.flights.keys().copied().collect();
         for key in keys {
-            match self.flights.get(&key).map(|flight| flight.role) {
-                Some(Role::Leading(leader)) => {
+            let Some(flight) = self.flights.get(&key) else { continue };
+            match flight.role {
+                Role::Leading(leader) => {
                     self.renew(key, leader, turn);
                     self.probe_if_due(key, turn);
                 }
-                Some(Role::Following { checked, .. }) if checked + RESCAN_MILLIS <= turn.now => {
-                    self.rescan(key, turn);
+                Role::Following { checked, .. } => {
+                    if checked + flight.policy.rescan() <= turn.now {
+                        self.rescan(key, turn);
+                    }
                 }
-                Some(Role::Following { .. }) | None => {}
             }
             self.leave_stalled(key, turn);
         }
@@ -731,7 +731,7 @@ impl Coalescer {
         let now = turn.now;
         let Some(flight) = self.flights.get_mut(&key) else { return };
         let lease = flight.policy.lease;
-        if leader.renewed + lease / 3 > now {
+        if leader.renewed + flight.policy.renewal() > now {
             return;
         }
         if let Some(current) = flight.leader() {

@@ -8,6 +8,9 @@ use crate::board::{FlightId, Millis};
 use crate::key::CanonicalTarget;
 use crate::policy::{Policy, StoreVersion};
 
+/// Longest time between two looks at the board.
+const RESCAN_MILLIS: Millis = 500;
+
 /// Number of a request within its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u32);
@@ -40,6 +43,19 @@ impl FlightPolicy {
             waiters_per_key: policy.limits.waiters_per_key,
             keys_in_flight: policy.limits.keys_in_flight,
         }
+    }
+}
+
+impl FlightPolicy {
+    /// How often a leader renews its lease and says how far it has come: often enough for followers
+    /// to learn of its progress before they take it for stalled.
+    pub fn renewal(&self) -> Millis {
+        self.lease.min(self.max_wait) / 3
+    }
+
+    /// How often a follower's worker looks at the board, for progress and for news that was lost.
+    pub fn rescan(&self) -> Millis {
+        RESCAN_MILLIS.min(self.max_wait / 3)
     }
 }
 
