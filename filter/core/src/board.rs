@@ -141,20 +141,14 @@ impl Slot {
 
     /// Leads `key`, or waits for who does. A lease that has run out is taken over with its waiting list.
     pub fn acquire(&mut self, key: KeyHash, id: FlightId, now: Millis, lease: Millis) -> Acquired {
+        if let Some(followed) = self.follow(key, id.worker, now) {
+            return followed;
+        }
         if let Some(flight) = self.find(key) {
-            if flight.expires <= now || flight.id.worker == id.worker {
-                flight.id = id;
-                flight.expires = now + lease;
-                flight.progress = now;
-                return Acquired::Lead;
-            }
-            if !flight.waiting.contains(&id.worker) {
-                if flight.waiting.len() >= WAITING_WORKERS {
-                    return Acquired::Full;
-                }
-                flight.waiting.push(id.worker);
-            }
-            return Acquired::Follow { leader: flight.id, progress: flight.progress };
+            flight.id = id;
+            flight.expires = now + lease;
+            flight.progress = now;
+            return Acquired::Lead;
         }
         if self.flights.len() >= FLIGHTS_PER_SLOT {
             // The keys of dead workers must not fill the slot for ever.
@@ -171,6 +165,21 @@ impl Slot {
             waiting: Vec::new(),
         });
         Acquired::Lead
+    }
+
+    /// Waits for the worker that leads `key`, or `None` where no other does.
+    pub fn follow(&mut self, key: KeyHash, worker: WorkerId, now: Millis) -> Option<Acquired> {
+        let flight = self.find(key)?;
+        if flight.expires <= now || flight.id.worker == worker {
+            return None;
+        }
+        if !flight.waiting.contains(&worker) {
+            if flight.waiting.len() >= WAITING_WORKERS {
+                return Some(Acquired::Full);
+            }
+            flight.waiting.push(worker);
+        }
+        Some(Acquired::Follow { leader: flight.id, progress: flight.progress })
     }
 
     /// Extends the lease. False when `id` does not lead `key` any more.
@@ -251,6 +260,19 @@ impl<'a, S: SharedStore + ?Sized> Board<'a, S> {
         lease: Millis,
     ) -> Result<Acquired, BoardError> {
         self.update(key, |slot| slot.acquire(key, id, now, lease))
+    }
+
+    /// See [`Slot::follow`].
+    ///
+    /// # Errors
+    /// The board cannot be used now.
+    pub fn follow(
+        &mut self,
+        key: KeyHash,
+        worker: WorkerId,
+        now: Millis,
+    ) -> Result<Option<Acquired>, BoardError> {
+        self.update(key, |slot| slot.follow(key, worker, now))
     }
 
     /// See [`Slot::renew`].

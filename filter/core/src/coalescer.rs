@@ -578,20 +578,24 @@ impl Coalescer {
         self.settle(key, outcome, turn);
     }
 
-    /// Makes the first request of this worker that may lead the leader. False when there is none, or
-    /// another worker has the key.
+    /// Waits on where another worker leads, else makes the first request of this worker that may lead
+    /// the leader. False when neither can be.
     fn promote<S: SharedStore + ?Sized>(&mut self, key: KeyHash, turn: &mut Turn<'_, S>) -> bool {
         let Some(flight) = self.flights.get_mut(&key) else { return false };
         let streams = &self.streams;
         flight.waiters.retain(|waiter| streams.contains_key(&waiter.stream));
-        let Some(position) = flight.waiters.iter().position(|waiter| waiter.may_lead) else {
+        if flight.waiters.is_empty() {
             return false;
-        };
+        }
+        let heir = flight.waiters.iter().position(|waiter| waiter.may_lead);
         let lease = flight.policy.lease;
         let (id, now) = (self.next_flight(), turn.now);
-        let acquired = turn.board(|board| board.acquire(key, id, now, lease));
+        let acquired = turn.board(|board| match heir {
+            Some(_) => board.acquire(key, id, now, lease).map(Some),
+            None => board.follow(key, id.worker, now),
+        });
         let Some(flight) = self.flights.get_mut(&key) else { return false };
-        match acquired {
+        match acquired.flatten() {
             Some(Acquired::Follow { progress, .. }) => {
                 flight.role = Role::Following { progress, checked: now };
                 return true;
@@ -599,7 +603,7 @@ impl Coalescer {
             // Without the board nobody else would learn of this flight, but it still serves this worker.
             Some(Acquired::Lead | Acquired::Full) | None => {}
         }
-        let Some(waiter) = flight.waiters.remove(position) else { return false };
+        let Some(waiter) = heir.and_then(|heir| flight.waiters.remove(heir)) else { return false };
         flight.waiting -= 1;
         self.parked -= 1;
         flight.rush = Rush::FIRST;
