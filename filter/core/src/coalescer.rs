@@ -566,7 +566,7 @@ impl Coalescer {
         let Some(flight) = self.flights.get_mut(&key) else { return };
         let Some(leader) = flight.leader().copied() else { return };
         self.streams.remove(&leader.stream);
-        if outcome == Outcome::LeaderLost && self.promote(key, turn) {
+        if outcome == Outcome::LeaderLost && self.promote(key, true, turn) {
             return;
         }
         let waiting = turn.board(|board| board.finish(key, leader.id)).flatten();
@@ -579,8 +579,14 @@ impl Coalescer {
     }
 
     /// Waits on where another worker leads, else makes the first request of this worker that may lead
-    /// the leader. False when neither can be.
-    fn promote<S: SharedStore + ?Sized>(&mut self, key: KeyHash, turn: &mut Turn<'_, S>) -> bool {
+    /// the leader. False when neither can be. `leader_lost` says that the former leader is known to be
+    /// gone, rather than not heard of.
+    fn promote<S: SharedStore + ?Sized>(
+        &mut self,
+        key: KeyHash,
+        leader_lost: bool,
+        turn: &mut Turn<'_, S>,
+    ) -> bool {
         let Some(flight) = self.flights.get_mut(&key) else { return false };
         let streams = &self.streams;
         flight.waiters.retain(|waiter| streams.contains_key(&waiter.stream));
@@ -595,14 +601,22 @@ impl Coalescer {
             None => board.follow(key, id.worker, now),
         });
         let Some(flight) = self.flights.get_mut(&key) else { return false };
-        match acquired.flatten() {
-            Some(Acquired::Follow { progress, .. }) => {
-                flight.role = Role::Following { progress, checked: now };
+        let id = match (acquired, &mut flight.role) {
+            (Some(Some(Acquired::Follow { progress, .. })), role) => {
+                *role = Role::Following { progress, checked: now };
                 return true;
             }
-            // Without the board nobody else would learn of this flight, but it still serves this worker.
-            Some(Acquired::Lead | Acquired::Full) | None => {}
-        }
+            (Some(Some(Acquired::Lead | Acquired::Full) | None), _) => id,
+            // The board is out of use. Our own flight is still on it and can be renewed and ended.
+            (None, Role::Leading(leader)) => leader.id,
+            // Nobody else would learn of this flight, but it serves this worker.
+            (None, Role::Following { .. }) if leader_lost => id,
+            // Somebody else may lead: there is time until the next look, within max_wait.
+            (None, Role::Following { checked, .. }) => {
+                *checked = now;
+                return true;
+            }
+        };
         let Some(waiter) = heir.and_then(|heir| flight.waiters.remove(heir)) else { return false };
         flight.waiting -= 1;
         self.parked -= 1;
@@ -634,7 +648,7 @@ impl Coalescer {
             // A lease of ours that ran out made two leaders; each tells its own.
             Some(flight) if flight.leads() => {}
             Some(_) if outcome == Outcome::LeaderLost => {
-                if !self.promote(key, turn) {
+                if !self.promote(key, true, turn) {
                     self.settle(key, outcome, turn);
                 }
             }
@@ -721,7 +735,7 @@ impl Coalescer {
 
     /// Waits on if somebody leads, else leads.
     fn rescan<S: SharedStore + ?Sized>(&mut self, key: KeyHash, turn: &mut Turn<'_, S>) {
-        if !self.promote(key, turn) {
+        if !self.promote(key, false, turn) {
             self.settle(key, Outcome::LeaderLost, turn);
         }
     }
