@@ -522,18 +522,13 @@ impl Coalescer {
         until: Option<Millis>,
         turn: &mut Turn<'_, S>,
     ) {
-        let now = turn.now;
         let Some(flight) = self.flights.get_mut(&key) else { return };
-        let max_wait = flight.policy.max_wait;
         let Some(Leader { phase: Phase::Committing(commit), .. }) = flight.leader() else { return };
         if let Some(until) = until {
             self.finish(key, Outcome::Stored { until }, turn);
-        } else if commit.since.saturating_add(max_wait) <= now {
-            turn.count(Metric::Unshared);
-            self.finish(key, Outcome::LeaderLost, turn);
         } else {
             let pause = if commit.probes < EAGER_PROBES { 0 } else { PROBE_MILLIS };
-            commit.next_probe = Some(now + pause);
+            commit.next_probe = Some(turn.now + pause);
             self.probe_if_due(key, turn);
         }
     }
@@ -544,11 +539,15 @@ impl Coalescer {
         (leader.stream == stream).then_some((key, leader))
     }
 
+    /// Goes on asking the store, or gives up. An answer may be lost with the root context that asked.
     fn probe_if_due<S: SharedStore + ?Sized>(&mut self, key: KeyHash, turn: &mut Turn<'_, S>) {
         let Some(flight) = self.flights.get_mut(&key) else { return };
-        let target = Rc::clone(&flight.target);
+        let (target, max_wait) = (Rc::clone(&flight.target), flight.policy.max_wait);
         let Some(Leader { phase: Phase::Committing(commit), .. }) = flight.leader() else { return };
-        if commit.next_probe.is_some_and(|due| due <= turn.now) {
+        if commit.since.saturating_add(max_wait) <= turn.now {
+            turn.count(Metric::Unshared);
+            self.finish(key, Outcome::LeaderLost, turn);
+        } else if commit.next_probe.is_some_and(|due| due <= turn.now) {
             commit.next_probe = None;
             commit.probes += 1;
             turn.count(Metric::StoreProbes);
@@ -723,12 +722,18 @@ impl Coalescer {
         }
     }
 
-    /// Looks at the board for every key that another worker leads, as after the loss of a queue.
+    /// Looks at the board for every key that another worker leads, and asks the store anew, as after
+    /// the loss of a queue and of the answers under way.
     pub fn rescan_all<S: SharedStore + ?Sized>(&mut self, turn: &mut Turn<'_, S>) {
         let keys: Vec<KeyHash> = self.flights.keys().copied().collect();
         for key in keys {
-            if self.flights.get(&key).is_some_and(|flight| !flight.leads()) {
-                self.rescan(key, turn);
+            match self.flights.get_mut(&key).map(|flight| &mut flight.role) {
+                Some(Role::Following { .. }) => self.rescan(key, turn),
+                Some(Role::Leading(Leader { phase: Phase::Committing(commit), .. })) => {
+                    commit.next_probe = Some(turn.now);
+                    self.probe_if_due(key, turn);
+                }
+                Some(Role::Leading(_)) | None => {}
             }
         }
     }
