@@ -504,10 +504,7 @@ impl Coalescer {
                     leader.phase = Phase::Filling;
                 }
             }
-            LeaderResponse::Unshared => {
-                turn.count(Metric::Unshared);
-                self.finish(key, Outcome::LeaderLost, turn);
-            }
+            LeaderResponse::Unshared => self.not_stored(key, turn),
             LeaderResponse::Failed { status } => {
                 self.finish(key, Outcome::Failed { status }, turn);
             }
@@ -545,14 +542,26 @@ impl Coalescer {
         let (target, max_wait) = (Rc::clone(&flight.target), flight.policy.max_wait);
         let Some(Leader { phase: Phase::Committing(commit), .. }) = flight.leader() else { return };
         if commit.since.saturating_add(max_wait) <= turn.now {
-            turn.count(Metric::Unshared);
-            self.finish(key, Outcome::LeaderLost, turn);
+            self.not_stored(key, turn);
         } else if commit.next_probe.is_some_and(|due| due <= turn.now) {
             commit.next_probe = None;
             commit.probes += 1;
             turn.count(Metric::StoreProbes);
             turn.push(Effect::Probe { key, target });
         }
+    }
+
+    /// The store has not taken a response that it should have: another request tries once more, and
+    /// then nobody waits for this key any longer.
+    fn not_stored<S: SharedStore + ?Sized>(&mut self, key: KeyHash, turn: &mut Turn<'_, S>) {
+        let Some(flight) = self.flights.get_mut(&key) else { return };
+        turn.count(Metric::Unshared);
+        let outcome = if std::mem::replace(&mut flight.unshared, true) {
+            Outcome::HitForMiss { until: turn.now.saturating_add(flight.policy.hit_for_miss) }
+        } else {
+            Outcome::LeaderLost
+        };
+        self.finish(key, outcome, turn);
     }
 
     /// Ends the flight that this worker leads: tells the other workers, and lets its own go.

@@ -24,6 +24,8 @@ pub struct FlightPolicy {
     pub max_wait: Millis,
     /// How long leadership lasts without renewal.
     pub lease: Millis,
+    /// For how long a key whose responses the store does not take is left alone.
+    pub hit_for_miss: Millis,
     /// Most requests of this worker that wait for one key.
     pub waiters_per_key: usize,
     /// Most keys in flight on this worker.
@@ -40,6 +42,7 @@ impl FlightPolicy {
             store: policy.store,
             max_wait: millis(policy.coalesce.max_wait),
             lease: millis(policy.coalesce.lease),
+            hit_for_miss: millis(policy.cache.hit_for_miss),
             waiters_per_key: policy.limits.waiters_per_key,
             keys_in_flight: policy.limits.keys_in_flight,
         }
@@ -150,6 +153,8 @@ pub struct LocalFlight {
     pub waiting: usize,
     /// How they leave a leader that has stalled.
     pub rush: Rush,
+    /// Whether the store has already failed to take a response.
+    pub unshared: bool,
 }
 
 impl LocalFlight {
@@ -162,6 +167,7 @@ impl LocalFlight {
             waiters: VecDeque::new(),
             waiting: 0,
             rush: Rush::FIRST,
+            unshared: false,
         }
     }
 
