@@ -335,6 +335,11 @@ impl FakeHost {
         self.run();
     }
 
+    /// The answer to the oldest probe of a worker is lost.
+    pub fn lose_probe(&mut self, seat: usize) {
+        self.seats[seat].probes.pop_front();
+    }
+
     /// A worker looks for what it may have missed, as after a policy update.
     pub fn rescan_all(&mut self, seat: usize) {
         self.turn(seat, |coalescer, turn| coalescer.rescan_all(turn));

@@ -41,6 +41,7 @@ enum Step {
     DropCommits { key: u8 },
     Evict { key: u8 },
     AnswerProbe { worker: u8 },
+    LoseProbe { worker: u8 },
     Tick { worker: u8 },
     TickAll,
     Rescan { worker: u8 },
@@ -82,6 +83,7 @@ fn anything() -> impl Strategy<Value = Step> {
         1 => small().prop_map(|fetch| Step::Reset { fetch }),
         4 => (0..32_u8).prop_map(|client| Step::Abort { client }),
         2 => small().prop_map(|worker| Step::Lose { worker }),
+        1 => small().prop_map(|worker| Step::LoseProbe { worker }),
         1 => small().prop_map(|key| Step::DropCommits { key }),
         1 => small().prop_map(|key| Step::Evict { key }),
         1 => small().prop_map(|worker| Step::Kill { worker }),
@@ -195,6 +197,7 @@ impl World {
                 self.host.store().evict(key);
             }
             Step::AnswerProbe { worker } => self.host.answer_probe(seat(worker)),
+            Step::LoseProbe { worker } => self.host.lose_probe(seat(worker)),
             Step::Tick { worker } => self.tick(seat(worker)),
             Step::TickAll => self.tick_all(),
             Step::Rescan { worker } => self.host.rescan_all(seat(worker)),

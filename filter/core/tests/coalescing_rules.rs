@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who leads, who waits, and how each leaves, one rule at a time.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use sluice_core::board::{KeyHash, Millis, SLOTS};
+use sluice_core::coalescer::{Admission, Release};
+use sluice_core::flight::FlightPolicy;
+use sluice_core::metrics::Metric;
+use sluice_core::policy::{Policy, StoreVersion};
+use sluice_core::testing::{
+    Answer, Calls, Client, Ending, FakeHost, FetchId, FetchPhase, HIT_FOR_MISS, Stage,
+};
+use support::{bucket, canonicalize_path};
+
+const STORES: [StoreVersion; 2] = [StoreVersion::V1, StoreVersion::V2];
+const KEY: u64 = 7;
+const FIRST: FetchId = FetchId(0);
+
+fn policy(store: StoreVersion) -> FlightPolicy {
+    FlightPolicy::of(&Policy { store, ..bucket() })
+}
+
+fn host_with(policy: FlightPolicy, workers: usize) -> FakeHost {
+    FakeHost::new(policy, workers, canonicalize_path(&bucket(), b"/object").unwrap())
+}
+
+fn host(store: StoreVersion, workers: usize) -> FakeHost {
+    host_with(policy(store), workers)
+}
+
+/// The fill comes to its end and everyone is told.
+fn fill(host: &mut FakeHost, fetch: FetchId) {
+    let key = host.fetches[fetch.0].key;
+    if host.fetches[fetch.0].phase == FetchPhase::Sent {
+        host.answer(fetch, Answer::Storable);
+    }
+    host.end(fetch);
+    host.store().commit(key);
+    for seat in 0..host.workers() {
+        host.answer_probe(seat);
+    }
+    host.deliver_all();
+    host.close_all();
+}
+
+/// Time passes as it does: in small steps, with the timers running.
+fn live(host: &mut FakeHost, millis: Millis) {
+    for _ in 0..millis / 10 {
+        host.advance(10);
+        host.tick_all();
+        host.check();
+    }
+}
+
+fn admission(host: &FakeHost, client: Client) -> Admission {
+    host.clients[client.0].admission
+}
+
+fn release(host: &FakeHost, client: Client) -> Option<Release> {
+    host.clients[client.0].release
+}
+
+fn releases(host: &FakeHost, clients: &[Client], release: Release) -> usize {
+    clients.iter().filter(|client| host.clients[client.0].release == Some(release)).count()
+}
+
+fn assert_all_over(host: &mut FakeHost) {
+    host.check();
+    assert_eq!(host.open_clients(), []);
+    assert_eq!(host.board(), [], "the board is empty");
+    for seat in 0..host.workers() {
+        let coalescer = host.coalescer(seat).unwrap();
+        assert_eq!((coalescer.flights(), coalescer.parked()), (0, 0));
+        assert_eq!(coalescer.tick_period(), None, "no timer without work");
+    }
+}
+
+#[test]
+fn first_request_leads_and_others_wait_on_every_worker() {
+    for store in STORES {
+        let mut host = host(store, 3);
+        let leader = host.get(0, KEY);
+        let followers: Vec<_> = (0..30).map(|number| host.get(number % 3, KEY)).collect();
+        assert_eq!(admission(&host, leader), Admission::Lead);
+        assert!(followers.iter().all(|client| admission(&host, *client) == Admission::Park));
+        assert_eq!(host.counter(Metric::FlightsLed), 1);
+        assert_eq!(host.counter(Metric::FollowersParked), 30);
+
+        fill(&mut host, FIRST);
+        assert_eq!(releases(&host, &followers, Release::Collapsed), 30, "{store:?}");
+        assert_eq!(host.fetches.len(), 1, "{store:?}");
+        assert_all_over(&mut host);
+    }
+}
+
+#[test]
+fn different_keys_never_wait_for_each_other() {
+    let mut host = host(StoreVersion::V2, 1);
+    // Eight slots of the board, with 25 keys each.
+    let clients: Vec<_> = (0..200).map(|key| host.get(0, key * SLOTS / 8)).collect();
+    assert!(clients.iter().all(|client| admission(&host, *client) == Admission::Lead));
+}
+
+#[test]
+fn on_v2_followers_are_released_at_the_headers_and_join_the_fill() {
+    let mut host = host(StoreVersion::V2, 2);
+    host.get(0, KEY);
+    let (near, far) = (host.get(0, KEY), host.get(1, KEY));
+    host.answer(FIRST, Answer::Storable);
+    assert_eq!(host.stage(near), Stage::Reading(FIRST), "at once on the leader's worker");
+    assert_eq!(host.stage(far), Stage::Parked);
+    host.deliver(1);
+    assert_eq!(host.stage(far), Stage::Reading(FIRST), "with the message on another");
+    fill(&mut host, FIRST);
+    assert_all_over(&mut host);
+}
+
+#[test]
+fn on_v1_followers_are_released_only_when_a_probe_has_found_the_object() {
+    let mut host = host(StoreVersion::V1, 2);
+    host.get(0, KEY);
+    let followers = [host.get(0, KEY), host.get(1, KEY)];
+    host.answer(FIRST, Answer::Storable);
+    host.end(FIRST);
+    host.close_all();
+    for _ in 0..20 {
+        host.answer_probe(0);
+        live(&mut host, 20);
+        host.deliver_all();
+        assert_eq!(host.parked(), 2, "the store is not ready");
+    }
+    host.store().commit(KeyHash(KEY));
+    live(&mut host, 20);
+    host.answer_probe(0);
+    host.deliver_all();
+    assert_eq!(releases(&host, &followers, Release::Collapsed), 2);
+    assert_eq!(host.fetches.len(), 1);
+    host.close_all();
+    assert_all_over(&mut host);
+}
+
+#[test]
+fn eager_probes_come_before_the_patient_ones() {
+    let mut host = host(StoreVersion::V1, 1);
+    host.get(0, KEY);
+    host.answer(FIRST, Answer::Storable);
+    host.end(FIRST);
+    for probe in 1..=3 {
+        assert_eq!(host.probes(0), 1, "probe {probe} follows at once");
+        host.answer_probe(0);
+    }
+    assert_eq!(host.probes(0), 1);
+    host.answer_probe(0);
+    assert_eq!(host.probes(0), 0, "the store gets some time");
+    assert_eq!(host.coalescer(0).unwrap().tick_period(), Some(10));
+    host.advance(10);
+    host.tick(0);
+    assert_eq!(host.probes(0), 1);
+    assert_eq!(host.counter(Metric::StoreProbes), 5);
+}
+
+#[test]
+fn hit_makes_no_host_call() {
+    for store in STORES {
+        let mut host = host(store, 2);
+        host.get(0, KEY);
+        host.get(1, KEY);
+        fill(&mut host, FIRST);
+        let before = host.data.calls();
+        for _ in 0..10 {
+            let clients = [host.get(0, KEY), host.get(1, KEY)];
+            assert!(clients.iter().all(|client| admission(&host, *client) == Admission::Fresh));
+            host.close_all();
+        }
+        assert_eq!(host.data.calls(), before, "{store:?}");
+        assert_eq!(host.fetches.len(), 1, "{store:?}");
+    }
+}
+
+#[test]
+fn uncontended_miss_costs_two_reads_and_two_writes() {
+    for store in STORES {
+        let mut host = host(store, 2);
+        host.get(0, KEY);
+        fill(&mut host, FIRST);
+        assert_eq!(host.data.calls(), Calls { get: 2, set: 2 }, "{store:?}");
+    }
+}
+
+#[test]
+fn follower_of_another_worker_costs_one_read_and_one_write_however_many_come() {
+    let mut host = host(StoreVersion::V2, 2);
+    host.get(0, KEY);
+    let Calls { get, set } = host.data.calls();
+    for _ in 0..100 {
+        host.get(1, KEY);
+    }
+    assert_eq!(host.data.calls(), Calls { get: get + 1, set: set + 1 });
+}
+
+#[test]
+fn worker_that_knows_nothing_finds_the_store_filled() {
+    for store in STORES {
+        let mut host = host(store, 2);
+        host.get(0, KEY);
+        fill(&mut host, FIRST);
+        let late = host.get(1, KEY);
+        assert_eq!(admission(&host, late), Admission::Lead, "it has no hint");
+        assert_eq!(host.fetches.len(), 1, "{store:?}");
+        host.close_all();
+        assert_all_over(&mut host);
+    }
+}
+
+#[test]
+fn leader_that_leaves_before_the_headers_hands_over_to_its_own_worker() {
+    for store in STORES {
+        let mut host = host(store, 2);
+        let leader = host.get(0, KEY);
+        let (heir, far) = (host.get(0, KEY), host.get(1, KEY));
+        host.abort(leader);
+        assert_eq!(release(&host, heir), Some(Release::Lead), "{store:?}");
+        assert_eq!(host.counter(Metric::Handovers), 1);
+        host.deliver_all();
+        assert_eq!(host.stage(far), Stage::Parked, "the flight goes on");
+        fill(&mut host, FetchId(1));
+        assert_eq!(release(&host, far), Some(Release::Collapsed));
+        assert_eq!(host.fetches.len(), 2);
+        assert_all_over(&mut host);
+    }
+}
+
+#[test]
+fn leader_that_leaves_hands_over_to_another_worker_without_waiting_for_the_lease() {
+    for store in STORES {
+        let mut host = host(store, 3);
+        let leader = host.get(0, KEY);
+        let (second, third) = (host.get(1, KEY), host.get(2, KEY));
+        host.abort(leader);
+        host.deliver_all();
+        assert_eq!(release(&host, second), Some(Release::Lead), "{store:?}");
+        assert_eq!(host.stage(third), Stage::Parked, "one leads");
+        fill(&mut host, FetchId(1));
+        assert_eq!(release(&host, third), Some(Release::Collapsed));
+        assert_all_over(&mut host);
+    }
+}
+
+#[test]
+fn on_v1_leader_that_leaves_amid_its_body_hands_over() {
+    let mut host = host(StoreVersion::V1, 2);
+    let leader = host.get(0, KEY);
+    let follower = host.get(1, KEY);
+    host.answer(FIRST, Answer::Storable);
+    host.progress(FIRST);
+    host.abort(leader);
+    host.deliver_all();
+    assert_eq!(release(&host, follower), Some(Release::Lead));
+    fill(&mut host, FetchId(1));
+    assert_all_over(&mut host);
+}
+
+#[test]
+fn on_v1_leader_that_leaves_after_the_end_takes_nobody_with_it() {
+    let mut host = host(StoreVersion::V1, 2);
+    let leader = host.get(0, KEY);
+    let follower = host.get(1, KEY);
+    host.answer(FIRST, Answer::Storable);
+    host.end(FIRST);
+    host.abort(leader);
+    host.store().commit(KeyHash(KEY));
+    host.answer_probe(0);
+    host.deliver_all();
+    assert_eq!(release(&host, follower), Some(Release::Collapsed));
+    assert_eq!(host.fetches.len(), 1);
+    host.close_all();
+    assert_all_over(&mut host);
+}
+
+#[test]
+fn on_v2_leader_that_leaves_amid_its_body_leaves_the_fill_to_the_others() {
+    let mut host = host(StoreVersion::V2, 2);
+    let leader = host.get(0, KEY);
+    let follower = host.get(1, KEY);
+    host.answer(FIRST, Answer::Storable);
+    host.abort(leader);
+    host.deliver_all();
+    fill(&mut host, FIRST);
+    assert_eq!(host.stage(follower), Stage::Over(Ending::Served));
+    assert_eq!(host.fetches.len(), 1);
+    assert_all_over(&mut host);
+}
+
+#[test]
+fn heir_is_whoever_is_still_there() {
+    let mut host = host(StoreVersion::V2, 1);
+    let leader = host.get(0, KEY);
+    let waiting: Vec<_> = (0..5).map(|_| host.get(0, KEY)).collect();
+    host.abort(waiting[0]);
+    host.abort(waiting[1]);
+    host.abort(leader);
+    assert_eq!(release(&host, waiting[2]), Some(Release::Lead));
+    assert_eq!(host.parked(), 2);
+}
+
+#[test]
+fn uncacheable_response_releases_all_at_once_and_is_remembered_for_its_time() {
+    for store in STORES {
+        let mut host = host(store, 2);
+        host.get(0, KEY);
+        let followers: Vec<_> = (0..10).map(|number| host.get(number % 2, KEY)).collect();
+        host.answer(FIRST, Answer::Uncacheable);
+        host.deliver_all();
+        assert_eq!(releases(&host, &followers, Release::HitForMiss), 10, "{store:?}");
+        assert_eq!(host.fetches.len(), 11, "each by itself, at once");
+
+        let calls = host.data.calls();
+        let later = [host.get(0, KEY), host.get(1, KEY)];
+        assert!(later.iter().all(|client| admission(&host, *client) == Admission::HitForMiss));
+        assert_eq!(host.data.calls(), calls);
+
+        host.advance(HIT_FOR_MISS);
+        let after = host.get(0, KEY);
+        assert_eq!(admission(&host, after), Admission::Lead, "forgotten");
+    }
+}
+
+#[test]
+fn failure_of_the_origin_is_shared() {
+    for store in STORES {
+        let mut host = host(store, 2);
+        host.get(0, KEY);
+        let followers: Vec<_> = (0..10).map(|number| host.get(number % 2, KEY)).collect();
+        host.answer(FIRST, Answer::Failed(503));
+        host.deliver_all();
+        for client in followers {
+            assert_eq!(host.stage(client), Stage::Over(Ending::Failed(503)), "{store:?}");
+        }
+        assert_eq!(host.fetches.len(), 1);
+        assert_eq!(host.board(), []);
+        let next = host.get(1, KEY);
+        assert_eq!(admission(&host, next), Admission::Lead, "failures are not remembered");
+    }
+}
+
+#[test]
+fn connection_lost_before_the_headers_is_a_failure_that_is_shared() {
+    for store in STORES {
+        let mut host = host(store, 2);
+        host.get(0, KEY);
+        let follower = host.get(1, KEY);
+        host.reset(FIRST);
+        host.deliver_all();
+        assert_eq!(host.stage(follower), Stage::Over(Ending::Failed(503)), "{store:?}");
+        assert_eq!(host.fetches.len(), 1);
+    }
+}
+
+#[test]
+fn on_v1_connection_lost_amid_the_body_is_a_failure_that_is_shared() {
+    let mut host = host(StoreVersion::V1, 2);
+    host.get(0, KEY);
+    let followers = [host.get(0, KEY), host.get(1, KEY)];
+    host.answer(FIRST, Answer::Storable);
+    host.reset(FIRST);
+    host.deliver_all();
+    for client in followers {
+        assert_eq!(host.stage(client), Stage::Over(Ending::Failed(502)));
+    }
+    assert_all_over(&mut host);
+}
+
+#[test]
+fn followers_leave_a_stalled_leader_in_growing_batches() {
+    for store in STORES {
+        let mut host = host(store, 1);
+        let max_wait = host.policy.max_wait;
+        host.get(0, KEY);
+        let followers: Vec<_> = (0..100).map(|_| host.get(0, KEY)).collect();
+        live(&mut host, max_wait - 10);
+        assert_eq!(host.parked(), 100, "not before max_wait");
+        let mut batches = Vec::new();
+        let mut parked = host.parked();
+        for _ in 0..100 {
+            live(&mut host, 10);
+            if host.parked() < parked {
+                batches.push(parked - host.parked());
+                parked = host.parked();
+            }
+        }
+        assert_eq!(batches, [1, 2, 4, 8, 16, 32, 37], "{store:?}");
+        assert_eq!(releases(&host, &followers, Release::WaitTimeout), 100);
+        assert_eq!(host.counter(Metric::WaitTimeouts), 100);
+    }
+}
+
+#[test]
+fn followers_of_another_worker_leave_a_stalled_leader_too() {
+    let mut host = host(StoreVersion::V2, 2);
+    let max_wait = host.policy.max_wait;
+    host.get(0, KEY);
+    let follower = host.get(1, KEY);
+    live(&mut host, max_wait - 10);
+    assert_eq!(host.stage(follower), Stage::Parked);
+    live(&mut host, 100);
+    assert_eq!(release(&host, follower), Some(Release::WaitTimeout));
+    assert_eq!(host.coalescer(1).unwrap().flights(), 0, "nobody waits there any more");
+}
+
+#[test]
+fn progress_of_the_leader_postpones_the_wait_timeout_on_every_worker() {
+    for max_wait in [600, 1_000, 5_000] {
+        let rules = FlightPolicy { max_wait, ..policy(StoreVersion::V1) };
+        let mut host = host_with(rules, 2);
+        host.get(0, KEY);
+        let followers = [host.get(0, KEY), host.get(1, KEY)];
+        host.answer(FIRST, Answer::Storable);
+        for _ in 0..20_000 / 100 {
+            live(&mut host, 100);
+            host.progress(FIRST);
+        }
+        assert_eq!(host.parked(), 2, "a long download is progress, max_wait {max_wait}");
+        fill(&mut host, FIRST);
+        assert_eq!(releases(&host, &followers, Release::Collapsed), 2);
+        assert_eq!(host.fetches.len(), 1);
+        assert_all_over(&mut host);
+    }
+}
+
+#[test]
+fn batches_begin_anew_when_a_stalled_leader_has_moved() {
+    let mut host = host(StoreVersion::V1, 1);
+    let max_wait = host.policy.max_wait;
+    host.get(0, KEY);
+    for _ in 0..50 {
+        host.get(0, KEY);
+    }
+    host.answer(FIRST, Answer::Storable);
+    live(&mut host, max_wait + 250);
+    assert_eq!(host.parked(), 50 - 1 - 2 - 4);
+    host.progress(FIRST);
+    live(&mut host, max_wait - 10);
+    assert_eq!(host.parked(), 43);
+    live(&mut host, 60);
+    assert_eq!(host.parked(), 42);
+}
+
+#[test]
+fn head_on_v2_leads_like_a_get() {
+    let mut host = host(StoreVersion::V2, 1);
+    let head = host.head(0, KEY);
+    assert_eq!(admission(&host, head), Admission::Lead);
+}
+
+#[test]
+fn head_on_v1_waits_but_never_leads() {
+    let mut host = host(StoreVersion::V1, 2);
+    let first = host.head(0, KEY);
+    assert_eq!(admission(&host, first), Admission::Alone, "nobody to wait for");
+    host.end(FIRST);
+
+    let leader = host.get(0, KEY);
+    let (head, get) = (host.head(0, KEY), host.get(0, KEY));
+    assert_eq!(admission(&host, head), Admission::Park);
+    host.abort(leader);
+    assert_eq!(release(&host, get), Some(Release::Lead), "though the HEAD came first");
+    assert_eq!(host.stage(head), Stage::Parked);
+    host.abort(get);
+    assert_eq!(release(&host, head), Some(Release::Alone), "nobody is left to lead");
+}
+
+#[test]
+fn head_on_v1_waits_on_when_the_gets_of_its_worker_have_left() {
+    let mut host = host(StoreVersion::V1, 2);
+    host.get(0, KEY);
+    let (get, head) = (host.get(1, KEY), host.head(1, KEY));
+    host.abort(get);
+    host.answer(FIRST, Answer::Storable);
+    for _ in 0..20 {
+        live(&mut host, 100);
+        host.progress(FIRST);
+    }
+    assert_eq!(host.stage(head), Stage::Parked, "another worker's request leads all the time");
+    fill(&mut host, FIRST);
+    assert_eq!(release(&host, head), Some(Release::Collapsed));
+    assert_all_over(&mut host);
+}
+
+#[test]
+fn unexpected_miss_is_counted_and_others_wait_for_it() {
+    for store in STORES {
+        let mut host = host(store, 1);
+        host.get(0, KEY);
+        fill(&mut host, FIRST);
+        host.store().evict(KeyHash(KEY));
+        let surprised = host.get(0, KEY);
+        assert_eq!(admission(&host, surprised), Admission::Fresh);
+        assert_eq!(host.counter(Metric::UnexpectedMisses), 1);
+        let next = host.get(0, KEY);
+        assert_eq!(admission(&host, next), Admission::Park, "{store:?}");
+        fill(&mut host, FetchId(1));
+        assert_eq!(release(&host, next), Some(Release::Collapsed));
+        assert_eq!(host.fetches.len(), 2);
+        assert_all_over(&mut host);
+    }
+}
+
+#[test]
+fn on_v2_response_that_the_store_let_pass_is_followed_by_one_that_it_keeps() {
+    let mut host = host(StoreVersion::V2, 2);
+    host.get(0, KEY);
+    host.answer(FIRST, Answer::Uncacheable);
+    host.end(FIRST);
+    host.close_all();
+    host.advance(HIT_FOR_MISS);
+
+    host.get(0, KEY);
+    let followers: Vec<_> = (0..10).map(|number| host.get(number % 2, KEY)).collect();
+    host.answer(FetchId(1), Answer::Storable);
+    assert_eq!(host.counter(Metric::Unshared), 1);
+    assert_eq!(releases(&host, &followers, Release::Lead), 1);
+    fill(&mut host, FetchId(2));
+    assert_eq!(releases(&host, &followers, Release::Collapsed), 9);
+    assert_eq!(host.fetches.len(), 3);
+}
