@@ -32,6 +32,9 @@ use crate::policy::StoreVersion;
 /// For how long a key counts as uncacheable after a response that was.
 pub const HIT_FOR_MISS: Millis = 120_000;
 
+/// A flight on the board: its key, its number, the end of its lease.
+pub type Lease = (KeyHash, FlightId, Millis);
+
 /// A request, by position in [`FakeHost::clients`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Client(pub usize);
@@ -166,7 +169,7 @@ pub struct FakeHost {
     leases_before: BTreeMap<KeyHash, FlightId>,
     faulty_before: bool,
     /// [`FakeHost::board`] as of so many writes.
-    board: RefCell<(u32, Vec<(KeyHash, FlightId, Millis)>)>,
+    board: RefCell<(u32, Vec<Lease>)>,
 }
 
 impl FakeHost {
@@ -224,7 +227,7 @@ impl FakeHost {
     }
 
     /// Flights on the board, with the end of their leases.
-    pub fn board(&self) -> Vec<(KeyHash, FlightId, Millis)> {
+    pub fn board(&self) -> Vec<Lease> {
         let mut seen = self.board.borrow_mut();
         if seen.0 != self.data.writes() {
             let slots = self.data.values().map(|(_, value)| Slot::decode(value));

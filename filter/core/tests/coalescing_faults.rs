@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Coalescing while workers die, messages are lost, the board fails and bounds are reached.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who leads, who waits, and how each leaves, one rule at a time.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
 
