@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The compiled policy: what the rest of the filter asks, with every default filled in.
 
+mod compile;
+mod document;
+mod error;
+mod field;
+mod names;
+#[cfg(test)]
+mod schema;
+
 use std::time::Duration;
+
+pub use error::PolicyError;
 
 /// Which of Envoy's cache filters stores the responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,749 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The policy's document: what it means, what it defaults to, and what is said of a wrong one.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+mod support;
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use sluice_core::policy::{
+    BucketOrigin, CachePolicy, CookieRule, HttpOrigin, NamePattern, Origin, Policy, QueryRule,
+    ResponsePolicy, StoreVersion, TtlTable,
+};
+
+fn parse(document: &Value) -> Policy {
+    Policy::parse(document.to_string().as_bytes()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn refusal(document: &Value) -> String {
+    let error = Policy::parse(document.to_string().as_bytes()).expect_err("it should be refused");
+    assert!(error.to_string().starts_with(error.path()), "{error}");
+    error.to_string()
+}
+
+/// A document with this in place of the origin of all others.
+fn bucket_with(origin: Value) -> Value {
+    let mut document = json!({
+        "origin": { "kind": "bucket", "bucket": "site", "authority": "s3.test:9000" },
+    });
+    merge(&mut document["origin"], origin);
+    document
+}
+
+/// A bucket's policy with `sections`.
+fn bucket(sections: Value) -> Value {
+    let mut document = bucket_with(json!({}));
+    merge(&mut document, sections);
+    document
+}
+
+/// An HTTP origin's policy with `sections`.
+fn http(sections: Value) -> Value {
+    let mut document = json!({ "origin": { "kind": "http" } });
+    merge(&mut document, sections);
+    document
+}
+
+fn merge(into: &mut Value, from: Value) {
+    let (Value::Object(into), Value::Object(from)) = (into, from) else {
+        panic!("only objects are merged");
+    };
+    into.extend(from);
+}
+
+fn bucket_origin(document: &Value) -> BucketOrigin {
+    match parse(document).origin {
+        Origin::Bucket(bucket) => bucket,
+        Origin::Http(_) => panic!("a bucket should be one"),
+    }
+}
+
+fn default_cache() -> CachePolicy {
+    let hour = Duration::from_secs(3_600);
+    let second = Duration::from_secs(1);
+    CachePolicy {
+        ttl: TtlTable {
+            exact: vec![
+                (200, hour),
+                (203, hour),
+                (301, hour),
+                (308, hour),
+                (404, second),
+            ],
+            class: [None; 5],
+            default: second,
+        },
+        honor_cache_control: true,
+        hit_for_miss: Duration::from_secs(120),
+        max_object_bytes: 256 << 20,
+    }
+}
+
+fn built_in_hidden_headers() -> Vec<NamePattern> {
+    let prefixes = ["x-amz-", "x-minio-", "x-envoy-", "x-sluice-"];
+    prefixes
+        .map(|prefix| NamePattern::Prefix(prefix.to_owned()))
+        .into()
+}
+
+#[test]
+fn a_bucket_needs_no_more_than_its_name_and_host() {
+    let expected = Policy {
+        response: ResponsePolicy {
+            remove_headers: built_in_hidden_headers(),
+            ignore_vary: [
+                "origin",
+                "accept-encoding",
+                "access-control-request-method",
+                "access-control-request-headers",
+            ]
+            .map(str::to_owned)
+            .into(),
+        },
+        cache: default_cache(),
+        ..support::bucket()
+    };
+    assert_eq!(parse(&bucket(json!({}))), expected);
+}
+
+#[test]
+fn an_http_origin_needs_no_more_than_its_kind() {
+    let expected = Policy {
+        response: ResponsePolicy {
+            remove_headers: built_in_hidden_headers(),
+            ignore_vary: Vec::new(),
+        },
+        cache: default_cache(),
+        ..support::http()
+    };
+    assert_eq!(parse(&http(json!({}))), expected);
+}
+
+#[test]
+fn a_section_that_says_nothing_is_as_good_as_none() {
+    let empty = json!({
+        "store": {}, "key": { "query": {} }, "request": {}, "response": {}, "cache": {},
+        "coalesce": {}, "limits": {},
+    });
+    assert_eq!(parse(&bucket(empty.clone())), parse(&bucket(json!({}))));
+    assert_eq!(parse(&http(empty)), parse(&http(json!({}))));
+}
+
+#[test]
+fn every_field_counts() {
+    let policy = parse(&http(json!({
+        "origin": { "kind": "http", "authority": "app.test" },
+        "store": { "version": "v1", "max_object_bytes": 5 },
+        "key": {
+            "host": false,
+            "merge_slashes": true,
+            "query": { "mode": "sort", "remove": ["utm_*", "fbclid"] },
+            "max_bytes": 65_536,
+        },
+        "request": { "forward_headers": ["X-Forwarded-Host"], "cookies": "strip" },
+        "response": { "remove_headers": ["Server", "X-Powered-*"], "ignore_vary": ["User-Agent"] },
+        "cache": {
+            "ttl": { "default": "0s", "5xx": "3s", "404": "1m", "200": "2000ms" },
+            "honor_cache_control": false,
+            "hit_for_miss": "250ms",
+        },
+        "coalesce": { "enabled": false, "max_wait": "1h", "lease": "100ms" },
+        "limits": { "waiters_per_key": 1, "keys_in_flight": 2, "hints": 3 },
+    })));
+    let seconds = Duration::from_secs;
+    assert_eq!(policy.store, StoreVersion::V1);
+    let authority = Some("app.test".to_owned());
+    assert_eq!(policy.origin, Origin::Http(HttpOrigin { authority }));
+    assert!(!policy.key.host);
+    assert!(policy.key.merge_slashes);
+    let remove = vec![
+        NamePattern::Prefix("utm_".to_owned()),
+        NamePattern::Exact("fbclid".to_owned()),
+    ];
+    assert_eq!(policy.key.query, QueryRule::Sort { remove });
+    assert_eq!(policy.key.max_bytes, 65_536);
+    assert_eq!(policy.request.forward_headers, ["x-forwarded-host"]);
+    assert_eq!(policy.request.cookies, CookieRule::Strip);
+    let mut hidden = built_in_hidden_headers();
+    hidden.push(NamePattern::Exact("server".to_owned()));
+    hidden.push(NamePattern::Prefix("x-powered-".to_owned()));
+    assert_eq!(policy.response.remove_headers, hidden);
+    assert_eq!(policy.response.ignore_vary, ["user-agent"]);
+    let cache = CachePolicy {
+        ttl: TtlTable {
+            exact: vec![(200, seconds(2)), (404, seconds(60))],
+            class: [None, None, None, None, Some(seconds(3))],
+            default: seconds(0),
+        },
+        honor_cache_control: false,
+        hit_for_miss: Duration::from_millis(250),
+        max_object_bytes: 5,
+    };
+    assert_eq!(policy.cache, cache);
+    assert!(!policy.coalesce.enabled);
+    assert_eq!(policy.coalesce.max_wait, seconds(3_600));
+    assert_eq!(policy.coalesce.lease, Duration::from_millis(100));
+    assert_eq!(policy.limits.waiters_per_key, 1);
+    assert_eq!(policy.limits.keys_in_flight, 2);
+    assert_eq!(policy.limits.hints, 3);
+}
+
+#[test]
+fn the_fields_of_a_bucket_count() {
+    let policy = parse(&bucket(json!({
+        "key": {
+            "host": true,
+            "merge_slashes": false,
+            "query": { "mode": "drop", "allow": ["versionId"] },
+            "index_document": "index.html",
+        },
+        "request": { "forward_headers": ["Origin", "access-control-request-method"] },
+        "response": { "ignore_vary": [] },
+    })));
+    assert!(policy.key.host);
+    assert!(!policy.key.merge_slashes);
+    let allow = vec!["versionId".to_owned()];
+    assert_eq!(policy.key.query, QueryRule::Drop { allow });
+    assert_eq!(policy.key.index_document.as_deref(), Some("index.html"));
+    let forwarded = ["origin", "access-control-request-method"];
+    assert_eq!(policy.request.forward_headers, forwarded);
+    assert!(policy.response.ignore_vary.is_empty());
+}
+
+#[test]
+fn bucket_and_prefix_stand_before_every_path() {
+    let rows = [
+        ("no prefix", json!({}), "/site", 0),
+        ("an empty prefix", json!({ "prefix": "" }), "/site", 0),
+        ("a prefix", json!({ "prefix": "a/b" }), "/site/a/b", 4),
+        (
+            "a prefix with its slash",
+            json!({ "prefix": "a/b/" }),
+            "/site/a/b",
+            4,
+        ),
+        (
+            "a prefix to be escaped",
+            json!({ "prefix": "é +" }),
+            "/site/%C3%A9%20%2B",
+            5,
+        ),
+        (
+            "in the host",
+            json!({ "addressing": "virtual_host" }),
+            "",
+            0,
+        ),
+        (
+            "in the host, with a prefix",
+            json!({ "addressing": "virtual_host", "prefix": "a" }),
+            "/a",
+            2,
+        ),
+    ];
+    for (name, origin, path_prefix, prefix_bytes) in rows {
+        let bucket = bucket_origin(&bucket_with(origin));
+        assert_eq!(bucket.path_prefix, path_prefix, "{name}");
+        assert_eq!(bucket.prefix_bytes, prefix_bytes, "{name}");
+    }
+}
+
+#[test]
+fn a_ttl_table_of_ones_own_replaces_the_default() {
+    let policy = parse(&http(json!({ "cache": { "ttl": { "404": "5s" } } })));
+    let expected = TtlTable {
+        exact: vec![(404, Duration::from_secs(5))],
+        class: [None; 5],
+        default: Duration::from_secs(1),
+    };
+    assert_eq!(policy.cache.ttl, expected);
+}
+
+#[test]
+fn numbers_may_come_as_floating_point() {
+    // As a google.protobuf.Struct has them.
+    let document = br#"{"origin":{"kind":"http"},"store":{"max_object_bytes":2.68435456e8},
+        "limits":{"hints":5.0}}"#;
+    let policy = Policy::parse(document).unwrap();
+    assert_eq!(policy.cache.max_object_bytes, 268_435_456);
+    assert_eq!(policy.limits.hints, 5);
+}
+
+#[test]
+fn the_policies_that_come_with_the_edge_are_accepted() {
+    let read = |text: &str| serde_yaml_ng::from_str::<Value>(text).unwrap();
+    // The entry point fills in which bucket it is.
+    let complete = |text| {
+        let mut document = read(text);
+        merge(
+            &mut document["origin"],
+            json!({ "bucket": "site", "authority": "s3.test:9000" }),
+        );
+        parse(&document)
+    };
+    let index_document = Some("index.html".to_owned());
+
+    let policy = complete(include_str!("../../../envoy/policies/bucket.yaml"));
+    let mut expected = parse(&bucket(json!({})));
+    expected.key.index_document.clone_from(&index_document);
+    expected
+        .cache
+        .ttl
+        .exact
+        .retain(|(status, _)| *status != 404);
+    assert_eq!(policy, expected);
+
+    let policy = complete(include_str!(
+        "../../../envoy/policies/versioned-assets.yaml"
+    ));
+    let month = Duration::from_secs(30 * 86_400);
+    for (_, ttl) in &mut expected.cache.ttl.exact {
+        *ttl = month;
+    }
+    expected.cache.honor_cache_control = false;
+    assert_eq!(policy, expected);
+
+    let policy = parse(&read(include_str!("../../../envoy/policies/http.yaml")));
+    let mut expected = parse(&http(json!({})));
+    expected
+        .cache
+        .ttl
+        .exact
+        .retain(|(status, _)| *status != 404);
+    assert_eq!(policy, expected);
+}
+
+#[test]
+fn a_refusal_names_path_value_and_what_is_accepted() {
+    let duration = "expected a duration such as 250ms, 5s, 1m, 1h or 30d";
+    let ttl = |ttl| http(json!({ "cache": { "ttl": ttl } }));
+    let rows = [
+        (
+            ttl(json!({ "200": "1 fortnight" })),
+            format!("cache.ttl.200: \"1 fortnight\": {duration}"),
+        ),
+        (
+            ttl(json!({ "200": 3_600 })),
+            format!("cache.ttl.200: 3600: {duration}"),
+        ),
+        (
+            ttl(json!({ "404": "250ms" })),
+            "cache.ttl.404: \"250ms\": expected whole seconds such as 1s, or 0s for what is not \
+             stored"
+                .to_owned(),
+        ),
+        (
+            ttl(json!({ "700": "1s" })),
+            "cache.ttl.700: not a status, expected a status from 100 to 599, a class such as 5xx \
+             or default"
+                .to_owned(),
+        ),
+        (ttl(json!([])), "cache.ttl: a list: expected an object".to_owned()),
+        (
+            http(json!({ "cache": { "tll": {} } })),
+            "cache.tll: unknown field, expected ttl, honor_cache_control or hit_for_miss"
+                .to_owned(),
+        ),
+        (
+            http(json!({ "coalesce": { "max_wait": null } })),
+            format!("coalesce.max_wait: null: {duration}"),
+        ),
+        (
+            http(json!({ "coalesce": { "lease": "99ms" } })),
+            "coalesce.lease: \"99ms\": expected at least 100ms".to_owned(),
+        ),
+        (
+            http(json!({ "coalesce": { "enabled": "yes" } })),
+            "coalesce.enabled: \"yes\": expected true or false".to_owned(),
+        ),
+        (
+            http(json!({ "limits": { "hints": 0 } })),
+            "limits.hints: 0: expected a whole number from 1 to 10000000".to_owned(),
+        ),
+        (
+            http(json!({ "store": { "version": "v3" } })),
+            "store.version: \"v3\": expected v1 or v2".to_owned(),
+        ),
+        (
+            http(json!({ "key": { "query": { "remove": ["a", "b\n*c"] } } })),
+            "key.query.remove[1]: \"b\\n*c\": expected the name of a parameter, or with a trailing \
+             * the beginning of names"
+                .to_owned(),
+        ),
+        (json!({}), "origin: required, but missing".to_owned()),
+        (json!({ "origin": {} }), "origin.kind: required, but missing".to_owned()),
+        (json!([]), "policy: a list: expected an object".to_owned()),
+        (
+            json!({ "origin": { "kind": "ftp" } }),
+            "origin.kind: \"ftp\": expected bucket or http".to_owned(),
+        ),
+    ];
+    for (document, expected) in rows {
+        assert_eq!(refusal(&document), expected);
+    }
+}
+
+#[test]
+fn impossible_values_are_refused() {
+    let key = |key| http(json!({ "key": key }));
+    let query = |query| http(json!({ "key": { "query": query } }));
+    let rows = [
+        (
+            "no wait",
+            http(json!({ "coalesce": { "max_wait": "0s" } })),
+            "coalesce.max_wait: \"0s\"",
+        ),
+        (
+            "no lease",
+            http(json!({ "coalesce": { "lease": "0s" } })),
+            "coalesce.lease: \"0s\"",
+        ),
+        (
+            "no hit-for-miss",
+            http(json!({ "cache": { "hit_for_miss": "0s" } })),
+            "cache.hit_for_miss: \"0s\"",
+        ),
+        (
+            "no waiters",
+            http(json!({ "limits": { "waiters_per_key": 0 } })),
+            "limits.waiters_per_key: 0",
+        ),
+        (
+            "no keys",
+            http(json!({ "limits": { "keys_in_flight": 0 } })),
+            "limits.keys_in_flight: 0",
+        ),
+        (
+            "less than none",
+            http(json!({ "limits": { "hints": -1 } })),
+            "limits.hints: -1",
+        ),
+        (
+            "half of one",
+            http(json!({ "limits": { "hints": 1.5 } })),
+            "limits.hints: 1.5",
+        ),
+        (
+            "too many",
+            http(json!({ "limits": { "hints": 1e300 } })),
+            "limits.hints: 1e",
+        ),
+        (
+            "no objects",
+            http(json!({ "store": { "max_object_bytes": 0 } })),
+            "store.max_object_bytes: 0",
+        ),
+        ("no key", key(json!({ "max_bytes": 0 })), "key.max_bytes: 0"),
+        (
+            "too long a path",
+            key(json!({ "max_bytes": 65_537 })),
+            "key.max_bytes: 65537",
+        ),
+        (
+            "too long a key",
+            bucket(json!({ "key": { "max_bytes": 1_025 } })),
+            "key.max_bytes: 1025: expected at most 1024",
+        ),
+        (
+            "a host that counts, but not in the key",
+            key(json!({ "host": false })),
+            "key.host: false: expected true",
+        ),
+        (
+            "an index of no folder",
+            key(json!({ "index_document": "i.html" })),
+            "key.index_document: \"i.html\"",
+        ),
+        (
+            "drop and remove",
+            query(json!({ "mode": "drop", "remove": ["a"] })),
+            "key.query.remove: ",
+        ),
+        (
+            "keep and allow",
+            query(json!({ "mode": "keep", "allow": ["a"] })),
+            "key.query.allow: ",
+        ),
+        (
+            "sort and allow",
+            query(json!({ "mode": "sort", "allow": ["a"] })),
+            "key.query.allow: ",
+        ),
+        (
+            "keep by default, and allow",
+            query(json!({ "allow": ["a"] })),
+            "key.query.allow: ",
+        ),
+        (
+            "drop by default, and remove",
+            bucket(json!({ "key": { "query": { "remove": ["a"] } } })),
+            "key.query.remove: ",
+        ),
+        (
+            "all of a bucket's parameters",
+            bucket(json!({ "key": { "query": { "mode": "keep" } } })),
+            "key.query.mode: expected drop",
+        ),
+        (
+            "no parameter",
+            query(json!({ "mode": "drop", "allow": [""] })),
+            "key.query.allow[0]: \"\"",
+        ),
+        (
+            "a pattern where names belong",
+            query(json!({ "mode": "drop", "allow": ["a*"] })),
+            "key.query.allow[0]: \"a*\"",
+        ),
+        (
+            "all parameters",
+            query(json!({ "remove": ["*"] })),
+            "key.query.remove[0]: \"*\"",
+        ),
+        (
+            "class 6",
+            http(json!({ "cache": { "ttl": { "6xx": "1s" } } })),
+            "cache.ttl.6xx: ",
+        ),
+        (
+            "class 0",
+            http(json!({ "cache": { "ttl": { "0xx": "1s" } } })),
+            "cache.ttl.0xx: ",
+        ),
+        (
+            "status 99",
+            http(json!({ "cache": { "ttl": { "99": "1s" } } })),
+            "cache.ttl.99: ",
+        ),
+        (
+            "status with a sign",
+            http(json!({ "cache": { "ttl": { "+20": "1s" } } })),
+            "cache.ttl.+20: ",
+        ),
+        (
+            "a fraction of a ttl",
+            http(json!({ "cache": { "ttl": { "200": "1500ms" } } })),
+            "cache.ttl.200: \"1500ms\"",
+        ),
+        (
+            "all headers",
+            http(json!({ "response": { "remove_headers": ["*"] } })),
+            "response.remove_headers[0]: \"*\"",
+        ),
+        (
+            "a pseudo-header",
+            http(json!({ "response": { "remove_headers": [":status"] } })),
+            "response.remove_headers[0]: \":status\"",
+        ),
+        (
+            "Vary on everything",
+            http(json!({ "response": { "ignore_vary": ["*"] } })),
+            "response.ignore_vary[0]: \"*\"",
+        ),
+        (
+            "another kind's field",
+            http(json!({ "origin": { "kind": "http", "bucket": "site" } })),
+            "origin.bucket: unknown field, expected authority",
+        ),
+        (
+            "a URL for a host",
+            http(json!({ "origin": { "kind": "http", "authority": "http://a" } })),
+            "origin.authority: \"http://a\"",
+        ),
+        (
+            "no host",
+            bucket_with(json!({ "authority": "" })),
+            "origin.authority: \"\"",
+        ),
+        (
+            "no host at all",
+            json!({ "origin": { "kind": "bucket", "bucket": "site" } }),
+            "origin.authority: required",
+        ),
+        (
+            "no bucket",
+            json!({ "origin": { "kind": "bucket", "authority": "a" } }),
+            "origin.bucket: required",
+        ),
+        (
+            "a wish",
+            bucket_with(json!({ "addressing": "magic" })),
+            "origin.addressing: \"magic\": expected path or virtual_host",
+        ),
+        (
+            "a cookie rule of one's own",
+            http(json!({ "request": { "cookies": "eat" } })),
+            "request.cookies: \"eat\": expected pass or strip",
+        ),
+    ];
+    for (name, document, beginning) in rows {
+        let refusal = refusal(&document);
+        assert!(refusal.starts_with(beginning), "{name}: {refusal}");
+    }
+}
+
+#[test]
+fn a_bucket_is_named_as_s3_wants_it() {
+    for name in ["abc", "my.site-1", "0-0", &"a".repeat(63)] {
+        let bucket = bucket_origin(&bucket_with(json!({ "bucket": name })));
+        assert_eq!(bucket.path_prefix, format!("/{name}"));
+    }
+    for name in [
+        "",
+        "ab",
+        "Site",
+        "si_te",
+        "-site",
+        "site-",
+        ".site",
+        "site.",
+        "a..b",
+        "192.168.5.4",
+        "a/b",
+        "../x",
+        "sité",
+        &"a".repeat(64),
+    ] {
+        let refusal = refusal(&bucket_with(json!({ "bucket": name })));
+        assert!(refusal.starts_with("origin.bucket: "), "{name}: {refusal}");
+    }
+}
+
+#[test]
+fn no_path_can_leave_or_respell_a_prefix() {
+    let too_long = "a".repeat(1_023);
+    for prefix in [
+        "/", "/a", "a//", "a//b", ".", "..", "a/..", "a/../b", "./a", "a\u{0}", "a\nb", &too_long,
+    ] {
+        let refusal = refusal(&bucket_with(json!({ "prefix": prefix })));
+        assert!(
+            refusal.starts_with("origin.prefix: "),
+            "{prefix:?}: {refusal}"
+        );
+    }
+    let longest = "a".repeat(1_022);
+    let bucket = bucket_origin(&bucket_with(json!({ "prefix": longest })));
+    assert_eq!(bucket.prefix_bytes, 1_023);
+}
+
+#[test]
+fn only_what_is_the_clients_to_say_goes_on() {
+    for name in [
+        "",
+        ":path",
+        "a b",
+        "x*",
+        "Host",
+        "Authorization",
+        "content-length",
+        "connection",
+        "keep-alive",
+        "TE",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "proxy-authorization",
+        "range",
+        "if-match",
+        "if-none-match",
+        "if-modified-since",
+        "if-unmodified-since",
+        "If-Range",
+        "x-amz-date",
+        "X-Amz-Meta-A",
+        "x-envoy-original-path",
+        "x-sluice-link",
+    ] {
+        let forward = json!({ "request": { "forward_headers": ["origin", name] } });
+        for document in [bucket(forward.clone()), http(forward.clone())] {
+            let refusal = refusal(&document);
+            let beginning = "request.forward_headers[1]: ";
+            assert!(refusal.starts_with(beginning), "{name}: {refusal}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_json_is_refused() {
+    for text in ["", "origin: {kind: http}", "{", "{}{}", "\u{feff}{}", "\0"] {
+        let error = Policy::parse(text.as_bytes()).unwrap_err();
+        assert_eq!(error.path(), "", "{text:?}");
+    }
+    assert!(Policy::parse(b"\xff").is_err());
+    assert!(Policy::parse("[".repeat(100_000).as_bytes()).is_err());
+}
+
+/// Any JSON, with the words of a policy in it.
+fn any_json() -> impl Strategy<Value = Value> {
+    let word = prop_oneof![
+        "\\PC{0,8}",
+        proptest::sample::select(vec![
+            "origin",
+            "kind",
+            "bucket",
+            "http",
+            "prefix",
+            "authority",
+            "key",
+            "query",
+            "mode",
+            "allow",
+            "cache",
+            "ttl",
+            "200",
+            "5xx",
+            "default",
+            "1h",
+            "0s",
+            "limits",
+            "hints",
+            "*",
+        ])
+        .prop_map(str::to_owned),
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        word.clone().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 64, 6, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::hash_map(word.clone(), inner, 0..6)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_panic(bytes in any::<Vec<u8>>()) {
+        let _ = Policy::parse(&bytes);
+    }
+
+    #[test]
+    fn no_document_panics(section in "(store|key|request|response|cache|coalesce|limits)",
+                          value in any_json(), origin in any_json()) {
+        let _ = Policy::parse(http(json!({ section.clone(): value.clone() })).to_string().as_bytes());
+        let _ = Policy::parse(bucket(json!({ section: value })).to_string().as_bytes());
+        let _ = Policy::parse(json!({ "origin": origin }).to_string().as_bytes());
+    }
+
+    #[test]
+    fn a_refusal_is_one_line(text in "\\PC{0,99}|(?s).{0,99}") {
+        let value = bucket_with(json!({ "bucket": text }));
+        let field = bucket(json!({ text.clone(): {} }));
+        let list = bucket(json!({ "request": { "forward_headers": [text] } }));
+        for document in [value, field, list] {
+            if let Err(error) = Policy::parse(document.to_string().as_bytes()) {
+                let error = error.to_string();
+                prop_assert!(!error.contains(char::is_control), "{error:?}");
+                prop_assert!(error.chars().count() < 400, "{error}");
+            }
+        }
+    }
+}
