@@ -61,12 +61,12 @@ words!(Kind { Bucket = "bucket", Http = "http" });
 
 impl Field for Origin {
     fn read(value: &Value) -> Result<Self, PolicyError> {
-        let mut fields = object(value)?.clone();
-        let kind = fields.remove("kind").ok_or_else(|| missing_field("kind"))?;
-        let fields = Value::Object(fields);
-        match read_within("kind", &kind)? {
-            Kind::Bucket => BucketSection::read(&fields).map(Self::Bucket),
-            Kind::Http => HttpSection::read(&fields).map(Self::Http),
+        let kind = object(value)?
+            .get("kind")
+            .ok_or_else(|| missing_field("kind"))?;
+        match read_within("kind", kind)? {
+            Kind::Bucket => BucketSection::read_beside(Some("kind"), value).map(Self::Bucket),
+            Kind::Http => HttpSection::read_beside(Some("kind"), value).map(Self::Http),
         }
     }
 
@@ -271,7 +271,10 @@ impl Field for TtlTable {
             let ttl = read_ttl(value).map_err(|error| error.within(key))?;
             match TtlKey::parse(key) {
                 Some(TtlKey::Default) => table.default = ttl,
-                Some(TtlKey::Exact(status)) => table.exact.push((status, ttl)),
+                Some(TtlKey::Exact(status)) => {
+                    let place = table.exact.partition_point(|(before, _)| *before < status);
+                    table.exact.insert(place, (status, ttl));
+                }
                 Some(TtlKey::Class(class)) => {
                     if let Some(slot) = table.class.get_mut(class) {
                         *slot = Some(ttl);
@@ -284,7 +287,6 @@ impl Field for TtlTable {
                 }
             }
         }
-        table.exact.sort_unstable_by_key(|(status, _)| *status);
         Ok(table)
     }
 

@@ -246,13 +246,15 @@ macro_rules! section {
             $($(#[doc = $doc])* pub(super) $field: $type,)*
         }
 
-        impl $crate::policy::field::Field for $section {
-            fn read(value: &Value) -> Result<Self, PolicyError> {
+        impl $section {
+            /// Reads the section out of an object that may have one more field, read by another.
+            fn read_beside(other: Option<&str>, value: &Value) -> Result<Self, PolicyError> {
                 use $crate::policy::field::{object, read_within, unknown_field};
                 $(let mut $field: Option<$type> = None;)*
                 for (name, value) in object(value)? {
                     match name.as_str() {
                         $(stringify!($field) => $field = Some(read_within(name, value)?),)*
+                        name if Some(name) == other => {}
                         _ => return Err(unknown_field(name, &[$(stringify!($field)),*])),
                     }
                 }
@@ -262,6 +264,12 @@ macro_rules! section {
                         None => section!(@default $field $($default)?),
                     },)*
                 })
+            }
+        }
+
+        impl $crate::policy::field::Field for $section {
+            fn read(value: &Value) -> Result<Self, PolicyError> {
+                Self::read_beside(None, value)
             }
 
             #[cfg(test)]
