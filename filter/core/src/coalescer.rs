@@ -10,12 +10,17 @@
 //! How a flight goes:
 //!
 //! ```text
-//!             ┌ response can be joined (v2), or was in the store already ─► Stored
-//! Fetching ───┼ response is being stored (v1) ─► Filling ─► Committing ──► Stored
+//!             ┌ response was in the store already ──────────────────────► Stored
+//!             ├ response is being stored (v1) ─► Filling ─► Committing ──► Stored
+//! Fetching ───┼ response can be joined (v2) ───► Streaming ──────────────► Stored
 //!             ├ response cannot be stored ───────────────────────────────► HitForMiss
 //!             ├ the origin failed ───────────────────────────────────────► Failed
 //!             └ the client left, or the store did not take it ───────────► LeaderLost: another leads
 //! ```
+//!
+//! On v2 the leader's own worker joins the running fill from its headers on; other workers are told
+//! when it has ended. Were the origin to cut the response short, Envoy's v2 store would reset those who
+//! joined from another worker's thread on the wrong one, and they would hang or crash the process.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -31,6 +36,8 @@ use crate::message::{Message, Outcome};
 use crate::metrics::Metric;
 use crate::policy::StoreVersion;
 
+/// What those who wait for a response are told that broke off.
+const BAD_GATEWAY: u16 = 502;
 /// Time between the batches that leave a stalled leader.
 const RUSH_MILLIS: Millis = 100;
 /// Probes of the v1 store that follow each other at once.
@@ -147,9 +154,14 @@ pub enum FillVerdict {
 /// What EDGE sees of the response headers of a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaderResponse {
-    /// The store answered, or lets others join: nobody who asks it can miss any more.
+    /// The store had it: nobody who asks it can miss any more.
     Readable {
         /// Until when it is fresh.
+        until: Millis,
+    },
+    /// It is being stored, and the requests of this worker can join (v2).
+    Joinable {
+        /// Until when it will be fresh.
         until: Millis,
     },
     /// It is being stored and cannot be read yet (v1).
@@ -365,6 +377,7 @@ impl Coalescer {
             id: self.current_flight(),
             stream: request.stream,
             phase: Phase::Fetching,
+            ended: false,
             progress: turn.now,
             renewed: turn.now,
         };
@@ -401,18 +414,19 @@ impl Coalescer {
 
     /// The client of `stream` has gone, or its response has been sent.
     pub fn closed<S: SharedStore + ?Sized>(&mut self, stream: StreamId, turn: &mut Turn<'_, S>) {
-        let Some(key) = self.streams.remove(&stream) else { return };
+        let Some((&stream, &key)) = self.streams.get_key_value(&stream) else { return };
         let Some(flight) = self.flights.get_mut(&key) else { return };
         if let Some(leader) = flight.leader()
             && leader.stream == stream
         {
             match leader.phase {
-                // The store has all of it and goes on by itself.
-                Phase::Committing(_) => {}
+                // The store goes on by itself, and ORIGIN tells of the end in this stream's name.
+                Phase::Committing(_) | Phase::Streaming { .. } => {}
                 Phase::Fetching | Phase::Filling => self.finish(key, Outcome::LeaderLost, turn),
             }
             return;
         }
+        self.streams.remove(&stream);
         flight.waiting -= 1;
         self.parked -= 1;
         if flight.waiting == 0 {
@@ -461,17 +475,23 @@ impl Coalescer {
         turn: &mut Turn<'_, S>,
     ) {
         let now = turn.now;
-        let Some(key) = self.streams.get(&stream).copied() else { return };
-        let Some(flight) = self.flights.get_mut(&key) else { return };
-        if flight.policy.store != StoreVersion::V1 {
+        let Some((key, leader)) = self.leader_of(stream) else { return };
+        leader.ended = true;
+        leader.progress = now;
+        if let Phase::Streaming { until } = leader.phase {
+            self.finish(key, Outcome::Stored { until }, turn);
             return;
         }
-        let target = Rc::clone(&flight.target);
-        let Some(leader) = flight.leader().filter(|leader| leader.stream == stream) else { return };
-        leader.progress = now;
-        leader.phase = Phase::Committing(Commit { since: now, probes: 1, next_probe: None });
-        turn.count(Metric::StoreProbes);
-        turn.push(Effect::Probe { key, target });
+        let Some(flight) = self.flights.get_mut(&key) else { return };
+        if flight.policy.store == StoreVersion::V1 {
+            let target = Rc::clone(&flight.target);
+            if let Some(leader) = flight.leader() {
+                let commit = Commit { since: now, probes: 1, next_probe: None };
+                leader.phase = Phase::Committing(commit);
+            }
+            turn.count(Metric::StoreProbes);
+            turn.push(Effect::Probe { key, target });
+        }
     }
 
     /// The origin's side of the fill has gone before its end.
@@ -481,9 +501,13 @@ impl Coalescer {
         turn: &mut Turn<'_, S>,
     ) {
         let Some((key, leader)) = self.leader_of(stream) else { return };
-        if leader.phase == Phase::Filling {
-            self.finish(key, Outcome::Failed { status: 502 }, turn);
+        match leader.phase {
+            Phase::Filling => {}
+            Phase::Streaming { .. } => self.hints.forget(key),
+            // EDGE sees the error that Envoy makes of it; a commit has all that it needs.
+            Phase::Fetching | Phase::Committing(_) => return,
         }
+        self.finish(key, Outcome::Failed { status: BAD_GATEWAY }, turn);
     }
 
     /// EDGE has seen the response headers of `stream`.
@@ -498,6 +522,14 @@ impl Coalescer {
         match response {
             LeaderResponse::Readable { until } => {
                 self.finish(key, Outcome::Stored { until }, turn);
+            }
+            LeaderResponse::Joinable { until } if leader.ended => {
+                self.finish(key, Outcome::Stored { until }, turn);
+            }
+            LeaderResponse::Joinable { until } => {
+                leader.phase = Phase::Streaming { until };
+                self.hints.set(key, Hint::Fresh, until);
+                self.join(key, until, turn);
             }
             LeaderResponse::Filling { .. } => {
                 if leader.phase == Phase::Fetching {
@@ -534,6 +566,20 @@ impl Coalescer {
         let key = *self.streams.get(&stream)?;
         let leader = self.flights.get_mut(&key)?.leader()?;
         (leader.stream == stream).then_some((key, leader))
+    }
+
+    /// Lets the waiting requests of this worker join the running fill.
+    fn join<S: SharedStore + ?Sized>(
+        &mut self,
+        key: KeyHash,
+        until: Millis,
+        turn: &mut Turn<'_, S>,
+    ) {
+        let Some(flight) = self.flights.get_mut(&key) else { return };
+        flight.waiting = 0;
+        for waiter in std::mem::take(&mut flight.waiters) {
+            self.release(waiter, Outcome::Stored { until }, turn);
+        }
     }
 
     /// Goes on asking the store, or gives up. An answer may be lost with the root context that asked.
@@ -633,6 +679,7 @@ impl Coalescer {
             id,
             stream: waiter.stream,
             phase: Phase::Fetching,
+            ended: false,
             progress: now,
             renewed: now,
         });

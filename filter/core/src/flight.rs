@@ -71,6 +71,11 @@ pub enum Phase {
     Filling,
     /// The response has ended and the store is busy making it readable (v1).
     Committing(Commit),
+    /// The response is on its way into the store, and this worker's requests can join it (v2).
+    Streaming {
+        /// Until when it is fresh.
+        until: Millis,
+    },
 }
 
 /// The wait for a store that makes an entry readable some time after its end.
@@ -93,6 +98,8 @@ pub struct Leader {
     pub stream: StreamId,
     /// How far it has come.
     pub phase: Phase,
+    /// Whether the origin's response has come to its end.
+    pub ended: bool,
     /// When it last made progress.
     pub progress: Millis,
     /// When the lease was last renewed.

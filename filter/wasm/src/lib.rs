@@ -1,2 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Placeholder.
+//! The Sluice filter as Envoy runs it: one module in two roles that share a VM on each worker.
+//!
+//! EDGE stands before Envoy's cache filter, ORIGIN behind it, in the cluster's upstream chain. What
+//! they know of each other is in the VM's [`worker`]; what workers know of each other goes through
+//! shared data and queues (`sluice_core::board`). All decisions are made in `sluice_core`; this crate
+//! translates callbacks into its events and its effects into host calls.
+
+mod edge;
+mod headers;
+mod host;
+mod metrics;
+mod origin;
+mod root;
+mod start;
+mod stream;
+mod worker;

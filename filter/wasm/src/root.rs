@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The root context of either role: configuration, timer, queue.
+
+use proxy_wasm::traits::{Context, HttpContext, RootContext};
+use proxy_wasm::types::ContextType;
+use sluice_core::policy::Policy;
+
+use crate::edge::Edge;
+use crate::host::{self, Level, Map};
+use crate::origin::OriginStream;
+use crate::stream::NumberedPolicy;
+use crate::worker;
+
+/// The `root_id` of ORIGIN in Envoy's configuration; any other is EDGE.
+const ORIGIN_ROOT_ID: &[u8] = b"origin";
+
+/// What a root context is there for.
+#[derive(Debug)]
+enum Role {
+    /// Not configured yet.
+    None,
+    /// Before the cache filter, under this policy.
+    Edge(NumberedPolicy),
+    /// Behind it.
+    Origin,
+}
+
+/// A root context.
+#[derive(Debug)]
+pub struct Root {
+    context: u32,
+    role: Role,
+}
+
+impl Root {
+    /// The root context of that number.
+    pub fn new(context: u32) -> Self {
+        Self {
+            context,
+            role: Role::None,
+        }
+    }
+
+    fn configure(&mut self, size: usize) -> Result<(), String> {
+        let root_id = host::property("plugin_root_id")
+            .ok()
+            .flatten()
+            .unwrap_or_default();
+        if root_id == ORIGIN_ROOT_ID {
+            self.role = Role::Origin;
+            return Ok(());
+        }
+        let text = host::plugin_configuration(size).map_err(|error| error.to_string())?;
+        let policy = Policy::parse(&text).map_err(|error| error.to_string())?;
+        let policy = worker::configure(self.context, policy).map_err(|error| error.to_string())?;
+        self.role = Role::Edge(policy);
+        Ok(())
+    }
+}
+
+impl Context for Root {
+    fn on_http_call_response(&mut self, call: u32, headers: usize, _: usize, _: usize) {
+        let remaining = (headers > 0).then(probed_freshness).flatten();
+        worker::with(|worker| worker.probe_answered(call, remaining));
+    }
+}
+
+/// Seconds for which the store's answer to a probe is fresh; `None` when the store has nothing.
+fn probed_freshness() -> Option<u64> {
+    let entry = host::header(Map::CallResponse, sluice_core::entry::ENTRY_HEADER).ok()??;
+    let age = host::header(Map::CallResponse, "age").ok().flatten();
+    crate::edge::remaining_seconds(&entry, age.as_deref())
+}
+
+impl RootContext for Root {
+    fn on_configure(&mut self, size: usize) -> bool {
+        match self.configure(size) {
+            Ok(()) => true,
+            Err(error) => {
+                host::log(Level::Error, &format!("sluice: policy refused: {error}"));
+                false
+            }
+        }
+    }
+
+    fn on_tick(&mut self) {
+        worker::with(|worker| worker.is_root(self.context).then(|| worker.tick()));
+    }
+
+    fn on_queue_ready(&mut self, _: u32) {
+        worker::with(worker::Worker::receive);
+    }
+
+    fn create_http_context(&self, context: u32) -> Option<Box<dyn HttpContext>> {
+        Some(match &self.role {
+            Role::Edge(policy) => Box::new(Edge::new(context, policy.clone())),
+            Role::Origin | Role::None => Box::new(OriginStream::new(context)),
+        })
+    }
+
+    fn get_type(&self) -> Option<ContextType> {
+        Some(ContextType::HttpContext)
+    }
+}
