@@ -233,13 +233,13 @@ fn bucket_and_prefix_stand_before_every_path() {
         ),
         (
             "in the host",
-            json!({ "addressing": "virtual_host" }),
+            json!({ "addressing": "virtual_host", "authority": "site.s3.test" }),
             "",
             0,
         ),
         (
             "in the host, with a prefix",
-            json!({ "addressing": "virtual_host", "prefix": "a" }),
+            json!({ "addressing": "virtual_host", "authority": "Site:9000", "prefix": "a" }),
             "/a",
             2,
         ),
@@ -248,6 +248,23 @@ fn bucket_and_prefix_stand_before_every_path() {
         let bucket = bucket_origin(&bucket_with(origin));
         assert_eq!(bucket.path_prefix, path_prefix, "{name}");
         assert_eq!(bucket.prefix_bytes, prefix_bytes, "{name}");
+    }
+}
+
+#[test]
+fn a_virtual_host_names_the_bucket_so_that_no_path_can() {
+    for authority in [
+        "s3.test",
+        "site-2.s3.test",
+        "sites.s3.test",
+        "sit",
+        "s3.site.test",
+    ] {
+        let origin = json!({ "addressing": "virtual_host", "authority": authority });
+        let expected = format!(
+            "origin.authority: \"{authority}\": expected site.HOST, since addressing is virtual_host"
+        );
+        assert_eq!(refusal(&bucket_with(origin)), expected);
     }
 }
 

@@ -98,19 +98,36 @@ fn compile_bucket(section: BucketSection, max_bytes: usize) -> Result<BucketOrig
         let expected = format!("fewer than key.max_bytes, {max_bytes}, with its slash");
         return Err(PolicyError::text("origin.prefix", &prefix, &expected));
     }
+    let (bucket, authority) = (section.bucket.0, section.authority.0);
     let mut path_prefix = String::new();
-    if matches!(section.addressing, Addressing::Path) {
-        path_prefix = format!("/{}", section.bucket.0);
+    match section.addressing {
+        Addressing::Path => path_prefix = format!("/{bucket}"),
+        // NB: on a host that names no bucket, the client's first segment would name one.
+        Addressing::VirtualHost if !names_bucket(&authority, &bucket) => {
+            let expected = format!("{bucket}.HOST, since addressing is virtual_host");
+            return Err(PolicyError::text("origin.authority", &authority, &expected));
+        }
+        Addressing::VirtualHost => {}
     }
     if !prefix.is_empty() {
         path_prefix.push('/');
         path_prefix.push_str(&escape_key(&prefix));
     }
     Ok(BucketOrigin {
-        authority: section.authority.0,
+        authority,
         path_prefix,
         prefix_bytes,
     })
+}
+
+/// Whether the host is the bucket's, by a name below the endpoint's or by the bucket's own.
+fn names_bucket(authority: &str, bucket: &str) -> bool {
+    authority
+        .split_at_checked(bucket.len())
+        .is_some_and(|(host, rest)| {
+            host.eq_ignore_ascii_case(bucket)
+                && matches!(rest.bytes().next(), None | Some(b'.' | b':'))
+        })
 }
 
 fn compile_key(section: Key, bucket: bool) -> Result<KeyPolicy, PolicyError> {
