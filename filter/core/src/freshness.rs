@@ -74,7 +74,7 @@ pub enum UncacheableReason {
     Vary,
     /// Larger than the policy allows.
     TooLarge,
-    /// The origin sets no lifetime, and the policy's for this status is 0.
+    /// The policy's lifetime for this status is 0, which the origin's does not change.
     NoTtl,
     /// It came with no lifetime left.
     Stale,
@@ -101,7 +101,7 @@ impl UncacheableReason {
 pub fn judge(policy: &Policy, facts: &ResponseFacts<'_>, now_unix: i64) -> Verdict {
     match storage(policy, facts, now_unix) {
         Ok(storage) => Verdict::Store(storage),
-        Err(_) if matches!(facts.status, 500..=599) => Verdict::Share(facts.status),
+        Err(_) if is_server_error(facts.status) => Verdict::Share(facts.status),
         Err(reason) => Verdict::Uncacheable(reason),
     }
 }
@@ -148,13 +148,18 @@ fn lifetime(
     } else {
         None
     };
-    match origin {
-        Some(seconds) => Ok(Duration::from_secs(seconds)),
-        None => match table_lifetime(&policy.cache.ttl, facts.status) {
-            Duration::ZERO => Err(UncacheableReason::NoTtl),
-            ttl => Ok(ttl),
-        },
+    let table = table_lifetime(&policy.cache.ttl, facts.status);
+    match origin.map(Duration::from_secs) {
+        _ if table.is_zero() => Err(UncacheableReason::NoTtl),
+        // An origin that gives a year to all that it sends does not mean its errors.
+        Some(ttl) if is_server_error(facts.status) => Ok(ttl.min(table)),
+        Some(ttl) => Ok(ttl),
+        None => Ok(table),
     }
+}
+
+fn is_server_error(status: u16) -> bool {
+    matches!(status, 500..=599)
 }
 
 /// Seconds that the origin gives the response, if it says.

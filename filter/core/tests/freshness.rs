@@ -183,12 +183,12 @@ fn the_origin_decides_where_it_speaks() {
                 no(UncacheableReason::Stale),
             ),
             (
-                "a status without a time of its own",
+                "a status that is never stored",
                 ResponseFacts {
                     status: 418,
                     ..control("max-age=7")
                 },
-                Ok(7),
+                no(UncacheableReason::NoTtl),
             ),
             (
                 "for ever",
@@ -324,6 +324,11 @@ fn an_error_that_is_not_stored_is_shared() {
                 share,
             ),
             ("fresh", error("max-age=5"), Ok(5)),
+            (
+                "fresh for longer than errors are",
+                error("max-age=31536000"),
+                Ok(10),
+            ),
         ],
     );
 }
@@ -409,7 +414,7 @@ fn only_the_statuses_of_envoy_go_undisguised() {
             status: code,
             ..control("max-age=60")
         };
-        let storage = stored(judge(&policy(), &facts, NOW)).unwrap();
+        let storage = stored(judge(&bucket(), &facts, NOW)).unwrap();
         assert_eq!(storage.disguise, !envoy.contains(&code), "{code}");
     }
 }

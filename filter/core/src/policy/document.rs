@@ -208,7 +208,8 @@ section! {
     /// What is stored, and for how long.
     struct Cache {
         /// How long a response is fresh, by status (200), class (5xx) or default, where the origin
-        /// does not say. Whole seconds; 0s: not stored.
+        /// does not say; for a 5xx also at most how long if it does. Whole seconds; 0s: not stored,
+        /// whatever the origin says.
         ttl: TtlTable = default_ttl(),
         /// Whether the origin's Cache-Control and Expires count, and win where present.
         honor_cache_control: bool = true,
