@@ -62,14 +62,15 @@ impl CacheControl {
     }
 }
 
-/// Splits at the first comma outside a quoted string. A quote that nothing closes is no quote, so it
-/// hides no directive.
+/// Splits at the first comma outside a quoted string, or semicolon, which is no separator but taken for
+/// one by origins that mean `private; max-age=60`. A quote that nothing closes is no quote, so it hides
+/// no directive.
 fn split_directive(text: &str) -> (&str, &str) {
     let bytes = text.as_bytes();
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
         match byte {
-            b',' => {
+            b',' | b';' => {
                 let (directive, tail) = text.split_at_checked(at).unwrap_or((text, ""));
                 return (directive, tail.get(1..).unwrap_or_default());
             }
@@ -171,6 +172,9 @@ mod tests {
             ("leading zeros", "max-age=0060", max_age(60)),
             ("the first of two", "max-age=60, max-age=5", max_age(60)),
             ("two lines", "max-age=60,max-age=5", max_age(60)),
+            ("semicolons", "max-age=60; public", max_age(60)),
+            ("a semicolon before", "x;no-store", NO_STORE),
+            ("a semicolon after", "private; x", PRIVATE),
             (
                 "part of a name",
                 "xmax-age=60, max-agex=60, no-storex",
