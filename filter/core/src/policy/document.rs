@@ -78,8 +78,8 @@ impl Field for Origin {
         ];
         for (kind, schema) in &mut kinds {
             schema["properties"]["kind"] = serde_json::json!({ "const": kind.to_json() });
-            let others = schema["required"].as_array().cloned().unwrap_or_default();
-            schema["required"] = [Value::from("kind")].into_iter().chain(others).collect();
+            // The schema is for files, in which the entry point fills in what else is required.
+            schema["required"] = serde_json::json!(["kind"]);
         }
         Ok(serde_json::json!({ "oneOf": kinds.map(|(_, schema)| schema) }))
     }
@@ -93,13 +93,14 @@ impl Field for Origin {
 section! {
     /// An S3-compatible bucket.
     struct BucketSection {
-        /// The bucket's name.
+        /// The bucket's name. In a file the edge fills it in, and authority too.
         bucket: BucketName,
         /// What every object key begins with; a slash at its end is implied.
         prefix: KeyPrefix = KeyPrefix(String::new()),
         /// Whether the bucket's name stands in the path or in the host.
         addressing: Addressing = Addressing::Path,
-        /// Value of Host towards the bucket.
+        /// Value of Host towards the bucket. With addressing virtual_host it begins with the bucket's
+        /// name.
         authority: Authority,
     }
 }
