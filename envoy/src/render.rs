@@ -162,6 +162,7 @@ struct OriginView {
 #[derive(Serialize)]
 struct BucketView {
     region: String,
+    static_credentials: bool,
     /// What a canonical path looks like.
     path_regex: String,
     /// What it must not look like all the same.
@@ -169,7 +170,7 @@ struct BucketView {
 }
 
 impl BucketView {
-    fn new(bucket: &Bucket, policy: &Value) -> Self {
+    fn new(bucket: &Bucket, settings: &Settings, policy: &Value) -> Self {
         let mut start = match bucket.addressing {
             Addressing::Path => format!("/{}/", bucket.name),
             Addressing::VirtualHost => "/".to_owned(),
@@ -186,6 +187,7 @@ impl BucketView {
         };
         Self {
             region: bucket.region.clone(),
+            static_credentials: settings.static_credentials,
             path_regex: format!("{start}(?:[A-Za-z0-9._~/-]|%[0-9A-F][0-9A-F])*{query}"),
             forbidden_regex: r"[^?]*(?:/\.\.?(?:[/?].*)?|%(?:00|2E|2F).*)",
         }
@@ -214,7 +216,7 @@ impl OriginView {
             (true, None) => Some(ca_bundle::find().ok_or(RenderError::NoCaBundle)?.to_owned()),
         };
         let bucket = match origin {
-            Origin::Bucket(bucket) => Some(BucketView::new(bucket, policy)),
+            Origin::Bucket(bucket) => Some(BucketView::new(bucket, settings, policy)),
             Origin::Http(_) => None,
         };
         Ok(Self {

@@ -18,6 +18,9 @@ use crate::size::{self, Size};
 pub struct Settings {
     /// What stands behind the edge; `None` is the embedded demo.
     pub origin: Option<Origin>,
+    /// Whether requests to the bucket are signed with the credentials in the environment, rather than with those
+    /// of a role.
+    pub static_credentials: bool,
     /// The listeners' address.
     pub bind: IpAddr,
     /// The cleartext listener's port.
@@ -164,7 +167,7 @@ impl Settings {
     fn read(env: &mut Environment<'_>) -> Option<Self> {
         // NB: everything is read before the first `?`, so that all problems are found at once.
         let origin = read_origin(env);
-        check_credentials(env);
+        let static_credentials = check_credentials(env);
         let bind = env.parse("BIND", "an IPv4 or IPv6 address", |text| text.parse().ok());
         let edge_port = env.parse("EDGE_PORT", PORT, origin::parse_port);
         let tls = read_tls(env);
@@ -191,6 +194,7 @@ impl Settings {
         let concurrency = read_concurrency(env);
         let ca_file = read_file(env, "SSL_CERT_FILE");
         Some(Self {
+            static_credentials: static_credentials || origin.is_none(),
             origin,
             bind: bind?,
             edge_port: edge_port?,
@@ -260,8 +264,8 @@ fn is_region(text: &str) -> bool {
             .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-/// Envoy reads the credentials from its environment; here they are only checked for halves.
-fn check_credentials(env: &mut Environment<'_>) {
+/// Whether there are credentials. Envoy reads them from its environment; here they are only checked for halves.
+fn check_credentials(env: &mut Environment<'_>) -> bool {
     let key = env.set("AWS_ACCESS_KEY_ID").is_some();
     let secret = env.set("AWS_SECRET_ACCESS_KEY").is_some();
     match (key, secret) {
@@ -284,6 +288,7 @@ fn check_credentials(env: &mut Environment<'_>) {
             "must be unset, or AWS_ACCESS_KEY_ID be set",
         );
     }
+    key && secret
 }
 
 fn read_tls(env: &mut Environment<'_>) -> Option<Tls> {
