@@ -2,9 +2,10 @@
 //! The filter's policy as a document: read from a file, completed with what the settings say, and checked.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Map, Value, json};
+use sluice_core::policy::Policy;
 
 use crate::origin::Origin;
 use crate::settings::Settings;
@@ -27,35 +28,39 @@ impl fmt::Display for PolicyDocumentError {
 
 impl std::error::Error for PolicyDocumentError {}
 
-/// The policy for `origin`: the user's file or the built-in one, complete.
-pub fn load(settings: &Settings, origin: &Origin) -> Result<Value, PolicyDocumentError> {
-    let (source, text) = read(settings.policy.as_deref(), origin)?;
-    let refuse = |reason: String| PolicyDocumentError {
-        source: source.clone(),
-        reason,
-    };
-    // JSON is YAML, so one reader does for both.
-    let document: serde_yaml_ng::Value =
-        serde_yaml_ng::from_str(&text).map_err(|error| refuse(error.to_string()))?;
-    let mut document = serde_json::to_value(document).map_err(|error| refuse(error.to_string()))?;
-    complete(&mut document, settings, origin).map_err(refuse)?;
-    Ok(document)
+/// A policy, as text for the filter and as what that text means.
+#[derive(Clone, Debug)]
+pub struct PolicyDocument {
+    /// The complete document.
+    pub json: Value,
+    /// Its meaning.
+    pub policy: Policy,
 }
 
-/// Whether no part of a query string ever goes on.
-pub fn drops_whole_query(document: &Value) -> bool {
-    let query = document.pointer("/key/query");
-    let field = |name| query.and_then(|query| query.get(name));
-    let drop = field("mode").is_none_or(|mode| mode == "drop");
-    drop && field("allow")
-        .and_then(Value::as_array)
-        .is_none_or(Vec::is_empty)
+impl PolicyDocument {
+    /// The policy for `origin`: the user's file or the built-in one, complete.
+    pub fn load(settings: &Settings, origin: &Origin) -> Result<Self, PolicyDocumentError> {
+        let (source, text) = read(settings.policy.as_deref(), origin)?;
+        Self::parse(&text, settings, origin)
+            .map_err(|reason| PolicyDocumentError { source, reason })
+    }
+
+    fn parse(text: &str, settings: &Settings, origin: &Origin) -> Result<Self, String> {
+        // JSON is YAML, so one reader does for both.
+        let yaml: serde_yaml_ng::Value =
+            serde_yaml_ng::from_str(text).map_err(|error| error.to_string())?;
+        let mut json = serde_json::to_value(yaml).map_err(|error| error.to_string())?;
+        complete(&mut json, settings, origin)?;
+        let policy =
+            Policy::parse(json.to_string().as_bytes()).map_err(|error| error.to_string())?;
+        Ok(Self { json, policy })
+    }
 }
 
 fn read(file: Option<&Path>, origin: &Origin) -> Result<(String, String), PolicyDocumentError> {
     match (file, origin) {
         (Some(path), _) => {
-            let source = format!("POLICY={}", PathBuf::from(path).display());
+            let source = format!("POLICY={}", path.display());
             let text = std::fs::read_to_string(path);
             text.map(|text| (source.clone(), text))
                 .map_err(|error| PolicyDocumentError {

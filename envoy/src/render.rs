@@ -8,10 +8,11 @@ use std::time::Duration;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
 use serde::Serialize;
 use serde_json::Value;
+use sluice_core::policy::{self, BucketOrigin, Policy, QueryRule};
 
 use crate::ca_bundle;
-use crate::origin::{Addressing, Bucket, Origin};
-use crate::policy_document::{self, PolicyDocumentError};
+use crate::origin::{Bucket, Origin};
+use crate::policy_document::{PolicyDocument, PolicyDocumentError};
 use crate::settings::Settings;
 
 const TEMPLATE: &str = include_str!("../envoy.yaml.j2");
@@ -49,7 +50,7 @@ pub fn render(
     origin: &Origin,
     cache_dir: &Path,
 ) -> Result<String, RenderError> {
-    let policy = policy_document::load(settings, origin).map_err(RenderError::Policy)?;
+    let policy = PolicyDocument::load(settings, origin).map_err(RenderError::Policy)?;
     let mut environment = Environment::new();
     // NB: every value in the template comes out as JSON, which is YAML: none can break out of its place.
     environment.set_auto_escape_callback(|_| AutoEscape::Json);
@@ -59,10 +60,10 @@ pub fn render(
     let context = context! {
         edge => Edge::new(settings),
         cache => CacheView::new(settings, cache_dir),
-        origin => OriginView::new(settings, origin, &policy)?,
+        origin => OriginView::new(settings, origin, &policy.policy)?,
         filter => settings.filter,
         wasm => settings.locations.wasm,
-        policy => indented(&policy),
+        policy => indented(&policy.json),
     };
     environment
         .render_named_str("envoy.yaml.j2", TEMPLATE, context)
@@ -170,54 +171,37 @@ struct BucketView {
 }
 
 impl BucketView {
-    fn new(bucket: &Bucket, settings: &Settings, policy: &Value) -> Self {
-        let mut start = match bucket.addressing {
-            Addressing::Path => format!("/{}/", bucket.name),
-            Addressing::VirtualHost => "/".to_owned(),
-        };
-        if !bucket.prefix.is_empty() {
-            start.push_str(&percent_encoded(&bucket.prefix));
-            start.push('/');
-        }
-        let start = start.replace('.', r"\.");
-        let query = if policy_document::drops_whole_query(policy) {
-            ""
-        } else {
-            r"(?:\?.*)?"
+    fn new(bucket: &Bucket, settings: &Settings, paths: &BucketOrigin, query: &QueryRule) -> Self {
+        // NB: the prefix is percent-encoded, so only its dots mean something in an expression.
+        let start = paths.path_prefix.replace('.', r"\.");
+        let query = match query {
+            QueryRule::Drop { allow } if allow.is_empty() => "",
+            QueryRule::Drop { .. } | QueryRule::Keep { .. } | QueryRule::Sort { .. } => {
+                r"(?:\?.*)?"
+            }
         };
         Self {
             region: bucket.region.clone(),
             static_credentials: settings.static_credentials,
-            path_regex: format!("{start}(?:[A-Za-z0-9._~/-]|%[0-9A-F][0-9A-F])*{query}"),
+            path_regex: format!("{start}/(?:[A-Za-z0-9._~/-]|%[0-9A-F][0-9A-F])*{query}"),
             forbidden_regex: r"[^?]*(?:/\.\.?(?:[/?].*)?|%(?:00|2E|2F).*)",
         }
     }
 }
 
-/// S3's own encoding: every byte but the unreserved ones and `/`.
-fn percent_encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
-}
-
 impl OriginView {
-    fn new(settings: &Settings, origin: &Origin, policy: &Value) -> Result<Self, RenderError> {
+    fn new(settings: &Settings, origin: &Origin, policy: &Policy) -> Result<Self, RenderError> {
         let endpoint = origin.endpoint();
         let ca_file = match (endpoint.tls, &settings.ca_file) {
             (false, _) => None,
             (true, Some(file)) => Some(file.display().to_string()),
             (true, None) => Some(ca_bundle::find().ok_or(RenderError::NoCaBundle)?.to_owned()),
         };
-        let bucket = match origin {
-            Origin::Bucket(bucket) => Some(BucketView::new(bucket, settings, policy)),
-            Origin::Http(_) => None,
+        let bucket = match (origin, &policy.origin) {
+            (Origin::Bucket(bucket), policy::Origin::Bucket(paths)) => {
+                Some(BucketView::new(bucket, settings, paths, &policy.key.query))
+            }
+            (Origin::Bucket(_) | Origin::Http(_), _) => None,
         };
         Ok(Self {
             host: endpoint.host.clone(),
