@@ -487,6 +487,12 @@ impl Edge {
             .await;
     }
 
+    /// Waits until a counter or gauge has this value; gauges follow at the filter's next tick.
+    pub async fn wait_for_value(&self, name: &str, wanted: u64) {
+        self.wait_for_counter_until(&format!("{name} = {wanted}"), name, |value| value == wanted)
+            .await;
+    }
+
     /// Waits until a counter or gauge satisfies `test`.
     ///
     /// # Panics
