@@ -123,6 +123,12 @@ pub enum Effect {
         /// The message.
         message: Message,
     },
+    /// Reset the fill that this request has caused, whose client has gone; answer with
+    /// [`Coalescer::fill_broken`] when it is gone.
+    Abort {
+        /// The request.
+        stream: StreamId,
+    },
     /// Ask the v1 store whether it has `target`; answer with [`Coalescer::probed`].
     Probe {
         /// The key.
@@ -310,14 +316,17 @@ impl Coalescer {
         if self.flights.contains_key(&request.key) {
             return self.park(request, turn);
         }
-        if !request.may_lead {
-            return Admission::Alone;
-        }
         if self.flights.len() >= request.policy.keys_in_flight {
             turn.count(Metric::LimitsReached);
             return Admission::Alone;
         }
-        match self.acquire(request, turn) {
+        let acquired = if request.may_lead {
+            self.acquire(request, turn)
+        } else {
+            let (worker, now) = (self.worker, turn.now);
+            turn.board(|board| board.follow(request.key, worker, now)).flatten()
+        };
+        match acquired {
             Some(Acquired::Lead) => {
                 self.lead(request, turn);
                 Admission::Lead
@@ -421,8 +430,13 @@ impl Coalescer {
         {
             match leader.phase {
                 // The store goes on by itself, and ORIGIN tells of the end in this stream's name.
-                Phase::Committing(_) | Phase::Streaming { .. } => {}
-                Phase::Fetching | Phase::Filling => self.finish(key, Outcome::LeaderLost, turn),
+                Phase::Committing(_) | Phase::Streaming { .. } | Phase::Aborting => {}
+                // Only when the store has let go of the key can it take it from the next leader.
+                Phase::Filling => {
+                    leader.phase = Phase::Aborting;
+                    turn.push(Effect::Abort { stream });
+                }
+                Phase::Fetching => self.finish(key, Outcome::LeaderLost, turn),
             }
             return;
         }
@@ -501,13 +515,14 @@ impl Coalescer {
         turn: &mut Turn<'_, S>,
     ) {
         let Some((key, leader)) = self.leader_of(stream) else { return };
-        match leader.phase {
-            Phase::Filling => {}
-            Phase::Streaming { .. } => self.hints.forget(key),
+        let outcome = match leader.phase {
+            Phase::Filling | Phase::Streaming { .. } => Outcome::Failed { status: BAD_GATEWAY },
+            Phase::Aborting => Outcome::LeaderLost,
             // EDGE sees the error that Envoy makes of it; a commit has all that it needs.
             Phase::Fetching | Phase::Committing(_) => return,
-        }
-        self.finish(key, Outcome::Failed { status: BAD_GATEWAY }, turn);
+        };
+        self.hints.forget(key);
+        self.finish(key, outcome, turn);
     }
 
     /// EDGE has seen the response headers of `stream`.

@@ -69,6 +69,8 @@ pub enum Phase {
     Fetching,
     /// The response is on its way into the store, and cannot be read before it has ended (v1).
     Filling,
+    /// The client has gone while the response was on its way into the store, which must not go on (v1).
+    Aborting,
     /// The response has ended and the store is busy making it readable (v1).
     Committing(Commit),
     /// The response is on its way into the store, and this worker's requests can join it (v2).

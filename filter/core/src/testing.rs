@@ -164,6 +164,7 @@ pub struct FakeHost {
     queues: BTreeMap<WorkerId, VecDeque<Vec<u8>>>,
     last_worker: u16,
     resumed: VecDeque<Client>,
+    aborts: VecDeque<Client>,
     counters: BTreeMap<Metric, u32>,
     /// Who held a lease when the last event began, and whether the board could fail in it.
     leases_before: BTreeMap<KeyHash, FlightId>,
@@ -189,6 +190,7 @@ impl FakeHost {
             queues: BTreeMap::new(),
             last_worker: 0,
             resumed: VecDeque::new(),
+            aborts: VecDeque::new(),
             counters: BTreeMap::new(),
             leases_before: BTreeMap::new(),
             faulty_before: false,
@@ -416,9 +418,33 @@ impl FakeHost {
         if matches!(self.stage(client), Stage::Over(_)) {
             return;
         }
+        let filling = match self.stage(client) {
+            Stage::Reading(fetch) => Some(fetch),
+            _ => None,
+        };
         self.detach(client);
         self.closed(client);
         self.run();
+        if let Some(fetch) = filling {
+            self.guard(client, fetch);
+        }
+    }
+
+    /// On v1 ORIGIN ends a fill whose client has gone when more of the body comes, at the latest.
+    fn guard(&mut self, client: Client, fetch: FetchId) {
+        let Fetch { client: owner, phase, .. } = self.fetches[fetch.0];
+        let v2_fill = self.policy.store == StoreVersion::V2 && self.fetches[fetch.0].fills;
+        if owner == client && phase != FetchPhase::Over && !v2_fill {
+            self.cancel(fetch);
+        }
+    }
+
+    fn abort_fill(&mut self, client: Client) {
+        let open = |fetch: &Fetch| fetch.client == client && fetch.phase != FetchPhase::Over;
+        if let Some(fetch) = self.fetches.iter().rposition(open) {
+            self.cancel(FetchId(fetch));
+        }
+        self.event(client, |coalescer, stream, turn| coalescer.fill_broken(stream, turn));
     }
 
     /// A client has its whole response.
@@ -445,13 +471,6 @@ impl FakeHost {
         match stage {
             Stage::Pending => self.store.leave(key, client),
             Stage::Fetching(fetch) if !self.store.is_joined(key, fetch) => self.cancel(fetch),
-            Stage::Reading(fetch) => {
-                let Fetch { client: owner, fills, .. } = self.fetches[fetch.0];
-                let survives = self.policy.store == StoreVersion::V2 && fills;
-                if owner == client && !survives {
-                    self.cancel(fetch);
-                }
-            }
             _ => {}
         }
     }
@@ -675,6 +694,7 @@ impl FakeHost {
             Effect::Notify { worker, message } => {
                 self.queues.entry(worker).or_default().push_back(message.encode());
             }
+            Effect::Abort { stream } => self.aborts.push_back(Client(stream.0 as usize)),
             Effect::Probe { key, .. } => self.seats[seat].probes.push_back(key),
             Effect::Resume { stream, release, .. } => {
                 let client = self.unpark(stream);
@@ -701,6 +721,9 @@ impl FakeHost {
 
     /// Envoy goes on with resumed requests when the filter has returned.
     fn run(&mut self) {
+        while let Some(client) = self.aborts.pop_front() {
+            self.abort_fill(client);
+        }
         while let Some(client) = self.resumed.pop_front() {
             let Stage::Resumed(release) = self.stage(client) else { continue };
             self.enter(
