@@ -626,8 +626,12 @@ impl FakeHost {
         if matches!(stage, Stage::Over(_)) {
             return;
         }
-        self.event(client, |coalescer, _, _| coalescer.hints().set(key, Hint::Fresh, until));
         let mine = matches!(stage, Stage::Reading(fetch) if self.fetches[fetch.0].client == client);
+        if mine && self.policy.store == StoreVersion::V2 {
+            self.respond(client, LeaderResponse::Joinable { until });
+            return;
+        }
+        self.event(client, |coalescer, _, _| coalescer.hints().set(key, Hint::Fresh, until));
         if purpose == Purpose::Lead || mine {
             self.respond(client, LeaderResponse::Readable { until });
         }
@@ -786,14 +790,20 @@ impl FakeHost {
                     ),
                     Role::Leading(Leader { phase: Phase::Committing(_), .. }) => {}
                     Role::Leading(leader) => {
-                        let stage = self.clients[leader.stream.0 as usize].stage;
-                        let gone = matches!(stage, Stage::Over(_));
-                        assert!(!gone, "worker {number} leads {key:?} by a request that is over");
+                        let client = Client(leader.stream.0 as usize);
+                        let gone = matches!(self.stage(client), Stage::Over(_));
+                        let survives = leader.phase != Phase::Fetching && self.fills(client);
+                        assert!(!gone || survives, "worker {number} leads {key:?} for ever");
                     }
                 }
             }
             assert_eq!(coalescer.flights(), flights, "flights of keys that nobody asked for");
         }
+    }
+
+    fn fills(&self, client: Client) -> bool {
+        let open = |fetch: &Fetch| fetch.client == client && fetch.phase != FetchPhase::Over;
+        self.fetches.iter().any(open)
     }
 
     /// Keys for which requests wait on a worker without anybody who leads: neither the worker itself,

@@ -136,9 +136,10 @@ fn policy_update_looks_at_once_for_what_the_lost_queue_held() {
     host.get(0, KEY);
     let follower = host.get(1, KEY);
     host.answer(FIRST, Answer::Storable);
+    host.end(FIRST);
     host.lose(1);
     host.rescan_all(1);
-    assert_eq!(host.stage(follower), Stage::Reading(FIRST));
+    assert_eq!(host.stage(follower), Stage::Draining);
     assert_eq!(host.fetches.len(), 1);
 }
 
@@ -151,6 +152,10 @@ fn policy_update_leaves_those_alone_whose_leader_is_there() {
     host.rescan_all(1);
     assert!(followers.iter().all(|client| host.stage(*client) == Stage::Parked));
     host.answer(FIRST, Answer::Storable);
+    host.rescan_all(0);
+    host.rescan_all(1);
+    assert_eq!(host.stage(followers[1]), Stage::Parked);
+    host.end(FIRST);
     host.deliver_all();
     assert_eq!(host.parked(), 0);
     assert_eq!(host.fetches.len(), 1);
@@ -353,13 +358,14 @@ fn end_that_cannot_use_the_board_is_found_when_the_lease_has_run_out() {
     let mut host = host(StoreVersion::V2, 2);
     host.get(0, KEY);
     let follower = host.get(1, KEY);
-    host.data.fail_next(1);
     host.answer(FIRST, Answer::Storable);
+    host.data.fail_next(1);
+    host.end(FIRST);
     host.deliver_all();
     assert_eq!(host.stage(follower), Stage::Parked, "nobody could tell whom to tell");
     live(&mut host, 3_600);
     assert_eq!(release(&host, follower), Some(Release::Lead));
-    assert_eq!(host.fetches.len(), 1, "it joins the fill");
+    assert_eq!(host.fetches.len(), 1, "it finds the store filled");
     assert_eq!(host.board(), []);
 }
 

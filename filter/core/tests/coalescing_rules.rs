@@ -104,16 +104,22 @@ fn different_keys_never_wait_for_each_other() {
 }
 
 #[test]
-fn on_v2_followers_are_released_at_the_headers_and_join_the_fill() {
+fn on_v2_followers_join_the_fill_at_its_headers_on_the_same_worker_and_at_its_end_on_others() {
     let mut host = host(StoreVersion::V2, 2);
     host.get(0, KEY);
     let (near, far) = (host.get(0, KEY), host.get(1, KEY));
     host.answer(FIRST, Answer::Storable);
     assert_eq!(host.stage(near), Stage::Reading(FIRST), "at once on the leader's worker");
+    let late = host.get(0, KEY);
+    assert_eq!(admission(&host, late), Admission::Fresh, "as do those that come now");
+    live(&mut host, 1_000);
+    host.deliver_all();
     assert_eq!(host.stage(far), Stage::Parked);
+    host.end(FIRST);
     host.deliver(1);
-    assert_eq!(host.stage(far), Stage::Reading(FIRST), "with the message on another");
-    fill(&mut host, FIRST);
+    assert_eq!(host.stage(far), Stage::Draining, "with the message that all of it is there");
+    host.close_all();
+    assert_eq!(host.fetches.len(), 1);
     assert_all_over(&mut host);
 }
 
