@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Followers: what the news of a flight means for those who wait for it.
+
+use super::{Coalescer, Effect, Release, Turn};
+use crate::board::KeyHash;
+use crate::flight::Waiter;
+use crate::hints::Hint;
+use crate::host::SharedStore;
+use crate::message::{Message, Outcome};
+
+impl Coalescer {
+    /// News from another worker.
+    pub fn message<S: SharedStore + ?Sized>(&mut self, message: Message, turn: &mut Turn<'_, S>) {
+        let Message { key, outcome } = message;
+        match self.flights.get_mut(&key) {
+            // A lease of ours that ran out made two leaders; each tells its own.
+            Some(flight) if flight.leads() => {}
+            Some(_) if outcome == Outcome::LeaderLost => {
+                if !self.promote(key, true, turn) {
+                    self.settle(key, outcome, turn);
+                }
+            }
+            Some(_) => self.settle(key, outcome, turn),
+            None => self.remember(key, outcome),
+        }
+    }
+
+    fn remember(&mut self, key: KeyHash, outcome: Outcome) {
+        match outcome {
+            Outcome::Stored { until } => self.hints.set(key, Hint::Fresh, until),
+            Outcome::HitForMiss { until } => self.hints.set(key, Hint::HitForMiss, until),
+            Outcome::Failed { .. } | Outcome::LeaderLost => {}
+        }
+    }
+
+    /// Ends the flight on this worker: everyone who waits leaves.
+    pub(super) fn settle<S: SharedStore + ?Sized>(
+        &mut self,
+        key: KeyHash,
+        outcome: Outcome,
+        turn: &mut Turn<'_, S>,
+    ) {
+        self.remember(key, outcome);
+        let Some(flight) = self.flights.remove(&key) else { return };
+        for waiter in flight.waiters {
+            self.release(waiter, outcome, turn);
+        }
+    }
+
+    pub(super) fn release<S: SharedStore + ?Sized>(
+        &mut self,
+        waiter: Waiter,
+        outcome: Outcome,
+        turn: &mut Turn<'_, S>,
+    ) {
+        let stream = waiter.stream;
+        if self.streams.remove(&stream).is_none() {
+            return;
+        }
+        self.parked -= 1;
+        let waited = turn.now.saturating_sub(waiter.since);
+        let release = match outcome {
+            Outcome::Stored { .. } => Release::Collapsed,
+            Outcome::HitForMiss { .. } => Release::HitForMiss,
+            Outcome::LeaderLost => Release::Alone,
+            Outcome::Failed { status } => {
+                turn.push(Effect::Fail { stream, status, waited });
+                return;
+            }
+        };
+        turn.push(Effect::Resume { stream, release, waited });
+    }
+
+    /// Waits on if somebody leads, else leads.
+    pub(super) fn rescan<S: SharedStore + ?Sized>(&mut self, key: KeyHash, turn: &mut Turn<'_, S>) {
+        if !self.promote(key, false, turn) {
+            self.settle(key, Outcome::LeaderLost, turn);
+        }
+    }
+}

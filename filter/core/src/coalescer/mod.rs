@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Coalescing (collapsed forwarding) as one worker does it: events in, effects out.
+//!
+//! Each worker has one [`Coalescer`]. It alone owns the worker's flights, hints and waiting lists;
+//! what workers must agree on is on the [`Board`]. An event may read and change the board, and says
+//! what is to be done by [`Effect`]s, which the caller carries out after the call has returned. Every
+//! parked request leaves by exactly one `Resume` or `Fail`, or by going away itself
+//! ([`Coalescer::closed`]).
+//!
+//! How a flight goes:
+//!
+//! ```text
+//!             ┌ response was in the store already ──────────────────────► Stored
+//!             ├ response is being stored (v1) ─► Filling ─► Committing ──► Stored
+//! Fetching ───┼ response can be joined (v2) ───► Streaming ──────────────► Stored
+//!             ├ response cannot be stored ───────────────────────────────► HitForMiss
+//!             ├ the origin failed ───────────────────────────────────────► Failed
+//!             └ the client left, or the store did not take it ───────────► LeaderLost: another leads
+//! ```
+//!
+//! On v2 the leader's own worker joins the running fill from its headers on; other workers are told
+//! when it has ended. Were the origin to cut the response short, Envoy's v2 store would reset those who
+//! joined from another worker's thread on the wrong one, and they would hang or crash the process.
+
+mod followers;
+mod leaders;
+mod requests;
+mod timer;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::board::{Board, BoardError, KeyHash, Millis, WorkerId};
+#[cfg(feature = "testing")]
+use crate::flight::Role;
+use crate::flight::{FlightPolicy, LocalFlight, StreamId};
+use crate::hints::Hints;
+use crate::host::SharedStore;
+use crate::key::CanonicalTarget;
+use crate::message::Message;
+use crate::metrics::Metric;
+
+/// A request that would take part.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// The request.
+    pub stream: StreamId,
+    /// Its key.
+    pub key: KeyHash,
+    /// What it asks for.
+    pub target: &'a Rc<CanonicalTarget>,
+    /// Whether its response can fill the store (a HEAD cannot on v1).
+    pub may_lead: bool,
+    /// The rules.
+    pub policy: FlightPolicy,
+}
+
+/// What a request does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Go to the store, which has a fresh response.
+    Fresh,
+    /// Go to the store and fetch on behalf of all who wait.
+    Lead,
+    /// Wait.
+    Park,
+    /// Go around the store: the key is known to be uncacheable.
+    HitForMiss,
+    /// Go to the store without waiting for or leading anyone: a bound was reached, the board is out
+    /// of use, or the request cannot fill the store.
+    Alone,
+}
+
+/// How a parked request goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// To the store, where the response of another request is.
+    Collapsed,
+    /// To the store, as the new leader.
+    Lead,
+    /// Around the store: its key proved uncacheable.
+    HitForMiss,
+    /// Around the store: it waited too long.
+    WaitTimeout,
+    /// To the store, without waiting any longer.
+    Alone,
+}
+
+/// What the caller has to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Let a parked request go on.
+    Resume {
+        /// The request.
+        stream: StreamId,
+        /// How it goes on.
+        release: Release,
+        /// How long it waited.
+        waited: Millis,
+    },
+    /// Answer a parked request with an error.
+    Fail {
+        /// The request.
+        stream: StreamId,
+        /// The status that the leader got.
+        status: u16,
+        /// How long it waited.
+        waited: Millis,
+    },
+    /// Put a message into another worker's queue.
+    Notify {
+        /// The worker.
+        worker: WorkerId,
+        /// The message.
+        message: Message,
+    },
+    /// Reset the fill that this request has caused, whose client has gone; answer with
+    /// [`Coalescer::fill_broken`] when it is gone.
+    Abort {
+        /// The request.
+        stream: StreamId,
+    },
+    /// Ask the v1 store whether it has `target`; answer with [`Coalescer::probed`].
+    Probe {
+        /// The key.
+        key: KeyHash,
+        /// What to ask for.
+        target: Rc<CanonicalTarget>,
+    },
+    /// Add to a counter.
+    Count(Metric, u32),
+}
+
+/// What ORIGIN makes of the response headers of a fill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FillVerdict {
+    /// It goes into the store.
+    Store,
+    /// It does not; nobody should wait for this key until then.
+    HitForMiss {
+        /// The end of that time.
+        until: Millis,
+    },
+    /// The origin is in trouble.
+    Failed {
+        /// Its status.
+        status: u16,
+    },
+}
+
+/// What EDGE sees of the response headers of a leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaderResponse {
+    /// The store had it: nobody who asks it can miss any more.
+    Readable {
+        /// Until when it is fresh.
+        until: Millis,
+    },
+    /// It is being stored, and the requests of this worker can join (v2).
+    Joinable {
+        /// Until when it will be fresh.
+        until: Millis,
+    },
+    /// It is being stored and cannot be read yet (v1).
+    Filling {
+        /// Until when it will be fresh.
+        until: Millis,
+    },
+    /// It should have been stored but was not.
+    Unshared,
+    /// The origin cannot be reached or did not answer in time.
+    Failed {
+        /// The status that the client gets.
+        status: u16,
+    },
+}
+
+/// The coalescing of one worker.
+#[derive(Debug)]
+pub struct Coalescer {
+    worker: WorkerId,
+    sequence: u32,
+    flights: HashMap<KeyHash, LocalFlight>,
+    streams: HashMap<StreamId, KeyHash>,
+    hints: Hints,
+    parked: usize,
+}
+
+impl Coalescer {
+    /// The coalescer of `worker`, remembering at most `hints` keys.
+    pub fn new(worker: WorkerId, hints: usize) -> Self {
+        Self {
+            worker,
+            sequence: 0,
+            flights: HashMap::new(),
+            streams: HashMap::new(),
+            hints: Hints::new(hints),
+            parked: 0,
+        }
+    }
+
+    /// The worker's number.
+    pub fn worker(&self) -> WorkerId {
+        self.worker
+    }
+
+    /// What is remembered of keys.
+    pub fn hints(&mut self) -> &mut Hints {
+        &mut self.hints
+    }
+
+    /// Requests that wait now.
+    pub fn parked(&self) -> usize {
+        self.parked
+    }
+
+    /// Keys in flight, as far as this worker takes part.
+    pub fn flights(&self) -> usize {
+        self.flights.len()
+    }
+
+    /// What this worker has to do with `key`.
+    #[cfg(feature = "testing")]
+    pub fn role(&self, key: KeyHash) -> Option<Role> {
+        self.flights.get(&key).map(|flight| flight.role)
+    }
+
+    /// Places on waiting lists, those of requests that have gone away included.
+    #[cfg(feature = "testing")]
+    pub fn remembered_waiters(&self) -> usize {
+        self.flights.values().map(|flight| flight.waiters.len()).sum()
+    }
+}
+
+/// One event's view of the world: the shared store, the time, and the effects so far.
+#[derive(Debug)]
+pub struct Turn<'a, S: SharedStore + ?Sized> {
+    /// The board's store.
+    pub store: &'a mut S,
+    /// Monotonic time.
+    pub now: Millis,
+    /// What the event leads to.
+    pub effects: &'a mut Vec<Effect>,
+}
+
+impl<S: SharedStore + ?Sized> Turn<'_, S> {
+    fn push(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    fn count(&mut self, metric: Metric) {
+        self.push(Effect::Count(metric, 1));
+    }
+
+    /// Uses the board; a fault is counted and leaves the caller without an answer.
+    fn board<R>(
+        &mut self,
+        operation: impl FnOnce(&mut Board<'_, S>) -> Result<R, BoardError>,
+    ) -> Option<R> {
+        let mut board = Board::new(self.store);
+        let result = operation(&mut board);
+        let conflicts = board.conflicts;
+        if conflicts > 0 {
+            self.push(Effect::Count(Metric::BoardConflicts, conflicts));
+        }
+        match result {
+            Ok(value) => Some(value),
+            Err(BoardError::Contended) => {
+                self.count(Metric::LimitsReached);
+                None
+            }
+            Err(BoardError::Host(_)) => {
+                self.count(Metric::HostErrors);
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests: how each comes, and goes.
+
+use std::rc::Rc;
+
+use super::{Admission, Coalescer, Effect, Request, Turn};
+use crate::board::{Acquired, FlightId};
+use crate::flight::{Leader, LocalFlight, Phase, Role, StreamId, Waiter};
+use crate::hints::Hint;
+use crate::host::SharedStore;
+use crate::message::Outcome;
+use crate::metrics::Metric;
+
+/// Requests that have gone away and keep their place on a waiting list, beside one for each that waits.
+const GONE_WAITERS: usize = 32;
+
+impl Coalescer {
+    /// A request has come.
+    pub fn request<S: SharedStore + ?Sized>(
+        &mut self,
+        request: &Request<'_>,
+        turn: &mut Turn<'_, S>,
+    ) -> Admission {
+        match self.hints.get(request.key, turn.now) {
+            Some(Hint::Fresh) => return Admission::Fresh,
+            Some(Hint::HitForMiss) => return Admission::HitForMiss,
+            None => {}
+        }
+        if self.flights.contains_key(&request.key) {
+            return self.park(request, turn);
+        }
+        if self.flights.len() >= request.policy.keys_in_flight {
+            turn.count(Metric::LimitsReached);
+            return Admission::Alone;
+        }
+        let acquired = if request.may_lead {
+            self.acquire(request, turn)
+        } else {
+            let (worker, now) = (self.worker, turn.now);
+            turn.board(|board| board.follow(request.key, worker, now)).flatten()
+        };
+        match acquired {
+            Some(Acquired::Lead) => {
+                self.lead(request, turn);
+                Admission::Lead
+            }
+            Some(Acquired::Follow { progress, .. }) => {
+                let role = Role::Following { progress, checked: turn.now };
+                self.insert_flight(request, role);
+                self.park(request, turn)
+            }
+            Some(Acquired::Full) => {
+                turn.count(Metric::LimitsReached);
+                Admission::Alone
+            }
+            None => Admission::Alone,
+        }
+    }
+
+    /// A request for a key believed fresh has reached the origin: the hint was wrong, and whoever
+    /// comes now should wait for this one.
+    pub fn unexpected_miss<S: SharedStore + ?Sized>(
+        &mut self,
+        request: &Request<'_>,
+        turn: &mut Turn<'_, S>,
+    ) {
+        turn.count(Metric::UnexpectedMisses);
+        self.hints.forget(request.key);
+        let room = self.flights.len() < request.policy.keys_in_flight;
+        if !request.may_lead || !room || self.flights.contains_key(&request.key) {
+            return;
+        }
+        if let Some(Acquired::Lead) = self.acquire(request, turn) {
+            self.lead(request, turn);
+        }
+    }
+
+    fn acquire<S: SharedStore + ?Sized>(
+        &mut self,
+        request: &Request<'_>,
+        turn: &mut Turn<'_, S>,
+    ) -> Option<Acquired> {
+        let (id, now) = (self.next_flight(), turn.now);
+        turn.board(|board| board.acquire(request.key, id, now, request.policy.lease))
+    }
+
+    pub(super) fn next_flight(&mut self) -> FlightId {
+        self.sequence = self.sequence.wrapping_add(1);
+        self.current_flight()
+    }
+
+    fn current_flight(&self) -> FlightId {
+        FlightId { worker: self.worker, sequence: self.sequence }
+    }
+
+    fn lead<S: SharedStore + ?Sized>(&mut self, request: &Request<'_>, turn: &mut Turn<'_, S>) {
+        turn.count(Metric::FlightsLed);
+        let leader = Leader {
+            id: self.current_flight(),
+            stream: request.stream,
+            phase: Phase::Fetching,
+            ended: false,
+            progress: turn.now,
+            renewed: turn.now,
+        };
+        self.insert_flight(request, Role::Leading(leader));
+        self.streams.insert(request.stream, request.key);
+    }
+
+    fn insert_flight(&mut self, request: &Request<'_>, role: Role) {
+        let flight = LocalFlight::new(Rc::clone(request.target), request.policy, role);
+        self.flights.insert(request.key, flight);
+    }
+
+    fn park<S: SharedStore + ?Sized>(
+        &mut self,
+        request: &Request<'_>,
+        turn: &mut Turn<'_, S>,
+    ) -> Admission {
+        let Some(flight) = self.flights.get_mut(&request.key) else { return Admission::Alone };
+        if flight.waiting >= request.policy.waiters_per_key {
+            turn.count(Metric::LimitsReached);
+            return Admission::Alone;
+        }
+        flight.waiters.push_back(Waiter {
+            stream: request.stream,
+            since: turn.now,
+            may_lead: request.may_lead,
+        });
+        flight.waiting += 1;
+        self.parked += 1;
+        self.streams.insert(request.stream, request.key);
+        turn.count(Metric::FollowersParked);
+        Admission::Park
+    }
+
+    /// The client of `stream` has gone, or its response has been sent.
+    pub fn closed<S: SharedStore + ?Sized>(&mut self, stream: StreamId, turn: &mut Turn<'_, S>) {
+        let Some((&stream, &key)) = self.streams.get_key_value(&stream) else { return };
+        let Some(flight) = self.flights.get_mut(&key) else { return };
+        if let Some(leader) = flight.leader()
+            && leader.stream == stream
+        {
+            match leader.phase {
+                // The store goes on by itself, and ORIGIN tells of the end in this stream's name.
+                Phase::Committing(_) | Phase::Streaming { .. } | Phase::Aborting => {}
+                // Only when the store has let go of the key can it take it from the next leader.
+                Phase::Filling => {
+                    leader.phase = Phase::Aborting;
+                    turn.push(Effect::Abort { stream });
+                }
+                Phase::Fetching => self.finish(key, Outcome::LeaderLost, turn),
+            }
+            return;
+        }
+        self.streams.remove(&stream);
+        flight.waiting -= 1;
+        self.parked -= 1;
+        if flight.waiting == 0 {
+            flight.waiters.clear();
+            if !flight.leads() {
+                self.flights.remove(&key);
+            }
+        } else if flight.waiters.len() > 2 * flight.waiting + GONE_WAITERS {
+            let streams = &self.streams;
+            flight.waiters.retain(|waiter| streams.contains_key(&waiter.stream));
+        }
+    }
+}
