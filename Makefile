@@ -16,12 +16,14 @@ envoy := .sluice/tools/envoy-$(envoy_version)/envoy/_bin/envoy
 minio := .sluice/tools/minio-$(minio_version)/minio
 linters := .sluice/tools/linters-$(lint_version)
 wasm := .sluice/wasm/sluice.wasm
+trap_wasm := .sluice/wasm/sluice-trap.wasm
 
 # Where the entry point and the end-to-end tests find what they need.
 here := $(CURDIR)
 builds := $(if $(CARGO_TARGET_DIR),$(abspath $(CARGO_TARGET_DIR)),$(here)/target)
 locations = SLUICE_ENVOY="$(here)/$(envoy)" SLUICE_WASM="$(here)/$(wasm)" \
 	SLUICE_MINIO="$(here)/$(minio)" SLUICE_STATE="$(here)/.sluice/state"
+tested = $(locations) SLUICE_TRAP_WASM="$(here)/$(trap_wasm)"
 
 .PHONY: help
 help: ## List the targets
@@ -33,16 +35,16 @@ run: wasm envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or what ORIGIN na
 	@exec env $(locations) "$(builds)/release/sluice"
 
 .PHONY: test
-test: wasm envoy minio ## Run all tests, native and end to end
+test: wasm trap envoy minio ## Run all tests, native and end to end
 	@cargo build --locked -p sluice
 	@chromium=$$(.ci/chromium.sh) || [ -z "$${CI:-}" ]; \
-	exec env $(locations) SLUICE_BIN="$(builds)/debug/sluice" $${chromium:+SLUICE_CHROMIUM="$$chromium"} \
+	exec env $(tested) SLUICE_BIN="$(builds)/debug/sluice" $${chromium:+SLUICE_CHROMIUM="$$chromium"} \
 		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-2}" cargo test --locked --workspace --exclude sluice-filter
 
 .PHONY: soak
-soak: wasm envoy minio ## Run the long tests
+soak: wasm trap envoy minio ## Run the long tests
 	@cargo build --locked --release -p sluice
-	@exec env $(locations) SLUICE_BIN="$(builds)/release/sluice" \
+	@exec env $(tested) SLUICE_BIN="$(builds)/release/sluice" \
 		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-1}" cargo test --locked --release -p sluice-tests -- --ignored
 
 .PHONY: lint
@@ -58,6 +60,11 @@ lint: $(linters) ## Check format and style: rustfmt, clippy, shellcheck, yamllin
 wasm: ## Build the filter's Wasm module
 	@.ci/need.sh rust
 	@filter/build-wasm.sh $(wasm)
+
+# For the tests of a dead VM: a request can trap it.
+.PHONY: trap
+trap:
+	@filter/build-wasm.sh $(trap_wasm) --features trap
 
 .PHONY: envoy
 envoy: $(envoy) ## Install Envoy, once, as .sluice/bin/envoy

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# build-wasm.sh MODULE: builds the filter's Wasm module, with rustup's target where it is installed or to be had
-# within seconds, else with Debian's toolchain, which builds the standard library from source.
+# build-wasm.sh MODULE [OPTION...]: builds the filter's Wasm module, with further options of Cargo's. It takes rustup's
+# target where it is installed or to be had within seconds, else Debian's toolchain, which builds the standard library
+# from source.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 module=$1
+options=("${@:2}")
 target=wasm32-unknown-unknown
 builds=${CARGO_TARGET_DIR:-target}
 refused=.sluice/rustup-refused # the compiler for which rustup could not get the target: not tried again
@@ -32,7 +34,8 @@ add_target() {
 }
 
 build() { # CARGO FOLDER OPTION...
-    "$1" build --locked --release --target "$target" -p sluice-filter --target-dir "$builds/$2" "${@:3}"
+    "$1" build --locked --release --target "$target" -p sluice-filter --target-dir "$builds/$2" "${@:3}" \
+        "${options[@]}"
     built=$builds/$2/$target/release/sluice_filter.wasm
 }
 

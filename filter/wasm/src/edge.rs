@@ -80,6 +80,8 @@ impl Edge {
 
     fn receive(&mut self, end_of_stream: bool) -> Result<Action, Refusal> {
         let headers = Headers::new(host::header_pairs(Map::Request)?);
+        #[cfg(feature = "trap")]
+        crate::trap::on_demand(&headers, "edge");
         let method = headers.text(":method").unwrap_or_default();
         let mut facts = RequestFacts::new(method, end_of_stream);
         for (name, value) in headers.iter() {
@@ -237,6 +239,17 @@ impl HttpContext for Edge {
             });
             Action::Continue
         })
+    }
+
+    fn on_http_response_body(&mut self, size: usize, _: bool) -> Action {
+        // A HEAD that leads fills the store as GET, and Envoy would send a body of unannounced length.
+        if let State::Cached(stream) = &self.state
+            && stream.head
+            && size > 0
+        {
+            let _ = host::drop_response_body(size);
+        }
+        Action::Continue
     }
 }
 
@@ -437,12 +450,9 @@ fn respond_without_entry(stream: &Rc<Stream>) -> host::Result<Action> {
     let status: u16 = status.unwrap_or(502);
     let bypass = stream.purpose.get() == Purpose::Bypass;
     worker::with(|worker| {
-        let metric = if bypass {
-            Metric::RequestsHitForMiss
-        } else {
-            Metric::RequestsMiss
-        };
-        worker.metrics.count(metric, 1);
+        if !bypass {
+            worker.metrics.count(Metric::RequestsMiss, 1);
+        }
         worker.turn(stream.id.0, |coalescer, turn| {
             let response = if status >= 400 {
                 LeaderResponse::Failed { status }

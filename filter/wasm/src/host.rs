@@ -92,6 +92,13 @@ unsafe extern "C" {
         data: *mut *mut u8,
         size: *mut usize,
     ) -> u32;
+    fn proxy_set_buffer_bytes(
+        buffer: u32,
+        start: usize,
+        size: usize,
+        data: *const u8,
+        data_size: usize,
+    ) -> u32;
     fn proxy_get_shared_data(
         key: *const u8,
         key_size: usize,
@@ -227,6 +234,12 @@ pub fn plugin_configuration(size: usize) -> Result<Vec<u8>> {
         proxy_get_buffer_bytes(PLUGIN_CONFIGURATION, 0, size, data, length)
     })
     .map(Option::unwrap_or_default)
+}
+
+/// Drops the part of the response's body that is passing, of `size` bytes.
+pub fn drop_response_body(size: usize) -> Result<()> {
+    const RESPONSE_BODY: u32 = 1;
+    check(unsafe { proxy_set_buffer_bytes(RESPONSE_BODY, 0, size, ptr::null(), 0) })
 }
 
 /// The data that all workers share.

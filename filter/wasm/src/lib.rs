@@ -14,4 +14,6 @@ mod origin;
 mod root;
 mod start;
 mod stream;
+#[cfg(feature = "trap")]
+mod trap;
 mod worker;

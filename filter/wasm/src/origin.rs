@@ -52,7 +52,6 @@ struct Fetch {
 #[derive(Debug)]
 pub struct OriginStream {
     context: u32,
-    refused: bool,
     fetch: Option<Fetch>,
 }
 
@@ -61,13 +60,14 @@ impl OriginStream {
     pub fn new(context: u32) -> Self {
         Self {
             context,
-            refused: false,
             fetch: None,
         }
     }
 
     fn receive(&mut self) -> host::Result<Action> {
         let headers = Headers::new(host::header_pairs(Map::Request)?);
+        #[cfg(feature = "trap")]
+        crate::trap::on_demand(&headers, "origin");
         let linked = headers.get(LINK_HEADER).and_then(|value| {
             worker::with(|worker| {
                 let link = worker.decode_link(value)?;
@@ -101,7 +101,6 @@ impl OriginStream {
     }
 
     fn refuse(&mut self, answer: Answer) -> Action {
-        self.refused = true;
         worker::with(|worker| worker.answer_later(self.context, answer));
         Action::Pause
     }
@@ -178,19 +177,11 @@ impl OriginStream {
 
 impl Context for OriginStream {
     fn on_done(&mut self) -> bool {
-        if self.refused {
-            worker::with(|worker| worker.forget_answer(self.context));
-        }
-        if let Some(fetch) = self.fetch.take()
-            && !fetch.ended
-        {
-            let stream = fetch.link.stream;
-            worker::with(|worker| {
-                worker.turn(fetch.context, |coalescer, turn| {
-                    coalescer.fill_broken(stream, turn)
-                });
-            });
-        }
+        let context = self.context;
+        worker::with(|worker| match &self.fetch {
+            Some(fetch) => worker.fill_is_over(fetch.link.stream, context, fetch.ended),
+            None => worker.forget_answer(context),
+        });
         true
     }
 }
@@ -286,6 +277,9 @@ fn prepare_request(policy: &Policy, purpose: Purpose, headers: &Headers) -> host
 fn note_fetch(fetch: &Fetch, head: bool) {
     worker::with(|worker| {
         worker.metrics.count(Metric::OriginFetches, 1);
+        if fetch.link.purpose != Purpose::Bypass {
+            worker.fill_begins(fetch.link.stream, fetch.context);
+        }
         if !matches!(fetch.link.purpose, Purpose::Fresh | Purpose::Collapsed) || head {
             return;
         }

@@ -67,6 +67,8 @@ pub enum Answer {
     Unlinked,
     /// ORIGIN: it only asked whether the store has the object, and the store has not.
     ProbeMissed,
+    /// ORIGIN: nothing; the response that has begun is cut off.
+    Reset,
     /// EDGE: the error that the leader got.
     Failed {
         /// The leader's status.
@@ -81,6 +83,7 @@ impl Answer {
         match self {
             Self::Unlinked => host::respond(403, "sluice_unlinked", NO_STORE, ""),
             Self::ProbeMissed => host::respond(504, "sluice_probe_missed", NO_STORE, ""),
+            Self::Reset => host::reset(Half::Response),
             Self::Failed { status } => crate::edge::answer_failure(status, true),
         }
     }
@@ -101,6 +104,8 @@ pub struct Worker {
     queues: HashMap<WorkerId, Queue>,
     policies: VecDeque<NumberedPolicy>,
     streams: HashMap<StreamId, Rc<Stream>>,
+    /// ORIGIN's contexts of the fills under way, by the request that caused each.
+    fills: HashMap<StreamId, u32>,
     probes: HashMap<u32, KeyHash>,
     due_probes: Vec<(KeyHash, Rc<CanonicalTarget>)>,
     due_answers: Vec<(u32, Answer)>,
@@ -126,6 +131,7 @@ impl Worker {
             queues: HashMap::new(),
             policies: VecDeque::new(),
             streams: HashMap::new(),
+            fills: HashMap::new(),
             probes: HashMap::new(),
             due_probes: Vec::new(),
             due_answers: Vec::new(),
@@ -197,6 +203,24 @@ impl Worker {
         if self.streams.remove(&stream).is_some() {
             self.forget_answer(stream.0);
             self.turn(stream.0, |coalescer, turn| coalescer.closed(stream, turn));
+        }
+    }
+
+    /// A request is on its way to the origin.
+    pub fn fill_begins(&mut self, stream: StreamId, context: u32) {
+        self.fills.insert(stream, context);
+    }
+
+    /// ORIGIN's context of a request has gone, with its response complete or not.
+    pub fn fill_is_over(&mut self, stream: StreamId, context: u32, complete: bool) {
+        self.forget_answer(context);
+        if self.fills.get(&stream) == Some(&context) {
+            self.fills.remove(&stream);
+            if !complete {
+                self.turn(context, |coalescer, turn| {
+                    coalescer.fill_broken(stream, turn)
+                });
+            }
         }
     }
 
@@ -292,6 +316,12 @@ impl Worker {
                 let notified = self.notify(worker, message);
                 self.check(notified);
             }
+            Effect::Abort { stream } => match self.fills.get(&stream) {
+                Some(context) => self.answer_later(*context, Answer::Reset),
+                None => self.turn(self.root, |coalescer, turn| {
+                    coalescer.fill_broken(stream, turn)
+                }),
+            },
             Effect::Probe { key, target } => {
                 // The SDK hands an answer to the context that is active when the call is made. That must
                 // be the root, which outlives every stream, so the call waits for the root's next turn.
@@ -359,7 +389,12 @@ impl Worker {
         stream.purpose.set(purpose);
         host::set_header(Map::Request, LINK_HEADER, &self.encode_link(stream.link()))?;
         match purpose {
-            Purpose::Bypass => host::set_header(Map::Request, "if-range", BYPASS_SENTINEL),
+            Purpose::Bypass => {
+                if stream.released.get() != Some(Release::WaitTimeout) {
+                    self.metrics.count(Metric::RequestsHitForMiss, 1);
+                }
+                host::set_header(Map::Request, "if-range", BYPASS_SENTINEL)
+            }
             // The store fills from GET only; Envoy sends no body to a client that asked with HEAD.
             Purpose::Lead if stream.head => host::set_header(Map::Request, ":method", "GET"),
             _ => Ok(()),
