@@ -6,61 +6,16 @@ mod support;
 
 use std::rc::Rc;
 
-use sluice_core::board::{ATTEMPTS, FLIGHTS_PER_SLOT, KeyHash, Millis, SLOTS, WorkerId};
+use sluice_core::board::{ATTEMPTS, FLIGHTS_PER_SLOT, KeyHash, SLOTS, WorkerId};
 use sluice_core::coalescer::{Admission, Coalescer, Release, Request, Turn};
 use sluice_core::flight::{FlightPolicy, StreamId};
 use sluice_core::metrics::Metric;
-use sluice_core::policy::{Policy, StoreVersion};
-use sluice_core::testing::{
-    Answer, Client, Ending, FakeHost, FakeSharedData, FetchId, FetchPhase, Stage,
+use sluice_core::policy::StoreVersion;
+use sluice_core::testing::{Answer, Ending, FakeSharedData, FetchId, Stage};
+use support::flights::{
+    FIRST, KEY, STORES, admission, fill, host, host_with, live, policy, release,
 };
 use support::{bucket, canonicalize_path};
-
-const STORES: [StoreVersion; 2] = [StoreVersion::V1, StoreVersion::V2];
-const KEY: u64 = 7;
-const FIRST: FetchId = FetchId(0);
-
-fn policy(store: StoreVersion) -> FlightPolicy {
-    FlightPolicy::of(&Policy { store, ..bucket() })
-}
-
-fn host_with(policy: FlightPolicy, workers: usize) -> FakeHost {
-    FakeHost::new(policy, workers, canonicalize_path(&bucket(), b"/object").unwrap())
-}
-
-fn host(store: StoreVersion, workers: usize) -> FakeHost {
-    host_with(policy(store), workers)
-}
-
-fn fill(host: &mut FakeHost, fetch: FetchId) {
-    let key = host.fetches[fetch.0].key;
-    if host.fetches[fetch.0].phase == FetchPhase::Sent {
-        host.answer(fetch, Answer::Storable);
-    }
-    host.end(fetch);
-    host.store().commit(key);
-    for seat in 0..host.workers() {
-        host.answer_probe(seat);
-    }
-    host.deliver_all();
-    host.close_all();
-}
-
-fn live(host: &mut FakeHost, millis: Millis) {
-    for _ in 0..millis / 10 {
-        host.advance(10);
-        host.tick_all();
-        host.check();
-    }
-}
-
-fn admission(host: &FakeHost, client: Client) -> Admission {
-    host.clients[client.0].admission
-}
-
-fn release(host: &FakeHost, client: Client) -> Option<Release> {
-    host.clients[client.0].release
-}
 
 #[test]
 fn lease_of_a_dead_worker_is_taken_over_when_it_has_run_out() {

@@ -4,78 +4,16 @@
 
 mod support;
 
-use sluice_core::board::{KeyHash, Millis, SLOTS};
+use sluice_core::board::{KeyHash, SLOTS};
 use sluice_core::coalescer::{Admission, Release};
 use sluice_core::flight::FlightPolicy;
 use sluice_core::metrics::Metric;
-use sluice_core::policy::{Policy, StoreVersion};
-use sluice_core::testing::{
-    Answer, Calls, Client, Ending, FakeHost, FetchId, FetchPhase, HIT_FOR_MISS, Stage,
+use sluice_core::policy::StoreVersion;
+use sluice_core::testing::{Answer, Calls, Ending, FetchId, HIT_FOR_MISS, Stage};
+use support::flights::{
+    FIRST, KEY, STORES, admission, assert_all_over, fill, host, host_with, live, policy, release,
+    releases,
 };
-use support::{bucket, canonicalize_path};
-
-const STORES: [StoreVersion; 2] = [StoreVersion::V1, StoreVersion::V2];
-const KEY: u64 = 7;
-const FIRST: FetchId = FetchId(0);
-
-fn policy(store: StoreVersion) -> FlightPolicy {
-    FlightPolicy::of(&Policy { store, ..bucket() })
-}
-
-fn host_with(policy: FlightPolicy, workers: usize) -> FakeHost {
-    FakeHost::new(policy, workers, canonicalize_path(&bucket(), b"/object").unwrap())
-}
-
-fn host(store: StoreVersion, workers: usize) -> FakeHost {
-    host_with(policy(store), workers)
-}
-
-/// The fill comes to its end and everyone is told.
-fn fill(host: &mut FakeHost, fetch: FetchId) {
-    let key = host.fetches[fetch.0].key;
-    if host.fetches[fetch.0].phase == FetchPhase::Sent {
-        host.answer(fetch, Answer::Storable);
-    }
-    host.end(fetch);
-    host.store().commit(key);
-    for seat in 0..host.workers() {
-        host.answer_probe(seat);
-    }
-    host.deliver_all();
-    host.close_all();
-}
-
-/// Time passes as it does: in small steps, with the timers running.
-fn live(host: &mut FakeHost, millis: Millis) {
-    for _ in 0..millis / 10 {
-        host.advance(10);
-        host.tick_all();
-        host.check();
-    }
-}
-
-fn admission(host: &FakeHost, client: Client) -> Admission {
-    host.clients[client.0].admission
-}
-
-fn release(host: &FakeHost, client: Client) -> Option<Release> {
-    host.clients[client.0].release
-}
-
-fn releases(host: &FakeHost, clients: &[Client], release: Release) -> usize {
-    clients.iter().filter(|client| host.clients[client.0].release == Some(release)).count()
-}
-
-fn assert_all_over(host: &mut FakeHost) {
-    host.check();
-    assert_eq!(host.open_clients(), []);
-    assert_eq!(host.board(), [], "the board is empty");
-    for seat in 0..host.workers() {
-        let coalescer = host.coalescer(seat).unwrap();
-        assert_eq!((coalescer.flights(), coalescer.parked()), (0, 0));
-        assert_eq!(coalescer.tick_period(), None, "no timer without work");
-    }
-}
 
 #[test]
 fn first_request_leads_and_others_wait_on_every_worker() {

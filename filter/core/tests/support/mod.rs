@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Policies for the tests of key and request.
+//! Policies for the tests, and what each needs of them.
 #![allow(dead_code)]
+
+pub mod flights;
 
 use std::time::Duration;
 
