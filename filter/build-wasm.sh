@@ -34,9 +34,9 @@ add_target() {
 }
 
 build() { # CARGO FOLDER OPTION...
-    "$1" build --locked --release --target "$target" -p sluice-filter --target-dir "$builds/$2" "${@:3}" \
+    "$1" build --locked --profile wasm --target "$target" -p sluice-filter --target-dir "$builds/$2" "${@:3}" \
         "${options[@]}"
-    built=$builds/$2/$target/release/sluice_filter.wasm
+    built=$builds/$2/$target/wasm/sluice_filter.wasm
 }
 
 if has_target || add_target; then
