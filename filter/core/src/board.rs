@@ -24,7 +24,7 @@ pub struct WorkerId(pub u16);
 /// Milliseconds of a monotonic clock that all workers of the process share.
 pub type Millis = u64;
 
-/// One attempt of one worker to fetch a key.
+/// One time that a worker has the lead of a key, whichever of its requests leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlightId {
     /// The worker that leads.

@@ -70,7 +70,10 @@ pub enum Phase {
     /// The response is on its way into the store, and cannot be read before it has ended (v1).
     Filling,
     /// The client has gone while the response was on its way into the store, which must not go on (v1).
-    Aborting,
+    Aborting {
+        /// Since when.
+        since: Millis,
+    },
     /// The response has ended and the store is busy making it readable (v1).
     Committing(Commit),
     /// The response is on its way into the store, and this worker's requests can join it (v2).
@@ -115,6 +118,8 @@ pub enum Role {
     Leading(Leader),
     /// Another worker's request leads.
     Following {
+        /// Its flight, as far as is known here.
+        leader: FlightId,
         /// When the leader last made progress, as far as is known here.
         progress: Millis,
         /// When the board was last looked at.

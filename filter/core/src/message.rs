@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The news of how a flight ended, as it travels through the queue of each waiting worker.
 
-use crate::board::{KeyHash, Millis};
+use crate::board::{FlightId, KeyHash, Millis, WorkerId};
 
 /// How a flight ended, from the point of view of those who wait for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,17 +25,19 @@ pub enum Outcome {
     LeaderLost,
 }
 
-/// An outcome and the key it is of.
+/// An outcome and the flight it is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The key.
     pub key: KeyHash,
-    /// How its flight ended.
+    /// Its flight.
+    pub flight: FlightId,
+    /// How it ended.
     pub outcome: Outcome,
 }
 
 const FORMAT: u8 = 1;
-const BYTES: usize = 18;
+const BYTES: usize = 24;
 
 impl Message {
     /// The bytes that [`Message::decode`] reads.
@@ -49,6 +51,8 @@ impl Message {
         let mut bytes = Vec::with_capacity(BYTES);
         bytes.extend([FORMAT, tag]);
         bytes.extend(self.key.0.to_le_bytes());
+        bytes.extend(self.flight.worker.0.to_le_bytes());
+        bytes.extend(self.flight.sequence.to_le_bytes());
         bytes.extend(argument.to_le_bytes());
         bytes
     }
@@ -56,8 +60,10 @@ impl Message {
     /// Reads a message; `None` for what this code did not write.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let ([FORMAT, tag], rest) = bytes.split_first_chunk::<2>()? else { return None };
-        let (key, rest) = rest.split_first_chunk::<8>()?;
-        let argument = u64::from_le_bytes(*rest.first_chunk::<8>()?);
+        let (key, rest) = rest.split_first_chunk()?;
+        let (worker, rest) = rest.split_first_chunk()?;
+        let (sequence, rest) = rest.split_first_chunk()?;
+        let argument = u64::from_le_bytes(*rest.first_chunk()?);
         let outcome = match tag {
             0 => Outcome::Stored { until: argument },
             1 => Outcome::HitForMiss { until: argument },
@@ -65,7 +71,12 @@ impl Message {
             3 => Outcome::LeaderLost,
             _ => return None,
         };
-        (bytes.len() == BYTES).then_some(Self { key: KeyHash(u64::from_le_bytes(*key)), outcome })
+        let flight = FlightId {
+            worker: WorkerId(u16::from_le_bytes(*worker)),
+            sequence: u32::from_le_bytes(*sequence),
+        };
+        let key = KeyHash(u64::from_le_bytes(*key));
+        (bytes.len() == BYTES).then_some(Self { key, flight, outcome })
     }
 }
 
@@ -81,7 +92,8 @@ mod tests {
             Outcome::Failed { status: 503 },
             Outcome::LeaderLost,
         ] {
-            let message = Message { key: KeyHash(0xdead_beef), outcome };
+            let flight = FlightId { worker: WorkerId(258), sequence: 0x0304_0506 };
+            let message = Message { key: KeyHash(0xdead_beef), flight, outcome };
             assert_eq!(Message::decode(&message.encode()), Some(message));
         }
     }
@@ -91,6 +103,8 @@ mod tests {
         assert_eq!(Message::decode(b""), None);
         assert_eq!(Message::decode(b"wake up!"), None);
         assert_eq!(Message::decode(&[FORMAT; 40]), None);
-        assert_eq!(Message::decode(&[FORMAT, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), None);
+        let mut unknown = [0; BYTES];
+        unknown[..2].copy_from_slice(&[FORMAT, 9]);
+        assert_eq!(Message::decode(&unknown), None);
     }
 }

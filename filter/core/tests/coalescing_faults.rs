@@ -86,6 +86,39 @@ fn lost_message_is_made_up_for_by_a_rescan() {
 }
 
 #[test]
+fn news_of_a_former_flight_does_not_reach_those_who_wait_for_the_next() {
+    for answer in [Answer::Failed(503), Answer::Uncacheable] {
+        let mut host = host(StoreVersion::V2, 3);
+        host.get(0, KEY);
+        let hasty = host.get(1, KEY);
+        host.answer(FIRST, answer);
+        host.abort(hasty);
+        host.get(2, KEY);
+        let follower = host.get(1, KEY);
+        host.deliver(1);
+        assert_eq!(host.stage(follower), Stage::Parked, "{answer:?}");
+        host.answer(FetchId(1), Answer::Failed(504));
+        host.deliver(1);
+        assert_eq!(host.stage(follower), Stage::Over(Ending::Failed(504)));
+    }
+}
+
+#[test]
+fn news_of_a_flight_that_was_taken_over_unnoticed_is_looked_up_on_the_board() {
+    let mut host = host(StoreVersion::V2, 3);
+    host.get(0, KEY);
+    let follower = host.get(1, KEY);
+    host.kill(0);
+    host.advance(host.policy.lease);
+    let next = host.get(2, KEY);
+    assert_eq!(admission(&host, next), Admission::Lead);
+    fill(&mut host, FetchId(1));
+    assert_eq!(release(&host, follower), Some(Release::Lead));
+    assert_eq!(host.fetches.len(), 2, "it finds the store filled");
+    assert_eq!(host.board(), []);
+}
+
+#[test]
 fn policy_update_looks_at_once_for_what_the_lost_queue_held() {
     let mut host = host(StoreVersion::V2, 2);
     host.get(0, KEY);

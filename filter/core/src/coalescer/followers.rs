@@ -3,7 +3,7 @@
 
 use super::{Coalescer, Effect, Release, Turn};
 use crate::board::KeyHash;
-use crate::flight::Waiter;
+use crate::flight::{Role, Waiter};
 use crate::hints::Hint;
 use crate::host::SharedStore;
 use crate::message::{Message, Outcome};
@@ -11,10 +11,13 @@ use crate::message::{Message, Outcome};
 impl Coalescer {
     /// News from another worker.
     pub fn message<S: SharedStore + ?Sized>(&mut self, message: Message, turn: &mut Turn<'_, S>) {
-        let Message { key, outcome } = message;
-        match self.flights.get_mut(&key) {
+        let Message { key, flight, outcome } = message;
+        match self.flights.get(&key).map(|flight| flight.role) {
             // A lease of ours that ran out made two leaders; each tells its own.
-            Some(flight) if flight.leads() => {}
+            Some(Role::Leading(_)) => {}
+            // It comes late, and those who wait now wait for another flight; or that flight was taken
+            // over unnoticed.
+            Some(Role::Following { leader, .. }) if leader != flight => self.rescan(key, turn),
             Some(_) if outcome == Outcome::LeaderLost => {
                 if !self.promote(key, true, turn) {
                     self.settle(key, outcome, turn);

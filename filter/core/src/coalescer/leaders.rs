@@ -80,7 +80,7 @@ impl Coalescer {
         let Some((key, leader)) = self.leader_of(stream) else { return };
         let outcome = match leader.phase {
             Phase::Filling | Phase::Streaming { .. } => Outcome::Failed { status: BAD_GATEWAY },
-            Phase::Aborting => Outcome::LeaderLost,
+            Phase::Aborting { .. } => Outcome::LeaderLost,
             // EDGE sees the error that Envoy makes of it; a commit has all that it needs.
             Phase::Fetching | Phase::Committing(_) => return,
         };
@@ -175,6 +175,21 @@ impl Coalescer {
         }
     }
 
+    /// Hands over though ORIGIN has not told of the end of an aborted fill, which must not keep the key
+    /// for ever.
+    pub(super) fn give_up_abort<S: SharedStore + ?Sized>(
+        &mut self,
+        key: KeyHash,
+        turn: &mut Turn<'_, S>,
+    ) {
+        let Some(flight) = self.flights.get_mut(&key) else { return };
+        let max_wait = flight.policy.max_wait;
+        let Some(Leader { phase: Phase::Aborting { since }, .. }) = flight.leader() else { return };
+        if since.saturating_add(max_wait) <= turn.now {
+            self.finish(key, Outcome::LeaderLost, turn);
+        }
+    }
+
     /// The store has not taken a response that it should have: another request tries once more, and
     /// then nobody waits for this key any longer.
     fn not_stored<S: SharedStore + ?Sized>(&mut self, key: KeyHash, turn: &mut Turn<'_, S>) {
@@ -204,7 +219,8 @@ impl Coalescer {
         let waiting = turn.board(|board| board.finish(key, leader.id)).flatten();
         for worker in waiting.unwrap_or_default() {
             if worker != self.worker {
-                turn.push(Effect::Notify { worker, message: Message { key, outcome } });
+                let message = Message { key, flight: leader.id, outcome };
+                turn.push(Effect::Notify { worker, message });
             }
         }
         self.settle(key, outcome, turn);
@@ -226,29 +242,33 @@ impl Coalescer {
             return false;
         }
         let heir = flight.waiters.iter().position(|waiter| waiter.may_lead);
-        let lease = flight.policy.lease;
-        let (id, now) = (self.next_flight(), turn.now);
+        let (role, lease, now) = (flight.role, flight.policy.lease, turn.now);
+        // Other workers know a flight of ours by its number, which the next leader takes over.
+        let id = match role {
+            Role::Leading(leader) => leader.id,
+            Role::Following { .. } => self.next_flight(),
+        };
         let acquired = turn.board(|board| match heir {
             Some(_) => board.acquire(key, id, now, lease).map(Some),
             None => board.follow(key, id.worker, now),
         });
         let Some(flight) = self.flights.get_mut(&key) else { return false };
-        let id = match (acquired, &mut flight.role) {
-            (Some(Some(Acquired::Follow { progress, .. })), role) => {
-                *role = Role::Following { progress, checked: now };
+        match (acquired, &mut flight.role) {
+            (Some(Some(Acquired::Follow { leader, progress })), role) => {
+                *role = Role::Following { leader, progress, checked: now };
                 return true;
             }
-            (Some(Some(Acquired::Lead | Acquired::Full) | None), _) => id,
+            (Some(Some(Acquired::Lead | Acquired::Full) | None), _) => {}
             // The board is out of use. Our own flight is still on it and can be renewed and ended.
-            (None, Role::Leading(leader)) => leader.id,
+            (None, Role::Leading(_)) => {}
             // Nobody else would learn of this flight, but it serves this worker.
-            (None, Role::Following { .. }) if leader_lost => id,
+            (None, Role::Following { .. }) if leader_lost => {}
             // Somebody else may lead: there is time until the next look, within max_wait.
             (None, Role::Following { checked, .. }) => {
                 *checked = now;
                 return true;
             }
-        };
+        }
         let Some(waiter) = heir.and_then(|heir| flight.waiters.remove(heir)) else { return false };
         flight.waiting -= 1;
         self.parked -= 1;

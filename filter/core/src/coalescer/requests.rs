@@ -44,8 +44,8 @@ impl Coalescer {
                 self.lead(request, turn);
                 Admission::Lead
             }
-            Some(Acquired::Follow { progress, .. }) => {
-                let role = Role::Following { progress, checked: turn.now };
+            Some(Acquired::Follow { leader, progress }) => {
+                let role = Role::Following { leader, progress, checked: turn.now };
                 self.insert_flight(request, role);
                 self.park(request, turn)
             }
@@ -143,10 +143,10 @@ impl Coalescer {
         {
             match leader.phase {
                 // The store goes on by itself, and ORIGIN tells of the end in this stream's name.
-                Phase::Committing(_) | Phase::Streaming { .. } | Phase::Aborting => {}
+                Phase::Committing(_) | Phase::Streaming { .. } | Phase::Aborting { .. } => {}
                 // Only when the store has let go of the key can it take it from the next leader.
                 Phase::Filling => {
-                    leader.phase = Phase::Aborting;
+                    leader.phase = Phase::Aborting { since: turn.now };
                     turn.push(Effect::Abort { stream });
                 }
                 Phase::Fetching => self.finish(key, Outcome::LeaderLost, turn),

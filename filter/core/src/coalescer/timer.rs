@@ -37,6 +37,7 @@ impl Coalescer {
                 Role::Leading(leader) => {
                     self.renew(key, leader, turn);
                     self.probe_if_due(key, turn);
+                    self.give_up_abort(key, turn);
                 }
                 Role::Following { checked, .. } => {
                     if checked + flight.policy.rescan() <= turn.now {
