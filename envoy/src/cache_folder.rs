@@ -251,3 +251,116 @@ fn remove_orphans(tmpfs: &Path) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    fn disk(dir: &Path) -> Cache {
+        Cache {
+            medium: Medium::Disk,
+            dir: dir.to_owned(),
+            max_bytes: 1 << 20,
+            max_entries: 10,
+            max_object_bytes: 1 << 10,
+        }
+    }
+
+    fn memory(max_bytes: u64) -> Cache {
+        Cache {
+            medium: Medium::Memory,
+            max_bytes,
+            ..disk(Path::new("/dev/shm"))
+        }
+    }
+
+    #[test]
+    fn one_edge_at_a_time_uses_a_folder() {
+        let dir = TempDir::new().unwrap();
+        let cache = disk(&dir.path().join("new/cache"));
+        let first = CacheFolder::open(&cache, Store::V2).unwrap();
+        let second = CacheFolder::open(&cache, Store::V2).unwrap_err();
+        assert!(matches!(second, CacheFolderError::InUse(_)), "{second}");
+        drop(first);
+        CacheFolder::open(&cache, Store::V2).unwrap();
+    }
+
+    #[test]
+    fn entries_stay_and_each_store_has_its_own() {
+        let dir = TempDir::new().unwrap();
+        let cache = disk(dir.path());
+        let entry = |store: &str| dir.path().join(store).join("cache-1");
+        for store in [Store::V1, Store::V2] {
+            let folder = CacheFolder::open(&cache, store).unwrap();
+            assert_eq!(folder.entries(), dir.path().join(store.name()));
+            fs::write(folder.entries().join("cache-1"), store.name()).unwrap();
+            assert_eq!(folder.notice(), None);
+        }
+        assert_eq!(fs::read_to_string(entry("v1")).unwrap(), "v1");
+        assert_eq!(fs::read_to_string(entry("v2")).unwrap(), "v2");
+    }
+
+    #[test]
+    fn entries_of_another_format_are_removed_and_that_is_said() {
+        let dir = TempDir::new().unwrap();
+        let cache = disk(dir.path());
+        let folder = CacheFolder::open(&cache, Store::V1).unwrap();
+        fs::write(folder.entries().join("cache-1"), "old").unwrap();
+        drop(folder);
+        fs::write(dir.path().join("format"), "sluice cache 0\n").unwrap();
+        let folder = CacheFolder::open(&cache, Store::V2).unwrap();
+        let notice = folder.notice().expect("a notice");
+        assert!(
+            notice.contains("sluice cache 0") && notice.contains("sluice cache 1"),
+            "{notice}"
+        );
+        assert!(!dir.path().join("v1").exists());
+        drop(folder);
+        assert_eq!(CacheFolder::open(&cache, Store::V2).unwrap().notice(), None);
+    }
+
+    #[test]
+    fn a_folder_of_somebody_elses_stays_as_it_is() {
+        let dir = TempDir::new().unwrap();
+        fs::write(dir.path().join("thesis.txt"), "years of work").unwrap();
+        let error = CacheFolder::open(&disk(dir.path()), Store::V2).unwrap_err();
+        assert!(matches!(error, CacheFolderError::Foreign(_)), "{error}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_cache_in_memory_ends_with_its_edge() {
+        let folder = CacheFolder::open(&memory(1 << 20), Store::V2).unwrap();
+        let entries = folder.entries().to_owned();
+        assert!(entries.starts_with("/dev/shm") && entries.is_dir());
+        drop(folder);
+        assert!(!entries.exists() && !entries.parent().unwrap().exists());
+    }
+
+    #[test]
+    fn what_a_dead_edge_left_in_memory_is_removed_and_a_living_edges_is_not() {
+        let living = CacheFolder::open(&memory(1 << 20), Store::V2).unwrap();
+        let dead = TempDir::with_prefix_in(MEMORY_PREFIX, "/dev/shm").unwrap();
+        fs::write(dead.path().join("format"), FORMAT).unwrap();
+        fs::create_dir(dead.path().join("v2")).unwrap();
+        let foreign = TempDir::with_prefix_in(MEMORY_PREFIX, "/dev/shm").unwrap();
+        let next = CacheFolder::open(&memory(1 << 20), Store::V2).unwrap();
+        assert!(!dead.path().exists());
+        assert!(living.entries().exists() && next.entries().exists() && foreign.path().exists());
+    }
+
+    #[test]
+    fn memory_has_to_be_memory_and_large_enough() {
+        let wrong = CacheFolder::open(
+            &Cache {
+                dir: "/proc".into(),
+                ..memory(1)
+            },
+            Store::V2,
+        );
+        assert!(matches!(wrong, Err(CacheFolderError::NotTmpfs(_))));
+        let large = CacheFolder::open(&memory(1 << 60), Store::V2).unwrap_err();
+        assert!(large.to_string().starts_with("CACHE_MAX_BYTES="), "{large}");
+    }
+}

@@ -133,3 +133,107 @@ fn object<'a>(value: &'a mut Value, name: &str) -> Result<&'a mut Map<String, Va
         .as_object_mut()
         .ok_or_else(|| format!("{name}: expected a mapping of fields"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::SettingsError;
+    use sluice_core::policy::{self, QueryRule};
+    use std::time::Duration;
+
+    fn settings(origin: &str) -> Settings {
+        let read: Result<_, SettingsError> =
+            Settings::from_lookup(&|name| (name == "ORIGIN").then(|| origin.into()));
+        read.unwrap()
+    }
+
+    fn parse(text: &str, origin: &str) -> Result<PolicyDocument, String> {
+        let settings = settings(origin);
+        PolicyDocument::parse(text, &settings, settings.origin.as_ref().unwrap())
+    }
+
+    #[test]
+    fn the_built_in_policies_are_valid_for_their_kind_of_origin() {
+        for (text, origin) in [
+            (BUCKET, "s3://site/a"),
+            (HTTP, "http://example.com"),
+            (
+                include_str!("../policies/versioned-assets.yaml"),
+                "s3://site",
+            ),
+        ] {
+            parse(text, origin).unwrap();
+        }
+    }
+
+    #[test]
+    fn settings_fill_in_where_the_bucket_is() {
+        let document = parse(BUCKET, "s3://site/a b").unwrap();
+        let policy::Origin::Bucket(bucket) = document.policy.origin else {
+            panic!("no bucket")
+        };
+        assert_eq!(bucket.authority, "site.s3.us-east-1.amazonaws.com");
+        assert_eq!(bucket.path_prefix, "/a%20b");
+        assert_eq!(document.json.pointer("/store/version"), Some(&json!("v2")));
+        assert_eq!(
+            document.json.pointer("/store/max_object_bytes"),
+            Some(&json!(1 << 28))
+        );
+    }
+
+    #[test]
+    fn a_file_that_contradicts_the_settings_is_refused() {
+        for (text, origin, field) in [
+            ("origin: {kind: http}", "s3://site", "origin.kind"),
+            (
+                "origin: {kind: bucket, bucket: other}",
+                "s3://site",
+                "origin.bucket",
+            ),
+            (
+                "store: {version: v1}",
+                "http://example.com",
+                "store.version",
+            ),
+        ] {
+            let error = parse(text, origin).unwrap_err();
+            assert!(
+                error.starts_with(field) && error.contains("contradicts"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn json_is_read_too_and_statuses_need_no_quotes() {
+        let json = parse(
+            r#"{"key": {"query": {"mode": "drop", "allow": ["v"]}}}"#,
+            "s3://site",
+        )
+        .unwrap();
+        assert_eq!(
+            json.policy.key.query,
+            QueryRule::Drop {
+                allow: vec!["v".into()]
+            }
+        );
+        let yaml = parse("cache: {ttl: {200: 30d}}", "s3://site").unwrap();
+        let days = Duration::from_secs(30 * 24 * 60 * 60);
+        assert_eq!(yaml.policy.cache.ttl.exact.first(), Some(&(200, days)));
+    }
+
+    #[test]
+    fn a_bad_document_is_refused_with_the_fields_path() {
+        for (text, reason) in [
+            ("cache: {tll: {}}", "cache.tll"),
+            ("cache: {hit_for_miss: soon}", "cache.hit_for_miss"),
+            ("- a\n- b", "the document"),
+            ("cache: 5", "cache"),
+            ("a: [", "did not find"),
+            ("cache: {}\ncache: {}", "duplicate"),
+        ] {
+            let error = parse(text, "s3://site").unwrap_err();
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+}

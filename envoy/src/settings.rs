@@ -420,3 +420,6 @@ fn read_file(env: &mut Environment<'_>, name: &'static str) -> Option<PathBuf> {
     }
     std::path::absolute(text).ok()
 }
+
+#[cfg(test)]
+mod tests;

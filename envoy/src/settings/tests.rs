@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+use super::*;
+use crate::origin::Addressing;
+
+fn read(variables: &[(&str, &str)]) -> Result<Settings, SettingsError> {
+    let find = |name: &str| variables.iter().find(|(each, _)| *each == name);
+    Settings::from_lookup(&|name| find(name).map(|(_, value)| value.into()))
+}
+
+fn problems(variables: &[(&str, &str)]) -> Vec<String> {
+    let error = read(variables).expect_err("bad settings");
+    error.problems.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn nothing_set_is_the_demo_with_the_documented_defaults() {
+    let settings = read(&[]).unwrap();
+    assert_eq!(settings.origin, None);
+    assert_eq!(settings.bind.to_string(), "127.0.0.1");
+    assert_eq!((settings.edge_port, settings.admin_port), (8080, 9901));
+    assert_eq!(settings.tls, None);
+    assert_eq!(settings.health_path, "/healthz");
+    assert_eq!(settings.store, Store::V2);
+    assert_eq!(settings.cache.medium, Medium::Disk);
+    assert!(settings.cache.dir.ends_with(".sluice/state/cache"));
+    assert_eq!(settings.cache.max_bytes, 1 << 30);
+    assert_eq!(settings.cache.max_object_bytes, 1 << 28);
+    assert_eq!(settings.cache.max_entries, 100_000);
+    assert_eq!(settings.concurrency, Machine::cores());
+    assert!(settings.static_credentials, "the demo has some");
+    assert!(settings.filter);
+}
+
+#[test]
+fn an_empty_variable_counts_as_unset() {
+    assert_eq!(
+        read(&[("ORIGIN", ""), ("EDGE_PORT", "")])
+            .unwrap()
+            .edge_port,
+        8080
+    );
+}
+
+#[test]
+fn a_bucket_is_at_aws_unless_there_is_an_endpoint() {
+    let bucket = |variables: &[(&str, &str)]| match read(variables).unwrap().origin {
+        Some(Origin::Bucket(bucket)) => bucket,
+        other => panic!("{other:?}"),
+    };
+    let aws = bucket(&[("ORIGIN", "s3://site/a/b/"), ("AWS_REGION", "eu-west-1")]);
+    assert_eq!(
+        aws.endpoint.to_string(),
+        "https://site.s3.eu-west-1.amazonaws.com"
+    );
+    assert_eq!(
+        (aws.prefix.as_str(), aws.addressing),
+        ("a/b", Addressing::VirtualHost)
+    );
+    let own = bucket(&[
+        ("ORIGIN", "s3://site"),
+        ("S3_ENDPOINT", "http://minio:9000"),
+    ]);
+    assert_eq!(own.endpoint.to_string(), "http://minio:9000");
+    assert_eq!(
+        (own.region.as_str(), own.addressing),
+        ("us-east-1", Addressing::Path)
+    );
+}
+
+#[test]
+fn a_memory_cache_is_made_on_dev_shm() {
+    let cache = read(&[("CACHE", "memory")]).unwrap().cache;
+    assert_eq!(
+        (cache.medium, cache.dir),
+        (Medium::Memory, PathBuf::from("/dev/shm"))
+    );
+}
+
+#[test]
+fn each_bad_value_is_told_with_its_name_and_what_is_accepted() {
+    for (name, value, accepted) in [
+        (
+            "ORIGIN",
+            "example.com",
+            "s3://BUCKET[/PREFIX], http://HOST[:PORT]",
+        ),
+        ("ORIGIN", "s3://Site", "valid bucket name"),
+        (
+            "ORIGIN",
+            "s3://site/../other",
+            "without empty, . or .. segments",
+        ),
+        ("ORIGIN", "http://example.com/path", "http://HOST[:PORT]"),
+        ("AWS_REGION", "us east", "a region"),
+        ("BIND", "localhost", "an IPv4 or IPv6 address"),
+        ("EDGE_PORT", "0", "1 to 65535"),
+        ("EDGE_PORT", "http", "1 to 65535"),
+        ("ADMIN_PORT", "65536", "1 to 65535"),
+        ("HEALTH_PATH", "healthz", "a path"),
+        ("HEALTH_PATH", "/", "a path"),
+        ("HEALTH_PATH", "/a b", "a path"),
+        ("DRAIN_SECONDS", "1h", "seconds"),
+        ("CACHE", "ram", "disk or memory"),
+        ("CACHE_MAX_BYTES", "1GB", "KiB, MiB, GiB"),
+        ("CACHE_MAX_BYTES", "0", "KiB, MiB, GiB"),
+        ("CACHE_MAX_ENTRIES", "0", "1 to 1000000000"),
+        (
+            "CACHE_MAX_OBJECT_BYTES",
+            "2GiB",
+            "at most CACHE_MAX_BYTES, 1GiB",
+        ),
+        ("STORE", "v3", "one of v1, v2, simple-v1, simple-v2"),
+        ("POLICY", "/no/such/file", "a file that can be read"),
+        ("POLICY", "/", "a folder"),
+        ("CONCURRENCY", "0", "1 to 512"),
+        ("CONCURRENCY", "+2", "1 to 512"),
+        ("SSL_CERT_FILE", "/no/such/file", "a file that can be read"),
+    ] {
+        let problems = problems(&[(name, value)]);
+        let [problem] = problems.as_slice() else {
+            panic!("{name}={value}: {problems:?}")
+        };
+        let start = format!("{name}={value:?}: expected ");
+        assert!(
+            problem.starts_with(&start) && problem.contains(accepted),
+            "{problem}"
+        );
+    }
+}
+
+#[test]
+fn what_belongs_together_is_asked_for_together() {
+    for (variables, missing) in [
+        (&[("TLS_CERT", "/dev/null")] as &[_], "TLS_KEY: must be set"),
+        (&[("TLS_KEY", "/dev/null")], "TLS_CERT: must be set"),
+        (
+            &[("EDGE_TLS_PORT", "8443")],
+            "EDGE_TLS_PORT: needs TLS_CERT and TLS_KEY",
+        ),
+        (
+            &[("AWS_ACCESS_KEY_ID", "k")],
+            "AWS_SECRET_ACCESS_KEY: must be set",
+        ),
+        (
+            &[("AWS_SECRET_ACCESS_KEY", "s")],
+            "AWS_ACCESS_KEY_ID: must be set",
+        ),
+        (
+            &[("AWS_SESSION_TOKEN", "t")],
+            "AWS_SESSION_TOKEN: must be unset",
+        ),
+        (
+            &[("S3_ENDPOINT", "http://minio:9000")],
+            "S3_ENDPOINT=\"http://minio:9000\": expected to be unset",
+        ),
+        (
+            &[("EDGE_PORT", "9901")],
+            "ADMIN_PORT=\"9901\": expected another port than EDGE_PORT's",
+        ),
+    ] {
+        let problems = problems(variables);
+        assert!(
+            problems.len() == 1 && problems[0].starts_with(missing),
+            "{variables:?}: {problems:?}"
+        );
+    }
+}
+
+#[test]
+fn ports_may_not_be_the_same() {
+    let tls = [
+        ("TLS_CERT", "/dev/null"),
+        ("TLS_KEY", "/dev/null"),
+        ("EDGE_TLS_PORT", "8080"),
+    ];
+    assert_eq!(
+        problems(&tls),
+        ["EDGE_TLS_PORT=\"8080\": expected another port than EDGE_PORT's"]
+    );
+}
+
+#[test]
+fn all_problems_are_told_at_once() {
+    let bad = [
+        ("ORIGIN", "x"),
+        ("BIND", "x"),
+        ("EDGE_PORT", "x"),
+        ("CACHE", "x"),
+        ("STORE", "x"),
+        ("CONCURRENCY", "x"),
+    ];
+    let problems = problems(&bad);
+    for (name, _) in bad {
+        assert!(
+            problems.iter().any(|problem| problem.starts_with(name)),
+            "{name}: {problems:?}"
+        );
+    }
+    assert_eq!(problems.len(), bad.len());
+}
+
+#[test]
+fn secrets_are_never_repeated() {
+    let error = read(&[
+        ("AWS_SECRET_ACCESS_KEY", "hush"),
+        ("AWS_SESSION_TOKEN", "hush"),
+    ])
+    .unwrap_err();
+    assert!(!error.to_string().contains("hush"));
+}
+
+#[test]
+fn a_role_signs_where_no_key_is_set() {
+    assert!(!read(&[("ORIGIN", "s3://site")]).unwrap().static_credentials);
+    let keys = [
+        ("ORIGIN", "s3://site"),
+        ("AWS_ACCESS_KEY_ID", "k"),
+        ("AWS_SECRET_ACCESS_KEY", "s"),
+    ];
+    assert!(read(&keys).unwrap().static_credentials);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_value_that_is_no_text_is_told_too() {
+    use std::os::unix::ffi::OsStringExt as _;
+    let error = Settings::from_lookup(&|name| {
+        (name == "STORE").then(|| OsString::from_vec(vec![b'v', 0xff]))
+    });
+    assert!(error.unwrap_err().to_string().starts_with("STORE="));
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whatever happens to the filter, nothing that it has not checked reaches the cache or the origin.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod support;
+
+use support::edge::{Variables, runs};
+use support::modules::{APPROVING, DEAD, TRAPPING};
+use support::origin::Origin;
+use support::{exchange, get, status};
+
+fn bucket(origin: &Origin, module: &str) -> Variables {
+    Variables::new("s3://site/a.b", module)
+        .set("S3_ENDPOINT", &origin.url())
+        .set("AWS_ACCESS_KEY_ID", "key")
+        .set("AWS_SECRET_ACCESS_KEY", "secret")
+}
+
+#[test]
+fn nothing_is_signed_or_sent_that_a_working_filter_has_not_approved() {
+    for store in ["v1", "v2"] {
+        let origin = Origin::start();
+        let http = Variables::new(&origin.url(), DEAD)
+            .set("STORE", store)
+            .start();
+        let bucket = bucket(&origin, DEAD).set("STORE", store).start();
+        // The client cannot approve of itself, through the cache (GET) or around it.
+        let claim = "x-sluice-proof: 1\r\n";
+        for request in ["GET /site/a.b/x", "HEAD /site/a.b/x", "OPTIONS /site/a.b/x"] {
+            assert_eq!(
+                status(&exchange(bucket.port, request, claim)),
+                403,
+                "{store}: {request}"
+            );
+        }
+        for request in ["GET /x", "POST /x", "DELETE /..%2fother/x?acl"] {
+            assert_eq!(
+                status(&exchange(http.port, request, claim)),
+                403,
+                "{store}: {request}"
+            );
+        }
+        assert_eq!(
+            status(&exchange(
+                bucket.port,
+                "GET /site/a.b/x",
+                "if-range: \"sluice-bypass\"\r\n"
+            )),
+            403
+        );
+        assert_eq!(origin.requests(), [""; 0], "{store}");
+    }
+}
+
+#[test]
+fn a_filter_that_dies_on_the_way_to_the_origin_costs_answers_and_nothing_else() {
+    for store in ["v1", "v2"] {
+        let origin = Origin::start();
+        let edge = bucket(&origin, TRAPPING).set("STORE", store).start();
+        let envoy = edge.envoy();
+        for number in 0..100 {
+            let answer = get(edge.port, &format!("/site/a.b/{number}"));
+            assert!(
+                matches!(status(&answer), 403 | 500 | 503),
+                "{store}: {answer}"
+            );
+        }
+        assert_eq!(edge.envoy(), envoy);
+        assert!(runs(envoy));
+        assert!(
+            edge.log().contains("unreachable"),
+            "it has not died even once"
+        );
+        assert_eq!(origin.requests(), [""; 0], "{store}");
+    }
+}
+
+#[test]
+fn an_origin_that_is_nowhere_to_be_found_is_answered_for() {
+    for store in ["v1", "v2"] {
+        let edge = Variables::new("http://no-such-host.invalid", APPROVING)
+            .set("STORE", store)
+            .start();
+        let envoy = edge.envoy();
+        for number in 0..20 {
+            assert_eq!(
+                status(&get(edge.port, &format!("/{number}"))),
+                503,
+                "{store}"
+            );
+        }
+        assert!(runs(envoy));
+    }
+}
+
+#[test]
+fn what_the_filter_approves_is_signed_and_sent_without_a_trace_of_the_inside() {
+    let origin = Origin::start();
+    let edge = bucket(&origin, APPROVING).start();
+    let answer = exchange(
+        edge.port,
+        "GET /site/a.b/x",
+        "x-forwarded-for: 192.0.2.1\r\nx-envoy-force-trace: 1\r\n",
+    );
+    assert_eq!(status(&answer), 200, "{answer}");
+    let requests = origin.requests();
+    let [request] = requests.as_slice() else {
+        panic!("{requests:?}")
+    };
+    assert!(
+        request.starts_with("GET /site/a.b/x HTTP/1.1\r\n"),
+        "{request}"
+    );
+    assert!(
+        request.contains("\r\nauthorization: AWS4-HMAC-SHA256 Credential=key/"),
+        "{request}"
+    );
+    assert!(
+        request.contains(&format!(
+            "\r\nhost: {}\r\n",
+            origin.url().trim_start_matches("http://")
+        )),
+        "{request}"
+    );
+    for inside in ["x-sluice-", "x-envoy-", "x-forwarded-"] {
+        assert!(!request.contains(inside), "{request}");
+    }
+}
+
+#[test]
+fn only_canonical_paths_of_the_bucket_get_past_the_listeners_guard() {
+    let origin = Origin::start();
+    let edge = bucket(&origin, DEAD).start();
+    for (request, passes) in [
+        ("GET /site/a.b/x", true),
+        ("GET /site/a.b/", true),
+        ("GET /site/a.b/%C3%BC/..x/x..", true),
+        ("HEAD /site/a.b/x", true),
+        ("OPTIONS /site/a.b/x", true),
+        ("PUT /site/a.b/x", false),
+        ("POST /site/a.b/x", false),
+        ("DELETE /site/a.b/x", false),
+        ("GET /", false),
+        ("GET /other/a.b/x", false),
+        ("GET /site/x", false),
+        ("GET /site/axb/x", false),
+        ("GET /site/a.bc", false),
+        ("GET /x/site/a.b/x", false),
+        ("GET /site/a.b/../x", false),
+        ("GET /site/a.b/./x", false),
+        ("GET /site/a.b/..", false),
+        ("GET /site/a.b/%2E%2E/x", false),
+        ("GET /site/a.b/%2e%2e/x", false),
+        ("GET /site/a.b/x%2Fy", false),
+        ("GET /site/a.b/x%00", false),
+        ("GET /site/a.b/x+y", false),
+        ("GET /site/a.b/x?acl", false),
+        ("GET /site/a.b/x;/../y", false),
+        ("GET /site/a.b/x\\y", false),
+    ] {
+        // Past the first guard, the second one stops what a dead filter cannot have approved.
+        let guard = if passes {
+            "Not approved by the filter."
+        } else {
+            "RBAC: access denied"
+        };
+        let answer = exchange(edge.port, request, "");
+        assert_eq!(status(&answer), 403, "{request}: {answer}");
+        assert!(
+            request.starts_with("HEAD") || answer.contains(guard),
+            "{request}: {answer}"
+        );
+    }
+    assert_eq!(origin.requests(), [""; 0]);
+}
+
+#[test]
+fn a_bucket_policys_query_parameters_get_past_the_listeners_guard() {
+    let origin = Origin::start();
+    let variables = bucket(&origin, DEAD);
+    let policy = variables.folder().join("policy.yaml");
+    std::fs::write(&policy, "key: {query: {allow: [v]}}\n").unwrap();
+    let edge = variables.set("POLICY", policy.to_str().unwrap()).start();
+    assert!(get(edge.port, "/site/a.b/x?v=%2F../").contains("Not approved"));
+    assert!(get(edge.port, "/site/a.b/../x?v=1").contains("RBAC"));
+    assert!(get(edge.port, "/site/a.b/..?v=1").contains("RBAC"));
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The entry point as a process, as a user or a container starts it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use super::{envoy, eventually, free_port, modules};
+
+/// A process of the entry point, killed when this is dropped.
+pub struct Edge {
+    /// The listener's port.
+    pub port: u16,
+    /// The admin's port.
+    pub admin: u16,
+    process: Child,
+    log: PathBuf,
+    /// Its state, its module, its logs.
+    folder: TempDir,
+}
+
+/// The variables of an edge before `origin`, with the stand-in `module` for the filter.
+pub struct Variables {
+    folder: TempDir,
+    variables: BTreeMap<String, String>,
+}
+
+impl Variables {
+    /// The least that an edge needs, with ports of its own.
+    pub fn new(origin: &str, module: &str) -> Self {
+        let folder = TempDir::new().unwrap();
+        let text = |path: PathBuf| path.to_str().unwrap().to_owned();
+        let variables = [
+            ("ORIGIN", origin.to_owned()),
+            ("EDGE_PORT", free_port().to_string()),
+            ("ADMIN_PORT", free_port().to_string()),
+            ("CONCURRENCY", "1".to_owned()),
+            ("SLUICE_ENVOY", text(envoy())),
+            ("SLUICE_WASM", text(modules::write(folder.path(), module))),
+            ("SLUICE_STATE", text(folder.path().join("state"))),
+        ];
+        let variables = variables
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
+        Self { folder, variables }
+    }
+
+    /// Sets one more.
+    pub fn set(mut self, name: &str, value: &str) -> Self {
+        self.variables.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    /// What a variable says.
+    pub fn value(&self, name: &str) -> &str {
+        self.variables.get(name).map_or("", String::as_str)
+    }
+
+    /// The folder that lasts as long as the edge.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The command that would start the edge.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sluice"));
+        command
+            .env_clear()
+            .envs(&self.variables)
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Starts it, and waits until it says that it is ready.
+    pub fn start(self) -> Edge {
+        let log = self.folder.path().join("log");
+        let output = File::create(&log).unwrap();
+        let process = self
+            .command()
+            .stderr(output.try_clone().unwrap())
+            .stdout(output)
+            .spawn()
+            .unwrap();
+        let port = |name| self.value(name).parse().unwrap();
+        let (port, admin) = (port("EDGE_PORT"), port("ADMIN_PORT"));
+        let mut edge = Edge {
+            port,
+            admin,
+            process,
+            log,
+            folder: self.folder,
+        };
+        eventually("ready", || {
+            assert!(edge.process.try_wait().unwrap().is_none(), "{}", edge.log());
+            edge.log().contains("is ready")
+        });
+        edge
+    }
+
+    /// Starts it where it has to refuse: its exit code, and what it says.
+    pub fn refused(&self) -> (Option<i32>, String) {
+        let output = self.command().output().unwrap();
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout),
+            "",
+            "standard output is for the access log"
+        );
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    }
+}
+
+impl Edge {
+    /// All that it has written.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Signals the entry point.
+    pub fn signal(&self, signal: Signal) {
+        send(self.process.id(), signal);
+    }
+
+    /// Signals its Envoy.
+    pub fn signal_envoy(&self, signal: Signal) {
+        send(self.envoy(), signal);
+    }
+
+    /// The process id of its Envoy.
+    pub fn envoy(&self) -> u32 {
+        let id = self.process.id();
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+        children.split_whitespace().next().unwrap().parse().unwrap()
+    }
+
+    /// Waits for its end: its exit code, or 128 and the signal that ended it.
+    pub fn end(&mut self) -> i32 {
+        let mut ended: Option<ExitStatus> = None;
+        eventually("the end of the edge", || {
+            ended = self.process.try_wait().unwrap();
+            ended.is_some()
+        });
+        ended.map_or(-1, |status| {
+            status
+                .code()
+                .unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+        })
+    }
+}
+
+impl Drop for Edge {
+    fn drop(&mut self) {
+        // NB: Envoy ends with it.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        if std::thread::panicking() {
+            println!("-- the edge's log:\n{}", self.log());
+        }
+    }
+}
+
+fn send(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
+}
+
+/// Whether a process runs.
+pub fn runs(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the tests of the entry point share: edges, an origin, and stand-ins for the filter.
+// Test code: a broken expectation is a failed test. And no test uses all of it.
+#![allow(clippy::unwrap_used, clippy::panic, dead_code)]
+
+pub mod edge;
+pub mod modules;
+pub mod origin;
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a test waits for what must happen.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The Envoy binary: `SLUICE_ENVOY`, else where the Makefile has put it.
+pub fn envoy() -> PathBuf {
+    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.sluice/bin/envoy");
+    let envoy = std::env::var_os("SLUICE_ENVOY").map_or(installed, PathBuf::from);
+    assert!(
+        envoy.is_file(),
+        "no Envoy at {}: run `make test`, or set SLUICE_ENVOY",
+        envoy.display()
+    );
+    envoy
+}
+
+/// A port on which nobody listens.
+pub fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}
+
+/// Waits for a condition that nothing announces.
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(
+            start.elapsed() < PATIENCE,
+            "{what}: not within {PATIENCE:?}"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// One request on a connection of its own; the whole answer, or what there was of it.
+pub fn exchange(port: u16, request_line: &str, headers: &str) -> String {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(
+        stream,
+        "{request_line} HTTP/1.1\r\nhost: edge.test\r\nconnection: close\r\n{headers}\r\n"
+    )
+    .unwrap();
+    let mut answer = Vec::new();
+    let mut buffer = [0; 4096];
+    // A reset ends an answer too.
+    while !is_whole(request_line, &answer)
+        && let Ok(count @ 1..) = stream.read(&mut buffer)
+    {
+        answer.extend(buffer.iter().take(count));
+    }
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// Whether all of an answer with a content-length is there. (Envoy keeps a connection that it has refused a request
+/// on open for a second, so that the client can read why.)
+fn is_whole(request_line: &str, answer: &[u8]) -> bool {
+    let answer = String::from_utf8_lossy(answer);
+    let Some((head, body)) = answer.split_once("\r\n\r\n") else {
+        return false;
+    };
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "));
+    request_line.starts_with("HEAD")
+        || length.is_some_and(|length| length.parse() == Ok(body.len()))
+}
+
+/// GET on a connection of its own.
+pub fn get(port: u16, path: &str) -> String {
+    exchange(port, &format!("GET {path}"), "")
+}
+
+/// The status of an answer.
+pub fn status(answer: &str) -> u16 {
+    answer
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .unwrap_or(0)
+}

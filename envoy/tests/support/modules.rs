@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Stand-ins for the filter: what the configuration itself does shows best with a filter that does little.
+
+use std::path::{Path, PathBuf};
+
+/// A filter that lets everything by unseen, as one that has died would if Envoy let it.
+pub const DEAD: &str = r#"
+(module
+  (memory (export "memory") 1)
+  (func (export "proxy_abi_version_0_2_1"))
+  (func (export "proxy_on_memory_allocate") (param i32) (result i32) (i32.const 1024)))
+"#;
+
+/// A filter that approves of every request.
+pub const APPROVING: &str = r#"
+(module
+  (import "env" "proxy_replace_header_map_value" (func $replace (param i32 i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 16) "x-sluice-proof")
+  (data (i32.const 30) "1")
+  (func (export "proxy_abi_version_0_2_1"))
+  (func (export "proxy_on_memory_allocate") (param i32) (result i32) (i32.const 1024))
+  (func (export "proxy_on_request_headers") (param i32 i32 i32) (result i32)
+    (drop (call $replace (i32.const 0) (i32.const 16) (i32.const 14) (i32.const 30) (i32.const 1)))
+    (i32.const 0)))
+"#;
+
+/// A filter that lets requests by in the listener's chain and dies of each in the cluster's.
+pub const TRAPPING: &str = r#"
+(module
+  (memory (export "memory") 1)
+  (global $calls (mut i32) (i32.const 0))
+  (func (export "proxy_abi_version_0_2_1"))
+  (func (export "proxy_on_memory_allocate") (param i32) (result i32) (i32.const 1024))
+  (func (export "proxy_on_request_headers") (param i32 i32 i32) (result i32)
+    (global.set $calls (i32.add (global.get $calls) (i32.const 1)))
+    (if (i32.eq (global.get $calls) (i32.const 2)) (then unreachable))
+    (i32.const 0)))
+"#;
+
+/// Puts a module into `folder`.
+pub fn write(folder: &Path, text: &str) -> PathBuf {
+    let path = folder.join("filter.wasm");
+    std::fs::write(&path, wat::parse_str(text).unwrap()).unwrap();
+    path
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An HTTP origin that counts and remembers.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex};
+
+/// A running origin. Its paths: `/held…` is answered after [`Origin::release`], `/stalled…` never, others at once.
+pub struct Origin {
+    port: u16,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    requests: Vec<String>,
+    released: bool,
+}
+
+impl Origin {
+    /// Starts it; it runs until the test's process ends.
+    pub fn start() -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let shared = Arc::new(Shared::default());
+        let accepting = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let shared = Arc::clone(&accepting);
+                std::thread::spawn(move || serve(stream, &shared));
+            }
+        });
+        Self { port, shared }
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// The requests so far, each with its headers.
+    pub fn requests(&self) -> Vec<String> {
+        self.shared.state.lock().unwrap().requests.clone()
+    }
+
+    /// Answers what is held.
+    pub fn release(&self) {
+        self.shared.state.lock().unwrap().released = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+fn serve(mut stream: TcpStream, shared: &Shared) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    loop {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if reader.read_line(&mut head).unwrap_or(0) == 0 {
+                return;
+            }
+        }
+        let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+        let mut state = shared.state.lock().unwrap();
+        state.requests.push(head);
+        if path.starts_with("/held") {
+            state = shared
+                .changed
+                .wait_while(state, |state| !state.released)
+                .unwrap();
+        }
+        drop(state);
+        if path.starts_with("/stalled") {
+            continue;
+        }
+        let answer =
+            b"HTTP/1.1 200 OK\r\ncontent-length: 7\r\ncache-control: max-age=60\r\n\r\norigin\n";
+        if stream.write_all(answer).is_err() {
+            return;
+        }
+    }
+}
