@@ -67,13 +67,17 @@ impl FlightPolicy {
 pub enum Phase {
     /// No response headers yet.
     Fetching,
-    /// The response is on its way into the store, and cannot be read before it has ended (v1).
+    /// The response is on its way into the store, and cannot be read yet: before EDGE has seen its
+    /// headers (v2), or before it has ended (v1).
     Filling,
     /// The client has gone while the response was on its way into the store, which must not go on (v1).
     Aborting {
         /// Since when.
         since: Millis,
     },
+    /// The client has gone before EDGE saw the headers of the response that is on its way into the
+    /// store, which goes on (v2).
+    Abandoned,
     /// The response has ended and the store is busy making it readable (v1).
     Committing(Commit),
     /// The response is on its way into the store, and this worker's requests can join it (v2).

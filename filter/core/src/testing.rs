@@ -99,6 +99,13 @@ pub struct ClientRecord {
 pub enum FetchPhase {
     /// No answer yet.
     Sent,
+    /// v2: the response has begun, or even ended, and the store has not passed on its headers yet.
+    Held {
+        /// The end of its freshness.
+        until: Millis,
+        /// Whether it has ended.
+        ended: bool,
+    },
     /// The body is coming; `until` is the end of its freshness if it is for the store.
     Body {
         /// The end of its freshness.
@@ -121,6 +128,9 @@ pub struct Fetch {
     pub fills: bool,
     /// How far it has come.
     pub phase: FetchPhase,
+    /// Whether its leader has died or left before the answer, or has lost the lease, so that others may
+    /// come upon its fill.
+    pub astray: bool,
 }
 
 /// What the origin answers.
@@ -150,6 +160,8 @@ pub struct FakeHost {
     pub ttl: Millis,
     /// What the workers share.
     pub data: FakeSharedData,
+    /// Whether an abort waits for [`FakeHost::carry_out_aborts`].
+    pub slow_aborts: bool,
     /// The rules for requests that come from now on.
     pub policy: FlightPolicy,
     /// All requests so far.
@@ -180,6 +192,7 @@ impl FakeHost {
             now: 1_000,
             ttl: 3_600_000,
             data: FakeSharedData::default(),
+            slow_aborts: false,
             policy,
             clients: Vec::new(),
             fetches: Vec::new(),
@@ -353,6 +366,10 @@ impl FakeHost {
 
     /// A worker's VM dies, and with it all that it was doing.
     pub fn kill(&mut self, seat: usize) {
+        for fetch in self.open_fetches() {
+            let of_seat = self.clients[self.fetches[fetch.0].client.0].seat == seat;
+            self.fetches[fetch.0].astray |= of_seat;
+        }
         self.seats[seat] = Seat { coalescer: None, probes: VecDeque::new() };
         for client in self.open_clients() {
             if self.clients[client.0].seat == seat {
@@ -424,27 +441,37 @@ impl FakeHost {
         };
         self.detach(client);
         self.closed(client);
-        self.run();
         if let Some(fetch) = filling {
             self.guard(client, fetch);
         }
+        self.run();
     }
 
     /// On v1 ORIGIN ends a fill whose client has gone when more of the body comes, at the latest.
     fn guard(&mut self, client: Client, fetch: FetchId) {
         let Fetch { client: owner, phase, .. } = self.fetches[fetch.0];
         let v2_fill = self.policy.store == StoreVersion::V2 && self.fetches[fetch.0].fills;
-        if owner == client && phase != FetchPhase::Over && !v2_fill {
+        let told = self.aborts.contains(&client);
+        if owner == client && phase != FetchPhase::Over && !v2_fill && !told {
             self.cancel(fetch);
         }
     }
 
-    fn abort_fill(&mut self, client: Client) {
-        let open = |fetch: &Fetch| fetch.client == client && fetch.phase != FetchPhase::Over;
-        if let Some(fetch) = self.fetches.iter().rposition(open) {
-            self.cancel(FetchId(fetch));
+    /// Fills are aborted as the coalescers have asked, and they are told.
+    pub fn carry_out_aborts(&mut self) {
+        while let Some(client) = self.aborts.pop_front() {
+            let open = |fetch: &Fetch| fetch.client == client && fetch.phase != FetchPhase::Over;
+            if let Some(fetch) = self.fetches.iter().rposition(open) {
+                self.cancel(FetchId(fetch));
+            }
+            self.event(client, |coalescer, stream, turn| coalescer.fill_broken(stream, turn));
         }
-        self.event(client, |coalescer, stream, turn| coalescer.fill_broken(stream, turn));
+        self.run();
+    }
+
+    /// Envoy refuses to abort, or does not tell.
+    pub fn lose_aborts(&mut self) {
+        self.aborts.clear();
     }
 
     /// A client has its whole response.
@@ -470,7 +497,12 @@ impl FakeHost {
         self.clients[client.0].stage = Stage::Over(Ending::Left);
         match stage {
             Stage::Pending => self.store.leave(key, client),
-            Stage::Fetching(fetch) if !self.store.is_joined(key, fetch) => self.cancel(fetch),
+            Stage::Fetching(fetch) if self.fetches[fetch.0].phase == FetchPhase::Sent => {
+                self.fetches[fetch.0].astray = true;
+                if !self.store.is_joined(key, fetch) {
+                    self.cancel(fetch);
+                }
+            }
             _ => {}
         }
     }
@@ -487,9 +519,46 @@ impl FakeHost {
 
 /// What the origin does.
 impl FakeHost {
+    /// Response headers that can be stored come, and the v2 store holds them.
+    pub fn answer_held(&mut self, fetch: FetchId) {
+        let Fetch { client, fills, phase, .. } = self.fetches[fetch.0];
+        if phase == FetchPhase::Sent && fills && self.policy.store == StoreVersion::V2 {
+            let until = self.now + self.ttl;
+            self.fetches[fetch.0].phase = FetchPhase::Held { until, ended: false };
+            self.event(client, |coalescer, stream, turn| {
+                coalescer.fill_headers(stream, FillVerdict::Store, turn);
+            });
+            self.run();
+        }
+    }
+
+    /// The v2 store passes on the headers that it holds.
+    pub fn pass_on(&mut self, fetch: FetchId) {
+        let Fetch { client, key, phase, .. } = self.fetches[fetch.0];
+        let FetchPhase::Held { until, ended } = phase else { return };
+        self.fetches[fetch.0].phase = FetchPhase::Body { until: Some(until) };
+        let joined = self.store.headers(key, fetch, until);
+        if ended {
+            self.complete(fetch, until);
+        }
+        for client in std::iter::once(client).chain(joined) {
+            self.set_stage(client, Stage::Reading(fetch));
+            self.check_join(client, fetch);
+            self.readable(client, until);
+            if ended {
+                self.set_stage(client, Stage::Draining);
+            }
+        }
+        self.run();
+    }
+
     /// Response headers come.
     pub fn answer(&mut self, fetch: FetchId, answer: Answer) {
-        let Fetch { client, key, purpose, fills, phase } = self.fetches[fetch.0];
+        if answer == Answer::Storable {
+            self.answer_held(fetch);
+            self.pass_on(fetch);
+        }
+        let Fetch { client, key, purpose, phase, .. } = self.fetches[fetch.0];
         if phase != FetchPhase::Sent {
             return;
         }
@@ -504,18 +573,13 @@ impl FakeHost {
         self.fetches[fetch.0].phase = FetchPhase::Body { until: None };
         self.set_stage(client, Stage::Reading(fetch));
         if answer == Answer::Storable && !around {
-            let joined = self.store.headers(key, fetch, until);
-            if fills {
+            self.store.headers(key, fetch, until);
+            if self.fetches[fetch.0].fills {
                 self.fetches[fetch.0].phase = FetchPhase::Body { until: Some(until) };
             }
-            match (self.policy.store, fills) {
-                (StoreVersion::V2, true) => self.readable(client, until),
-                (StoreVersion::V2, false) => self.respond(client, LeaderResponse::Unshared),
-                (StoreVersion::V1, _) => self.respond(client, LeaderResponse::Filling { until }),
-            }
-            for client in joined {
-                self.set_stage(client, Stage::Reading(fetch));
-                self.readable(client, until);
+            match self.policy.store {
+                StoreVersion::V2 => self.respond(client, LeaderResponse::Unshared),
+                StoreVersion::V1 => self.respond(client, LeaderResponse::Filling { until }),
             }
         } else if !around {
             for client in self.store.refuse(key, fetch) {
@@ -528,7 +592,7 @@ impl FakeHost {
     /// More of a body comes.
     pub fn progress(&mut self, fetch: FetchId) {
         let Fetch { client, phase, .. } = self.fetches[fetch.0];
-        if matches!(phase, FetchPhase::Body { .. }) {
+        if matches!(phase, FetchPhase::Body { .. } | FetchPhase::Held { ended: false, .. }) {
             self.event(client, |coalescer, stream, turn| {
                 coalescer.fill_progress(stream, turn.now);
             });
@@ -537,27 +601,42 @@ impl FakeHost {
 
     /// A body ends.
     pub fn end(&mut self, fetch: FetchId) {
-        let Fetch { client, key, phase, .. } = self.fetches[fetch.0];
-        let FetchPhase::Body { until } = phase else { return };
-        self.fetches[fetch.0].phase = FetchPhase::Over;
-        self.event(client, |coalescer, stream, turn| coalescer.fill_ended(stream, turn));
-        if let Some(until) = until {
-            self.store.end(key, fetch, until);
+        let Fetch { client, phase, .. } = self.fetches[fetch.0];
+        match phase {
+            FetchPhase::Held { until, ended: false } => {
+                self.fetches[fetch.0].phase = FetchPhase::Held { until, ended: true };
+            }
+            FetchPhase::Body { until: Some(until) } => self.complete(fetch, until),
+            FetchPhase::Body { until: None } => self.fetches[fetch.0].phase = FetchPhase::Over,
+            _ => return,
         }
-        for reader in self.readers(fetch) {
-            self.set_stage(reader, Stage::Draining);
+        self.event(client, |coalescer, stream, turn| coalescer.fill_ended(stream, turn));
+        if self.fetches[fetch.0].phase == FetchPhase::Over {
+            for reader in self.readers(fetch) {
+                self.set_stage(reader, Stage::Draining);
+            }
         }
         self.run();
+    }
+
+    /// The store has all of it.
+    fn complete(&mut self, fetch: FetchId, until: Millis) {
+        self.fetches[fetch.0].phase = FetchPhase::Over;
+        self.store.end(self.fetches[fetch.0].key, fetch, until);
     }
 
     /// The connection to the origin breaks.
     pub fn reset(&mut self, fetch: FetchId) {
         let Fetch { client, key, phase, .. } = self.fetches[fetch.0];
+        if matches!(phase, FetchPhase::Over | FetchPhase::Held { ended: true, .. }) {
+            return;
+        }
         self.fetches[fetch.0].phase = FetchPhase::Over;
         let joined = self.store.abandon(key, fetch);
         match phase {
-            FetchPhase::Over => return,
-            FetchPhase::Sent => {
+            FetchPhase::Over => {}
+            FetchPhase::Sent | FetchPhase::Held { .. } => {
+                self.event(client, |coalescer, stream, turn| coalescer.fill_broken(stream, turn));
                 self.set_stage(client, Stage::Draining);
                 self.respond(client, LeaderResponse::Failed { status: 503 });
                 for client in joined {
@@ -597,6 +676,7 @@ impl FakeHost {
             }
             Lookup::Running { fetch, until } => {
                 self.clients[client.0].stage = Stage::Reading(fetch);
+                self.check_join(client, fetch);
                 self.readable(client, until);
             }
             Lookup::Pending => self.clients[client.0].stage = Stage::Pending,
@@ -613,7 +693,8 @@ impl FakeHost {
     fn fetch(&mut self, client: Client, fills: bool) {
         let ClientRecord { key, purpose, .. } = self.clients[client.0];
         let fetch = FetchId(self.fetches.len());
-        self.fetches.push(Fetch { client, key, purpose, fills, phase: FetchPhase::Sent });
+        let (phase, astray) = (FetchPhase::Sent, false);
+        self.fetches.push(Fetch { client, key, purpose, fills, phase, astray });
         self.clients[client.0].stage = Stage::Fetching(fetch);
         if fills {
             self.store.begin(key, fetch);
@@ -679,9 +760,10 @@ impl FakeHost {
         event: impl FnOnce(&mut Coalescer, &mut Turn<'_, FakeSharedData>) -> R,
     ) -> Option<R> {
         let (leases, faulty) = (self.leases(), self.data.is_faulty());
-        let coalescer = self.seats.get_mut(seat)?.coalescer.as_mut()?;
-        let worker = coalescer.worker();
+        let worker = self.worker(seat)?;
         (self.leases_before, self.faulty_before) = (leases, faulty);
+        self.note_astray();
+        let coalescer = self.seats.get_mut(seat)?.coalescer.as_mut()?;
         let mut effects = Vec::new();
         let mut turn = Turn { store: &mut self.data, now: self.now, effects: &mut effects };
         let result = event(coalescer, &mut turn);
@@ -690,6 +772,23 @@ impl FakeHost {
             self.carry_out(seat, effect);
         }
         Some(result)
+    }
+
+    /// Finds out whose fills have lost their leader or its lease.
+    fn note_astray(&mut self) {
+        for fetch in self.open_fetches() {
+            let Fetch { client, key, .. } = self.fetches[fetch.0];
+            let seat = self.clients[client.0].seat;
+            let leads = self.seats[seat].coalescer.as_ref().is_some_and(|coalescer| {
+                matches!(coalescer.role(key), Some(Role::Leading(leader))
+                    if leader.stream == stream_of(client))
+            });
+            let holder = self.leases_before.get(&key).map(|holder| holder.worker);
+            let lost = leads && holder != self.worker(seat);
+            if lost || self.faulty_before {
+                self.fetches[fetch.0].astray = true;
+            }
+        }
     }
 
     fn carry_out(&mut self, seat: usize, effect: Effect) {
@@ -725,8 +824,8 @@ impl FakeHost {
 
     /// Envoy goes on with resumed requests when the filter has returned.
     fn run(&mut self) {
-        while let Some(client) = self.aborts.pop_front() {
-            self.abort_fill(client);
+        if !self.slow_aborts && !self.aborts.is_empty() {
+            self.carry_out_aborts();
         }
         while let Some(client) = self.resumed.pop_front() {
             let Stage::Resumed(release) = self.stage(client) else { continue };
@@ -754,6 +853,19 @@ impl FakeHost {
             && !self.faulty_before
         {
             panic!("{client:?} leads {key:?} while {holder:?} holds a lease on it");
+        }
+    }
+
+    /// Nobody is released to a running fill of another worker, unless its leader was lost: Envoy's v2
+    /// store delivers the reset of a broken fill to such clients on the wrong thread. Where a client
+    /// goes by its own hint, or alone, is not for the leader to say.
+    fn check_join(&self, client: Client, id: FetchId) {
+        let fetch = self.fetches[id.0];
+        let ClientRecord { seat, stage, release, .. } = self.clients[client.0];
+        let strange = seat != self.clients[fetch.client.0].seat;
+        let led = fetch.purpose == Purpose::Lead && !fetch.astray;
+        if stage == Stage::Reading(id) && fetch.phase != FetchPhase::Over && strange && led {
+            assert_eq!(release, None, "{client:?} was released to {fetch:?} of another worker");
         }
     }
 
@@ -788,7 +900,10 @@ impl FakeHost {
                         parked.iter().any(|client| client.key == key),
                         "worker {number} follows {key:?} for nobody"
                     ),
-                    Role::Leading(Leader { phase: Phase::Committing(_), .. }) => {}
+                    Role::Leading(Leader {
+                        phase: Phase::Committing(_) | Phase::Aborting { .. },
+                        ..
+                    }) => {}
                     Role::Leading(leader) => {
                         let client = Client(leader.stream.0 as usize);
                         let gone = matches!(self.stage(client), Stage::Over(_));

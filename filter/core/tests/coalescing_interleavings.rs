@@ -30,6 +30,8 @@ enum Step {
     Get { worker: u8, key: u8 },
     Head { worker: u8, key: u8 },
     Answer { fetch: u8, answer: Answer },
+    AnswerHeld { fetch: u8 },
+    PassOn { fetch: u8 },
     Progress { fetch: u8 },
     End { fetch: u8 },
     Reset { fetch: u8 },
@@ -45,6 +47,9 @@ enum Step {
     Tick { worker: u8 },
     TickAll,
     Rescan { worker: u8 },
+    SlowAborts { slow: bool },
+    CarryOutAborts,
+    LoseAborts,
     Advance { millis: u16 },
     Kill { worker: u8 },
     Revive { worker: u8 },
@@ -58,6 +63,8 @@ fn ordinary() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (small(), small()).prop_map(|(worker, key)| Step::Get { worker, key }),
         3 => small().prop_map(|fetch| Step::Answer { fetch, answer: Answer::Storable }),
+        2 => small().prop_map(|fetch| Step::AnswerHeld { fetch }),
+        2 => small().prop_map(|fetch| Step::PassOn { fetch }),
         1 => small().prop_map(|fetch| Step::Progress { fetch }),
         3 => small().prop_map(|fetch| Step::End { fetch }),
         2 => small().prop_map(|client| Step::Close { client }),
@@ -84,6 +91,9 @@ fn anything() -> impl Strategy<Value = Step> {
         4 => (0..32_u8).prop_map(|client| Step::Abort { client }),
         2 => small().prop_map(|worker| Step::Lose { worker }),
         1 => small().prop_map(|worker| Step::LoseProbe { worker }),
+        1 => any::<bool>().prop_map(|slow| Step::SlowAborts { slow }),
+        1 => Just(Step::CarryOutAborts),
+        1 => Just(Step::LoseAborts),
         1 => small().prop_map(|key| Step::DropCommits { key }),
         1 => small().prop_map(|key| Step::Evict { key }),
         1 => small().prop_map(|worker| Step::Kill { worker }),
@@ -162,6 +172,12 @@ impl World {
             Step::Answer { fetch: number, answer } => {
                 fetch(number).into_iter().for_each(|fetch| self.host.answer(fetch, answer));
             }
+            Step::AnswerHeld { fetch: number } => {
+                fetch(number).into_iter().for_each(|fetch| self.host.answer_held(fetch));
+            }
+            Step::PassOn { fetch: number } => {
+                fetch(number).into_iter().for_each(|fetch| self.host.pass_on(fetch));
+            }
             Step::Progress { fetch: number } => {
                 fetch(number).into_iter().for_each(|fetch| self.host.progress(fetch));
             }
@@ -201,6 +217,9 @@ impl World {
             Step::Tick { worker } => self.tick(seat(worker)),
             Step::TickAll => self.tick_all(),
             Step::Rescan { worker } => self.host.rescan_all(seat(worker)),
+            Step::SlowAborts { slow } => self.host.slow_aborts = slow,
+            Step::CarryOutAborts => self.host.carry_out_aborts(),
+            Step::LoseAborts => self.host.lose_aborts(),
             Step::Advance { millis } => self.host.advance(Millis::from(millis)),
             Step::Kill { worker } => self.host.kill(seat(worker)),
             Step::Revive { worker } => self.host.revive(seat(worker)),
@@ -243,6 +262,7 @@ impl World {
     /// One round in which everything happens that is due by itself.
     fn settle(&mut self) {
         self.host.deliver_all();
+        self.host.carry_out_aborts();
         for key in 0..KEYS {
             self.host.store().commit(KeyHash(key));
         }
@@ -265,6 +285,7 @@ impl World {
             for fetch in self.host.open_fetches() {
                 match self.host.fetches[fetch.0].phase {
                     FetchPhase::Sent => self.host.answer(fetch, Answer::Storable),
+                    FetchPhase::Held { .. } => self.host.pass_on(fetch),
                     _ => self.host.end(fetch),
                 }
             }

@@ -30,7 +30,11 @@ impl Coalescer {
         let Some((key, leader)) = self.leader_of(stream) else { return };
         leader.progress = turn.now;
         match verdict {
-            FillVerdict::Store => {}
+            FillVerdict::Store => {
+                if leader.phase == Phase::Fetching {
+                    leader.phase = Phase::Filling;
+                }
+            }
             FillVerdict::HitForMiss { until } => {
                 self.finish(key, Outcome::HitForMiss { until }, turn);
             }
@@ -51,19 +55,30 @@ impl Coalescer {
         stream: StreamId,
         turn: &mut Turn<'_, S>,
     ) {
-        let now = turn.now;
         let Some((key, leader)) = self.leader_of(stream) else { return };
         leader.ended = true;
-        leader.progress = now;
-        if let Phase::Streaming { until } = leader.phase {
-            self.finish(key, Outcome::Stored { until }, turn);
-            return;
+        leader.progress = turn.now;
+        match leader.phase {
+            Phase::Streaming { until } if until > turn.now => {
+                self.finish(key, Outcome::Stored { until }, turn);
+            }
+            // All would find it stale at once.
+            Phase::Streaming { .. } => self.not_stored(key, turn),
+            // Only EDGE knows until when it is fresh, or the next who asks the store.
+            Phase::Abandoned => self.finish(key, Outcome::LeaderLost, turn),
+            Phase::Fetching | Phase::Filling | Phase::Aborting { .. } | Phase::Committing(_) => {
+                self.commit(key, turn);
+            }
         }
+    }
+
+    /// Asks the v1 store whether what has ended can be read. On v2 EDGE will see that it can.
+    fn commit<S: SharedStore + ?Sized>(&mut self, key: KeyHash, turn: &mut Turn<'_, S>) {
         let Some(flight) = self.flights.get_mut(&key) else { return };
         if flight.policy.store == StoreVersion::V1 {
             let target = Rc::clone(&flight.target);
             if let Some(leader) = flight.leader() {
-                let commit = Commit { since: now, probes: 1, next_probe: None };
+                let commit = Commit { since: turn.now, probes: 1, next_probe: None };
                 leader.phase = Phase::Committing(commit);
             }
             turn.count(Metric::StoreProbes);
@@ -80,7 +95,7 @@ impl Coalescer {
         let Some((key, leader)) = self.leader_of(stream) else { return };
         let outcome = match leader.phase {
             Phase::Filling | Phase::Streaming { .. } => Outcome::Failed { status: BAD_GATEWAY },
-            Phase::Aborting { .. } => Outcome::LeaderLost,
+            Phase::Aborting { .. } | Phase::Abandoned => Outcome::LeaderLost,
             // EDGE sees the error that Envoy makes of it; a commit has all that it needs.
             Phase::Fetching | Phase::Committing(_) => return,
         };

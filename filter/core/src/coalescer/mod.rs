@@ -7,20 +7,42 @@
 //! parked request leaves by exactly one `Resume` or `Fail`, or by going away itself
 //! ([`Coalescer::closed`]).
 //!
-//! How a flight goes:
+//! How a flight goes, by [`Phase`](crate::flight::Phase) and [`Outcome`](crate::message::Outcome):
 //!
 //! ```text
-//!             ┌ response was in the store already ──────────────────────► Stored
-//!             ├ response is being stored (v1) ─► Filling ─► Committing ──► Stored
-//! Fetching ───┼ response can be joined (v2) ───► Streaming ──────────────► Stored
-//!             ├ response cannot be stored ───────────────────────────────► HitForMiss
-//!             ├ the origin failed ───────────────────────────────────────► Failed
-//!             └ the client left, or the store did not take it ───────────► LeaderLost: another leads
+//! Fetching ─┬ the store had it already ───────────────────────────────────────► Stored
+//!           ├ ORIGIN: it cannot be stored ────────────────────────────────────► HitForMiss
+//!           ├ ORIGIN or EDGE: the origin failed ──────────────────────────────► Failed
+//!           ├ the client left ────────────────────────────────────────────────► LeaderLost
+//!           └ ORIGIN: it goes into the store ─► Filling
+//!
+//! v1 Filling ─┬ it ended ─► Committing ─┬ a probe found it ───────────────────► Stored
+//!             │                         └ none did for max_wait ──────────────► LeaderLost
+//!             ├ it broke ─────────────────────────────────────────────────────► Failed
+//!             └ the client left ─► Aborting ─┬ it ended all the same ─► Committing
+//!                                            └ it broke, or max_wait passed ──► LeaderLost
+//!
+//! v2 Filling ─┬ EDGE: it can be joined, and has ended ────────────────────────► Stored
+//!             ├ EDGE: it can be joined ─► Streaming ─┬ it ended ──────────────► Stored
+//!             │                                      ├ it ended stale ────────► LeaderLost
+//!             │                                      └ it broke ──────────────► Failed
+//!             ├ EDGE: the store let it pass ──────────────────────────────────► LeaderLost
+//!             ├ it broke ─────────────────────────────────────────────────────► Failed
+//!             ├ the client left, and it has ended ────────────────────────────► LeaderLost
+//!             └ the client left ─► Abandoned ─ it ended or broke ─────────────► LeaderLost
 //! ```
+//!
+//! After `LeaderLost` another request leads: of the same worker if one waits there, else of the first
+//! worker that hears of it. Where the store has failed twice to take a response, the outcome is
+//! `HitForMiss` instead. A client that leaves in `Committing` or `Streaming` changes nothing.
 //!
 //! On v2 the leader's own worker joins the running fill from its headers on; other workers are told
 //! when it has ended. Were the origin to cut the response short, Envoy's v2 store would reset those who
 //! joined from another worker's thread on the wrong one, and they would hang or crash the process.
+//! That is also why a fill whose leader has left is handed over at its end, and not before.
+//!
+//! On v1 a fill whose client has gone must not go on, and until it is gone the store would not take the
+//! response to the next leader. So it is aborted first ([`Effect::Abort`]).
 
 mod followers;
 mod leaders;

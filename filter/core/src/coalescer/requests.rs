@@ -10,6 +10,7 @@ use crate::hints::Hint;
 use crate::host::SharedStore;
 use crate::message::Outcome;
 use crate::metrics::Metric;
+use crate::policy::StoreVersion;
 
 /// Requests that have gone away and keep their place on a waiting list, beside one for each that waits.
 const GONE_WAITERS: usize = 32;
@@ -138,18 +139,24 @@ impl Coalescer {
     pub fn closed<S: SharedStore + ?Sized>(&mut self, stream: StreamId, turn: &mut Turn<'_, S>) {
         let Some((&stream, &key)) = self.streams.get_key_value(&stream) else { return };
         let Some(flight) = self.flights.get_mut(&key) else { return };
+        let store = flight.policy.store;
         if let Some(leader) = flight.leader()
             && leader.stream == stream
         {
-            match leader.phase {
-                // The store goes on by itself, and ORIGIN tells of the end in this stream's name.
-                Phase::Committing(_) | Phase::Streaming { .. } | Phase::Aborting { .. } => {}
-                // Only when the store has let go of the key can it take it from the next leader.
-                Phase::Filling => {
+            match (leader.phase, store) {
+                (Phase::Filling, StoreVersion::V1) => {
                     leader.phase = Phase::Aborting { since: turn.now };
                     turn.push(Effect::Abort { stream });
                 }
-                Phase::Fetching => self.finish(key, Outcome::LeaderLost, turn),
+                (Phase::Filling, StoreVersion::V2) if !leader.ended => {
+                    leader.phase = Phase::Abandoned;
+                }
+                (Phase::Fetching | Phase::Filling, _) => {
+                    self.finish(key, Outcome::LeaderLost, turn);
+                }
+                // The store goes on by itself, and ORIGIN tells of the end in this stream's name.
+                (Phase::Committing(_) | Phase::Streaming { .. }, _) => {}
+                (Phase::Aborting { .. } | Phase::Abandoned, _) => {}
             }
             return;
         }
