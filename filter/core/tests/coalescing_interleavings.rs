@@ -151,7 +151,12 @@ impl World {
 
     fn run(&mut self, steps: &[Step]) {
         for step in steps {
+            let faulty = self.host.data.is_faulty();
             self.step(*step);
+            if faulty {
+                // A look at the board may have been in vain; the next is due after as long again.
+                self.orphans.clear();
+            }
             self.faulty |= self.host.data.is_faulty();
             self.host.check();
             self.watch_orphans();

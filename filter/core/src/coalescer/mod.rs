@@ -33,7 +33,7 @@
 //! ```
 //!
 //! After `LeaderLost` another request leads: of the same worker if one waits there, else of the first
-//! worker that hears of it. Where the store has failed twice to take a response, the outcome is
+//! worker that hears of it. Where the store has twice not taken a response to one worker, the outcome is
 //! `HitForMiss` instead. A client that leaves in `Committing` or `Streaming` changes nothing.
 //!
 //! On v2 the leader's own worker joins the running fill from its headers on; other workers are told
