@@ -2,12 +2,14 @@
 //! Sluice's own entry point, started as a user starts it: settings in the environment, one process in front.
 
 use crate::client::{self, Client, Response, request};
+use crate::direct::{self, Direct};
 use crate::matrix::{Cell, Store};
 use crate::minio::{Bucket, REGION};
 use crate::origin::Origin;
 use crate::ports::{free_port, loopback};
 use crate::process::{self, Process};
 use crate::{PATIENCE, eventually};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -87,6 +89,7 @@ const CRITICAL: [&str; 10] = [
 pub struct Builder {
     environment: BTreeMap<String, String>,
     policy: Option<String>,
+    direct: Option<Direct>,
     allowed: Vec<String>,
 }
 
@@ -135,6 +138,7 @@ impl Builder {
         Self {
             environment: BTreeMap::new(),
             policy: None,
+            direct: None,
             allowed: Vec::new(),
         }
         .store(Store::V2_DISK)
@@ -167,6 +171,14 @@ impl Builder {
     pub fn policy(self, policy: &str) -> Self {
         Self {
             policy: Some(policy.to_owned()),
+            ..self
+        }
+    }
+
+    /// Envoy itself, without the entry point.
+    pub fn direct(self, direct: Direct) -> Self {
+        Self {
+            direct: Some(direct),
             ..self
         }
     }
@@ -207,7 +219,10 @@ impl Builder {
             command.env("POLICY", path);
         }
         command.envs(&self.environment);
-        command
+        match &self.direct {
+            Some(direct) => direct.command(&command, folders.own.path()),
+            None => command,
+        }
     }
 
     /// Starts it and waits until a worker answers `/healthz`.
@@ -238,9 +253,6 @@ impl Builder {
     }
 
     /// Starts it where it is expected to refuse.
-    ///
-    /// # Panics
-    /// When it goes on running.
     pub async fn refused(self) -> Refusal {
         let folders = Folders::new(self.in_memory());
         let mut process = Process::start(
@@ -248,18 +260,8 @@ impl Builder {
             &folders.log(),
         )
         .unwrap();
-        let ended = async {
-            while process.exited().is_none() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        assert!(
-            tokio::time::timeout(PATIENCE, ended).await.is_ok(),
-            "it does not refuse:\n{}",
-            process.log()
-        );
         Refusal {
-            code: process.exited().and_then(|status| status.code()),
+            code: process.ended().await.code(),
             output: process.log(),
         }
     }
@@ -338,6 +340,11 @@ impl Edge {
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.folders.own.path()
+    }
+
+    /// Swaps the policy of an edge whose listeners are in a file.
+    pub fn update_policy(&self, change: &dyn Fn(&mut Value)) {
+        direct::update_policy(self.folder(), change);
     }
 
     /// GET on a connection of its own.
@@ -444,6 +451,30 @@ impl Edge {
                 .code(),
             log,
         )
+    }
+
+    /// Waits until it has ended, after a signal; gives its exit code and log.
+    pub async fn ended(mut self) -> (Option<i32>, String) {
+        let mut process = self.process.take().expect("a running edge");
+        let status = process.ended().await;
+        (status.code(), process.log())
+    }
+
+    /// `sluice healthcheck` with this edge's settings.
+    #[must_use]
+    pub fn healthcheck_command(&self) -> Command {
+        let mut command = self.builder.command(&self.folders, self.port, self.admin);
+        command.arg("healthcheck");
+        command
+    }
+
+    /// The exit code of `sluice healthcheck`.
+    ///
+    /// # Panics
+    /// When it cannot be run.
+    #[must_use]
+    pub fn healthcheck(&self) -> Option<i32> {
+        self.healthcheck_command().status().unwrap().code()
     }
 
     /// An answer of the admin interface.

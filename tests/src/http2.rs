@@ -8,6 +8,7 @@ use h2::client::{ResponseFuture, SendRequest};
 use h2::{Reason, RecvStream, SendStream};
 use std::io;
 use std::net::SocketAddr;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
@@ -42,6 +43,17 @@ impl Http2 {
     pub async fn try_connect(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
+        Self::over(stream).await
+    }
+
+    /// Speaks HTTP/2 over a stream.
+    ///
+    /// # Errors
+    /// When the server does not.
+    pub async fn over<T>(stream: T) -> io::Result<Self>
+    where
+        T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
         let (requests, connection) = h2::client::handshake(stream)
             .await
             .map_err(io::Error::other)?;

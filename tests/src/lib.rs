@@ -16,6 +16,7 @@ pub mod bare;
 pub mod body;
 pub mod client;
 pub mod crowd;
+pub mod direct;
 pub mod edge;
 pub mod gate;
 pub mod http2;
@@ -29,6 +30,7 @@ pub mod proxy;
 pub mod requests;
 pub mod rng;
 pub mod storm;
+pub mod tls;
 
 use std::time::Duration;
 

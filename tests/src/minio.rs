@@ -272,6 +272,16 @@ impl Bucket {
             .await;
     }
 
+    /// Asks MinIO itself for an object, with the owner's signature.
+    pub async fn get(&self, key: &str) -> Response {
+        let signer = self.minio.signer(&self.name);
+        let credentials = self.minio.credentials();
+        let url = signer
+            .get_object(Some(&credentials), key)
+            .sign(Duration::from_secs(600));
+        self.minio.call("GET", url.as_str(), &[], b"").await
+    }
+
     /// Deletes an object.
     ///
     /// # Panics

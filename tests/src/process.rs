@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Child processes that end with the test, however it ends.
 
+use crate::PATIENCE;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -84,6 +85,23 @@ impl Process {
     /// When it cannot be waited for.
     pub fn exited(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().unwrap()
+    }
+
+    /// Waits for its exit.
+    ///
+    /// # Panics
+    /// When it goes on running.
+    pub async fn ended(&mut self) -> ExitStatus {
+        let ended = async {
+            loop {
+                if let Some(status) = self.child.try_wait().unwrap() {
+                    return status;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let ended = tokio::time::timeout(PATIENCE, ended).await;
+        ended.unwrap_or_else(|_| panic!("it does not end:\n{}", self.log()))
     }
 
     /// What it has written so far.

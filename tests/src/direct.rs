@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Envoy with the configuration that the entry point renders, started by the test itself, which can change then
+//! what no setting does.
+
+use serde_json::{Value, json};
+use sluice::render;
+use sluice::settings::Settings;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const LISTENER: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
+
+/// What differs from the entry point's way.
+#[derive(Clone, Debug, Default)]
+pub struct Direct {
+    /// After how long without a byte a client's request ends.
+    pub stream_idle: Option<Duration>,
+    /// Whether Envoy reads its listeners from a file that it watches.
+    pub listener_file: bool,
+}
+
+impl Direct {
+    /// The command that does what `entry_point` would do, with its files in `folder`.
+    ///
+    /// # Panics
+    /// When the settings are wrong.
+    #[must_use]
+    pub fn command(&self, entry_point: &Command, folder: &Path) -> Command {
+        let variables: HashMap<_, _> = entry_point
+            .get_envs()
+            .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value?.to_owned())))
+            .collect();
+        let mut settings = Settings::from_lookup(&|name| variables.get(name).cloned()).unwrap();
+        if let Some(idle) = self.stream_idle {
+            settings.stream_idle = idle;
+        }
+        let origin = settings.origin.clone().expect("an origin");
+        let cache = settings.cache.dir.join("direct");
+        std::fs::create_dir_all(&cache).unwrap();
+        let text = render::render(&settings, &origin, &cache).unwrap();
+        let mut config: Value = serde_yaml_ng::from_str(&text).unwrap();
+        if self.listener_file {
+            let listeners = config["static_resources"]["listeners"].take();
+            write_listeners(folder, &listeners);
+            config["static_resources"]["listeners"] = json!([]);
+            config["node"] = json!({"id": "sluice", "cluster": "sluice"});
+            config["dynamic_resources"] = json!({"lds_config": {
+                "resource_api_version": "V3",
+                "path_config_source": {"path": listener_file(folder)},
+            }});
+        }
+        let path = folder.join("envoy.json");
+        std::fs::write(&path, config.to_string()).unwrap();
+        let mut command = Command::new(&settings.locations.envoy);
+        command.arg("-c").arg(path);
+        command.args(["--concurrency", &settings.concurrency.to_string()]);
+        command.args(["--disable-hot-restart", "--file-flush-interval-msec", "100"]);
+        command.args([
+            "--log-level",
+            "warning",
+            "--component-log-level",
+            "misc:error",
+        ]);
+        command.env_clear().envs(variables);
+        command
+    }
+}
+
+fn listener_file(folder: &Path) -> PathBuf {
+    folder.join("listeners.json")
+}
+
+/// Puts the file in place at once, as an operator must.
+fn write_listeners(folder: &Path, listeners: &Value) {
+    let typed = |listener: &Value| {
+        let mut listener = listener.clone();
+        listener["@type"] = LISTENER.into();
+        listener
+    };
+    let listeners = listeners.as_array().expect("listeners");
+    let resources: Vec<_> = listeners.iter().map(typed).collect();
+    let part = folder.join("listeners.json.part");
+    std::fs::write(&part, json!({"resources": resources}).to_string()).unwrap();
+    std::fs::rename(&part, listener_file(folder)).unwrap();
+}
+
+/// Changes the policy in the listeners' file, which Envoy reads again.
+///
+/// # Panics
+/// When there is no such file.
+pub fn update_policy(folder: &Path, change: &dyn Fn(&mut Value)) {
+    let text = std::fs::read_to_string(listener_file(folder)).unwrap();
+    let mut document: Value = serde_json::from_str(&text).unwrap();
+    assert!(edit_policies(&mut document, change) > 0, "no policy");
+    write_listeners(folder, &document["resources"]);
+}
+
+/// A policy is where the filter's configuration is: in a `StringValue`.
+fn edit_policies(within: &mut Value, change: &dyn Fn(&mut Value)) -> usize {
+    let is_policy = within["@type"] == "type.googleapis.com/google.protobuf.StringValue";
+    match within {
+        Value::Object(fields) if is_policy => {
+            let text = fields["value"].as_str().unwrap_or_default();
+            let mut policy = serde_json::from_str(text).unwrap();
+            change(&mut policy);
+            fields.insert("value".to_owned(), policy.to_string().into());
+            1
+        }
+        Value::Object(fields) => {
+            let parts = fields.values_mut();
+            parts.map(|part| edit_policies(part, change)).sum()
+        }
+        Value::Array(parts) => {
+            let parts = parts.iter_mut();
+            parts.map(|part| edit_policies(part, change)).sum()
+        }
+        _ => 0,
+    }
+}

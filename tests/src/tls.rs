@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A certificate for an edge, and clients that trust it.
+
+use crate::client::Failure;
+use crate::message::{Head, Wire};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+const NAME: &str = "edge.test";
+
+/// A self-signed certificate and its key, in files.
+pub struct Certificate {
+    folder: TempDir,
+    der: CertificateDer<'static>,
+}
+
+impl Certificate {
+    /// Makes one.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    #[must_use]
+    pub fn new() -> Self {
+        let made = rcgen::generate_simple_self_signed([NAME.to_owned()]).unwrap();
+        let folder = TempDir::with_prefix("sluice-tls-").unwrap();
+        std::fs::write(folder.path().join("cert.pem"), made.cert.pem()).unwrap();
+        std::fs::write(
+            folder.path().join("key.pem"),
+            made.signing_key.serialize_pem(),
+        )
+        .unwrap();
+        Self {
+            folder,
+            der: made.cert.der().clone(),
+        }
+    }
+
+    /// The file for `TLS_CERT`.
+    #[must_use]
+    pub fn cert(&self) -> PathBuf {
+        self.folder.path().join("cert.pem")
+    }
+
+    /// The file for `TLS_KEY`.
+    #[must_use]
+    pub fn key(&self) -> PathBuf {
+        self.folder.path().join("key.pem")
+    }
+
+    /// A connection that offers these protocols and versions.
+    ///
+    /// # Errors
+    /// When nobody listens, or the handshake fails.
+    ///
+    /// # Panics
+    /// When the certificate is none.
+    pub async fn connect(
+        &self,
+        address: SocketAddr,
+        protocols: &[&str],
+        versions: &[&'static SupportedProtocolVersion],
+    ) -> io::Result<TlsStream<TcpStream>> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.der.clone()).unwrap();
+        let mut config = ClientConfig::builder_with_protocol_versions(versions)
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = protocols
+            .iter()
+            .map(|name| name.as_bytes().into())
+            .collect();
+        let stream = TcpStream::connect(address).await?;
+        let name = ServerName::try_from(NAME).unwrap();
+        TlsConnector::from(Arc::new(config))
+            .connect(name, stream)
+            .await
+    }
+}
+
+impl Default for Certificate {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Sends an HTTP/1.1 request and reads the whole response.
+///
+/// # Errors
+/// When the connection ends before.
+pub async fn exchange(
+    stream: &mut TlsStream<TcpStream>,
+    request: &[u8],
+) -> Result<(Head, Vec<u8>), Failure> {
+    stream.write_all(request).await.map_err(Failure::Broken)?;
+    let mut wire = Wire::new(stream);
+    let head = wire.head().await.map_err(Failure::Broken)?;
+    let head = head.ok_or(Failure::NoResponse)?;
+    let mut body = Vec::new();
+    wire.body(head.response_framing("GET"), &mut body)
+        .await
+        .map_err(Failure::Broken)?;
+    Ok((head, body))
+}
