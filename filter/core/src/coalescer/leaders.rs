@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Leaders: how far each has come, how its flight ends, and who leads next.
+//! Leaders: how far each has come, and how its flight ends.
 
 use std::rc::Rc;
 
-use super::{Coalescer, Effect, FillVerdict, LeaderResponse, Release, Turn};
-use crate::board::{Acquired, KeyHash, Millis};
-use crate::flight::{Commit, Leader, Phase, Role, Rush, StreamId};
+use super::{Coalescer, Effect, FillVerdict, LeaderResponse, Turn};
+use crate::board::{KeyHash, Millis};
+use crate::flight::{Commit, Leader, Phase, StreamId};
 use crate::hints::Hint;
 use crate::host::SharedStore;
 use crate::message::{Message, Outcome};
@@ -239,70 +239,5 @@ impl Coalescer {
             }
         }
         self.settle(key, outcome, turn);
-    }
-
-    /// Waits on where another worker leads, else makes the first request of this worker that may lead
-    /// the leader. False when neither can be. `leader_lost` says that the former leader is known to be
-    /// gone, rather than not heard of.
-    pub(super) fn promote<S: SharedStore + ?Sized>(
-        &mut self,
-        key: KeyHash,
-        leader_lost: bool,
-        turn: &mut Turn<'_, S>,
-    ) -> bool {
-        let Some(flight) = self.flights.get_mut(&key) else { return false };
-        let streams = &self.streams;
-        flight.waiters.retain(|waiter| streams.contains_key(&waiter.stream));
-        if flight.waiters.is_empty() {
-            return false;
-        }
-        let heir = flight.waiters.iter().position(|waiter| waiter.may_lead);
-        let (role, lease, now) = (flight.role, flight.policy.lease, turn.now);
-        // Other workers know a flight of ours by its number, which the next leader takes over.
-        let id = match role {
-            Role::Leading(leader) => leader.id,
-            Role::Following { .. } => self.next_flight(),
-        };
-        let acquired = turn.board(|board| match heir {
-            Some(_) => board.acquire(key, id, now, lease).map(Some),
-            None => board.follow(key, id.worker, now),
-        });
-        let Some(flight) = self.flights.get_mut(&key) else { return false };
-        match (acquired, &mut flight.role) {
-            (Some(Some(Acquired::Follow { leader, progress })), role) => {
-                *role = Role::Following { leader, progress, checked: now };
-                return true;
-            }
-            (Some(Some(Acquired::Lead | Acquired::Full) | None), _) => {}
-            // The board is out of use. Our own flight is still on it and can be renewed and ended.
-            (None, Role::Leading(_)) => {}
-            // Nobody else would learn of this flight, but it serves this worker.
-            (None, Role::Following { .. }) if leader_lost => {}
-            // Somebody else may lead: there is time until the next look, within max_wait.
-            (None, Role::Following { checked, .. }) => {
-                *checked = now;
-                return true;
-            }
-        }
-        let Some(waiter) = heir.and_then(|heir| flight.waiters.remove(heir)) else { return false };
-        flight.waiting -= 1;
-        self.parked -= 1;
-        flight.rush = Rush::FIRST;
-        flight.role = Role::Leading(Leader {
-            id,
-            stream: waiter.stream,
-            phase: Phase::Fetching,
-            ended: false,
-            progress: now,
-            renewed: now,
-        });
-        turn.count(Metric::Handovers);
-        turn.count(Metric::FlightsLed);
-        turn.push(Effect::Resume {
-            stream: waiter.stream,
-            release: Release::Lead,
-            waited: now.saturating_sub(waiter.since),
-        });
-        true
     }
 }

@@ -45,6 +45,7 @@
 //! response to the next leader. So it is aborted first ([`Effect::Abort`]).
 
 mod followers;
+mod handover;
 mod leaders;
 mod requests;
 mod timer;
