@@ -29,9 +29,12 @@ impl Admin {
             .send_empty();
     }
 
-    /// How many of the clients' requests are under way.
+    /// How many requests are under way, the clients' and those to the origin (a fill goes on without its client).
     pub fn active_requests(&self) -> Option<u64> {
-        let uri = format!("{}/stats?filter=downstream_rq_active", self.base);
+        let uri = format!(
+            "{}/stats?filter=(downstream|upstream)_rq_active$",
+            self.base
+        );
         let text = self
             .client
             .get(uri)
@@ -40,8 +43,10 @@ impl Admin {
             .body_mut()
             .read_to_string()
             .ok()?;
-        let counts = text.lines().filter(|line| line.starts_with("http.edge"));
-        counts
+        let ours =
+            |line: &&str| line.starts_with("http.edge") || line.starts_with("cluster.origin.");
+        text.lines()
+            .filter(ours)
             .map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
             .sum()
     }

@@ -287,23 +287,33 @@ fn watch(settings: &Settings, envoy: &mut Child, demo: Option<Demo>, signals: &m
                     }
                 }
                 _ => {
-                    drain(settings, envoy, signals);
-                    return envoy.stop().map_or(1, exit_code);
+                    return stop_in_order(settings, envoy, signals);
                 }
             }
         }
     }
 }
 
-/// Answers "not ready", lets requests under way end, and gives up on them after a while or at a second signal.
-fn drain(settings: &Settings, envoy: &mut Child, signals: &mut Signals) {
+/// Answers "not ready" and lets requests under way end; gives up on them after a while or at a second signal.
+fn stop_in_order(settings: &Settings, envoy: &mut Child, signals: &mut Signals) -> u8 {
     let admin = Admin::new(settings.admin_port);
     admin.fail_health_checks();
     let start = Instant::now();
-    while start.elapsed() < settings.drain && envoy.exited().is_none() {
-        if admin.active_requests() == Some(0) || signals.pending().any(|signal| signal != SIGCHLD) {
-            return;
+    while envoy.exited().is_none() {
+        let active = admin.active_requests();
+        if active == Some(0) {
+            break;
+        }
+        if start.elapsed() >= settings.drain || signals.pending().any(|signal| signal != SIGCHLD) {
+            say(&format!(
+                "not waiting any longer for {} requests",
+                active.unwrap_or(0)
+            ));
+            // NB: told to end in order, Envoy crashes when requests of the v2 cache are under way.
+            envoy.signal(Signal::KILL);
+            return envoy.stop().map_or(1, |_| 0);
         }
         std::thread::sleep(POLL);
     }
+    envoy.stop().map_or(1, exit_code)
 }

@@ -78,10 +78,16 @@ fn serve(mut stream: TcpStream, shared: &Shared) {
         if path.starts_with("/stalled") {
             continue;
         }
-        let answer =
-            b"HTTP/1.1 200 OK\r\ncontent-length: 7\r\ncache-control: max-age=60\r\n\r\norigin\n";
-        if stream.write_all(answer).is_err() {
+        if stream.write_all(answer().as_bytes()).is_err() {
             return;
         }
     }
+}
+
+/// A response that may be stored: v1 takes none for fresh that has no date.
+fn answer() -> String {
+    let date = httpdate::fmt_http_date(std::time::SystemTime::now());
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-length: 7\r\ndate: {date}\r\ncache-control: max-age=60\r\n\r\norigin\n"
+    )
 }

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The rendered configuration: Envoy takes it, and says with it what the settings say.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_yaml_ng::Value;
+use sluice::render::render;
+use sluice::settings::{Settings, Store};
+use support::modules::{self, DEAD};
+use support::{envoy, exchange, free_port, status};
+
+/// A self-signed certificate for localhost and its key, which nobody has to trust.
+const CERT: &str = include_str!("support/localhost.crt");
+const KEY: &str = include_str!("support/localhost.key");
+
+fn settings(variables: &[(&str, &str)]) -> Settings {
+    let find = |name: &str| variables.iter().rev().find(|(each, _)| *each == name);
+    Settings::from_lookup(&|name| find(name).map(|(_, value)| value.into())).unwrap()
+}
+
+fn rendered(settings: &Settings) -> String {
+    render(
+        settings,
+        settings.origin.as_ref().unwrap(),
+        Path::new("/cache"),
+    )
+    .unwrap()
+}
+
+fn parsed(settings: &Settings) -> Value {
+    serde_yaml_ng::from_str(&rendered(settings)).unwrap()
+}
+
+/// Panics unless Envoy would start with this configuration.
+fn validate(folder: &Path, settings: &Settings) {
+    let cache = folder.join("cache");
+    let config = render(settings, settings.origin.as_ref().unwrap(), &cache).unwrap();
+    let path = folder.join("envoy.yaml");
+    std::fs::write(&path, &config).unwrap();
+    let output = Command::new(envoy())
+        .args(["--mode", "validate", "--log-level", "warning", "-c"])
+        .arg(&path)
+        .output();
+    let output = output.unwrap();
+    let says = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{settings:?}\n{says}\n{config}");
+    assert!(!says.contains("eprecated"), "{says}");
+}
+
+#[test]
+fn envoy_takes_every_kind_of_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let module = modules::write(folder.path(), DEAD);
+    let (cert, key) = (folder.path().join("cert"), folder.path().join("key"));
+    std::fs::write(&cert, CERT).unwrap();
+    std::fs::write(&key, KEY).unwrap();
+    let tls = [
+        ("TLS_CERT", cert.to_str().unwrap()),
+        ("TLS_KEY", key.to_str().unwrap()),
+    ];
+    let keys = [("AWS_ACCESS_KEY_ID", "k"), ("AWS_SECRET_ACCESS_KEY", "s")];
+    let origins: [&[(&str, &str)]; 6] = [
+        &[
+            ("ORIGIN", "s3://site/a b"),
+            ("S3_ENDPOINT", "http://127.0.0.1:9000"),
+        ],
+        &[("ORIGIN", "s3://site"), ("SSL_CERT_FILE", tls[0].1)],
+        &[
+            ("ORIGIN", "s3://site"),
+            ("S3_ENDPOINT", "https://minio.test"),
+            ("SSL_CERT_FILE", tls[0].1),
+        ],
+        &[("ORIGIN", "http://127.0.0.1:8000")],
+        &[
+            ("ORIGIN", "https://example.com"),
+            ("SSL_CERT_FILE", tls[0].1),
+        ],
+        &[
+            ("ORIGIN", "https://[::1]:8443"),
+            ("SSL_CERT_FILE", tls[0].1),
+            ("BIND", "::1"),
+        ],
+    ];
+    let mut kinds: Vec<Vec<(&str, &str)>> = origins
+        .iter()
+        .map(|origin| [origin, tls.as_slice()].concat())
+        .collect();
+    kinds.push([origins[0], keys.as_slice()].concat());
+    for store in Store::ALL {
+        kinds.push(vec![
+            ("ORIGIN", "http://example.com"),
+            ("STORE", store.name()),
+        ]);
+        kinds.push(vec![
+            ("ORIGIN", "s3://site"),
+            ("STORE", store.name()),
+            ("SSL_CERT_FILE", tls[0].1),
+        ]);
+    }
+    for variables in kinds {
+        let mut settings = settings(
+            &[
+                variables.as_slice(),
+                &[("SLUICE_WASM", module.to_str().unwrap())],
+            ]
+            .concat(),
+        );
+        validate(folder.path(), &settings);
+        settings.filter = false;
+        validate(folder.path(), &settings);
+    }
+}
+
+#[test]
+fn no_value_breaks_out_of_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let odd = "a\"b: {c}\n- d # {{ 7 * 7 }} {% raw %} 'e'\\";
+    let path = folder.path().join(odd);
+    std::fs::write(&path, "").unwrap();
+    let path = path.to_str().unwrap();
+    let settings = settings(&[
+        ("ORIGIN", "http://example.com"),
+        ("TLS_CERT", path),
+        ("TLS_KEY", path),
+        ("SLUICE_WASM", path),
+    ]);
+    let config = parsed(&settings);
+    let tls = &config["static_resources"]["listeners"][1]["filter_chains"][0]["transport_socket"];
+    let chain =
+        &tls["typed_config"]["common_tls_context"]["tls_certificates"][0]["certificate_chain"];
+    assert_eq!(chain["filename"].as_str(), Some(path));
+}
+
+#[test]
+fn without_the_filter_there_is_a_bare_cache_and_nothing_of_the_filters() {
+    for store in ["v1", "v2"] {
+        let mut settings = settings(&[("ORIGIN", "http://127.0.0.1:8000"), ("STORE", store)]);
+        settings.filter = false;
+        let config = rendered(&settings);
+        for part in ["wasm", "guard", "sluice_probe", "next_turn"] {
+            let code = config
+                .lines()
+                .filter(|line| !line.trim_start().starts_with('#'));
+            assert!(
+                !code.into_iter().any(|line| line.contains(part)),
+                "{store}: {part}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_https_origin_is_verified_by_its_name() {
+    let config = parsed(&settings(&[
+        ("ORIGIN", "https://example.com"),
+        ("SSL_CERT_FILE", "/dev/null"),
+    ]));
+    let clusters = config["static_resources"]["clusters"]
+        .as_sequence()
+        .unwrap();
+    let tls = &clusters.last().unwrap()["transport_socket"]["typed_config"];
+    assert_eq!(tls["sni"].as_str(), Some("example.com"));
+    let context = &tls["common_tls_context"]["validation_context"];
+    assert_eq!(
+        context["trusted_ca"]["filename"].as_str(),
+        Some("/dev/null")
+    );
+    assert_eq!(
+        context["match_typed_subject_alt_names"][0]["matcher"]["exact"].as_str(),
+        Some("example.com")
+    );
+}
+
+#[test]
+fn the_policy_stands_in_it_whole() {
+    let config = parsed(&settings(&[
+        ("ORIGIN", "s3://site/a"),
+        ("STORE", "v1"),
+        ("CACHE_MAX_OBJECT_BYTES", "1MiB"),
+    ]));
+    let filters = &config["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
+        ["http_filters"];
+    let edge = filters
+        .as_sequence()
+        .unwrap()
+        .iter()
+        .find(|filter| filter["name"].as_str() == Some("sluice.edge"))
+        .unwrap();
+    let text = &edge["typed_config"]["config"]["configuration"]["value"];
+    let policy: serde_json::Value = serde_json::from_str(text.as_str().unwrap()).unwrap();
+    assert_eq!(policy["origin"]["prefix"].as_str(), Some("a"));
+    assert_eq!(policy["store"]["version"].as_str(), Some("v1"));
+    assert_eq!(policy["store"]["max_object_bytes"].as_u64(), Some(1 << 20));
+}
+
+#[test]
+fn an_origin_that_stops_answering_ends_what_bypasses_the_cache_with_504() {
+    let folder = tempfile::tempdir().unwrap();
+    let origin = support::origin::Origin::start();
+    let (port, admin) = (free_port().to_string(), free_port().to_string());
+    let mut settings = settings(&[
+        ("ORIGIN", &origin.url()),
+        ("EDGE_PORT", &port),
+        ("ADMIN_PORT", &admin),
+    ]);
+    settings.filter = false;
+    settings.origin_idle = std::time::Duration::from_millis(500);
+    validate(folder.path(), &settings);
+    let mut process = Command::new(envoy());
+    process.args([
+        "--disable-hot-restart",
+        "--log-level",
+        "error",
+        "--concurrency",
+        "1",
+        "-c",
+    ]);
+    let process = process
+        .arg(folder.path().join("envoy.yaml"))
+        .spawn()
+        .unwrap();
+    let _envoy = Killed(process);
+    support::eventually("ready", || {
+        std::net::TcpStream::connect(("127.0.0.1", settings.edge_port)).is_ok()
+    });
+    support::eventually("healthy", || {
+        status(&support::get(settings.edge_port, "/healthz")) == 200
+    });
+    assert_eq!(
+        status(&exchange(settings.edge_port, "POST /stalled", "")),
+        504
+    );
+}
+
+/// A process that is killed when this is dropped.
+struct Killed(std::process::Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The entry point as a process: how it starts, refuses, drains and ends.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod support;
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+
+use rustix::process::Signal;
+use support::edge::{Variables, runs};
+use support::modules::{APPROVING, DEAD};
+use support::origin::Origin;
+use support::{eventually, get, status};
+
+fn edge(origin: &Origin) -> Variables {
+    Variables::new(&origin.url(), APPROVING)
+}
+
+#[test]
+fn requests_go_through_the_cache_to_the_origin() {
+    for (store, cache) in [
+        ("v1", "disk"),
+        ("v1", "memory"),
+        ("v2", "disk"),
+        ("v2", "memory"),
+        ("simple-v1", "disk"),
+        ("simple-v2", "disk"),
+    ] {
+        let origin = Origin::start();
+        let edge = edge(&origin)
+            .set("STORE", store)
+            .set("CACHE", cache)
+            .start();
+        assert!(get(edge.port, "/a").ends_with("origin\n"), "{store}");
+        eventually("a hit", || get(edge.port, "/a").contains("\r\nage: "));
+        assert!(
+            origin.requests().len() < 5,
+            "{store}: {:?}",
+            origin.requests()
+        );
+    }
+}
+
+#[test]
+fn a_port_in_use_is_named_before_anything_starts() {
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    for name in ["EDGE_PORT", "ADMIN_PORT"] {
+        let (code, says) = edge(&Origin::start()).set(name, &port).refused();
+        assert_eq!(code, Some(1));
+        assert!(
+            says.starts_with(&format!(
+                "sluice: {name}={port}: expected a port that is free"
+            )),
+            "{says}"
+        );
+    }
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let origin = Origin::start();
+    let (_, says) = edge(&origin)
+        .set("SLUICE_ENVOY", "/no/such/envoy")
+        .refused();
+    assert!(
+        says.contains("SLUICE_ENVOY=/no/such/envoy: No such file"),
+        "{says}"
+    );
+    let (_, says) = edge(&origin).set("SLUICE_WASM", "/no/such.wasm").refused();
+    assert!(
+        says.contains("SLUICE_WASM=/no/such.wasm: expected a file that exists"),
+        "{says}"
+    );
+    let (_, says) = edge(&origin).set("ORIGIN", "").refused();
+    assert!(
+        says.contains("ORIGIN: must be set") && says.contains("SLUICE_MINIO"),
+        "{says}"
+    );
+}
+
+#[test]
+fn an_unknown_argument_is_answered_with_the_usage() {
+    let output = edge(&Origin::start())
+        .command()
+        .arg("serve")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("usage: sluice"));
+}
+
+#[test]
+fn a_signal_ends_the_edge_and_its_envoy_in_good_order() {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let mut edge = edge(&Origin::start()).start();
+        let envoy = edge.envoy();
+        edge.signal(signal);
+        assert_eq!(edge.end(), 0);
+        assert!(!runs(envoy));
+    }
+}
+
+#[test]
+fn an_edge_that_is_killed_takes_its_envoy_along() {
+    let mut edge = edge(&Origin::start()).start();
+    let envoy = edge.envoy();
+    edge.signal(Signal::KILL);
+    assert_eq!(edge.end(), 128 + 9);
+    eventually("the end of Envoy", || !runs(envoy));
+}
+
+#[test]
+fn envoys_end_is_the_edges_and_its_exit_code_too() {
+    let mut edge = edge(&Origin::start()).start();
+    edge.signal_envoy(Signal::KILL);
+    assert_eq!(edge.end(), 128 + 9);
+    assert!(edge.log().contains("Envoy ended"), "{}", edge.log());
+}
+
+#[test]
+fn a_filter_that_does_not_load_ends_the_edge_with_a_reason() {
+    let variables = edge(&Origin::start());
+    std::fs::write(variables.folder().join("filter.wasm"), "no module").unwrap();
+    let (code, says) = variables.refused();
+    assert_eq!(code, Some(1));
+    assert!(says.contains("Envoy ended before it was ready"), "{says}");
+}
+
+#[test]
+fn draining_lets_requests_under_way_end() {
+    let origin = Origin::start();
+    let mut edge = edge(&origin).set("DRAIN_SECONDS", "30").start();
+    let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, edge.port)).unwrap();
+    write!(client, "GET /held HTTP/1.1\r\nhost: edge.test\r\n\r\n").unwrap();
+    eventually("the request at the origin", || {
+        !origin.requests().is_empty()
+    });
+    edge.signal(Signal::TERM);
+    eventually("not ready any more", || {
+        status(&get(edge.port, "/healthz")) == 503
+    });
+    origin.release();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("origin\n"), "{answer}");
+    assert_eq!(edge.end(), 0);
+}
+
+#[test]
+fn draining_ends_after_its_time_and_at_a_second_signal() {
+    for (seconds, signals) in [("1", 1), ("3600", 2)] {
+        let origin = Origin::start();
+        let mut edge = edge(&origin).set("DRAIN_SECONDS", seconds).start();
+        let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, edge.port)).unwrap();
+        write!(client, "GET /held HTTP/1.1\r\nhost: edge.test\r\n\r\n").unwrap();
+        eventually("the request at the origin", || {
+            !origin.requests().is_empty()
+        });
+        edge.signal(Signal::TERM);
+        eventually("not ready any more", || {
+            status(&get(edge.port, "/healthz")) == 503
+        });
+        if signals == 2 {
+            edge.signal(Signal::TERM);
+        }
+        assert_eq!(edge.end(), 0);
+    }
+}
+
+#[test]
+fn a_cache_folder_belongs_to_one_edge() {
+    let origin = Origin::start();
+    let dir = tempfile::tempdir().unwrap();
+    let cache = dir.path().to_str().unwrap();
+    let first = edge(&origin).set("CACHE_DIR", cache).start();
+    let (code, says) = edge(&origin).set("CACHE_DIR", cache).refused();
+    assert_eq!(code, Some(1));
+    assert!(
+        says.contains(&format!(
+            "CACHE_DIR={cache}: another edge is using this folder"
+        )),
+        "{says}"
+    );
+    drop(first);
+    edge(&origin).set("CACHE_DIR", cache).start();
+}
+
+#[test]
+fn a_cache_in_memory_leaves_nothing_behind() {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let origin = Origin::start();
+    let mut edge = edge(&origin)
+        .set("CACHE", "memory")
+        .set("CACHE_DIR", dir.path().to_str().unwrap())
+        .start();
+    assert_eq!(dir.path().read_dir().unwrap().count(), 1);
+    edge.signal(Signal::TERM);
+    edge.end();
+    assert_eq!(dir.path().read_dir().unwrap().count(), 0);
+}
+
+#[test]
+fn the_configuration_is_for_its_user_only() {
+    let edge = edge(&Origin::start()).start();
+    let path = edge
+        .folder()
+        .join(format!("state/envoy-{}.yaml", edge.port));
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        edge.folder()
+            .join("state")
+            .metadata()
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
+        0o700
+    );
+}
+
+#[test]
+fn healthcheck_says_by_its_exit_code_whether_the_edge_is_ready() {
+    let origin = Origin::start();
+    let variables = Variables::new(&origin.url(), DEAD).set("HEALTH_PATH", "/ready");
+    let check = |variables: &Variables| {
+        variables
+            .command()
+            .arg("healthcheck")
+            .status()
+            .unwrap()
+            .code()
+    };
+    assert_eq!(check(&variables), Some(1));
+    let twin = Variables::new(&origin.url(), DEAD)
+        .set("HEALTH_PATH", "/ready")
+        .set("EDGE_PORT", variables.value("EDGE_PORT"));
+    let edge = variables.start();
+    assert_eq!(check(&twin), Some(0));
+    assert_eq!(status(&get(edge.port, "/ready")), 200);
+    assert!(
+        !edge.log().contains("/ready"),
+        "health checks are not logged"
+    );
+}
+
+#[test]
+fn one_line_per_request_goes_to_standard_output() {
+    let edge = edge(&Origin::start()).start();
+    get(edge.port, "/some/path?q=1");
+    eventually("the line", || {
+        edge.log()
+            .contains(" 127.0.0.1 HTTP/1.1 GET /some/path?q=1 200 7B ")
+    });
+}
