@@ -101,7 +101,11 @@ impl Slot {
             let progress = u64::from_le_bytes(reader.take()?);
             let [count] = reader.take()?;
             let waiting = (0..count)
-                .map(|_| reader.take().map(|bytes| WorkerId(u16::from_le_bytes(bytes))))
+                .map(|_| {
+                    reader
+                        .take()
+                        .map(|bytes| WorkerId(u16::from_le_bytes(bytes)))
+                })
                 .collect::<Option<Vec<_>>>()?;
             flights.push(Flight {
                 key,
@@ -179,7 +183,10 @@ impl Slot {
             }
             flight.waiting.push(worker);
         }
-        Some(Acquired::Follow { leader: flight.id, progress: flight.progress })
+        Some(Acquired::Follow {
+            leader: flight.id,
+            progress: flight.progress,
+        })
     }
 
     /// Extends the lease. False when `id` does not lead `key` any more.
@@ -197,15 +204,19 @@ impl Slot {
     /// Ends the flight and says which workers wait for the news, or `None` when `id` does not lead
     /// `key` any more.
     pub fn finish(&mut self, key: KeyHash, id: FlightId) -> Option<Vec<WorkerId>> {
-        let index =
-            self.flights.iter().position(|flight| flight.key == key && flight.id == id)?;
+        let index = self
+            .flights
+            .iter()
+            .position(|flight| flight.key == key && flight.id == id)?;
         Some(self.flights.swap_remove(index).waiting)
     }
 
     /// Who leads which key, and when the lease runs out.
     #[cfg(feature = "testing")]
     pub fn leases(&self) -> impl Iterator<Item = (KeyHash, FlightId, Millis)> {
-        self.flights.iter().map(|flight| (flight.key, flight.id, flight.expires))
+        self.flights
+            .iter()
+            .map(|flight| (flight.key, flight.id, flight.expires))
     }
 
     fn find(&mut self, key: KeyHash) -> Option<&mut Flight> {
@@ -245,7 +256,10 @@ pub struct Board<'a, S: SharedStore + ?Sized> {
 impl<'a, S: SharedStore + ?Sized> Board<'a, S> {
     /// A view on the slots in `store`.
     pub fn new(store: &'a mut S) -> Self {
-        Self { store, conflicts: 0 }
+        Self {
+            store,
+            conflicts: 0,
+        }
     }
 
     /// See [`Slot::acquire`].
@@ -344,7 +358,10 @@ mod tests {
     const LEASE: Millis = 3_000;
 
     fn flight(worker: u16, sequence: u32) -> FlightId {
-        FlightId { worker: WorkerId(worker), sequence }
+        FlightId {
+            worker: WorkerId(worker),
+            sequence,
+        }
     }
 
     #[test]
@@ -352,7 +369,13 @@ mod tests {
         let mut slot = Slot::default();
         assert_eq!(slot.acquire(KEY, flight(1, 1), 0, LEASE), Acquired::Lead);
         let followed = slot.acquire(KEY, flight(2, 1), 10, LEASE);
-        assert_eq!(followed, Acquired::Follow { leader: flight(1, 1), progress: 0 });
+        assert_eq!(
+            followed,
+            Acquired::Follow {
+                leader: flight(1, 1),
+                progress: 0
+            }
+        );
         assert_eq!(slot.finish(KEY, flight(1, 1)), Some(vec![WorkerId(2)]));
         assert!(slot.is_empty());
     }
@@ -371,8 +394,15 @@ mod tests {
         let mut slot = Slot::default();
         slot.acquire(KEY, flight(1, 1), 0, LEASE);
         slot.acquire(KEY, flight(2, 1), 0, LEASE);
-        assert_eq!(slot.acquire(KEY, flight(3, 1), LEASE, LEASE), Acquired::Lead);
-        assert_eq!(slot.finish(KEY, flight(1, 1)), None, "the old leader has nothing to end");
+        assert_eq!(
+            slot.acquire(KEY, flight(3, 1), LEASE, LEASE),
+            Acquired::Lead
+        );
+        assert_eq!(
+            slot.finish(KEY, flight(1, 1)),
+            None,
+            "the old leader has nothing to end"
+        );
         assert_eq!(slot.finish(KEY, flight(3, 1)), Some(vec![WorkerId(2)]));
     }
 
@@ -382,18 +412,36 @@ mod tests {
         slot.acquire(KEY, flight(1, 1), 0, LEASE);
         assert!(slot.renew(KEY, flight(1, 1), 2 * LEASE, 500));
         let followed = slot.acquire(KEY, flight(2, 1), LEASE, LEASE);
-        assert_eq!(followed, Acquired::Follow { leader: flight(1, 1), progress: 500 });
-        assert!(!slot.renew(KEY, flight(2, 1), LEASE, 0), "a follower cannot renew");
+        assert_eq!(
+            followed,
+            Acquired::Follow {
+                leader: flight(1, 1),
+                progress: 500
+            }
+        );
+        assert!(
+            !slot.renew(KEY, flight(2, 1), LEASE, 0),
+            "a follower cannot renew"
+        );
     }
 
     #[test]
     fn full_slot_refuses_further_keys_until_leases_run_out() {
         let mut slot = Slot::default();
         for key in 0..FLIGHTS_PER_SLOT as u64 {
-            assert_eq!(slot.acquire(KeyHash(key), flight(1, 1), 0, LEASE), Acquired::Lead);
+            assert_eq!(
+                slot.acquire(KeyHash(key), flight(1, 1), 0, LEASE),
+                Acquired::Lead
+            );
         }
-        assert_eq!(slot.acquire(KeyHash(999), flight(1, 2), 1, LEASE), Acquired::Full);
-        assert_eq!(slot.acquire(KeyHash(999), flight(1, 2), LEASE, LEASE), Acquired::Lead);
+        assert_eq!(
+            slot.acquire(KeyHash(999), flight(1, 2), 1, LEASE),
+            Acquired::Full
+        );
+        assert_eq!(
+            slot.acquire(KeyHash(999), flight(1, 2), LEASE, LEASE),
+            Acquired::Lead
+        );
     }
 
     #[test]

@@ -52,7 +52,10 @@ impl<'a> CacheStatus<'a> {
 
     /// It went on to the origin, or waited for one that did.
     pub fn forwarded(forward: Forward) -> Self {
-        Self { forward: Some(forward), ..Self::default() }
+        Self {
+            forward: Some(forward),
+            ..Self::default()
+        }
     }
 
     /// The status that the origin gave.
@@ -126,10 +129,22 @@ mod tests {
         let miss = CacheStatus::forwarded(Forward::UriMiss).forward_status(200);
         let rows = [
             (CacheStatus::hit().ttl(376), "sluice; hit; ttl=376"),
-            (miss.stored().ttl(60), "sluice; fwd=uri-miss; fwd-status=200; stored; ttl=60"),
-            (CacheStatus::forwarded(Forward::UriMiss).collapsed(), "sluice; fwd=uri-miss; collapsed"),
-            (CacheStatus::forwarded(Forward::Stale).ttl(-12), "sluice; fwd=stale; ttl=-12"),
-            (CacheStatus::forwarded(Forward::Bypass).detail("range"), "sluice; fwd=bypass; detail=range"),
+            (
+                miss.stored().ttl(60),
+                "sluice; fwd=uri-miss; fwd-status=200; stored; ttl=60",
+            ),
+            (
+                CacheStatus::forwarded(Forward::UriMiss).collapsed(),
+                "sluice; fwd=uri-miss; collapsed",
+            ),
+            (
+                CacheStatus::forwarded(Forward::Stale).ttl(-12),
+                "sluice; fwd=stale; ttl=-12",
+            ),
+            (
+                CacheStatus::forwarded(Forward::Bypass).detail("range"),
+                "sluice; fwd=bypass; detail=range",
+            ),
         ];
         for (status, text) in rows {
             assert_eq!(status.to_string(), text);

@@ -49,7 +49,13 @@ impl<'a> Entry<'a> {
     /// The header's value: fields with spaces between them, the key last.
     pub fn encode(&self) -> String {
         let mut value = String::with_capacity(52 + self.key.len());
-        let Self { fill, status, ttl, key, .. } = self;
+        let Self {
+            fill,
+            status,
+            ttl,
+            key,
+            ..
+        } = self;
         let flags = self.flags();
         // Writing into a String cannot fail.
         let _ = write!(
@@ -100,7 +106,10 @@ mod tests {
     fn entry_round_trips() {
         for bits in 0..16_u8 {
             let entry = Entry {
-                fill: FillId { nonce: u64::MAX, stream: 9 },
+                fill: FillId {
+                    nonce: u64::MAX,
+                    stream: 9,
+                },
                 status: 503,
                 ttl: 3_600,
                 stored: bits & 1 != 0,
@@ -115,7 +124,14 @@ mod tests {
 
     #[test]
     fn anything_else_is_no_entry() {
-        for value in ["", "1", "2 1 1 200 5 0 k", "1 x 1 200 5 0 k", "1 1 1 200 5 0", "1 1 1 99999 5 0 k"] {
+        for value in [
+            "",
+            "1",
+            "2 1 1 200 5 0 k",
+            "1 x 1 200 5 0 k",
+            "1 1 1 200 5 0",
+            "1 1 1 99999 5 0 k",
+        ] {
             assert_eq!(Entry::parse(value), None, "{value}");
         }
     }

@@ -35,9 +35,8 @@ pub struct FlightPolicy {
 impl FlightPolicy {
     /// The part of `policy` that flights need.
     pub fn of(policy: &Policy) -> Self {
-        let millis = |duration: std::time::Duration| {
-            u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-        };
+        let millis =
+            |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         Self {
             store: policy.store,
             max_wait: millis(policy.coalesce.max_wait),

@@ -35,7 +35,11 @@ pub struct Hints {
 impl Hints {
     /// A table for at most `capacity` keys, and never fewer than two.
     pub fn new(capacity: usize) -> Self {
-        Self { young: HashMap::new(), old: HashMap::new(), capacity: capacity.max(2) }
+        Self {
+            young: HashMap::new(),
+            old: HashMap::new(),
+            capacity: capacity.max(2),
+        }
     }
 
     /// Changes the bound; what is over it goes as new keys come.

@@ -74,9 +74,18 @@ impl Link {
     /// The header's value, with the VM's secret.
     pub fn encode(self, secret: u64) -> String {
         let mut value = String::with_capacity(35);
-        let Self { purpose, stream, policy } = self;
+        let Self {
+            purpose,
+            stream,
+            policy,
+        } = self;
         // Writing into a String cannot fail.
-        let _ = write!(value, "{secret:016x}{}{:08x}{policy:08x}", purpose.letter(), stream.0);
+        let _ = write!(
+            value,
+            "{secret:016x}{}{:08x}{policy:08x}",
+            purpose.letter(),
+            stream.0
+        );
         value
     }
 
@@ -109,7 +118,11 @@ fn hexadecimal(digits: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const LINK: Link = Link { purpose: Purpose::Lead, stream: StreamId(77), policy: 3 };
+    const LINK: Link = Link {
+        purpose: Purpose::Lead,
+        stream: StreamId(77),
+        policy: 3,
+    };
 
     #[test]
     fn link_round_trips() {

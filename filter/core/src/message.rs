@@ -59,7 +59,9 @@ impl Message {
 
     /// Reads a message; `None` for what this code did not write.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let ([FORMAT, tag], rest) = bytes.split_first_chunk::<2>()? else { return None };
+        let ([FORMAT, tag], rest) = bytes.split_first_chunk::<2>()? else {
+            return None;
+        };
         let (key, rest) = rest.split_first_chunk()?;
         let (worker, rest) = rest.split_first_chunk()?;
         let (sequence, rest) = rest.split_first_chunk()?;
@@ -67,7 +69,9 @@ impl Message {
         let outcome = match tag {
             0 => Outcome::Stored { until: argument },
             1 => Outcome::HitForMiss { until: argument },
-            2 => Outcome::Failed { status: u16::try_from(argument).ok()? },
+            2 => Outcome::Failed {
+                status: u16::try_from(argument).ok()?,
+            },
             3 => Outcome::LeaderLost,
             _ => return None,
         };
@@ -76,7 +80,11 @@ impl Message {
             sequence: u32::from_le_bytes(*sequence),
         };
         let key = KeyHash(u64::from_le_bytes(*key));
-        (bytes.len() == BYTES).then_some(Self { key, flight, outcome })
+        (bytes.len() == BYTES).then_some(Self {
+            key,
+            flight,
+            outcome,
+        })
     }
 }
 
@@ -92,8 +100,15 @@ mod tests {
             Outcome::Failed { status: 503 },
             Outcome::LeaderLost,
         ] {
-            let flight = FlightId { worker: WorkerId(258), sequence: 0x0304_0506 };
-            let message = Message { key: KeyHash(0xdead_beef), flight, outcome };
+            let flight = FlightId {
+                worker: WorkerId(258),
+                sequence: 0x0304_0506,
+            };
+            let message = Message {
+                key: KeyHash(0xdead_beef),
+                flight,
+                outcome,
+            };
             assert_eq!(Message::decode(&message.encode()), Some(message));
         }
     }

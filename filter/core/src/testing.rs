@@ -210,7 +210,10 @@ impl FakeHost {
             board: RefCell::default(),
         };
         for seat in 0..workers {
-            host.seats.push(Seat { coalescer: None, probes: VecDeque::new() });
+            host.seats.push(Seat {
+                coalescer: None,
+                probes: VecDeque::new(),
+            });
             host.revive(seat);
         }
         host
@@ -246,7 +249,9 @@ impl FakeHost {
         let mut seen = self.board.borrow_mut();
         if seen.0 != self.data.writes() {
             let slots = self.data.values().map(|(_, value)| Slot::decode(value));
-            let leases = slots.flat_map(|slot| slot.leases().collect::<Vec<_>>()).collect();
+            let leases = slots
+                .flat_map(|slot| slot.leases().collect::<Vec<_>>())
+                .collect();
             *seen = (self.data.writes(), leases);
         }
         seen.1.clone()
@@ -254,7 +259,10 @@ impl FakeHost {
 
     /// Leases that have not run out.
     pub fn leases(&self) -> BTreeMap<KeyHash, FlightId> {
-        let lasting = self.board().into_iter().filter(|(_, _, expires)| *expires > self.now);
+        let lasting = self
+            .board()
+            .into_iter()
+            .filter(|(_, _, expires)| *expires > self.now);
         lasting.map(|(key, id, _)| (key, id)).collect()
     }
 
@@ -266,7 +274,9 @@ impl FakeHost {
     /// Messages under way to a worker.
     pub fn messages(&self, seat: usize) -> usize {
         let worker = self.worker(seat);
-        worker.and_then(|worker| self.queues.get(&worker)).map_or(0, VecDeque::len)
+        worker
+            .and_then(|worker| self.queues.get(&worker))
+            .map_or(0, VecDeque::len)
     }
 
     /// Probes of a worker that have no answer yet.
@@ -276,7 +286,10 @@ impl FakeHost {
 
     /// Requests on waiting lists.
     pub fn parked(&self) -> usize {
-        self.clients.iter().filter(|client| client.stage == Stage::Parked).count()
+        self.clients
+            .iter()
+            .filter(|client| client.stage == Stage::Parked)
+            .count()
     }
 
     /// Requests to the origin that are under way.
@@ -305,7 +318,9 @@ impl FakeHost {
 
     /// The timer of a worker, if it wants one. Says whether it did.
     pub fn tick(&mut self, seat: usize) -> bool {
-        let wanted = self.coalescer(seat).is_some_and(|worker| worker.tick_period().is_some());
+        let wanted = self
+            .coalescer(seat)
+            .is_some_and(|worker| worker.tick_period().is_some());
         if wanted {
             self.turn(seat, |coalescer, turn| coalescer.tick(turn));
             self.run();
@@ -322,7 +337,9 @@ impl FakeHost {
 
     /// The oldest message to a worker arrives.
     pub fn deliver(&mut self, seat: usize) {
-        let Some(message) = self.next_message(seat) else { return };
+        let Some(message) = self.next_message(seat) else {
+            return;
+        };
         let message = Message::decode(&message).expect("a message of ours");
         self.turn(seat, |coalescer, turn| coalescer.message(message, turn));
         self.run();
@@ -347,7 +364,9 @@ impl FakeHost {
 
     /// The oldest probe of a worker is answered.
     pub fn answer_probe(&mut self, seat: usize) {
-        let Some(key) = self.seats[seat].probes.pop_front() else { return };
+        let Some(key) = self.seats[seat].probes.pop_front() else {
+            return;
+        };
         let until = self.store.probe(key, self.now);
         self.turn(seat, |coalescer, turn| coalescer.probed(key, until, turn));
         self.run();
@@ -370,7 +389,10 @@ impl FakeHost {
             let of_seat = self.clients[self.fetches[fetch.0].client.0].seat == seat;
             self.fetches[fetch.0].astray |= of_seat;
         }
-        self.seats[seat] = Seat { coalescer: None, probes: VecDeque::new() };
+        self.seats[seat] = Seat {
+            coalescer: None,
+            probes: VecDeque::new(),
+        };
         for client in self.open_clients() {
             if self.clients[client.0].seat == seat {
                 self.detach(client);
@@ -414,7 +436,9 @@ impl FakeHost {
             stage: Stage::Over(Ending::Failed(503)),
         });
         let admission = self.with_request(client, Coalescer::request);
-        let Some(admission) = admission else { return client };
+        let Some(admission) = admission else {
+            return client;
+        };
         self.clients[client.0].admission = admission;
         match admission {
             Admission::Park => self.clients[client.0].stage = Stage::Parked,
@@ -449,7 +473,11 @@ impl FakeHost {
 
     /// On v1 ORIGIN ends a fill whose client has gone when more of the body comes, at the latest.
     fn guard(&mut self, client: Client, fetch: FetchId) {
-        let Fetch { client: owner, phase, .. } = self.fetches[fetch.0];
+        let Fetch {
+            client: owner,
+            phase,
+            ..
+        } = self.fetches[fetch.0];
         let v2_fill = self.policy.store == StoreVersion::V2 && self.fetches[fetch.0].fills;
         let told = self.aborts.contains(&client);
         if owner == client && phase != FetchPhase::Over && !v2_fill && !told {
@@ -464,7 +492,9 @@ impl FakeHost {
             if let Some(fetch) = self.fetches.iter().rposition(open) {
                 self.cancel(FetchId(fetch));
             }
-            self.event(client, |coalescer, stream, turn| coalescer.fill_broken(stream, turn));
+            self.event(client, |coalescer, stream, turn| {
+                coalescer.fill_broken(stream, turn)
+            });
         }
         self.run();
     }
@@ -513,7 +543,9 @@ impl FakeHost {
     }
 
     fn closed(&mut self, client: Client) {
-        self.event(client, |coalescer, stream, turn| coalescer.closed(stream, turn));
+        self.event(client, |coalescer, stream, turn| {
+            coalescer.closed(stream, turn)
+        });
     }
 }
 
@@ -521,10 +553,18 @@ impl FakeHost {
 impl FakeHost {
     /// Response headers that can be stored come, and the v2 store holds them.
     pub fn answer_held(&mut self, fetch: FetchId) {
-        let Fetch { client, fills, phase, .. } = self.fetches[fetch.0];
+        let Fetch {
+            client,
+            fills,
+            phase,
+            ..
+        } = self.fetches[fetch.0];
         if phase == FetchPhase::Sent && fills && self.policy.store == StoreVersion::V2 {
             let until = self.now + self.ttl;
-            self.fetches[fetch.0].phase = FetchPhase::Held { until, ended: false };
+            self.fetches[fetch.0].phase = FetchPhase::Held {
+                until,
+                ended: false,
+            };
             self.event(client, |coalescer, stream, turn| {
                 coalescer.fill_headers(stream, FillVerdict::Store, turn);
             });
@@ -534,8 +574,12 @@ impl FakeHost {
 
     /// The v2 store passes on the headers that it holds.
     pub fn pass_on(&mut self, fetch: FetchId) {
-        let Fetch { client, key, phase, .. } = self.fetches[fetch.0];
-        let FetchPhase::Held { until, ended } = phase else { return };
+        let Fetch {
+            client, key, phase, ..
+        } = self.fetches[fetch.0];
+        let FetchPhase::Held { until, ended } = phase else {
+            return;
+        };
         self.fetches[fetch.0].phase = FetchPhase::Body { until: Some(until) };
         let joined = self.store.headers(key, fetch, until);
         if ended {
@@ -558,7 +602,13 @@ impl FakeHost {
             self.answer_held(fetch);
             self.pass_on(fetch);
         }
-        let Fetch { client, key, purpose, phase, .. } = self.fetches[fetch.0];
+        let Fetch {
+            client,
+            key,
+            purpose,
+            phase,
+            ..
+        } = self.fetches[fetch.0];
         if phase != FetchPhase::Sent {
             return;
         }
@@ -569,7 +619,9 @@ impl FakeHost {
             Answer::Uncacheable => FillVerdict::HitForMiss { until: shunned },
             Answer::Failed(status) => FillVerdict::Failed { status },
         };
-        self.event(client, |coalescer, stream, turn| coalescer.fill_headers(stream, verdict, turn));
+        self.event(client, |coalescer, stream, turn| {
+            coalescer.fill_headers(stream, verdict, turn)
+        });
         self.fetches[fetch.0].phase = FetchPhase::Body { until: None };
         self.set_stage(client, Stage::Reading(fetch));
         if answer == Answer::Storable && !around {
@@ -592,7 +644,10 @@ impl FakeHost {
     /// More of a body comes.
     pub fn progress(&mut self, fetch: FetchId) {
         let Fetch { client, phase, .. } = self.fetches[fetch.0];
-        if matches!(phase, FetchPhase::Body { .. } | FetchPhase::Held { ended: false, .. }) {
+        if matches!(
+            phase,
+            FetchPhase::Body { .. } | FetchPhase::Held { ended: false, .. }
+        ) {
             self.event(client, |coalescer, stream, turn| {
                 coalescer.fill_progress(stream, turn.now);
             });
@@ -603,14 +658,19 @@ impl FakeHost {
     pub fn end(&mut self, fetch: FetchId) {
         let Fetch { client, phase, .. } = self.fetches[fetch.0];
         match phase {
-            FetchPhase::Held { until, ended: false } => {
+            FetchPhase::Held {
+                until,
+                ended: false,
+            } => {
                 self.fetches[fetch.0].phase = FetchPhase::Held { until, ended: true };
             }
             FetchPhase::Body { until: Some(until) } => self.complete(fetch, until),
             FetchPhase::Body { until: None } => self.fetches[fetch.0].phase = FetchPhase::Over,
             _ => return,
         }
-        self.event(client, |coalescer, stream, turn| coalescer.fill_ended(stream, turn));
+        self.event(client, |coalescer, stream, turn| {
+            coalescer.fill_ended(stream, turn)
+        });
         if self.fetches[fetch.0].phase == FetchPhase::Over {
             for reader in self.readers(fetch) {
                 self.set_stage(reader, Stage::Draining);
@@ -627,8 +687,13 @@ impl FakeHost {
 
     /// The connection to the origin breaks.
     pub fn reset(&mut self, fetch: FetchId) {
-        let Fetch { client, key, phase, .. } = self.fetches[fetch.0];
-        if matches!(phase, FetchPhase::Over | FetchPhase::Held { ended: true, .. }) {
+        let Fetch {
+            client, key, phase, ..
+        } = self.fetches[fetch.0];
+        if matches!(
+            phase,
+            FetchPhase::Over | FetchPhase::Held { ended: true, .. }
+        ) {
             return;
         }
         self.fetches[fetch.0].phase = FetchPhase::Over;
@@ -636,7 +701,9 @@ impl FakeHost {
         match phase {
             FetchPhase::Over => {}
             FetchPhase::Sent | FetchPhase::Held { .. } => {
-                self.event(client, |coalescer, stream, turn| coalescer.fill_broken(stream, turn));
+                self.event(client, |coalescer, stream, turn| {
+                    coalescer.fill_broken(stream, turn)
+                });
                 self.set_stage(client, Stage::Draining);
                 self.respond(client, LeaderResponse::Failed { status: 503 });
                 for client in joined {
@@ -644,7 +711,9 @@ impl FakeHost {
                 }
             }
             FetchPhase::Body { .. } => {
-                self.event(client, |coalescer, stream, turn| coalescer.fill_broken(stream, turn));
+                self.event(client, |coalescer, stream, turn| {
+                    coalescer.fill_broken(stream, turn)
+                });
                 for reader in self.readers(fetch) {
                     self.set_stage(reader, Stage::Over(Ending::Truncated));
                     self.closed(reader);
@@ -694,7 +763,14 @@ impl FakeHost {
         let ClientRecord { key, purpose, .. } = self.clients[client.0];
         let fetch = FetchId(self.fetches.len());
         let (phase, astray) = (FetchPhase::Sent, false);
-        self.fetches.push(Fetch { client, key, purpose, fills, phase, astray });
+        self.fetches.push(Fetch {
+            client,
+            key,
+            purpose,
+            fills,
+            phase,
+            astray,
+        });
         self.clients[client.0].stage = Stage::Fetching(fetch);
         if fills {
             self.store.begin(key, fetch);
@@ -703,7 +779,12 @@ impl FakeHost {
 
     /// EDGE sees a response that whoever asks now gets too.
     fn readable(&mut self, client: Client, until: Millis) {
-        let ClientRecord { key, purpose, stage, .. } = self.clients[client.0];
+        let ClientRecord {
+            key,
+            purpose,
+            stage,
+            ..
+        } = self.clients[client.0];
         if matches!(stage, Stage::Over(_)) {
             return;
         }
@@ -712,14 +793,18 @@ impl FakeHost {
             self.respond(client, LeaderResponse::Joinable { until });
             return;
         }
-        self.event(client, |coalescer, _, _| coalescer.hints().set(key, Hint::Fresh, until));
+        self.event(client, |coalescer, _, _| {
+            coalescer.hints().set(key, Hint::Fresh, until)
+        });
         if purpose == Purpose::Lead || mine {
             self.respond(client, LeaderResponse::Readable { until });
         }
     }
 
     fn respond(&mut self, client: Client, response: LeaderResponse) {
-        self.event(client, |coalescer, stream, turn| coalescer.response(stream, response, turn));
+        self.event(client, |coalescer, stream, turn| {
+            coalescer.response(stream, response, turn)
+        });
     }
 
     fn set_stage(&mut self, client: Client, stage: Stage) {
@@ -736,11 +821,19 @@ impl FakeHost {
         client: Client,
         call: impl FnOnce(&mut Coalescer, &Request<'_>, &mut Turn<'_, FakeSharedData>) -> R,
     ) -> Option<R> {
-        let ClientRecord { seat, key, head, .. } = self.clients[client.0];
+        let ClientRecord {
+            seat, key, head, ..
+        } = self.clients[client.0];
         let (target, policy) = (Rc::clone(&self.target), self.policy);
         let stream = stream_of(client);
         let may_lead = !head || policy.store == StoreVersion::V2;
-        let request = Request { stream, key, target: &target, may_lead, policy };
+        let request = Request {
+            stream,
+            key,
+            target: &target,
+            may_lead,
+            policy,
+        };
         self.turn(seat, |coalescer, turn| call(coalescer, &request, turn))
     }
 
@@ -751,7 +844,9 @@ impl FakeHost {
     ) {
         let seat = self.clients[client.0].seat;
         // A client of a former VM is unknown to this one: its number is not in use again.
-        self.turn(seat, |coalescer, turn| call(coalescer, stream_of(client), turn));
+        self.turn(seat, |coalescer, turn| {
+            call(coalescer, stream_of(client), turn)
+        });
     }
 
     fn turn<R>(
@@ -765,7 +860,11 @@ impl FakeHost {
         self.note_astray();
         let coalescer = self.seats.get_mut(seat)?.coalescer.as_mut()?;
         let mut effects = Vec::new();
-        let mut turn = Turn { store: &mut self.data, now: self.now, effects: &mut effects };
+        let mut turn = Turn {
+            store: &mut self.data,
+            now: self.now,
+            effects: &mut effects,
+        };
         let result = event(coalescer, &mut turn);
         for effect in effects {
             self.effects.push((worker, effect.clone()));
@@ -779,10 +878,13 @@ impl FakeHost {
         for fetch in self.open_fetches() {
             let Fetch { client, key, .. } = self.fetches[fetch.0];
             let seat = self.clients[client.0].seat;
-            let leads = self.seats[seat].coalescer.as_ref().is_some_and(|coalescer| {
-                matches!(coalescer.role(key), Some(Role::Leading(leader))
+            let leads = self.seats[seat]
+                .coalescer
+                .as_ref()
+                .is_some_and(|coalescer| {
+                    matches!(coalescer.role(key), Some(Role::Leading(leader))
                     if leader.stream == stream_of(client))
-            });
+                });
             let holder = self.leases_before.get(&key).map(|holder| holder.worker);
             let lost = leads && holder != self.worker(seat);
             if lost || self.faulty_before {
@@ -795,11 +897,16 @@ impl FakeHost {
         match effect {
             Effect::Count(metric, amount) => *self.counters.entry(metric).or_insert(0) += amount,
             Effect::Notify { worker, message } => {
-                self.queues.entry(worker).or_default().push_back(message.encode());
+                self.queues
+                    .entry(worker)
+                    .or_default()
+                    .push_back(message.encode());
             }
             Effect::Abort { stream } => self.aborts.push_back(Client(stream.0 as usize)),
             Effect::Probe { key, .. } => self.seats[seat].probes.push_back(key),
-            Effect::Resume { stream, release, .. } => {
+            Effect::Resume {
+                stream, release, ..
+            } => {
                 let client = self.unpark(stream);
                 self.clients[client.0].release = Some(release);
                 self.clients[client.0].stage = Stage::Resumed(release);
@@ -818,7 +925,11 @@ impl FakeHost {
     fn unpark(&self, stream: StreamId) -> Client {
         let client = Client(stream.0 as usize);
         let stage = self.stage(client);
-        assert_eq!(stage, Stage::Parked, "{client:?} was released, but is not parked");
+        assert_eq!(
+            stage,
+            Stage::Parked,
+            "{client:?} was released, but is not parked"
+        );
         client
     }
 
@@ -828,7 +939,9 @@ impl FakeHost {
             self.carry_out_aborts();
         }
         while let Some(client) = self.resumed.pop_front() {
-            let Stage::Resumed(release) = self.stage(client) else { continue };
+            let Stage::Resumed(release) = self.stage(client) else {
+                continue;
+            };
             self.enter(
                 client,
                 match release {
@@ -861,11 +974,19 @@ impl FakeHost {
     /// goes by its own hint, or alone, is not for the leader to say.
     fn check_join(&self, client: Client, id: FetchId) {
         let fetch = self.fetches[id.0];
-        let ClientRecord { seat, stage, release, .. } = self.clients[client.0];
+        let ClientRecord {
+            seat,
+            stage,
+            release,
+            ..
+        } = self.clients[client.0];
         let strange = seat != self.clients[fetch.client.0].seat;
         let led = fetch.purpose == Purpose::Lead && !fetch.astray;
         if stage == Stage::Reading(id) && fetch.phase != FetchPhase::Over && strange && led {
-            assert_eq!(release, None, "{client:?} was released to {fetch:?} of another worker");
+            assert_eq!(
+                release, None,
+                "{client:?} was released to {fetch:?} of another worker"
+            );
         }
     }
 
@@ -875,7 +996,9 @@ impl FakeHost {
     /// It does not hold.
     pub fn check(&self) {
         for (number, seat) in self.seats.iter().enumerate() {
-            let Some(coalescer) = &seat.coalescer else { continue };
+            let Some(coalescer) = &seat.coalescer else {
+                continue;
+            };
             let of_seat = |client: &&ClientRecord| client.seat == number;
             let parked: Vec<_> = self
                 .clients
@@ -883,7 +1006,11 @@ impl FakeHost {
                 .filter(of_seat)
                 .filter(|client| client.stage == Stage::Parked)
                 .collect();
-            assert_eq!(coalescer.parked(), parked.len(), "requests parked on worker {number}");
+            assert_eq!(
+                coalescer.parked(),
+                parked.len(),
+                "requests parked on worker {number}"
+            );
             for client in &parked {
                 let role = coalescer.role(client.key);
                 assert!(role.is_some(), "{client:?} waits for nobody");
@@ -893,7 +1020,9 @@ impl FakeHost {
             keys.dedup();
             let mut flights = 0;
             for key in keys {
-                let Some(role) = coalescer.role(key) else { continue };
+                let Some(role) = coalescer.role(key) else {
+                    continue;
+                };
                 flights += 1;
                 match role {
                     Role::Following { .. } => assert!(
@@ -912,7 +1041,11 @@ impl FakeHost {
                     }
                 }
             }
-            assert_eq!(coalescer.flights(), flights, "flights of keys that nobody asked for");
+            assert_eq!(
+                coalescer.flights(),
+                flights,
+                "flights of keys that nobody asked for"
+            );
         }
     }
 
@@ -924,7 +1057,9 @@ impl FakeHost {
     /// Keys for which requests wait on a worker without anybody who leads: neither the worker itself,
     /// nor anyone with a lease.
     pub fn orphans(&self, seat: usize) -> Vec<KeyHash> {
-        let Some(coalescer) = &self.seats[seat].coalescer else { return Vec::new() };
+        let Some(coalescer) = &self.seats[seat].coalescer else {
+            return Vec::new();
+        };
         let leases = self.leases();
         let parked = self
             .clients

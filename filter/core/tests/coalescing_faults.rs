@@ -56,7 +56,11 @@ fn leader_whose_lease_ran_out_ends_its_flight_without_disturbing_the_next() {
     let near = host.get(0, KEY);
     host.advance(lease);
     let new = host.get(1, KEY);
-    assert_eq!(admission(&host, new), Admission::Lead, "worker 0 did not renew");
+    assert_eq!(
+        admission(&host, new),
+        Admission::Lead,
+        "worker 0 did not renew"
+    );
     let far = host.get(2, KEY);
     host.abort(old);
     assert_eq!(host.stage(near), Stage::Parked, "waits for the new leader");
@@ -138,7 +142,11 @@ fn policy_update_leaves_those_alone_whose_leader_is_there() {
     let followers = [host.get(0, KEY), host.get(1, KEY)];
     host.rescan_all(0);
     host.rescan_all(1);
-    assert!(followers.iter().all(|client| host.stage(*client) == Stage::Parked));
+    assert!(
+        followers
+            .iter()
+            .all(|client| host.stage(*client) == Stage::Parked)
+    );
     host.answer(FIRST, Answer::Storable);
     host.rescan_all(0);
     host.rescan_all(1);
@@ -198,9 +206,15 @@ fn store_that_never_takes_the_response_does_not_make_a_queue_of_its_followers() 
         host.answer(fetch, Answer::Storable);
     }
     let released = |release| {
-        followers.iter().filter(|client| host.clients[client.0].release == Some(release)).count()
+        followers
+            .iter()
+            .filter(|client| host.clients[client.0].release == Some(release))
+            .count()
     };
-    assert_eq!((released(Release::Lead), released(Release::HitForMiss)), (1, 19));
+    assert_eq!(
+        (released(Release::Lead), released(Release::HitForMiss)),
+        (1, 19)
+    );
     let next = host.get(0, KEY);
     assert_eq!(admission(&host, next), Admission::HitForMiss);
 }
@@ -221,24 +235,42 @@ fn on_v1_policy_update_asks_the_store_anew() {
 
 #[test]
 fn waiters_beyond_the_bound_go_alone() {
-    let rules = FlightPolicy { waiters_per_key: 3, ..policy(StoreVersion::V2) };
+    let rules = FlightPolicy {
+        waiters_per_key: 3,
+        ..policy(StoreVersion::V2)
+    };
     let mut host = host_with(rules, 1);
     host.get(0, KEY);
     let clients: Vec<_> = (0..5).map(|_| host.get(0, KEY)).collect();
-    let admissions: Vec<_> = clients.iter().map(|client| admission(&host, *client)).collect();
+    let admissions: Vec<_> = clients
+        .iter()
+        .map(|client| admission(&host, *client))
+        .collect();
     let (park, alone) = (Admission::Park, Admission::Alone);
     assert_eq!(admissions, [park, park, park, alone, alone]);
     assert_eq!(host.counter(Metric::LimitsReached), 2);
     host.abort(clients[0]);
     let next = host.get(0, KEY);
-    assert_eq!(admission(&host, next), Admission::Park, "there is room again");
+    assert_eq!(
+        admission(&host, next),
+        Admission::Park,
+        "there is room again"
+    );
 }
 
 #[test]
 fn keys_beyond_the_bound_go_alone() {
-    let rules = FlightPolicy { keys_in_flight: 2, ..policy(StoreVersion::V2) };
+    let rules = FlightPolicy {
+        keys_in_flight: 2,
+        ..policy(StoreVersion::V2)
+    };
     let mut host = host_with(rules, 1);
-    let clients = [host.get(0, 1), host.get(0, 2), host.get(0, 3), host.get(0, 1)];
+    let clients = [
+        host.get(0, 1),
+        host.get(0, 2),
+        host.get(0, 3),
+        host.get(0, 1),
+    ];
     let admissions = clients.map(|client| admission(&host, client));
     let (lead, park) = (Admission::Lead, Admission::Park);
     assert_eq!(admissions, [lead, lead, Admission::Alone, park]);
@@ -269,7 +301,10 @@ fn clients_that_come_and_go_leave_no_memory_behind() {
     }
     assert_eq!(host.stage(patient), Stage::Parked);
     let remembered = host.coalescer(0).unwrap().remembered_waiters();
-    assert!(remembered < 100, "{remembered} places on the waiting list for one request");
+    assert!(
+        remembered < 100,
+        "{remembered} places on the waiting list for one request"
+    );
 }
 
 #[test]
@@ -278,7 +313,11 @@ fn host_that_fails_makes_requests_go_alone_and_parks_nobody() {
         let mut host = host(store, 2);
         host.data.fail_next(u32::MAX);
         let clients: Vec<_> = (0..10).map(|number| host.get(number % 2, KEY)).collect();
-        assert!(clients.iter().all(|client| admission(&host, *client) == Admission::Alone));
+        assert!(
+            clients
+                .iter()
+                .all(|client| admission(&host, *client) == Admission::Alone)
+        );
         assert_eq!(host.counter(Metric::HostErrors), 10, "{store:?}");
         assert_eq!(host.coalescer(0).unwrap().flights(), 0);
     }
@@ -336,7 +375,11 @@ fn handover_that_cannot_use_the_board_keeps_the_lease() {
         }
         assert_eq!(host.stage(far), Stage::Parked, "the lease was renewed");
         fill(&mut host, FetchId(1));
-        assert_eq!(release(&host, far), Some(Release::Collapsed), "and the news told");
+        assert_eq!(
+            release(&host, far),
+            Some(Release::Collapsed),
+            "and the news told"
+        );
         assert_eq!(host.board(), []);
     }
 }
@@ -350,7 +393,11 @@ fn end_that_cannot_use_the_board_is_found_when_the_lease_has_run_out() {
     host.data.fail_next(1);
     host.end(FIRST);
     host.deliver_all();
-    assert_eq!(host.stage(follower), Stage::Parked, "nobody could tell whom to tell");
+    assert_eq!(
+        host.stage(follower),
+        Stage::Parked,
+        "nobody could tell whom to tell"
+    );
     live(&mut host, 3_600);
     assert_eq!(release(&host, follower), Some(Release::Lead));
     assert_eq!(host.fetches.len(), 1, "it finds the store filled");
@@ -371,7 +418,14 @@ mod race {
             policy: policy(StoreVersion::V2),
         };
         let mut effects = Vec::new();
-        coalescer.request(&request, &mut Turn { store: data, now: 1, effects: &mut effects })
+        coalescer.request(
+            &request,
+            &mut Turn {
+                store: data,
+                now: 1,
+                effects: &mut effects,
+            },
+        )
     }
 
     fn coalescer(worker: u16) -> Coalescer {
@@ -387,7 +441,11 @@ mod race {
                 // The slot exists, so that its creation does not decide.
                 request(2, &mut data, &mut second);
                 let mut effects = Vec::new();
-                let mut turn = Turn { store: &mut data, now: 1, effects: &mut effects };
+                let mut turn = Turn {
+                    store: &mut data,
+                    now: 1,
+                    effects: &mut effects,
+                };
                 second.closed(StreamId(2), &mut turn);
             }
             data.before_next_set(move |data| {
@@ -405,7 +463,14 @@ mod race {
         request(1, &mut data, &mut leader);
         data.before_next_set(move |data| {
             let mut effects = Vec::new();
-            leader.closed(StreamId(1), &mut Turn { store: data, now: 1, effects: &mut effects });
+            leader.closed(
+                StreamId(1),
+                &mut Turn {
+                    store: data,
+                    now: 1,
+                    effects: &mut effects,
+                },
+            );
             assert_eq!(leader.flights(), 0);
         });
         assert_eq!(request(2, &mut data, &mut coalescer(2)), Admission::Lead);
@@ -420,7 +485,14 @@ mod race {
             assert_eq!(request(2, data, &mut coalescer(2)), Admission::Park);
         });
         let mut effects = Vec::new();
-        leader.closed(StreamId(1), &mut Turn { store: &mut data, now: 1, effects: &mut effects });
+        leader.closed(
+            StreamId(1),
+            &mut Turn {
+                store: &mut data,
+                now: 1,
+                effects: &mut effects,
+            },
+        );
         let told = format!("{effects:?}");
         assert!(told.contains("Notify { worker: WorkerId(2)"), "{told}");
     }
@@ -435,13 +507,27 @@ mod race {
             let target = Rc::new(canonicalize_path(&bucket(), b"/object").unwrap());
             let (key, policy) = (KeyHash(KEY), policy(StoreVersion::V2));
             let stream = StreamId(9);
-            let request = Request { stream, key, target: &target, may_lead: true, policy };
+            let request = Request {
+                stream,
+                key,
+                target: &target,
+                may_lead: true,
+                policy,
+            };
             let mut effects = Vec::new();
-            let mut turn = Turn { store: data, now: 5_000, effects: &mut effects };
+            let mut turn = Turn {
+                store: data,
+                now: 5_000,
+                effects: &mut effects,
+            };
             assert_eq!(heir.request(&request, &mut turn), Admission::Lead);
         });
         let mut effects = Vec::new();
-        let mut turn = Turn { store: &mut data, now: 5_000, effects: &mut effects };
+        let mut turn = Turn {
+            store: &mut data,
+            now: 5_000,
+            effects: &mut effects,
+        };
         leader.closed(StreamId(1), &mut turn);
         let slot = sluice_core::board::Slot::decode(data.values().next().unwrap().1);
         let owners: Vec<_> = slot.leases().map(|(_, id, _)| id.worker).collect();

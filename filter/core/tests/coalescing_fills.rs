@@ -9,7 +9,9 @@ use sluice_core::coalescer::{Admission, Effect, Release};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::StoreVersion;
 use sluice_core::testing::{Answer, Client, Ending, FakeHost, FetchId, Stage};
-use support::flights::{FIRST, KEY, admission, assert_all_over, fill, host, live, release, releases};
+use support::flights::{
+    FIRST, KEY, admission, assert_all_over, fill, host, live, release, releases,
+};
 
 /// A v1 leader that left amid its body, with an abort that has not been carried out.
 fn leader_that_left(host: &mut FakeHost) -> Client {
@@ -21,7 +23,10 @@ fn leader_that_left(host: &mut FakeHost) -> Client {
 }
 
 fn aborts(host: &FakeHost) -> usize {
-    host.effects.iter().filter(|(_, effect)| matches!(effect, Effect::Abort { .. })).count()
+    host.effects
+        .iter()
+        .filter(|(_, effect)| matches!(effect, Effect::Abort { .. }))
+        .count()
 }
 
 #[test]
@@ -123,7 +128,11 @@ fn on_v1_head_waits_for_the_leader_of_another_worker_and_never_leads() {
     assert_eq!(admission(&host, head), Admission::Park);
     host.abort(leader);
     host.deliver_all();
-    assert_eq!(release(&host, head), Some(Release::Alone), "nobody is left to lead");
+    assert_eq!(
+        release(&host, head),
+        Some(Release::Alone),
+        "nobody is left to lead"
+    );
     fill(&mut host, FetchId(1));
 
     host.get(0, KEY);
@@ -143,13 +152,21 @@ fn on_v2_fill_that_breaks_fails_those_who_wait_for_its_end_and_is_forgotten() {
     host.reset(FIRST);
     host.deliver_all();
     for client in [leader, near] {
-        assert_eq!(host.stage(client), Stage::Over(Ending::Truncated), "it had joined");
+        assert_eq!(
+            host.stage(client),
+            Stage::Over(Ending::Truncated),
+            "it had joined"
+        );
     }
     assert_eq!(host.stage(far), Stage::Over(Ending::Failed(502)));
     assert_all_over(&mut host);
     for seat in [0, 1] {
         let next = host.get(seat, KEY);
-        assert_eq!(admission(&host, next), Admission::Lead, "worker {seat} remembers nothing");
+        assert_eq!(
+            admission(&host, next),
+            Admission::Lead,
+            "worker {seat} remembers nothing"
+        );
         host.abort(next);
     }
 }
@@ -167,7 +184,11 @@ fn on_v2_leader_that_leaves_amid_its_body_leaves_others_waiting_for_the_end() {
             host.progress(FIRST);
         }
         host.deliver_all();
-        assert_eq!(host.stage(far), Stage::Parked, "the fill goes on, and its lease");
+        assert_eq!(
+            host.stage(far),
+            Stage::Parked,
+            "the fill goes on, and its lease"
+        );
         let near = host.get(0, KEY);
         assert_eq!(host.stage(near), Stage::Reading(FIRST));
         if broken {
@@ -218,7 +239,11 @@ fn on_v2_leader_that_leaves_before_it_sees_the_headers_hands_over_when_the_fill_
         host.pass_on(FIRST);
         host.deliver_all();
         if !ends_first {
-            assert_eq!(host.parked(), 2, "the fill goes on, and cannot be joined from everywhere");
+            assert_eq!(
+                host.parked(),
+                2,
+                "the fill goes on, and cannot be joined from everywhere"
+            );
             host.end(FIRST);
         }
         host.deliver_all();

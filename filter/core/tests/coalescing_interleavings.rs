@@ -168,40 +168,69 @@ impl World {
         let key = |number: u8| u64::from(number) % KEYS;
         let fetch = |number: u8| pick(&self.host.open_fetches(), number);
         match step {
-            Step::Get { worker, key: number } => {
+            Step::Get {
+                worker,
+                key: number,
+            } => {
                 self.host.get(seat(worker), key(number));
             }
-            Step::Head { worker, key: number } => {
+            Step::Head {
+                worker,
+                key: number,
+            } => {
                 self.host.head(seat(worker), key(number));
             }
-            Step::Answer { fetch: number, answer } => {
-                fetch(number).into_iter().for_each(|fetch| self.host.answer(fetch, answer));
+            Step::Answer {
+                fetch: number,
+                answer,
+            } => {
+                fetch(number)
+                    .into_iter()
+                    .for_each(|fetch| self.host.answer(fetch, answer));
             }
             Step::AnswerHeld { fetch: number } => {
-                fetch(number).into_iter().for_each(|fetch| self.host.answer_held(fetch));
+                fetch(number)
+                    .into_iter()
+                    .for_each(|fetch| self.host.answer_held(fetch));
             }
             Step::PassOn { fetch: number } => {
-                fetch(number).into_iter().for_each(|fetch| self.host.pass_on(fetch));
+                fetch(number)
+                    .into_iter()
+                    .for_each(|fetch| self.host.pass_on(fetch));
             }
             Step::Progress { fetch: number } => {
-                fetch(number).into_iter().for_each(|fetch| self.host.progress(fetch));
+                fetch(number)
+                    .into_iter()
+                    .for_each(|fetch| self.host.progress(fetch));
             }
             Step::End { fetch: number } => {
-                fetch(number).into_iter().for_each(|fetch| self.host.end(fetch));
+                fetch(number)
+                    .into_iter()
+                    .for_each(|fetch| self.host.end(fetch));
             }
             Step::Reset { fetch: number } => {
-                fetch(number).into_iter().for_each(|fetch| self.host.reset(fetch));
+                fetch(number)
+                    .into_iter()
+                    .for_each(|fetch| self.host.reset(fetch));
             }
             Step::Abort { client } => {
                 let client = pick(&self.host.open_clients(), client);
-                client.into_iter().for_each(|client| self.host.abort(client));
+                client
+                    .into_iter()
+                    .for_each(|client| self.host.abort(client));
             }
             Step::Close { client } => {
                 let drains = |client: &Client| self.host.stage(*client) == Stage::Draining;
-                let draining: Vec<_> =
-                    self.host.open_clients().into_iter().filter(drains).collect();
+                let draining: Vec<_> = self
+                    .host
+                    .open_clients()
+                    .into_iter()
+                    .filter(drains)
+                    .collect();
                 let client = pick(&draining, client);
-                client.into_iter().for_each(|client| self.host.close(client));
+                client
+                    .into_iter()
+                    .for_each(|client| self.host.close(client));
             }
             Step::Deliver { worker } => self.host.deliver(seat(worker)),
             Step::Lose { worker } => self.host.lose(seat(worker)),
@@ -244,12 +273,17 @@ impl World {
         let faulty = self.host.data.is_faulty();
         self.host.tick(seat);
         for key in self.host.orphans(seat) {
-            let Some(since) = self.orphans.get_mut(&(seat, key)) else { continue };
+            let Some(since) = self.orphans.get_mut(&(seat, key)) else {
+                continue;
+            };
             if faulty {
                 *since = self.host.now;
             }
             let lost = *since + RESCAN <= self.host.now;
-            assert!(!lost, "worker {seat} waits for {key:?}, which nobody has led since {since}");
+            assert!(
+                !lost,
+                "worker {seat} waits for {key:?}, which nobody has led since {since}"
+            );
         }
     }
 
@@ -257,7 +291,11 @@ impl World {
         let mut current = BTreeMap::new();
         for seat in 0..self.host.workers() {
             for key in self.host.orphans(seat) {
-                let since = self.orphans.get(&(seat, key)).copied().unwrap_or(self.host.now);
+                let since = self
+                    .orphans
+                    .get(&(seat, key))
+                    .copied()
+                    .unwrap_or(self.host.now);
                 current.insert((seat, key), since);
             }
         }
@@ -304,12 +342,19 @@ impl World {
                     (0, 0),
                     "worker {seat} leaks"
                 );
-                assert_eq!(coalescer.tick_period(), None, "worker {seat} ticks for nothing");
+                assert_eq!(
+                    coalescer.tick_period(),
+                    None,
+                    "worker {seat} ticks for nothing"
+                );
             }
         }
         if !self.faulty {
             for (key, id, _) in self.host.board() {
-                assert!(!self.host.lives(id.worker), "{key:?} is still on the board as {id:?}");
+                assert!(
+                    !self.host.lives(id.worker),
+                    "{key:?} is still on the board as {id:?}"
+                );
             }
         }
         self.host.advance(3_000);
@@ -317,8 +362,11 @@ impl World {
     }
 
     fn is_over(&mut self) -> bool {
-        let idle = (0..self.host.workers())
-            .all(|seat| self.host.coalescer(seat).is_none_or(|coalescer| coalescer.flights() == 0));
+        let idle = (0..self.host.workers()).all(|seat| {
+            self.host
+                .coalescer(seat)
+                .is_none_or(|coalescer| coalescer.flights() == 0)
+        });
         idle && self.host.open_clients().is_empty()
     }
 }
@@ -344,14 +392,21 @@ fn nobody_waits_for_a_silent_origin(policy: FlightPolicy, workers: usize, steps:
     while world.host.now < end {
         world.settle();
     }
-    assert_eq!(world.host.parked(), 0, "requests that wait for a silent origin");
+    assert_eq!(
+        world.host.parked(),
+        0,
+        "requests that wait for a silent origin"
+    );
     world.finish(20_000);
 }
 
 /// Where nothing goes wrong, each key is fetched once, and all get the response.
 fn each_key_is_fetched_once(store: StoreVersion, workers: usize, steps: &[Step]) {
     // A lease that would run out often if nobody renewed it.
-    let policy = FlightPolicy { lease: 300, ..flight_policy(store) };
+    let policy = FlightPolicy {
+        lease: 300,
+        ..flight_policy(store)
+    };
     let mut world = World::new(policy, workers);
     for step in steps {
         world.run(&[*step]);
@@ -360,18 +415,38 @@ fn each_key_is_fetched_once(store: StoreVersion, workers: usize, steps: &[Step])
         }
         for seat in 0..workers {
             let told = world.host.messages(seat) == 0;
-            assert!(!told || world.host.orphans(seat).is_empty(), "worker {seat} was not told");
+            assert!(
+                !told || world.host.orphans(seat).is_empty(),
+                "worker {seat} was not told"
+            );
         }
     }
     world.finish(20_000);
     for key in (0..KEYS).map(KeyHash) {
-        let asked = world.host.clients.iter().filter(|client| client.key == key).count();
-        let fetched = world.host.fetches.iter().filter(|fetch| fetch.key == key).count();
-        assert_eq!(fetched, asked.min(1), "fetches of {key:?} for {asked} requests");
+        let asked = world
+            .host
+            .clients
+            .iter()
+            .filter(|client| client.key == key)
+            .count();
+        let fetched = world
+            .host
+            .fetches
+            .iter()
+            .filter(|fetch| fetch.key == key)
+            .count();
+        assert_eq!(
+            fetched,
+            asked.min(1),
+            "fetches of {key:?} for {asked} requests"
+        );
     }
     for client in &world.host.clients {
         assert_eq!(client.stage, Stage::Over(Ending::Served), "{client:?}");
-        let shared = matches!(client.release, None | Some(Release::Collapsed | Release::Lead));
+        let shared = matches!(
+            client.release,
+            None | Some(Release::Collapsed | Release::Lead)
+        );
         assert!(shared, "{client:?}");
     }
 }

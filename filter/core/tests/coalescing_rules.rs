@@ -22,12 +22,20 @@ fn first_request_leads_and_others_wait_on_every_worker() {
         let leader = host.get(0, KEY);
         let followers: Vec<_> = (0..30).map(|number| host.get(number % 3, KEY)).collect();
         assert_eq!(admission(&host, leader), Admission::Lead);
-        assert!(followers.iter().all(|client| admission(&host, *client) == Admission::Park));
+        assert!(
+            followers
+                .iter()
+                .all(|client| admission(&host, *client) == Admission::Park)
+        );
         assert_eq!(host.counter(Metric::FlightsLed), 1);
         assert_eq!(host.counter(Metric::FollowersParked), 30);
 
         fill(&mut host, FIRST);
-        assert_eq!(releases(&host, &followers, Release::Collapsed), 30, "{store:?}");
+        assert_eq!(
+            releases(&host, &followers, Release::Collapsed),
+            30,
+            "{store:?}"
+        );
         assert_eq!(host.fetches.len(), 1, "{store:?}");
         assert_all_over(&mut host);
     }
@@ -38,7 +46,11 @@ fn different_keys_never_wait_for_each_other() {
     let mut host = host(StoreVersion::V2, 1);
     // Eight slots of the board, with 25 keys each.
     let clients: Vec<_> = (0..200).map(|key| host.get(0, key * SLOTS / 8)).collect();
-    assert!(clients.iter().all(|client| admission(&host, *client) == Admission::Lead));
+    assert!(
+        clients
+            .iter()
+            .all(|client| admission(&host, *client) == Admission::Lead)
+    );
 }
 
 #[test]
@@ -47,15 +59,27 @@ fn on_v2_followers_join_the_fill_at_its_headers_on_the_same_worker_and_at_its_en
     host.get(0, KEY);
     let (near, far) = (host.get(0, KEY), host.get(1, KEY));
     host.answer(FIRST, Answer::Storable);
-    assert_eq!(host.stage(near), Stage::Reading(FIRST), "at once on the leader's worker");
+    assert_eq!(
+        host.stage(near),
+        Stage::Reading(FIRST),
+        "at once on the leader's worker"
+    );
     let late = host.get(0, KEY);
-    assert_eq!(admission(&host, late), Admission::Fresh, "as do those that come now");
+    assert_eq!(
+        admission(&host, late),
+        Admission::Fresh,
+        "as do those that come now"
+    );
     live(&mut host, 1_000);
     host.deliver_all();
     assert_eq!(host.stage(far), Stage::Parked);
     host.end(FIRST);
     host.deliver(1);
-    assert_eq!(host.stage(far), Stage::Draining, "with the message that all of it is there");
+    assert_eq!(
+        host.stage(far),
+        Stage::Draining,
+        "with the message that all of it is there"
+    );
     host.close_all();
     assert_eq!(host.fetches.len(), 1);
     assert_all_over(&mut host);
@@ -115,7 +139,11 @@ fn hit_makes_no_host_call() {
         let before = host.data.calls();
         for _ in 0..10 {
             let clients = [host.get(0, KEY), host.get(1, KEY)];
-            assert!(clients.iter().all(|client| admission(&host, *client) == Admission::Fresh));
+            assert!(
+                clients
+                    .iter()
+                    .all(|client| admission(&host, *client) == Admission::Fresh)
+            );
             host.close_all();
         }
         assert_eq!(host.data.calls(), before, "{store:?}");
@@ -141,7 +169,13 @@ fn follower_of_another_worker_costs_one_read_and_one_write_however_many_come() {
     for _ in 0..100 {
         host.get(1, KEY);
     }
-    assert_eq!(host.data.calls(), Calls { get: get + 1, set: set + 1 });
+    assert_eq!(
+        host.data.calls(),
+        Calls {
+            get: get + 1,
+            set: set + 1
+        }
+    );
 }
 
 #[test]
@@ -257,12 +291,20 @@ fn uncacheable_response_releases_all_at_once_and_is_remembered_for_its_time() {
         let followers: Vec<_> = (0..10).map(|number| host.get(number % 2, KEY)).collect();
         host.answer(FIRST, Answer::Uncacheable);
         host.deliver_all();
-        assert_eq!(releases(&host, &followers, Release::HitForMiss), 10, "{store:?}");
+        assert_eq!(
+            releases(&host, &followers, Release::HitForMiss),
+            10,
+            "{store:?}"
+        );
         assert_eq!(host.fetches.len(), 11, "each by itself, at once");
 
         let calls = host.data.calls();
         let later = [host.get(0, KEY), host.get(1, KEY)];
-        assert!(later.iter().all(|client| admission(&host, *client) == Admission::HitForMiss));
+        assert!(
+            later
+                .iter()
+                .all(|client| admission(&host, *client) == Admission::HitForMiss)
+        );
         assert_eq!(host.data.calls(), calls);
 
         host.advance(HIT_FOR_MISS);
@@ -280,12 +322,20 @@ fn failure_of_the_origin_is_shared() {
         host.answer(FIRST, Answer::Failed(503));
         host.deliver_all();
         for client in followers {
-            assert_eq!(host.stage(client), Stage::Over(Ending::Failed(503)), "{store:?}");
+            assert_eq!(
+                host.stage(client),
+                Stage::Over(Ending::Failed(503)),
+                "{store:?}"
+            );
         }
         assert_eq!(host.fetches.len(), 1);
         assert_eq!(host.board(), []);
         let next = host.get(1, KEY);
-        assert_eq!(admission(&host, next), Admission::Lead, "failures are not remembered");
+        assert_eq!(
+            admission(&host, next),
+            Admission::Lead,
+            "failures are not remembered"
+        );
     }
 }
 
@@ -297,7 +347,11 @@ fn connection_lost_before_the_headers_is_a_failure_that_is_shared() {
         let follower = host.get(1, KEY);
         host.reset(FIRST);
         host.deliver_all();
-        assert_eq!(host.stage(follower), Stage::Over(Ending::Failed(503)), "{store:?}");
+        assert_eq!(
+            host.stage(follower),
+            Stage::Over(Ending::Failed(503)),
+            "{store:?}"
+        );
         assert_eq!(host.fetches.len(), 1);
     }
 }
@@ -350,13 +404,20 @@ fn followers_of_another_worker_leave_a_stalled_leader_too() {
     assert_eq!(host.stage(follower), Stage::Parked);
     live(&mut host, 100);
     assert_eq!(release(&host, follower), Some(Release::WaitTimeout));
-    assert_eq!(host.coalescer(1).unwrap().flights(), 0, "nobody waits there any more");
+    assert_eq!(
+        host.coalescer(1).unwrap().flights(),
+        0,
+        "nobody waits there any more"
+    );
 }
 
 #[test]
 fn progress_of_the_leader_postpones_the_wait_timeout_on_every_worker() {
     for max_wait in [600, 1_000, 5_000] {
-        let rules = FlightPolicy { max_wait, ..policy(StoreVersion::V1) };
+        let rules = FlightPolicy {
+            max_wait,
+            ..policy(StoreVersion::V1)
+        };
         let mut host = host_with(rules, 2);
         host.get(0, KEY);
         let followers = [host.get(0, KEY), host.get(1, KEY)];
@@ -365,7 +426,11 @@ fn progress_of_the_leader_postpones_the_wait_timeout_on_every_worker() {
             live(&mut host, 100);
             host.progress(FIRST);
         }
-        assert_eq!(host.parked(), 2, "a long download is progress, max_wait {max_wait}");
+        assert_eq!(
+            host.parked(),
+            2,
+            "a long download is progress, max_wait {max_wait}"
+        );
         fill(&mut host, FIRST);
         assert_eq!(releases(&host, &followers, Release::Collapsed), 2);
         assert_eq!(host.fetches.len(), 1);
@@ -402,17 +467,29 @@ fn head_on_v2_leads_like_a_get() {
 fn head_on_v1_waits_but_never_leads() {
     let mut host = host(StoreVersion::V1, 2);
     let first = host.head(0, KEY);
-    assert_eq!(admission(&host, first), Admission::Alone, "nobody to wait for");
+    assert_eq!(
+        admission(&host, first),
+        Admission::Alone,
+        "nobody to wait for"
+    );
     host.end(FIRST);
 
     let leader = host.get(0, KEY);
     let (head, get) = (host.head(0, KEY), host.get(0, KEY));
     assert_eq!(admission(&host, head), Admission::Park);
     host.abort(leader);
-    assert_eq!(release(&host, get), Some(Release::Lead), "though the HEAD came first");
+    assert_eq!(
+        release(&host, get),
+        Some(Release::Lead),
+        "though the HEAD came first"
+    );
     assert_eq!(host.stage(head), Stage::Parked);
     host.abort(get);
-    assert_eq!(release(&host, head), Some(Release::Alone), "nobody is left to lead");
+    assert_eq!(
+        release(&host, head),
+        Some(Release::Alone),
+        "nobody is left to lead"
+    );
 }
 
 #[test]
@@ -426,7 +503,11 @@ fn head_on_v1_waits_on_when_the_gets_of_its_worker_have_left() {
         live(&mut host, 100);
         host.progress(FIRST);
     }
-    assert_eq!(host.stage(head), Stage::Parked, "another worker's request leads all the time");
+    assert_eq!(
+        host.stage(head),
+        Stage::Parked,
+        "another worker's request leads all the time"
+    );
     fill(&mut host, FIRST);
     assert_eq!(release(&host, head), Some(Release::Collapsed));
     assert_all_over(&mut host);

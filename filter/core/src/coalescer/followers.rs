@@ -11,7 +11,11 @@ use crate::message::{Message, Outcome};
 impl Coalescer {
     /// News from another worker.
     pub fn message<S: SharedStore + ?Sized>(&mut self, message: Message, turn: &mut Turn<'_, S>) {
-        let Message { key, flight, outcome } = message;
+        let Message {
+            key,
+            flight,
+            outcome,
+        } = message;
         match self.flights.get(&key).map(|flight| flight.role) {
             // A lease of ours that ran out made two leaders; each tells its own.
             Some(Role::Leading(_)) => {}
@@ -44,7 +48,9 @@ impl Coalescer {
         turn: &mut Turn<'_, S>,
     ) {
         self.remember(key, outcome);
-        let Some(flight) = self.flights.remove(&key) else { return };
+        let Some(flight) = self.flights.remove(&key) else {
+            return;
+        };
         for waiter in flight.waiters {
             self.release(waiter, outcome, turn);
         }
@@ -67,11 +73,19 @@ impl Coalescer {
             Outcome::HitForMiss { .. } => Release::HitForMiss,
             Outcome::LeaderLost => Release::Alone,
             Outcome::Failed { status } => {
-                turn.push(Effect::Fail { stream, status, waited });
+                turn.push(Effect::Fail {
+                    stream,
+                    status,
+                    waited,
+                });
                 return;
             }
         };
-        turn.push(Effect::Resume { stream, release, waited });
+        turn.push(Effect::Resume {
+            stream,
+            release,
+            waited,
+        });
     }
 
     /// Waits on if somebody leads, else leads.

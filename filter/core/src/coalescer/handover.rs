@@ -17,9 +17,13 @@ impl Coalescer {
         leader_lost: bool,
         turn: &mut Turn<'_, S>,
     ) -> bool {
-        let Some(flight) = self.flights.get_mut(&key) else { return false };
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return false;
+        };
         let streams = &self.streams;
-        flight.waiters.retain(|waiter| streams.contains_key(&waiter.stream));
+        flight
+            .waiters
+            .retain(|waiter| streams.contains_key(&waiter.stream));
         if flight.waiters.is_empty() {
             return false;
         }
@@ -34,10 +38,16 @@ impl Coalescer {
             Some(_) => board.acquire(key, id, now, lease).map(Some),
             None => board.follow(key, id.worker, now),
         });
-        let Some(flight) = self.flights.get_mut(&key) else { return false };
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return false;
+        };
         match (acquired, &mut flight.role) {
             (Some(Some(Acquired::Follow { leader, progress })), role) => {
-                *role = Role::Following { leader, progress, checked: now };
+                *role = Role::Following {
+                    leader,
+                    progress,
+                    checked: now,
+                };
                 return true;
             }
             (Some(Some(Acquired::Lead | Acquired::Full) | None), _) => {}
@@ -63,8 +73,12 @@ impl Coalescer {
         turn: &mut Turn<'_, S>,
     ) -> bool {
         let now = turn.now;
-        let Some(flight) = self.flights.get_mut(&key) else { return false };
-        let Some(waiter) = flight.waiters.remove(heir) else { return false };
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return false;
+        };
+        let Some(waiter) = flight.waiters.remove(heir) else {
+            return false;
+        };
         flight.waiting -= 1;
         self.parked -= 1;
         flight.rush = Rush::FIRST;

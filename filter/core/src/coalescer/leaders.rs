@@ -27,7 +27,9 @@ impl Coalescer {
         verdict: FillVerdict,
         turn: &mut Turn<'_, S>,
     ) {
-        let Some((key, leader)) = self.leader_of(stream) else { return };
+        let Some((key, leader)) = self.leader_of(stream) else {
+            return;
+        };
         leader.progress = turn.now;
         match verdict {
             FillVerdict::Store => {
@@ -55,7 +57,9 @@ impl Coalescer {
         stream: StreamId,
         turn: &mut Turn<'_, S>,
     ) {
-        let Some((key, leader)) = self.leader_of(stream) else { return };
+        let Some((key, leader)) = self.leader_of(stream) else {
+            return;
+        };
         leader.ended = true;
         leader.progress = turn.now;
         match leader.phase {
@@ -74,11 +78,17 @@ impl Coalescer {
 
     /// Asks the v1 store whether what has ended can be read. On v2 EDGE will see that it can.
     fn commit<S: SharedStore + ?Sized>(&mut self, key: KeyHash, turn: &mut Turn<'_, S>) {
-        let Some(flight) = self.flights.get_mut(&key) else { return };
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
         if flight.policy.store == StoreVersion::V1 {
             let target = Rc::clone(&flight.target);
             if let Some(leader) = flight.leader() {
-                let commit = Commit { since: turn.now, probes: 1, next_probe: None };
+                let commit = Commit {
+                    since: turn.now,
+                    probes: 1,
+                    next_probe: None,
+                };
                 leader.phase = Phase::Committing(commit);
             }
             turn.count(Metric::StoreProbes);
@@ -92,9 +102,13 @@ impl Coalescer {
         stream: StreamId,
         turn: &mut Turn<'_, S>,
     ) {
-        let Some((key, leader)) = self.leader_of(stream) else { return };
+        let Some((key, leader)) = self.leader_of(stream) else {
+            return;
+        };
         let outcome = match leader.phase {
-            Phase::Filling | Phase::Streaming { .. } => Outcome::Failed { status: BAD_GATEWAY },
+            Phase::Filling | Phase::Streaming { .. } => Outcome::Failed {
+                status: BAD_GATEWAY,
+            },
             Phase::Aborting { .. } | Phase::Abandoned => Outcome::LeaderLost,
             // EDGE sees the error that Envoy makes of it; a commit has all that it needs.
             Phase::Fetching | Phase::Committing(_) => return,
@@ -110,7 +124,9 @@ impl Coalescer {
         response: LeaderResponse,
         turn: &mut Turn<'_, S>,
     ) {
-        let Some((key, leader)) = self.leader_of(stream) else { return };
+        let Some((key, leader)) = self.leader_of(stream) else {
+            return;
+        };
         leader.progress = turn.now;
         match response {
             LeaderResponse::Readable { until } => {
@@ -144,12 +160,24 @@ impl Coalescer {
         until: Option<Millis>,
         turn: &mut Turn<'_, S>,
     ) {
-        let Some(flight) = self.flights.get_mut(&key) else { return };
-        let Some(Leader { phase: Phase::Committing(commit), .. }) = flight.leader() else { return };
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
+        let Some(Leader {
+            phase: Phase::Committing(commit),
+            ..
+        }) = flight.leader()
+        else {
+            return;
+        };
         if let Some(until) = until {
             self.finish(key, Outcome::Stored { until }, turn);
         } else {
-            let pause = if commit.probes < EAGER_PROBES { 0 } else { PROBE_MILLIS };
+            let pause = if commit.probes < EAGER_PROBES {
+                0
+            } else {
+                PROBE_MILLIS
+            };
             commit.next_probe = Some(turn.now + pause);
             self.probe_if_due(key, turn);
         }
@@ -168,7 +196,9 @@ impl Coalescer {
         until: Millis,
         turn: &mut Turn<'_, S>,
     ) {
-        let Some(flight) = self.flights.get_mut(&key) else { return };
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
         flight.waiting = 0;
         for waiter in std::mem::take(&mut flight.waiters) {
             self.release(waiter, Outcome::Stored { until }, turn);
@@ -176,10 +206,22 @@ impl Coalescer {
     }
 
     /// Goes on asking the store, or gives up. An answer may be lost with the root context that asked.
-    pub(super) fn probe_if_due<S: SharedStore + ?Sized>(&mut self, key: KeyHash, turn: &mut Turn<'_, S>) {
-        let Some(flight) = self.flights.get_mut(&key) else { return };
+    pub(super) fn probe_if_due<S: SharedStore + ?Sized>(
+        &mut self,
+        key: KeyHash,
+        turn: &mut Turn<'_, S>,
+    ) {
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
         let (target, max_wait) = (Rc::clone(&flight.target), flight.policy.max_wait);
-        let Some(Leader { phase: Phase::Committing(commit), .. }) = flight.leader() else { return };
+        let Some(Leader {
+            phase: Phase::Committing(commit),
+            ..
+        }) = flight.leader()
+        else {
+            return;
+        };
         if commit.since.saturating_add(max_wait) <= turn.now {
             self.not_stored(key, turn);
         } else if commit.next_probe.is_some_and(|due| due <= turn.now) {
@@ -197,9 +239,17 @@ impl Coalescer {
         key: KeyHash,
         turn: &mut Turn<'_, S>,
     ) {
-        let Some(flight) = self.flights.get_mut(&key) else { return };
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
         let max_wait = flight.policy.max_wait;
-        let Some(Leader { phase: Phase::Aborting { since }, .. }) = flight.leader() else { return };
+        let Some(Leader {
+            phase: Phase::Aborting { since },
+            ..
+        }) = flight.leader()
+        else {
+            return;
+        };
         if since.saturating_add(max_wait) <= turn.now {
             self.finish(key, Outcome::LeaderLost, turn);
         }
@@ -208,10 +258,14 @@ impl Coalescer {
     /// The store has not taken a response that it should have: another request tries once more, and
     /// then nobody waits for this key any longer.
     fn not_stored<S: SharedStore + ?Sized>(&mut self, key: KeyHash, turn: &mut Turn<'_, S>) {
-        let Some(flight) = self.flights.get_mut(&key) else { return };
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
         turn.count(Metric::Unshared);
         let outcome = if std::mem::replace(&mut flight.unshared, true) {
-            Outcome::HitForMiss { until: turn.now.saturating_add(flight.policy.hit_for_miss) }
+            Outcome::HitForMiss {
+                until: turn.now.saturating_add(flight.policy.hit_for_miss),
+            }
         } else {
             Outcome::LeaderLost
         };
@@ -225,8 +279,12 @@ impl Coalescer {
         outcome: Outcome,
         turn: &mut Turn<'_, S>,
     ) {
-        let Some(flight) = self.flights.get_mut(&key) else { return };
-        let Some(leader) = flight.leader().copied() else { return };
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
+        let Some(leader) = flight.leader().copied() else {
+            return;
+        };
         self.streams.remove(&leader.stream);
         if outcome == Outcome::LeaderLost && self.promote(key, true, turn) {
             return;
@@ -234,7 +292,11 @@ impl Coalescer {
         let waiting = turn.board(|board| board.finish(key, leader.id)).flatten();
         for worker in waiting.unwrap_or_default() {
             if worker != self.worker {
-                let message = Message { key, flight: leader.id, outcome };
+                let message = Message {
+                    key,
+                    flight: leader.id,
+                    outcome,
+                };
                 turn.push(Effect::Notify { worker, message });
             }
         }

@@ -251,7 +251,10 @@ impl Coalescer {
     /// Places on waiting lists, those of requests that have gone away included.
     #[cfg(feature = "testing")]
     pub fn remembered_waiters(&self) -> usize {
-        self.flights.values().map(|flight| flight.waiters.len()).sum()
+        self.flights
+            .values()
+            .map(|flight| flight.waiters.len())
+            .sum()
     }
 }
 

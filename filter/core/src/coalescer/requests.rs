@@ -38,7 +38,8 @@ impl Coalescer {
             self.acquire(request, turn)
         } else {
             let (worker, now) = (self.worker, turn.now);
-            turn.board(|board| board.follow(request.key, worker, now)).flatten()
+            turn.board(|board| board.follow(request.key, worker, now))
+                .flatten()
         };
         match acquired {
             Some(Acquired::Lead) => {
@@ -46,7 +47,11 @@ impl Coalescer {
                 Admission::Lead
             }
             Some(Acquired::Follow { leader, progress }) => {
-                let role = Role::Following { leader, progress, checked: turn.now };
+                let role = Role::Following {
+                    leader,
+                    progress,
+                    checked: turn.now,
+                };
                 self.insert_flight(request, role);
                 self.park(request, turn)
             }
@@ -91,7 +96,10 @@ impl Coalescer {
     }
 
     fn current_flight(&self) -> FlightId {
-        FlightId { worker: self.worker, sequence: self.sequence }
+        FlightId {
+            worker: self.worker,
+            sequence: self.sequence,
+        }
     }
 
     fn lead<S: SharedStore + ?Sized>(&mut self, request: &Request<'_>, turn: &mut Turn<'_, S>) {
@@ -118,7 +126,9 @@ impl Coalescer {
         request: &Request<'_>,
         turn: &mut Turn<'_, S>,
     ) -> Admission {
-        let Some(flight) = self.flights.get_mut(&request.key) else { return Admission::Alone };
+        let Some(flight) = self.flights.get_mut(&request.key) else {
+            return Admission::Alone;
+        };
         if flight.waiting >= request.policy.waiters_per_key {
             turn.count(Metric::LimitsReached);
             return Admission::Alone;
@@ -137,8 +147,12 @@ impl Coalescer {
 
     /// The client of `stream` has gone, or its response has been sent.
     pub fn closed<S: SharedStore + ?Sized>(&mut self, stream: StreamId, turn: &mut Turn<'_, S>) {
-        let Some((&stream, &key)) = self.streams.get_key_value(&stream) else { return };
-        let Some(flight) = self.flights.get_mut(&key) else { return };
+        let Some((&stream, &key)) = self.streams.get_key_value(&stream) else {
+            return;
+        };
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
         let store = flight.policy.store;
         if let Some(leader) = flight.leader()
             && leader.stream == stream
@@ -170,7 +184,9 @@ impl Coalescer {
             }
         } else if flight.waiters.len() > 2 * flight.waiting + GONE_WAITERS {
             let streams = &self.streams;
-            flight.waiters.retain(|waiter| streams.contains_key(&waiter.stream));
+            flight
+                .waiters
+                .retain(|waiter| streams.contains_key(&waiter.stream));
         }
     }
 }

@@ -17,7 +17,13 @@ impl Coalescer {
     /// When the next [`Coalescer::tick`] is wanted; `None` while nothing waits and nothing leads.
     pub fn tick_period(&self) -> Option<Millis> {
         let committing = |flight: &LocalFlight| {
-            matches!(flight.role, Role::Leading(Leader { phase: Phase::Committing(_), .. }))
+            matches!(
+                flight.role,
+                Role::Leading(Leader {
+                    phase: Phase::Committing(_),
+                    ..
+                })
+            )
         };
         if self.flights.is_empty() {
             None
@@ -32,7 +38,9 @@ impl Coalescer {
     pub fn tick<S: SharedStore + ?Sized>(&mut self, turn: &mut Turn<'_, S>) {
         let keys: Vec<KeyHash> = self.flights.keys().copied().collect();
         for key in keys {
-            let Some(flight) = self.flights.get(&key) else { continue };
+            let Some(flight) = self.flights.get(&key) else {
+                continue;
+            };
             match flight.role {
                 Role::Leading(leader) => {
                     self.renew(key, leader, turn);
@@ -56,7 +64,10 @@ impl Coalescer {
         for key in keys {
             match self.flights.get_mut(&key).map(|flight| &mut flight.role) {
                 Some(Role::Following { .. }) => self.rescan(key, turn),
-                Some(Role::Leading(Leader { phase: Phase::Committing(commit), .. })) => {
+                Some(Role::Leading(Leader {
+                    phase: Phase::Committing(commit),
+                    ..
+                })) => {
                     commit.next_probe = Some(turn.now);
                     self.probe_if_due(key, turn);
                 }
@@ -72,7 +83,9 @@ impl Coalescer {
         turn: &mut Turn<'_, S>,
     ) {
         let now = turn.now;
-        let Some(flight) = self.flights.get_mut(&key) else { return };
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
         let lease = flight.policy.lease;
         if leader.renewed + flight.policy.renewal() > now {
             return;
@@ -86,7 +99,9 @@ impl Coalescer {
     /// Releases the next batch of those who wait for a leader that has stalled.
     fn leave_stalled<S: SharedStore + ?Sized>(&mut self, key: KeyHash, turn: &mut Turn<'_, S>) {
         let now = turn.now;
-        let Some(flight) = self.flights.get_mut(&key) else { return };
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
         if !flight.is_stalled(now) {
             flight.rush = Rush::FIRST;
         }
@@ -94,7 +109,10 @@ impl Coalescer {
             return;
         }
         let mut left = flight.rush.batch;
-        flight.rush = Rush { batch: left.saturating_mul(2), due: now + RUSH_MILLIS };
+        flight.rush = Rush {
+            batch: left.saturating_mul(2),
+            due: now + RUSH_MILLIS,
+        };
         while left > 0
             && let Some(waiter) = flight.waiters.pop_front()
         {

@@ -71,7 +71,9 @@ impl FakeSharedData {
 
     /// All values, by key.
     pub fn values(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.entries.iter().map(|(key, (value, _))| (key.as_str(), value.as_slice()))
+        self.entries
+            .iter()
+            .map(|(key, (value, _))| (key.as_str(), value.as_slice()))
     }
 
     /// `proxy_set_shared_data` by the letter: token 0 overwrites, any token creates an absent key, and
@@ -84,10 +86,13 @@ impl FakeSharedData {
             && token != 0
             && token != *current
         {
-            return Err(HostError { status: CAS_MISMATCH });
+            return Err(HostError {
+                status: CAS_MISMATCH,
+            });
         }
         self.issued += 1;
-        self.entries.insert(key.to_owned(), (value.to_vec(), self.issued));
+        self.entries
+            .insert(key.to_owned(), (value.to_vec(), self.issued));
         Ok(())
     }
 
@@ -99,7 +104,9 @@ impl FakeSharedData {
             0 => Ok(()),
             left => {
                 self.failures.set(left - 1);
-                Err(HostError { status: INTERNAL_FAILURE })
+                Err(HostError {
+                    status: INTERNAL_FAILURE,
+                })
             }
         }
     }
@@ -108,7 +115,10 @@ impl FakeSharedData {
 impl SharedStore for FakeSharedData {
     fn get(&self, key: &str) -> Result<Option<(Vec<u8>, Token)>, HostError> {
         self.called(|calls| calls.get += 1)?;
-        Ok(self.entries.get(key).map(|(value, token)| (value.clone(), Token(*token))))
+        Ok(self
+            .entries
+            .get(key)
+            .map(|(value, token)| (value.clone(), Token(*token))))
     }
 
     fn compare_and_set(
@@ -127,7 +137,9 @@ impl SharedStore for FakeSharedData {
         }
         match self.set(key, value, token.map_or(CREATE, |token| token.0)) {
             Ok(()) => Ok(true),
-            Err(HostError { status: CAS_MISMATCH }) => Ok(false),
+            Err(HostError {
+                status: CAS_MISMATCH,
+            }) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -158,10 +170,23 @@ mod tests {
     #[test]
     fn any_token_creates_an_absent_key_and_only_the_current_one_replaces() {
         let mut data = FakeSharedData::default();
-        assert_eq!(data.compare_and_set("key", b"one", Some(Token(99))), Ok(true));
-        assert_eq!(data.compare_and_set("key", b"two", None), Ok(false), "it exists by now");
-        assert_eq!(data.compare_and_set("key", b"two", Some(Token(1))), Ok(true));
-        assert_eq!(data.compare_and_set("key", b"three", Some(Token(1))), Ok(false));
+        assert_eq!(
+            data.compare_and_set("key", b"one", Some(Token(99))),
+            Ok(true)
+        );
+        assert_eq!(
+            data.compare_and_set("key", b"two", None),
+            Ok(false),
+            "it exists by now"
+        );
+        assert_eq!(
+            data.compare_and_set("key", b"two", Some(Token(1))),
+            Ok(true)
+        );
+        assert_eq!(
+            data.compare_and_set("key", b"three", Some(Token(1))),
+            Ok(false)
+        );
     }
 
     #[test]

@@ -60,7 +60,10 @@ pub struct FakeStore {
 impl FakeStore {
     /// An empty store.
     pub fn new(version: StoreVersion) -> Self {
-        Self { version, entries: BTreeMap::new() }
+        Self {
+            version,
+            entries: BTreeMap::new(),
+        }
     }
 
     /// What `client` meets under `key`. A miss must be followed by [`FakeStore::begin`].
@@ -70,14 +73,21 @@ impl FakeStore {
             return Lookup::Hit { until };
         }
         match &mut entry.filling {
-            Some(Filling { fetch, until: Some(until), .. }) => {
-                Lookup::Running { fetch: *fetch, until: *until }
-            }
+            Some(Filling {
+                fetch,
+                until: Some(until),
+                ..
+            }) => Lookup::Running {
+                fetch: *fetch,
+                until: *until,
+            },
             Some(filling) => {
                 filling.joined.push(client);
                 Lookup::Pending
             }
-            None => Lookup::Miss { fills: !entry.uncacheable },
+            None => Lookup::Miss {
+                fills: !entry.uncacheable,
+            },
         }
     }
 
@@ -89,7 +99,11 @@ impl FakeStore {
     /// A fetch that fills `key` has begun.
     pub fn begin(&mut self, key: KeyHash, fetch: FetchId) {
         if self.version == StoreVersion::V2 {
-            let filling = Filling { fetch, until: None, joined: Vec::new() };
+            let filling = Filling {
+                fetch,
+                until: None,
+                joined: Vec::new(),
+            };
             self.entries.entry(key).or_default().filling = Some(filling);
         }
     }
@@ -144,7 +158,11 @@ impl FakeStore {
         match self.version {
             StoreVersion::V1 => entry.committing.push(until),
             StoreVersion::V2 => {
-                if entry.filling.take_if(|filling| filling.fetch == fetch).is_some() {
+                if entry
+                    .filling
+                    .take_if(|filling| filling.fetch == fetch)
+                    .is_some()
+                {
                     entry.stored = Some(until);
                 }
             }

@@ -24,7 +24,11 @@ pub fn policy(store: StoreVersion) -> FlightPolicy {
 
 /// That many workers under `policy`.
 pub fn host_with(policy: FlightPolicy, workers: usize) -> FakeHost {
-    FakeHost::new(policy, workers, canonicalize_path(&bucket(), b"/object").unwrap())
+    FakeHost::new(
+        policy,
+        workers,
+        canonicalize_path(&bucket(), b"/object").unwrap(),
+    )
 }
 
 /// That many workers under the default rules.
@@ -68,7 +72,10 @@ pub fn release(host: &FakeHost, client: Client) -> Option<Release> {
 
 /// How many of them left the waiting list so.
 pub fn releases(host: &FakeHost, clients: &[Client], release: Release) -> usize {
-    clients.iter().filter(|client| host.clients[client.0].release == Some(release)).count()
+    clients
+        .iter()
+        .filter(|client| host.clients[client.0].release == Some(release))
+        .count()
 }
 
 /// Nothing is left of anything.
