@@ -20,8 +20,8 @@ pub struct Edge {
     pub admin: u16,
     process: Child,
     log: PathBuf,
-    /// Its state, its module, its logs.
-    folder: TempDir,
+    /// What it was started with; its folder has its state, its module, its log.
+    variables: Variables,
 }
 
 /// The variables of an edge before `origin`, with the stand-in `module` for the filter.
@@ -94,7 +94,7 @@ impl Variables {
             admin,
             process,
             log,
-            folder: self.folder,
+            variables: self,
         };
         eventually("ready", || {
             assert!(edge.process.try_wait().unwrap().is_none(), "{}", edge.log());
@@ -126,7 +126,12 @@ impl Edge {
 
     /// Its folder.
     pub fn folder(&self) -> &Path {
-        self.folder.path()
+        self.variables.folder()
+    }
+
+    /// The command that has started it.
+    pub fn command(&self) -> Command {
+        self.variables.command()
     }
 
     /// Signals the entry point.
