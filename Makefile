@@ -27,7 +27,7 @@ tested = $(locations) SLUICE_TRAP_WASM="$(here)/$(trap_wasm)"
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: run
 run: wasm envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or what ORIGIN names, until Ctrl-C
@@ -46,6 +46,11 @@ soak: wasm trap envoy minio ## Run the long tests
 	@cargo build --locked --release -p sluice
 	@exec env $(tested) SLUICE_BIN="$(builds)/release/sluice" \
 		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-1}" cargo test --locked --release -p sluice-tests -- --ignored
+
+.PHONY: bench-wake
+bench-wake: wasm envoy ## Measure how soon followers wake, beside nginx and Varnish (QUICK=1: under a minute)
+	@cargo build --locked --profile bench-run -p sluice -p sluice-bench
+	@exec env $(locations) SLUICE_BIN="$(builds)/bench-run/sluice" "$(builds)/bench-run/sluice-bench" wake
 
 .PHONY: lint
 lint: $(linters) ## Check format and style: rustfmt, clippy, shellcheck, yamllint

@@ -1,0 +1,9 @@
+# Varnish as it comes: the built-in VCL coalesces misses of one object by itself. The bench fills in ${...} and starts
+# `varnishd -F -j none -n FOLDER -a ADDRESS -f varnish.vcl -s malloc,256m`, all parameters as Varnish sets them.
+# https://varnish-cache.org/docs/7.1/users-guide/vcl-hashing.html
+vcl 4.1;
+
+backend origin {
+    .host = "${ORIGIN_HOST}";
+    .port = "${ORIGIN_PORT}";
+}

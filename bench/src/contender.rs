@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The servers that are compared, all before one origin.
+
+use crate::peer::Peer;
+use crate::{nginx, varnish};
+use sluice_tests::edge::Edge;
+use sluice_tests::eventually;
+use sluice_tests::matrix::Store;
+use sluice_tests::origin::Origin;
+use std::net::SocketAddr;
+
+const WORKERS: usize = 2;
+const PARKED: &str = "sluice_parked_now";
+
+/// A server that is measured.
+pub struct Contender {
+    /// As in the tables.
+    pub name: String,
+    /// Where clients connect to.
+    pub address: SocketAddr,
+    server: Server,
+}
+
+enum Server {
+    /// The clients ask the origin itself: what is left is the cost of the bench.
+    Origin,
+    Nginx(Peer),
+    Varnish {
+        peer: Peer,
+        /// How many requests had slept before.
+        slept: usize,
+    },
+    Sluice(Box<Edge>),
+}
+
+impl Contender {
+    fn new(name: impl Into<String>, address: SocketAddr, server: Server) -> Self {
+        Self {
+            name: name.into(),
+            address,
+            server,
+        }
+    }
+
+    /// The origin itself, every peer there is, and Sluice with every store.
+    pub async fn all(origin: &Origin) -> Vec<Self> {
+        let mut all = vec![Self::new("no cache", origin.address(), Server::Origin)];
+        if let Some(peer) = nginx::start(origin.address(), WORKERS).await {
+            all.push(Self::new("nginx", peer.address, Server::Nginx(peer)));
+        }
+        if let Some(peer) = varnish::start(origin.address()).await {
+            let (address, slept) = (peer.address, 0);
+            all.push(Self::new(
+                "varnish",
+                address,
+                Server::Varnish { peer, slept },
+            ));
+        }
+        for store in [
+            Store::V2_MEMORY,
+            Store::V2_DISK,
+            Store::V1_MEMORY,
+            Store::V1_DISK,
+        ] {
+            let edge = Edge::http(origin).store(store).workers(WORKERS);
+            let edge = Box::new(edge.start().await);
+            let name = format!("sluice {store}");
+            all.push(Self::new(name, edge.address(), Server::Sluice(edge)));
+        }
+        all
+    }
+
+    /// Whether it is ours.
+    pub const fn is_sluice(&self) -> bool {
+        matches!(self.server, Server::Sluice(_))
+    }
+
+    /// Waits until nothing waits in it; [`Contender::wait_parked`] counts from here.
+    pub async fn quiet(&mut self) {
+        match &mut self.server {
+            Server::Origin => {}
+            Server::Nginx(peer) => {
+                eventually("a quiet nginx", async || {
+                    nginx::requests_now(peer).await == 0
+                })
+                .await;
+            }
+            Server::Varnish { peer, slept } => *slept = varnish::slept_ever(peer),
+            Server::Sluice(edge) => edge.wait_for_value(PARKED, 0).await,
+        }
+    }
+
+    /// Waits until `count` requests wait in it for the one that fetches `target`.
+    pub async fn wait_parked(&self, origin: &Origin, target: &str, count: usize) {
+        let leader = 1;
+        match &self.server {
+            Server::Origin => origin.wait_for_requests(target, leader + count).await,
+            Server::Nginx(peer) => {
+                eventually("requests that nginx holds", async || {
+                    nginx::requests_now(peer).await >= leader + count
+                })
+                .await;
+            }
+            Server::Varnish { peer, slept } => {
+                eventually("requests that sleep in Varnish", async || {
+                    varnish::slept_ever(peer) >= slept + count
+                })
+                .await;
+            }
+            Server::Sluice(edge) => edge.wait_for_value(PARKED, count as u64).await,
+        }
+    }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a run ran on.
+
+use crate::peer;
+use sluice_tests::bare;
+use std::path::Path;
+use std::process::Command;
+
+/// The load average of the last minute.
+pub fn load() -> f64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let first = text.split(' ').next().and_then(|word| word.parse().ok());
+    first.unwrap_or(f64::NAN)
+}
+
+/// How many cores there are.
+pub fn cores() -> u32 {
+    sluice::machine::Machine::cores()
+}
+
+/// The versions of what is compared, a line.
+pub fn versions() -> String {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut parts = vec![format!("Linux {}", kernel.trim())];
+    parts.push(format!("Envoy {}", said(&bare::envoy(), "--version", '/')));
+    if let Some(nginx) = peer::program("nginx") {
+        parts.push(format!("nginx {}", said(&nginx, "-v", '/')));
+    }
+    if let Some(varnish) = peer::program("varnishd") {
+        parts.push(format!("Varnish {}", said(&varnish, "-V", '-')));
+    }
+    parts.join(", ")
+}
+
+/// The first dotted number between separators in what a program says of itself.
+fn said(program: &Path, option: &str, separator: char) -> String {
+    let Ok(output) = Command::new(program).arg(option).output() else {
+        return "?".to_owned();
+    };
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let version =
+        |word: &&str| word.contains('.') && word.chars().all(|c| c == '.' || c.is_ascii_digit());
+    text.split([separator, ' ', '\n'])
+        .find(version)
+        .unwrap_or("?")
+        .to_owned()
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Measures Sluice beside nginx and Varnish: `sluice-bench STORY`.
+// A measuring tool: a broken expectation ends the run, and the panic says which.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod contender;
+mod findings;
+mod machine;
+mod nginx;
+mod peer;
+mod report;
+mod sample;
+mod stories;
+mod table;
+mod varnish;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::process::ExitCode;
+use tokio::sync::oneshot;
+
+/// Completes when the user wants the run to end.
+fn interrupted() -> oneshot::Receiver<()> {
+    let (tell, told) = oneshot::channel();
+    let mut signals = Signals::new([SIGINT, SIGTERM]).expect("signal handlers");
+    std::thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            let _ = tell.send(());
+        }
+    });
+    told
+}
+
+fn main() -> ExitCode {
+    let wanted = std::env::args().nth(1).unwrap_or_default();
+    let Some(story) = stories::find(&wanted) else {
+        eprintln!("usage: sluice-bench {}", stories::names().join("|"));
+        return ExitCode::from(2);
+    };
+    let quick = std::env::var("QUICK").is_ok_and(|value| !matches!(value.as_str(), "" | "0"));
+    sluice::machine::Machine::raise_open_files();
+    let interrupted = interrupted();
+    // One thread for all clients: what they cost is the same for every contender. The origin has its own.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        tokio::select! {
+            () = story.run(quick) => ExitCode::SUCCESS,
+            _ = interrupted => {
+                eprintln!("interrupted");
+                ExitCode::from(130)
+            }
+        }
+    })
+}

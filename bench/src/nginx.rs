@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//! nginx with `proxy_cache_lock on`, see `peers/nginx.conf`.
+
+use crate::peer::{self, Peer};
+use sluice_tests::client;
+use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt as _;
+use std::process::Command;
+
+const TEMPLATE: &str = include_str!("../peers/nginx.conf");
+
+/// Starts it before `origin`; nothing where it is not installed.
+pub async fn start(origin: SocketAddr, workers: usize) -> Option<Peer> {
+    let Some(program) = peer::program("nginx") else {
+        peer::missing("nginx");
+        return None;
+    };
+    let command = |folder: &std::path::Path, address: SocketAddr| {
+        let values = [
+            ("WORKERS", workers.to_string()),
+            ("ORIGIN", origin.to_string()),
+            ("ADDRESS", address.to_string()),
+        ];
+        std::fs::write(folder.join("nginx.conf"), peer::fill(TEMPLATE, &values)).unwrap();
+        let mut command = Command::new(&program);
+        command.arg("-p").arg(folder).args(["-c", "nginx.conf"]);
+        // Started by root its workers would be another user, who cannot enter the folder.
+        if std::fs::metadata(folder).unwrap().uid() == 0 {
+            command.args(["-g", "user root;"]);
+        }
+        command
+    };
+    Some(Peer::start("nginx", command).await)
+}
+
+/// How many requests it works on or holds, this question not counted.
+pub async fn requests_now(nginx: &Peer) -> usize {
+    let status = client::get(nginx.address, "/nginx_status").await;
+    let text = String::from_utf8_lossy(&status.body).into_owned();
+    let mut words = text.split_whitespace();
+    words.find(|word| *word == "Writing:");
+    let writing: Option<usize> = words.next().and_then(|word| word.parse().ok());
+    writing.unwrap_or_else(|| panic!("nginx's stub_status says {text:?}")) - 1
+}
