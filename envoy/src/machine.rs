@@ -19,15 +19,15 @@ const OTHER_FILES: u64 = 6_000;
 const LEAST_HEAP: u64 = 64 << 20;
 
 impl Machine {
-    /// Looks at the limits of this process and of its container.
-    pub fn detect() -> Self {
+    /// Looks at the limits of this process and of its container, in which `reserved` bytes are spoken for.
+    pub fn detect(reserved: u64) -> Self {
         // Connections to the origin and the cache's files need some too.
         let files = open_files();
         let connections = files
             .saturating_sub(OTHER_FILES)
             .max(files / 2)
             .clamp(64, MOST_CONNECTIONS);
-        let memory = memory_bytes().unwrap_or(1 << 30);
+        let memory = memory_bytes().unwrap_or(1 << 30).saturating_sub(reserved);
         Self {
             connections,
             heap_bytes: (memory / 4 * 3).max(LEAST_HEAP),
@@ -94,9 +94,10 @@ mod tests {
 
     #[test]
     fn the_machine_has_some_of_everything() {
-        let machine = Machine::detect();
+        let machine = Machine::detect(0);
         assert!(machine.connections >= 64);
         assert!(machine.heap_bytes >= LEAST_HEAP);
+        assert!(Machine::detect(1 << 30).heap_bytes < machine.heap_bytes);
         assert!(Machine::cores() >= 1);
     }
 

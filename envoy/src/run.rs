@@ -210,7 +210,9 @@ fn start_envoy(settings: &Settings, config: &Path, demo: Option<&Demo>) -> Resul
     // Whoever watches the access log sees a request at once.
     command.args(["--file-flush-interval-msec", "100"]);
     if let Some(demo) = demo {
-        command.envs(demo.credentials());
+        command
+            .env_remove("AWS_SESSION_TOKEN")
+            .envs(demo.credentials());
     }
     let failed = |error| RunError::Spawn("SLUICE_ENVOY", settings.locations.envoy.clone(), error);
     command.stdout(access_log().map_err(failed)?);

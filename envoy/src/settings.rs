@@ -127,6 +127,16 @@ pub struct Cache {
     pub max_object_bytes: u64,
 }
 
+impl Cache {
+    /// What the entries may take of the machine's memory.
+    fn memory_bytes(&self) -> u64 {
+        match self.medium {
+            Medium::Disk => 0,
+            Medium::Memory => self.max_bytes,
+        }
+    }
+}
+
 /// What the cache's files are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
@@ -193,6 +203,7 @@ impl Settings {
         let policy = read_file(env, "POLICY");
         let concurrency = read_concurrency(env);
         let ca_file = read_file(env, "SSL_CERT_FILE");
+        let cache = cache?;
         Some(Self {
             static_credentials: static_credentials || origin.is_none(),
             origin,
@@ -203,12 +214,12 @@ impl Settings {
             health_path: health_path?,
             drain: Duration::from_secs(drain?),
             store: store?,
-            cache: cache?,
             policy,
             concurrency: concurrency?,
             ca_file,
             locations: locations?,
-            machine: Machine::detect(),
+            machine: Machine::detect(cache.memory_bytes()),
+            cache,
             filter: true,
             stream_idle: Duration::from_secs(300),
             origin_idle: Duration::from_secs(60),
