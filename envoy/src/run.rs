@@ -1,98 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The edge from start to end: checks, starts, watches and stops everything.
 
-use std::fmt;
+mod error;
+mod watch;
+
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
-use crate::admin::Admin;
-use crate::cache_folder::{CacheFolder, CacheFolderError};
+use crate::cache_folder::CacheFolder;
 use crate::child::{Child, exit_code};
-use crate::demo::{Demo, DemoError};
+use crate::demo::Demo;
 use crate::health;
 use crate::http;
 use crate::machine::Machine;
-use crate::render::{self, RenderError};
+use crate::render;
 use crate::settings::Settings;
-
-/// Why the edge did not start, or did not go on.
-#[derive(Debug)]
-pub enum RunError {
-    /// Somebody else listens there.
-    Port {
-        /// The variable that says which port.
-        name: &'static str,
-        /// Where the edge wanted to listen.
-        address: SocketAddr,
-        /// What the system says.
-        error: io::Error,
-    },
-    /// A file operation failed.
-    Io(PathBuf, io::Error),
-    /// A program did not start.
-    Spawn(&'static str, PathBuf, io::Error),
-    /// Something is missing.
-    Missing(&'static str, PathBuf),
-    /// The cache's folder is not to be had.
-    CacheFolder(CacheFolderError),
-    /// The embedded demo did not start.
-    Demo(DemoError),
-    /// There is no configuration.
-    Render(RenderError),
-    /// Envoy has ended before it was ready.
-    Ended(ExitStatus),
-    /// Envoy has not become ready.
-    NotReady,
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Port {
-                name,
-                address,
-                error,
-            } => {
-                write!(
-                    out,
-                    "{name}={}: expected a port that is free on {}: {error}",
-                    address.port(),
-                    address.ip()
-                )
-            }
-            Self::Io(path, error) => write!(out, "{}: {error}", path.display()),
-            Self::Spawn(name, path, error) => write!(out, "{name}={}: {error}", path.display()),
-            Self::Missing(name, path) => write!(
-                out,
-                "{name}={}: expected a file that exists",
-                path.display()
-            ),
-            Self::CacheFolder(error) => error.fmt(out),
-            Self::Demo(error) => error.fmt(out),
-            Self::Render(error) => error.fmt(out),
-            Self::Ended(status) => write!(
-                out,
-                "Envoy ended before it was ready ({status}); its reason is above"
-            ),
-            Self::NotReady => write!(
-                out,
-                "Envoy was not ready after {} s",
-                START_PATIENCE.as_secs()
-            ),
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
+pub use error::RunError;
 
 const START_PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
@@ -116,25 +47,21 @@ pub fn run(settings: &Settings) -> Result<u8, RunError> {
         say(notice);
     }
     // NB: declared before Envoy, so that it is dropped, and MinIO stopped, after it.
-    let demo = match settings.origin {
-        Some(_) => None,
-        None => Some(Demo::start(settings).map_err(RunError::Demo)?),
+    let (origin, demo) = match &settings.origin {
+        Some(origin) => (origin.clone(), None),
+        None => {
+            let demo = Demo::start(settings).map_err(RunError::Demo)?;
+            (demo.origin().clone(), Some(demo))
+        }
     };
-    let origin = settings
-        .origin
-        .as_ref()
-        .or_else(|| demo.as_ref().map(Demo::origin));
-    let Some(origin) = origin else {
-        return Err(RunError::NotReady);
-    };
-    let config = render::render(settings, origin, cache.entries()).map_err(RunError::Render)?;
+    let config = render::render(settings, &origin, cache.entries()).map_err(RunError::Render)?;
     let config = write_config(settings, &config)?;
     let mut envoy = start_envoy(settings, &config, demo.as_ref())?;
     if let Some(code) = wait_until_ready(settings, &mut envoy, &mut signals)? {
         return Ok(code);
     }
     announce(settings, &origin.to_string());
-    Ok(watch(settings, &mut envoy, demo, &mut signals))
+    Ok(watch::watch(settings, &mut envoy, demo, &mut signals))
 }
 
 /// Tells the user something; standard output belongs to the access log.
@@ -269,53 +196,4 @@ fn announce(settings: &Settings, origin: &str) {
         "http://127.0.0.1:{}/ is Envoy's admin interface",
         settings.admin_port
     ));
-}
-
-/// Waits for the end of a process or for a signal, and ends in good order.
-fn watch(settings: &Settings, envoy: &mut Child, demo: Option<Demo>, signals: &mut Signals) -> u8 {
-    let mut demo = demo;
-    loop {
-        for signal in signals.wait() {
-            match signal {
-                SIGUSR1 => envoy.signal(Signal::USR1),
-                SIGCHLD => {
-                    if let Some(status) = envoy.exited() {
-                        say(&format!("Envoy ended: {status}"));
-                        return exit_code(status);
-                    }
-                    if let Some(status) = demo.as_mut().and_then(Demo::exited) {
-                        say(&format!("MinIO ended: {status}"));
-                        return envoy.stop().map_or(1, |_| 1);
-                    }
-                }
-                _ => {
-                    return stop_in_order(settings, envoy, signals);
-                }
-            }
-        }
-    }
-}
-
-/// Answers "not ready" and lets requests under way end; gives up on them after a while or at a second signal.
-fn stop_in_order(settings: &Settings, envoy: &mut Child, signals: &mut Signals) -> u8 {
-    let admin = Admin::new(settings.admin_port);
-    admin.fail_health_checks();
-    let start = Instant::now();
-    while envoy.exited().is_none() {
-        let active = admin.active_requests();
-        if active == Some(0) {
-            break;
-        }
-        if start.elapsed() >= settings.drain || signals.pending().any(|signal| signal != SIGCHLD) {
-            say(&format!(
-                "not waiting any longer for {} requests",
-                active.unwrap_or(0)
-            ));
-            // NB: told to end in order, Envoy crashes when requests of the v2 cache are under way.
-            envoy.signal(Signal::KILL);
-            return envoy.stop().map_or(1, |_| 0);
-        }
-        std::thread::sleep(POLL);
-    }
-    envoy.stop().map_or(1, exit_code)
 }

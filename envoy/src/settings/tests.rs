@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+use std::ffi::OsString;
+
 use super::*;
 use crate::origin::Addressing;
 

@@ -14,10 +14,10 @@ pub struct Object {
 /// The file of an object: named like its key, unless that would be an awkward name for a file.
 macro_rules! file {
     ($key:literal) => {
-        include_bytes!(concat!("../demo/", $key))
+        include_bytes!(concat!("../../demo/", $key))
     };
     ($key:literal $file:literal) => {
-        include_bytes!(concat!("../demo/", $file))
+        include_bytes!(concat!("../../demo/", $file))
     };
 }
 

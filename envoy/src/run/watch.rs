@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The running edge: waits for its end, and brings it about in good order.
+
+use std::time::Instant;
+
+use rustix::process::Signal;
+use signal_hook::consts::{SIGCHLD, SIGUSR1};
+use signal_hook::iterator::Signals;
+
+use super::{POLL, say};
+use crate::admin::Admin;
+use crate::child::{Child, exit_code};
+use crate::demo::Demo;
+use crate::settings::Settings;
+
+/// Waits for the end of a process or for a signal, and ends in good order.
+pub fn watch(
+    settings: &Settings,
+    envoy: &mut Child,
+    demo: Option<Demo>,
+    signals: &mut Signals,
+) -> u8 {
+    let mut demo = demo;
+    loop {
+        if let Some(status) = envoy.exited() {
+            say(&format!("Envoy ended: {status}"));
+            return exit_code(status);
+        }
+        if let Some(status) = demo.as_mut().and_then(Demo::exited) {
+            say(&format!("MinIO ended: {status}"));
+            return envoy.stop().map_or(1, |_| 1);
+        }
+        for signal in signals.wait() {
+            match signal {
+                SIGUSR1 => envoy.signal(Signal::USR1),
+                SIGCHLD => {}
+                _ => return stop_in_order(settings, envoy, signals),
+            }
+        }
+    }
+}
+
+/// Answers "not ready" and lets requests under way end; gives up on them after a while or at a second signal.
+fn stop_in_order(settings: &Settings, envoy: &mut Child, signals: &mut Signals) -> u8 {
+    let admin = Admin::new(settings.admin_port);
+    admin.fail_health_checks();
+    let start = Instant::now();
+    while envoy.exited().is_none() {
+        let active = admin.active_requests();
+        if active == Some(0) {
+            break;
+        }
+        if start.elapsed() >= settings.drain || signals.pending().any(|signal| signal != SIGCHLD) {
+            say(&format!(
+                "not waiting any longer for {} requests",
+                active.unwrap_or(0)
+            ));
+            // NB: told to end in order, Envoy crashes when requests of the v2 cache are under way.
+            envoy.signal(Signal::KILL);
+            return envoy.stop().map_or(1, |_| 0);
+        }
+        std::thread::sleep(POLL);
+    }
+    envoy.stop().map_or(1, exit_code)
+}
