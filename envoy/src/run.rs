@@ -27,6 +27,9 @@ pub use error::RunError;
 
 const START_PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
+/// Components of Envoy whose warnings are no news: that its cache filters are work in progress, at every start, and
+/// that the v1 store has ended an insertion, at every one.
+const QUIETER: &str = "misc:error,cache_filter:error";
 
 /// Runs the edge until it is told to stop or ends by itself; gives the exit code.
 pub fn run(settings: &Settings) -> Result<u8, RunError> {
@@ -127,13 +130,7 @@ fn start_envoy(settings: &Settings, config: &Path, demo: Option<&Demo>) -> Resul
     command.args(["--concurrency", &settings.concurrency.to_string()]);
     // Several edges run on one machine, and none takes over from another.
     command.arg("--disable-hot-restart");
-    // Work in progress is what Envoy calls its cache filters, at every start.
-    command.args([
-        "--log-level",
-        "warning",
-        "--component-log-level",
-        "misc:error",
-    ]);
+    command.args(["--log-level", "warning", "--component-log-level", QUIETER]);
     // Whoever watches the access log sees a request at once.
     command.args(["--file-flush-interval-msec", "100"]);
     if let Some(demo) = demo {
