@@ -146,6 +146,22 @@ impl Row {
         Sample::pool(self.rounds.iter().map(|round| &round.wake))
     }
 
+    fn warm(&self) -> Sample {
+        Sample::pool(self.rounds.iter().map(|round| &round.warm))
+    }
+
+    /// When the first follower of a round went on, in the median round: the waking alone, before the work for the
+    /// others counts.
+    fn first(&self) -> f64 {
+        let mut firsts: Vec<_> = self
+            .rounds
+            .iter()
+            .map(|round| round.wake.quantile(0.0))
+            .collect();
+        firsts.sort_by(f64::total_cmp);
+        firsts[firsts.len() / 2]
+    }
+
     /// How many requests the origin got for a key.
     fn requests(&self) -> String {
         let counts = self.rounds.iter().map(|round| round.requests);
@@ -159,12 +175,13 @@ impl Row {
 
     fn cells(&self) -> Vec<String> {
         let wake = self.wake();
-        let warm = Sample::pool(self.rounds.iter().map(|round| &round.warm));
+        let warm = self.warm();
         let (least, most) = extremes(self.rounds.iter().map(|round| round.wake.median()));
         vec![
             self.name.clone(),
             self.crowd.to_string(),
             self.requests(),
+            ms(self.first()),
             ms(wake.median()),
             ms(wake.quantile(0.9)),
             ms(wake.quantile(0.99)),
@@ -183,13 +200,15 @@ impl Row {
         };
         let (all, wake) = (self.rounds.len(), self.wake());
         format!(
-            "{}, {} followers: median {} ms (at most {MEDIAN_LIMIT} ms in {} of {all} rounds), slowest {} ms (at most {MAX_LIMIT} ms in {} of {all} rounds)",
+            "{}, {} followers: median {} ms (at most {MEDIAN_LIMIT} ms in {} of {all} rounds), slowest {} ms (at most {MAX_LIMIT} ms in {} of {all} rounds); as many hits at once: median {} ms, slowest {} ms",
             self.name,
             self.crowd,
             ms(wake.median()),
             kept(&Sample::median, MEDIAN_LIMIT),
             ms(wake.max()),
             kept(&Sample::max, MAX_LIMIT),
+            ms(self.warm().median()),
+            ms(self.warm().max()),
         )
     }
 }
@@ -206,6 +225,7 @@ fn tell(rows: &[Row], rounds: usize, before: f64, after: f64) -> String {
         "ms after release",
         "followers",
         "origin/key",
+        "first",
         "p50",
         "p90",
         "p99",
