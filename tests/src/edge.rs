@@ -69,6 +69,22 @@ pub fn module() -> PathBuf {
     module
 }
 
+/// The module that traps on demand: `SLUICE_TRAP_WASM`, else where the Makefile has put it.
+///
+/// # Panics
+/// When there is none.
+#[must_use]
+pub fn trap_module() -> PathBuf {
+    let built = repository().join(".sluice/wasm/sluice-trap.wasm");
+    let module = std::env::var_os("SLUICE_TRAP_WASM").map_or(built, PathBuf::from);
+    assert!(
+        module.is_file(),
+        "no module at {}: run `make trap`, or set SLUICE_TRAP_WASM",
+        module.display()
+    );
+    module
+}
+
 /// Lines that no edge may log, whatever clients and origins do.
 const CRITICAL: [&str; 10] = [
     "panicked at",

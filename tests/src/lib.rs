@@ -41,11 +41,7 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 ///
 /// # Panics
 /// When the condition has not come true within [`PATIENCE`].
-pub async fn eventually<F, Fut>(what: &str, mut probe: F)
-where
-    F: FnMut() -> Fut,
-    Fut: Future<Output = bool>,
-{
+pub async fn eventually(what: &str, mut probe: impl AsyncFnMut() -> bool) {
     let met = tokio::time::timeout(PATIENCE, async {
         while !probe().await {
             tokio::time::sleep(Duration::from_millis(5)).await;

@@ -322,6 +322,11 @@ impl Origin {
         &self.shared.requests
     }
 
+    /// Keeps no note of requests from now on, for a test that makes very many.
+    pub fn forget_requests(&self) {
+        self.requests().forget();
+    }
+
     /// How many requests came for `target`.
     #[must_use]
     pub fn count(&self, target: &str) -> usize {

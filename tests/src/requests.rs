@@ -3,6 +3,7 @@
 
 use crate::PATIENCE;
 use crate::message::{Head, Headers};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tokio::sync::watch;
@@ -40,6 +41,7 @@ pub struct Requests(Arc<Log>);
 struct Log {
     seen: Mutex<Vec<Request>>,
     changes: watch::Sender<()>,
+    forgets: AtomicBool,
 }
 
 impl Default for Log {
@@ -47,6 +49,7 @@ impl Default for Log {
         Self {
             seen: Mutex::default(),
             changes: watch::channel(()).0,
+            forgets: AtomicBool::new(false),
         }
     }
 }
@@ -54,6 +57,9 @@ impl Default for Log {
 impl Requests {
     /// Notes a request; the number names it in [`Requests::end`].
     pub fn begin(&self, head: &Head) -> usize {
+        if self.0.forgets.load(Ordering::Relaxed) {
+            return usize::MAX;
+        }
         let mut seen = self.0.seen.lock().unwrap();
         seen.push(Request {
             method: head.word(0).to_owned(),
@@ -66,6 +72,11 @@ impl Requests {
         drop(seen);
         self.0.changes.send_replace(());
         number
+    }
+
+    /// Notes nothing from now on.
+    pub fn forget(&self) {
+        self.0.forgets.store(true, Ordering::Relaxed);
     }
 
     /// Notes how a request ended.
