@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Any number of distinct keys leaves the process's memory where it was, less the store itself.
 
-use sluice_tests::bare::envoy;
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;
 use sluice_tests::matrix::{Cell, Store};
 use sluice_tests::origin::{Origin, Reply};
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
 use tokio::task::JoinSet;
 
 const CLIENTS: usize = 32;
@@ -92,28 +90,20 @@ async fn a_million_distinct_keys_leave_memory_where_it_was() {
 }
 
 #[tokio::test]
-#[ignore = "Envoy's v2 store keeps a file open for each key of the last five minutes, evicted ones included"]
-async fn more_keys_than_there_may_be_open_files_are_served() {
-    let folder = tempfile::TempDir::with_prefix("sluice-limit-").unwrap();
-    let limited = folder.path().join("envoy");
-    let script = format!(
-        "#!/bin/sh\nulimit -n 1000\nexec {} \"$@\"\n",
-        envoy().display()
-    );
-    std::fs::write(&limited, script).unwrap();
-    std::fs::set_permissions(&limited, PermissionsExt::from_mode(0o755)).unwrap();
+#[ignore = "fails: Envoy's v2 store keeps a file open for each key of the last five minutes, evicted ones included"]
+async fn no_more_files_are_open_than_the_store_may_have_entries() {
     for cell in [V1, V2] {
         let origin = Origin::start().ready().await;
         origin.on("*", Reply::status(404));
         let edge = Edge::http(&origin)
             .cell(cell)
             .policy(POLICY)
-            .env("SLUICE_ENVOY", limited.display().to_string())
             .env("CACHE_MAX_ENTRIES", "500")
             .start()
             .await;
         ask(edge.address(), 0, 2_000).await;
-        // Connections that are there already do not suffer.
-        ask(edge.address(), 2_000, 2_000).await;
+        let files = format!("/proc/{}/fd", edge.envoy_pid());
+        let open = std::fs::read_dir(files).unwrap().count();
+        assert!(open < 700, "{cell}: {open} files");
     }
 }
