@@ -28,6 +28,8 @@ pub struct Entry<'a> {
     pub status: u16,
     /// Freshness lifetime in seconds (RFC 9111, 4.2.1).
     pub ttl: u64,
+    /// How old the response was when it came, in seconds.
+    pub age: u64,
     /// Whether it goes into the store.
     pub stored: bool,
     /// Whether the fill was a successful revalidation.
@@ -53,6 +55,7 @@ impl<'a> Entry<'a> {
             fill,
             status,
             ttl,
+            age,
             key,
             ..
         } = self;
@@ -60,7 +63,7 @@ impl<'a> Entry<'a> {
         // Writing into a String cannot fail.
         let _ = write!(
             value,
-            "{FORMAT} {:x} {:x} {status} {ttl} {flags} {key}",
+            "{FORMAT} {:x} {:x} {status} {ttl} {age} {flags} {key}",
             fill.nonce, fill.stream
         );
         value
@@ -68,7 +71,7 @@ impl<'a> Entry<'a> {
 
     /// Reads a header's value; `None` for one of another format.
     pub fn parse(value: &'a str) -> Option<Self> {
-        let mut fields = value.splitn(7, ' ');
+        let mut fields = value.splitn(8, ' ');
         if fields.next()? != FORMAT {
             return None;
         }
@@ -76,11 +79,13 @@ impl<'a> Entry<'a> {
         let stream = u32::from_str_radix(fields.next()?, 16).ok()?;
         let status = fields.next()?.parse().ok()?;
         let ttl = fields.next()?.parse().ok()?;
+        let age = fields.next()?.parse().ok()?;
         let flags: u8 = fields.next()?.parse().ok()?;
         Some(Self {
             fill: FillId { nonce, stream },
             status,
             ttl,
+            age,
             stored: flags & STORED != 0,
             revalidated: flags & REVALIDATED != 0,
             disguised: flags & DISGUISED != 0,
@@ -112,6 +117,7 @@ mod tests {
                 },
                 status: 503,
                 ttl: 3_600,
+                age: 7,
                 stored: bits & 1 != 0,
                 revalidated: bits & 2 != 0,
                 disguised: bits & 4 != 0,
@@ -127,10 +133,10 @@ mod tests {
         for value in [
             "",
             "1",
-            "2 1 1 200 5 0 k",
-            "1 x 1 200 5 0 k",
-            "1 1 1 200 5 0",
-            "1 1 1 99999 5 0 k",
+            "2 1 1 200 5 0 0 k",
+            "1 x 1 200 5 0 0 k",
+            "1 1 1 200 5 0 0",
+            "1 1 1 99999 5 0 0 k",
         ] {
             assert_eq!(Entry::parse(value), None, "{value}");
         }

@@ -58,6 +58,7 @@ metrics! {
     RequestsRejected, "sluice_requests_rejected", Counter, "Requests refused for their URL or method, with nothing sent to the origin.";
     OriginFetches, "sluice_origin_fetches", Counter, "Requests sent to the origin.";
     OriginUnlinked, "sluice_origin_unlinked", Counter, "Requests stopped before the origin because the edge role had not vouched for them.";
+    OriginStalls, "sluice_origin_stalls", Counter, "Requests to the origin that were ended because it was silent for a minute.";
     FlightsLed, "sluice_flights_led", Counter, "Requests that led: fetched a key on behalf of all who wait for it.";
     FollowersParked, "sluice_followers_parked", Counter, "Requests that began to wait for a leader.";
     FollowersResumed, "sluice_followers_resumed", Counter, "Waiting requests that went on, for whatever reason.";

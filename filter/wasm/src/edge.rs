@@ -312,6 +312,9 @@ fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
     let mine = entry.fill.nonce == nonce && entry.fill.stream == stream.id.0;
     report(stream, &entry, mine, remaining)?;
     restore(&entry)?;
+    if mine && age.is_none() && entry.age > 0 {
+        host::set_header(Map::Response, "age", &entry.age.to_string())?;
+    }
     add_cache_status(&describe(stream, &entry, mine, remaining))?;
     Ok(Action::Continue)
 }

@@ -7,6 +7,7 @@
 //! translates callbacks into its events and its effects into host calls.
 
 mod edge;
+mod fills;
 mod headers;
 mod host;
 mod metrics;

@@ -109,6 +109,7 @@ impl OriginStream {
         let Some(fetch) = &mut self.fetch else {
             return Ok(());
         };
+        worker::with(|worker| worker.fill_answers(fetch.link.stream));
         let headers = Headers::new(host::header_pairs(Map::Response)?);
         remove_hidden(&fetch.policy.policy, &headers)?;
         if fetch.link.purpose == Purpose::Bypass {
@@ -221,7 +222,7 @@ impl HttpContext for OriginStream {
         if let Some(fetch) = &mut self.fetch {
             fetch.bytes = fetch.bytes.saturating_add(size as u64);
             let stream = fetch.link.stream;
-            worker::with(|worker| worker.progress(stream));
+            worker::with(|worker| worker.fill_progresses(stream));
         }
         if end_of_stream {
             self.end();
@@ -332,6 +333,7 @@ fn entry<'a>(fetch: &'a Fetch, status: u16, freshened: bool, nonce: u64) -> Entr
         },
         status: if freshened { 200 } else { status },
         ttl: 0,
+        age: 0,
         stored: false,
         revalidated: freshened,
         disguised: false,
@@ -350,8 +352,10 @@ fn mark_stored(
 ) -> host::Result<()> {
     let ttl = storage.ttl.as_secs();
     let nonce = worker::with(|worker| worker.nonce).unwrap_or_default();
+    let age = storage.age.as_secs();
     let entry = Entry {
         ttl,
+        age,
         stored: true,
         disguised: storage.disguise,
         neutral_validators: storage.neutral_validators,
@@ -361,8 +365,8 @@ fn mark_stored(
     keep_cache_control(headers, &format!("max-age={ttl}"))?;
     // Envoy counts freshness from Date, so it must be of this machine's clock, and the time that the
     // response has spent in caches before this one goes into it.
-    let age = i64::try_from(storage.age.as_secs()).unwrap_or(0);
-    let date = http_date::format(host::unix_seconds().saturating_sub(age));
+    let received = host::unix_seconds();
+    let date = http_date::format(received.saturating_sub_unsigned(age));
     host::set_header(Map::Response, "date", &date)?;
     host::remove_header(Map::Response, "age")?;
     host::remove_header(Map::Response, "vary")?;

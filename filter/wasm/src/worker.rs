@@ -18,6 +18,7 @@ use sluice_core::message::Message;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 
+use crate::fills::Fills;
 use crate::host::{self, Half, Level, Map, Queue, SharedData};
 use crate::metrics::Metrics;
 use crate::stream::{NumberedPolicy, Stream};
@@ -27,6 +28,10 @@ const VM_ID: &str = "sluice";
 /// The internal listener's cluster through which the v1 store is probed.
 const PROBE_CLUSTER: &str = "sluice_probe";
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Requests that are resumed in one turn.
+const RESUME_BATCH: usize = 16;
+/// Timer period while only the origin is waited for.
+const WATCH_MILLIS: u64 = 1_000;
 /// Policies that are kept for requests which came under them.
 const POLICIES: usize = 8;
 /// Attempts to take a number; each failure means that another worker has taken one.
@@ -67,6 +72,8 @@ pub enum Answer {
     Unlinked,
     /// ORIGIN: it only asked whether the store has the object, and the store has not.
     ProbeMissed,
+    /// ORIGIN: the origin does not answer.
+    Stalled,
     /// ORIGIN: nothing; the response that has begun is cut off.
     Reset,
     /// EDGE: the error that the leader got.
@@ -83,6 +90,7 @@ impl Answer {
         match self {
             Self::Unlinked => host::respond(403, "sluice_unlinked", NO_STORE, ""),
             Self::ProbeMissed => host::respond(504, "sluice_probe_missed", NO_STORE, ""),
+            Self::Stalled => host::respond(504, "sluice_origin_stalled", NO_STORE, ""),
             Self::Reset => host::reset(Half::Response),
             Self::Failed { status } => crate::edge::answer_failure(status, true),
         }
@@ -104,11 +112,11 @@ pub struct Worker {
     queues: HashMap<WorkerId, Queue>,
     policies: VecDeque<NumberedPolicy>,
     streams: HashMap<StreamId, Rc<Stream>>,
-    /// ORIGIN's contexts of the fills under way, by the request that caused each.
-    fills: HashMap<StreamId, u32>,
+    fills: Fills,
     probes: HashMap<u32, KeyHash>,
     due_probes: Vec<(KeyHash, Rc<CanonicalTarget>)>,
     due_answers: Vec<(u32, Answer)>,
+    due_resumes: VecDeque<(StreamId, Release)>,
     tick_period: u64,
     logged: u64,
     /// The effective context is another than that of the callback.
@@ -131,10 +139,11 @@ impl Worker {
             queues: HashMap::new(),
             policies: VecDeque::new(),
             streams: HashMap::new(),
-            fills: HashMap::new(),
+            fills: Fills::default(),
             probes: HashMap::new(),
             due_probes: Vec::new(),
             due_answers: Vec::new(),
+            due_resumes: VecDeque::new(),
             tick_period: 0,
             logged: 0,
             redirected: false,
@@ -208,19 +217,44 @@ impl Worker {
 
     /// A request is on its way to the origin.
     pub fn fill_begins(&mut self, stream: StreamId, context: u32) {
-        self.fills.insert(stream, context);
+        self.fills.begin(stream, context, host::monotonic_millis());
+        self.keep_time();
+        self.come_back(context);
+    }
+
+    /// Its response headers have come.
+    pub fn fill_answers(&mut self, stream: StreamId) {
+        self.fills.answer(stream, host::monotonic_millis());
+    }
+
+    /// More of its body has come.
+    pub fn fill_progresses(&mut self, stream: StreamId) {
+        let now = host::monotonic_millis();
+        self.fills.progress(stream, now);
+        self.coalescer.fill_progress(stream, now);
     }
 
     /// ORIGIN's context of a request has gone, with its response complete or not.
     pub fn fill_is_over(&mut self, stream: StreamId, context: u32, complete: bool) {
         self.forget_answer(context);
-        if self.fills.get(&stream) == Some(&context) {
-            self.fills.remove(&stream);
-            if !complete {
-                self.turn(context, |coalescer, turn| {
-                    coalescer.fill_broken(stream, turn)
-                });
-            }
+        if self.fills.end(stream, context) && !complete {
+            self.turn(context, |coalescer, turn| {
+                coalescer.fill_broken(stream, turn);
+            });
+        }
+    }
+
+    /// Ends the fills whose origin is silent.
+    fn end_stalled(&mut self) {
+        for stalled in self.fills.stalled(host::monotonic_millis()) {
+            self.metrics.count(Metric::OriginStalls, 1);
+            self.warn(|| "sluice: the origin was silent for too long".to_owned());
+            let answer = if stalled.answered {
+                Answer::Reset
+            } else {
+                Answer::Stalled
+            };
+            self.answer_later(stalled.context, answer);
         }
     }
 
@@ -247,6 +281,7 @@ impl Worker {
         for effect in effects {
             self.carry_out(effect);
         }
+        self.resume_some();
         self.keep_time();
         self.come_back(context);
         result
@@ -262,12 +297,6 @@ impl Worker {
     fn redirect(&mut self, context: u32) -> host::Result<()> {
         self.redirected = true;
         host::set_effective_context(context)
-    }
-
-    /// More of the response to `stream` has come from the origin.
-    pub fn progress(&mut self, stream: StreamId) {
-        self.coalescer
-            .fill_progress(stream, host::monotonic_millis());
     }
 
     /// Publishes how much there is of everything.
@@ -296,8 +325,7 @@ impl Worker {
             } => {
                 self.metrics.count(Metric::FollowersResumed, 1);
                 self.metrics.record(Metric::WaitMilliseconds, waited);
-                let resumed = self.resume(stream, release);
-                self.check(resumed);
+                self.due_resumes.push_back((stream, release));
             }
             Effect::Fail {
                 stream,
@@ -316,8 +344,8 @@ impl Worker {
                 let notified = self.notify(worker, message);
                 self.check(notified);
             }
-            Effect::Abort { stream } => match self.fills.get(&stream) {
-                Some(context) => self.answer_later(*context, Answer::Reset),
+            Effect::Abort { stream } => match self.fills.context(stream) {
+                Some(context) => self.answer_later(context, Answer::Reset),
                 None => self.turn(self.root, |coalescer, turn| {
                     coalescer.fill_broken(stream, turn)
                 }),
@@ -363,6 +391,21 @@ impl Worker {
         if let Err(error) = result {
             self.metrics.count(Metric::HostErrors, 1);
             self.warn(|| format!("sluice: a request went on uncoalesced: {error}"));
+        }
+    }
+
+    /// Resumes a batch of those who have been released, and leaves the next to the root's next turn: the
+    /// first responses go out before the last requests go on.
+    fn resume_some(&mut self) {
+        for _ in 0..RESUME_BATCH {
+            let Some((stream, release)) = self.due_resumes.pop_front() else {
+                return;
+            };
+            let resumed = self.resume(stream, release);
+            self.check(resumed);
+        }
+        if !self.due_resumes.is_empty() {
+            self.wake_root();
         }
     }
 
@@ -415,7 +458,12 @@ impl Worker {
 
     /// Runs the timer while it is needed, and no faster than that.
     fn keep_time(&mut self) {
-        let period = self.coalescer.tick_period().unwrap_or(0);
+        let watch = if self.fills.is_empty() {
+            0
+        } else {
+            WATCH_MILLIS
+        };
+        let period = self.coalescer.tick_period().unwrap_or(watch);
         if period != self.tick_period {
             self.publish_gauges();
             let set = self
@@ -455,6 +503,7 @@ impl Worker {
                 }
             }
         }
+        self.resume_some();
         self.send_answers();
         self.send_probes();
     }
@@ -462,6 +511,7 @@ impl Worker {
     /// Time has passed.
     pub fn tick(&mut self) {
         self.turn(self.root, |coalescer, turn| coalescer.tick(turn));
+        self.end_stalled();
         self.send_probes();
         self.publish_gauges();
     }
