@@ -306,13 +306,15 @@ fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
     if entry.key != stream.target.cache_key() {
         return refuse_mismatch(stream);
     }
-    let age = host::header(Map::Response, "age")?;
-    let remaining = remaining_seconds(&value, age.as_deref());
     let nonce = worker::with(|worker| worker.nonce).unwrap_or_default();
     let mine = entry.fill.nonce == nonce && entry.fill.stream == stream.id.0;
+    let counted = host::header(Map::Response, "age")?.and_then(|age| seconds(&age));
+    // Envoy's v2 store drops the age that a response came with.
+    let brought = if mine { entry.age } else { 0 };
+    let remaining = remaining(&entry, counted.unwrap_or(brought));
     report(stream, &entry, mine, remaining)?;
     restore(&entry)?;
-    if mine && age.is_none() && entry.age > 0 {
+    if counted.is_none() && brought > 0 {
         host::set_header(Map::Response, "age", &entry.age.to_string())?;
     }
     add_cache_status(&describe(stream, &entry, mine, remaining))?;
@@ -502,8 +504,13 @@ fn add_cache_status(status: &CacheStatus<'_>) -> host::Result<()> {
 /// Seconds for which a stored response of this entry and age is fresh; `None` if it is not stored.
 pub fn remaining_seconds(entry: &[u8], age: Option<&[u8]>) -> Option<u64> {
     let entry = Entry::parse(std::str::from_utf8(entry).ok()?)?;
-    let age = age
-        .and_then(|age| std::str::from_utf8(age).ok()?.parse::<u64>().ok())
-        .unwrap_or(0);
+    remaining(&entry, age.and_then(seconds).unwrap_or(0))
+}
+
+fn remaining(entry: &Entry<'_>, age: u64) -> Option<u64> {
     entry.stored.then(|| entry.ttl.saturating_sub(age))
+}
+
+fn seconds(value: &[u8]) -> Option<u64> {
+    std::str::from_utf8(value).ok()?.parse().ok()
 }
