@@ -6,12 +6,15 @@
 //! shared data and queues (`sluice_core::board`). All decisions are made in `sluice_core`; this crate
 //! translates callbacks into its events and its effects into host calls.
 
+mod answer;
 mod edge;
 mod fills;
 mod headers;
 mod host;
+mod identity;
 mod metrics;
 mod origin;
+mod response;
 mod root;
 mod start;
 mod stream;

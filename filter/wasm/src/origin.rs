@@ -18,10 +18,11 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::{Policy, StoreVersion};
 use sluice_core::request::forward_header;
 
+use crate::answer::Answer;
 use crate::headers::Headers;
 use crate::host::{self, Half, Map};
 use crate::stream::NumberedPolicy;
-use crate::worker::{self, Answer};
+use crate::worker;
 
 /// Name of the response header that keeps the origin's own `Cache-Control` in the store.
 pub const STORED_CACHE_CONTROL: &str = "x-sluice-cache-control";

@@ -69,7 +69,7 @@ impl Context for Root {
 fn probed_freshness() -> Option<u64> {
     let entry = host::header(Map::CallResponse, sluice_core::entry::ENTRY_HEADER).ok()??;
     let age = host::header(Map::CallResponse, "age").ok().flatten();
-    crate::edge::remaining_seconds(&entry, age.as_deref())
+    crate::response::remaining_seconds(&entry, age.as_deref())
 }
 
 impl RootContext for Root {

@@ -11,15 +11,16 @@ use siphasher::sip::SipHasher13;
 use sluice_core::board::{KeyHash, WorkerId};
 use sluice_core::coalescer::{Coalescer, Effect, Release, Turn};
 use sluice_core::flight::{FlightPolicy, StreamId};
-use sluice_core::host::SharedStore;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose};
 use sluice_core::message::Message;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 
+use crate::answer::Answer;
 use crate::fills::Fills;
 use crate::host::{self, Half, Level, Map, Queue, SharedData};
+use crate::identity::{hash_key, queue_name, take_number};
 use crate::metrics::Metrics;
 use crate::stream::{NumberedPolicy, Stream};
 
@@ -34,8 +35,6 @@ const RESUME_BATCH: usize = 16;
 const WATCH_MILLIS: u64 = 1_000;
 /// Policies that are kept for requests which came under them.
 const POLICIES: usize = 8;
-/// Attempts to take a number; each failure means that another worker has taken one.
-const NUMBER_ATTEMPTS: usize = 1_024;
 
 thread_local! {
     static WORKER: RefCell<Option<Worker>> = const { RefCell::new(None) };
@@ -63,38 +62,6 @@ pub fn configure(root: u32, policy: Policy) -> host::Result<NumberedPolicy> {
             None => Err(sluice_core::host::HostError { status: u32::MAX }),
         }
     })
-}
-
-/// What a paused request is answered with.
-#[derive(Clone, Copy, Debug)]
-pub enum Answer {
-    /// ORIGIN: EDGE has not vouched for it.
-    Unlinked,
-    /// ORIGIN: it only asked whether the store has the object, and the store has not.
-    ProbeMissed,
-    /// ORIGIN: the origin does not answer.
-    Stalled,
-    /// ORIGIN: nothing; the response that has begun is cut off.
-    Reset,
-    /// EDGE: the error that the leader got.
-    Failed {
-        /// The leader's status.
-        status: u16,
-    },
-}
-
-impl Answer {
-    /// Answers the effective context's request.
-    fn send(self) -> host::Result<()> {
-        const NO_STORE: &[(&str, &str)] = &[("cache-control", "no-store")];
-        match self {
-            Self::Unlinked => host::respond(403, "sluice_unlinked", NO_STORE, ""),
-            Self::ProbeMissed => host::respond(504, "sluice_probe_missed", NO_STORE, ""),
-            Self::Stalled => host::respond(504, "sluice_origin_stalled", NO_STORE, ""),
-            Self::Reset => host::reset(Half::Response),
-            Self::Failed { status } => crate::edge::answer_failure(status, true),
-        }
-    }
 }
 
 /// One worker's part of the filter.
@@ -563,41 +530,4 @@ impl Worker {
             PROBE_TIMEOUT,
         )
     }
-}
-
-fn queue_name(worker: WorkerId) -> String {
-    format!("sluice/worker/{}", worker.0)
-}
-
-/// A number that no VM of this process has had before.
-fn take_number(store: &mut SharedData) -> host::Result<WorkerId> {
-    const KEY: &str = "sluice/workers";
-    for _ in 0..NUMBER_ATTEMPTS {
-        let current = store.get(KEY)?;
-        let taken = current
-            .as_ref()
-            .and_then(|(bytes, _)| bytes.first_chunk::<2>());
-        let number = taken
-            .map_or(0, |bytes| u16::from_le_bytes(*bytes))
-            .wrapping_add(1);
-        let token = current.map(|(_, token)| token);
-        if store.compare_and_set(KEY, &number.to_le_bytes(), token)? {
-            return Ok(WorkerId(number));
-        }
-    }
-    Err(sluice_core::host::HostError { status: u32::MAX })
-}
-
-/// The key of [`Worker::key_hash`], which the first worker makes up for all.
-fn hash_key(store: &mut SharedData) -> host::Result<[u64; 2]> {
-    const KEY: &str = "sluice/hash-key";
-    store.compare_and_set(KEY, &host::random::<16>()?, None)?;
-    let bytes = store.get(KEY)?.map(|(bytes, _)| bytes).unwrap_or_default();
-    let half = |index: usize| {
-        let chunk = bytes
-            .get(index * 8..)
-            .and_then(|rest| rest.first_chunk::<8>());
-        chunk.map_or(0, |chunk| u64::from_le_bytes(*chunk))
-    };
-    Ok([half(0), half(1)])
 }
