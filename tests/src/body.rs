@@ -4,6 +4,7 @@
 //! A stamp (the answer's sequence number, a hash of the path, the size), then bytes that follow from the stamp.
 
 use crate::rng::mix;
+use std::sync::OnceLock;
 
 /// The length of the stamp at a body's start; smaller bodies cannot be made.
 pub const STAMP: usize = 63;
@@ -32,13 +33,25 @@ pub fn make(path: &str, sequence: u64, size: usize) -> Vec<u8> {
         hash(path)
     )
     .into_bytes();
-    let mut word = 0;
-    while body.len() < size {
-        let bytes = mix(sequence.wrapping_mul(0x0100_0000_01B3) ^ word).to_le_bytes();
-        body.extend_from_slice(&bytes[..bytes.len().min(size - body.len())]);
-        word += 1;
+    let noise = noise();
+    for piece in (body.len()..size).step_by(PIECE) {
+        let offset = mix(sequence.wrapping_mul(0x0100_0000_01B3) ^ piece as u64);
+        let offset = usize::try_from(offset % (noise.len() - PIECE) as u64).unwrap();
+        body.extend_from_slice(&noise[offset..offset + PIECE.min(size - piece)]);
     }
     body
+}
+
+/// Bodies are made of pieces of one noise, each from a place of its own: fast even in a debug build.
+const PIECE: usize = 4096;
+
+fn noise() -> &'static [u8] {
+    static NOISE: OnceLock<Vec<u8>> = OnceLock::new();
+    NOISE.get_or_init(|| {
+        (0..64 * 1024 / 8)
+            .flat_map(|n| mix(n).to_le_bytes())
+            .collect()
+    })
 }
 
 /// Checks a whole body.
@@ -89,6 +102,9 @@ pub fn check_start(path: &str, start: &[u8]) -> Result<Stamp, String> {
         return Err(format!("{path}: {} bytes of a body of {size}", start.len()));
     }
     let wanted = make(path, sequence, size);
+    if start == &wanted[..start.len()] {
+        return Ok(Stamp { sequence, size });
+    }
     match start.iter().zip(&wanted).position(|(a, b)| a != b) {
         None => Ok(Stamp { sequence, size }),
         Some(at) => Err(format!("{path}: byte {at} of answer {sequence} differs")),

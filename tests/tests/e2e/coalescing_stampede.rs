@@ -161,7 +161,9 @@ async fn followers_of_other_workers_get_the_whole_object_at_the_end_of_the_fill_
         "/a",
         Reply::ok(300_000).hold(&head).hold_after(100_000, &rest),
     );
-    let edge = Edge::http(&origin).store(Store::V2_DISK).start().await;
+    let policy = "origin: {kind: http}\ncoalesce: {max_wait: 20s, lease: 20s}\n";
+    let builder = Edge::http(&origin).store(Store::V2_DISK).policy(policy);
+    let edge = builder.start().await;
     let early = Crowd::connect(edge.address(), 40).await.fire("/a");
     edge.wait_for_value("sluice_parked_now", 39).await;
     head.open();
@@ -169,10 +171,7 @@ async fn followers_of_other_workers_get_the_whole_object_at_the_end_of_the_fill_
     // Those of the leader's worker go on, the others wait; so it is for those who come now.
     edge.wait_for_counter("sluice_followers_resumed", 1).await;
     let late = Crowd::connect(edge.address(), 40).await.fire("/a");
-    edge.wait_for_counter_until("both kinds there are", "sluice_parked_now", |parked| {
-        (1..39).contains(&parked)
-    })
-    .await;
+    edge.wait_for_counter("sluice_followers_parked", 40).await;
     rest.open();
     for crowd in [early, late] {
         crowd.land().await.same_object("/a");
