@@ -74,7 +74,7 @@ const V2: Cell = Cell {
 
 #[tokio::test]
 async fn distinct_keys_leave_memory_where_it_was_on_v1() {
-    growth(V1, 2_000, 10_000, 100).await;
+    growth(V1, 2_000, 6_000, 100).await;
 }
 
 /// Envoy's v2 store keeps what it knows of a key, and an open file, for five minutes after the last request.
