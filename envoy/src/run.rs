@@ -170,7 +170,13 @@ fn wait_until_ready(
             .pending()
             .any(|signal| matches!(signal, SIGINT | SIGTERM | SIGHUP))
         {
-            return Ok(Some(envoy.stop().map_or(1, exit_code)));
+            // It may serve already, before that has been noticed here.
+            let serves = health::is_ready(&client, settings);
+            return Ok(Some(if serves {
+                watch::stop_in_order(settings, envoy, signals)
+            } else {
+                envoy.stop().map_or(1, exit_code)
+            }));
         }
         if health::is_ready(&client, settings) {
             return Ok(None);

@@ -41,7 +41,7 @@ pub fn watch(
 }
 
 /// Answers "not ready" and lets requests under way end; gives up on them after a while or at a second signal.
-fn stop_in_order(settings: &Settings, envoy: &mut Child, signals: &mut Signals) -> u8 {
+pub fn stop_in_order(settings: &Settings, envoy: &mut Child, signals: &mut Signals) -> u8 {
     let admin = Admin::new(settings.admin_port);
     admin.fail_health_checks();
     let start = Instant::now();
