@@ -183,10 +183,7 @@ impl Edge {
         self.state = State::Answered;
         worker::with(|worker| match refusal {
             Refusal::Rejected(_) => worker.metrics.count(Metric::RequestsRejected, 1),
-            Refusal::Host(error) => {
-                worker.metrics.count(Metric::HostErrors, 1);
-                worker.warn(|| format!("sluice: a request could not be read: {error}"));
-            }
+            Refusal::Host(error) => worker.fault("a request could not be read", *error),
             Refusal::Unready => {}
         });
         let answered = match refusal {
@@ -228,10 +225,7 @@ impl HttpContext for Edge {
             State::Cached(stream) => respond_cached(stream),
         };
         outcome.unwrap_or_else(|error| {
-            worker::with(|worker| {
-                worker.metrics.count(Metric::HostErrors, 1);
-                worker.warn(|| format!("sluice: a response could not be finished: {error}"));
-            });
+            worker::with(|worker| worker.fault("a response could not be finished", error));
             Action::Continue
         })
     }

@@ -154,22 +154,18 @@ impl OriginStream {
     fn end(&mut self) {
         let Some(fetch) = &mut self.fetch else { return };
         fetch.ended = true;
-        let (context, link, too_large) = (
-            fetch.context,
-            fetch.link,
-            fetch.bytes > fetch.policy.policy.cache.max_object_bytes,
-        );
-        let hit_for_miss = fetch.policy.policy.cache.hit_for_miss;
-        let (stores, cache_key) = (fetch.stores, &fetch.cache_key);
+        if !fetch.stores {
+            return;
+        }
+        let (stream, cache) = (fetch.link.stream, &fetch.policy.policy.cache);
         worker::with(|worker| {
-            let key = worker.key_hash(cache_key);
-            worker.turn(context, |coalescer, turn| {
-                if stores {
-                    coalescer.fill_ended(link.stream, turn);
-                }
-                if stores && too_large {
-                    // Its length was not announced; it is stored now, but not again.
-                    let until = turn.now.saturating_add(millis(hit_for_miss));
+            // Its length was not announced; it is stored now, but not again.
+            let too_large = fetch.bytes > cache.max_object_bytes;
+            let shunned = too_large.then(|| worker.key_hash(&fetch.cache_key));
+            worker.turn(fetch.context, |coalescer, turn| {
+                coalescer.fill_ended(stream, turn);
+                if let Some(key) = shunned {
+                    let until = turn.now.saturating_add(millis(cache.hit_for_miss));
                     coalescer.hints().set(key, Hint::HitForMiss, until);
                 }
             });
@@ -191,10 +187,7 @@ impl Context for OriginStream {
 impl HttpContext for OriginStream {
     fn on_http_request_headers(&mut self, _: usize, _: bool) -> Action {
         self.receive().unwrap_or_else(|error| {
-            worker::with(|worker| {
-                worker.metrics.count(Metric::HostErrors, 1);
-                worker.warn(|| format!("sluice: a request to the origin was stopped: {error}"));
-            });
+            worker::with(|worker| worker.fault("a request to the origin was stopped", error));
             // Without the proof the native guard stops it.
             self.fetch = None;
             let _ = host::remove_header(Map::Request, PROOF_HEADER);
@@ -207,10 +200,7 @@ impl HttpContext for OriginStream {
             return self.abort();
         }
         if let Err(error) = self.respond(end_of_stream) {
-            worker::with(|worker| {
-                worker.metrics.count(Metric::HostErrors, 1);
-                worker.warn(|| format!("sluice: a response was kept out of the store: {error}"));
-            });
+            worker::with(|worker| worker.fault("a response was kept out of the store", error));
             let _ = host::set_header(Map::Response, "cache-control", "no-store");
         }
         Action::Continue

@@ -11,6 +11,7 @@ use siphasher::sip::SipHasher13;
 use sluice_core::board::{KeyHash, WorkerId};
 use sluice_core::coalescer::{Coalescer, Effect, Release, Turn};
 use sluice_core::flight::{FlightPolicy, StreamId};
+use sluice_core::host::HostError;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose};
 use sluice_core::message::Message;
@@ -52,14 +53,14 @@ pub fn with<R>(operation: impl FnOnce(&mut Worker) -> R) -> Option<R> {
 pub fn configure(root: u32, policy: Policy) -> host::Result<NumberedPolicy> {
     WORKER.with(|worker| {
         let Ok(mut worker) = worker.try_borrow_mut() else {
-            return Err(sluice_core::host::HostError { status: u32::MAX });
+            return Err(HostError { status: u32::MAX });
         };
         if worker.is_none() {
             *worker = Some(Worker::start(&policy)?);
         }
         match worker.as_mut() {
             Some(worker) => worker.adopt(root, policy),
-            None => Err(sluice_core::host::HostError { status: u32::MAX }),
+            None => Err(HostError { status: u32::MAX }),
         }
     })
 }
@@ -282,6 +283,12 @@ impl Worker {
         }
     }
 
+    /// A host call has failed: counts it, and logs what came of it.
+    pub fn fault(&mut self, consequence: &str, error: HostError) {
+        self.metrics.count(Metric::HostErrors, 1);
+        self.warn(|| format!("sluice: {consequence}: {error}"));
+    }
+
     fn carry_out(&mut self, effect: Effect) {
         match effect {
             Effect::Count(metric, amount) => self.metrics.count(metric, amount),
@@ -356,8 +363,7 @@ impl Worker {
 
     fn check(&mut self, result: host::Result<()>) {
         if let Err(error) = result {
-            self.metrics.count(Metric::HostErrors, 1);
-            self.warn(|| format!("sluice: a request went on uncoalesced: {error}"));
+            self.fault("a request went on uncoalesced", error);
         }
     }
 
