@@ -47,6 +47,11 @@ soak: wasm trap envoy minio ## Run the long tests
 	@exec env $(tested) SLUICE_BIN="$(builds)/release/sluice" \
 		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-1}" cargo test --locked --release -p sluice-tests -- --ignored
 
+.PHONY: fuzz
+fuzz: ## Fuzz what the filter reads from strangers, FUZZ_SECONDS for each target (10)
+	@.ci/need.sh rust cxx
+	@filter/fuzz/run.sh "$${FUZZ_SECONDS:-10}"
+
 .PHONY: bench-wake
 bench-wake: wasm envoy ## Measure how soon followers wake, beside nginx and Varnish (QUICK=1: under a minute)
 	@cargo build --locked --profile bench-run -p sluice -p sluice-bench

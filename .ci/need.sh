@@ -24,6 +24,10 @@ need_rust() {
     command -v cc >/dev/null || .ci/debian.sh gcc libc6-dev
 }
 
+need_cxx() {
+    command -v c++ >/dev/null || .ci/debian.sh g++
+}
+
 need_rust_linters() {
     cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 ||
         timeout 120 rustup component add rustfmt clippy ||

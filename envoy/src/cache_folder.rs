@@ -4,6 +4,7 @@
 //! ```text
 //! DIR/lock      held by the edge that uses the folder, for as long as it lives
 //! DIR/format    the version of what the folder holds
+//! DIR/purges    what of the entries has been purged, see [`crate::journal`]
 //! DIR/v1, v2    the entries of one store each, which cannot read each other's
 //! ```
 
@@ -14,13 +15,14 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FsWord;
 
+use crate::journal::{Journal, Past};
 use crate::random;
 use crate::settings::{Cache, Medium, Store};
 use crate::size::Size;
 
 /// What the entries look like. To be raised with every change that makes old entries unreadable or wrong:
 /// of Envoy's files, of the cache key, of the internal headers that are stored.
-pub const FORMAT: &str = "sluice cache 1\n";
+pub const FORMAT: &str = "sluice cache 3\n";
 
 const TMPFS_MAGIC: FsWord = 0x0102_1994;
 const MEMORY_PREFIX: &str = "sluice-";
@@ -93,6 +95,9 @@ pub struct CacheFolder {
     entries: PathBuf,
     /// What there is to say about entries that could not be kept.
     notice: Option<String>,
+    journal: Option<Journal>,
+    /// Whether there were entries.
+    warm: bool,
     ends_with_edge: bool,
     /// NB: the lock lasts as long as this is open.
     _lock: File,
@@ -125,17 +130,29 @@ impl CacheFolder {
         }
         let lock = lock(root)?;
         let format = read_format(root).map_err(io_error)?;
-        let notice = match format {
-            Some(format) if format != FORMAT => Some(empty(root, &format).map_err(io_error)?),
+        let journal = Journal::read(root).map_err(io_error)?;
+        let notice = match (format, &journal) {
+            (Some(format), _) if format != FORMAT => Some(format_notice(root, &format)),
+            (Some(_), None) => Some(journal_notice(root)),
             _ => None,
+        };
+        if notice.is_some() {
+            empty(root).map_err(io_error)?;
+        }
+        let journal = match (journal, &notice) {
+            (Some(journal), None) => journal,
+            _ => Journal::create(root).map_err(io_error)?,
         };
         fs::write(root.join("format"), FORMAT).map_err(io_error)?;
         let entries = root.join(store.version());
         make_private_folder(&entries).map_err(io_error)?;
+        let warm = fs::read_dir(&entries).map_err(io_error)?.next().is_some();
         Ok(Self {
             root: root.to_owned(),
             entries,
             notice,
+            journal: (!ends_with_edge).then_some(journal),
+            warm,
             ends_with_edge,
             _lock: lock,
         })
@@ -144,6 +161,24 @@ impl CacheFolder {
     /// Where the store puts its entries.
     pub fn entries(&self) -> &Path {
         &self.entries
+    }
+
+    /// What the filter has to know of the entries, but for a socket.
+    pub fn past(&self) -> Past {
+        let purges = self
+            .journal
+            .as_ref()
+            .map(|journal| journal.purges().to_text());
+        Past {
+            purges: Some(purges.unwrap_or_default()),
+            warm: self.warm,
+            socket: None,
+        }
+    }
+
+    /// The journal of a cache that outlives the edge. To be taken once.
+    pub fn take_journal(&mut self) -> Option<Journal> {
+        self.journal.take()
     }
 
     /// What there is to say about entries that could not be kept.
@@ -202,19 +237,25 @@ fn lock(root: &Path) -> Result<File, CacheFolderError> {
     }
 }
 
-/// Removes every store's entries, and says so.
-fn empty(root: &Path, format: &str) -> io::Result<String> {
+/// Removes every store's entries.
+fn empty(root: &Path) -> io::Result<()> {
     for store in Store::ALL {
         match fs::remove_dir_all(root.join(store.version())) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
     }
-    let (path, found) = (root.display(), format.trim());
-    Ok(format!(
-        "{path} held entries in another format ({found:?}, not {:?}): starting empty",
-        FORMAT.trim()
-    ))
+    Ok(())
+}
+
+fn format_notice(root: &Path, format: &str) -> String {
+    let (path, found, wanted) = (root.display(), format.trim(), FORMAT.trim());
+    format!("{path} held entries in another format ({found:?}, not {wanted:?}): starting empty")
+}
+
+fn journal_notice(root: &Path) -> String {
+    let path = root.display();
+    format!("{path} has no journal of what was purged: starting empty")
 }
 
 fn check_tmpfs(path: &Path, wanted: u64) -> Result<(), CacheFolderError> {
@@ -312,7 +353,7 @@ mod tests {
         let folder = CacheFolder::open(&cache, Store::V2).unwrap();
         let notice = folder.notice().expect("a notice");
         assert!(
-            notice.contains("sluice cache 0") && notice.contains("sluice cache 1"),
+            notice.contains("sluice cache 0") && notice.contains("sluice cache 3"),
             "{notice}"
         );
         assert!(!dir.path().join("v1").exists());

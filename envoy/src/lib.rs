@@ -9,6 +9,7 @@ pub mod demo;
 mod environment;
 pub mod health;
 pub mod http;
+pub mod journal;
 pub mod machine;
 pub mod origin;
 pub mod policy_document;

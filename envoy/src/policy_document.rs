@@ -2,16 +2,46 @@
 //! The filter's policy as a document: read from a file, completed with what the settings say, and checked.
 
 use std::fmt;
-use std::path::Path;
+use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 use sluice_core::policy::Policy;
 
+use crate::journal::Past;
 use crate::origin::Origin;
 use crate::settings::Settings;
 
 const BUCKET: &str = include_str!("../policies/bucket.yaml");
 const HTTP: &str = include_str!("../policies/http.yaml");
+
+/// The policies that come with the edge, by the names that `POLICY` takes.
+const READY_MADE: [(&str, &str); 5] = [
+    ("bucket", BUCKET),
+    ("http", HTTP),
+    ("spa", include_str!("../policies/spa.yaml")),
+    ("downloads", include_str!("../policies/downloads.yaml")),
+    (
+        "versioned-assets",
+        include_str!("../policies/versioned-assets.yaml"),
+    ),
+];
+
+/// Where the policy comes from that a user has chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PolicyChoice {
+    /// One that comes with the edge.
+    ReadyMade(&'static str),
+    /// A file.
+    File(PathBuf),
+}
+
+impl PolicyChoice {
+    /// The ready-made policy of that name.
+    pub fn ready_made(name: &str) -> Option<Self> {
+        let mut names = READY_MADE.iter().map(|(name, _)| *name);
+        names.find(|known| *known == name).map(Self::ReadyMade)
+    }
+}
 
 /// Why a policy cannot be used: where it comes from, and what is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,9 +70,29 @@ pub struct PolicyDocument {
 impl PolicyDocument {
     /// The policy for `origin`: the user's file or the built-in one, complete.
     pub fn load(settings: &Settings, origin: &Origin) -> Result<Self, PolicyDocumentError> {
-        let (source, text) = read(settings.policy.as_deref(), origin)?;
+        let (source, text) = read(settings.policy.as_ref(), origin)?;
         Self::parse(&text, settings, origin)
             .map_err(|reason| PolicyDocumentError { source, reason })
+    }
+
+    /// Adds what is known of former processes.
+    pub fn remember(&mut self, past: &Past) -> Result<(), PolicyDocumentError> {
+        let Some(purges) = &past.purges else {
+            return Ok(());
+        };
+        let records: Vec<&str> = purges.lines().collect();
+        let recorded = past.socket.is_some();
+        [
+            ("journal", json!(records)),
+            ("recorded", json!(recorded)),
+            ("warm", json!(past.warm)),
+        ]
+        .into_iter()
+        .try_for_each(|(field, value)| fill(&mut self.json, "purge", field, value))
+        .map_err(|reason| PolicyDocumentError {
+            source: "the policy".to_owned(),
+            reason,
+        })
     }
 
     fn parse(text: &str, settings: &Settings, origin: &Origin) -> Result<Self, String> {
@@ -57,9 +107,17 @@ impl PolicyDocument {
     }
 }
 
-fn read(file: Option<&Path>, origin: &Origin) -> Result<(String, String), PolicyDocumentError> {
-    match (file, origin) {
-        (Some(path), _) => {
+fn read(
+    choice: Option<&PolicyChoice>,
+    origin: &Origin,
+) -> Result<(String, String), PolicyDocumentError> {
+    match (choice, origin) {
+        (Some(PolicyChoice::ReadyMade(name)), _) => {
+            let text = READY_MADE.iter().find(|(known, _)| known == name);
+            let text = text.map(|(_, text)| *text).unwrap_or_default();
+            Ok((format!("POLICY={name}"), text.into()))
+        }
+        (Some(PolicyChoice::File(path)), _) => {
             let source = format!("POLICY={}", path.display());
             let text = std::fs::read_to_string(path);
             text.map(|text| (source.clone(), text))
@@ -94,6 +152,9 @@ fn complete(document: &mut Value, settings: &Settings, origin: &Origin) -> Resul
             )?;
         }
         Origin::Http(_) => fill(document, "origin", "kind", json!("http"))?,
+    }
+    if let Some(token) = settings.purge.token {
+        fill(document, "purge", "token_sha256", json!(token.to_hex()))?;
     }
     fill(
         document,
@@ -154,15 +215,12 @@ mod tests {
 
     #[test]
     fn the_built_in_policies_are_valid_for_their_kind_of_origin() {
-        for (text, origin) in [
-            (BUCKET, "s3://site/a"),
-            (HTTP, "http://example.com"),
-            (
-                include_str!("../policies/versioned-assets.yaml"),
-                "s3://site",
-            ),
-        ] {
-            parse(text, origin).unwrap();
+        for (name, text) in READY_MADE {
+            let origin = match name {
+                "http" => "http://example.com",
+                _ => "s3://site/a",
+            };
+            parse(text, origin).unwrap_or_else(|error| panic!("{name}: {error}"));
         }
     }
 
@@ -219,7 +277,10 @@ mod tests {
         );
         let yaml = parse("cache: {ttl: {200: 30d}}", "s3://site").unwrap();
         let days = Duration::from_secs(30 * 24 * 60 * 60);
-        assert_eq!(yaml.policy.cache.ttl.exact.first(), Some(&(200, days)));
+        assert_eq!(
+            yaml.policy.cache.default.ttl.exact.first(),
+            Some(&(200, days))
+        );
     }
 
     #[test]

@@ -8,9 +8,11 @@ use std::time::Duration;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
 use serde::Serialize;
 use serde_json::Value;
+use sluice_core::accept_encoding::Coding;
 use sluice_core::policy::{self, BucketOrigin, Policy, QueryRule};
 
 use crate::ca_bundle;
+use crate::journal::Past;
 use crate::origin::{Bucket, Origin};
 use crate::policy_document::{PolicyDocument, PolicyDocumentError};
 use crate::settings::Settings;
@@ -50,7 +52,18 @@ pub fn render(
     origin: &Origin,
     cache_dir: &Path,
 ) -> Result<String, RenderError> {
-    let policy = PolicyDocument::load(settings, origin).map_err(RenderError::Policy)?;
+    render_after(settings, origin, cache_dir, &Past::default())
+}
+
+/// The same, where something is known of former processes.
+pub fn render_after(
+    settings: &Settings,
+    origin: &Origin,
+    cache_dir: &Path,
+    past: &Past,
+) -> Result<String, RenderError> {
+    let mut policy = PolicyDocument::load(settings, origin).map_err(RenderError::Policy)?;
+    policy.remember(past).map_err(RenderError::Policy)?;
     let mut environment = Environment::new();
     // NB: every value in the template comes out as JSON, which is YAML: none can break out of its place.
     environment.set_auto_escape_callback(|_| AutoEscape::Json);
@@ -61,9 +74,12 @@ pub fn render(
         edge => Edge::new(settings),
         cache => CacheView::new(settings, cache_dir),
         origin => OriginView::new(settings, origin, &policy.policy)?,
+        compressors => compressors(settings, &policy.policy),
         filter => settings.filter,
         wasm => settings.locations.wasm,
         policy => indented(&policy.json),
+        purge => PurgeView::new(settings, &policy.policy),
+        journal => past.socket.as_ref().map(|path| path.display().to_string()),
     };
     environment
         .render_named_str("envoy.yaml.j2", TEMPLATE, context)
@@ -123,6 +139,22 @@ impl Edge {
     }
 }
 
+/// The listener for purges.
+#[derive(Serialize)]
+struct PurgeView {
+    bind: String,
+    port: u16,
+}
+
+impl PurgeView {
+    fn new(settings: &Settings, policy: &Policy) -> Option<Self> {
+        (settings.filter && policy.purge.token.is_some()).then(|| Self {
+            bind: settings.purge.bind.to_string(),
+            port: settings.purge.port,
+        })
+    }
+}
+
 /// What the cache filter needs.
 #[derive(Serialize)]
 struct CacheView {
@@ -146,6 +178,9 @@ impl CacheView {
         }
     }
 }
+
+/// What the filter adds to a path towards the store. Envoy refuses a client's `#`.
+const QUALIFIERS: &str = "(?:#[^#]*)?";
 
 /// What the cluster and the guards need.
 #[derive(Serialize)]
@@ -177,14 +212,16 @@ impl BucketView {
         let query = match query {
             QueryRule::Drop { allow } if allow.is_empty() => "",
             QueryRule::Drop { .. } | QueryRule::Keep { .. } | QueryRule::Sort { .. } => {
-                r"(?:\?.*)?"
+                r"(?:\?[^#]*)?"
             }
         };
         Self {
             region: bucket.region.clone(),
             static_credentials: settings.static_credentials,
-            path_regex: format!("{start}/(?:[A-Za-z0-9._~/-]|%[0-9A-F][0-9A-F])*{query}"),
-            forbidden_regex: r"[^?]*(?:/\.\.?(?:[/?].*)?|%(?:00|2E|2F).*)",
+            path_regex: format!(
+                "{start}/(?:[A-Za-z0-9._~/-]|%[0-9A-F][0-9A-F])*{query}{QUALIFIERS}"
+            ),
+            forbidden_regex: r"[^?#]*(?:/\.\.?(?:[/?#].*)?|%(?:00|2E|2F).*)",
         }
     }
 }
@@ -214,6 +251,31 @@ impl OriginView {
             bucket,
         })
     }
+}
+
+/// One of Envoy's compressors.
+#[derive(Serialize)]
+struct Compressor {
+    name: String,
+    coding: &'static str,
+    min_bytes: u64,
+    content_types: Vec<String>,
+}
+
+/// The compressors that the policy wants on the way into the cache. Without the filter nothing asks for them.
+fn compressors(settings: &Settings, policy: &Policy) -> Vec<Compressor> {
+    let compression = &policy.compression;
+    if !(settings.filter && compression.enabled) {
+        return Vec::new();
+    }
+    let compressor = |coding: &Coding| Compressor {
+        name: format!("compress_{}", coding.token()),
+        coding: coding.token(),
+        // Envoy's field has 32 bits, and no stored object is larger.
+        min_bytes: compression.min_bytes.min(u64::from(u32::MAX)),
+        content_types: compression.content_types.clone(),
+    };
+    compression.codings.iter().map(compressor).collect()
 }
 
 /// A duration as Envoy's configuration writes it.

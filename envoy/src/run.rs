@@ -20,6 +20,7 @@ use crate::child::{Child, exit_code};
 use crate::demo::Demo;
 use crate::health;
 use crate::http;
+use crate::journal::Socket;
 use crate::machine::Machine;
 use crate::render;
 use crate::settings::Settings;
@@ -44,7 +45,7 @@ pub fn run(settings: &Settings) -> Result<u8, RunError> {
             settings.locations.wasm.clone(),
         ));
     }
-    let cache =
+    let mut cache =
         CacheFolder::open(&settings.cache, settings.store).map_err(RunError::CacheFolder)?;
     if let Some(notice) = cache.notice() {
         say(notice);
@@ -57,7 +58,15 @@ pub fn run(settings: &Settings) -> Result<u8, RunError> {
             (demo.origin().clone(), Some(demo))
         }
     };
-    let config = render::render(settings, &origin, cache.entries()).map_err(RunError::Render)?;
+    let mut past = cache.past();
+    let journal = cache.take_journal().map(|journal| {
+        Socket::serve(journal, &settings.locations.state)
+            .map_err(|error| RunError::Io(settings.locations.state.clone(), error))
+    });
+    let journal = journal.transpose()?;
+    past.socket = journal.as_ref().map(|socket| socket.path().to_owned());
+    let config = render::render_after(settings, &origin, cache.entries(), &past)
+        .map_err(RunError::Render)?;
     let config = write_config(settings, &config)?;
     let mut envoy = start_envoy(settings, &config, demo.as_ref())?;
     if let Some(code) = wait_until_ready(settings, &mut envoy, &mut signals)? {
@@ -94,7 +103,9 @@ fn check_ports(settings: &Settings) -> Result<(), RunError> {
         IpAddr::V4(Ipv4Addr::LOCALHOST),
         settings.admin_port,
     );
-    for (name, ip, port) in listeners.chain([admin]) {
+    let purge = &settings.purge;
+    let purge = purge.token.map(|_| ("PURGE_PORT", purge.bind, purge.port));
+    for (name, ip, port) in listeners.chain([admin]).chain(purge) {
         let address = SocketAddr::new(ip, port);
         TcpListener::bind(address).map_err(|error| RunError::Port {
             name,
@@ -128,6 +139,8 @@ fn start_envoy(settings: &Settings, config: &Path, demo: Option<&Demo>) -> Resul
     let mut command = Command::new(&settings.locations.envoy);
     command.arg("--config-path").arg(config);
     command.args(["--concurrency", &settings.concurrency.to_string()]);
+    // It has no use for it.
+    command.env_remove("PURGE_TOKEN");
     // Several edges run on one machine, and none takes over from another.
     command.arg("--disable-hot-restart");
     command.args(["--log-level", "warning", "--component-log-level", QUIETER]);

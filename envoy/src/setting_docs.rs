@@ -92,6 +92,17 @@ pub const SETTINGS: &[SettingDoc] = &[
         "Envoy's admin interface, on loopback only",
     ),
     doc(
+        "PURGE_TOKEN",
+        Derived("no purges"),
+        "The secret of those who may purge, at least 16 characters; it is kept and passed on as a hash only",
+    ),
+    doc(
+        "PURGE_BIND",
+        Value("127.0.0.1"),
+        "The address of the listener for purges, which is cleartext HTTP",
+    ),
+    doc("PURGE_PORT", Value("8081"), "Its port"),
+    doc(
         "HEALTH_PATH",
         Value("/healthz"),
         "The path on which a worker answers 200 when ready and 503 when draining; never cached",
@@ -135,7 +146,8 @@ pub const SETTINGS: &[SettingDoc] = &[
     doc(
         "POLICY",
         Derived("the built-in policy for the kind of origin"),
-        "The filter's policy, a YAML or JSON file",
+        "The filter's policy: a YAML or JSON file, or one that comes with the edge: `bucket`, `http`, `spa`, \
+         `downloads`, `versioned-assets`",
     ),
     doc(
         "CONCURRENCY",

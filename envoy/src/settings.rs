@@ -7,7 +7,11 @@ mod tests;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+
+use crate::policy_document::PolicyChoice;
 use std::time::Duration;
+
+use sluice_core::purge::TokenHash;
 
 pub use crate::environment::{Problem, SettingsError};
 use crate::machine::Machine;
@@ -28,6 +32,8 @@ pub struct Settings {
     pub edge_port: u16,
     /// The TLS listener.
     pub tls: Option<Tls>,
+    /// The listener for purges.
+    pub purge: Purge,
     /// The port of Envoy's admin interface, on loopback.
     pub admin_port: u16,
     /// Where a worker answers whether it is ready.
@@ -38,8 +44,8 @@ pub struct Settings {
     pub store: Store,
     /// Where the cache is, and how large it may get.
     pub cache: Cache,
-    /// The policy file; `None` is the built-in policy for the kind of origin.
-    pub policy: Option<PathBuf>,
+    /// The policy; `None` is the built-in one for the kind of origin.
+    pub policy: Option<PolicyChoice>,
     /// Envoy's workers.
     pub concurrency: u32,
     /// The CA certificates for an `https` origin; `None` is the system's bundle.
@@ -66,6 +72,17 @@ pub struct Tls {
     pub cert: PathBuf,
     /// The private key.
     pub key: PathBuf,
+}
+
+/// The listener for purges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Purge {
+    /// The hash of the token that opens it; the token itself is not kept.
+    pub token: Option<TokenHash>,
+    /// Its address.
+    pub bind: IpAddr,
+    /// Its port.
+    pub port: u16,
 }
 
 /// Where the cache is, and how large it may get.

@@ -141,7 +141,7 @@ fn without_the_filter_there_is_a_bare_cache_and_nothing_of_the_filters() {
         let mut settings = settings(&[("ORIGIN", "http://127.0.0.1:8000"), ("STORE", store)]);
         settings.filter = false;
         let config = rendered(&settings);
-        for part in ["wasm", "guard", "sluice_probe", "next_turn"] {
+        for part in ["wasm", "guard", "sluice_background", "next_turn"] {
             let code = config
                 .lines()
                 .filter(|line| !line.trim_start().starts_with('#'));

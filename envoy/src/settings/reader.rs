@@ -6,10 +6,13 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Cache, Locations, Medium, Settings, SettingsError, Tls};
+use super::{Cache, Locations, Medium, Purge, Settings, SettingsError, Tls};
+use sluice_core::purge::TokenHash;
+
 use crate::environment::Environment;
 use crate::machine::Machine;
 use crate::origin::{self, BucketName, Endpoint, Origin};
+use crate::policy_document::PolicyChoice;
 use crate::size::{self, Size};
 use crate::store::Store;
 
@@ -35,6 +38,7 @@ impl Settings {
         let bind = env.parse("BIND", "an IPv4 or IPv6 address", |text| text.parse().ok());
         let edge_port = env.parse("EDGE_PORT", PORT, origin::parse_port);
         let tls = read_tls(env);
+        let purge = read_purge(env);
         let admin_port = env.parse("ADMIN_PORT", PORT, origin::parse_port);
         check_ports(
             env,
@@ -42,6 +46,7 @@ impl Settings {
                 ("EDGE_PORT", edge_port),
                 ("EDGE_TLS_PORT", tls.as_ref().map(|tls| tls.port)),
                 ("ADMIN_PORT", admin_port),
+                ("PURGE_PORT", purge.filter(is_open).map(|purge| purge.port)),
             ],
         );
         let health_path = env.parse("HEALTH_PATH", "a path such as /healthz", parse_health_path);
@@ -54,7 +59,7 @@ impl Settings {
         let cache = read_cache(env, locations.as_ref());
         let accepted = format!("one of {}", Store::ALL.map(Store::name).join(", "));
         let store = env.parse("STORE", &accepted, Store::parse);
-        let policy = read_file(env, "POLICY");
+        let policy = read_policy(env);
         let concurrency = read_concurrency(env);
         let ca_file = read_file(env, "SSL_CERT_FILE");
         let cache = cache?;
@@ -64,6 +69,7 @@ impl Settings {
             bind: bind?,
             edge_port: edge_port?,
             tls,
+            purge: purge?,
             admin_port: admin_port?,
             health_path: health_path?,
             drain: Duration::from_secs(drain?),
@@ -177,7 +183,34 @@ fn read_tls(env: &mut Environment<'_>) -> Option<Tls> {
     })
 }
 
-fn check_ports(env: &mut Environment<'_>, ports: [(&'static str, Option<u16>); 3]) {
+fn read_purge(env: &mut Environment<'_>) -> Option<Purge> {
+    const SHORTEST: usize = 16;
+    let token = env.set("PURGE_TOKEN");
+    let visible = |text: &String| text.bytes().all(|byte| byte.is_ascii_graphic());
+    let good = token
+        .as_ref()
+        .is_none_or(|token| token.len() >= SHORTEST && visible(token));
+    if !good {
+        // NB: it is not shown.
+        let accepted = "must be at least 16 visible ASCII characters without spaces";
+        env.refuse("PURGE_TOKEN", None, accepted);
+    }
+    let bind = env.parse("PURGE_BIND", "an IPv4 or IPv6 address", |text| {
+        text.parse().ok()
+    });
+    let port = env.parse("PURGE_PORT", PORT, origin::parse_port);
+    Some(Purge {
+        token: token.map(|token| TokenHash::of(token.as_bytes())),
+        bind: bind?,
+        port: port?,
+    })
+}
+
+fn is_open(purge: &Purge) -> bool {
+    purge.token.is_some()
+}
+
+fn check_ports(env: &mut Environment<'_>, ports: [(&'static str, Option<u16>); 4]) {
     for (index, (name, port)) in ports.iter().enumerate() {
         let twin = ports
             .iter()
@@ -265,6 +298,12 @@ fn read_locations(env: &mut Environment<'_>) -> Option<Locations> {
         minio: env.set("SLUICE_MINIO").map(PathBuf::from),
         state: std::path::absolute(env.text("SLUICE_STATE")?).ok()?,
     })
+}
+
+/// The name of a policy that comes with the edge, or else a file.
+fn read_policy(env: &mut Environment<'_>) -> Option<PolicyChoice> {
+    let text = env.set("POLICY")?;
+    PolicyChoice::ready_made(&text).or_else(|| read_file(env, "POLICY").map(PolicyChoice::File))
 }
 
 /// The path of a file that has to be readable.

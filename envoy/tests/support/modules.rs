@@ -25,6 +25,22 @@ pub const APPROVING: &str = r#"
     (i32.const 0)))
 "#;
 
+/// A filter that approves of every request, and wants each response compressed.
+pub const COMPRESSING: &str = r#"
+(module
+  (import "env" "proxy_replace_header_map_value" (func $replace (param i32 i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 16) "x-sluice-proof")
+  (data (i32.const 30) "1")
+  (data (i32.const 32) "x-sluice-compress")
+  (func (export "proxy_abi_version_0_2_1"))
+  (func (export "proxy_on_memory_allocate") (param i32) (result i32) (i32.const 1024))
+  (func (export "proxy_on_request_headers") (param i32 i32 i32) (result i32)
+    (drop (call $replace (i32.const 0) (i32.const 16) (i32.const 14) (i32.const 30) (i32.const 1)))
+    (drop (call $replace (i32.const 0) (i32.const 32) (i32.const 17) (i32.const 30) (i32.const 1)))
+    (i32.const 0)))
+"#;
+
 /// A filter that lets requests by in the listener's chain and dies of each in the cluster's.
 pub const TRAPPING: &str = r#"
 (module
@@ -35,6 +51,24 @@ pub const TRAPPING: &str = r#"
   (func (export "proxy_on_request_headers") (param i32 i32 i32) (result i32)
     (global.set $calls (i32.add (global.get $calls) (i32.const 1)))
     (if (i32.eq (global.get $calls) (i32.const 2)) (then unreachable))
+    (i32.const 0)))
+"#;
+
+/// A filter that asks for what the header `x-path` says, as only a filter can: Envoy refuses some paths of
+/// a client's.
+pub const REWRITING: &str = r#"
+(module
+  (import "env" "proxy_get_header_map_value" (func $get (param i32 i32 i32 i32 i32) (result i32)))
+  (import "env" "proxy_replace_header_map_value" (func $replace (param i32 i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 16) "x-path")
+  (data (i32.const 32) ":path")
+  (func (export "proxy_abi_version_0_2_1"))
+  (func (export "proxy_on_memory_allocate") (param i32) (result i32) (i32.const 1024))
+  (func (export "proxy_on_request_headers") (param i32 i32 i32) (result i32)
+    (if (i32.eqz (call $get (i32.const 0) (i32.const 16) (i32.const 6) (i32.const 64) (i32.const 68)))
+      (then (drop (call $replace (i32.const 0) (i32.const 32) (i32.const 5)
+        (i32.load (i32.const 64)) (i32.load (i32.const 68))))))
     (i32.const 0)))
 "#;
 

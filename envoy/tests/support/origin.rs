@@ -5,7 +5,8 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 
-/// A running origin. Its paths: `/held…` is answered after [`Origin::release`], `/stalled…` never, others at once.
+/// A running origin. Its paths: `/held…` is answered after [`Origin::release`], `/stalled…` never, others at
+/// once: `…/style…` with a compressible object, `…/image…` with another type, all else with a small one.
 pub struct Origin {
     port: u16,
     shared: Arc<Shared>,
@@ -78,16 +79,25 @@ fn serve(mut stream: TcpStream, shared: &Shared) {
         if path.starts_with("/stalled") {
             continue;
         }
-        if stream.write_all(answer().as_bytes()).is_err() {
+        if stream.write_all(answer(&path).as_bytes()).is_err() {
             return;
         }
     }
 }
 
 /// A response that may be stored: v1 takes none for fresh that has no date.
-fn answer() -> String {
+fn answer(path: &str) -> String {
     let date = httpdate::fmt_http_date(std::time::SystemTime::now());
+    let (content_type, body) = match path {
+        path if path.contains("/style") => {
+            ("Text/CSS; charset=utf-8", "a { color: blue }\n".repeat(300))
+        }
+        path if path.contains("/image") => ("image/png", "pixels\n".repeat(300)),
+        _ => ("text/css", "origin\n".to_owned()),
+    };
     format!(
-        "HTTP/1.1 200 OK\r\ncontent-length: 7\r\ndate: {date}\r\ncache-control: max-age=60\r\n\r\norigin\n"
+        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\ncontent-type: {content_type}\r\netag: \"style\"\r\n\
+         date: {date}\r\ncache-control: max-age=60\r\n\r\n{body}",
+        body.len()
     )
 }

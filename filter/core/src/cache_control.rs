@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The directives of a response's `Cache-Control` that matter to a shared cache (RFC 9111, 5.2.2).
+//! The directives of a response's `Cache-Control`, or of a field in its place, that matter to a shared cache (RFC 9111, 5.2.2).
 
+use crate::dictionary::{self, Member};
 use crate::duration;
 
 /// Largest number of seconds (RFC 9111, 1.2.2): what is larger counts as this.
@@ -19,6 +20,16 @@ pub struct CacheControl {
     pub max_age: Option<u64>,
     /// Seconds of `s-maxage`.
     pub s_maxage: Option<u64>,
+    /// `must-understand`.
+    pub must_understand: bool,
+    /// `must-revalidate`.
+    pub must_revalidate: bool,
+    /// `proxy-revalidate`.
+    pub proxy_revalidate: bool,
+    /// Seconds of `stale-while-revalidate` (RFC 5861, 3).
+    pub stale_while_revalidate: Option<u64>,
+    /// Seconds of `stale-if-error` (RFC 5861, 4).
+    pub stale_if_error: Option<u64>,
 }
 
 impl CacheControl {
@@ -28,11 +39,45 @@ impl CacheControl {
     /// times the first counts (RFC 9111, 4.2.1).
     pub fn parse(text: &str) -> Self {
         let mut parsed = Self::default();
-        let mut rest = text;
-        while !rest.is_empty() {
-            let (directive, tail) = split_directive(rest);
-            rest = tail;
-            parsed.take(directive.trim());
+        for (name, argument) in directives(text) {
+            parsed.set(name, seconds(argument).unwrap_or(0));
+        }
+        parsed
+    }
+
+    /// Reads a targeted field, a dictionary of structured fields (RFC 9213, 2.1); `None` if it is none.
+    ///
+    /// A time of another type than an integer counts as 0, a directive that is false does not count.
+    pub fn parse_targeted(text: &str) -> Option<Self> {
+        let mut parsed = Self::default();
+        for (name, member) in dictionary::parse(text)? {
+            let seconds = match member {
+                Member::Boolean(false) => continue,
+                Member::Integer(seconds) => {
+                    u64::try_from(seconds).map_or(0, |seconds| seconds.min(MAX_SECONDS))
+                }
+                Member::Boolean(true) | Member::Other => 0,
+            };
+            parsed.set(name, seconds);
+        }
+        Some(parsed)
+    }
+
+    /// Reads `Surrogate-Control` (Edge Architecture Specification, 2.2): like `Cache-Control`, but for
+    /// `max-age=60+30`, after whose 60 seconds the response may be served stale for 30.
+    pub fn parse_surrogate(text: &str) -> Self {
+        let mut parsed = Self::default();
+        for (name, argument) in directives(text) {
+            let extended = argument.and_then(|argument| argument.split_once('+'));
+            match extended.filter(|_| name.eq_ignore_ascii_case("max-age")) {
+                Some((lifetime, extension)) => {
+                    let extension = seconds(Some(extension)).unwrap_or(0);
+                    parsed.set(name, seconds(Some(lifetime)).unwrap_or(0));
+                    parsed.set("stale-while-revalidate", extension);
+                    parsed.set("stale-if-error", extension);
+                }
+                None => parsed.set(name, seconds(argument).unwrap_or(0)),
+            }
         }
         parsed
     }
@@ -42,11 +87,18 @@ impl CacheControl {
         self.s_maxage.or(self.max_age)
     }
 
-    fn take(&mut self, directive: &str) {
-        let (name, argument) = match directive.split_once('=') {
-            Some((name, argument)) => (name.trim_end(), Some(argument)),
-            None => (directive, None),
-        };
+    /// Whether a shared cache must never serve the response stale (RFC 9111, 4.2.4).
+    ///
+    /// `s-maxage` implies `proxy-revalidate` (5.2.2.10), so it forbids staleness even where
+    /// `stale-while-revalidate` or `stale-if-error` stand beside it: RFC 5861 does not say that they
+    /// overrule a prohibition, and Pingora reads it the same way. Varnish, nginx and some CDNs are
+    /// laxer. An origin that wants both says `max-age` in a field of its own for the edge (RFC 9213).
+    pub fn forbids_stale(&self) -> bool {
+        self.must_revalidate || self.proxy_revalidate || self.no_cache || self.s_maxage.is_some()
+    }
+
+    /// Takes a directive into account; `seconds` if it is one that has any.
+    fn set(&mut self, name: &str, seconds: u64) {
         let is = |known: &str| name.eq_ignore_ascii_case(known);
         if is("no-store") {
             self.no_store = true;
@@ -55,11 +107,38 @@ impl CacheControl {
         } else if is("private") {
             self.private = true;
         } else if is("max-age") {
-            self.max_age.get_or_insert(seconds(argument));
+            self.max_age.get_or_insert(seconds);
         } else if is("s-maxage") {
-            self.s_maxage.get_or_insert(seconds(argument));
+            self.s_maxage.get_or_insert(seconds);
+        } else if is("must-understand") {
+            self.must_understand = true;
+        } else if is("must-revalidate") {
+            self.must_revalidate = true;
+        } else if is("proxy-revalidate") {
+            self.proxy_revalidate = true;
+        } else if is("stale-while-revalidate") {
+            self.stale_while_revalidate.get_or_insert(seconds);
+        } else if is("stale-if-error") {
+            self.stale_if_error.get_or_insert(seconds);
         }
     }
+}
+
+/// The directives of a `Cache-Control`, with what stands behind their `=`.
+pub(crate) fn directives(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (directive, tail) = split_directive(rest);
+        rest = tail;
+        let directive = directive.trim();
+        Some(match directive.split_once('=') {
+            Some((name, argument)) => (name.trim_end(), Some(argument)),
+            None => (directive, None),
+        })
+    })
 }
 
 /// Splits at the first comma outside a quoted string, or semicolon, which is no separator but taken for
@@ -93,14 +172,14 @@ fn quoted_len(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Delta-seconds (RFC 9111, 1.2.2), also within quotes (5.2).
-fn seconds(argument: Option<&str>) -> u64 {
-    let argument = argument.unwrap_or_default();
+/// Delta-seconds (RFC 9111, 1.2.2), also within quotes (5.2); `None` for anything else.
+pub(crate) fn seconds(argument: Option<&str>) -> Option<u64> {
+    let argument = argument?;
     let digits = argument
         .strip_prefix('"')
         .and_then(|argument| argument.strip_suffix('"'))
         .unwrap_or(argument);
-    parse_delta_seconds(digits).unwrap_or(0)
+    parse_delta_seconds(digits)
 }
 
 /// A number of seconds, at most [`duration::MAX`]; `None` for anything but digits.
@@ -123,6 +202,11 @@ mod tests {
         private: false,
         max_age: None,
         s_maxage: None,
+        must_understand: false,
+        must_revalidate: false,
+        proxy_revalidate: false,
+        stale_while_revalidate: None,
+        stale_if_error: None,
     };
     const NO_STORE: CacheControl = CacheControl {
         no_store: true,
@@ -230,6 +314,99 @@ mod tests {
         ];
         for (name, text, expected) in rows {
             assert_eq!(CacheControl::parse(text), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_windows_of_staleness_are_read() {
+        for (text, while_revalidate, if_error) in [
+            ("max-age=1", None, None),
+            ("Stale-While-Revalidate=60", Some(60), None),
+            ("stale-if-error=\"60\"", None, Some(60)),
+            (
+                "stale-while-revalidate=1, stale-if-error=2",
+                Some(1),
+                Some(2),
+            ),
+            ("stale-if-error=1, stale-if-error=2", None, Some(1)),
+            ("stale-while-revalidate", Some(0), None),
+            ("stale-if-error=soon", None, Some(0)),
+        ] {
+            let control = CacheControl::parse(text);
+            assert_eq!(control.stale_while_revalidate, while_revalidate, "{text}");
+            assert_eq!(control.stale_if_error, if_error, "{text}");
+        }
+    }
+
+    #[test]
+    fn targeted_fields_are_dictionaries() {
+        // RFC 9213, 2.1.
+        for (text, expected) in [
+            ("max-age=60", Some(max_age(60))),
+            ("max-age=60;p=1, x=(a b)", Some(max_age(60))),
+            ("max-age=60, max-age=5", Some(max_age(5))),
+            ("max-age=999999999999", Some(max_age(2_147_483_647))),
+            ("max-age=-1", Some(max_age(0))),
+            ("max-age=1.5", Some(max_age(0))),
+            ("max-age", Some(max_age(0))),
+            ("max-age=\"60\"", Some(max_age(0))),
+            ("max-age=?0", Some(NONE)),
+            ("no-store", Some(NO_STORE)),
+            ("no-store=?0", Some(NONE)),
+            ("private=\"x-user\"", Some(PRIVATE)),
+            ("x", Some(NONE)),
+            ("Max-Age=60", None),
+            ("max-age=60s", None),
+            ("max-age=60; public", Some(max_age(60))),
+            ("max-age=60,", None),
+        ] {
+            assert_eq!(CacheControl::parse_targeted(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn surrogate_control_may_extend_freshness() {
+        let extended = CacheControl {
+            stale_while_revalidate: Some(30),
+            stale_if_error: Some(30),
+            ..max_age(60)
+        };
+        for (text, expected) in [
+            ("max-age=60", max_age(60)),
+            ("max-age=60+30", extended),
+            ("no-store, content=\"a+b\"", NO_STORE),
+            ("max-age=60+30;edge", extended),
+            (
+                "max-age=60+",
+                CacheControl {
+                    stale_while_revalidate: Some(0),
+                    stale_if_error: Some(0),
+                    ..max_age(60)
+                },
+            ),
+            ("x=1+2", NONE),
+        ] {
+            assert_eq!(CacheControl::parse_surrogate(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn staleness_is_forbidden_by_those_who_may() {
+        for (text, forbidden) in [
+            ("", false),
+            ("max-age=60, immutable", false),
+            ("stale-while-revalidate=60", false),
+            ("must-revalidate", true),
+            ("Proxy-Revalidate", true),
+            ("no-cache", true),
+            ("s-maxage=60", true),
+            ("s-maxage=60, stale-while-revalidate=60", true),
+        ] {
+            assert_eq!(
+                CacheControl::parse(text).forbids_stale(),
+                forbidden,
+                "{text}"
+            );
         }
     }
 

@@ -4,11 +4,13 @@
 
 use std::fmt::Write;
 
+use crate::validator::Lifetime;
+
 /// Name of the response header.
 pub const ENTRY_HEADER: &str = "x-sluice-entry";
 
 /// Changes whenever the fields do, so that no version misreads another's entries.
-const FORMAT: &str = "1";
+const FORMAT: &str = "3";
 
 /// Tells fills apart, those of other processes and past ones included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,14 +32,18 @@ pub struct Entry<'a> {
     pub ttl: u64,
     /// How old the response was when it came, in seconds.
     pub age: u64,
+    /// For how many seconds after `ttl` it may be served while it is refreshed (RFC 5861, 3).
+    pub stale_while_revalidate: u64,
+    /// For how many seconds after `ttl` it may be served where the origin fails (RFC 5861, 4).
+    pub stale_if_error: u64,
+    /// Number of the newest purge when its request was sent; 0 is none.
+    pub purge: u64,
     /// Whether it goes into the store.
     pub stored: bool,
     /// Whether the fill was a successful revalidation.
     pub revalidated: bool,
     /// Whether `:status` is not the origin's.
     pub disguised: bool,
-    /// Whether the entity tag is the filter's.
-    pub neutral_validators: bool,
     /// The whole cache key: Envoy's disk stores name files by a short hash and do not compare.
     pub key: &'a str,
 }
@@ -45,17 +51,19 @@ pub struct Entry<'a> {
 const STORED: u8 = 1;
 const REVALIDATED: u8 = 2;
 const DISGUISED: u8 = 4;
-const NEUTRAL_VALIDATORS: u8 = 8;
 
 impl<'a> Entry<'a> {
     /// The header's value: fields with spaces between them, the key last.
     pub fn encode(&self) -> String {
-        let mut value = String::with_capacity(52 + self.key.len());
+        let mut value = String::with_capacity(64 + self.key.len());
         let Self {
             fill,
             status,
             ttl,
             age,
+            stale_while_revalidate,
+            stale_if_error,
+            purge,
             key,
             ..
         } = self;
@@ -63,7 +71,8 @@ impl<'a> Entry<'a> {
         // Writing into a String cannot fail.
         let _ = write!(
             value,
-            "{FORMAT} {:x} {:x} {status} {ttl} {age} {flags} {key}",
+            "{FORMAT} {:x} {:x} {status} {ttl} {age} {stale_while_revalidate} {stale_if_error} \
+             {purge} {flags} {key}",
             fill.nonce, fill.stream
         );
         value
@@ -71,7 +80,7 @@ impl<'a> Entry<'a> {
 
     /// Reads a header's value; `None` for one of another format.
     pub fn parse(value: &'a str) -> Option<Self> {
-        let mut fields = value.splitn(8, ' ');
+        let mut fields = value.splitn(11, ' ');
         if fields.next()? != FORMAT {
             return None;
         }
@@ -80,18 +89,32 @@ impl<'a> Entry<'a> {
         let status = fields.next()?.parse().ok()?;
         let ttl = fields.next()?.parse().ok()?;
         let age = fields.next()?.parse().ok()?;
+        let stale_while_revalidate = fields.next()?.parse().ok()?;
+        let stale_if_error = fields.next()?.parse().ok()?;
+        let purge = fields.next()?.parse().ok()?;
         let flags: u8 = fields.next()?.parse().ok()?;
         Some(Self {
             fill: FillId { nonce, stream },
             status,
             ttl,
             age,
+            stale_while_revalidate,
+            stale_if_error,
+            purge,
             stored: flags & STORED != 0,
             revalidated: flags & REVALIDATED != 0,
             disguised: flags & DISGUISED != 0,
-            neutral_validators: flags & NEUTRAL_VALIDATORS != 0,
             key: fields.next()?,
         })
+    }
+
+    /// For how long it may be served.
+    pub fn lifetime(&self) -> Lifetime {
+        Lifetime {
+            ttl: self.ttl,
+            stale_while_revalidate: self.stale_while_revalidate,
+            stale_if_error: self.stale_if_error,
+        }
     }
 
     fn flags(&self) -> u8 {
@@ -99,7 +122,6 @@ impl<'a> Entry<'a> {
         flag(self.stored, STORED)
             | flag(self.revalidated, REVALIDATED)
             | flag(self.disguised, DISGUISED)
-            | flag(self.neutral_validators, NEUTRAL_VALIDATORS)
     }
 }
 
@@ -109,7 +131,7 @@ mod tests {
 
     #[test]
     fn entry_round_trips() {
-        for bits in 0..16_u8 {
+        for bits in 0..8_u8 {
             let entry = Entry {
                 fill: FillId {
                     nonce: u64::MAX,
@@ -118,10 +140,12 @@ mod tests {
                 status: 503,
                 ttl: 3_600,
                 age: 7,
+                stale_while_revalidate: 60,
+                stale_if_error: 86_400,
+                purge: 17,
                 stored: bits & 1 != 0,
                 revalidated: bits & 2 != 0,
                 disguised: bits & 4 != 0,
-                neutral_validators: bits & 8 != 0,
                 key: "bucket.example/site/a%20b",
             };
             assert_eq!(Entry::parse(&entry.encode()), Some(entry));
@@ -132,11 +156,13 @@ mod tests {
     fn anything_else_is_no_entry() {
         for value in [
             "",
-            "1",
-            "2 1 1 200 5 0 0 k",
-            "1 x 1 200 5 0 0 k",
-            "1 1 1 200 5 0 0",
-            "1 1 1 99999 5 0 0 k",
+            "3",
+            "1 1 1 200 5 0 0 k",
+            "2 1 1 200 5 0 0 0 0 k",
+            "3 x 1 200 5 0 0 0 0 0 k",
+            "3 1 1 200 5 0 0 0 0 0",
+            "3 1 1 200 5 0 -1 0 0 0 k",
+            "3 1 1 99999 5 0 0 0 0 0 k",
         ] {
             assert_eq!(Entry::parse(value), None, "{value}");
         }

@@ -63,6 +63,29 @@ pub fn escape_key(key: &str) -> String {
     String::from_utf8(escaped).unwrap_or_default()
 }
 
+/// Appends part of a path in its canonical spelling, however it is spelled; `None` for an escape that
+/// is broken, or of what no path contains.
+pub(crate) fn append_literal(out: &mut Vec<u8>, part: &[u8], escaping: Escaping) -> Option<()> {
+    let mut rest = part;
+    while let Some((&byte, tail)) = rest.split_first() {
+        let (decoded, tail) = match byte {
+            b'%' => split_escape(tail)?,
+            _ => (byte, tail),
+        };
+        let escaped = byte == b'%';
+        rest = tail;
+        if decoded == 0 || (escaped && decoded == b'/' && escaping == Escaping::Strict) {
+            return None;
+        }
+        if (!escaped && (decoded == b'/' || escaping.is_clean(decoded))) || is_unreserved(decoded) {
+            out.push(decoded);
+        } else {
+            push_escape(out, decoded);
+        }
+    }
+    Some(())
+}
+
 /// The byte that an escape stands for; `rest` starts after the `%`.
 pub(crate) fn split_escape(rest: &[u8]) -> Option<(u8, &[u8])> {
     let digit = |byte: u8| match byte {

@@ -5,10 +5,14 @@ use std::time::Duration;
 
 use crate::cache_control::{CacheControl, parse_delta_seconds};
 use crate::http_date;
-use crate::policy::{Policy, TtlTable};
+use crate::policy::{PassOrStrip, Policy, Rule, TtlTable};
+use crate::targeted;
 
 /// What Envoy's cache filters store; any other status is stored in disguise.
 const STATUSES_OF_ENVOY: [u16; 12] = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 451, 501];
+
+/// Statuses that may be cached without a word of the origin (RFC 9110, 15.1), but for 206.
+const HEURISTIC: [u16; 11] = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501];
 
 /// What of a response decides about it. A 304 that freshens a stored response stands for a 200.
 #[derive(Clone, Copy, Debug)]
@@ -17,13 +21,18 @@ pub struct ResponseFacts<'a> {
     pub status: u16,
     /// `Cache-Control`, its lines joined by commas.
     pub cache_control: Option<&'a str>,
+    /// The fields of the policy's `targeted_fields` that it has: names, in lower case, and values,
+    /// their lines joined by commas.
+    pub targeted: &'a [(&'a str, &'a str)],
     /// `Expires`.
     pub expires: Option<&'a str>,
     /// `Date`.
     pub date: Option<&'a str>,
+    /// `Last-Modified`.
+    pub last_modified: Option<&'a str>,
     /// `Age`.
     pub age: Option<&'a str>,
-    /// `Vary`, its lines joined by commas.
+    /// The members of `Vary` that the key does not have, with commas between them.
     pub vary: Option<&'a str>,
     /// There is a `Set-Cookie`.
     pub has_set_cookie: bool,
@@ -51,6 +60,10 @@ pub struct Storage {
     pub ttl: Duration,
     /// How old the response was when it came.
     pub age: Duration,
+    /// For how long after `ttl` it may be served while it is refreshed (RFC 5861, 3), whole seconds.
+    pub stale_while_revalidate: Duration,
+    /// For how long after `ttl` it may be served while the origin fails (RFC 5861, 4), whole seconds.
+    pub stale_if_error: Duration,
     /// Envoy's cache filters do not store the status.
     pub disguise: bool,
     /// The store must not revalidate it: it has no validator, or is not a 200 or 203.
@@ -64,6 +77,8 @@ pub enum UncacheableReason {
     Status,
     /// `Set-Cookie`: it is for one client.
     SetCookie,
+    /// `Cache-Control: must-understand` with a status that is not understood.
+    NotUnderstood,
     /// `Cache-Control: no-store`.
     NoStore,
     /// `Cache-Control: no-cache`.
@@ -86,6 +101,7 @@ impl UncacheableReason {
         match self {
             Self::Status => "status",
             Self::SetCookie => "set-cookie",
+            Self::NotUnderstood => "must-understand",
             Self::NoStore => "no-store",
             Self::NoCache => "no-cache",
             Self::Private => "private",
@@ -97,9 +113,9 @@ impl UncacheableReason {
     }
 }
 
-/// Whether a response that came at `now_unix` is stored, and for how long.
-pub fn judge(policy: &Policy, facts: &ResponseFacts<'_>, now_unix: i64) -> Verdict {
-    match storage(policy, facts, now_unix) {
+/// Whether a response that came at `now_unix` is stored, and for how long; `rule` is that of its path.
+pub fn judge(policy: &Policy, rule: &Rule, facts: &ResponseFacts<'_>, now_unix: i64) -> Verdict {
+    match storage(policy, rule, facts, now_unix) {
         Ok(storage) => Verdict::Store(storage),
         Err(_) if is_server_error(facts.status) => Verdict::Share(facts.status),
         Err(reason) => Verdict::Uncacheable(reason),
@@ -108,6 +124,7 @@ pub fn judge(policy: &Policy, facts: &ResponseFacts<'_>, now_unix: i64) -> Verdi
 
 fn storage(
     policy: &Policy,
+    rule: &Rule,
     facts: &ResponseFacts<'_>,
     now_unix: i64,
 ) -> Result<Storage, UncacheableReason> {
@@ -115,10 +132,12 @@ fn storage(
     if !matches!(facts.status, 200..=599) || matches!(facts.status, 206 | 304) {
         return Err(UncacheableReason::Status);
     }
-    if facts.has_set_cookie {
+    if facts.has_set_cookie && policy.cache.set_cookie == PassOrStrip::Pass {
         return Err(UncacheableReason::SetCookie);
     }
-    let ttl = lifetime(policy, facts, now_unix)?;
+    let said = said(policy, rule, facts);
+    refuse_forbidden(&said.control, facts.status)?;
+    let ttl = lifetime(policy, rule, facts, &said, now_unix)?;
     if varies(&policy.response.ignore_vary, facts.vary) {
         return Err(UncacheableReason::Vary);
     }
@@ -129,48 +148,61 @@ fn storage(
     if age >= ttl {
         return Err(UncacheableReason::Stale);
     }
+    let (stale_while_revalidate, stale_if_error) = windows(rule, facts.status, &said.control);
     Ok(Storage {
         ttl,
         age,
+        stale_while_revalidate,
+        stale_if_error,
         disguise: !STATUSES_OF_ENVOY.contains(&facts.status),
         neutral_validators: !matches!(facts.status, 200 | 203) || !facts.has_validator,
     })
 }
 
-/// RFC 9111, 4.2.1, with the policy's table in the place of heuristics.
-fn lifetime(
-    policy: &Policy,
-    facts: &ResponseFacts<'_>,
-    now_unix: i64,
-) -> Result<Duration, UncacheableReason> {
-    let origin = if policy.cache.honor_cache_control {
-        origin_lifetime(facts, now_unix)?
-    } else {
-        None
-    };
-    let table = table_lifetime(&policy.cache.ttl, facts.status);
-    match origin.map(Duration::from_secs) {
-        _ if table.is_zero() => Err(UncacheableReason::NoTtl),
-        // An origin that gives a year to all that it sends does not mean its errors.
-        Some(ttl) if is_server_error(facts.status) => Ok(ttl.min(table)),
-        Some(ttl) => Ok(ttl),
-        None => Ok(table),
+/// What the origin says about caching, in the field that counts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Said<'a> {
+    control: CacheControl,
+    expires: Option<&'a str>,
+}
+
+/// A targeted field comes before `Cache-Control` and `Expires`, which then say nothing (RFC 9213, 2.2).
+/// A policy that knows better than the origin reads none of them.
+fn said<'a>(policy: &Policy, rule: &Rule, facts: &ResponseFacts<'a>) -> Said<'a> {
+    if !rule.honor_cache_control {
+        return Said::default();
+    }
+    match targeted::directives(&policy.cache.targeted_fields, facts.targeted) {
+        Some(control) => Said {
+            control,
+            expires: None,
+        },
+        None => Said {
+            control: facts
+                .cache_control
+                .map(CacheControl::parse)
+                .unwrap_or_default(),
+            expires: facts.expires,
+        },
     }
 }
 
-fn is_server_error(status: u16) -> bool {
-    matches!(status, 500..=599)
+/// Whether a response that is not stored is not for one client only, so that caches behind the edge
+/// may be told to keep it.
+pub fn is_for_all(rule: &Rule, cache_control: &str, has_set_cookie: bool) -> bool {
+    let control = CacheControl::parse(cache_control);
+    let forbidden = control.no_store || control.private || control.no_cache;
+    let for_one = rule.honor_cache_control && forbidden;
+    !has_set_cookie && !for_one
 }
 
-/// Seconds that the origin gives the response, if it says.
-fn origin_lifetime(
-    facts: &ResponseFacts<'_>,
-    now_unix: i64,
-) -> Result<Option<u64>, UncacheableReason> {
-    let control = facts.cache_control.map(CacheControl::parse);
-    let control = control.unwrap_or_default();
-    // RFC 9111, 3.
-    if control.no_store {
+/// RFC 9111, 3.
+fn refuse_forbidden(control: &CacheControl, status: u16) -> Result<(), UncacheableReason> {
+    if control.must_understand && !is_understood(status) {
+        return Err(UncacheableReason::NotUnderstood);
+    }
+    // RFC 9111, 5.2.2.3: for caches that do not know must-understand.
+    if control.no_store && !control.must_understand {
         return Err(UncacheableReason::NoStore);
     }
     if control.private {
@@ -180,12 +212,76 @@ fn origin_lifetime(
     if control.no_cache {
         return Err(UncacheableReason::NoCache);
     }
-    let expires = || {
-        facts
-            .expires
-            .map(|expires| until(expires, facts.date, now_unix))
+    Ok(())
+}
+
+/// Statuses whose rules for caches this one follows: the final ones of RFC 9110, 15 but for 206 and
+/// 304, those of RFC 6585, and 451.
+const fn is_understood(status: u16) -> bool {
+    matches!(
+        status,
+        200..=205 | 300..=303 | 305 | 307 | 308 | 400..=417 | 421 | 422 | 426 | 428 | 429 | 431 | 451
+            | 500..=505 | 511
+    )
+}
+
+/// RFC 9111, 4.2.1, with the policy's table in the place of heuristics, or as their limit.
+fn lifetime(
+    policy: &Policy,
+    rule: &Rule,
+    facts: &ResponseFacts<'_>,
+    said: &Said<'_>,
+    now_unix: i64,
+) -> Result<Duration, UncacheableReason> {
+    let table = table_lifetime(&rule.ttl, facts.status);
+    if table.is_zero() {
+        return Err(UncacheableReason::NoTtl);
+    }
+    let expires = || Some(until(said.expires?, facts.date, now_unix));
+    match said.control.lifetime().or_else(expires) {
+        // An origin that gives a year to all that it sends does not mean its errors.
+        Some(seconds) if is_server_error(facts.status) => {
+            Ok(Duration::from_secs(seconds).min(table))
+        }
+        Some(seconds) => Ok(Duration::from_secs(seconds)),
+        None => Ok(heuristic(policy.cache.heuristic_percent, facts, now_unix)
+            .map_or(table, |guessed| guessed.min(table))),
+    }
+}
+
+/// Part of the time since the object was last changed (RFC 9111, 4.2.2), by the origin's clock.
+fn heuristic(percent: u64, facts: &ResponseFacts<'_>, now_unix: i64) -> Option<Duration> {
+    if percent == 0 || !HEURISTIC.contains(&facts.status) {
+        return None;
+    }
+    let changed = http_date::parse(facts.last_modified?)?;
+    let date = facts.date.and_then(http_date::parse).unwrap_or(now_unix);
+    let unchanged = u64::try_from(date.saturating_sub(changed)).unwrap_or(0);
+    Some(Duration::from_secs(unchanged.saturating_mul(percent) / 100))
+}
+
+fn is_server_error(status: u16) -> bool {
+    matches!(status, 500..=599)
+}
+
+/// For how long a response may be served stale: while it is refreshed, and while the origin fails.
+///
+/// The origin's word comes before the policy's, and none of them counts where staleness is forbidden.
+/// A 5xx is never stale, as what takes the place of an error must not be one; nor is a 4xx while it is
+/// refreshed unless the origin says so, as an object that has just been made should be seen.
+fn windows(rule: &Rule, status: u16, control: &CacheControl) -> (Duration, Duration) {
+    if control.forbids_stale() || is_server_error(status) {
+        return (Duration::ZERO, Duration::ZERO);
+    }
+    let while_revalidate = match control.stale_while_revalidate {
+        Some(seconds) => Duration::from_secs(seconds),
+        None if status < 400 => rule.stale_while_revalidate,
+        None => Duration::ZERO,
     };
-    Ok(control.lifetime().or_else(expires))
+    let if_error = control
+        .stale_if_error
+        .map_or(rule.stale_if_error, Duration::from_secs);
+    (while_revalidate, if_error)
 }
 
 /// Seconds from the response's own `Date` to `Expires`, so that the origin's clock may be wrong

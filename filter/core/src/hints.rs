@@ -8,10 +8,13 @@ use std::collections::HashMap;
 
 use crate::board::{KeyHash, Millis};
 
+/// For how long an origin that has failed is taken for failing without being asked again.
+const FAILING_MILLIS: Millis = 60_000;
+
 /// What is known of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint {
-    /// The store has it, and it is fresh.
+    /// The store has it and serves it as it is: fresh, or within a window of staleness.
     Fresh,
     /// Its responses cannot be stored: waiting for one another would serve nobody.
     HitForMiss,
@@ -21,6 +24,10 @@ pub enum Hint {
 struct Remembered {
     hint: Hint,
     until: Millis,
+    /// When this worker next thinks of a refresh, once what the store has is stale.
+    refresh: Millis,
+    /// Whether the origin failed when it was last asked for it.
+    failing: bool,
 }
 
 /// A bounded table in two generations: when the young one is full the old one is forgotten. What is
@@ -64,7 +71,48 @@ impl Hints {
 
     /// Remembers `hint` for `key` until then.
     pub fn set(&mut self, key: KeyHash, hint: Hint, until: Millis) {
-        self.insert(key, Remembered { hint, until });
+        let known = self.remembered(key);
+        let remembered = Remembered {
+            hint,
+            until,
+            refresh: known.map_or(0, |known| known.refresh),
+            failing: known.is_some_and(|known| known.failing),
+        };
+        self.insert(key, remembered);
+    }
+
+    /// When this worker next thinks of a refresh of `key`; 0 where nothing is known.
+    pub fn refresh(&self, key: KeyHash) -> Millis {
+        self.remembered(key).map_or(0, |known| known.refresh)
+    }
+
+    /// Remembers when to think of a refresh of `key`, if anything is known of it.
+    pub fn set_refresh(&mut self, key: KeyHash, refresh: Millis) {
+        for table in [&mut self.young, &mut self.old] {
+            if let Some(known) = table.get_mut(&key) {
+                known.refresh = refresh;
+            }
+        }
+    }
+
+    /// Remembers whether the origin has failed when it was asked for `key`, if anything is known of it.
+    pub fn set_failing(&mut self, key: KeyHash, failing: bool) {
+        for table in [&mut self.young, &mut self.old] {
+            if let Some(known) = table.get_mut(&key) {
+                known.failing = failing;
+            }
+        }
+    }
+
+    /// Whether the origin failed when it was last asked for `key`, not long ago.
+    pub fn is_failing(&self, key: KeyHash, now: Millis) -> bool {
+        self.remembered(key).is_some_and(|known| {
+            known.failing && now < known.refresh.saturating_add(FAILING_MILLIS)
+        })
+    }
+
+    fn remembered(&self, key: KeyHash) -> Option<&Remembered> {
+        self.young.get(&key).or_else(|| self.old.get(&key))
     }
 
     /// Forgets `key`.
@@ -113,6 +161,33 @@ mod tests {
             assert!(hints.len() <= 100);
         }
         assert_eq!(hints.get(KeyHash(0), 0), None);
+    }
+
+    #[test]
+    fn the_time_of_the_next_refresh_outlasts_further_hits() {
+        let mut hints = Hints::new(2);
+        hints.set(KeyHash(1), Hint::Fresh, 100);
+        hints.set_refresh(KeyHash(1), 70);
+        hints.set(KeyHash(2), Hint::Fresh, 100);
+        assert_eq!(hints.refresh(KeyHash(1)), 70, "also in the old generation");
+        hints.set(KeyHash(1), Hint::Fresh, 200);
+        assert_eq!(hints.refresh(KeyHash(1)), 70);
+        assert_eq!(hints.refresh(KeyHash(3)), 0);
+    }
+
+    #[test]
+    fn an_origin_that_has_failed_is_not_taken_for_failing_for_ever() {
+        let mut hints = Hints::new(10);
+        hints.set_failing(KeyHash(1), true);
+        assert!(!hints.is_failing(KeyHash(1), 0), "of what is not known");
+        hints.set(KeyHash(1), Hint::Fresh, 1_000_000);
+        hints.set_refresh(KeyHash(1), 2_000);
+        hints.set_failing(KeyHash(1), true);
+        hints.set(KeyHash(1), Hint::Fresh, 2_000_000);
+        assert!(hints.is_failing(KeyHash(1), 2_000 + FAILING_MILLIS - 1));
+        assert!(!hints.is_failing(KeyHash(1), 2_000 + FAILING_MILLIS));
+        hints.set_failing(KeyHash(1), false);
+        assert!(!hints.is_failing(KeyHash(1), 0));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 use crate::authority::append_authority;
 use crate::escaping::{Escaping, append_path, decoded_len, push_strict};
 use crate::policy::{Origin, Policy};
+use crate::qualifiers;
 use crate::query::append_query;
 pub use crate::rejection::Rejection;
 
@@ -23,12 +24,15 @@ pub struct Target<'a> {
     pub path: &'a [u8],
 }
 
-/// What the edge looks up, stores under and sends on.
+/// What the edge looks up, stores under and sends on: a URL, and qualifiers that tell apart several
+/// responses of that one URL. The origin never sees a qualifier.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CanonicalTarget {
-    /// Authority and path in one: an authority contains no `/` and a path starts with one.
+    /// Authority, path and qualifiers in one: an authority contains no `/`, a path starts with one
+    /// and contains no `#`, with which the qualifiers start.
     key: String,
     authority_len: usize,
+    url_len: usize,
 }
 
 impl CanonicalTarget {
@@ -37,14 +41,57 @@ impl CanonicalTarget {
         self.key.get(..self.authority_len).unwrap_or_default()
     }
 
-    /// `:path` with its query towards store and origin, with the bucket and its prefix.
+    /// `:path` with its query towards the store: with the bucket, its prefix and the qualifiers.
     pub fn path(&self) -> &str {
         self.key.get(self.authority_len..).unwrap_or_default()
     }
 
-    /// What identifies the object: authority and path.
+    /// `:path` with its query towards the origin: without the qualifiers.
+    pub fn origin_path(&self) -> &str {
+        let range = self.authority_len..self.url_len;
+        self.key.get(range).unwrap_or_default()
+    }
+
+    /// What identifies the stored response: authority, path and qualifiers.
     pub fn cache_key(&self) -> &str {
         &self.key
+    }
+
+    /// What identifies the URL, whichever of its responses is meant: authority and path.
+    pub fn url(&self) -> &str {
+        self.key.get(..self.url_len).unwrap_or_default()
+    }
+
+    /// The same URL without qualifiers.
+    pub fn unqualified(&self) -> Self {
+        Self {
+            key: self.url().to_owned(),
+            ..*self
+        }
+    }
+
+    /// Adds a qualifier: `#name=value` to a target without any, else `;name=value`. Whatever bytes
+    /// they contain, two different lists of names and values never make one key; the order counts.
+    pub fn qualify(&mut self, name: &str, value: impl AsRef<[u8]>) {
+        let separator = if self.key.len() == self.url_len {
+            '#'
+        } else {
+            ';'
+        };
+        self.key.push(separator);
+        qualifiers::push(&mut self.key, name.as_bytes());
+        self.key.push('=');
+        qualifiers::push(&mut self.key, value.as_ref());
+    }
+
+    /// Another object of the same authority, without qualifiers; `path` is canonical.
+    pub(crate) fn sibling(&self, path: &str) -> Self {
+        let key = [self.authority(), path].concat();
+        Self {
+            authority_len: self.authority_len,
+            url_len: key.len(),
+            key,
+        }
     }
 
     /// The same, without a copy.
@@ -114,6 +161,7 @@ pub fn canonicalize(policy: &Policy, target: &Target<'_>) -> Result<CanonicalTar
         .unwrap_or(b"/");
     let root = out.len();
     append_path(&mut out, path, escaping, policy.key.merge_slashes)?;
+    strip_prefix(&mut out, root, &policy.key.strip_prefix)?;
     if escaping == Escaping::Strict {
         if out.ends_with(b"/") {
             index_document
@@ -133,7 +181,51 @@ pub fn canonicalize(policy: &Policy, target: &Target<'_>) -> Result<CanonicalTar
     }
     // All of it is ASCII.
     let key = String::from_utf8(out).map_err(|_| Rejection::InvalidUtf8)?;
-    Ok(CanonicalTarget { key, authority_len })
+    let url_len = key.len();
+    Ok(CanonicalTarget {
+        key,
+        authority_len,
+        url_len,
+    })
+}
+
+/// What the URL of every [`canonicalize`]d target begins with whose path begins as that of `target`
+/// does. A query is not part of it.
+pub fn canonicalize_prefix(policy: &Policy, target: &Target<'_>) -> Result<String, Rejection> {
+    let (escaping, prefix) = match &policy.origin {
+        Origin::Bucket(bucket) => (Escaping::Strict, bucket.path_prefix.as_str()),
+        Origin::Http(_) => (Escaping::Unreserved, ""),
+    };
+    let mut out = Vec::new();
+    let path = append_target_authority(&mut out, target)?;
+    if let (false, Some(fixed)) = (policy.key.host, fixed_authority(policy)) {
+        out.clear();
+        out.extend_from_slice(fixed.as_bytes());
+    }
+    out.extend_from_slice(prefix.as_bytes());
+    let root = out.len();
+    append_path(&mut out, path, escaping, policy.key.merge_slashes)?;
+    let stripped = policy.key.strip_prefix.as_bytes();
+    if stripped.starts_with(out.get(root..).unwrap_or_default()) {
+        // All that is served is below it.
+        out.truncate(root);
+        out.push(b'/');
+    } else {
+        strip_prefix(&mut out, root, &policy.key.strip_prefix)?;
+    }
+    String::from_utf8(out).map_err(|_| Rejection::InvalidUtf8)
+}
+
+/// Takes the prefix from the path that starts at `root`.
+fn strip_prefix(out: &mut Vec<u8>, root: usize, prefix: &str) -> Result<(), Rejection> {
+    let path = out.get(root..).unwrap_or_default();
+    let below = path.strip_prefix(prefix.as_bytes());
+    // `/static` is not below itself, and `/statics` is not at all.
+    if !below.is_some_and(|rest| rest.starts_with(b"/")) {
+        return Err(Rejection::NoObject);
+    }
+    out.drain(root..root + prefix.len());
+    Ok(())
 }
 
 /// A key of slashes alone names no object that anybody stores, and S3 might answer with the listing

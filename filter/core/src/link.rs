@@ -12,6 +12,17 @@ use crate::flight::StreamId;
 pub const LINK_HEADER: &str = "x-sluice-link";
 /// Name of the request header by which ORIGIN tells the native guard that it has checked a request.
 pub const PROOF_HEADER: &str = "x-sluice-proof";
+/// Name of the request header with the store's `:path`, for a request that the filter sends through a
+/// listener: Envoy's connection manager answers a `:path` with a `#` with 400, so there `:path` has no
+/// qualifiers, and EDGE replaces it.
+pub const PATH_HEADER: &str = "x-sluice-path";
+/// Name of the request header by which ORIGIN asks for a response that is compressed on its way into
+/// the cache; without it nothing is.
+pub const COMPRESS_HEADER: &str = "x-sluice-compress";
+/// Name of the response header by which Envoy marks a response that it has made by itself in the origin's
+/// place: no connection, no answer in time, a connection that broke. Its value says what has happened, as
+/// Envoy's `%RESPONSE_CODE_DETAILS%` do.
+pub const FAILURE_HEADER: &str = "x-sluice-origin-failed";
 /// Beginning of the names of all headers of the filter's own.
 pub const INTERNAL_PREFIX: &str = "x-sluice-";
 /// `If-Range` value that keeps Envoy's cache filters from a request; ORIGIN removes it.
@@ -30,11 +41,38 @@ pub enum Purpose {
     Alone,
     /// It goes around the store.
     Bypass,
+    /// It goes through the store by itself, and the store revalidates what does not satisfy it.
+    Checked,
+    /// It takes what the store has, and never goes on to the origin.
+    StoreOnly,
     /// It only asks whether the store has it, and never goes on to the origin.
     Probe,
+    /// It asks the origin around the store whether what is served stale has changed, for nobody.
+    Ask,
+    /// It makes the store revalidate what it serves stale, for nobody.
+    Refresh,
+    /// It leads, and nobody wants its response.
+    Fill,
+    /// It asks the origin how large the object is, around the store.
+    Size,
+    /// It is for a document that takes the place of a missing object, and is handled like a client's.
+    Substitute,
 }
 
 impl Purpose {
+    /// Whether it goes around the store.
+    pub const fn avoids_the_store(self) -> bool {
+        matches!(self, Self::Bypass | Self::Size)
+    }
+
+    /// Whether it is a request of the filter's own, which comes by the background listener.
+    pub const fn is_background(self) -> bool {
+        matches!(
+            self,
+            Self::Probe | Self::Ask | Self::Refresh | Self::Fill | Self::Size | Self::Substitute
+        )
+    }
+
     const fn letter(self) -> char {
         match self {
             Self::Fresh => 'f',
@@ -42,7 +80,14 @@ impl Purpose {
             Self::Collapsed => 'c',
             Self::Alone => 'a',
             Self::Bypass => 'b',
+            Self::Checked => 'k',
+            Self::StoreOnly => 's',
             Self::Probe => 'p',
+            Self::Ask => 'q',
+            Self::Refresh => 'r',
+            Self::Fill => 'i',
+            Self::Size => 'z',
+            Self::Substitute => 'd',
         }
     }
 
@@ -53,7 +98,14 @@ impl Purpose {
             b'c' => Self::Collapsed,
             b'a' => Self::Alone,
             b'b' => Self::Bypass,
+            b'k' => Self::Checked,
+            b's' => Self::StoreOnly,
             b'p' => Self::Probe,
+            b'q' => Self::Ask,
+            b'r' => Self::Refresh,
+            b'i' => Self::Fill,
+            b'z' => Self::Size,
+            b'd' => Self::Substitute,
             _ => return None,
         })
     }

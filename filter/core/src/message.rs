@@ -2,9 +2,10 @@
 //! The news of how a flight ended, as it travels through the queue of each waiting worker.
 
 use crate::board::{FlightId, KeyHash, Millis, WorkerId};
+use crate::vary::VaryNames;
 
 /// How a flight ended, from the point of view of those who wait for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The store has the response: ask it.
     Stored {
@@ -21,12 +22,22 @@ pub enum Outcome {
         /// That status.
         status: u16,
     },
+    /// The origin is in trouble, and the store serves what it has: ask it.
+    Kept {
+        /// Until when it may be served.
+        until: Millis,
+    },
     /// The leader went away without a response: one of the waiting leads next.
     LeaderLost,
+    /// The response is one of several of its URL: those who wait go on, each under the key of its own.
+    Varies {
+        /// The request headers that select among them.
+        names: VaryNames,
+    },
 }
 
 /// An outcome and the flight it is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The key.
     pub key: KeyHash,
@@ -37,23 +48,27 @@ pub struct Message {
 }
 
 const FORMAT: u8 = 1;
+/// Without the names of an outcome that has some.
 const BYTES: usize = 24;
 
 impl Message {
     /// The bytes that [`Message::decode`] reads.
-    pub fn encode(self) -> Vec<u8> {
-        let (tag, argument) = match self.outcome {
-            Outcome::Stored { until } => (0, until),
-            Outcome::HitForMiss { until } => (1, until),
-            Outcome::Failed { status } => (2, u64::from(status)),
-            Outcome::LeaderLost => (3, 0),
+    pub fn encode(&self) -> Vec<u8> {
+        let (tag, argument, names) = match &self.outcome {
+            Outcome::Stored { until } => (0, *until, ""),
+            Outcome::HitForMiss { until } => (1, *until, ""),
+            Outcome::Failed { status } => (2, u64::from(*status), ""),
+            Outcome::LeaderLost => (3, 0, ""),
+            Outcome::Kept { until } => (4, *until, ""),
+            Outcome::Varies { names } => (5, 0, names.as_str()),
         };
-        let mut bytes = Vec::with_capacity(BYTES);
+        let mut bytes = Vec::with_capacity(BYTES + names.len());
         bytes.extend([FORMAT, tag]);
         bytes.extend(self.key.0.to_le_bytes());
         bytes.extend(self.flight.worker.0.to_le_bytes());
         bytes.extend(self.flight.sequence.to_le_bytes());
         bytes.extend(argument.to_le_bytes());
+        bytes.extend(names.as_bytes());
         bytes
     }
 
@@ -65,7 +80,8 @@ impl Message {
         let (key, rest) = rest.split_first_chunk()?;
         let (worker, rest) = rest.split_first_chunk()?;
         let (sequence, rest) = rest.split_first_chunk()?;
-        let argument = u64::from_le_bytes(*rest.first_chunk()?);
+        let (argument, names) = rest.split_first_chunk()?;
+        let argument = u64::from_le_bytes(*argument);
         let outcome = match tag {
             0 => Outcome::Stored { until: argument },
             1 => Outcome::HitForMiss { until: argument },
@@ -73,6 +89,10 @@ impl Message {
                 status: u16::try_from(argument).ok()?,
             },
             3 => Outcome::LeaderLost,
+            4 => Outcome::Kept { until: argument },
+            5 => Outcome::Varies {
+                names: VaryNames::parse(std::str::from_utf8(names).ok()?),
+            },
             _ => return None,
         };
         let flight = FlightId {
@@ -80,7 +100,7 @@ impl Message {
             sequence: u32::from_le_bytes(*sequence),
         };
         let key = KeyHash(u64::from_le_bytes(*key));
-        (bytes.len() == BYTES).then_some(Self {
+        (names.is_empty() || *tag == 5).then_some(Self {
             key,
             flight,
             outcome,
@@ -99,6 +119,10 @@ mod tests {
             Outcome::HitForMiss { until: 3 },
             Outcome::Failed { status: 503 },
             Outcome::LeaderLost,
+            Outcome::Kept { until: 9 },
+            Outcome::Varies {
+                names: VaryNames::parse("accept,x-plan"),
+            },
         ] {
             let flight = FlightId {
                 worker: WorkerId(258),

@@ -6,12 +6,22 @@ mod document;
 mod error;
 mod field;
 mod names;
+mod purge;
+mod rules;
 #[cfg(test)]
 mod schema;
+mod site;
+mod site_names;
+mod ttl;
 
 use std::time::Duration;
 
+use crate::compression::CompressionPolicy;
+use crate::purge::{Purges, TokenHash};
+
 pub use error::PolicyError;
+pub use rules::{Rule, Rules};
+pub use site::{CorsPolicy, FallbackFor, OriginPattern, SitePolicy};
 
 /// Which of Envoy's cache filters stores the responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,15 +113,27 @@ pub struct KeyPolicy {
     pub max_bytes: usize,
     /// Bucket only: appended, decoded as it stands here, to a path that ends in `/`.
     pub index_document: Option<String>,
+    /// Taken from the start of every canonical path; what is not below it is not there. Canonical, starts
+    /// with `/` unless empty, never ends with one.
+    pub strip_prefix: String,
 }
 
-/// What a `Cookie` header of a request for an HTTP origin means.
+/// What becomes of a header by which a response is one client's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CookieRule {
-    /// The request goes to the origin, uncached.
+pub enum PassOrStrip {
+    /// It goes on, and the response is not stored.
     Pass,
-    /// The header is removed, the request is cacheable.
+    /// It is removed, and does not keep the response from the store.
     Strip,
+}
+
+/// What the directives by which a request asks caches for more than its response mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obedience {
+    /// Nothing.
+    Ignore,
+    /// What RFC 9111, 5.2.1 says.
+    Obey,
 }
 
 /// Which parts of a request go on to the origin.
@@ -120,7 +142,11 @@ pub struct RequestPolicy {
     /// Lower-case names of further headers that a bucket may see.
     pub forward_headers: Vec<String>,
     /// What `Cookie` means.
-    pub cookies: CookieRule,
+    pub cookies: PassOrStrip,
+    /// What `Authorization` means, on the way to an HTTP origin.
+    pub authorization: PassOrStrip,
+    /// What `Cache-Control` and `Pragma` mean.
+    pub cache_control: Obedience,
 }
 
 /// What is done to responses on their way out.
@@ -132,13 +158,33 @@ pub struct ResponsePolicy {
     pub ignore_vary: Vec<String>,
 }
 
+/// How responses of an HTTP origin that vary with request headers are told apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VaryPolicy {
+    /// Lower-case names of headers by which they are not.
+    pub forbid: Vec<String>,
+    /// A response that varies with more headers is not stored.
+    pub max_headers: usize,
+    /// Requests in which one of the headers is longer, in bytes, go around the cache.
+    pub max_value_bytes: usize,
+}
+
 /// What is stored, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CachePolicy {
-    /// Time to live by status, where the origin does not say: exact status first, then class, then default.
-    pub ttl: TtlTable,
-    /// Whether the origin's own `Cache-Control` and `Expires` win where present.
-    pub honor_cache_control: bool,
+    /// How responses are cached and shown for whose path there is no rule.
+    pub default: Rule,
+    /// Lower-case names of the fields that come before `Cache-Control` and `Expires`, the first first.
+    pub targeted_fields: Vec<String>,
+    /// How much of the time since its `Last-Modified` a response is fresh, at most as long as `ttl`
+    /// says, where the origin says nothing else; 0: `ttl` alone decides.
+    pub heuristic_percent: u64,
+    /// How long the origin may be silent before what may be served where it fails is served.
+    pub stale_if_error_timeout: Duration,
+    /// How long the origin is left alone with a key that is served stale, without the random part.
+    pub retry_interval: Duration,
+    /// What `Set-Cookie` means. It is removed only from what is stored.
+    pub set_cookie: PassOrStrip,
     /// For how long a key whose response could not be stored is not coalesced.
     pub hit_for_miss: Duration,
     /// Larger objects pass through.
@@ -176,6 +222,21 @@ pub struct Limits {
     pub keys_in_flight: usize,
     /// Remembered keys (fresh or hit-for-miss) on one worker.
     pub hints: usize,
+    /// URLs of which is remembered with which headers they vary, on one worker.
+    pub varying_urls: usize,
+}
+
+/// How purges are ordered, and what was purged before this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PurgePolicy {
+    /// What a purge call has to know; `None`: nobody can purge.
+    pub token: Option<TokenHash>,
+    /// The purges of former processes; `None`: unknown.
+    pub journal: Option<Purges>,
+    /// Whether the entry point writes down what is purged.
+    pub recorded: bool,
+    /// Whether the store may hold entries of former processes.
+    pub warm: bool,
 }
 
 /// The whole policy. Parsed once per configuration, never per request.
@@ -191,10 +252,20 @@ pub struct Policy {
     pub request: RequestPolicy,
     /// Responses.
     pub response: ResponsePolicy,
+    /// A web site.
+    pub site: SitePolicy,
     /// Storage.
     pub cache: CachePolicy,
+    /// Compression.
+    pub compression: CompressionPolicy,
+    /// Variants.
+    pub vary: VaryPolicy,
+    /// Rules for paths.
+    pub rules: Rules,
     /// Coalescing.
     pub coalesce: CoalescePolicy,
+    /// Purges.
+    pub purge: PurgePolicy,
     /// Bounds.
     pub limits: Limits,
 }

@@ -2,7 +2,8 @@
 //! What a request may do: use the cache, go past it, or go nowhere; and which of its headers go
 //! along.
 
-use crate::policy::{CookieRule, Origin, Policy};
+use crate::demand::Demand;
+use crate::policy::{Origin, PassOrStrip, Policy};
 use crate::rejection::Rejection;
 
 /// What becomes of a request.
@@ -12,6 +13,8 @@ pub enum Disposition {
     Cacheable,
     /// Goes to the origin by itself, is neither stored nor parked.
     Pass(PassReason),
+    /// Answered by the edge: a preflight of cross-origin resource sharing.
+    Preflight,
     /// Answered by the edge.
     Reject(Rejection),
 }
@@ -29,12 +32,12 @@ pub enum PassReason {
     Body,
     /// It carries credentials.
     Authorization,
+    /// It asks that nothing of it be stored, and the policy obeys.
+    NoStore,
     /// It carries a cookie, and the policy lets the origin see it.
     Cookie,
-    /// It asks for a part of the object.
-    Range,
-    /// It asks on a condition of the client's own.
-    Conditional,
+    /// A header that its URL varies with is too long for a key.
+    Vary,
 }
 
 impl PassReason {
@@ -46,9 +49,9 @@ impl PassReason {
             Self::Grpc => "grpc",
             Self::Body => "body",
             Self::Authorization => "authorization",
+            Self::NoStore => "no-store",
             Self::Cookie => "cookie",
-            Self::Range => "range",
-            Self::Conditional => "conditional",
+            Self::Vary => "vary",
         }
     }
 }
@@ -70,10 +73,12 @@ pub struct RequestFacts<'a> {
     pub authorization: bool,
     /// `Cookie`.
     pub cookie: bool,
-    /// `Range`.
-    pub range: bool,
-    /// Any of the conditions of RFC 9110, 13.1.
-    pub conditional: bool,
+    /// `Range`, or any of the conditions of RFC 9110, 13.1.
+    pub demand: bool,
+    /// `Origin`.
+    pub origin: bool,
+    /// `Access-Control-Request-Method`.
+    pub asks_for_method: bool,
 }
 
 impl<'a> RequestFacts<'a> {
@@ -87,8 +92,9 @@ impl<'a> RequestFacts<'a> {
             grpc: false,
             authorization: false,
             cookie: false,
-            range: false,
-            conditional: false,
+            demand: false,
+            origin: false,
+            asks_for_method: false,
         }
     }
 
@@ -101,10 +107,15 @@ impl<'a> RequestFacts<'a> {
             "content-type" => self.grpc |= is_grpc(value),
             "authorization" => self.authorization = true,
             "cookie" => self.cookie = true,
-            "range" => self.range = true,
-            _ if CONDITIONS.contains(&name) => self.conditional = true,
-            _ => {}
+            "origin" => self.origin = true,
+            "access-control-request-method" => self.asks_for_method = true,
+            _ => self.demand |= Demand::concerns(name),
         }
+    }
+
+    /// A browser asks whether a page of another origin may send a request (Fetch, 4.8).
+    fn is_preflight(&self) -> bool {
+        self.method == "OPTIONS" && self.origin && self.asks_for_method
     }
 }
 
@@ -115,20 +126,14 @@ fn is_grpc(content_type: &[u8]) -> bool {
         .is_some_and(|start| start.eq_ignore_ascii_case(GRPC))
 }
 
-/// RFC 9110, 13.1.
-const CONDITIONS: [&str; 5] = [
-    "if-match",
-    "if-modified-since",
-    "if-none-match",
-    "if-range",
-    "if-unmodified-since",
-];
-
 /// What becomes of a request with these facts.
 ///
 /// A bucket never sees `Authorization` and `Cookie` ([`forward_header`]), so they decide nothing
 /// there. `OPTIONS` reaches a bucket only if the policy forwards what a CORS preflight asks with.
 pub fn classify(policy: &Policy, request: &RequestFacts<'_>) -> Disposition {
+    if policy.site.cors.is_some() && request.is_preflight() {
+        return Disposition::Preflight;
+    }
     let verdict = match &policy.origin {
         Origin::Bucket(_) => for_bucket(policy, request),
         Origin::Http(_) => Ok(for_http(policy, request)),
@@ -136,8 +141,6 @@ pub fn classify(policy: &Policy, request: &RequestFacts<'_>) -> Disposition {
     match verdict {
         Err(rejection) => Disposition::Reject(rejection),
         Ok(Some(reason)) => Disposition::Pass(reason),
-        Ok(None) if request.range => Disposition::Pass(PassReason::Range),
-        Ok(None) if request.conditional => Disposition::Pass(PassReason::Conditional),
         Ok(None) => Disposition::Cacheable,
     }
 }
@@ -146,16 +149,16 @@ fn for_bucket(
     policy: &Policy,
     request: &RequestFacts<'_>,
 ) -> Result<Option<PassReason>, Rejection> {
-    let cors = policy
+    let forwards_preflights = policy
         .request
         .forward_headers
         .iter()
         .any(|name| name == "access-control-request-method");
     let pass = match request.method {
         "GET" | "HEAD" => None,
-        "OPTIONS" if cors => Some(PassReason::Method),
+        "OPTIONS" if forwards_preflights => Some(PassReason::Method),
         _ => {
-            let allow = if cors {
+            let allow = if forwards_preflights || policy.site.cors.is_some() {
                 "GET, HEAD, OPTIONS"
             } else {
                 "GET, HEAD"
@@ -179,9 +182,9 @@ fn for_http(policy: &Policy, request: &RequestFacts<'_>) -> Option<PassReason> {
         Some(PassReason::Method)
     } else if request.announced_body || request.open_ended {
         Some(PassReason::Body)
-    } else if request.authorization {
+    } else if request.authorization && policy.request.authorization == PassOrStrip::Pass {
         Some(PassReason::Authorization)
-    } else if request.cookie && policy.request.cookies == CookieRule::Pass {
+    } else if request.cookie && policy.request.cookies == PassOrStrip::Pass {
         Some(PassReason::Cookie)
     } else {
         None
@@ -226,6 +229,10 @@ const OVERRIDES: [&str; 18] = [
     "x-rewrite-url",
 ];
 
+fn is_of_cors(name: &str) -> bool {
+    name == "origin" || name.starts_with("access-control-request-")
+}
+
 /// Whether a request header goes on; `name` in lower case, `cacheable` if the response may be
 /// shared with others.
 ///
@@ -241,8 +248,12 @@ pub fn forward_header(policy: &Policy, cacheable: bool, name: &str) -> bool {
     if name.starts_with("x-sluice-") || name.starts_with("x-envoy-") || HOP_BY_HOP.contains(&name) {
         return false;
     }
-    if name == "range" || CONDITIONS.contains(&name) {
+    if Demand::concerns(name) {
         return !cacheable;
+    }
+    // What the edge answers for makes no difference to what is stored.
+    if cacheable && policy.site.cors.is_some() && is_of_cors(name) {
+        return false;
     }
     let is_bucket = matches!(policy.origin, Origin::Bucket(_));
     if MEANT_TO_GO_ON.contains(&name) {
@@ -255,8 +266,10 @@ pub fn forward_header(policy: &Policy, cacheable: bool, name: &str) -> bool {
         .any(|listed| listed == name);
     if is_bucket {
         listed && name != "authorization" && !name.starts_with("x-amz-")
+    } else if name == "authorization" {
+        policy.request.authorization == PassOrStrip::Pass
     } else if name == "cookie" {
-        policy.request.cookies == CookieRule::Pass
+        policy.request.cookies == PassOrStrip::Pass
     } else {
         listed || !cacheable || !OVERRIDES.contains(&name)
     }

@@ -11,7 +11,7 @@ mod shared_data;
 mod store;
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 pub use shared_data::{Calls, FakeSharedData};
@@ -28,6 +28,7 @@ use crate::link::Purpose;
 use crate::message::Message;
 use crate::metrics::Metric;
 use crate::policy::StoreVersion;
+use crate::vary::VaryNames;
 
 /// For how long a key counts as uncacheable after a response that was.
 pub const HIT_FOR_MISS: Millis = 120_000;
@@ -142,6 +143,8 @@ pub enum Answer {
     Uncacheable,
     /// An error.
     Failed(u16),
+    /// One that could be stored under the key of its variant, which this key is not.
+    Varying,
 }
 
 #[derive(Debug)]
@@ -149,6 +152,18 @@ struct Seat {
     /// `None` while the worker is dead.
     coalescer: Option<Coalescer>,
     probes: VecDeque<KeyHash>,
+    /// Keys whose responses the worker knows to vary.
+    varying: BTreeSet<KeyHash>,
+}
+
+impl Seat {
+    const fn empty() -> Self {
+        Self {
+            coalescer: None,
+            probes: VecDeque::new(),
+            varying: BTreeSet::new(),
+        }
+    }
 }
 
 /// The whole of it.
@@ -210,10 +225,7 @@ impl FakeHost {
             board: RefCell::default(),
         };
         for seat in 0..workers {
-            host.seats.push(Seat {
-                coalescer: None,
-                probes: VecDeque::new(),
-            });
+            host.seats.push(Seat::empty());
             host.revive(seat);
         }
         host
@@ -389,10 +401,7 @@ impl FakeHost {
             let of_seat = self.clients[self.fetches[fetch.0].client.0].seat == seat;
             self.fetches[fetch.0].astray |= of_seat;
         }
-        self.seats[seat] = Seat {
-            coalescer: None,
-            probes: VecDeque::new(),
-        };
+        self.seats[seat] = Seat::empty();
         for client in self.open_clients() {
             if self.clients[client.0].seat == seat {
                 self.detach(client);
@@ -435,9 +444,18 @@ impl FakeHost {
             purpose: Purpose::Alone,
             stage: Stage::Over(Ending::Failed(503)),
         });
+        if self.seats[seat].varying.contains(&key) {
+            self.clients[client.0].key = variant(key, client);
+        }
+        self.admit(client);
+        self.run();
+        client
+    }
+
+    fn admit(&mut self, client: Client) {
         let admission = self.with_request(client, Coalescer::request);
         let Some(admission) = admission else {
-            return client;
+            return;
         };
         self.clients[client.0].admission = admission;
         match admission {
@@ -450,8 +468,6 @@ impl FakeHost {
                 self.enter(client, Purpose::Lead);
             }
         }
-        self.run();
-        client
     }
 
     /// A client leaves before its response has ended.
@@ -618,6 +634,12 @@ impl FakeHost {
             Answer::Storable => FillVerdict::Store,
             Answer::Uncacheable => FillVerdict::HitForMiss { until: shunned },
             Answer::Failed(status) => FillVerdict::Failed { status },
+            Answer::Varying => {
+                let seat = self.clients[client.0].seat;
+                self.seats[seat].varying.insert(key);
+                let names = VaryNames::parse("accept");
+                FillVerdict::Varies { names }
+            }
         };
         self.event(client, |coalescer, stream, turn| {
             coalescer.fill_headers(stream, verdict, turn)
@@ -915,6 +937,8 @@ impl FakeHost {
                 }
                 self.resumed.push_back(client);
             }
+            // All keys here have one target, so a worker learns as its requests are released.
+            Effect::Learn { .. } => {}
             Effect::Fail { stream, status, .. } => {
                 let client = self.unpark(stream);
                 self.clients[client.0].stage = Stage::Over(Ending::Failed(status));
@@ -942,17 +966,36 @@ impl FakeHost {
             let Stage::Resumed(release) = self.stage(client) else {
                 continue;
             };
-            self.enter(
-                client,
-                match release {
-                    Release::Collapsed => Purpose::Collapsed,
-                    Release::Lead => Purpose::Lead,
-                    Release::HitForMiss | Release::WaitTimeout => Purpose::Bypass,
-                    Release::Alone => Purpose::Alone,
-                },
-            );
+            let purpose = match release {
+                Release::Collapsed => Purpose::Collapsed,
+                Release::Lead => Purpose::Lead,
+                Release::HitForMiss | Release::WaitTimeout => Purpose::Bypass,
+                Release::Alone => Purpose::Alone,
+                Release::Varies => {
+                    self.readmit(client);
+                    continue;
+                }
+            };
+            self.enter(client, purpose);
         }
     }
+}
+
+/// Variants.
+impl FakeHost {
+    /// A request whose URL proves to vary comes again, under the key of its variant.
+    fn readmit(&mut self, client: Client) {
+        let ClientRecord { seat, key, .. } = self.clients[client.0];
+        self.seats[seat].varying.insert(key);
+        self.clients[client.0].key = variant(key, client);
+        self.clients[client.0].release = None;
+        self.admit(client);
+    }
+}
+
+/// Every other request is for the other of two variants.
+fn variant(key: KeyHash, client: Client) -> KeyHash {
+    KeyHash(key.0 + 1_000 * (1 + client.0 as u64 % 2))
 }
 
 /// Rules that hold always.

@@ -6,9 +6,9 @@ mod support;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use sluice_core::freshness::{ResponseFacts, Storage, UncacheableReason, Verdict, judge};
+use sluice_core::freshness::{self, ResponseFacts, Storage, UncacheableReason, Verdict};
 use sluice_core::http_date;
-use sluice_core::policy::{Policy, TtlTable};
+use sluice_core::policy::{PassOrStrip, Policy, TtlTable};
 use support::bucket;
 
 const NOW: i64 = 1_800_000_000;
@@ -17,14 +17,21 @@ const NOW: i64 = 1_800_000_000;
 const PLAIN: ResponseFacts<'_> = ResponseFacts {
     status: 200,
     cache_control: None,
+    targeted: &[],
     expires: None,
     date: None,
+    last_modified: None,
     age: None,
     vary: None,
     has_set_cookie: false,
     has_validator: true,
     content_length: Some(10),
 };
+
+/// The verdict for a path without a rule.
+fn judge(policy: &Policy, facts: &ResponseFacts<'_>, now: i64) -> Verdict {
+    freshness::judge(policy, &policy.cache.default, facts, now)
+}
 
 fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -33,7 +40,7 @@ fn seconds(seconds: u64) -> Duration {
 /// An hour for 200, 10 s for 503, a minute for other 2xx, nothing for 418, 1 s for the rest.
 fn policy() -> Policy {
     let mut policy = bucket();
-    policy.cache.ttl = TtlTable {
+    policy.cache.default.ttl = TtlTable {
         exact: vec![
             (200, seconds(3_600)),
             (418, seconds(0)),
@@ -51,7 +58,7 @@ fn policy() -> Policy {
 /// The policy under which the origin's `Cache-Control` does not count.
 fn dishonoring() -> Policy {
     let mut policy = policy();
-    policy.cache.honor_cache_control = false;
+    policy.cache.default.honor_cache_control = false;
     policy
 }
 
@@ -194,6 +201,27 @@ fn the_origin_decides_where_it_speaks() {
                 "for ever",
                 control("max-age=99999999999"),
                 Ok(2_147_483_647),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_policy_may_strip_what_keeps_a_response_from_the_store() {
+    let mut policy = policy();
+    policy.cache.set_cookie = PassOrStrip::Strip;
+    let cookie = |cache_control| ResponseFacts {
+        has_set_cookie: true,
+        ..control(cache_control)
+    };
+    assert_rows(
+        &policy,
+        &[
+            ("Set-Cookie", cookie("max-age=60"), Ok(60)),
+            (
+                "what is private for other reasons too",
+                cookie("private"),
+                no(UncacheableReason::Private),
             ),
         ],
     );
@@ -359,6 +387,198 @@ fn age_is_time_already_spent() {
             assert_eq!(verdict, Verdict::Uncacheable(UncacheableReason::Stale));
         }
     }
+}
+
+#[test]
+fn a_targeted_field_comes_first() {
+    // RFC 9213, 2.2.
+    let of = |targeted, cache_control| ResponseFacts {
+        targeted,
+        expires: Some("0"),
+        ..control(cache_control)
+    };
+    const CDN: &str = "cdn-cache-control";
+    const SURROGATE: &str = "surrogate-control";
+    assert_rows(
+        &policy(),
+        &[
+            (
+                "before Cache-Control and Expires",
+                of(&[(CDN, "max-age=7")], "max-age=60"),
+                Ok(7),
+            ),
+            (
+                "before what forbids",
+                of(&[(CDN, "max-age=7")], "no-store, private, no-cache"),
+                Ok(7),
+            ),
+            (
+                "it forbids",
+                of(&[(CDN, "no-store")], "max-age=60"),
+                no(UncacheableReason::NoStore),
+            ),
+            (
+                "it gives no lifetime",
+                of(&[(CDN, "must-revalidate")], "max-age=60"),
+                Ok(3_600),
+            ),
+            (
+                "in the policy's order",
+                of(&[(SURROGATE, "max-age=8"), (CDN, "max-age=7")], ""),
+                Ok(7),
+            ),
+            (
+                "Surrogate-Control",
+                of(&[(SURROGATE, "max-age=8")], "max-age=60"),
+                Ok(8),
+            ),
+            ("invalid", of(&[(CDN, "max-age=7,")], "max-age=60"), Ok(60)),
+            ("empty", of(&[(CDN, "")], "max-age=60"), Ok(60)),
+        ],
+    );
+    assert_rows(
+        &dishonoring(),
+        &[("unheard", of(&[(CDN, "no-store")], ""), Ok(3_600))],
+    );
+}
+
+#[test]
+fn no_store_is_for_caches_that_do_not_understand() {
+    // RFC 9111, 5.2.2.3.
+    let both = |status| ResponseFacts {
+        status,
+        ..control("must-understand, no-store, max-age=60")
+    };
+    for code in [200, 204, 301, 302, 404, 410, 429, 451] {
+        let storage = stored(judge(&policy(), &both(code), NOW)).unwrap();
+        assert_eq!(storage.ttl, seconds(60), "{code}");
+    }
+    for code in [207, 226, 299, 306, 420, 499] {
+        assert_eq!(
+            judge(&policy(), &both(code), NOW),
+            Verdict::Uncacheable(UncacheableReason::NotUnderstood),
+            "{code}"
+        );
+    }
+}
+
+#[test]
+fn what_has_not_changed_for_long_may_be_fresh_for_long() {
+    // RFC 9111, 4.2.2.
+    let mut policy = policy();
+    policy.cache.heuristic_percent = 10;
+    let ago = |seconds| http_date::format(NOW - seconds);
+    let (recently, long_ago, tomorrow) = (ago(600), ago(1_000_000), ago(-86_400));
+    let modified = |last_modified| ResponseFacts {
+        last_modified: Some(last_modified),
+        ..PLAIN
+    };
+    assert_rows(
+        &policy,
+        &[
+            ("recently", modified(&recently), Ok(60)),
+            ("long ago, the table", modified(&long_ago), Ok(3_600)),
+            (
+                "in the future",
+                modified(&tomorrow),
+                no(UncacheableReason::Stale),
+            ),
+            ("unknown", modified("yesterday"), Ok(3_600)),
+            (
+                "by the origin's clock",
+                ResponseFacts {
+                    date: Some(&long_ago),
+                    ..modified(&long_ago)
+                },
+                no(UncacheableReason::Stale),
+            ),
+            (
+                "the origin knows",
+                ResponseFacts {
+                    cache_control: Some("max-age=7"),
+                    ..modified(&recently)
+                },
+                Ok(7),
+            ),
+            (
+                "a status without heuristics",
+                ResponseFacts {
+                    status: 202,
+                    ..modified(&recently)
+                },
+                Ok(60),
+            ),
+        ],
+    );
+    let off = self::policy();
+    assert_rows(&off, &[("off", modified(&recently), Ok(3_600))]);
+}
+
+#[test]
+fn a_response_may_be_stale_for_as_long_as_somebody_says() {
+    // RFC 5861; RFC 9111, 4.2.4.
+    let mut policy = policy();
+    policy.cache.default.stale_while_revalidate = seconds(60);
+    policy.cache.default.stale_if_error = seconds(600);
+    let windows = |policy: &Policy, facts| {
+        let storage = stored(judge(policy, &facts, NOW)).unwrap();
+        let seconds = |window: Duration| window.as_secs();
+        (
+            seconds(storage.stale_while_revalidate),
+            seconds(storage.stale_if_error),
+        )
+    };
+    let of = |status, cache_control| ResponseFacts {
+        status,
+        ..control(cache_control)
+    };
+    for (name, facts, expected) in [
+        ("the policy", PLAIN, (60, 600)),
+        ("beside a lifetime", control("max-age=5"), (60, 600)),
+        (
+            "the origin",
+            control("max-age=5, stale-while-revalidate=1, stale-if-error=2"),
+            (1, 2),
+        ),
+        (
+            "the origin, one of them",
+            control("stale-if-error=0"),
+            (60, 0),
+        ),
+        (
+            "must-revalidate",
+            control("max-age=5, must-revalidate, stale-if-error=9"),
+            (0, 0),
+        ),
+        (
+            "proxy-revalidate",
+            control("max-age=5, proxy-revalidate"),
+            (0, 0),
+        ),
+        ("s-maxage", control("s-maxage=5"), (0, 0)),
+        (
+            "s-maxage, and windows",
+            control("s-maxage=5, stale-while-revalidate=9, stale-if-error=9"),
+            (0, 0),
+        ),
+        ("a redirect", status(302), (60, 600)),
+        ("an object that may come", status(404), (0, 600)),
+        (
+            "the same, as the origin wants",
+            of(404, "stale-while-revalidate=9"),
+            (9, 600),
+        ),
+        (
+            "an error",
+            of(503, "stale-while-revalidate=9, stale-if-error=9"),
+            (0, 0),
+        ),
+    ] {
+        assert_eq!(windows(&policy, facts), expected, "{name}");
+    }
+    policy.cache.default.honor_cache_control = false;
+    let unheard = control("must-revalidate, s-maxage=5, stale-if-error=9");
+    assert_eq!(windows(&policy, unheard), (60, 600));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use proptest::sample::{select, subsequence};
 use sluice_core::escaping::escape_key;
 use sluice_core::key::{Target, canonicalize};
 use sluice_core::policy::{HttpOrigin, NamePattern, Origin, Policy, QueryRule};
+use sluice_core::qualifiers::{self, unqualified};
 use support::{bucket, canonicalize_path, http};
 
 /// Bytes and pieces that mean something to a parser of paths, between some that do not.
@@ -271,6 +272,19 @@ fn path_of(canonical: &str) -> &str {
     canonical.split('?').next().unwrap()
 }
 
+/// Names and values of qualifiers, often almost the same.
+fn qualifiers() -> impl Strategy<Value = Vec<(String, Vec<u8>)>> {
+    let name = select(vec!["a", "ae", "a=", "a;b", "", "#", "%3B"]).prop_map(str::to_owned);
+    let tricky: Vec<&'static [u8]> = vec![
+        b"", b"a", b"a;b=c", b"#", b"=", b"%3B", b" ", b"\xff\n", b"a%",
+    ];
+    let value = prop_oneof![
+        4 => select(tricky).prop_map(<[u8]>::to_vec),
+        1 => vec(any::<u8>(), 0..8),
+    ];
+    vec((name, value), 0..3)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
@@ -392,6 +406,32 @@ proptest! {
         let authority = canonical.authority().as_bytes();
         let again = Target { scheme: None, authority, path: canonical.path().as_bytes() };
         prop_assert_eq!(canonicalize(&policy, &again), Ok(canonical.clone()));
+    }
+
+    #[test]
+    fn different_qualifiers_are_different_keys_of_one_url(
+        policy in any_http(), path in hostile_path(),
+        one in qualifiers(), other in qualifiers(),
+    ) {
+        let Ok(plain) = canonicalize_path(&policy, &path) else { return Ok(()) };
+        prop_assert!(!plain.cache_key().contains('#'));
+        let qualified = |qualifiers: &[(String, Vec<u8>)]| {
+            let mut target = plain.clone();
+            for (name, value) in qualifiers {
+                target.qualify(name, value);
+            }
+            target
+        };
+        let (a, b) = (qualified(&one), qualified(&other));
+        prop_assert_eq!(a.cache_key() == b.cache_key(), one == other);
+        prop_assert_eq!(a.url(), plain.cache_key());
+        prop_assert_eq!(a.origin_path(), plain.path());
+        prop_assert_eq!(unqualified(a.path()), plain.path());
+        prop_assert_eq!(a.cache_key(), format!("{}{}", a.authority(), a.path()));
+        prop_assert_eq!(qualifiers::qualifiers(a.path()).collect::<Vec<_>>(), one.clone());
+        let added = a.cache_key().strip_prefix(a.url()).unwrap();
+        prop_assert!(added.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'?'));
+        prop_assert_eq!(added.matches('#').count(), usize::from(!one.is_empty()));
     }
 
     #[test]

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use sluice_core::accept_encoding::Coding;
 use sluice_core::policy::{
-    BucketOrigin, CachePolicy, CookieRule, HttpOrigin, NamePattern, Origin, Policy, QueryRule,
-    ResponsePolicy, StoreVersion, TtlTable,
+    BucketOrigin, CachePolicy, HttpOrigin, NamePattern, Obedience, Origin, PassOrStrip, Policy,
+    QueryRule, ResponsePolicy, Rule, StoreVersion, TtlTable,
 };
 
 fn parse(document: &Value) -> Policy {
@@ -65,18 +66,32 @@ fn default_cache() -> CachePolicy {
     let hour = Duration::from_secs(3_600);
     let second = Duration::from_secs(1);
     CachePolicy {
-        ttl: TtlTable {
-            exact: vec![
-                (200, hour),
-                (203, hour),
-                (301, hour),
-                (308, hour),
-                (404, second),
-            ],
-            class: [None; 5],
-            default: second,
+        default: Rule {
+            ttl: TtlTable {
+                exact: vec![
+                    (200, hour),
+                    (203, hour),
+                    (301, hour),
+                    (308, hour),
+                    (404, second),
+                ],
+                class: [None; 5],
+                default: second,
+            },
+            honor_cache_control: true,
+            stale_while_revalidate: Duration::ZERO,
+            stale_if_error: Duration::ZERO,
+            client_cache_control: None,
+            headers: Vec::new(),
         },
-        honor_cache_control: true,
+        targeted_fields: vec![
+            "cdn-cache-control".to_owned(),
+            "surrogate-control".to_owned(),
+        ],
+        heuristic_percent: 0,
+        stale_if_error_timeout: Duration::from_secs(4),
+        retry_interval: Duration::from_secs(2),
+        set_cookie: PassOrStrip::Pass,
         hit_for_miss: Duration::from_secs(120),
         max_object_bytes: 256 << 20,
     }
@@ -84,16 +99,38 @@ fn default_cache() -> CachePolicy {
 
 fn built_in_hidden_headers() -> Vec<NamePattern> {
     let prefixes = ["x-amz-", "x-minio-", "x-envoy-", "x-sluice-"];
-    prefixes
-        .map(|prefix| NamePattern::Prefix(prefix.to_owned()))
-        .into()
+    let prefixes = prefixes.map(|prefix| NamePattern::Prefix(prefix.to_owned()));
+    let exact = ["surrogate-key", "xkey"].map(|name| NamePattern::Exact(name.to_owned()));
+    let control = NamePattern::Exact("surrogate-control".to_owned());
+    exact.into_iter().chain(prefixes).chain([control]).collect()
+}
+
+/// Those, and what a storage server says of itself.
+fn hidden_headers_of_a_bucket() -> Vec<NamePattern> {
+    let mut hidden = built_in_hidden_headers();
+    let exact = |name: &str| NamePattern::Exact(name.to_owned());
+    let prefix = |name: &str| NamePattern::Prefix(name.to_owned());
+    hidden.extend(["content-security-policy", "strict-transport-security"].map(exact));
+    hidden.extend(
+        [
+            "x-goog-",
+            "x-guploader-",
+            "x-oss-",
+            "x-ratelimit-",
+            "x-rgw-",
+            "x-wasabi-",
+        ]
+        .map(prefix),
+    );
+    hidden.push(exact("x-xss-protection"));
+    hidden
 }
 
 #[test]
 fn a_bucket_needs_no_more_than_its_name_and_host() {
     let expected = Policy {
         response: ResponsePolicy {
-            remove_headers: built_in_hidden_headers(),
+            remove_headers: hidden_headers_of_a_bucket(),
             ignore_vary: [
                 "origin",
                 "accept-encoding",
@@ -103,7 +140,14 @@ fn a_bucket_needs_no_more_than_its_name_and_host() {
             .map(str::to_owned)
             .into(),
         },
-        cache: default_cache(),
+        cache: CachePolicy {
+            default: Rule {
+                stale_while_revalidate: Duration::from_secs(60),
+                stale_if_error: Duration::from_secs(86_400),
+                ..default_cache().default
+            },
+            ..default_cache()
+        },
         ..support::bucket()
     };
     assert_eq!(parse(&bucket(json!({}))), expected);
@@ -143,11 +187,18 @@ fn every_field_counts() {
             "query": { "mode": "sort", "remove": ["utm_*", "fbclid"] },
             "max_bytes": 65_536,
         },
-        "request": { "forward_headers": ["X-Forwarded-Host"], "cookies": "strip" },
+        "request": { "forward_headers": ["X-Forwarded-Host"], "cookies": "strip", "authorization": "strip", "cache_control": "obey" },
         "response": { "remove_headers": ["Server", "X-Powered-*"], "ignore_vary": ["User-Agent"] },
         "cache": {
             "ttl": { "default": "0s", "5xx": "3s", "404": "1m", "200": "2000ms" },
             "honor_cache_control": false,
+            "targeted_fields": ["Site-Cache-Control"],
+            "heuristic_percent": 10,
+            "stale_while_revalidate": "2m",
+            "stale_if_error": "3h",
+            "stale_if_error_timeout": "3s",
+            "retry_interval": "500ms",
+            "set_cookie": "strip",
             "hit_for_miss": "250ms",
         },
         "coalesce": { "enabled": false, "max_wait": "1h", "lease": "100ms" },
@@ -166,19 +217,32 @@ fn every_field_counts() {
     assert_eq!(policy.key.query, QueryRule::Sort { remove });
     assert_eq!(policy.key.max_bytes, 65_536);
     assert_eq!(policy.request.forward_headers, ["x-forwarded-host"]);
-    assert_eq!(policy.request.cookies, CookieRule::Strip);
+    assert_eq!(policy.request.cookies, PassOrStrip::Strip);
+    assert_eq!(policy.request.authorization, PassOrStrip::Strip);
+    assert_eq!(policy.request.cache_control, Obedience::Obey);
     let mut hidden = built_in_hidden_headers();
     hidden.push(NamePattern::Exact("server".to_owned()));
     hidden.push(NamePattern::Prefix("x-powered-".to_owned()));
     assert_eq!(policy.response.remove_headers, hidden);
     assert_eq!(policy.response.ignore_vary, ["user-agent"]);
     let cache = CachePolicy {
-        ttl: TtlTable {
-            exact: vec![(200, seconds(2)), (404, seconds(60))],
-            class: [None, None, None, None, Some(seconds(3))],
-            default: seconds(0),
+        default: Rule {
+            ttl: TtlTable {
+                exact: vec![(200, seconds(2)), (404, seconds(60))],
+                class: [None, None, None, None, Some(seconds(3))],
+                default: seconds(0),
+            },
+            honor_cache_control: false,
+            stale_while_revalidate: seconds(120),
+            stale_if_error: seconds(3 * 3_600),
+            client_cache_control: None,
+            headers: Vec::new(),
         },
-        honor_cache_control: false,
+        targeted_fields: vec!["site-cache-control".to_owned()],
+        heuristic_percent: 10,
+        stale_if_error_timeout: Duration::from_secs(3),
+        retry_interval: Duration::from_millis(500),
+        set_cookie: PassOrStrip::Strip,
         hit_for_miss: Duration::from_millis(250),
         max_object_bytes: 5,
     };
@@ -276,7 +340,7 @@ fn a_ttl_table_of_ones_own_replaces_the_default() {
         class: [None; 5],
         default: Duration::from_secs(1),
     };
-    assert_eq!(policy.cache.ttl, expected);
+    assert_eq!(policy.cache.default.ttl, expected);
 }
 
 #[test]
@@ -308,6 +372,7 @@ fn the_policies_that_come_with_the_edge_are_accepted() {
     expected.key.index_document.clone_from(&index_document);
     expected
         .cache
+        .default
         .ttl
         .exact
         .retain(|(status, _)| *status != 404);
@@ -317,16 +382,17 @@ fn the_policies_that_come_with_the_edge_are_accepted() {
         "../../../envoy/policies/versioned-assets.yaml"
     ));
     let month = Duration::from_secs(30 * 86_400);
-    for (_, ttl) in &mut expected.cache.ttl.exact {
+    for (_, ttl) in &mut expected.cache.default.ttl.exact {
         *ttl = month;
     }
-    expected.cache.honor_cache_control = false;
+    expected.cache.default.honor_cache_control = false;
     assert_eq!(policy, expected);
 
     let policy = parse(&read(include_str!("../../../envoy/policies/http.yaml")));
     let mut expected = parse(&http(json!({})));
     expected
         .cache
+        .default
         .ttl
         .exact
         .retain(|(status, _)| *status != 404);
@@ -348,9 +414,7 @@ fn a_refusal_names_path_value_and_what_is_accepted() {
         ),
         (
             ttl(json!({ "404": "250ms" })),
-            "cache.ttl.404: \"250ms\": expected whole seconds such as 1s, or 0s for what is not \
-             stored"
-                .to_owned(),
+            "cache.ttl.404: \"250ms\": expected whole seconds, such as 1s, or 0s for none".to_owned(),
         ),
         (
             ttl(json!({ "700": "1s" })),
@@ -361,7 +425,9 @@ fn a_refusal_names_path_value_and_what_is_accepted() {
         (ttl(json!([])), "cache.ttl: a list: expected an object".to_owned()),
         (
             http(json!({ "cache": { "tll": {} } })),
-            "cache.tll: unknown field, expected ttl, honor_cache_control or hit_for_miss"
+            "cache.tll: unknown field, expected ttl, honor_cache_control, \
+             targeted_fields, heuristic_percent, stale_while_revalidate, stale_if_error, \
+             stale_if_error_timeout, retry_interval, set_cookie or hit_for_miss"
                 .to_owned(),
         ),
         (
@@ -538,6 +604,16 @@ fn impossible_values_are_refused() {
             "status with a sign",
             http(json!({ "cache": { "ttl": { "+20": "1s" } } })),
             "cache.ttl.+20: ",
+        ),
+        (
+            "more than all of it",
+            http(json!({ "cache": { "heuristic_percent": 101 } })),
+            "cache.heuristic_percent: 101",
+        ),
+        (
+            "a fraction of staleness",
+            http(json!({ "cache": { "stale_if_error": "1ms" } })),
+            "cache.stale_if_error: \"1ms\"",
         ),
         (
             "a fraction of a ttl",
@@ -743,7 +819,7 @@ proptest! {
     }
 
     #[test]
-    fn no_document_panics(section in "(store|key|request|response|cache|coalesce|limits)",
+    fn no_document_panics(section in "(store|key|request|response|site|cache|coalesce|limits)",
                           value in any_json(), origin in any_json()) {
         let _ = Policy::parse(http(json!({ section.clone(): value.clone() })).to_string().as_bytes());
         let _ = Policy::parse(bucket(json!({ section: value })).to_string().as_bytes());
@@ -762,5 +838,52 @@ proptest! {
                 prop_assert!(error.chars().count() < 400, "{error}");
             }
         }
+    }
+}
+
+#[test]
+fn a_bucket_compresses_by_default_and_an_http_origin_when_asked() {
+    let bucket = parse(&bucket(json!({}))).compression;
+    assert!(bucket.enabled && bucket.applies("/a.css") && !bucket.applies("/a.jpg"));
+    assert_eq!(bucket.codings, [Coding::Brotli, Coding::Zstd, Coding::Gzip]);
+    assert_eq!(bucket.min_bytes, 1_024);
+    assert!(!parse(&http(json!({}))).compression.enabled);
+    let section = json!({
+        "enabled": true, "codings": ["gzip"], "min_bytes": 0,
+        "content_types": ["Text/HTML"], "paths": ["/pages/*"],
+    });
+    let http = parse(&http(json!({ "compression": section }))).compression;
+    assert!(http.applies("/pages/x.jpg") && !http.applies("/a.css"));
+    assert_eq!(http.content_types, ["text/html"]);
+}
+
+#[test]
+fn impossible_compressions_and_variants_are_refused() {
+    for (section, expected) in [
+        (
+            json!({ "compression": { "codings": ["br", "gzip", "br"] } }),
+            "compression.codings[2]",
+        ),
+        (
+            json!({ "compression": { "codings": ["deflate"] } }),
+            "compression.codings[0]",
+        ),
+        (
+            json!({ "compression": { "content_types": ["text"] } }),
+            "compression.content_types[0]",
+        ),
+        (
+            json!({ "compression": { "paths": ["x"] } }),
+            "compression.paths[0]",
+        ),
+        (
+            json!({ "compression": { "paths": ["/a?b"] } }),
+            "compression.paths[0]",
+        ),
+        (json!({ "vary": { "max_headers": 17 } }), "vary.max_headers"),
+        (json!({ "vary": { "forbid": ["*"] } }), "vary.forbid[0]"),
+    ] {
+        let refused = refusal(&bucket(section));
+        assert!(refused.starts_with(expected), "{refused}");
     }
 }

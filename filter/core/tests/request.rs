@@ -4,7 +4,7 @@
 mod support;
 
 use sluice_core::key::Rejection;
-use sluice_core::policy::{CookieRule, Policy};
+use sluice_core::policy::{PassOrStrip, Policy};
 use sluice_core::request::{Disposition, PassReason, RequestFacts, classify, forward_header};
 use support::{bucket, http};
 
@@ -30,7 +30,7 @@ fn with_cors() -> Policy {
 
 fn without_cookies() -> Policy {
     let mut policy = http();
-    policy.request.cookies = CookieRule::Strip;
+    policy.request.cookies = PassOrStrip::Strip;
     policy
 }
 
@@ -41,6 +41,24 @@ const CONDITIONS: [&str; 5] = [
     "if-range",
     "if-unmodified-since",
 ];
+
+#[test]
+fn credentials_that_the_policy_strips_do_not_matter() {
+    // RFC 9111, 3.5, asks for more only where the origin sees them.
+    let mut policy = http();
+    let headers = [("authorization", "Basic x")];
+    let passed = Disposition::Pass(PassReason::Authorization);
+    assert_eq!(disposition(&policy, "GET", &headers), passed);
+    assert!(forward_header(&policy, false, "authorization"));
+    policy.request.authorization = PassOrStrip::Strip;
+    assert_eq!(
+        disposition(&policy, "GET", &headers),
+        Disposition::Cacheable
+    );
+    for cacheable in [false, true] {
+        assert!(!forward_header(&policy, cacheable, "authorization"));
+    }
+}
 
 #[test]
 fn reading_uses_the_cache() {
@@ -148,19 +166,13 @@ fn a_bucket_does_not_care_who_asks() {
 }
 
 #[test]
-fn ranges_and_conditions_go_past_the_cache_and_never_into_it() {
+fn ranges_and_conditions_use_the_cache_but_never_go_into_it() {
     for policy in [bucket(), http()] {
-        let range = disposition(&policy, "GET", &[("range", "bytes=0-1")]);
-        assert_eq!(range, Disposition::Pass(PassReason::Range));
-        for header in CONDITIONS {
-            let conditional = disposition(&policy, "HEAD", &[(header, "x")]);
-            assert_eq!(
-                conditional,
-                Disposition::Pass(PassReason::Conditional),
-                "{header}"
-            );
-        }
         for header in CONDITIONS.into_iter().chain(["range"]) {
+            for method in ["GET", "HEAD"] {
+                let demanding = disposition(&policy, method, &[(header, "x")]);
+                assert_eq!(demanding, Disposition::Cacheable, "{method} {header}");
+            }
             assert!(forward_header(&policy, false, header), "{header}");
             assert!(!forward_header(&policy, true, header), "{header}");
         }

@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the filter answers by itself to a request that is paused.
 
+use std::rc::Rc;
+
 use crate::edge;
 use crate::host::{self, Half};
+use crate::prepared::Prepared;
+use crate::revalidation::Revalidation;
 
 /// What a paused request is answered with.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Answer {
     /// ORIGIN: EDGE has not vouched for it.
     Unlinked,
-    /// ORIGIN: it only asked whether the store has the object, and the store has not.
-    ProbeMissed,
-    /// ORIGIN: the origin does not answer.
-    Stalled,
+    /// ORIGIN: it is only for the store, and the store does not have it.
+    NotStored,
+    /// ORIGIN: the origin fails, and the store serves what it has.
+    Keep(Rc<Revalidation>),
+    /// ORIGIN: what the origin has answered already.
+    Prepared(Rc<Prepared>),
     /// ORIGIN: nothing; the response that has begun is cut off.
     Reset,
     /// EDGE: the error that the leader got.
@@ -24,14 +30,21 @@ pub enum Answer {
 
 impl Answer {
     /// Answers the effective context's request.
-    pub fn send(self) -> host::Result<()> {
+    pub fn send(&self) -> host::Result<()> {
         const NO_STORE: &[(&str, &str)] = &[("cache-control", "no-store")];
         match self {
             Self::Unlinked => host::respond(403, "sluice_unlinked", NO_STORE, ""),
-            Self::ProbeMissed => host::respond(504, "sluice_probe_missed", NO_STORE, ""),
-            Self::Stalled => host::respond(504, "sluice_origin_stalled", NO_STORE, ""),
+            Self::NotStored => host::respond(504, "sluice_not_stored", NO_STORE, ""),
+            Self::Keep(revalidation) => {
+                let headers = revalidation.keeping_headers();
+                let headers = headers
+                    .each_ref()
+                    .map(|(name, value)| (*name, value.as_str()));
+                host::respond(304, "sluice_kept", &headers, "")
+            }
+            Self::Prepared(prepared) => prepared.send(),
             Self::Reset => host::reset(Half::Response),
-            Self::Failed { status } => edge::answer_failure(status, true),
+            Self::Failed { status } => edge::answer_failure(*status, true),
         }
     }
 }

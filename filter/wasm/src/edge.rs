@@ -4,7 +4,6 @@
 //! On the way in it makes the request canonical and lets the coalescer decide whether it leads, waits
 //! or passes. What it makes of the response is in [`crate::response`].
 
-use std::cell::Cell;
 use std::rc::Rc;
 
 use proxy_wasm::traits::{Context, HttpContext};
@@ -13,18 +12,32 @@ use sluice_core::coalescer::Admission;
 use sluice_core::flight::StreamId;
 use sluice_core::host::HostError;
 use sluice_core::key::{CanonicalTarget, Rejection, Target, canonicalize};
-use sluice_core::link::{BYPASS_SENTINEL, INTERNAL_PREFIX, LINK_HEADER, Link, Purpose};
+use sluice_core::link::{
+    BYPASS_SENTINEL, INTERNAL_PREFIX, LINK_HEADER, Link, PATH_HEADER, Purpose,
+};
 use sluice_core::metrics::Metric;
+use sluice_core::policy::{CorsPolicy, Obedience};
 use sluice_core::request::{Disposition, PassReason, RequestFacts, classify};
+use sluice_core::request_control::{RequestControl, Way};
+use sluice_core::site::Visit;
 
+use crate::change::Change;
+use crate::cors::Cors;
+use crate::delivery;
 use crate::headers::Headers;
 use crate::host::{self, Map};
-use crate::response::{respond_cached, respond_passed};
+use crate::response::{
+    respond_asked, respond_cached, respond_filled, respond_passed, respond_refreshed,
+};
+use crate::site::{self, StandIn};
 use crate::stream::{NumberedPolicy, Stream};
 use crate::worker;
 
 /// Name of the response header of RFC 9211.
 pub const CACHE_STATUS: &str = "cache-status";
+
+/// Name of the background listener's route in Envoy's configuration.
+const BACKGROUND_ROUTE: &[u8] = b"sluice_background";
 
 /// Why a request cannot be handled.
 enum Refusal {
@@ -34,6 +47,8 @@ enum Refusal {
     Host(HostError),
     /// The worker has no policy.
     Unready,
+    /// It came by the background listener, and this VM has not sent it: one before it has.
+    Stranger,
 }
 
 impl From<HostError> for Refusal {
@@ -49,8 +64,14 @@ enum State {
     New,
     /// It was answered here.
     Answered,
+    /// It is of the filter's own, and goes on as it came.
+    Background,
+    /// It is of the filter's own, and for a response that is served stale.
+    Refreshing(Rc<Stream>),
+    /// It is of the filter's own, and leads for others.
+    Filling(Rc<Stream>),
     /// It goes around the store by its own nature.
-    Passed(PassReason),
+    Passed(PassReason, CanonicalTarget),
     /// It goes through the store, or around it because its key is uncacheable.
     Cached(Rc<Stream>),
 }
@@ -61,6 +82,11 @@ pub struct Edge {
     id: StreamId,
     policy: NumberedPolicy,
     state: State,
+    /// Where the edge answers for cross-origin resource sharing.
+    cors: Option<Cors>,
+    change: Option<Change>,
+    /// The filter collects the response in its memory.
+    bounded: bool,
 }
 
 impl Edge {
@@ -70,6 +96,9 @@ impl Edge {
             id: StreamId(context),
             policy,
             state: State::New,
+            cors: None,
+            change: None,
+            bounded: false,
         }
     }
 
@@ -77,6 +106,11 @@ impl Edge {
         let headers = Headers::new(host::header_pairs(Map::Request)?);
         #[cfg(feature = "trap")]
         crate::trap::on_demand(&headers, "edge");
+        if let Some(link) = headers.get(LINK_HEADER)
+            && let Some(link) = own_link(link)?
+        {
+            return self.receive_own(link, &headers);
+        }
         let method = headers.text(":method").unwrap_or_default();
         let mut facts = RequestFacts::new(method, end_of_stream);
         for (name, value) in headers.iter() {
@@ -85,19 +119,165 @@ impl Edge {
                 host::remove_header(Map::Request, name)?;
             }
         }
+        self.cors = self.cors_policy().map(|_| Cors::of(&headers));
         let target = self.canonicalize(&headers)?;
         match classify(&self.policy.policy, &facts) {
             Disposition::Reject(rejection) => Err(Refusal::Rejected(rejection)),
+            Disposition::Preflight => {
+                self.answer_preflight()?;
+                Ok(Action::Pause)
+            }
             Disposition::Pass(reason) => {
+                let policy = &self.policy.policy;
+                self.change = Change::of(policy, method, &headers, target.url());
                 self.rewrite(&headers, &target)?;
-                self.pass(reason, &headers)?;
+                self.pass(reason, target, &headers)?;
                 Ok(Action::Continue)
             }
-            Disposition::Cacheable => {
-                self.rewrite(&headers, &target)?;
-                self.admit(target, method == "HEAD")
+            Disposition::Cacheable => self.visit(target, &headers, &facts),
+        }
+    }
+
+    /// Takes a request for an object, or for what is known to take its place.
+    fn visit(
+        &mut self,
+        mut target: CanonicalTarget,
+        headers: &Headers,
+        facts: &RequestFacts<'_>,
+    ) -> Result<Action, Refusal> {
+        let policy = &self.policy.policy;
+        let path = headers.get(":path").unwrap_or_default();
+        let mut visit = Visit::of(policy, &target, path, headers.text("accept"));
+        let mut stand_in = None;
+        if let Some(visitor) = &visit {
+            match site::way(policy, visitor, &target) {
+                site::Way::Straight => {}
+                site::Way::Redirect(location) => {
+                    self.state = State::Answered;
+                    site::answer_redirect(&location)?;
+                    return Ok(Action::Pause);
+                }
+                site::Way::Instead(standing, document) => {
+                    (visit, stand_in) = (None, Some(standing));
+                    target = document;
+                }
             }
         }
+        let keyed = worker::with(|worker| {
+            worker.qualify_generation(policy, &mut target);
+            worker.qualify(policy, &mut target, headers)
+        });
+        let way = self.way(headers, &target);
+        self.rewrite(headers, &target)?;
+        let around = match keyed.ok_or(Refusal::Unready)? {
+            Err(_) => Some(PassReason::Vary),
+            Ok(_) => (way == Way::Around).then_some(PassReason::NoStore),
+        };
+        if let Some(reason) = around {
+            self.pass(reason, target, headers)?;
+            return Ok(Action::Continue);
+        }
+        keep_to_the_store(headers)?;
+        let mut demand = match facts.demand {
+            true => Some(delivery::set_aside(headers)?),
+            false => None,
+        };
+        if stand_in.is_some_and(|standing: StandIn| !standing.takes_demands()) {
+            demand = None;
+        }
+        let key = worker::with(|worker| worker.key_hash(target.cache_key()));
+        let key = key.ok_or(Refusal::Unready)?;
+        let (target, policy) = (Rc::new(target), self.policy.clone());
+        let stream = Stream {
+            demand,
+            visit,
+            stand_in,
+            ..Stream::new(self.id, key, target, policy, facts.method == "HEAD")
+        };
+        self.admit(stream, &way)
+    }
+
+    /// Takes a request of the filter's own, whose target is canonical.
+    fn receive_own(&mut self, link: Link, headers: &Headers) -> Result<Action, Refusal> {
+        take_path(headers)?;
+        match link.purpose {
+            Purpose::Ask | Purpose::Refresh => self.receive_refresh(link),
+            Purpose::Fill => self.receive_fill(link),
+            Purpose::Substitute => self.receive_for_substitute(link, headers),
+            purpose => {
+                self.state = State::Background;
+                if purpose == Purpose::Size {
+                    host::set_header(Map::Request, "if-range", BYPASS_SENTINEL)?;
+                }
+                Ok(Action::Continue)
+            }
+        }
+    }
+
+    /// Leads for those who wait for this call, unless there is no need.
+    fn receive_fill(&mut self, link: Link) -> Result<Action, Refusal> {
+        let id = self.id;
+        let opened = worker::with(|worker| -> Option<host::Result<_>> {
+            let sent = worker.call(link.stream)?;
+            let key = worker.key_hash(sent.target.cache_key());
+            let stream = Rc::new(Stream::new(id, key, sent.target, sent.policy, false));
+            worker.open(&stream);
+            let admission = worker.turn(id.0, |coalescer, turn| {
+                coalescer.request(&stream.request(), turn)
+            });
+            worker.prepared(sent.call, id.0);
+            let sent = match admission {
+                Admission::Lead => worker
+                    .send(&stream, Purpose::Lead)
+                    .map(|()| Action::Continue),
+                // Another leads, and may leave.
+                Admission::Park => Ok(Action::Pause),
+                Admission::Fresh | Admission::HitForMiss | Admission::Alone => {
+                    stream.answered.set(true);
+                    host::respond(204, "sluice_unneeded", &[], "").map(|()| Action::Pause)
+                }
+            };
+            Some(sent.map(|action| (stream, action)))
+        });
+        let (stream, action) = opened.flatten().ok_or(Refusal::Stranger)??;
+        self.state = State::Filling(stream);
+        Ok(action)
+    }
+
+    /// Has the store revalidate a response for nobody.
+    fn receive_refresh(&mut self, link: Link) -> Result<Action, Refusal> {
+        let id = self.id;
+        let opened = worker::with(|worker| -> Option<host::Result<Rc<Stream>>> {
+            let sent = worker.call(link.stream)?;
+            let key = worker.key_hash(sent.target.cache_key());
+            let stream = Rc::new(Stream {
+                prepared: sent.prepared,
+                ..Stream::new(id, key, sent.target, sent.policy, false)
+            });
+            worker.open(&stream);
+            Some(worker.send(&stream, link.purpose).map(|()| stream))
+        });
+        let stream = opened.flatten().ok_or(Refusal::Stranger)??;
+        self.state = State::Refreshing(stream);
+        Ok(Action::Continue)
+    }
+
+    /// Takes a request for a document, as if a client that takes it as it is had sent it.
+    fn receive_for_substitute(&mut self, link: Link, headers: &Headers) -> Result<Action, Refusal> {
+        let keyed = worker::with(|worker| {
+            let sent = worker.call(link.stream)?;
+            let mut target = CanonicalTarget::clone(&sent.target);
+            worker.qualify_generation(&sent.policy.policy, &mut target);
+            let varies = worker.qualify(&sent.policy.policy, &mut target, headers);
+            let key = worker.key_hash(target.cache_key());
+            varies.is_ok().then_some((key, target, sent.policy))
+        });
+        let (key, target, policy) = keyed.flatten().ok_or(Refusal::Stranger)?;
+        self.rewrite(headers, &target)?;
+        self.bounded = true;
+        let way = self.way(headers, &target);
+        let stream = Stream::new(self.id, key, Rc::new(target), policy, false);
+        self.admit(stream, &way)
     }
 
     fn canonicalize(&self, headers: &Headers) -> Result<CanonicalTarget, Refusal> {
@@ -107,6 +287,40 @@ impl Edge {
             path: headers.get(":path").unwrap_or_default(),
         };
         canonicalize(&self.policy.policy, &target).map_err(Refusal::Rejected)
+    }
+
+    /// How the client wants its request to go on, where the policy obeys.
+    fn way(&self, headers: &Headers, target: &CanonicalTarget) -> Way {
+        let policy = &self.policy.policy;
+        if policy.request.cache_control == Obedience::Ignore {
+            return Way::Shared;
+        }
+        let cache_control = headers.joined("cache-control");
+        let control = RequestControl::parse(cache_control.as_deref(), headers.text("pragma"));
+        let window = policy.rule(target.path()).stale_while_revalidate;
+        control.way(window.as_secs())
+    }
+
+    fn cors_policy(&self) -> Option<&CorsPolicy> {
+        self.policy.policy.site.cors.as_ref()
+    }
+
+    fn answer_preflight(&mut self) -> Result<(), HostError> {
+        self.state = State::Answered;
+        // The answer says all by itself.
+        let cors = self.cors.take();
+        match (cors, self.cors_policy()) {
+            (Some(cors), Some(policy)) => cors.answer_preflight(policy),
+            _ => Ok(()),
+        }
+    }
+
+    /// Says on the response who may read it.
+    fn mark_response(&self) -> Result<(), HostError> {
+        match (&self.cors, self.cors_policy()) {
+            (Some(cors), Some(policy)) => cors.mark_response(policy),
+            _ => Ok(()),
+        }
     }
 
     /// Gives the request its canonical target. The scheme is part of Envoy's key but not of ours.
@@ -124,7 +338,12 @@ impl Edge {
         Ok(())
     }
 
-    fn pass(&mut self, reason: PassReason, headers: &Headers) -> Result<(), Refusal> {
+    fn pass(
+        &mut self,
+        reason: PassReason,
+        target: CanonicalTarget,
+        headers: &Headers,
+    ) -> Result<(), Refusal> {
         let link = Link {
             purpose: Purpose::Bypass,
             stream: self.id,
@@ -138,38 +357,23 @@ impl Edge {
         if !headers.has("if-range") {
             host::set_header(Map::Request, "if-range", BYPASS_SENTINEL)?;
         }
-        self.state = State::Passed(reason);
+        self.state = State::Passed(reason, target);
         Ok(())
     }
 
     /// Takes a cacheable request to the coalescer.
-    fn admit(&mut self, target: CanonicalTarget, head: bool) -> Result<Action, Refusal> {
-        let (id, policy) = (self.id, self.policy.clone());
+    fn admit(&mut self, stream: Stream, way: &Way) -> Result<Action, Refusal> {
+        let (id, head) = (self.id, stream.head);
         let decided = worker::with(|worker| -> Result<_, HostError> {
-            let stream = Rc::new(Stream {
-                id,
-                key: worker.key_hash(target.cache_key()),
-                target: Rc::new(target),
-                policy,
-                head,
-                purpose: Cell::new(Purpose::Alone),
-                released: Cell::new(None),
-                answered: Cell::new(false),
-            });
+            let stream = Rc::new(stream);
             worker.open(&stream);
-            let admission = if stream.policy.policy.coalesce.enabled {
-                worker.turn(id.0, |coalescer, turn| {
-                    coalescer.request(&stream.request(), turn)
-                })
-            } else {
-                Admission::Alone
-            };
-            let purpose = match admission {
-                Admission::Fresh => Purpose::Fresh,
-                Admission::Lead => Purpose::Lead,
-                Admission::HitForMiss => Purpose::Bypass,
-                Admission::Alone => Purpose::Alone,
-                Admission::Park => return Ok((stream, Action::Pause)),
+            if let Some(purpose) = ask_the_store(way, head)? {
+                worker.send(&stream, purpose)?;
+                return Ok((stream, Action::Continue));
+            }
+            let admitted = worker.turn(id.0, |coalescer, turn| stream.admission(coalescer, turn));
+            let Some(purpose) = admitted.and_then(|purpose| worker.ready(&stream, purpose)) else {
+                return Ok((stream, Action::Pause));
             };
             worker.send(&stream, purpose)?;
             Ok((stream, Action::Continue))
@@ -179,16 +383,30 @@ impl Edge {
         Ok(action)
     }
 
+    /// Takes over what the worker has made of the request while it waited.
+    fn renew(&mut self) {
+        if let State::Cached(stream) | State::Filling(stream) = &mut self.state
+            && let Some(known) = worker::with(|worker| worker.stream(stream.id)).flatten()
+        {
+            *stream = known;
+        }
+    }
+
+    fn note_change(&self) -> Result<(), HostError> {
+        let change = self.change.as_ref();
+        change.map_or(Ok(()), |change| change.note(&self.policy.policy))
+    }
+
     fn refuse(&mut self, refusal: &Refusal) {
         self.state = State::Answered;
         worker::with(|worker| match refusal {
             Refusal::Rejected(_) => worker.metrics.count(Metric::RequestsRejected, 1),
             Refusal::Host(error) => worker.fault("a request could not be read", *error),
-            Refusal::Unready => {}
+            Refusal::Unready | Refusal::Stranger => {}
         });
         let answered = match refusal {
             Refusal::Rejected(rejection) => answer_rejection(*rejection),
-            Refusal::Host(_) | Refusal::Unready => answer_failure(503, false),
+            Refusal::Host(_) | Refusal::Unready | Refusal::Stranger => answer_failure(503, false),
         };
         if answered.is_err() {
             // Without an answer the request must not go on either: end the stream.
@@ -199,7 +417,9 @@ impl Edge {
 
 impl Context for Edge {
     fn on_done(&mut self) -> bool {
-        if let State::Cached(stream) = &self.state {
+        if let State::Cached(stream) | State::Refreshing(stream) | State::Filling(stream) =
+            &self.state
+        {
             worker::with(|worker| worker.close(stream.id));
         }
         true
@@ -217,29 +437,104 @@ impl HttpContext for Edge {
         }
     }
 
-    fn on_http_response_headers(&mut self, _: usize, _: bool) -> Action {
+    fn on_http_response_headers(&mut self, _: usize, end_of_stream: bool) -> Action {
+        self.renew();
+        if let State::Cached(stream) = &self.state {
+            stream.bodiless.set(end_of_stream);
+        }
+        // What is made of the response may take its headers along.
+        let marked = self.mark_response();
         let outcome = match &self.state {
-            State::New | State::Answered => Ok(Action::Continue),
-            State::Passed(reason) => respond_passed(*reason),
-            State::Cached(stream) if stream.answered.get() => Ok(Action::Continue),
+            State::New | State::Answered | State::Background => Ok(Action::Continue),
+            State::Passed(reason, target) => self
+                .note_change()
+                .and_then(|()| respond_passed(*reason, &self.policy.policy, target)),
+            State::Cached(stream) | State::Refreshing(stream) | State::Filling(stream)
+                if stream.answered.get() =>
+            {
+                Ok(Action::Continue)
+            }
+            State::Refreshing(stream) if stream.purpose.get() == Purpose::Ask => {
+                respond_asked(stream)
+            }
+            State::Filling(stream) => respond_filled(stream),
+            State::Refreshing(stream) => respond_refreshed(stream),
+            State::Cached(stream) if self.bounded => respond_cached(stream)
+                .and_then(|action| site::bound_document(stream).map(|()| action)),
             State::Cached(stream) => respond_cached(stream),
         };
-        outcome.unwrap_or_else(|error| {
-            worker::with(|worker| worker.fault("a response could not be finished", error));
-            Action::Continue
-        })
+        outcome
+            .and_then(|action| marked.map(|()| action))
+            .unwrap_or_else(|error| {
+                worker::with(|worker| worker.fault("a response could not be finished", error));
+                Action::Continue
+            })
     }
 
     fn on_http_response_body(&mut self, size: usize, _: bool) -> Action {
-        // A HEAD that leads fills the store as GET, and Envoy would send a body of unannounced length.
-        if let State::Cached(stream) = &self.state
-            && stream.head
-            && size > 0
+        if let State::Cached(stream) | State::Refreshing(stream) | State::Filling(stream) =
+            &self.state
+            && let Err(error) = pass_body(stream, size)
         {
-            let _ = host::drop_response_body(size);
+            worker::with(|worker| worker.fault("a response was cut off", error));
+            let _ = host::reset(host::Half::Response);
+            return Action::Pause;
         }
         Action::Continue
     }
+}
+
+/// Replaces the body if need be, and lets through what the client wants of it.
+fn pass_body(stream: &Stream, size: usize) -> host::Result<()> {
+    let size = stream.body.borrow_mut().pass(size)?;
+    delivery::pass_body(stream, size)
+}
+
+/// The link of a request of the filter's own; that of any other is nothing.
+fn own_link(link: &[u8]) -> Result<Option<Link>, Refusal> {
+    let link = worker::with(|worker| worker.decode_link(link)).flatten();
+    let link = link.filter(|link| link.purpose.is_background());
+    if link.is_some() {
+        return Ok(link);
+    }
+    let route = host::property("xds\0route_name")?;
+    if route.as_deref() == Some(BACKGROUND_ROUTE) {
+        return Err(Refusal::Stranger);
+    }
+    Ok(None)
+}
+
+/// Passes on to the store what the client wants of it; the purpose of a request that goes there by itself.
+/// A HEAD is not worth a validation.
+fn ask_the_store(way: &Way, head: bool) -> Result<Option<Purpose>, HostError> {
+    let (purpose, directives) = match way {
+        Way::Checked(directives) if !head => (Purpose::Checked, directives),
+        Way::StoreOnly(directives) => (Purpose::StoreOnly, directives),
+        Way::Shared | Way::Around | Way::Checked(_) => return Ok(None),
+    };
+    if !directives.is_empty() {
+        host::set_header(Map::Request, "cache-control", directives)?;
+    }
+    Ok(Some(purpose))
+}
+
+/// The store obeys what is asked for here, which is the filter's to ask.
+fn keep_to_the_store(headers: &Headers) -> Result<(), HostError> {
+    for name in ["authorization", "cache-control", "pragma"] {
+        if headers.has(name) {
+            host::remove_header(Map::Request, name)?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives a request of the filter's own its path with qualifiers, which Envoy takes from nobody but a filter.
+fn take_path(headers: &Headers) -> Result<(), HostError> {
+    let Some(path) = headers.text(PATH_HEADER) else {
+        return Ok(());
+    };
+    host::set_header(Map::Request, ":path", path)?;
+    host::remove_header(Map::Request, PATH_HEADER)
 }
 
 fn answer_rejection(rejection: Rejection) -> host::Result<()> {

@@ -2,30 +2,43 @@
 //! The requests of this worker that are on their way to the origin through the store.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use sluice_core::board::Millis;
 use sluice_core::flight::StreamId;
 
-/// How long the origin may be silent. Envoy's own timeouts do not reach the requests of its cache
-/// filters, and on v2 everyone would go on joining a fill that never ends. The route has the same limit
-/// for what goes around the cache.
-const ORIGIN_IDLE_MILLIS: Millis = 60_000;
+use crate::revalidation::Revalidation;
 
 /// A request of ORIGIN.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Fill {
     context: u32,
-    answered: bool,
-    progress: Millis,
+    begun: Millis,
+    /// Until the response headers have come.
+    fallback: Option<Fallback>,
+    /// The fallback has taken the place of the origin's answer.
+    given_up: bool,
 }
 
-/// A fill whose origin has been silent for too long.
-#[derive(Clone, Copy, Debug)]
-pub struct Stalled {
+/// What the store serves if the origin does not answer in time.
+#[derive(Clone, Debug)]
+pub struct Fallback {
+    /// The stored response.
+    pub revalidation: Rc<Revalidation>,
+    /// How long the origin may take to begin its answer.
+    pub patience: Millis,
+}
+
+/// A fill whose origin takes longer to begin its answer than those who wait are asked to. (An origin that is
+/// silent where nothing can be served in its place is Envoy's to give up.)
+#[derive(Clone, Debug)]
+pub struct Overdue {
+    /// The request of EDGE that caused it.
+    pub stream: StreamId,
     /// ORIGIN's context.
     pub context: u32,
-    /// Whether the response headers have come.
-    pub answered: bool,
+    /// What the store serves in place of the answer.
+    pub revalidation: Rc<Revalidation>,
 }
 
 /// The fills, by the request of EDGE that caused each.
@@ -36,39 +49,40 @@ pub struct Fills {
 
 impl Fills {
     /// A request goes to the origin.
-    pub fn begin(&mut self, stream: StreamId, context: u32, now: Millis) {
+    pub fn begin(
+        &mut self,
+        stream: StreamId,
+        context: u32,
+        fallback: Option<Fallback>,
+        now: Millis,
+    ) {
         self.fills.insert(
             stream,
             Fill {
                 context,
-                answered: false,
-                progress: now,
+                begun: now,
+                fallback,
+                given_up: false,
             },
         );
     }
 
-    /// Its response headers have come.
-    pub fn answer(&mut self, stream: StreamId, now: Millis) {
-        if let Some(fill) = self.fills.get_mut(&stream) {
-            fill.answered = true;
-            fill.progress = now;
-        }
+    /// Its response headers have come. True if the fallback has taken their place.
+    pub fn answer(&mut self, stream: StreamId) -> bool {
+        self.fills.get_mut(&stream).is_some_and(|fill| {
+            fill.fallback = None;
+            fill.given_up
+        })
     }
 
-    /// More of its body has come.
-    pub fn progress(&mut self, stream: StreamId, now: Millis) {
-        if let Some(fill) = self.fills.get_mut(&stream) {
-            fill.progress = now;
-        }
-    }
-
-    /// ORIGIN's context has gone. False if another has taken its place.
+    /// ORIGIN's context has gone. False if another has taken its place, or its fallback has.
     pub fn end(&mut self, stream: StreamId, context: u32) -> bool {
-        let ends = self.context(stream) == Some(context);
-        if ends {
-            self.fills.remove(&stream);
+        if self.context(stream) != Some(context) {
+            return false;
         }
-        ends
+        self.fills
+            .remove(&stream)
+            .is_some_and(|fill| !fill.given_up)
     }
 
     /// ORIGIN's context of the fill.
@@ -81,19 +95,30 @@ impl Fills {
         self.fills.is_empty()
     }
 
-    /// Those whose origin has been silent for too long, each named once.
-    pub fn stalled(&mut self, now: Millis) -> Vec<Stalled> {
-        let silent = |fill: &&mut Fill| fill.progress.saturating_add(ORIGIN_IDLE_MILLIS) <= now;
-        self.fills
-            .values_mut()
-            .filter(silent)
-            .map(|fill| {
-                fill.progress = now;
-                Stalled {
+    /// The shortest time that an origin has to begin its answer.
+    pub fn patience(&self) -> Option<Millis> {
+        let fallbacks = self
+            .fills
+            .values()
+            .filter_map(|fill| fill.fallback.as_ref());
+        fallbacks.map(|fallback| fallback.patience).min()
+    }
+
+    /// Those whose origin has not answered in time, each named once.
+    pub fn overdue(&mut self, now: Millis) -> Vec<Overdue> {
+        let mut overdue = Vec::new();
+        for (stream, fill) in &mut self.fills {
+            let begun = fill.begun;
+            let due = |fallback: &mut Fallback| begun.saturating_add(fallback.patience) <= now;
+            if let Some(fallback) = fill.fallback.take_if(due) {
+                fill.given_up = true;
+                overdue.push(Overdue {
+                    stream: *stream,
                     context: fill.context,
-                    answered: fill.answered,
-                }
-            })
-            .collect()
+                    revalidation: fallback.revalidation,
+                });
+            }
+        }
+        overdue
     }
 }

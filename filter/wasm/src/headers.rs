@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A header map read in one host call.
 
+use std::borrow::Cow;
+
 /// The ABI's serialisation of a header map, read in place: a count, pairs of sizes, then names and
 /// values each with a NUL.
 #[derive(Debug)]
@@ -44,6 +46,21 @@ impl Headers {
     pub fn text(&self, name: &str) -> Option<&str> {
         self.get(name)
             .and_then(|value| std::str::from_utf8(value).ok())
+    }
+
+    /// The values of all lines of that name, with commas between them, unless they are not text.
+    pub fn joined(&self, name: &str) -> Option<Cow<'_, str>> {
+        let mut lines = self
+            .iter()
+            .filter(|(candidate, _)| *candidate == name)
+            .map(|(_, value)| std::str::from_utf8(value));
+        let mut joined = Cow::Borrowed(lines.next()?.ok()?);
+        for line in lines {
+            let joined = joined.to_mut();
+            joined.push_str(", ");
+            joined.push_str(line.ok()?);
+        }
+        Some(joined)
     }
 
     /// Whether there is a header of that name.

@@ -5,6 +5,7 @@
 //! worker's VM with every request parked in it. Here each status becomes a `Result`.
 #![allow(unsafe_code)]
 
+use std::ops::Range;
 use std::ptr;
 use std::time::Duration;
 
@@ -236,10 +237,43 @@ pub fn plugin_configuration(size: usize) -> Result<Vec<u8>> {
     .map(Option::unwrap_or_default)
 }
 
-/// Drops the part of the response's body that is passing, of `size` bytes.
+/// The body of the answer to [`http_call`], of `size` bytes.
+pub fn call_body(size: usize) -> Result<Vec<u8>> {
+    const CALL_RESPONSE_BODY: u32 = 4;
+    receive(|data, length| unsafe {
+        proxy_get_buffer_bytes(CALL_RESPONSE_BODY, 0, size, data, length)
+    })
+    .map(Option::unwrap_or_default)
+}
+
+const RESPONSE_BODY: u32 = 1;
+
+/// The first `size` bytes of the request's body, as far as it is buffered.
+pub fn request_body(size: usize) -> Result<Vec<u8>> {
+    const REQUEST_BODY: u32 = 0;
+    receive(|data, length| unsafe { proxy_get_buffer_bytes(REQUEST_BODY, 0, size, data, length) })
+        .map(Option::unwrap_or_default)
+}
+
+/// Drops the first `size` bytes of the piece of the response's body that is passing.
 pub fn drop_response_body(size: usize) -> Result<()> {
-    const RESPONSE_BODY: u32 = 1;
-    check(unsafe { proxy_set_buffer_bytes(RESPONSE_BODY, 0, size, ptr::null(), 0) })
+    if size == 0 {
+        return Ok(());
+    }
+    replace_response_body(size, &[])
+}
+
+/// Puts `bytes` in place of the first `size` bytes of the piece of the response's body that is passing.
+pub fn replace_response_body(size: usize, bytes: &[u8]) -> Result<()> {
+    check(unsafe { proxy_set_buffer_bytes(RESPONSE_BODY, 0, size, bytes.as_ptr(), bytes.len()) })
+}
+
+/// Bytes of the piece of the response's body that is passing.
+pub fn response_body(wanted: Range<usize>) -> Result<Vec<u8>> {
+    receive(|data, size| unsafe {
+        proxy_get_buffer_bytes(RESPONSE_BODY, wanted.start, wanted.len(), data, size)
+    })
+    .map(Option::unwrap_or_default)
 }
 
 /// The data that all workers share.
@@ -320,6 +354,16 @@ pub fn reset(half: Half) -> Result<()> {
 
 /// Answers the effective context's request. `details` is for Envoy's access log.
 pub fn respond(status: u16, details: &str, headers: &[(&str, &str)], body: &str) -> Result<()> {
+    respond_bytes(status, details, headers, body.as_bytes())
+}
+
+/// The same with a body that need not be text.
+pub fn respond_bytes(
+    status: u16,
+    details: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Result<()> {
     const NO_GRPC_STATUS: i32 = -1;
     let headers = serialize(headers);
     check(unsafe {
@@ -342,6 +386,20 @@ pub fn respond(status: u16, details: &str, headers: &[(&str, &str)], body: &str)
 /// answer to the context whose callback is running now.
 pub fn http_call(cluster: &str, headers: &[(&str, &str)], timeout: Duration) -> Result<u32> {
     proxy_wasm::hostcalls::dispatch_http_call(cluster, headers.to_vec(), None, Vec::new(), timeout)
+        .map_err(|status| HostError {
+            status: status as u32,
+        })
+}
+
+/// Sends a request with a body to a cluster; otherwise as [`http_call`].
+pub fn http_post(
+    cluster: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+    timeout: Duration,
+) -> Result<u32> {
+    let (headers, trailers) = (headers.to_vec(), Vec::new());
+    proxy_wasm::hostcalls::dispatch_http_call(cluster, headers, Some(body), trailers, timeout)
         .map_err(|status| HostError {
             status: status as u32,
         })

@@ -7,6 +7,12 @@
 //! translates callbacks into its events and its effects into host calls.
 
 mod answer;
+mod calls;
+mod change;
+mod clean;
+mod cors;
+mod delivery;
+mod dress;
 mod edge;
 mod fills;
 mod headers;
@@ -14,10 +20,15 @@ mod host;
 mod identity;
 mod metrics;
 mod origin;
+mod prepared;
+mod purge;
 mod response;
+mod revalidation;
 mod root;
+mod site;
 mod start;
 mod stream;
 #[cfg(feature = "trap")]
 mod trap;
+mod variants;
 mod worker;

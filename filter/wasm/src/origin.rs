@@ -5,33 +5,41 @@
 //! for, lets only allowed headers on, decides whether and for how long the response is stored, and
 //! tells the coalescer how the fill goes.
 
+use std::rc::Rc;
+
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
 use sluice_core::coalescer::FillVerdict;
 use sluice_core::entry::{ENTRY_HEADER, Entry, FillId};
-use sluice_core::freshness::{ResponseFacts, Storage, Verdict, judge};
+use sluice_core::freshness::{ResponseFacts, Storage, UncacheableReason, Verdict, judge};
 use sluice_core::hints::Hint;
 use sluice_core::http_date;
 use sluice_core::key::origin_authority;
-use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Link, PROOF_HEADER, Purpose};
+use sluice_core::link::{
+    BYPASS_SENTINEL, FAILURE_HEADER, LINK_HEADER, Link, PROOF_HEADER, Purpose,
+};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::{Policy, StoreVersion};
+use sluice_core::purge::{tags_of, url_of};
+use sluice_core::qualifiers::unqualified;
 use sluice_core::request::forward_header;
+use sluice_core::validator::{Lifetime, Validator};
 
 use crate::answer::Answer;
+use crate::clean::{Asked, Body, clean_response};
+use crate::fills::Fallback;
 use crate::headers::Headers;
 use crate::host::{self, Half, Map};
+use crate::revalidation::Revalidation;
 use crate::stream::NumberedPolicy;
+use crate::variants::{self, Variance};
 use crate::worker;
 
 /// Name of the response header that keeps the origin's own `Cache-Control` in the store.
 pub const STORED_CACHE_CONTROL: &str = "x-sluice-cache-control";
-/// Entity tag of a stored response that must not be revalidated: Envoy's cache filters would else ask
-/// with `If-Modified-Since` and the time of storing, and a 304 would freshen an error.
-pub const NO_VALIDATOR: &str = "\"sluice-none\"";
 /// Stands in for a status that Envoy's cache filters cannot store. It is an error itself, so that an
 /// entry is never taken for content without the filter.
-const DISGUISE: &str = "501";
+pub const DISGUISE: &str = "501";
 
 /// A request that goes on to the origin.
 #[derive(Debug)]
@@ -41,12 +49,60 @@ struct Fetch {
     link: Link,
     policy: NumberedPolicy,
     cache_key: String,
-    revalidates: bool,
+    /// The stored response that the store asks about.
+    revalidation: Option<Rc<Revalidation>>,
+    head: bool,
+    body: Body,
     /// Bytes of the body so far.
     bytes: u64,
     /// Whether the response goes into the store.
     stores: bool,
+    /// Whether the origin has failed and the store keeps what it has.
+    keeps: bool,
     ended: bool,
+    /// The newest purge when it was sent.
+    began: u64,
+}
+
+impl Fetch {
+    /// The stored response, if it may be served where the origin fails.
+    fn servable(&self) -> Option<Rc<Revalidation>> {
+        self.revalidation
+            .clone()
+            .filter(|revalidation| revalidation.left() > 0)
+    }
+
+    /// The response is for nobody else, and the next request leads.
+    fn share_nothing(&self) {
+        let stream = self.link.stream;
+        worker::with(|worker| {
+            worker.turn(self.context, |coalescer, turn| {
+                let verdict = FillVerdict::HitForMiss { until: turn.now };
+                coalescer.fill_headers(stream, verdict, turn);
+            });
+        });
+    }
+
+    /// The origin has failed with `status`, and the store is told to serve what it has.
+    fn keep(&mut self, status: u16, revalidation: &Revalidation) {
+        self.keeps = true;
+        // The store needs nothing of the error's body, and lets go of it.
+        self.ended = true;
+        let stream = self.link.stream;
+        worker::with(|worker| worker.fill_keeps(stream, status, revalidation));
+    }
+
+    fn clean(&self, headers: &Headers, status: u16, ends: bool) -> host::Result<Body> {
+        let path = self
+            .cache_key
+            .find('/')
+            .and_then(|at| self.cache_key.get(at..));
+        let asked = Asked {
+            path: path.unwrap_or_default(),
+            head: self.head,
+        };
+        clean_response(&self.policy.policy, asked, headers, status, ends)
+    }
 }
 
 /// A request in the ORIGIN role.
@@ -83,20 +139,42 @@ impl OriginStream {
             });
             return Ok(self.refuse(Answer::Unlinked));
         };
-        if link.purpose == Purpose::Probe {
-            return Ok(self.refuse(Answer::ProbeMissed));
+        if matches!(link.purpose, Purpose::Probe | Purpose::StoreOnly) {
+            return Ok(self.refuse(Answer::NotStored));
+        }
+        let prepared = worker::with(|worker| worker.stream(link.stream)?.prepared.clone());
+        if let Some(prepared) = prepared.flatten() {
+            return Ok(self.refuse(Answer::Prepared(prepared)));
+        }
+        let cacheable = !link.purpose.avoids_the_store();
+        let revalidation = cacheable
+            .then(|| Revalidation::of(&headers, policy.policy.store))
+            .flatten();
+        if let Some(kept) = revalidation
+            .as_ref()
+            .filter(|_| keeps_unasked(link, &headers))
+        {
+            return Ok(self.refuse(Answer::Keep(Rc::new(kept.clone()))));
+        }
+        prepare_request(&policy.policy, cacheable, &headers)?;
+        if let Some(revalidation) = &revalidation {
+            revalidation.ask(&policy.policy)?;
         }
         let fetch = Fetch {
             context: self.context,
             link,
             cache_key: cache_key(&headers),
-            revalidates: prepare_request(&policy.policy, link.purpose, &headers)?,
+            revalidation: revalidation.map(Rc::new),
             policy,
+            head: headers.text(":method") == Some("HEAD"),
+            body: Body::Kept,
             bytes: 0,
             stores: false,
+            keeps: false,
             ended: false,
+            began: worker::with(|worker| worker.newest_purge()).unwrap_or_default(),
         };
-        note_fetch(&fetch, headers.text(":method") == Some("HEAD"));
+        note_fetch(&fetch);
         self.fetch = Some(fetch);
         Ok(Action::Continue)
     }
@@ -110,27 +188,53 @@ impl OriginStream {
         let Some(fetch) = &mut self.fetch else {
             return Ok(());
         };
-        worker::with(|worker| worker.fill_answers(fetch.link.stream));
-        let headers = Headers::new(host::header_pairs(Map::Response)?);
-        remove_hidden(&fetch.policy.policy, &headers)?;
-        if fetch.link.purpose == Purpose::Bypass {
-            fetch.ended = end_of_stream;
+        let overruled = worker::with(|worker| worker.fill_answers(fetch.link.stream));
+        if overruled == Some(true) {
+            fetch.ended = true;
             return Ok(());
         }
+        let headers = Headers::new(host::header_pairs(Map::Response)?);
+        note_failure(&headers)?;
+        remove_hidden(&fetch.policy.policy, &headers)?;
         let status = headers
             .text(":status")
             .and_then(|status| status.parse().ok())
             .unwrap_or(502);
-        let freshened = fetch.revalidates && status == 304;
-        let verdict = verdict_of(&fetch.policy.policy, &headers, status, freshened);
+        if status >= 500
+            && let Some(revalidation) = fetch.servable()
+        {
+            revalidation.keep(&headers)?;
+            fetch.keep(status, &revalidation);
+            return Ok(());
+        }
+        fetch.body = fetch.clean(&headers, status, end_of_stream)?;
+        if fetch.link.purpose.avoids_the_store() {
+            fetch.ended = end_of_stream;
+            return Ok(());
+        }
+        let asked = |asked: &Rc<Revalidation>| asked.conditional;
+        let freshened = status == 304 && fetch.revalidation.as_ref().is_some_and(asked);
+        let variance = Variance::of(&fetch.policy.policy, &fetch.cache_key, &headers);
+        let verdict = verdict_of(fetch, &headers, &variance, status, freshened);
+        if matches!(verdict, Verdict::Store(_)) && !index(fetch, &headers) {
+            mark_unstored(fetch, &headers, status, freshened)?;
+            fetch.ended = end_of_stream;
+            fetch.share_nothing();
+            return Ok(());
+        }
         if let Verdict::Store(storage) = &verdict {
             fetch.stores = true;
             mark_stored(fetch, &headers, status, freshened, storage)?;
+            variance.store(&headers)?;
         } else {
             mark_unstored(fetch, &headers, status, freshened)?;
         }
         fetch.ended = end_of_stream;
-        tell_headers(fetch, &verdict, end_of_stream);
+        if !freshened {
+            note_length(fetch, &headers, status, &verdict);
+        }
+        let verdict = fill_verdict(fetch, &verdict, &variance);
+        tell_headers(fetch, verdict, end_of_stream);
         Ok(())
     }
 
@@ -138,7 +242,7 @@ impl OriginStream {
     fn must_abort(&self) -> bool {
         self.fetch.as_ref().is_some_and(|fetch| {
             let guarded = fetch.policy.policy.store == StoreVersion::V1
-                && fetch.link.purpose != Purpose::Bypass;
+                && !fetch.link.purpose.avoids_the_store();
             guarded
                 && worker::with(|worker| worker.stream(fetch.link.stream).is_none()).unwrap_or(true)
         })
@@ -214,6 +318,12 @@ impl HttpContext for OriginStream {
             fetch.bytes = fetch.bytes.saturating_add(size as u64);
             let stream = fetch.link.stream;
             worker::with(|worker| worker.fill_progresses(stream));
+            if fetch.keeps && size > 0 {
+                let _ = host::drop_response_body(size);
+            } else if let Err(error) = fetch.body.pass(size) {
+                worker::with(|worker| worker.fault("a response was cut", error));
+                return self.abort();
+            }
         }
         if end_of_stream {
             self.end();
@@ -230,25 +340,35 @@ impl HttpContext for OriginStream {
     }
 }
 
+/// Whether the origin has just failed, and is left to a refresh: where the store does not keep what it has
+/// of itself (v1), each request comes here.
+fn keeps_unasked(link: Link, headers: &Headers) -> bool {
+    let clients = !link.purpose.is_background();
+    clients
+        && worker::with(|worker| {
+            let key = worker.key_hash(&cache_key(headers));
+            worker.is_failing(key)
+        })
+        .unwrap_or(false)
+}
+
 /// The key as EDGE has written it into the request.
 fn cache_key(headers: &Headers) -> String {
     let part = |name| headers.text(name).unwrap_or_default();
     [part(":authority"), part(":path")].concat()
 }
 
-/// Makes the store's request one for the origin; true if it revalidates a stored response.
-fn prepare_request(policy: &Policy, purpose: Purpose, headers: &Headers) -> host::Result<bool> {
-    let cacheable = purpose != Purpose::Bypass;
-    let none_match = headers.get("if-none-match");
-    let validated = none_match.is_some_and(|value| value != NO_VALIDATOR.as_bytes());
-    let unvalidated = none_match.is_some_and(|value| value == NO_VALIDATOR.as_bytes());
+/// Makes the store's request one for the origin.
+fn prepare_request(policy: &Policy, cacheable: bool, headers: &Headers) -> host::Result<()> {
     for (name, value) in headers.iter() {
-        let condition = matches!(name, "if-none-match" | "if-modified-since");
-        let keep = if name == "if-range" && value == BYPASS_SENTINEL.as_bytes() {
+        let of_store = matches!(
+            name,
+            "if-none-match" | "if-modified-since" | "cache-control" | "pragma"
+        );
+        let sentinel = name == "if-range" && value == BYPASS_SENTINEL.as_bytes();
+        // EDGE lets nothing of that kind of the client's through to the store.
+        let keep = if sentinel || (cacheable && of_store) {
             false
-        } else if cacheable && condition {
-            // EDGE lets no condition of the client through, so this one is the store's.
-            !unvalidated
         } else {
             forward_header(policy, cacheable, name)
         };
@@ -261,18 +381,39 @@ fn prepare_request(policy: &Policy, purpose: Purpose, headers: &Headers) -> host
     if wanted != authority {
         host::set_header(Map::Request, ":authority", wanted)?;
     }
-    host::set_header(Map::Request, PROOF_HEADER, "1")?;
-    let dated = headers.has("if-modified-since") && !unvalidated;
-    Ok(cacheable && (validated || dated))
+    let path = headers.text(":path").unwrap_or_default();
+    if cacheable {
+        variants::ask(policy, path, headers)?;
+    }
+    if unqualified(path) != path {
+        host::set_header(Map::Request, ":path", unqualified(path))?;
+    }
+    host::set_header(Map::Request, PROOF_HEADER, "1")
 }
 
-fn note_fetch(fetch: &Fetch, head: bool) {
+/// Indexes the response's surrogate keys. False if it may be older than a purge of one of them.
+fn index(fetch: &Fetch, headers: &Headers) -> bool {
+    const NAMES: [&str; 3] = ["surrogate-key", "xkey", "x-amz-meta-surrogate-key"];
+    let values: Vec<&str> = headers
+        .iter()
+        .filter(|(name, _)| NAMES.contains(name))
+        .filter_map(|(_, value)| std::str::from_utf8(value).ok())
+        .collect();
+    if values.is_empty() {
+        return true;
+    }
+    let url = url_of(&fetch.policy.policy, &fetch.cache_key);
+    let tags = tags_of(&values);
+    worker::with(|worker| worker.note_tags(url, tags.as_deref(), fetch.began)).unwrap_or(false)
+}
+
+fn note_fetch(fetch: &Fetch) {
     worker::with(|worker| {
         worker.metrics.count(Metric::OriginFetches, 1);
-        if fetch.link.purpose != Purpose::Bypass {
-            worker.fill_begins(fetch.link.stream, fetch.context);
+        if !fetch.link.purpose.avoids_the_store() {
+            worker.fill_begins(fetch.link.stream, fetch.context, fallback(fetch));
         }
-        if !matches!(fetch.link.purpose, Purpose::Fresh | Purpose::Collapsed) || head {
+        if !matches!(fetch.link.purpose, Purpose::Fresh | Purpose::Collapsed) || fetch.head {
             return;
         }
         let Some(stream) = worker.stream(fetch.link.stream) else {
@@ -282,6 +423,26 @@ fn note_fetch(fetch: &Fetch, head: bool) {
             coalescer.unexpected_miss(&stream.request(), turn);
         });
     });
+}
+
+/// What the store serves if the origin is slow. Nobody waits for a refresh, which may take its time.
+fn fallback(fetch: &Fetch) -> Option<Fallback> {
+    if fetch.link.purpose.is_background() {
+        return None;
+    }
+    Some(Fallback {
+        revalidation: fetch.servable()?,
+        patience: millis(fetch.policy.policy.cache.stale_if_error_timeout),
+    })
+}
+
+/// Logs what Envoy says of an origin that has not answered.
+fn note_failure(headers: &Headers) -> host::Result<()> {
+    let Some(details) = headers.text(FAILURE_HEADER) else {
+        return Ok(());
+    };
+    worker::with(|worker| worker.warn(|| format!("sluice: no answer from the origin: {details}")));
+    host::remove_header(Map::Response, FAILURE_HEADER)
 }
 
 fn remove_hidden(policy: &Policy, headers: &Headers) -> host::Result<()> {
@@ -298,22 +459,43 @@ fn remove_hidden(policy: &Policy, headers: &Headers) -> host::Result<()> {
     Ok(())
 }
 
-fn verdict_of(policy: &Policy, headers: &Headers, status: u16, freshened: bool) -> Verdict {
+fn verdict_of(
+    fetch: &Fetch,
+    headers: &Headers,
+    variance: &Variance<'_>,
+    status: u16,
+    freshened: bool,
+) -> Verdict {
+    let policy = &fetch.policy.policy;
+    let path = fetch.cache_key.find('/');
+    let path = path.and_then(|start| fetch.cache_key.get(start..));
+    let rule = policy.rule(path.unwrap_or_default());
+    let cache_control = headers.joined("cache-control");
+    let names = policy.cache.targeted_fields.iter();
+    let targeted: Vec<_> = names
+        .filter_map(|name| Some((name.as_str(), headers.joined(name)?)))
+        .collect();
+    let targeted: Vec<_> = targeted
+        .iter()
+        .map(|(name, value)| (*name, value.as_ref()))
+        .collect();
     let facts = ResponseFacts {
         // A 304 stands for the response that it freshens.
         status: if freshened { 200 } else { status },
-        cache_control: headers.text("cache-control"),
+        cache_control: cache_control.as_deref(),
+        targeted: &targeted,
         expires: headers.text("expires"),
         date: headers.text("date"),
+        last_modified: headers.text("last-modified"),
         age: headers.text("age"),
-        vary: headers.text("vary"),
+        vary: variance.unkeyed(),
         has_set_cookie: headers.has("set-cookie"),
         has_validator: headers.has("etag") || headers.has("last-modified"),
         content_length: headers
             .text("content-length")
             .and_then(|length| length.parse().ok()),
     };
-    judge(policy, &facts, host::unix_seconds())
+    judge(policy, rule, &facts, host::unix_seconds())
 }
 
 fn entry<'a>(fetch: &'a Fetch, status: u16, freshened: bool, nonce: u64) -> Entry<'a> {
@@ -325,10 +507,12 @@ fn entry<'a>(fetch: &'a Fetch, status: u16, freshened: bool, nonce: u64) -> Entr
         status: if freshened { 200 } else { status },
         ttl: 0,
         age: 0,
+        stale_while_revalidate: 0,
+        stale_if_error: 0,
+        purge: 0,
         stored: false,
         revalidated: freshened,
         disguised: false,
-        neutral_validators: false,
         key: &fetch.cache_key,
     }
 }
@@ -347,28 +531,67 @@ fn mark_stored(
     let entry = Entry {
         ttl,
         age,
+        stale_while_revalidate: storage.stale_while_revalidate.as_secs(),
+        stale_if_error: storage.stale_if_error.as_secs(),
+        purge: fetch.began,
         stored: true,
         disguised: storage.disguise,
-        neutral_validators: storage.neutral_validators,
         ..entry(fetch, status, freshened, nonce)
     };
     host::set_header(Map::Response, ENTRY_HEADER, &entry.encode())?;
-    keep_cache_control(headers, &format!("max-age={ttl}"))?;
+    let lifetime = entry.lifetime();
+    keep_cache_control(headers, &format!("max-age={}", lifetime.unasked()))?;
     // Envoy counts freshness from Date, so it must be of this machine's clock, and the time that the
     // response has spent in caches before this one goes into it.
     let received = host::unix_seconds();
     let date = http_date::format(received.saturating_sub_unsigned(age));
     host::set_header(Map::Response, "date", &date)?;
     host::remove_header(Map::Response, "age")?;
-    host::remove_header(Map::Response, "vary")?;
+    // There is none unless the policy strips it.
+    if headers.has("set-cookie") {
+        host::remove_header(Map::Response, "set-cookie")?;
+    }
+    if entry.status == 200 {
+        host::set_header(Map::Response, "accept-ranges", "bytes")?;
+    }
     if storage.disguise {
         host::set_header(Map::Response, ":status", DISGUISE)?;
     }
-    if storage.neutral_validators {
-        host::set_header(Map::Response, "etag", NO_VALIDATOR)?;
+    match (&fetch.revalidation, freshened) {
+        (Some(revalidation), true) => freshen_validator(fetch, revalidation, lifetime),
+        _ => store_validator(headers, storage, lifetime),
+    }
+}
+
+/// Writes what a later revalidation has to know. Without validators the origin must not be asked for
+/// changes: its 304 would freshen an error.
+fn store_validator(headers: &Headers, storage: &Storage, lifetime: Lifetime) -> host::Result<()> {
+    let own = |name| headers.text(name).filter(|_| !storage.neutral_validators);
+    let validator = Validator {
+        lifetime,
+        last_modified: own("last-modified").and_then(http_date::parse),
+        etag: own("etag"),
+    };
+    host::set_header(Map::Response, "etag", &validator.encode())?;
+    if headers.has("last-modified") {
         host::remove_header(Map::Response, "last-modified")?;
     }
     Ok(())
+}
+
+/// The v1 store freshens a response only by a 304 with the very `ETag` that it has stored.
+fn freshen_validator(
+    fetch: &Fetch,
+    revalidation: &Revalidation,
+    lifetime: Lifetime,
+) -> host::Result<()> {
+    let stored = revalidation.validator();
+    let value = match stored.filter(|_| fetch.policy.policy.store == StoreVersion::V2) {
+        Some(stored) => Validator { lifetime, ..stored }.encode(),
+        None => revalidation.value().to_owned(),
+    };
+    host::set_header(Map::Response, "etag", &value)?;
+    host::remove_header(Map::Response, "last-modified")
 }
 
 fn mark_unstored(
@@ -380,40 +603,78 @@ fn mark_unstored(
     let nonce = worker::with(|worker| worker.nonce).unwrap_or_default();
     let entry = entry(fetch, status, freshened, nonce);
     host::set_header(Map::Response, ENTRY_HEADER, &entry.encode())?;
+    if let Some(revalidation) = fetch.revalidation.as_ref().filter(|_| freshened) {
+        freshen_validator(fetch, revalidation, Lifetime::default())?;
+    }
     keep_cache_control(headers, "no-store")
 }
 
 /// Tells Envoy's cache what the policy wants and keeps what the origin said, for EDGE to restore.
 fn keep_cache_control(headers: &Headers, stored: &str) -> host::Result<()> {
-    if let Some(own) = headers.text("cache-control") {
-        host::set_header(Map::Response, STORED_CACHE_CONTROL, own)?;
+    if let Some(own) = headers.joined("cache-control") {
+        host::set_header(Map::Response, STORED_CACHE_CONTROL, &own)?;
     }
     host::set_header(Map::Response, "cache-control", stored)
 }
 
-fn tell_headers(fetch: &Fetch, verdict: &Verdict, end_of_stream: bool) {
-    let stream = fetch.link.stream;
-    let hit_for_miss = millis(fetch.policy.policy.cache.hit_for_miss);
+/// Remembers how long a stored object is.
+fn note_length(fetch: &Fetch, headers: &Headers, status: u16, verdict: &Verdict) {
+    let length = headers.text("content-length");
+    let length = length
+        .filter(|_| status == 200 && matches!(verdict, Verdict::Store(_)))
+        .and_then(|length| length.parse().ok());
     worker::with(|worker| {
         let key = worker.key_hash(&fetch.cache_key);
+        match length {
+            Some(length) => worker.lengths.set(key, length),
+            None => worker.lengths.forget(key),
+        }
+    });
+}
+
+/// What the verdict on a response means for those who wait for it.
+fn fill_verdict(fetch: &Fetch, verdict: &Verdict, variance: &Variance<'_>) -> FillVerdict {
+    match (verdict, variance.lesson()) {
+        (Verdict::Store(_), _) => FillVerdict::Store,
+        (Verdict::Share(status), _) => FillVerdict::Failed { status: *status },
+        (Verdict::Uncacheable(UncacheableReason::Vary), Some(names)) => FillVerdict::Varies {
+            names: names.clone(),
+        },
+        (Verdict::Uncacheable(_), _) => {
+            let hit_for_miss = millis(fetch.policy.policy.cache.hit_for_miss);
+            FillVerdict::HitForMiss {
+                until: host::monotonic_millis().saturating_add(hit_for_miss),
+            }
+        }
+    }
+}
+
+fn tell_headers(fetch: &Fetch, verdict: FillVerdict, end_of_stream: bool) {
+    let stream = fetch.link.stream;
+    worker::with(|worker| {
+        let key = worker.key_hash(&fetch.cache_key);
+        let ended = end_of_stream && verdict == FillVerdict::Store;
+        match &verdict {
+            FillVerdict::Varies { names } => {
+                worker.metrics.count(Metric::VaryingLearnt, 1);
+                worker.learn(unqualified(&fetch.cache_key), names.clone());
+            }
+            FillVerdict::HitForMiss { .. } => worker.metrics.count(Metric::HitForMissMarked, 1),
+            FillVerdict::Store | FillVerdict::Failed { .. } => {}
+        }
         worker.turn(fetch.context, |coalescer, turn| {
-            let verdict = match verdict {
-                Verdict::Store(_) => FillVerdict::Store,
-                Verdict::Share(status) => FillVerdict::Failed { status: *status },
-                Verdict::Uncacheable(_) => {
-                    let until = turn.now.saturating_add(hit_for_miss);
+            match verdict {
+                FillVerdict::HitForMiss { until } => {
                     coalescer.hints().set(key, Hint::HitForMiss, until);
-                    FillVerdict::HitForMiss { until }
                 }
-            };
+                FillVerdict::Varies { .. } => coalescer.hints().forget(key),
+                FillVerdict::Store | FillVerdict::Failed { .. } => {}
+            }
             coalescer.fill_headers(stream, verdict, turn);
-            if end_of_stream && verdict == FillVerdict::Store {
+            if ended {
                 coalescer.fill_ended(stream, turn);
             }
         });
-        if matches!(verdict, Verdict::Uncacheable(_)) {
-            worker.metrics.count(Metric::HitForMissMarked, 1);
-        }
     });
 }
 

@@ -8,27 +8,114 @@ use sluice_core::cache_status::{CacheStatus, Forward};
 use sluice_core::coalescer::{LeaderResponse, Release};
 use sluice_core::entry::{ENTRY_HEADER, Entry};
 use sluice_core::hints::Hint;
+use sluice_core::http_date;
+use sluice_core::key::CanonicalTarget;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
-use sluice_core::policy::StoreVersion;
+use sluice_core::policy::{Policy, StoreVersion};
 use sluice_core::request::PassReason;
+use sluice_core::validator::Validator;
 
+use crate::delivery::{Passing, deliver};
+use crate::dress::{add_headers, dress};
 use crate::edge::{CACHE_STATUS, answer_failure};
+use crate::headers::Headers;
 use crate::host::{self, Map};
-use crate::origin::STORED_CACHE_CONTROL;
+use crate::origin::{DISGUISE, STORED_CACHE_CONTROL};
+use crate::prepared::MOST_BYTES;
+use crate::revalidation::KEPT;
+use crate::site::hold;
 use crate::stream::Stream;
-use crate::worker;
+use crate::{variants, worker};
+
+/// `Cache-Status` of a response that is wanted from the store only, which does not have it.
+const NOT_STORED: &str = "sluice; detail=only-if-cached";
 
 /// A response to a request that went around the store by its own nature.
-pub fn respond_passed(reason: PassReason) -> host::Result<Action> {
+pub fn respond_passed(
+    reason: PassReason,
+    policy: &Policy,
+    target: &CanonicalTarget,
+) -> host::Result<Action> {
+    add_headers(policy.rule(target.path()))?;
     let forward = match reason {
         PassReason::Method => Forward::Method,
         PassReason::Upgrade | PassReason::Grpc | PassReason::Body => Forward::Bypass,
-        PassReason::Authorization | PassReason::Cookie => Forward::Bypass,
-        PassReason::Range | PassReason::Conditional => Forward::Request,
+        PassReason::Authorization | PassReason::Cookie | PassReason::Vary => Forward::Bypass,
+        PassReason::NoStore => Forward::Request,
     };
     add_cache_status(&CacheStatus::forwarded(forward).detail(reason.name()))?;
     Ok(Action::Continue)
+}
+
+/// A marked response, and what is known of its way here.
+struct Found<'a> {
+    entry: Entry<'a>,
+    /// Whether it came from the origin because of this very request.
+    mine: bool,
+    /// The status with which the origin has failed this request, where the store keeps what it has.
+    kept: Option<u16>,
+    /// In seconds.
+    age: u64,
+    /// Whether the response says its age.
+    aged: bool,
+    /// Whether it was asked for before a soft purge, and stored after: the fill was under way.
+    outdated: bool,
+}
+
+impl<'a> Found<'a> {
+    fn of(stream: &Stream, entry: Entry<'a>) -> host::Result<Self> {
+        let nonce = worker::with(|worker| worker.nonce).unwrap_or_default();
+        let mine = entry.fill.nonce == nonce && entry.fill.stream == stream.id.0;
+        let counted = host::header(Map::Response, "age")?.and_then(|age| seconds(&age));
+        let age = match counted {
+            Some(age) => age,
+            // Envoy's v2 store drops the age that a response came with.
+            None if mine => entry.age,
+            None => age_by_date()?,
+        };
+        let outdated = worker::with(|worker| worker.is_outdated(&entry)).unwrap_or(false);
+        Ok(Self {
+            mine,
+            outdated: outdated && !mine,
+            kept: stream.kept.get(),
+            age,
+            aged: counted.is_some(),
+            entry,
+        })
+    }
+
+    /// Whether it is served within a window of staleness.
+    fn is_stale(&self) -> bool {
+        self.outdated || self.is_past_its_time()
+    }
+
+    fn is_past_its_time(&self) -> bool {
+        let lifetime = self.entry.lifetime();
+        let windows = lifetime.servable() > lifetime.ttl;
+        !self.mine && windows && lifetime.fresh_for(self.age) <= 0
+    }
+
+    /// Whether it must not be served: the origin had to be asked, and has failed.
+    fn is_expired(&self) -> bool {
+        // The stores count in whole seconds.
+        let servable = self.entry.lifetime().servable().saturating_add(1);
+        !self.mine && self.entry.stored && self.age > servable
+    }
+
+    /// Seconds for which the store serves it, or `None` if it does not have it.
+    fn left(&self) -> Option<u64> {
+        let lifetime = self.entry.lifetime();
+        self.entry.stored.then(|| lifetime.left(self.age))
+    }
+}
+
+/// The age of a response that Envoy has not counted, as it comes from a revalidation.
+fn age_by_date() -> host::Result<u64> {
+    let date = host::header(Map::Response, "date")?;
+    let date = date.and_then(|date| http_date::parse(std::str::from_utf8(&date).ok()?));
+    let age = date.map_or(0, |date| host::unix_seconds().saturating_sub(date));
+    Ok(u64::try_from(age).unwrap_or(0))
 }
 
 /// A response to a request that EDGE took for cacheable.
@@ -42,41 +129,144 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
     if entry.key != stream.target.cache_key() {
         return refuse_mismatch(stream);
     }
-    let nonce = worker::with(|worker| worker.nonce).unwrap_or_default();
-    let mine = entry.fill.nonce == nonce && entry.fill.stream == stream.id.0;
-    let counted = host::header(Map::Response, "age")?.and_then(|age| seconds(&age));
-    // Envoy's v2 store drops the age that a response came with.
-    let brought = if mine { entry.age } else { 0 };
-    let remaining = remaining(&entry, counted.unwrap_or(brought));
-    report(stream, &entry, mine, remaining)?;
-    restore(&entry)?;
-    if counted.is_none() && brought > 0 {
-        host::set_header(Map::Response, "age", &entry.age.to_string())?;
+    let found = Found::of(stream, entry)?;
+    if found.is_expired() {
+        return refuse_expired(stream, found.kept.unwrap_or(504));
     }
-    add_cache_status(&describe(stream, &entry, mine, remaining))?;
-    Ok(Action::Continue)
+    report(stream, &found)?;
+    if stream.forced.get() && found.mine && found.entry.stored {
+        worker::with(|worker| worker.confirm(stream.key));
+    }
+    if found.kept.is_some() {
+        worker::with(|worker| worker.leave_alone(stream));
+    } else if found.is_stale() {
+        worker::with(|worker| worker.refresh(stream));
+    }
+    restore(&found.entry)?;
+    variants::restore(stream)?;
+    if !found.aged && found.age > 0 {
+        host::set_header(Map::Response, "age", &found.age.to_string())?;
+    }
+    dress(
+        &stream.policy.policy,
+        stream.target.path(),
+        found.entry.status,
+        found.entry.stored,
+    )?;
+    add_cache_status(&describe(stream, &found))?;
+    let status = found.entry.status;
+    if hold(stream, status, found.left())? {
+        return Ok(Action::Pause);
+    }
+    if let Some(stand_in) = stream.stand_in {
+        stand_in.finish(&stream.policy.policy, status)?;
+    }
+    let filling = found.mine && found.entry.stored && !found.entry.revalidated;
+    let fragile = filling && stream.policy.policy.store == StoreVersion::V1;
+    stream.fragile.set(fragile);
+    deliver(stream, status, !fragile)
+}
+
+/// A response to a fill of the filter's own, which is told to those who wait and then dropped.
+pub fn respond_filled(stream: &Rc<Stream>) -> host::Result<Action> {
+    let action = respond_cached(stream)?;
+    if stream.answered.get() {
+        return Ok(action);
+    }
+    if stream.fragile.get() {
+        host::set_header(Map::Response, ":status", "200")?;
+        host::remove_header(Map::Response, "content-length")?;
+        stream.passing.set(Passing::Nothing);
+        return Ok(Action::Continue);
+    }
+    stream.answered.set(true);
+    host::respond(204, "sluice_filled", &[], "")?;
+    Ok(Action::Pause)
+}
+
+/// A response to a refresh, whose body nobody wants: only a fill has to be seen to its end.
+pub fn respond_refreshed(stream: &Rc<Stream>) -> host::Result<Action> {
+    let value = host::header(Map::Response, ENTRY_HEADER)?;
+    let value = value
+        .as_deref()
+        .and_then(|value| std::str::from_utf8(value).ok());
+    let found = match value.and_then(Entry::parse) {
+        Some(entry) => Some(Found::of(stream, entry)?),
+        None => None,
+    };
+    let told = stream.prepared.is_some();
+    let stored = found.filter(|found| (found.mine || told) && found.entry.stored);
+    if let Some(left) = stored.as_ref().and_then(Found::left) {
+        worker::with(|worker| {
+            worker.turn(stream.id.0, |coalescer, turn| {
+                let until = turn.now.saturating_add(left.saturating_mul(1_000));
+                coalescer.hints().set(stream.key, Hint::Fresh, until);
+            });
+        });
+    }
+    if stored
+        .as_ref()
+        .is_some_and(|found| !found.entry.revalidated)
+    {
+        host::set_header(Map::Response, ":status", "200")?;
+        host::remove_header(Map::Response, "content-length")?;
+        stream.passing.set(Passing::Nothing);
+        return Ok(Action::Continue);
+    }
+    stream.answered.set(true);
+    let status = if stored.is_some() { 204 } else { 502 };
+    host::respond(status, "sluice_refreshed", &[], "")?;
+    Ok(Action::Pause)
+}
+
+/// A response to a question around the store: a body comes along if the store can be given it, and else
+/// only the news that there is another one.
+pub fn respond_asked(stream: &Stream) -> host::Result<Action> {
+    let headers = Headers::new(host::header_pairs(Map::Response)?);
+    let length = headers
+        .text("content-length")
+        .and_then(|length| length.parse::<u64>().ok());
+    let entry = headers.text(ENTRY_HEADER).and_then(Entry::parse);
+    let unchanged = headers.text(":status") == Some("304");
+    let whole = unchanged || length.is_some_and(|length| length <= MOST_BYTES);
+    let failed = stream.kept.get().is_some() || headers.text(":status").is_none_or(is_server_error);
+    if entry.is_some_and(|entry| entry.stored) && whole && !failed {
+        return Ok(Action::Continue);
+    }
+    stream.answered.set(true);
+    let status = if failed { 502 } else { 204 };
+    host::respond(status, "sluice_asked", &[], "")?;
+    Ok(Action::Pause)
+}
+
+fn is_server_error(status: &str) -> bool {
+    status.starts_with('5') && status != DISGUISE
 }
 
 /// Tells the coalescer and the counters what came.
-fn report(
-    stream: &Stream,
-    entry: &Entry<'_>,
-    mine: bool,
-    remaining: Option<u64>,
-) -> host::Result<()> {
-    let filled = if mine && entry.stored {
+fn report(stream: &Stream, found: &Found<'_>) -> host::Result<()> {
+    let entry = &found.entry;
+    let filled = if (found.mine || found.kept.is_some()) && entry.stored {
         Some(filling(stream)?)
     } else {
         None
     };
     worker::with(|worker| {
-        worker.metrics.count(result_metric(stream, entry, mine), 1);
+        worker.metrics.count(result_metric(stream, found), 1);
         worker.turn(stream.id.0, |coalescer, turn| {
-            let until = turn
-                .now
-                .saturating_add(remaining.unwrap_or(0).saturating_mul(1_000));
+            let left = match found.kept {
+                // Purged, and to be asked about again as soon as that makes sense.
+                Some(_) if stream.forced.get() => 1,
+                _ => found.left().unwrap_or(0),
+            };
+            let until = turn.now.saturating_add(left.saturating_mul(1_000));
             match filled {
                 Some(filling) => coalescer.response(stream.id, filling.response(until), turn),
+                // The store has not asked: it had a fill under way, which may bring what was purged.
+                None if entry.stored && (stream.forced.get() || found.outdated) => {
+                    coalescer.hints().forget(stream.key);
+                    coalescer.response(stream.id, LeaderResponse::Unshared, turn);
+                }
                 None if entry.stored => {
                     coalescer.hints().set(stream.key, Hint::Fresh, until);
                     coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
@@ -125,12 +315,13 @@ fn filling(stream: &Stream) -> host::Result<Filling> {
     })
 }
 
-fn result_metric(stream: &Stream, entry: &Entry<'_>, mine: bool) -> Metric {
-    match (stream.purpose.get(), mine) {
-        (_, true) if entry.revalidated => Metric::RequestsRevalidated,
-        (_, true) => Metric::RequestsMiss,
-        (Purpose::Collapsed, false) => Metric::RequestsCollapsed,
-        (_, false) => Metric::RequestsHit,
+fn result_metric(stream: &Stream, found: &Found<'_>) -> Metric {
+    match stream.purpose.get() {
+        _ if found.mine && found.entry.revalidated => Metric::RequestsRevalidated,
+        _ if found.mine => Metric::RequestsMiss,
+        Purpose::Collapsed => Metric::RequestsCollapsed,
+        _ if found.is_stale() => Metric::RequestsStale,
+        _ => Metric::RequestsHit,
     }
 }
 
@@ -150,25 +341,40 @@ fn restore(entry: &Entry<'_>) -> host::Result<()> {
         }
         None => host::remove_header(Map::Response, "cache-control")?,
     }
-    if entry.neutral_validators {
-        host::remove_header(Map::Response, "etag")?;
-    }
-    Ok(())
+    restore_validators()
 }
 
-fn describe(
-    stream: &Stream,
-    entry: &Entry<'_>,
-    mine: bool,
-    remaining: Option<u64>,
-) -> CacheStatus<'static> {
-    let ttl = i64::try_from(remaining.unwrap_or(0)).unwrap_or(i64::MAX);
-    if mine && entry.revalidated {
-        return CacheStatus::forwarded(Forward::Stale)
-            .forward_status(304)
-            .ttl(ttl);
+fn restore_validators() -> host::Result<()> {
+    let value = host::header(Map::Response, "etag")?;
+    let value = value
+        .as_deref()
+        .and_then(|value| std::str::from_utf8(value).ok());
+    // A 304 that the v1 store was not to write.
+    let value = value.map(|value| value.strip_prefix(KEPT).map_or(value, str::trim_start));
+    let Some(validator) = value.and_then(Validator::parse) else {
+        return Ok(());
+    };
+    match validator.etag {
+        Some(etag) => host::set_header(Map::Response, "etag", etag)?,
+        None => host::remove_header(Map::Response, "etag")?,
     }
-    if mine {
+    match validator.last_modified() {
+        Some(date) => host::set_header(Map::Response, "last-modified", &date),
+        None => Ok(()),
+    }
+}
+
+fn describe(stream: &Stream, found: &Found<'_>) -> CacheStatus<'static> {
+    let entry = &found.entry;
+    let ttl = entry.lifetime().fresh_for(found.age);
+    if found.mine && entry.revalidated {
+        let forward = match stream.purpose.get() {
+            Purpose::Checked => Forward::Request,
+            _ => Forward::Stale,
+        };
+        return CacheStatus::forwarded(forward).forward_status(304).ttl(ttl);
+    }
+    if found.mine {
         let status = CacheStatus::forwarded(Forward::UriMiss).forward_status(entry.status);
         return if entry.stored {
             status.stored().ttl(ttl)
@@ -176,26 +382,43 @@ fn describe(
             status
         };
     }
-    if stream.released.get() == Some(Release::Collapsed) {
-        return CacheStatus::forwarded(Forward::UriMiss)
-            .collapsed()
+    if let Some(status) = found.kept {
+        return CacheStatus::forwarded(Forward::Stale)
+            .forward_status(status)
             .ttl(ttl);
+    }
+    if stream.released.get() == Some(Release::Collapsed) {
+        let forward = if found.is_stale() {
+            Forward::Stale
+        } else {
+            Forward::UriMiss
+        };
+        return CacheStatus::forwarded(forward).collapsed().ttl(ttl);
     }
     CacheStatus::hit().ttl(ttl)
 }
 
 /// A response that ORIGIN has not marked: it went around the store, or is Envoy's own.
 fn respond_without_entry(stream: &Rc<Stream>) -> host::Result<Action> {
+    if stream.purpose.get() == Purpose::StoreOnly {
+        host::add_header(Map::Response, CACHE_STATUS, NOT_STORED)?;
+        return Ok(Action::Continue);
+    }
     let status = host::header(Map::Response, ":status")?;
     let status = status.and_then(|status| std::str::from_utf8(&status).ok()?.parse().ok());
     let status: u16 = status.unwrap_or(502);
     let bypass = stream.purpose.get() == Purpose::Bypass;
+    // The object has changed, and the store could not tell more than that.
+    let outgrown = status == 416 && stream.cut_by_store.get();
     worker::with(|worker| {
+        if outgrown {
+            worker.lengths.forget(stream.key);
+        }
         if !bypass {
             worker.metrics.count(Metric::RequestsMiss, 1);
         }
         worker.turn(stream.id.0, |coalescer, turn| {
-            let response = if status >= 400 {
+            let response = if status >= 400 && !outgrown {
                 LeaderResponse::Failed { status }
             } else {
                 LeaderResponse::Unshared
@@ -212,11 +435,17 @@ fn respond_without_entry(stream: &Rc<Stream>) -> host::Result<Action> {
     if bypass {
         description = description.detail(match stream.released.get() {
             Some(Release::WaitTimeout) => "wait-timeout",
+            Some(Release::Alone) => "range",
             _ => "hit-for-miss",
         });
     }
+    dress(&stream.policy.policy, stream.target.path(), status, false)?;
     add_cache_status(&description)?;
-    Ok(Action::Continue)
+    Ok(if hold(stream, status, None)? {
+        Action::Pause
+    } else {
+        Action::Continue
+    })
 }
 
 /// Envoy's disk store names files by a short hash, so an entry can be of another key.
@@ -233,18 +462,30 @@ fn refuse_mismatch(stream: &Stream) -> host::Result<Action> {
     Ok(Action::Pause)
 }
 
+/// What the store has is too old for the policy, and the origin has failed (RFC 9111, 4.2.4).
+fn refuse_expired(stream: &Stream, status: u16) -> host::Result<Action> {
+    worker::with(|worker| {
+        worker.turn(stream.id.0, |coalescer, turn| {
+            coalescer.response(stream.id, LeaderResponse::Failed { status }, turn);
+        });
+    });
+    stream.answered.set(true);
+    answer_failure(status, false)?;
+    Ok(Action::Pause)
+}
+
 fn add_cache_status(status: &CacheStatus<'_>) -> host::Result<()> {
     host::add_header(Map::Response, CACHE_STATUS, &status.to_string())
 }
 
-/// Seconds for which a stored response of this entry and age is fresh; `None` if it is not stored.
-pub fn remaining_seconds(entry: &[u8], age: Option<&[u8]>) -> Option<u64> {
-    let entry = Entry::parse(std::str::from_utf8(entry).ok()?)?;
-    remaining(&entry, age.and_then(seconds).unwrap_or(0))
-}
-
-fn remaining(entry: &Entry<'_>, age: u64) -> Option<u64> {
-    entry.stored.then(|| entry.ttl.saturating_sub(age))
+/// Seconds for which the store serves the response that it has given to a probe; `None` when it has
+/// nothing.
+pub fn probed() -> Option<u64> {
+    let value = host::header(Map::CallResponse, ENTRY_HEADER).ok()??;
+    let entry = Entry::parse(std::str::from_utf8(&value).ok()?)?;
+    let age = host::header(Map::CallResponse, "age").ok().flatten();
+    let age = age.and_then(|age| seconds(&age)).unwrap_or(0);
+    entry.stored.then(|| entry.lifetime().left(age))
 }
 
 fn seconds(value: &[u8]) -> Option<u64> {

@@ -6,13 +6,16 @@ use proxy_wasm::types::ContextType;
 use sluice_core::policy::Policy;
 
 use crate::edge::Edge;
-use crate::host::{self, Level, Map};
+use crate::host::{self, Level};
 use crate::origin::OriginStream;
+use crate::purge::PurgeCall;
 use crate::stream::NumberedPolicy;
 use crate::worker;
 
 /// The `root_id` of ORIGIN in Envoy's configuration; any other is EDGE.
 const ORIGIN_ROOT_ID: &[u8] = b"origin";
+/// The `root_id` of the listener for purges.
+const PURGE_ROOT_ID: &[u8] = b"purge";
 
 /// What a root context is there for.
 #[derive(Debug)]
@@ -23,6 +26,8 @@ enum Role {
     Edge(NumberedPolicy),
     /// Behind it.
     Origin,
+    /// Before nothing: purges end here.
+    Purge,
 }
 
 /// A root context.
@@ -53,23 +58,20 @@ impl Root {
         let text = host::plugin_configuration(size).map_err(|error| error.to_string())?;
         let policy = Policy::parse(&text).map_err(|error| error.to_string())?;
         let policy = worker::configure(self.context, policy).map_err(|error| error.to_string())?;
-        self.role = Role::Edge(policy);
+        // Each has the policy, so that whichever comes first after the death of a VM can use the next.
+        self.role = if root_id == PURGE_ROOT_ID {
+            Role::Purge
+        } else {
+            Role::Edge(policy)
+        };
         Ok(())
     }
 }
 
 impl Context for Root {
-    fn on_http_call_response(&mut self, call: u32, headers: usize, _: usize, _: usize) {
-        let remaining = (headers > 0).then(probed_freshness).flatten();
-        worker::with(|worker| worker.probe_answered(call, remaining));
+    fn on_http_call_response(&mut self, call: u32, headers: usize, body_size: usize, _: usize) {
+        worker::with(|worker| worker.call_answered(call, headers > 0, body_size));
     }
-}
-
-/// Seconds for which the store's answer to a probe is fresh; `None` when the store has nothing.
-fn probed_freshness() -> Option<u64> {
-    let entry = host::header(Map::CallResponse, sluice_core::entry::ENTRY_HEADER).ok()??;
-    let age = host::header(Map::CallResponse, "age").ok().flatten();
-    crate::response::remaining_seconds(&entry, age.as_deref())
 }
 
 impl RootContext for Root {
@@ -94,6 +96,7 @@ impl RootContext for Root {
     fn create_http_context(&self, context: u32) -> Option<Box<dyn HttpContext>> {
         Some(match &self.role {
             Role::Edge(policy) => Box::new(Edge::new(context, policy.clone())),
+            Role::Purge => Box::new(PurgeCall::new(context)),
             Role::Origin | Role::None => Box::new(OriginStream::new(context)),
         })
     }

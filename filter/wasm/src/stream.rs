@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A request of EDGE, as far as others than its own callbacks have to know it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use sluice_core::board::KeyHash;
-use sluice_core::coalescer::{Release, Request};
+use sluice_core::coalescer::{Admission, Coalescer, Release, Request, Turn};
+use sluice_core::demand::Demand;
 use sluice_core::flight::{FlightPolicy, StreamId};
+use sluice_core::host::SharedStore;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{Link, Purpose};
 use sluice_core::policy::{Policy, StoreVersion};
+use sluice_core::site::Visit;
+
+use crate::clean::Body;
+use crate::delivery::Passing;
+use crate::prepared::Prepared;
+use crate::site::StandIn;
 
 /// A policy and its number within this VM.
 #[derive(Clone, Debug)]
@@ -20,6 +28,17 @@ pub struct NumberedPolicy {
     pub policy: Rc<Policy>,
     /// Its part for flights.
     pub flights: FlightPolicy,
+}
+
+/// What a request that cannot lead has had done by calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preparation {
+    /// Nothing.
+    None,
+    /// The origin was asked for the size.
+    Sized,
+    /// A fill that goes on without it.
+    Filled,
 }
 
 /// A request on its way through EDGE.
@@ -39,20 +58,122 @@ pub struct Stream {
     pub purpose: Cell<Purpose>,
     /// How it left the waiting list.
     pub released: Cell<Option<Release>>,
+    /// The status with which the origin has failed it, where the store keeps what it has: ORIGIN says so.
+    pub kept: Cell<Option<u16>>,
+    /// What ORIGIN answers it with, without asking the origin.
+    pub prepared: Option<Rc<Prepared>>,
+    /// The store was told to ask the origin first.
+    pub forced: Cell<bool>,
     /// It was answered by the filter itself.
     pub answered: Cell<bool>,
+    /// What has been done for it so far before it may take part.
+    pub preparation: Cell<Preparation>,
+    /// What its client has sent, for calls on its behalf.
+    pub headers: RefCell<Vec<(String, String)>>,
+    /// Its response is going into a store that would not survive the loss of this request.
+    pub fragile: Cell<bool>,
+    /// Conditions and a range, if it has any.
+    pub demand: Option<Demand>,
+    /// The store was asked for the range only.
+    pub cut_by_store: Cell<bool>,
+    /// What may take the place of the object if it is missing.
+    pub visit: Option<Visit>,
+    /// What its response is to stand for.
+    pub stand_in: Option<StandIn>,
+    /// The response has no body.
+    pub bodiless: Cell<bool>,
+    /// What becomes of the response's body, before a part is cut out of it.
+    pub body: RefCell<Body>,
+    /// What of the response's body its client gets.
+    pub passing: Cell<Passing>,
 }
 
 impl Stream {
+    /// A request that has just come.
+    pub fn new(
+        id: StreamId,
+        key: KeyHash,
+        target: Rc<CanonicalTarget>,
+        policy: NumberedPolicy,
+        head: bool,
+    ) -> Self {
+        Self {
+            id,
+            target,
+            key,
+            policy,
+            head,
+            purpose: Cell::new(Purpose::Alone),
+            released: Cell::new(None),
+            kept: Cell::new(None),
+            prepared: None,
+            forced: Cell::new(false),
+            answered: Cell::new(false),
+            preparation: Cell::new(Preparation::None),
+            headers: RefCell::default(),
+            fragile: Cell::new(false),
+            demand: None,
+            cut_by_store: Cell::new(false),
+            visit: None,
+            stand_in: None,
+            bodiless: Cell::new(false),
+            body: RefCell::default(),
+            // A HEAD that leads fills the store as GET, and Envoy would send a body of unannounced length.
+            passing: Cell::new(if head {
+                Passing::Nothing
+            } else {
+                Passing::Whole
+            }),
+        }
+    }
+
+    /// This request, for another response of its URL, as if it had just come.
+    pub fn retargeted(&self, key: KeyHash, target: Rc<CanonicalTarget>) -> Self {
+        Self {
+            demand: self.demand.clone(),
+            visit: self.visit.clone(),
+            stand_in: self.stand_in,
+            ..Self::new(self.id, key, target, self.policy.clone(), self.head)
+        }
+    }
+
+    /// Whether its client asks for a range.
+    pub fn is_for_part(&self) -> bool {
+        let demand = self.demand.as_ref();
+        !self.head && demand.is_some_and(Demand::is_for_part)
+    }
+
     /// This request as the coalescer knows it. On v1 a HEAD cannot fill the store: Envoy does not
-    /// survive a HEAD that is sent on as GET when its object is large.
+    /// survive a HEAD that is sent on as GET when its object is large. A range does not lead unless what
+    /// it would have to fetch has been looked at.
     pub fn request(&self) -> Request<'_> {
         Request {
             stream: self.id,
             key: self.key,
             target: &self.target,
-            may_lead: !self.head || self.policy.policy.store == StoreVersion::V2,
+            may_lead: match self.policy.policy.store {
+                StoreVersion::V1 => !self.head && !self.is_for_part(),
+                StoreVersion::V2 => !self.is_for_part(),
+            },
             policy: self.policy.flights,
+        }
+    }
+
+    /// What it goes on for, or `None` if it waits.
+    pub fn admission<S: SharedStore + ?Sized>(
+        &self,
+        coalescer: &mut Coalescer,
+        turn: &mut Turn<'_, S>,
+    ) -> Option<Purpose> {
+        if !self.policy.policy.coalesce.enabled {
+            return Some(Purpose::Alone);
+        }
+        match coalescer.request(&self.request(), turn) {
+            Admission::Fresh => Some(Purpose::Fresh),
+            Admission::Lead => Some(Purpose::Lead),
+            Admission::HitForMiss => Some(Purpose::Bypass),
+            Admission::Alone => Some(Purpose::Alone),
+            Admission::Park => None,
         }
     }
 

@@ -1,39 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What all contexts of a VM share. There is one VM per worker thread.
 
+mod background;
+mod purging;
+mod substitutes;
+
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hasher;
 use std::rc::Rc;
-use std::time::Duration;
 
 use siphasher::sip::SipHasher13;
 use sluice_core::board::{KeyHash, WorkerId};
-use sluice_core::coalescer::{Coalescer, Effect, Release, Turn};
+use sluice_core::coalescer::{Coalescer, Effect, FillVerdict, Release, Turn};
 use sluice_core::flight::{FlightPolicy, StreamId};
 use sluice_core::host::HostError;
-use sluice_core::key::CanonicalTarget;
+use sluice_core::lengths::Lengths;
 use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose};
 use sluice_core::message::Message;
 use sluice_core::metrics::Metric;
-use sluice_core::policy::Policy;
+use sluice_core::policy::{Policy, StoreVersion};
+use sluice_core::purge::News;
+use sluice_core::vary::{TooLong, VaryNames};
+use sluice_core::varying::Varying;
 
 use crate::answer::Answer;
-use crate::fills::Fills;
+use crate::calls::{Call, Calls, Sent};
+use crate::delivery;
+use crate::fills::{Fallback, Fills};
+use crate::headers::Headers;
 use crate::host::{self, Half, Level, Map, Queue, SharedData};
 use crate::identity::{hash_key, queue_name, take_number};
 use crate::metrics::Metrics;
+use crate::revalidation::Revalidation;
+use crate::site::Substitutes;
 use crate::stream::{NumberedPolicy, Stream};
+use purging::Purging;
+pub use purging::Unavailable;
 
 /// The `vm_id` in Envoy's configuration, by which workers find each other's queues.
 const VM_ID: &str = "sluice";
-/// The internal listener's cluster through which the v1 store is probed.
-const PROBE_CLUSTER: &str = "sluice_probe";
-const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Requests that are resumed in one turn.
 const RESUME_BATCH: usize = 16;
 /// Timer period while only the origin is waited for.
 const WATCH_MILLIS: u64 = 1_000;
+const SHORTEST_WATCH_MILLIS: u64 = 50;
+/// The status of a request whose origin is silent.
+const GATEWAY_TIMEOUT: u16 = 504;
 /// Policies that are kept for requests which came under them.
 const POLICIES: usize = 8;
 
@@ -72,6 +85,8 @@ pub struct Worker {
     pub metrics: Metrics,
     /// Distinguishes this VM's fills from all others, past ones included.
     pub nonce: u64,
+    /// Of stored bodies.
+    pub lengths: Lengths,
     coalescer: Coalescer,
     secret: u64,
     hash_key: (u64, u64),
@@ -80,9 +95,13 @@ pub struct Worker {
     queues: HashMap<WorkerId, Queue>,
     policies: VecDeque<NumberedPolicy>,
     streams: HashMap<StreamId, Rc<Stream>>,
+    varying: Varying,
     fills: Fills,
-    probes: HashMap<u32, KeyHash>,
-    due_probes: Vec<(KeyHash, Rc<CanonicalTarget>)>,
+    calls: Calls,
+    purging: Purging,
+    /// Requests that wait for a call of their key, before they are known to the coalescer.
+    unprepared: HashMap<Call, Vec<StreamId>>,
+    substitutes: Substitutes,
     due_answers: Vec<(u32, Answer)>,
     due_resumes: VecDeque<(StreamId, Release)>,
     tick_period: u64,
@@ -99,6 +118,7 @@ impl Worker {
         Ok(Self {
             metrics: Metrics::define(),
             nonce: u64::from_le_bytes(host::random()?),
+            lengths: Lengths::new(policy.limits.hints),
             coalescer: Coalescer::new(number, policy.limits.hints),
             secret: u64::from_le_bytes(host::random()?),
             hash_key: (low, high),
@@ -107,9 +127,12 @@ impl Worker {
             queues: HashMap::new(),
             policies: VecDeque::new(),
             streams: HashMap::new(),
+            varying: Varying::new(policy.limits.varying_urls),
             fills: Fills::default(),
-            probes: HashMap::new(),
-            due_probes: Vec::new(),
+            calls: Calls::default(),
+            purging: Purging::default(),
+            unprepared: HashMap::new(),
+            substitutes: Substitutes::default(),
             due_answers: Vec::new(),
             due_resumes: VecDeque::new(),
             tick_period: 0,
@@ -124,10 +147,12 @@ impl Worker {
         self.root = root;
         self.queue = Some(host::register_queue(&queue_name(self.coalescer.worker()))?);
         self.coalescer.hints().set_capacity(policy.limits.hints);
+        self.varying.set_capacity(policy.limits.varying_urls);
         let number = self
             .policies
             .back()
             .map_or(1, |last| last.number.wrapping_add(1));
+        self.begin_purging(&policy)?;
         let flights = FlightPolicy::of(&policy);
         let numbered = NumberedPolicy {
             number,
@@ -140,6 +165,7 @@ impl Worker {
         }
         // The timer of the former root context goes with it.
         self.tick_period = 0;
+        self.lose_calls();
         self.turn(root, |coalescer, turn| coalescer.rescan_all(turn));
         Ok(numbered)
     }
@@ -149,7 +175,43 @@ impl Worker {
     pub fn key_hash(&self, cache_key: &str) -> KeyHash {
         let mut hasher = SipHasher13::new_with_keys(self.hash_key.0, self.hash_key.1);
         hasher.write(cache_key.as_bytes());
+        // After a soft purge nothing is known of the key.
+        match self.soft_generation(cache_key) {
+            0 => {}
+            soft => hasher.write_u64(soft),
+        }
         KeyHash(hasher.finish())
+    }
+
+    fn url_hash(&self, url: &str) -> KeyHash {
+        let mut hasher = SipHasher13::new_with_keys(self.hash_key.0, self.hash_key.1);
+        hasher.write(url.as_bytes());
+        KeyHash(hasher.finish())
+    }
+
+    /// The request headers that responses for a URL vary with, as far as is known.
+    pub fn varies(&mut self, url: &str) -> Option<VaryNames> {
+        if self.varying.is_empty() {
+            return None;
+        }
+        let url = self.url_hash(url);
+        self.varying.get(url, host::monotonic_millis())
+    }
+
+    /// Responses for a URL vary with `names`.
+    pub fn learn(&mut self, url: &str, names: VaryNames) {
+        let url = self.url_hash(url);
+        self.varying.learn(url, names, host::monotonic_millis());
+    }
+
+    /// This worker's number.
+    pub fn id(&self) -> WorkerId {
+        self.coalescer.worker()
+    }
+
+    /// The newest policy.
+    pub fn current_policy(&self) -> Option<NumberedPolicy> {
+        self.policies.back().cloned()
     }
 
     /// The policy of that number, if it is not long gone.
@@ -177,29 +239,47 @@ impl Worker {
 
     /// The client of a request has gone, or has its response.
     pub fn close(&mut self, stream: StreamId) {
-        if self.streams.remove(&stream).is_some() {
+        if let Some(closed) = self.streams.remove(&stream) {
+            self.rescue(&closed);
             self.forget_answer(stream.0);
             self.turn(stream.0, |coalescer, turn| coalescer.closed(stream, turn));
         }
     }
 
     /// A request is on its way to the origin.
-    pub fn fill_begins(&mut self, stream: StreamId, context: u32) {
-        self.fills.begin(stream, context, host::monotonic_millis());
+    pub fn fill_begins(&mut self, stream: StreamId, context: u32, fallback: Option<Fallback>) {
+        let now = host::monotonic_millis();
+        self.fills.begin(stream, context, fallback, now);
         self.keep_time();
         self.come_back(context);
     }
 
-    /// Its response headers have come.
-    pub fn fill_answers(&mut self, stream: StreamId) {
-        self.fills.answer(stream, host::monotonic_millis());
+    /// Its response headers have come. True if they are not the origin's, which was given up.
+    pub fn fill_answers(&mut self, stream: StreamId) -> bool {
+        self.fills.answer(stream)
+    }
+
+    /// The origin has failed it with `status`, and the store serves what it has.
+    pub fn fill_keeps(&mut self, stream: StreamId, status: u16, revalidation: &Revalidation) {
+        if let Some(stream) = self.streams.get(&stream) {
+            stream.kept.set(Some(status));
+        }
+        self.turn(self.root, |coalescer, turn| match revalidation.store {
+            StoreVersion::V1 => {
+                let left = revalidation.left().saturating_mul(1_000);
+                coalescer.fill_kept(stream, turn.now.saturating_add(left), turn);
+            }
+            StoreVersion::V2 => {
+                coalescer.fill_headers(stream, FillVerdict::Store, turn);
+                coalescer.fill_ended(stream, turn);
+            }
+        });
     }
 
     /// More of its body has come.
     pub fn fill_progresses(&mut self, stream: StreamId) {
-        let now = host::monotonic_millis();
-        self.fills.progress(stream, now);
-        self.coalescer.fill_progress(stream, now);
+        self.coalescer
+            .fill_progress(stream, host::monotonic_millis());
     }
 
     /// ORIGIN's context of a request has gone, with its response complete or not.
@@ -212,17 +292,15 @@ impl Worker {
         }
     }
 
-    /// Ends the fills whose origin is silent.
-    fn end_stalled(&mut self) {
-        for stalled in self.fills.stalled(host::monotonic_millis()) {
-            self.metrics.count(Metric::OriginStalls, 1);
-            self.warn(|| "sluice: the origin was silent for too long".to_owned());
-            let answer = if stalled.answered {
-                Answer::Reset
-            } else {
-                Answer::Stalled
-            };
-            self.answer_later(stalled.context, answer);
+    /// Lets the store serve what it has where the origin takes too long.
+    fn give_up_overdue(&mut self) {
+        for overdue in self.fills.overdue(host::monotonic_millis()) {
+            self.metrics.count(Metric::OriginOverdue, 1);
+            self.warn(|| {
+                "sluice: the origin was too slow, and a stale response is served".to_owned()
+            });
+            self.fill_keeps(overdue.stream, GATEWAY_TIMEOUT, &overdue.revalidation);
+            self.answer_later(overdue.context, Answer::Keep(overdue.revalidation));
         }
     }
 
@@ -237,21 +315,29 @@ impl Worker {
         context: u32,
         event: impl FnOnce(&mut Coalescer, &mut Turn<'_, SharedData>) -> R,
     ) -> R {
+        let result = self.event(event);
+        self.resume_some();
+        self.keep_time();
+        self.come_back(context);
+        result
+    }
+
+    /// The same within a turn.
+    fn event<R>(
+        &mut self,
+        event: impl FnOnce(&mut Coalescer, &mut Turn<'_, SharedData>) -> R,
+    ) -> R {
         let mut effects = Vec::new();
         let mut store = SharedData;
-        let now = host::monotonic_millis();
         let mut turn = Turn {
             store: &mut store,
-            now,
+            now: host::monotonic_millis(),
             effects: &mut effects,
         };
         let result = event(&mut self.coalescer, &mut turn);
         for effect in effects {
             self.carry_out(effect);
         }
-        self.resume_some();
-        self.keep_time();
-        self.come_back(context);
         result
     }
 
@@ -314,8 +400,9 @@ impl Worker {
                     self.answer_later(stream.0, Answer::Failed { status });
                 }
             }
+            Effect::Learn { target, names } => self.learn(target.url(), names),
             Effect::Notify { worker, message } => {
-                let notified = self.notify(worker, message);
+                let notified = self.notify(worker, &message);
                 self.check(notified);
             }
             Effect::Abort { stream } => match self.fills.context(stream) {
@@ -325,10 +412,10 @@ impl Worker {
                 }),
             },
             Effect::Probe { key, target } => {
-                // The SDK hands an answer to the context that is active when the call is made. That must
-                // be the root, which outlives every stream, so the call waits for the root's next turn.
-                self.due_probes.push((key, target));
-                self.wake_root();
+                if let Some(policy) = self.policies.back().cloned() {
+                    self.calls.push(Sent::new(Call::Probe(key), target, policy));
+                    self.wake_root();
+                }
             }
         }
     }
@@ -391,8 +478,12 @@ impl Worker {
             Release::Lead => Purpose::Lead,
             Release::HitForMiss | Release::WaitTimeout => Purpose::Bypass,
             Release::Alone => Purpose::Alone,
+            Release::Varies => return self.readmit(&stream),
         };
         stream.released.set(Some(release));
+        let Some(purpose) = self.ready(&stream, purpose) else {
+            return Ok(());
+        };
         self.redirect(id.0)?;
         let sent = self.send(&stream, purpose);
         // Whatever went wrong, a request must not stay parked.
@@ -400,24 +491,74 @@ impl Worker {
         sent.and(resumed)
     }
 
+    /// Takes a request whose URL proves to vary to the coalescer again, under the key of its variant.
+    fn readmit(&mut self, stream: &Rc<Stream>) -> host::Result<()> {
+        let again = self.retarget(stream);
+        let (stream, purpose) = match &again {
+            Ok(Ok(stream)) => {
+                let admitted = self.event(|coalescer, turn| stream.admission(coalescer, turn));
+                (stream, admitted)
+            }
+            Ok(Err(TooLong)) | Err(_) => (stream, Some(Purpose::Bypass)),
+        };
+        let Some(purpose) = purpose.and_then(|purpose| self.ready(stream, purpose)) else {
+            return Ok(());
+        };
+        self.redirect(stream.id.0)?;
+        let sent = self.send(stream, purpose);
+        // Whatever went wrong, a request must not stay parked.
+        let resumed = host::resume(Half::Request);
+        again.map(|_| ()).and(sent).and(resumed)
+    }
+
+    fn retarget(&mut self, stream: &Stream) -> host::Result<Result<Rc<Stream>, TooLong>> {
+        self.redirect(stream.id.0)?;
+        let headers = Headers::new(host::header_pairs(Map::Request)?);
+        let mut target = stream.target.unqualified();
+        self.qualify_generation(&stream.policy.policy, &mut target);
+        if let Err(too_long) = self.qualify(&stream.policy.policy, &mut target, &headers) {
+            return Ok(Err(too_long));
+        }
+        host::set_header(Map::Request, ":path", target.path())?;
+        let key = self.key_hash(target.cache_key());
+        let stream = Rc::new(stream.retargeted(key, Rc::new(target)));
+        self.open(&stream);
+        Ok(Ok(stream))
+    }
+
     /// Gives the effective context's request the headers for `purpose`.
-    pub fn send(&self, stream: &Stream, purpose: Purpose) -> host::Result<()> {
+    pub fn send(&mut self, stream: &Stream, purpose: Purpose) -> host::Result<()> {
         stream.purpose.set(purpose);
         host::set_header(Map::Request, LINK_HEADER, &self.encode_link(stream.link()))?;
+        if matches!(purpose, Purpose::Lead | Purpose::Alone) && self.must_revalidate(stream) {
+            stream.forced.set(true);
+            self.metrics.count(Metric::PurgeRevalidations, 1);
+            host::set_header(Map::Request, "cache-control", "no-cache")?;
+        }
         match purpose {
             Purpose::Bypass => {
-                if stream.released.get() != Some(Release::WaitTimeout) {
+                if matches!(stream.released.get(), None | Some(Release::HitForMiss)) {
                     self.metrics.count(Metric::RequestsHitForMiss, 1);
                 }
-                host::set_header(Map::Request, "if-range", BYPASS_SENTINEL)
+                host::set_header(Map::Request, "if-range", BYPASS_SENTINEL)?;
+                stream.demand.as_ref().map_or(Ok(()), delivery::put_back)
             }
+            Purpose::Ask => host::set_header(Map::Request, "if-range", BYPASS_SENTINEL),
+            Purpose::Refresh => host::set_header(Map::Request, "cache-control", "no-cache"),
             // The store fills from GET only; Envoy sends no body to a client that asked with HEAD.
             Purpose::Lead if stream.head => host::set_header(Map::Request, ":method", "GET"),
+            Purpose::Fresh | Purpose::Collapsed => {
+                delivery::leave_to_store(stream, &mut self.lengths)
+            }
             _ => Ok(()),
         }
     }
 
-    fn notify(&mut self, worker: WorkerId, message: Message) -> host::Result<()> {
+    fn notify(&mut self, worker: WorkerId, message: &Message) -> host::Result<()> {
+        self.enqueue_for(worker, &message.encode())
+    }
+
+    fn enqueue_for(&mut self, worker: WorkerId, message: &[u8]) -> host::Result<()> {
         let queue = match self.queues.get(&worker) {
             Some(queue) => *queue,
             None => {
@@ -426,17 +567,22 @@ impl Worker {
                 queue
             }
         };
-        host::enqueue(queue, &message.encode())
+        host::enqueue(queue, message)
     }
 
     /// Runs the timer while it is needed, and no faster than that.
     fn keep_time(&mut self) {
-        let watch = if self.fills.is_empty() {
+        let watch = if self.fills.is_empty() && self.calls.is_empty() {
             0
         } else {
-            WATCH_MILLIS
+            let patience = self.fills.patience().unwrap_or(WATCH_MILLIS);
+            patience.clamp(SHORTEST_WATCH_MILLIS, WATCH_MILLIS)
         };
         let period = self.coalescer.tick_period().unwrap_or(watch);
+        let period = match self.purging.tick_period() {
+            Some(wanted) if period == 0 || wanted < period => wanted,
+            _ => period,
+        };
         if period != self.tick_period {
             self.publish_gauges();
             let set = self
@@ -467,6 +613,8 @@ impl Worker {
                         self.turn(self.root, |coalescer, turn| {
                             coalescer.message(message, turn)
                         });
+                    } else if let Some(news) = News::decode(&bytes) {
+                        self.receive_news(news);
                     }
                 }
                 Ok(None) => break,
@@ -478,62 +626,17 @@ impl Worker {
         }
         self.resume_some();
         self.send_answers();
-        self.send_probes();
+        self.send_calls();
+        self.end_purges();
     }
 
     /// Time has passed.
     pub fn tick(&mut self) {
         self.turn(self.root, |coalescer, turn| coalescer.tick(turn));
-        self.end_stalled();
-        self.send_probes();
+        self.give_up_overdue();
+        self.renew_claims();
+        self.send_calls();
+        self.end_purges();
         self.publish_gauges();
-    }
-
-    /// A probe of the store has been answered: the remaining seconds of freshness, if the store has it.
-    pub fn probe_answered(&mut self, call: u32, remaining: Option<u64>) {
-        let Some(key) = self.probes.remove(&call) else {
-            return;
-        };
-        self.turn(self.root, |coalescer, turn| {
-            let until = remaining.map(|seconds| turn.now.saturating_add(seconds * 1_000));
-            coalescer.probed(key, until, turn);
-        });
-        self.send_probes();
-    }
-
-    fn send_probes(&mut self) {
-        for (key, target) in std::mem::take(&mut self.due_probes) {
-            match self.send_probe(&target) {
-                Ok(call) => {
-                    self.probes.insert(call, key);
-                }
-                Err(error) => {
-                    self.check(Err(error));
-                    self.turn(self.root, |coalescer, turn| {
-                        coalescer.probed(key, None, turn)
-                    });
-                }
-            }
-        }
-    }
-
-    fn send_probe(&self, target: &CanonicalTarget) -> host::Result<u32> {
-        let number = self.policies.back().map_or(0, |policy| policy.number);
-        let link = Link {
-            purpose: Purpose::Probe,
-            stream: StreamId(0),
-            policy: number,
-        };
-        host::http_call(
-            PROBE_CLUSTER,
-            &[
-                (":method", "HEAD"),
-                (":scheme", "http"),
-                (":authority", target.authority()),
-                (":path", target.path()),
-                (LINK_HEADER, &self.encode_link(link)),
-            ],
-            PROBE_TIMEOUT,
-        )
     }
 }

@@ -2,7 +2,7 @@
 //! Followers: what the news of a flight means for those who wait for it.
 
 use super::{Coalescer, Effect, Release, Turn};
-use crate::board::KeyHash;
+use crate::board::{KeyHash, Millis};
 use crate::flight::{Role, Waiter};
 use crate::hints::Hint;
 use crate::host::SharedStore;
@@ -28,14 +28,21 @@ impl Coalescer {
                 }
             }
             Some(_) => self.settle(key, outcome, turn),
-            None => self.remember(key, outcome),
+            None => self.remember(key, &outcome, turn.now),
         }
     }
 
-    fn remember(&mut self, key: KeyHash, outcome: Outcome) {
+    fn remember(&mut self, key: KeyHash, outcome: &Outcome, now: Millis) {
         match outcome {
-            Outcome::Stored { until } => self.hints.set(key, Hint::Fresh, until),
-            Outcome::HitForMiss { until } => self.hints.set(key, Hint::HitForMiss, until),
+            Outcome::Stored { until } => self.hints.set(key, Hint::Fresh, *until),
+            Outcome::HitForMiss { until } => self.hints.set(key, Hint::HitForMiss, *until),
+            Outcome::Kept { until } => {
+                self.hints.set(key, Hint::Fresh, *until);
+                // The claim of the worker that has asked says when to ask again.
+                self.hints.set_refresh(key, now);
+                self.hints.set_failing(key, true);
+            }
+            Outcome::Varies { .. } => self.hints.forget(key),
             Outcome::Failed { .. } | Outcome::LeaderLost => {}
         }
     }
@@ -47,19 +54,25 @@ impl Coalescer {
         outcome: Outcome,
         turn: &mut Turn<'_, S>,
     ) {
-        self.remember(key, outcome);
+        self.remember(key, &outcome, turn.now);
         let Some(flight) = self.flights.remove(&key) else {
             return;
         };
+        if let Outcome::Varies { names } = &outcome {
+            turn.push(Effect::Learn {
+                target: flight.target,
+                names: names.clone(),
+            });
+        }
         for waiter in flight.waiters {
-            self.release(waiter, outcome, turn);
+            self.release(waiter, &outcome, turn);
         }
     }
 
     pub(super) fn release<S: SharedStore + ?Sized>(
         &mut self,
         waiter: Waiter,
-        outcome: Outcome,
+        outcome: &Outcome,
         turn: &mut Turn<'_, S>,
     ) {
         let stream = waiter.stream;
@@ -69,13 +82,14 @@ impl Coalescer {
         self.parked -= 1;
         let waited = turn.now.saturating_sub(waiter.since);
         let release = match outcome {
-            Outcome::Stored { .. } => Release::Collapsed,
+            Outcome::Stored { .. } | Outcome::Kept { .. } => Release::Collapsed,
             Outcome::HitForMiss { .. } => Release::HitForMiss,
             Outcome::LeaderLost => Release::Alone,
+            Outcome::Varies { .. } => Release::Varies,
             Outcome::Failed { status } => {
                 turn.push(Effect::Fail {
                     stream,
-                    status,
+                    status: *status,
                     waited,
                 });
                 return;

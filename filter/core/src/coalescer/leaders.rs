@@ -41,6 +41,7 @@ impl Coalescer {
                 self.finish(key, Outcome::HitForMiss { until }, turn);
             }
             FillVerdict::Failed { status } => self.finish(key, Outcome::Failed { status }, turn),
+            FillVerdict::Varies { names } => self.finish(key, Outcome::Varies { names }, turn),
         }
     }
 
@@ -73,6 +74,19 @@ impl Coalescer {
             Phase::Fetching | Phase::Filling | Phase::Aborting { .. } | Phase::Committing(_) => {
                 self.commit(key, turn);
             }
+        }
+    }
+
+    /// The origin has failed the fill that `stream` caused, and the v1 store serves what it has until
+    /// then, without a change to it.
+    pub fn fill_kept<S: SharedStore + ?Sized>(
+        &mut self,
+        stream: StreamId,
+        until: Millis,
+        turn: &mut Turn<'_, S>,
+    ) {
+        if let Some((key, _)) = self.leader_of(stream) {
+            self.finish(key, Outcome::Kept { until }, turn);
         }
     }
 
@@ -201,7 +215,7 @@ impl Coalescer {
         };
         flight.waiting = 0;
         for waiter in std::mem::take(&mut flight.waiters) {
-            self.release(waiter, Outcome::Stored { until }, turn);
+            self.release(waiter, &Outcome::Stored { until }, turn);
         }
     }
 
@@ -295,7 +309,7 @@ impl Coalescer {
                 let message = Message {
                     key,
                     flight: leader.id,
-                    outcome,
+                    outcome: outcome.clone(),
                 };
                 turn.push(Effect::Notify { worker, message });
             }

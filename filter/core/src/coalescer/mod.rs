@@ -12,6 +12,8 @@
 //! ```text
 //! Fetching ─┬ the store had it already ───────────────────────────────────────► Stored
 //!           ├ ORIGIN: it cannot be stored ────────────────────────────────────► HitForMiss
+//!           ├ ORIGIN: the origin failed, and the v1 store keeps what it has ──► Kept
+//!           ├ ORIGIN: its key does not have all that it varies with ──────────► Varies
 //!           ├ ORIGIN or EDGE: the origin failed ──────────────────────────────► Failed
 //!           ├ the client left ────────────────────────────────────────────────► LeaderLost
 //!           └ ORIGIN: it goes into the store ─► Filling
@@ -47,6 +49,7 @@
 mod followers;
 mod handover;
 mod leaders;
+mod refreshes;
 mod requests;
 mod timer;
 
@@ -62,6 +65,9 @@ use crate::host::SharedStore;
 use crate::key::CanonicalTarget;
 use crate::message::Message;
 use crate::metrics::Metric;
+use crate::vary::VaryNames;
+
+pub use refreshes::CLAIM_MILLIS;
 
 /// A request that would take part.
 #[derive(Clone, Debug)]
@@ -107,6 +113,8 @@ pub enum Release {
     WaitTimeout,
     /// To the store, without waiting any longer.
     Alone,
+    /// As if it had just come, under the key of its own variant.
+    Varies,
 }
 
 /// What the caller has to do.
@@ -150,12 +158,19 @@ pub enum Effect {
         /// What to ask for.
         target: Rc<CanonicalTarget>,
     },
+    /// Remember that responses for the URL of `target` vary with `names`, before anyone of this turn goes on.
+    Learn {
+        /// A target of that URL.
+        target: Rc<CanonicalTarget>,
+        /// Names of request headers.
+        names: VaryNames,
+    },
     /// Add to a counter.
     Count(Metric, u32),
 }
 
 /// What ORIGIN makes of the response headers of a fill.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FillVerdict {
     /// It goes into the store.
     Store,
@@ -168,6 +183,11 @@ pub enum FillVerdict {
     Failed {
         /// Its status.
         status: u16,
+    },
+    /// It does not, but would under a key that has the values of these request headers.
+    Varies {
+        /// Their names.
+        names: VaryNames,
     },
 }
 

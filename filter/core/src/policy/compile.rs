@@ -2,23 +2,53 @@
 //! From the document to the policy: defaults that depend on the origin's kind, and what fields mean
 //! for each other.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::document::{
-    Addressing, BucketSection, Cache, Document, Key, Origin as OriginSection, Query, QueryMode,
+    Addressing, BucketSection, Cache, Compression, Document, Key, Origin as OriginSection, Query,
+    QueryMode,
 };
 use super::error::PolicyError;
-use super::field::Field;
+use super::field::{Field, Seconds};
 use super::names::{self, HeaderName, HeaderPattern};
+use super::rules::{self, Rule};
+use super::site;
+use super::site_names::StripPrefix;
 use super::{
     BucketOrigin, CachePolicy, CoalescePolicy, HttpOrigin, KeyPolicy, Limits, NamePattern, Origin,
-    Policy, QueryRule, RequestPolicy, ResponsePolicy,
+    Policy, QueryRule, RequestPolicy, ResponsePolicy, VaryPolicy,
 };
-use crate::escaping::escape_key;
+use crate::compression::CompressionPolicy;
+use crate::escaping::{Escaping, append_path, escape_key};
 use crate::request::forward_header;
+use crate::targeted::SURROGATE_CONTROL;
 
 /// Response headers that never leave the edge.
-const HIDDEN_HEADERS: [&str; 4] = ["x-amz-*", "x-minio-*", "x-envoy-*", "x-sluice-*"];
+const HIDDEN_HEADERS: [&str; 7] = [
+    "surrogate-key",
+    "xkey",
+    "x-amz-*",
+    "x-minio-*",
+    "x-envoy-*",
+    "x-sluice-*",
+    SURROGATE_CONTROL,
+];
+
+/// What a bucket's server says of itself and of the host that it is, but not of the site in the bucket:
+/// with a storage server's `Strict-Transport-Security` a browser would leave a site that has no TLS.
+const BUCKET_HIDES: [&str; 9] = [
+    "content-security-policy",
+    "strict-transport-security",
+    "x-goog-*",
+    "x-guploader-*",
+    "x-oss-*",
+    "x-ratelimit-*",
+    "x-rgw-*",
+    "x-wasabi-*",
+    "x-xss-protection",
+];
 
 /// What a bucket's `Vary` names, but its objects do not depend on.
 const BUCKET_IGNORES: [&str; 4] = [
@@ -27,6 +57,11 @@ const BUCKET_IGNORES: [&str; 4] = [
     "access-control-request-method",
     "access-control-request-headers",
 ];
+
+/// For how long a bucket's objects may be served while they are refreshed.
+const BUCKET_STALE_WHILE_REVALIDATE: Duration = Duration::from_secs(60);
+/// For how long a bucket's objects may be served while the bucket fails.
+const BUCKET_STALE_IF_ERROR: Duration = Duration::from_secs(86_400);
 
 /// S3's own limit.
 const MAX_OBJECT_KEY_BYTES: usize = 1_024;
@@ -55,11 +90,23 @@ fn compile(document: Document) -> Result<Policy, PolicyError> {
             Origin::Http(HttpOrigin { authority })
         }
     };
-    let ignore_vary = match document.response.ignore_vary {
+    let mut ignore_vary = match document.response.ignore_vary {
         Some(listed) => lower_case(listed),
         None if bucket => BUCKET_IGNORES.map(str::to_owned).into(),
         None => Vec::new(),
     };
+    let cache = compile_cache(document.cache, bucket, document.store.max_object_bytes.0);
+    let escaping = if bucket {
+        Escaping::Strict
+    } else {
+        Escaping::Unreserved
+    };
+    let rules = rules::compile(document.rules, &cache.default, escaping)?;
+    if document.site.cors.is_some() {
+        ignore_vary.extend(site::CORS_REQUEST_HEADERS.map(str::to_owned));
+    }
+    let site = site::compile(document.site, bucket, key.index_document.as_deref())
+        .map_err(|error| error.within("site"))?;
     let policy = Policy {
         store: document.store.version,
         origin,
@@ -67,21 +114,34 @@ fn compile(document: Document) -> Result<Policy, PolicyError> {
         request: RequestPolicy {
             forward_headers: lower_case(document.request.forward_headers),
             cookies: document.request.cookies,
+            authorization: document.request.authorization,
+            cache_control: document.request.cache_control,
         },
         response: ResponsePolicy {
-            remove_headers: hidden_headers(document.response.remove_headers),
+            remove_headers: hidden_headers(document.response.remove_headers, bucket),
             ignore_vary,
         },
-        cache: compile_cache(document.cache, document.store.max_object_bytes.0),
+        compression: compile_compression(document.compression, bucket)
+            .map_err(|error| error.within("compression"))?,
+        vary: VaryPolicy {
+            forbid: lower_case(document.vary.forbid),
+            max_headers: document.vary.max_headers.size(),
+            max_value_bytes: document.vary.max_value_bytes.size(),
+        },
+        cache,
+        rules,
+        site,
         coalesce: CoalescePolicy {
             enabled: document.coalesce.enabled,
             max_wait: document.coalesce.max_wait.0,
             lease: document.coalesce.lease.0,
         },
+        purge: document.purge.compile(),
         limits: Limits {
             waiters_per_key: document.limits.waiters_per_key.size(),
             keys_in_flight: document.limits.keys_in_flight.size(),
             hints: document.limits.hints.size(),
+            varying_urls: document.limits.varying_urls.size(),
         },
     };
     check_forward_headers(&policy)?;
@@ -144,13 +204,41 @@ fn compile_key(section: Key, bucket: bool) -> Result<KeyPolicy, PolicyError> {
             "none for an HTTP origin",
         ));
     }
+    let merge_slashes = section.merge_slashes.unwrap_or(bucket);
     Ok(KeyPolicy {
         host: section.host.unwrap_or(!bucket),
-        merge_slashes: section.merge_slashes.unwrap_or(bucket),
+        merge_slashes,
         query: compile_query(section.query, bucket)
             .map_err(|error| error.within("query").within("key"))?,
         max_bytes,
         index_document,
+        strip_prefix: compile_strip_prefix(section.strip_prefix, bucket, merge_slashes)?,
+    })
+}
+
+/// The prefix as canonical paths spell it.
+fn compile_strip_prefix(
+    prefix: Option<StripPrefix>,
+    bucket: bool,
+    merge_slashes: bool,
+) -> Result<String, PolicyError> {
+    let Some(StripPrefix(path)) = prefix else {
+        return Ok(String::new());
+    };
+    if bucket {
+        return Ok(escape_key(&path));
+    }
+    let mut canonical = Vec::new();
+    let spelled = append_path(
+        &mut canonical,
+        path.as_bytes(),
+        Escaping::Unreserved,
+        merge_slashes,
+    );
+    let canonical = String::from_utf8(canonical).ok();
+    canonical.filter(|_| spelled.is_ok()).ok_or_else(|| {
+        let expected = "a path that is percent-encoded as in a URL";
+        PolicyError::text("key.strip_prefix", &path, expected)
     })
 }
 
@@ -188,21 +276,74 @@ fn compile_query(section: Query, bucket: bool) -> Result<QueryRule, PolicyError>
     }
 }
 
-fn compile_cache(section: Cache, max_object_bytes: u64) -> CachePolicy {
+fn compile_cache(section: Cache, bucket: bool, max_object_bytes: u64) -> CachePolicy {
+    let by_kind = |listed: Option<Seconds>, of_bucket| match listed {
+        Some(Seconds(listed)) => listed,
+        None if bucket => of_bucket,
+        None => Duration::ZERO,
+    };
     CachePolicy {
-        ttl: section.ttl,
-        honor_cache_control: section.honor_cache_control,
+        default: Rule {
+            ttl: section.ttl,
+            honor_cache_control: section.honor_cache_control,
+            stale_while_revalidate: by_kind(
+                section.stale_while_revalidate,
+                BUCKET_STALE_WHILE_REVALIDATE,
+            ),
+            stale_if_error: by_kind(section.stale_if_error, BUCKET_STALE_IF_ERROR),
+            client_cache_control: None,
+            headers: Vec::new(),
+        },
+        targeted_fields: lower_case(section.targeted_fields),
+        heuristic_percent: section.heuristic_percent.0,
+        stale_if_error_timeout: section.stale_if_error_timeout.0,
+        retry_interval: section.retry_interval.0,
+        set_cookie: section.set_cookie,
         hit_for_miss: section.hit_for_miss.0,
         max_object_bytes,
     }
+}
+
+fn compile_compression(
+    section: Compression,
+    bucket: bool,
+) -> Result<CompressionPolicy, PolicyError> {
+    for (index, coding) in section.codings.iter().enumerate() {
+        if section
+            .codings
+            .iter()
+            .take(index)
+            .any(|before| before == coding)
+        {
+            let path = format!("codings[{index}]");
+            return Err(PolicyError::text(&path, coding.token(), "each coding once"));
+        }
+    }
+    Ok(CompressionPolicy {
+        enabled: section.enabled.unwrap_or(bucket),
+        codings: section.codings,
+        min_bytes: section.min_bytes.0,
+        content_types: section
+            .content_types
+            .into_iter()
+            .map(|name| name.0)
+            .collect(),
+        paths: section
+            .paths
+            .map(|globs| globs.into_iter().map(|glob| glob.0).collect()),
+    })
 }
 
 fn lower_case(names: Vec<HeaderName>) -> Vec<String> {
     names.into_iter().map(|name| name.0).collect()
 }
 
-fn hidden_headers(listed: Vec<HeaderPattern>) -> Vec<NamePattern> {
-    let built_in = HIDDEN_HEADERS.into_iter().map(names::pattern);
+fn hidden_headers(listed: Vec<HeaderPattern>, bucket: bool) -> Vec<NamePattern> {
+    let of_bucket = BUCKET_HIDES.into_iter().filter(|_| bucket);
+    let built_in = HIDDEN_HEADERS
+        .into_iter()
+        .chain(of_bucket)
+        .map(names::pattern);
     built_in
         .chain(listed.into_iter().map(|pattern| pattern.0))
         .collect()

@@ -9,14 +9,20 @@ use serde_json::Value;
 
 use super::error::PolicyError;
 use super::field::{
-    AtLeast, Field, Whole, missing_field, object, one_of, read_duration, read_within, section,
-    words,
+    AtLeast, Field, Seconds, Whole, missing_field, object, read_within, section, words,
 };
 use super::names::{
-    Authority, BucketName, HeaderName, HeaderPattern, KeyPrefix, ObjectName, ParameterName,
-    ParameterPattern,
+    Authority, BucketName, HeaderName, HeaderPattern, KeyPrefix, MediaType, ObjectName,
+    ParameterName, ParameterPattern, PathGlob,
 };
-use super::{CookieRule, StoreVersion, TtlTable};
+use super::rules::RuleSection;
+use super::site::SiteSection;
+use super::site_names::StripPrefix;
+use super::ttl::default_ttl;
+use super::{Obedience, PassOrStrip, StoreVersion, TtlTable};
+use crate::accept_encoding::Coding;
+use crate::purge::{Record, TokenHash};
+use crate::targeted::SURROGATE_CONTROL;
 
 /// Largest size that survives a JSON number of Envoy's, a double.
 const MAX_BYTES: u64 = 1 << 53;
@@ -35,10 +41,20 @@ section! {
         request: Request = Request::absent()?,
         /// What is done to responses on their way out.
         response: Response = Response::absent()?,
+        /// A bucket as a web site, and cross-origin resource sharing for any origin.
+        site: SiteSection = SiteSection::absent()?,
         /// What is stored, and for how long.
         cache: Cache = Cache::absent()?,
+        /// Which responses are compressed on their way into the cache, once for each coding.
+        compression: Compression = Compression::absent()?,
+        /// How responses of an HTTP origin that vary with request headers are told apart.
+        vary: Vary = Vary::absent()?,
+        /// How responses for some paths are cached and shown; the first rule that fits counts.
+        rules: Vec<RuleSection> = Vec::new(),
         /// How requests for one key share a trip to the origin.
         coalesce: Coalesce = Coalesce::absent()?,
+        /// How purges are ordered, and what was purged before.
+        purge: PurgeSection = PurgeSection::absent()?,
         /// Bounds on the filter's memory.
         limits: LimitsSection = LimitsSection::absent()?,
     }
@@ -151,6 +167,9 @@ section! {
         max_bytes: Whole<1, 65_536> = Whole(1_024),
         /// Bucket only: the object that a path ending in a slash stands for. Default: none.
         index_document: Option<ObjectName> = None,
+        /// Taken from the start of every path: with /static, /static/a.js is a.js of the bucket or
+        /// /a.js of an HTTP origin. What is not below it is answered with 404. Default: none.
+        strip_prefix: Option<StripPrefix> = None,
     }
 }
 
@@ -186,17 +205,30 @@ section! {
         forward_headers: Vec<HeaderName> = Vec::new(),
         /// HTTP origin only, what a Cookie header means: pass sends it on and the request goes
         /// uncached; strip removes it. A bucket never sees one.
-        cookies: CookieRule = CookieRule::Pass,
+        cookies: PassOrStrip = PassOrStrip::Pass,
+        /// HTTP origin only, what an Authorization header means: pass sends it on and the request goes
+        /// uncached, whatever the response says of public or s-maxage; strip removes it. A bucket
+        /// never sees one.
+        authorization: PassOrStrip = PassOrStrip::Pass,
+        /// Whether a client's Cache-Control and Pragma count: ignore, since with no-cache, no-store or
+        /// max-age any client can load the origin; or obey, for clients that may.
+        cache_control: Obedience = Obedience::Ignore,
     }
 }
 
-words!(CookieRule { Pass = "pass", Strip = "strip" });
+words!(Obedience { Ignore = "ignore", Obey = "obey" });
+
+words!(PassOrStrip { Pass = "pass", Strip = "strip" });
 
 section! {
     /// What is done to responses on their way out.
     struct Response {
         /// Further response headers that never leave. A trailing * makes it the beginning of names.
-        /// Always removed: x-amz-*, x-minio-*, x-envoy-*, x-sluice-*.
+        /// Always removed: x-amz-*, x-minio-*, x-envoy-*, x-sluice-*, surrogate-control,
+        /// surrogate-key, xkey; of a bucket
+        /// also what its server says of itself: x-goog-*, x-guploader-*, x-oss-*, x-ratelimit-*,
+        /// x-rgw-*, x-wasabi-*, content-security-policy, strict-transport-security,
+        /// x-xss-protection.
         remove_headers: Vec<HeaderPattern> = Vec::new(),
         /// Request headers that make no difference although Vary names them. Default for a bucket:
         /// origin, accept-encoding, access-control-request-method, access-control-request-headers;
@@ -212,11 +244,89 @@ section! {
         /// does not say; for a 5xx also at most how long if it does. Whole seconds; 0s: not stored,
         /// whatever the origin says.
         ttl: TtlTable = default_ttl(),
-        /// Whether the origin's Cache-Control and Expires count, and win where present.
+        /// Whether what the origin says counts, and wins where present: the targeted fields,
+        /// Cache-Control and Expires.
         honor_cache_control: bool = true,
+        /// Response headers that come before Cache-Control and Expires, the first that is there and
+        /// valid: fields as in RFC 9213, and surrogate-control, which clients never see.
+        targeted_fields: Vec<HeaderName> = default_targeted_fields(),
+        /// Where the origin says nothing but Last-Modified, this many percent of the time since then
+        /// are the time to live, and ttl is its limit. 0: ttl alone decides.
+        heuristic_percent: Whole<0, 100> = Whole(0),
+        /// For how long after its time to live a response below 400 is served while one request in the
+        /// background refreshes it, where the origin does not say. Whole seconds. Default: 60s for a
+        /// bucket, 0s for an HTTP origin.
+        stale_while_revalidate: Option<Seconds> = None,
+        /// For how long after its time to live a response below 500 is served while the origin fails,
+        /// where the origin does not say. Whole seconds. Default: 1d for a bucket, 0s for an HTTP
+        /// origin.
+        stale_if_error: Option<Seconds> = None,
+        /// How long the origin may be silent before what may be served where the origin fails is served.
+        /// Shorter than coalesce.max_wait, or those who wait would go on by themselves before.
+        stale_if_error_timeout: AtLeast<1> = AtLeast(Duration::from_secs(4)),
+        /// How long the origin is left alone with a key that is served stale after it has been asked
+        /// for it; up to half of that is added at random.
+        retry_interval: AtLeast<1> = AtLeast(Duration::from_secs(2)),
+        /// What a Set-Cookie on a response means: pass sends it on and the response is not stored;
+        /// strip removes it from a response that could be stored without it, and stores that.
+        set_cookie: PassOrStrip = PassOrStrip::Pass,
         /// For how long requests for a key whose response could not be stored go on without waiting
         /// for each other.
         hit_for_miss: AtLeast<1> = AtLeast(Duration::from_secs(120)),
+    }
+}
+
+section! {
+    /// Which responses are compressed on their way into the cache, once for each coding.
+    struct Compression {
+        /// Whether any are. Default: true for a bucket, false for an HTTP origin, which may do so itself.
+        enabled: Option<bool> = None,
+        /// The codings that clients can get, the favourite first. The one that suits a request is all
+        /// that an HTTP origin sees of its Accept-Encoding.
+        codings: Vec<Coding> = vec![Coding::Brotli, Coding::Zstd, Coding::Gzip],
+        /// Smaller responses stay as they are.
+        min_bytes: Whole<0, MAX_BYTES> = Whole(1_024),
+        /// Media types of the responses that are compressed.
+        content_types: Vec<MediaType> = default_content_types(),
+        /// Paths on which responses may be compressed, without bucket, prefix and query; * stands for
+        /// any characters, slashes included. On these each coding is an entry of its own. Default:
+        /// those that end in a slash, have no extension, or one that text has.
+        paths: Option<Vec<PathGlob>> = None,
+    }
+}
+
+words!(Coding { Brotli = "br", Zstd = "zstd", Gzip = "gzip" });
+
+fn default_content_types() -> Vec<MediaType> {
+    let types = crate::compression::CONTENT_TYPES.map(str::to_owned);
+    types.map(MediaType).into()
+}
+
+section! {
+    /// How responses of an HTTP origin that vary with request headers are told apart.
+    struct Vary {
+        /// Request headers by which they are not: a response whose Vary names one is not stored.
+        forbid: Vec<HeaderName> = vec![HeaderName("cookie".into()), HeaderName("user-agent".into())],
+        /// A response whose Vary names more headers is not stored.
+        max_headers: Whole<0, 16> = Whole(4),
+        /// Requests in which one of these headers is longer go around the cache.
+        max_value_bytes: Whole<1, 4_096> = Whole(256),
+    }
+}
+
+section! {
+    /// How purges are ordered, and what was purged before.
+    struct PurgeSection {
+        /// SHA-256 of the token that a purge carries, in hexadecimal. Default: nobody can purge.
+        token_sha256: Option<TokenHash> = None,
+        /// What former processes have purged of the store's entries; the edge's entry point keeps it
+        /// and fills it in. Default: unknown, so that a start out of which a purge could come back
+        /// begins with nothing stored.
+        journal: Option<Vec<Record>> = None,
+        /// Whether the entry point writes down what is purged; it fills this in.
+        recorded: bool = false,
+        /// Whether the store holds entries of former processes; the entry point fills it in.
+        warm: bool = true,
     }
 }
 
@@ -234,7 +344,7 @@ section! {
 }
 
 section! {
-    /// Bounds on the filter's memory. What goes beyond them is not coalesced.
+    /// Bounds on the filter's memory. What goes beyond them is not coalesced, or forgotten.
     struct LimitsSection {
         /// Requests that wait for one key, on one worker.
         waiters_per_key: Whole<1, 1_000_000> = Whole(10_000),
@@ -242,105 +352,13 @@ section! {
         keys_in_flight: Whole<1, 1_000_000> = Whole(8_192),
         /// Keys that are remembered as fresh or as not cacheable, on one worker.
         hints: Whole<1, 10_000_000> = Whole(65_536),
+        /// URLs of which is remembered with which headers they vary, on one worker.
+        varying_urls: Whole<1, 10_000_000> = Whole(8_192),
     }
 }
 
-const DEFAULT_TTL: Duration = Duration::from_secs(1);
-
-fn default_ttl() -> TtlTable {
-    let hour = Duration::from_secs(3_600);
-    TtlTable {
-        exact: vec![
-            (200, hour),
-            (203, hour),
-            (301, hour),
-            (308, hour),
-            (404, Duration::from_secs(1)),
-        ],
-        class: [None; 5],
-        default: DEFAULT_TTL,
-    }
-}
-
-impl Field for TtlTable {
-    fn read(value: &Value) -> Result<Self, PolicyError> {
-        let mut table = Self {
-            exact: Vec::new(),
-            class: [None; 5],
-            default: DEFAULT_TTL,
-        };
-        for (key, value) in object(value)? {
-            let ttl = read_ttl(value).map_err(|error| error.within(key))?;
-            match TtlKey::parse(key) {
-                Some(TtlKey::Default) => table.default = ttl,
-                Some(TtlKey::Exact(status)) => {
-                    let place = table.exact.partition_point(|(before, _)| *before < status);
-                    table.exact.insert(place, (status, ttl));
-                }
-                Some(TtlKey::Class(class)) => {
-                    if let Some(slot) = table.class.get_mut(class) {
-                        *slot = Some(ttl);
-                    }
-                }
-                None => {
-                    let known = ["a status from 100 to 599", "a class such as 5xx", "default"];
-                    let message = format!("not a status, expected {}", one_of(&known));
-                    return Err(PolicyError::new(key, message));
-                }
-            }
-        }
-        Ok(table)
-    }
-
-    #[cfg(test)]
-    fn schema() -> Result<Value, PolicyError> {
-        Ok(serde_json::json!({
-            "type": "object",
-            "propertyNames": { "pattern": "^([1-5][0-9][0-9]|[1-5]xx|default)$" },
-            "additionalProperties": {
-                "type": "string",
-                "pattern": "^([0-9]+(s|m|h|d)|[0-9]*000ms|0+ms)$",
-            },
-        }))
-    }
-
-    #[cfg(test)]
-    fn to_json(&self) -> Value {
-        let written = |ttl: &Duration| Value::from(crate::duration::format(*ttl));
-        let exact = self
-            .exact
-            .iter()
-            .map(|(status, ttl)| (status.to_string(), written(ttl)));
-        let default = ("default".to_owned(), written(&self.default));
-        Value::Object(exact.chain([default]).collect())
-    }
-}
-
-enum TtlKey {
-    Exact(u16),
-    /// 0 is 1xx.
-    Class(usize),
-    Default,
-}
-
-impl TtlKey {
-    fn parse(key: &str) -> Option<Self> {
-        match key.as_bytes() {
-            b"default" => Some(Self::Default),
-            [class @ b'1'..=b'5', b'x', b'x'] => Some(Self::Class(usize::from(class - b'1'))),
-            [b'1'..=b'5', b'0'..=b'9', b'0'..=b'9'] => key.parse().ok().map(Self::Exact),
-            _ => None,
-        }
-    }
-}
-
-/// Freshness counts in seconds (RFC 9111, 1.2.2).
-fn read_ttl(value: &Value) -> Result<Duration, PolicyError> {
-    let ttl = read_duration(value)?;
-    if ttl.subsec_nanos() == 0 {
-        Ok(ttl)
-    } else {
-        let expected = "whole seconds such as 1s, or 0s for what is not stored";
-        Err(PolicyError::unexpected(value, expected))
-    }
+fn default_targeted_fields() -> Vec<HeaderName> {
+    ["cdn-cache-control", SURROGATE_CONTROL]
+        .map(|name| HeaderName(name.to_owned()))
+        .into()
 }

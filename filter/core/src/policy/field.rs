@@ -192,6 +192,33 @@ impl<const MILLIS: u64> Field for AtLeast<MILLIS> {
     }
 }
 
+/// A duration of whole seconds, as those are what freshness counts in (RFC 9111, 1.2.2).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seconds(pub(super) Duration);
+
+impl Field for Seconds {
+    fn read(value: &Value) -> Result<Self, PolicyError> {
+        let duration = read_duration(value)?;
+        if duration.subsec_nanos() == 0 {
+            Ok(Self(duration))
+        } else {
+            let expected = "whole seconds, such as 1s, or 0s for none";
+            Err(PolicyError::unexpected(value, expected))
+        }
+    }
+
+    #[cfg(test)]
+    fn schema() -> Result<Value, PolicyError> {
+        let pattern = "^([0-9]+(s|m|h|d)|[0-9]*000ms|0+ms)$";
+        Ok(serde_json::json!({ "type": "string", "pattern": pattern }))
+    }
+
+    #[cfg(test)]
+    fn to_json(&self) -> Value {
+        duration::format(self.0).into()
+    }
+}
+
 pub(super) fn read_duration(value: &Value) -> Result<Duration, PolicyError> {
     value
         .as_str()
@@ -222,6 +249,11 @@ pub(super) fn missing_field(name: &str) -> PolicyError {
     PolicyError::new(name, "required, but missing")
 }
 
+/// How the document spells a field whose name in Rust may be `r#match`.
+pub(super) fn spelled(field: &'static str) -> &'static str {
+    field.strip_prefix("r#").unwrap_or(field)
+}
+
 /// `a, b or c`.
 pub(super) fn one_of(names: &[&str]) -> String {
     match names {
@@ -249,13 +281,15 @@ macro_rules! section {
         impl $section {
             /// Reads the section out of an object that may have one more field, read by another.
             fn read_beside(other: Option<&str>, value: &Value) -> Result<Self, PolicyError> {
-                use $crate::policy::field::{object, read_within, unknown_field};
+                use $crate::policy::field::{object, read_within, spelled, unknown_field};
                 $(let mut $field: Option<$type> = None;)*
                 for (name, value) in object(value)? {
-                    match name.as_str() {
-                        $(stringify!($field) => $field = Some(read_within(name, value)?),)*
-                        name if Some(name) == other => {}
-                        _ => return Err(unknown_field(name, &[$(stringify!($field)),*])),
+                    $(if name == spelled(stringify!($field)) {
+                        $field = Some(read_within(name, value)?);
+                        continue;
+                    })*
+                    if Some(name.as_str()) != other {
+                        return Err(unknown_field(name, &[$(spelled(stringify!($field))),*]));
                     }
                 }
                 Ok(Self {
@@ -280,12 +314,13 @@ macro_rules! section {
                     let mut property = <$type>::schema()?;
                     let default: Option<$type> = section!(@shown $field $($default)?);
                     match default.map(|default| default.to_json()) {
-                        None => required.push(stringify!($field).into()),
+                        None => required.push($crate::policy::field::spelled(stringify!($field)).into()),
                         Some(Value::Null) => {}
                         Some(default) => property["default"] = default,
                     }
                     property["description"] = concat!($($doc),*).trim().into();
-                    properties.insert(stringify!($field).to_owned(), property);
+                    let name = $crate::policy::field::spelled(stringify!($field));
+                    properties.insert(name.to_owned(), property);
                 )*
                 let mut schema = serde_json::json!({
                     "type": "object",
@@ -307,7 +342,9 @@ macro_rules! section {
         }
     };
     (@default $field:ident) => {
-        return Err($crate::policy::field::missing_field(stringify!($field)))
+        return Err($crate::policy::field::missing_field(
+            $crate::policy::field::spelled(stringify!($field)),
+        ))
     };
     (@default $field:ident $default:expr) => { $default };
     (@shown $field:ident) => { None };

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::NamePattern;
 use super::field::Text;
 use crate::authority::append_authority;
+use crate::glob::Glob;
 
 /// Defines a text that must be of a certain form: what is expected, a regular expression for the
 /// schema (which may accept more), and how it is read.
@@ -42,6 +43,7 @@ macro_rules! text {
         }
     };
 }
+pub(super) use text;
 
 text!(
     /// The name of a header, in lower case.
@@ -124,6 +126,27 @@ text!(
     String::clone
 );
 
+text!(
+    /// A media type without parameters, in lower case.
+    MediaType(String),
+    "a media type without parameters, such as text/html",
+    "^[-!#$%&'+.^_`|~0-9A-Za-z]+/[-!#$%&'+.^_`|~0-9A-Za-z]+$",
+    |text| {
+        let (kind, subtype) = text.split_once('/')?;
+        (is_token(kind) && is_token(subtype)).then(|| text.to_ascii_lowercase())
+    },
+    String::clone
+);
+
+text!(
+    /// A pattern of paths.
+    PathGlob(Glob),
+    "a path, with * for any characters, that starts with a slash or with *",
+    "^[/*][^\\x00-\\x20\\x7F?#]*$",
+    |text| is_path_glob(text).then(|| Glob::new(text)),
+    |glob| glob.as_str().to_owned()
+);
+
 /// The pattern of names that this text stands for.
 pub(super) fn pattern(text: &str) -> NamePattern {
     match text.strip_suffix('*') {
@@ -141,13 +164,20 @@ fn spelled(pattern: &NamePattern) -> String {
 }
 
 /// RFC 9110, 5.6.2, but for `*`.
-fn is_token(text: &str) -> bool {
+pub(super) fn is_token(text: &str) -> bool {
     let is_tchar = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'+-.^_`|~".contains(&byte);
     !text.is_empty() && text.bytes().all(is_tchar)
 }
 
 fn is_parameter(text: &str) -> bool {
     !text.is_empty() && !text.contains(|character: char| character.is_control() || character == '*')
+}
+
+fn is_path_glob(text: &str) -> bool {
+    text.starts_with(['/', '*'])
+        && !text.contains(|character: char| {
+            character.is_control() || matches!(character, ' ' | '?' | '#')
+        })
 }
 
 /// S3's rules for the names of buckets.
@@ -163,7 +193,7 @@ fn is_bucket_name(name: &str) -> bool {
 }
 
 /// A key that no path can leave or respell.
-fn is_key(key: &str) -> bool {
+pub(super) fn is_key(key: &str) -> bool {
     let is_segment = |segment: &str| !matches!(segment, "" | "." | "..");
     key.split('/').all(is_segment) && !key.contains(char::is_control)
 }

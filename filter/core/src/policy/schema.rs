@@ -46,7 +46,16 @@ fn what_the_schema_calls_a_default_is_accepted() {
     let schema = schema();
     check(&schema, "");
     for section in [
-        "store", "key", "request", "response", "cache", "coalesce", "limits",
+        "store",
+        "key",
+        "request",
+        "response",
+        "site",
+        "cache",
+        "compression",
+        "vary",
+        "coalesce",
+        "limits",
     ] {
         let properties = schema["properties"][section]["properties"]
             .as_object()

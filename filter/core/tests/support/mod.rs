@@ -1,83 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Policies for the tests, and what each needs of them.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
+pub mod documents;
 pub mod flights;
 
-use std::time::Duration;
+#[allow(unused_imports)]
+pub use documents::{bucket_policy, bucket_refusal, cors, http_policy, http_refusal};
 
 use sluice_core::key::{CanonicalTarget, Rejection, Target, canonicalize};
-use sluice_core::policy::{
-    BucketOrigin, CachePolicy, CoalescePolicy, CookieRule, HttpOrigin, KeyPolicy, Limits, Origin,
-    Policy, QueryRule, RequestPolicy, ResponsePolicy, StoreVersion, TtlTable,
-};
+use sluice_core::policy::Policy;
 
 /// A bucket `site` without a prefix, path style, defaults.
 pub fn bucket() -> Policy {
-    policy(
-        Origin::Bucket(BucketOrigin {
-            authority: "s3.test:9000".to_owned(),
-            path_prefix: "/site".to_owned(),
-            prefix_bytes: 0,
-        }),
-        KeyPolicy {
-            host: false,
-            merge_slashes: true,
-            query: QueryRule::Drop { allow: Vec::new() },
-            max_bytes: 1024,
-            index_document: None,
-        },
-    )
+    let origin = r#"{"origin": {"kind": "bucket", "bucket": "site", "authority": "s3.test:9000"}}"#;
+    Policy::parse(origin.as_bytes()).unwrap()
 }
 
 /// Any other origin, defaults.
 pub fn http() -> Policy {
-    policy(
-        Origin::Http(HttpOrigin { authority: None }),
-        KeyPolicy {
-            host: true,
-            merge_slashes: false,
-            query: QueryRule::Keep { remove: Vec::new() },
-            max_bytes: 1024,
-            index_document: None,
-        },
-    )
-}
-
-fn policy(origin: Origin, key: KeyPolicy) -> Policy {
-    Policy {
-        store: StoreVersion::V2,
-        origin,
-        key,
-        request: RequestPolicy {
-            forward_headers: Vec::new(),
-            cookies: CookieRule::Pass,
-        },
-        response: ResponsePolicy {
-            remove_headers: Vec::new(),
-            ignore_vary: Vec::new(),
-        },
-        cache: CachePolicy {
-            ttl: TtlTable {
-                exact: Vec::new(),
-                class: [None; 5],
-                default: Duration::from_secs(1),
-            },
-            honor_cache_control: true,
-            hit_for_miss: Duration::from_secs(120),
-            max_object_bytes: 1 << 28,
-        },
-        coalesce: CoalescePolicy {
-            enabled: true,
-            max_wait: Duration::from_secs(5),
-            lease: Duration::from_secs(3),
-        },
-        limits: Limits {
-            waiters_per_key: 10_000,
-            keys_in_flight: 8192,
-            hints: 65_536,
-        },
-    }
+    Policy::parse(br#"{"origin": {"kind": "http"}}"#).unwrap()
 }
 
 /// What becomes of a path on a host of which nothing special is known.

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The journal of purges: what outlives Envoy, since the filter cannot write files.
+//!
+//! The filter posts the records of each purge to a Unix socket, and answers its caller when they are on
+//! disk. At the next start they are handed to it with its policy. Where the journal is lost, or cannot be
+//! written, nothing stored is kept: nothing that was purged comes back.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sluice_core::purge::Purges;
+
+use crate::random;
+
+/// Name of the file in the cache's folder.
+const FILE: &str = "purges";
+/// After so many bytes the file is written anew, with what still means something.
+const REWRITE_BYTES: usize = 1 << 20;
+/// Largest body of a call, and longest line of its head.
+const MAX_BODY: usize = 1 << 20;
+const MAX_HEAD: u64 = 16 << 10;
+/// What a socket's name may be long (`sun_path`).
+const MAX_SOCKET_PATH: usize = 100;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The journal of one cache folder.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    purges: Purges,
+    appended: usize,
+}
+
+impl Journal {
+    /// The file in `folder`.
+    pub fn path_in(folder: &Path) -> PathBuf {
+        folder.join(FILE)
+    }
+
+    /// Reads the journal of `folder`; `None` if there is none, or it cannot be understood.
+    pub fn read(folder: &Path) -> io::Result<Option<Self>> {
+        let path = Self::path_in(folder);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut purges = Purges::default();
+        // A last line that was not finished was not acknowledged either.
+        let whole = text
+            .rfind('\n')
+            .map_or("", |end| text.get(..=end).unwrap_or_default());
+        if !purges.apply_text(whole) {
+            return Ok(None);
+        }
+        let mut journal = Self {
+            path,
+            purges,
+            appended: 0,
+        };
+        journal.rewrite()?;
+        Ok(Some(journal))
+    }
+
+    /// Begins an empty journal in `folder`.
+    pub fn create(folder: &Path) -> io::Result<Self> {
+        let mut journal = Self {
+            path: Self::path_in(folder),
+            purges: Purges::default(),
+            appended: 0,
+        };
+        journal.rewrite()?;
+        Ok(journal)
+    }
+
+    /// What has been purged.
+    pub fn purges(&self) -> &Purges {
+        &self.purges
+    }
+
+    /// Adds records, and returns when they are on disk.
+    ///
+    /// # Errors
+    /// They are not. The journal is gone then, so that the next start keeps nothing.
+    pub fn append(&mut self, text: &str) -> io::Result<()> {
+        let mut changed = self.purges.clone();
+        if !text.ends_with('\n') || !changed.apply_text(text) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "no records"));
+        }
+        self.purges = changed;
+        self.appended += text.len();
+        let written = if self.appended > REWRITE_BYTES {
+            self.rewrite()
+        } else {
+            self.append_text(text)
+        };
+        if written.is_err() {
+            // Nothing to be done where this fails as well; the caller is told.
+            let _ = fs::remove_file(&self.path);
+        }
+        written
+    }
+
+    fn append_text(&self, text: &str) -> io::Result<()> {
+        let mut file = File::options().append(true).open(&self.path)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_data()
+    }
+
+    /// Puts a file with what still means something in its place.
+    fn rewrite(&mut self) -> io::Result<()> {
+        let new = self.path.with_extension("new");
+        let mut file = File::create(&new)?;
+        file.write_all(self.purges.to_text().as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, &self.path)?;
+        if let Some(folder) = self.path.parent() {
+            File::open(folder)?.sync_all()?;
+        }
+        self.appended = 0;
+        Ok(())
+    }
+}
+
+/// What the filter is told of the processes before it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Past {
+    /// What they have purged, a record in each line; `None`: nobody knows.
+    pub purges: Option<String>,
+    /// Whether there are entries of theirs.
+    pub warm: bool,
+    /// Where purges are written down.
+    pub socket: Option<PathBuf>,
+}
+
+/// Where the filter reaches the journal, until this is dropped.
+#[derive(Debug)]
+pub struct Socket {
+    path: PathBuf,
+    /// A folder of its own, where the state folder's name is too long.
+    folder: Option<PathBuf>,
+}
+
+impl Socket {
+    /// Serves `journal` on a socket in `state`.
+    pub fn serve(journal: Journal, state: &Path) -> io::Result<Self> {
+        let name = format!("journal-{}.sock", random::hex::<8>()?);
+        let mut socket = Self {
+            path: state.join(&name),
+            folder: None,
+        };
+        if socket.path.as_os_str().len() > MAX_SOCKET_PATH {
+            let folder = std::env::temp_dir().join(format!("sluice-{}", random::hex::<8>()?));
+            make_private_folder(&folder)?;
+            socket.path = folder.join(&name);
+            socket.folder = Some(folder);
+        }
+        let listener = UnixListener::bind(&socket.path)?;
+        std::thread::spawn(move || accept(&listener, journal));
+        Ok(socket)
+    }
+
+    /// Its name in the file system.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // Left behind, it is in nobody's way.
+        let _ = fs::remove_file(&self.path);
+        if let Some(folder) = &self.folder {
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+fn make_private_folder(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new().mode(0o700).create(path)
+}
+
+/// One connection after the other, one call on each: purges are rare, and order is what counts.
+fn accept(listener: &UnixListener, mut journal: Journal) {
+    for stream in listener.incoming().flatten() {
+        if let Err(error) = answer(&stream, &mut journal) {
+            crate::run::say(&format!("the journal of purges: {error}"));
+        }
+    }
+}
+
+fn answer(stream: &UnixStream, journal: &mut Journal) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let recorded = read_call(stream).and_then(|text| journal.append(&text));
+    let status = if recorded.is_ok() {
+        "200 OK"
+    } else {
+        "500 Internal Server Error"
+    };
+    let mut out = stream;
+    write!(
+        out,
+        "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+    )?;
+    recorded
+}
+
+/// The body of a request. Envoy is the only client, and says its length.
+fn read_call(stream: &UnixStream) -> io::Result<String> {
+    let invalid = |what| io::Error::new(io::ErrorKind::InvalidData, what);
+    let mut reader = BufReader::new(stream.take(MAX_HEAD + MAX_BODY as u64));
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Err(invalid("a call without an end"));
+        }
+        if line == "\r\n" {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value
+                .trim()
+                .parse()
+                .map_err(|_| invalid("a call without a length"))?;
+        }
+    }
+    if length > MAX_BODY {
+        return Err(invalid("a call that is too long"));
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    String::from_utf8(body).map_err(|_| invalid("no text"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    fn call(path: &Path, body: &str) -> String {
+        let mut stream = UnixStream::connect(path).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "POST / HTTP/1.1\r\nhost: x\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    #[test]
+    fn what_is_acknowledged_is_read_at_the_next_start() {
+        let dir = TempDir::new().unwrap();
+        let journal = Journal::create(dir.path()).unwrap();
+        let socket = Socket::serve(journal, dir.path()).unwrap();
+        assert!(call(socket.path(), "1 hard bucket 7\n").starts_with("HTTP/1.1 200"));
+        assert!(
+            call(socket.path(), "2 soft prefix a/b\n3 hard nothing\n").starts_with("HTTP/1.1 200")
+        );
+        let journal = Journal::read(dir.path()).unwrap().unwrap();
+        assert_eq!(journal.purges().newest(), 3);
+        assert_eq!(journal.purges().generations("a/bc").soft, 2);
+    }
+
+    #[test]
+    fn a_call_that_is_none_is_refused_and_changes_nothing() {
+        let dir = TempDir::new().unwrap();
+        let socket = Socket::serve(Journal::create(dir.path()).unwrap(), dir.path()).unwrap();
+        for body in ["", "1 hard", "1 hard everything", "1 hard bucket x\n"] {
+            assert!(
+                call(socket.path(), body).starts_with("HTTP/1.1 500"),
+                "{body}"
+            );
+        }
+        let journal = Journal::read(dir.path()).unwrap().unwrap();
+        assert_eq!(journal.purges().newest(), 0);
+    }
+
+    #[test]
+    fn a_line_that_was_not_finished_is_dropped_and_a_broken_journal_is_none() {
+        let dir = TempDir::new().unwrap();
+        assert!(Journal::read(dir.path()).unwrap().is_none());
+        fs::write(
+            Journal::path_in(dir.path()),
+            "4 hard everything\n5 hard buck",
+        )
+        .unwrap();
+        let journal = Journal::read(dir.path()).unwrap().unwrap();
+        assert_eq!(journal.purges().newest(), 4);
+        fs::write(Journal::path_in(dir.path()), "4 hard everything\n\0\0\n").unwrap();
+        assert!(Journal::read(dir.path()).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_journal_that_cannot_be_written_is_gone() {
+        let dir = TempDir::new().unwrap();
+        let mut journal = Journal::create(dir.path()).unwrap();
+        fs::remove_file(Journal::path_in(dir.path())).unwrap();
+        assert!(journal.append("1 hard everything\n").is_err());
+        assert!(Journal::read(dir.path()).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_long_journal_is_written_anew() {
+        let dir = TempDir::new().unwrap();
+        let mut journal = Journal::create(dir.path()).unwrap();
+        journal.appended = REWRITE_BYTES;
+        journal.append("1 hard bucket 1\n").unwrap();
+        journal.append("2 hard bucket 1\n").unwrap();
+        let text = fs::read_to_string(Journal::path_in(dir.path())).unwrap();
+        assert_eq!(text, "1 hard nothing\n1 hard bucket 1\n2 hard bucket 1\n");
+    }
+
+    #[test]
+    fn a_socket_is_found_a_shorter_name() {
+        let dir = TempDir::new().unwrap();
+        let state = dir.path().join("x".repeat(90));
+        fs::create_dir(&state).unwrap();
+        let socket = Socket::serve(Journal::create(dir.path()).unwrap(), &state).unwrap();
+        assert!(!socket.path().starts_with(&state));
+        assert!(call(socket.path(), "1 hard everything\n").starts_with("HTTP/1.1 200"));
+    }
+}

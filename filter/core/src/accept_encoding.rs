@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `Accept-Encoding` (RFC 9110, 12.5.3), reduced to the one coding that the edge answers with.
+
+/// A content coding that the edge serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Coding {
+    /// RFC 7932.
+    Brotli,
+    /// RFC 8878.
+    Zstd,
+    /// RFC 1952.
+    Gzip,
+}
+
+impl Coding {
+    /// Its name in `Content-Encoding`.
+    pub const fn token(self) -> &'static str {
+        match self {
+            Self::Brotli => "br",
+            Self::Zstd => "zstd",
+            Self::Gzip => "gzip",
+        }
+    }
+
+    /// The coding of that name, in any case; `x-gzip` is gzip (RFC 9110, 8.4.1.3).
+    pub fn of(token: &str) -> Option<Self> {
+        let is = |name: &str| token.eq_ignore_ascii_case(name);
+        match () {
+            () if is("br") => Some(Self::Brotli),
+            () if is("zstd") => Some(Self::Zstd),
+            () if is("gzip") || is("x-gzip") => Some(Self::Gzip),
+            () => None,
+        }
+    }
+}
+
+/// What a request's `Accept-Encoding` comes to: of `codings`, the one that it gives the highest
+/// weight, the first of several; `None` for no coding at all (`identity`).
+///
+/// A request without the header gets no coding, and so does one that refuses `identity` and all of
+/// `codings` alike: a response that it might not like is better than none. Members that do not parse
+/// count for nothing.
+pub fn negotiate(accept_encoding: Option<&str>, codings: &[Coding]) -> Option<Coding> {
+    let accepted = Accepted::parse(accept_encoding?);
+    let mut best: Option<(Weight, Coding)> = None;
+    for &coding in codings {
+        let weight = accepted.weight(coding);
+        if weight > 0 && best.is_none_or(|(highest, _)| weight > highest) {
+            best = Some((weight, coding));
+        }
+    }
+    best.filter(|(weight, _)| accepted.identity.is_none_or(|identity| *weight >= identity))
+        .map(|(_, coding)| coding)
+}
+
+/// A quality value in thousandths.
+type Weight = u16;
+
+/// The weights of what matters here; `None` where the header does not name it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Accepted {
+    brotli: Option<Weight>,
+    zstd: Option<Weight>,
+    gzip: Option<Weight>,
+    identity: Option<Weight>,
+    any: Option<Weight>,
+}
+
+impl Accepted {
+    fn parse(header: &str) -> Self {
+        let mut accepted = Self::default();
+        for member in header.split(',') {
+            let mut parameters = member.split(';').map(str::trim);
+            let token = parameters.next().unwrap_or_default();
+            let Some(weight) = weight(parameters) else {
+                continue;
+            };
+            let slot = match Coding::of(token) {
+                Some(Coding::Brotli) => &mut accepted.brotli,
+                Some(Coding::Zstd) => &mut accepted.zstd,
+                Some(Coding::Gzip) => &mut accepted.gzip,
+                None if token == "*" => &mut accepted.any,
+                None if token.eq_ignore_ascii_case("identity") => &mut accepted.identity,
+                None => continue,
+            };
+            // Of a coding named twice the first counts.
+            slot.get_or_insert(weight);
+        }
+        accepted
+    }
+
+    fn weight(&self, coding: Coding) -> Weight {
+        let named = match coding {
+            Coding::Brotli => self.brotli,
+            Coding::Zstd => self.zstd,
+            Coding::Gzip => self.gzip,
+        };
+        named.or(self.any).unwrap_or(0)
+    }
+}
+
+/// The weight among a member's parameters (RFC 9110, 12.4.2), one without it; `None` for what is none.
+fn weight<'a>(parameters: impl Iterator<Item = &'a str>) -> Option<Weight> {
+    let mut weight = 1_000;
+    for parameter in parameters.filter(|parameter| !parameter.is_empty()) {
+        let (name, value) = parameter.split_once('=')?;
+        if name.trim().eq_ignore_ascii_case("q") {
+            weight = thousandths(value.trim())?;
+        }
+    }
+    Some(weight)
+}
+
+/// `0`, `0.123`, `1`, `1.000`.
+fn thousandths(value: &str) -> Option<Weight> {
+    let (whole, fraction) = value.split_once('.').unwrap_or((value, ""));
+    if fraction.len() > 3 || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let fraction: Weight = format!("{fraction:0<3}").parse().ok()?;
+    match whole {
+        "0" => Some(fraction),
+        "1" if fraction == 0 => Some(1_000),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::Coding::{Brotli, Gzip, Zstd};
+    use super::*;
+
+    const ALL: [Coding; 3] = [Brotli, Zstd, Gzip];
+
+    #[test]
+    fn the_heaviest_coding_that_the_edge_serves_is_chosen() {
+        for (header, expected) in [
+            ("gzip, deflate, br, zstd", Some(Brotli)),
+            ("gzip, deflate", Some(Gzip)),
+            ("zstd, gzip", Some(Zstd)),
+            ("GZIP", Some(Gzip)),
+            ("x-gzip", Some(Gzip)),
+            ("deflate", None),
+            ("", None),
+            ("identity", None),
+            ("*", Some(Brotli)),
+            ("*;q=0", None),
+            ("br;q=0, *", Some(Zstd)),
+            ("br;q=0.5, gzip;q=0.8", Some(Gzip)),
+            ("br;q=0.5, gzip;q=0.5", Some(Brotli)),
+            ("gzip;q=1.0, br;q=0.999", Some(Gzip)),
+            ("gzip;q=0", None),
+            ("gzip;q=0.000", None),
+            ("gzip;q=0.001", Some(Gzip)),
+            ("identity, gzip;q=0.5", None),
+            ("identity;q=0.5, gzip", Some(Gzip)),
+            ("identity;q=0.5, gzip;q=0.5", Some(Gzip)),
+            ("identity;q=0, gzip;q=0.1", Some(Gzip)),
+            ("identity;q=0", None),
+            ("identity;q=0, *;q=0", None),
+            (" gzip ; q = 0.7 ,br;Q=0.9", Some(Brotli)),
+            ("gzip;q=2", None),
+            ("gzip;q=1.001", None),
+            ("gzip;q=0.1234", None),
+            ("gzip;q=", None),
+            ("gzip;q=-1", None),
+            ("gzip;q", None),
+            ("gzip;q=x, br", Some(Brotli)),
+            ("gzip;level=9", Some(Gzip)),
+            (",,gzip;,", Some(Gzip)),
+            ("gzip;q=0, gzip", None),
+        ] {
+            assert_eq!(negotiate(Some(header), &ALL), expected, "{header:?}");
+        }
+        assert_eq!(negotiate(None, &ALL), None);
+    }
+
+    #[test]
+    fn the_policys_order_decides_between_equals_and_leaves_out_what_is_not_served() {
+        let header = Some("br, gzip, zstd");
+        assert_eq!(negotiate(header, &[Gzip, Brotli]), Some(Gzip));
+        assert_eq!(negotiate(header, &[Zstd]), Some(Zstd));
+        assert_eq!(negotiate(header, &[]), None);
+        assert_eq!(negotiate(Some("*"), &[Gzip]), Some(Gzip));
+    }
+
+    proptest! {
+        #[test]
+        fn any_header_comes_to_something_that_it_accepts(header in ".{0,60}") {
+            if let Some(coding) = negotiate(Some(&header), &ALL) {
+                let lower = header.to_ascii_lowercase();
+                prop_assert!(lower.contains(coding.token()) || lower.contains('*'));
+            }
+        }
+
+        #[test]
+        fn what_is_refused_is_never_chosen(
+            coding in 0..3_usize, others in "(, *(br|zstd|gzip|\\*|identity)(;q=0\\.[1-9])?){0,4}",
+        ) {
+            let refused = ALL[coding];
+            let header = format!("{};q=0{others}", refused.token());
+            prop_assert_ne!(negotiate(Some(&header), &ALL), Some(refused));
+        }
+    }
+}

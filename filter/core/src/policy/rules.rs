@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rules for paths: the first whose patterns fit decides how a response is cached and shown.
+
+use std::time::Duration;
+
+#[cfg(test)]
+use serde_json::Map;
+use serde_json::Value;
+
+use super::error::PolicyError;
+use super::field::{Field, Seconds, Text, object, section};
+use super::names::{HeaderName, PathGlob, is_token};
+use super::ttl::RuleTtl;
+use super::{Origin, Policy, TtlTable};
+use crate::escaping::{Escaping, append_literal};
+use crate::glob::Glob;
+use crate::glob_set::GlobSet;
+use crate::qualifiers::unqualified;
+
+/// How a response is cached and shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Time to live by status, where the origin does not say: exact status first, then class, then
+    /// default.
+    pub ttl: TtlTable,
+    /// Whether the origin's own targeted fields, `Cache-Control` and `Expires` win where present.
+    pub honor_cache_control: bool,
+    /// For how long a response may be served stale while it is refreshed, where the origin does not
+    /// say; whole seconds.
+    pub stale_while_revalidate: Duration,
+    /// For how long a response may be served stale while the origin fails, where the origin does not
+    /// say; whole seconds.
+    pub stale_if_error: Duration,
+    /// What clients are told in the place of the origin's `Cache-Control` and `Expires`.
+    pub client_cache_control: Option<String>,
+    /// Headers that responses to clients get, in lower case.
+    pub headers: Vec<(String, String)>,
+}
+
+impl Rule {
+    /// The `Cache-Control` that the client gets instead of the origin's with this status, for a
+    /// response that may be shared.
+    ///
+    /// Only what succeeds or moves for good: a browser must not keep a missing file for a year.
+    pub fn client_cache_control(&self, status: u16) -> Option<&str> {
+        matches!(status, 200..=299 | 301 | 304 | 308)
+            .then_some(self.client_cache_control.as_deref())
+            .flatten()
+    }
+}
+
+/// The rules of a policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    rules: Vec<Rule>,
+    globs: GlobSet,
+    /// The rule of each pattern.
+    owners: Vec<usize>,
+}
+
+impl Policy {
+    /// What the client asked for of a path towards the store: without bucket, prefix, query and
+    /// qualifiers.
+    pub fn client_path<'a>(&self, store_path: &'a str) -> &'a str {
+        let path = unqualified(store_path);
+        let path = path.split_once('?').map_or(path, |(path, _)| path);
+        match &self.origin {
+            Origin::Bucket(bucket) => path.strip_prefix(&bucket.path_prefix).unwrap_or(path),
+            Origin::Http(_) => path,
+        }
+    }
+
+    /// How responses for a path towards the store are cached and shown.
+    pub fn rule(&self, store_path: &str) -> &Rule {
+        let rules = &self.rules;
+        if rules.rules.is_empty() {
+            return &self.cache.default;
+        }
+        let path = self.client_path(store_path);
+        let owner = rules
+            .globs
+            .first_match(path)
+            .and_then(|glob| rules.owners.get(glob));
+        owner
+            .and_then(|&owner| rules.rules.get(owner))
+            .unwrap_or(&self.cache.default)
+    }
+}
+
+section! {
+    /// How responses for some paths are cached and shown. What a rule does not say is as in cache.
+    struct RuleSection {
+        /// Patterns of the path without its query, after a bucket's prefix. * stands for any run of
+        /// characters, slashes included: /assets/*, *.js. A path that ends in a slash is that of its
+        /// index document.
+        r#match: Vec<PathGlob>,
+        /// How long a response is fresh where the origin does not say: a duration for 200, 203, 301
+        /// and 308, or a table as in cache.ttl, beside which that one goes on to count.
+        ttl: Option<RuleTtl> = None,
+        /// Whether what the origin says counts, and wins where present.
+        honor_cache_control: Option<bool> = None,
+        /// As in cache.
+        stale_while_revalidate: Option<Seconds> = None,
+        /// As in cache.
+        stale_if_error: Option<Seconds> = None,
+        /// What clients are told in the place of the origin's Cache-Control and Expires, with a 2xx,
+        /// 301, 304 or 308 that may be shared. They count from when they get it, so there is no Age.
+        client_cache_control: Option<Directives> = None,
+        /// Headers that every response to a client gets.
+        headers: HeaderValues = HeaderValues(Vec::new()),
+    }
+}
+
+/// Compiles the rules of a document for an origin with this escaping.
+pub(super) fn compile(
+    sections: Vec<RuleSection>,
+    base: &Rule,
+    escaping: Escaping,
+) -> Result<Rules, PolicyError> {
+    let mut rules = Rules::default();
+    let mut globs = Vec::new();
+    for (number, section) in sections.into_iter().enumerate() {
+        let path = format!("rules[{number}].match");
+        if section.r#match.is_empty() {
+            return Err(PolicyError::new(&path, "expected at least one pattern"));
+        }
+        for PathGlob(pattern) in section.r#match {
+            let expected = "a path without broken escapes";
+            let refused = || PolicyError::text(&path, pattern.as_str(), expected);
+            globs.push(canonical(&pattern, escaping).ok_or_else(refused)?);
+            rules.owners.push(number);
+        }
+        let seconds = |listed: Option<Seconds>, base| listed.map_or(base, |Seconds(listed)| listed);
+        rules.rules.push(Rule {
+            ttl: match section.ttl {
+                Some(ttl) => ttl.over(&base.ttl),
+                None => base.ttl.clone(),
+            },
+            honor_cache_control: section
+                .honor_cache_control
+                .unwrap_or(base.honor_cache_control),
+            stale_while_revalidate: seconds(
+                section.stale_while_revalidate,
+                base.stale_while_revalidate,
+            ),
+            stale_if_error: seconds(section.stale_if_error, base.stale_if_error),
+            client_cache_control: section.client_cache_control.map(|directives| directives.0),
+            headers: section.headers.0,
+        });
+    }
+    rules.globs = GlobSet::new(globs);
+    Ok(rules)
+}
+
+/// The pattern in the spelling of canonical paths; `None` if it contains what no path does.
+fn canonical(pattern: &Glob, escaping: Escaping) -> Option<Glob> {
+    let mut canonical = Vec::with_capacity(pattern.as_str().len());
+    for (number, literal) in pattern.as_str().split('*').enumerate() {
+        if number > 0 {
+            canonical.push(b'*');
+        }
+        append_literal(&mut canonical, literal.as_bytes(), escaping)?;
+    }
+    Some(Glob::new(std::str::from_utf8(&canonical).ok()?))
+}
+
+/// A `Cache-Control`.
+#[derive(Clone, Debug)]
+pub(super) struct Directives(String);
+
+impl Text for Directives {
+    fn expected() -> String {
+        "the directives of a Cache-Control, such as public, max-age=60".to_owned()
+    }
+
+    fn accept(text: &str) -> Option<Self> {
+        let is_directive = |directive: &str| {
+            let directive = directive.trim_matches(' ');
+            let (name, argument) = directive.split_once('=').unwrap_or((directive, "0"));
+            is_token(name) && is_token(argument)
+        };
+        text.split(',')
+            .all(is_directive)
+            .then(|| Self(text.to_owned()))
+    }
+
+    #[cfg(test)]
+    fn constraint() -> (&'static str, Value) {
+        (
+            "pattern",
+            "^[-a-zA-Z0-9]+(=[-a-zA-Z0-9]+)?( *, *[-a-zA-Z0-9]+(=[-a-zA-Z0-9]+)?)*$".into(),
+        )
+    }
+
+    #[cfg(test)]
+    fn to_text(&self) -> String {
+        self.0.clone()
+    }
+}
+
+/// Headers with their values.
+#[derive(Clone, Debug)]
+pub(super) struct HeaderValues(Vec<(String, String)>);
+
+impl Field for HeaderValues {
+    fn read(value: &Value) -> Result<Self, PolicyError> {
+        let mut headers = Vec::new();
+        for (name, value) in object(value)? {
+            let HeaderName(lower) = HeaderName::accept(name)
+                .filter(|HeaderName(lower)| !is_reserved(lower))
+                .ok_or_else(|| {
+                    let expected = "a header that a response may simply be given: not one of the \
+                                    connection's, the body's, the cache's or the filter's own";
+                    PolicyError::new(name, format!("expected {expected}"))
+                })?;
+            let text = value.as_str().filter(|text| is_field_value(text));
+            let text = text.ok_or_else(|| {
+                PolicyError::unexpected(value, "visible ASCII characters and spaces between them")
+                    .within(name)
+            })?;
+            headers.push((lower, text.to_owned()));
+        }
+        Ok(Self(headers))
+    }
+
+    #[cfg(test)]
+    fn schema() -> Result<Value, PolicyError> {
+        Ok(serde_json::json!({
+            "type": "object",
+            "propertyNames": HeaderName::schema()?,
+            "additionalProperties": { "type": "string", "pattern": "^([!-~]([ -~]*[!-~])?)?$" },
+        }))
+    }
+
+    #[cfg(test)]
+    fn to_json(&self) -> Value {
+        Value::Object(Map::new())
+    }
+}
+
+/// What a response must not be given, as it says how to read or to cache it, or is the filter's own.
+fn is_reserved(name: &str) -> bool {
+    const RESERVED: [&str; 23] = [
+        "age",
+        "cache-control",
+        "cache-status",
+        "cdn-cache-control",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-range",
+        "date",
+        "etag",
+        "expires",
+        "keep-alive",
+        "last-modified",
+        "proxy-authenticate",
+        "proxy-connection",
+        "set-cookie",
+        "surrogate-control",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "vary",
+        "www-authenticate",
+    ];
+    RESERVED.contains(&name) || name.starts_with("x-sluice-") || name.starts_with("x-envoy-")
+}
+
+fn is_field_value(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~')) && text.trim_matches(' ') == text
+}

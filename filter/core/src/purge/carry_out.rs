@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From what a call orders to what every worker is told.
+
+use super::order::{Order, What};
+use super::record::{Kind, Record, Scope};
+use super::shared::SharedPurges;
+use super::tags::{TagHash, Tags};
+use crate::board::BoardError;
+use crate::host::SharedStore;
+
+/// URLs of one purge by surrogate key; of more, everything is purged.
+const MAX_URLS: usize = 4_096;
+
+/// Writes the purges that `order` asks for. What comes back is for every worker and for the journal.
+///
+/// # Errors
+/// The host refused a call, or other workers were faster too often. Some may have been written.
+pub fn carry_out<S: SharedStore + ?Sized>(
+    store: &mut S,
+    order: &Order,
+) -> Result<Vec<Record>, BoardError> {
+    let tags = match &order.what {
+        What::Scopes(scopes) => return SharedPurges::new(store).commit(order.kind, scopes),
+        What::Tags(tags) => tags,
+    };
+    // NB: the number first. A response that comes between the look into the index and the purge of what
+    // is found there, then sees in the index that it is too old.
+    let mut records = SharedPurges::new(store).commit(order.kind, &[Scope::Nothing])?;
+    let number = records.last().map_or(0, |record| record.number);
+    let scopes = urls_with(store, tags, number)?.unwrap_or_else(|| vec![Scope::Everything]);
+    records.extend(SharedPurges::new(store).commit(order.kind, &scopes)?);
+    Ok(records)
+}
+
+/// The URLs that the index has for `tags`; `None` if it cannot tell.
+fn urls_with<S: SharedStore + ?Sized>(
+    store: &mut S,
+    tags: &[TagHash],
+    number: u64,
+) -> Result<Option<Vec<Scope>>, BoardError> {
+    let shared = SharedPurges::new(store);
+    let (indexed, epoch) = (shared.is_indexed()?, shared.epoch()?);
+    let mut index = Tags::new(store, epoch);
+    let mut buckets = Vec::new();
+    let mut complete = indexed;
+    for &tag in tags {
+        match index.purge(tag, number)? {
+            Some(found) => buckets.extend(found),
+            None => complete = false,
+        }
+    }
+    buckets.sort_unstable();
+    buckets.dedup();
+    complete &= buckets.len() <= MAX_URLS;
+    Ok(complete.then(|| buckets.into_iter().map(Scope::Bucket).collect()))
+}
+
+/// Makes requests for what has been changed through the edge revalidate.
+///
+/// # Errors
+/// As [`carry_out`].
+pub fn invalidate<S: SharedStore + ?Sized>(
+    store: &mut S,
+    buckets: &[u16],
+) -> Result<Vec<Record>, BoardError> {
+    let scopes: Vec<Scope> = buckets.iter().copied().map(Scope::Bucket).collect();
+    SharedPurges::new(store).commit(Kind::Soft, &scopes)
+}

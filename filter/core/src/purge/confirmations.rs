@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which entries have been revalidated since they were purged softly, on whichever worker.
+
+use super::cas;
+use crate::board::{BoardError, KeyHash};
+use crate::host::SharedStore;
+
+/// Values in shared data, and keys in each. Of more keys the oldest are forgotten: they are revalidated
+/// once more.
+const SLOTS: u64 = 64;
+const KEYS_PER_SLOT: usize = 128;
+
+/// The revalidated keys in `store`. Asked by leaders only, never on a hit.
+#[derive(Debug)]
+pub struct Confirmations<'a, S: SharedStore + ?Sized> {
+    store: &'a mut S,
+}
+
+impl<'a, S: SharedStore + ?Sized> Confirmations<'a, S> {
+    /// The keys in `store`.
+    pub fn new(store: &'a mut S) -> Self {
+        Self { store }
+    }
+
+    /// Whether the entry has been revalidated. `key` stands for the entry and the purge.
+    ///
+    /// # Errors
+    /// The host refused the call.
+    pub fn has(&self, key: KeyHash) -> Result<bool, BoardError> {
+        let bytes = cas::read(self.store, &slot_name(key))?;
+        Ok(contains(&bytes, key))
+    }
+
+    /// The entry has been revalidated.
+    ///
+    /// # Errors
+    /// The host refused a call, or other workers were faster too often.
+    pub fn add(&mut self, key: KeyHash) -> Result<(), BoardError> {
+        cas::update(self.store, &slot_name(key), |bytes| {
+            if contains(bytes, key) {
+                return (None, ());
+            }
+            let keep = bytes.len().min((KEYS_PER_SLOT - 1) * 8);
+            let mut changed = bytes.get(bytes.len() - keep..).unwrap_or_default().to_vec();
+            changed.extend(key.0.to_le_bytes());
+            (Some(changed), ())
+        })
+    }
+}
+
+fn contains(bytes: &[u8], key: KeyHash) -> bool {
+    bytes.as_chunks::<8>().0.contains(&key.0.to_le_bytes())
+}
+
+fn slot_name(key: KeyHash) -> String {
+    format!("sluice/confirmed/{}", key.0 % SLOTS)
+}

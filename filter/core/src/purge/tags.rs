@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which URLs have which surrogate keys.
+//!
+//! A request is looked up before its response's surrogate keys are known, so they are indexed when an
+//! object is filled, in shared data, which outlives every VM of the process. A purge by surrogate key is
+//! a purge of the URLs found there. What the index cannot tell is purged too: with more keys than fit, or
+//! with entries of a former process, everything.
+
+use super::cas;
+use super::record::hash;
+use crate::board::BoardError;
+use crate::host::SharedStore;
+
+/// Values in shared data.
+const SHARDS: u64 = 256;
+/// Surrogate keys and URLs together in one value, above which it counts as overflown: 12 MiB in all.
+const ROOM: usize = 4_096;
+/// Surrogate keys of one response; one with more makes the index incomplete.
+pub const MAX_TAGS: usize = 256;
+const FORMAT: u8 = 1;
+
+/// Hash of a surrogate key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TagHash(u64);
+
+impl TagHash {
+    /// The hash of `tag`.
+    pub fn of(tag: &str) -> Self {
+        Self(hash(tag.as_bytes()))
+    }
+}
+
+/// The surrogate keys in a header's value, separated by spaces or commas; `None` if there are too many.
+pub fn tags_of(values: &[&str]) -> Option<Vec<TagHash>> {
+    let mut tags: Vec<TagHash> = values
+        .iter()
+        .flat_map(|value| value.split([' ', ',', '\t']))
+        .filter(|tag| !tag.is_empty())
+        .take(2 * MAX_TAGS)
+        .map(TagHash::of)
+        .collect();
+    tags.sort_unstable();
+    tags.dedup();
+    (tags.len() <= MAX_TAGS).then_some(tags)
+}
+
+/// What came of indexing a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noted {
+    /// It can be found.
+    Indexed,
+    /// One of its surrogate keys was purged while it was on its way, so it may be the old one.
+    Purged,
+}
+
+/// A surrogate key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Tag {
+    hash: TagHash,
+    /// The newest purge of it.
+    purged: u64,
+    buckets: Vec<u16>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Shard {
+    /// The hard purge of everything after which it was begun.
+    epoch: u64,
+    overflown: bool,
+    tags: Vec<Tag>,
+}
+
+impl Shard {
+    /// The shard of this epoch: an older one tells of entries that are gone.
+    fn decode(bytes: &[u8], epoch: u64) -> Self {
+        Self::try_decode(bytes)
+            .filter(|shard| shard.epoch >= epoch)
+            .unwrap_or(Self {
+                epoch,
+                ..Self::default()
+            })
+    }
+
+    fn try_decode(bytes: &[u8]) -> Option<Self> {
+        let ([FORMAT, overflown], rest) = bytes.split_first_chunk::<2>()? else {
+            return None;
+        };
+        let (epoch, mut rest) = rest.split_first_chunk()?;
+        let mut tags = Vec::new();
+        while !rest.is_empty() {
+            let (hash, after) = rest.split_first_chunk()?;
+            let (purged, after) = after.split_first_chunk()?;
+            let (count, after) = after.split_first_chunk()?;
+            let bytes = usize::from(u16::from_le_bytes(*count)) * 2;
+            let (buckets, after) = after.split_at_checked(bytes)?;
+            let (buckets, _) = buckets.as_chunks::<2>();
+            tags.push(Tag {
+                hash: TagHash(u64::from_le_bytes(*hash)),
+                purged: u64::from_le_bytes(*purged),
+                buckets: buckets
+                    .iter()
+                    .map(|bucket| u16::from_le_bytes(*bucket))
+                    .collect(),
+            });
+            rest = after;
+        }
+        Some(Self {
+            epoch: u64::from_le_bytes(*epoch),
+            overflown: *overflown != 0,
+            tags,
+        })
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![FORMAT, u8::from(self.overflown)];
+        bytes.extend(self.epoch.to_le_bytes());
+        for tag in &self.tags {
+            bytes.extend(tag.hash.0.to_le_bytes());
+            bytes.extend(tag.purged.to_le_bytes());
+            let count = u16::try_from(tag.buckets.len()).unwrap_or(u16::MAX);
+            bytes.extend(count.to_le_bytes());
+            bytes.extend(tag.buckets.iter().flat_map(|bucket| bucket.to_le_bytes()));
+        }
+        bytes
+    }
+
+    fn size(&self) -> usize {
+        self.tags.iter().map(|tag| 1 + tag.buckets.len()).sum()
+    }
+
+    /// The entry of a surrogate key, made where there is none; `None` without room.
+    fn tag(&mut self, hash: TagHash) -> Option<&mut Tag> {
+        let position = match self.tags.iter().position(|tag| tag.hash == hash) {
+            Some(position) => position,
+            None if self.size() >= ROOM => return None,
+            None => {
+                self.tags.push(Tag {
+                    hash,
+                    purged: 0,
+                    buckets: Vec::new(),
+                });
+                self.tags.len() - 1
+            }
+        };
+        self.tags.get_mut(position)
+    }
+}
+
+/// The index in `store`.
+#[derive(Debug)]
+pub struct Tags<'a, S: SharedStore + ?Sized> {
+    store: &'a mut S,
+    epoch: u64,
+}
+
+impl<'a, S: SharedStore + ?Sized> Tags<'a, S> {
+    /// The index in `store`, after the hard purge of everything with that number (0 for none).
+    pub fn new(store: &'a mut S, epoch: u64) -> Self {
+        Self { store, epoch }
+    }
+
+    /// A response for a URL of `bucket` has these surrogate keys; its request was sent when `began` was
+    /// the newest purge.
+    ///
+    /// # Errors
+    /// The host refused a call, or other workers were faster too often: the index is incomplete.
+    pub fn note(&mut self, tags: &[TagHash], bucket: u16, began: u64) -> Result<Noted, BoardError> {
+        let mut noted = Noted::Indexed;
+        for &hash in tags {
+            let purged = self.update(hash, |shard| {
+                let full = shard.size() >= ROOM;
+                let Some(tag) = shard.tag(hash) else {
+                    shard.overflown = true;
+                    return false;
+                };
+                if !tag.buckets.contains(&bucket) {
+                    if full {
+                        shard.overflown = true;
+                        return false;
+                    }
+                    tag.buckets.push(bucket);
+                }
+                tag.purged > began
+            })?;
+            if purged {
+                noted = Noted::Purged;
+            }
+        }
+        Ok(noted)
+    }
+
+    /// The surrogate key `hash` is purged with this number: the buckets of its URLs, or `None` if there
+    /// may be more of them.
+    ///
+    /// # Errors
+    /// As [`Tags::note`].
+    pub fn purge(&mut self, hash: TagHash, number: u64) -> Result<Option<Vec<u16>>, BoardError> {
+        self.update(hash, |shard| {
+            if shard.overflown {
+                return None;
+            }
+            let Some(tag) = shard.tag(hash) else {
+                shard.overflown = true;
+                return None;
+            };
+            tag.purged = tag.purged.max(number);
+            // NB: they stay: a soft purge leaves the entries, and another of the same key may be under way.
+            Some(tag.buckets.clone())
+        })
+    }
+
+    fn update<R>(
+        &mut self,
+        hash: TagHash,
+        mut change: impl FnMut(&mut Shard) -> R,
+    ) -> Result<R, BoardError> {
+        let epoch = self.epoch;
+        let name = format!("sluice/tags/{}", hash.0 % SHARDS);
+        cas::update(self.store, &name, |bytes| {
+            let before = Shard::decode(bytes, epoch);
+            let mut after = before.clone();
+            let result = change(&mut after);
+            ((after != before).then(|| after.encode()), result)
+        })
+    }
+}

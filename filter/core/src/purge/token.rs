@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The secret that whoever purges must know.
+
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// SHA-256 of the token. The token itself is in no configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenHash([u8; 32]);
+
+impl TokenHash {
+    /// Characters of [`TokenHash::to_hex`].
+    pub const HEX_LENGTH: usize = 64;
+
+    /// The hash of `token`.
+    pub fn of(token: &[u8]) -> Self {
+        Self(Sha256::digest(token).into())
+    }
+
+    /// Reads 64 lower-case hexadecimal digits.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let digit = |byte: u8| match byte {
+            b'0'..=b'9' => Some(byte - b'0'),
+            b'a'..=b'f' => Some(byte - b'a' + 10),
+            _ => None,
+        };
+        let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
+            return None;
+        };
+        let bytes: Option<Vec<u8>> = pairs
+            .iter()
+            .map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?))
+            .collect();
+        Some(Self(bytes?.try_into().ok()?))
+    }
+
+    /// As [`TokenHash::from_hex`] reads it.
+    pub fn to_hex(self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Whether an `Authorization` header's value (RFC 6750) names the token, in a time that does not
+    /// depend on how much of it is right.
+    pub fn admits(&self, authorization: Option<&[u8]>) -> bool {
+        let Some((scheme, token)) = authorization.and_then(|value| value.split_at_checked(7))
+        else {
+            return false;
+        };
+        scheme.eq_ignore_ascii_case(b"bearer ") && Self::of(token).0.ct_eq(&self.0).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_token_itself_is_admitted() {
+        let hash = TokenHash::of(b"correct horse battery");
+        assert!(hash.admits(Some(b"Bearer correct horse battery")));
+        assert!(hash.admits(Some(b"bearer correct horse battery")));
+        for wrong in [
+            None,
+            Some(&b""[..]),
+            Some(b"Bearer"),
+            Some(b"Bearer "),
+            Some(b"Bearer correct horse batterx"),
+            Some(b"Bearer correct horse battery "),
+            Some(b"Basic correct horse battery"),
+            Some(b"correct horse battery"),
+        ] {
+            assert!(!hash.admits(wrong));
+        }
+    }
+
+    #[test]
+    fn hexadecimal_round_trips() {
+        let hash = TokenHash::of(b"");
+        let hex = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(hash.to_hex(), hex);
+        assert_eq!(TokenHash::from_hex(hex), Some(hash));
+        for wrong in [
+            "",
+            "e3",
+            &hex[1..],
+            &hex.to_uppercase(),
+            &format!("{hex}00"),
+        ] {
+            assert_eq!(TokenHash::from_hex(wrong), None);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a purge calls a URL: the part of a cache key that all copies of one resource share.
+
+use crate::key::{Rejection, Target, canonicalize, canonicalize_prefix};
+use crate::policy::{Origin, Policy};
+
+/// The URL of a cache key, qualified or not. An object of a bucket is the same whatever host and query
+/// it was asked with; of an HTTP origin, host and query tell resources apart as they do in the key.
+pub fn url_of<'a>(policy: &Policy, cache_key: &'a str) -> &'a str {
+    let url = cache_key.split('#').next().unwrap_or_default();
+    match policy.origin {
+        Origin::Http(_) => url,
+        Origin::Bucket(_) => {
+            let path = url.find('/').and_then(|start| url.get(start..));
+            path.and_then(|path| path.split('?').next())
+                .unwrap_or_default()
+        }
+    }
+}
+
+/// Why a text names no URL of this edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UrlError {
+    /// It is not of the form that is expected.
+    Form,
+    /// The edge would not serve it.
+    Rejected(Rejection),
+}
+
+/// The URL that `text` stands for: `http://HOST/PATH`, `https://HOST/PATH`, or `/PATH` where the host is
+/// no part of the key.
+///
+/// # Errors
+/// It is not of that form, or no URL that the edge serves.
+pub fn parse_url(policy: &Policy, text: &str) -> Result<String, UrlError> {
+    let target = target(policy, text)?;
+    let canonical = canonicalize(policy, &target).map_err(UrlError::Rejected)?;
+    Ok(url_of(policy, canonical.cache_key()).to_owned())
+}
+
+/// What all URLs begin with that begin as `text` does, of the same form.
+///
+/// # Errors
+/// As [`parse_url`], and a prefix has no query.
+pub fn parse_prefix(policy: &Policy, text: &str) -> Result<String, UrlError> {
+    if text.contains('?') {
+        return Err(UrlError::Form);
+    }
+    let target = target(policy, text)?;
+    let canonical = canonicalize_prefix(policy, &target).map_err(UrlError::Rejected)?;
+    Ok(url_of(policy, &canonical).to_owned())
+}
+
+fn target<'a>(policy: &Policy, text: &'a str) -> Result<Target<'a>, UrlError> {
+    for (scheme, start) in [("https", "https://"), ("http", "http://")] {
+        let Some(rest) = text.strip_prefix(start) else {
+            continue;
+        };
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        return Ok(Target {
+            scheme: Some(scheme),
+            authority: authority.as_bytes(),
+            path: if path.is_empty() {
+                b"/"
+            } else {
+                path.as_bytes()
+            },
+        });
+    }
+    if policy.key.host && matches!(policy.origin, Origin::Http(_)) || !text.starts_with('/') {
+        return Err(UrlError::Form);
+    }
+    Ok(Target {
+        scheme: None,
+        // Any will do.
+        authority: b"localhost",
+        path: text.as_bytes(),
+    })
+}
+
+/// What [`parse_url`] accepts.
+pub fn accepted(policy: &Policy) -> &'static str {
+    if policy.key.host && matches!(policy.origin, Origin::Http(_)) {
+        "a URL as clients ask for it, http://HOST/PATH or https://HOST/PATH"
+    } else {
+        "a URL as clients ask for it, http://HOST/PATH, https://HOST/PATH or /PATH"
+    }
+}

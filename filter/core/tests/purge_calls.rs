@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Purge calls: what is accepted, which URLs they mean, and when they are answered.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod support;
+
+use sluice_core::board::WorkerId;
+use sluice_core::key::Target;
+use sluice_core::policy::Policy;
+use sluice_core::purge::{
+    Desk, Kind, Order, Receipt, Scope, TagHash, What, bucket_of, changed_objects, url_of,
+};
+
+fn indexed_bucket() -> Policy {
+    let document = r#"{
+        "origin": {"kind": "bucket", "bucket": "site", "prefix": "a b", "authority": "s3.test:9000"},
+        "key": {"index_document": "index.html", "query": {"allow": ["v"]}}
+    }"#;
+    Policy::parse(document.as_bytes()).unwrap()
+}
+
+/// The scope of the URL that a client asks for.
+fn scope_of(policy: &Policy, authority: &str, path: &str) -> Scope {
+    let target = Target {
+        scheme: Some("http"),
+        authority: authority.as_bytes(),
+        path: path.as_bytes(),
+    };
+    let canonical = sluice_core::key::canonicalize(policy, &target).unwrap();
+    Scope::Bucket(bucket_of(url_of(policy, canonical.cache_key())))
+}
+
+fn scopes(policy: &Policy, body: &str) -> (Vec<Scope>, Kind) {
+    match Order::parse(policy, body.as_bytes()) {
+        Ok(Order {
+            what: What::Scopes(scopes),
+            kind,
+        }) => (scopes, kind),
+        other => panic!("{body}: {other:?}"),
+    }
+}
+
+#[test]
+fn a_url_means_what_a_client_would_get_for_it() {
+    let http = support::http();
+    let shop = scope_of(&http, "shop.test", "/a%20b?x=1");
+    for text in [
+        "http://shop.test/a%20b?x=1",
+        "http://SHOP.test:80/./a%20b?x=1",
+        "https://shop.test:443/a%20b?x=1",
+    ] {
+        let body = format!(r#"{{"url": "{text}"}}"#);
+        assert_eq!(scopes(&http, &body), (vec![shop.clone()], Kind::Hard));
+    }
+    let other = scopes(&http, r#"{"url": "http://shop.test/a%20b"}"#);
+    assert_ne!(other.0, [shop]);
+}
+
+#[test]
+fn an_object_of_a_bucket_is_one_url_whatever_its_host_and_query() {
+    let bucket = indexed_bucket();
+    let index = scope_of(&bucket, "edge.test", "/docs/?v=7");
+    for text in [
+        "/docs/",
+        "/docs/index.html?v=1",
+        "https://www.test/docs/index.html",
+        "http://edge.test/docs/",
+    ] {
+        let body = format!(r#"{{"soft": true, "url": "{text}"}}"#);
+        assert_eq!(scopes(&bucket, &body), (vec![index.clone()], Kind::Soft));
+    }
+}
+
+#[test]
+fn a_prefix_is_spelled_as_the_urls_that_it_covers() {
+    let body = r#"{"prefix": "https://Shop.test/css/../a%7Eb"}"#;
+    let expected = vec![Scope::Prefix("shop.test/a~b".into())];
+    assert_eq!(scopes(&support::http(), body).0, expected);
+    let bucket = indexed_bucket();
+    for (text, expected) in [
+        ("/", "/site/a%20b/"),
+        ("/docs/", "/site/a%20b/docs/"),
+        ("http://any.test/do c", "/site/a%20b/do%20c"),
+    ] {
+        let body = format!(r#"{{"prefix": "{}"}}"#, text.replace(' ', "%20"));
+        let expected = vec![Scope::Prefix(expected.into())];
+        assert_eq!(scopes(&bucket, &body).0, expected, "{text}");
+    }
+}
+
+#[test]
+fn surrogate_keys_and_everything_are_taken() {
+    let everything = scopes(&support::http(), r#"{"everything": true, "soft": false}"#);
+    assert_eq!(everything, (vec![Scope::Everything], Kind::Hard));
+    let body = br#"{"surrogate_keys": ["red", "blue", "red"]}"#;
+    let order = Order::parse(&support::http(), body).unwrap();
+    let mut tags = vec![TagHash::of("red"), TagHash::of("blue")];
+    tags.sort_unstable();
+    assert_eq!(order.what, What::Tags(tags));
+}
+
+#[test]
+fn a_wrong_call_is_told_the_field_the_value_and_what_is_accepted() {
+    let long = format!(r#"{{"prefix": "http://a.test/{}"}}"#, "x".repeat(3_000));
+    for (body, parts) in [
+        ("", &["the body: ", "expected a JSON object"][..]),
+        ("[]", &["the body: []", "expected a JSON object"]),
+        ("{}", &["the body: {}", "expected one of url, prefix"]),
+        (r#"{"soft": true}"#, &["expected one of url, prefix"]),
+        (r#"{"urls": []}"#, &["urls: unknown field", "url, prefix"]),
+        (r#"{"url": 5}"#, &["url: 5: expected a URL"]),
+        (
+            r#"{"url": "/x"}"#,
+            &[r#"url: "/x": expected a URL"#, "https://HOST/PATH"],
+        ),
+        (r#"{"url": "ftp://a/x"}"#, &[r#"url: "ftp://a/x""#]),
+        (r#"{"url": "http://a b/x"}"#, &["url: ", "expected a URL"]),
+        (r#"{"url": "http://a/../x"}"#, &["url: ", "expected a URL"]),
+        (r#"{"url": "http://a/x#y"}"#, &["url: ", "expected a URL"]),
+        (
+            r#"{"prefix": "http://a/x?y"}"#,
+            &["prefix: ", "expected a URL"],
+        ),
+        (&long, &["prefix: ", "…: expected at most 2048 bytes"]),
+        (
+            r#"{"everything": false}"#,
+            &["everything: false: expected true"],
+        ),
+        (
+            r#"{"everything": true, "url": "http://a/"}"#,
+            &["one too many"],
+        ),
+        (
+            r#"{"everything": true, "soft": 1}"#,
+            &["soft: 1: expected true or false"],
+        ),
+        (
+            r#"{"surrogate_keys": []}"#,
+            &["surrogate_keys: []: expected a list"],
+        ),
+        (
+            r#"{"surrogate_keys": ["a b"]}"#,
+            &["surrogate_keys: ", "without spaces"],
+        ),
+        (r#"{"surrogate_keys": "a"}"#, &[r#"surrogate_keys: "a""#]),
+    ] {
+        let error = Order::parse(&support::http(), body.as_bytes()).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            parts.iter().all(|part| error.contains(part)),
+            "{body}: {error}"
+        );
+        assert!(error.len() < 500);
+    }
+}
+
+fn event(bucket: &str, key: &str) -> String {
+    format!(
+        r#"{{"EventName": "s3:ObjectCreated:Put", "Key": "x", "Records": [
+            {{"eventName": "s3:ObjectCreated:Put",
+              "s3": {{"bucket": {{"name": "{bucket}"}}, "object": {{"key": "{key}", "size": 5}}}}}}
+        ]}}"#
+    )
+}
+
+#[test]
+fn a_notification_names_the_urls_of_its_objects() {
+    let policy = indexed_bucket();
+    for (bucket, key, path) in [
+        ("site", "a+b/docs/index.html", Some("/docs/")),
+        ("site", "a%20b%2Fx%2By+z.txt", Some("/x%2By%20z.txt")),
+        ("site", "a+b/%C3%A9", Some("/%C3%A9?v=2")),
+        ("site", "a+bc/x", None),
+        ("site", "x", None),
+        ("other", "a+b/x", None),
+    ] {
+        let changed = changed_objects(&policy, event(bucket, key).as_bytes()).unwrap();
+        let changed: Vec<_> = changed
+            .iter()
+            .map(|url| Scope::Bucket(bucket_of(url)))
+            .collect();
+        let expected: Vec<_> = path
+            .map(|path| scope_of(&policy, "edge.test", path))
+            .into_iter()
+            .collect();
+        assert_eq!(changed, expected, "{bucket}/{key}");
+    }
+}
+
+#[test]
+fn a_bucket_with_a_host_of_its_own_is_found_too() {
+    let document = r#"{"origin": {"kind": "bucket", "bucket": "site", "addressing": "virtual_host",
+                                  "authority": "site.s3.test"}}"#;
+    let policy = Policy::parse(document.as_bytes()).unwrap();
+    let changed = changed_objects(&policy, event("site", "a/b.css").as_bytes()).unwrap();
+    assert_eq!(changed, ["/a/b.css"]);
+    let other = changed_objects(&policy, event("s", "a/b.css").as_bytes()).unwrap();
+    assert_eq!(other, Vec::<String>::new());
+}
+
+#[test]
+fn a_test_event_is_about_nothing_and_a_broken_one_is_refused() {
+    let policy = indexed_bucket();
+    for body in [r#"{"Event": "s3:TestEvent"}"#, r#"{"Records": null}"#, "{}"] {
+        assert_eq!(changed_objects(&policy, body.as_bytes()), Ok(vec![]));
+    }
+    for (body, field) in [
+        ("", "the body"),
+        ("[]", "the body"),
+        (r#"{"Records": 5}"#, "Records"),
+        (r#"{"Records": [{}]}"#, "Records[0].s3.bucket.name"),
+        (
+            r#"{"Records": [{"s3": {"bucket": {"name": "b"}}}]}"#,
+            "Records[0].s3.object.key",
+        ),
+    ] {
+        let error = changed_objects(&policy, body.as_bytes()).unwrap_err();
+        assert!(error.to_string().starts_with(field), "{error}");
+    }
+}
+
+#[test]
+fn a_call_waits_for_every_worker_and_the_journal() {
+    let mut desk = Desk::default();
+    let others = vec![WorkerId(2), WorkerId(3)];
+    let call = desk.open(77, 9, others, true, 0).unwrap();
+    desk.acknowledge(call, WorkerId(2));
+    desk.acknowledge(call, WorkerId(3));
+    assert_eq!(desk.take_done(10), []);
+    desk.journaled(call, true);
+    let receipt = Receipt {
+        context: 77,
+        number: 9,
+        workers: 3,
+        missing: vec![],
+        recorded: true,
+    };
+    assert_eq!(desk.take_done(10), [receipt]);
+    assert!(desk.is_empty());
+}
+
+#[test]
+fn a_call_tells_who_is_missing_in_the_end() {
+    let mut desk = Desk::default();
+    let call = desk
+        .open(77, 9, vec![WorkerId(2), WorkerId(3)], true, 0)
+        .unwrap();
+    desk.acknowledge(call, WorkerId(3));
+    desk.acknowledge(call, WorkerId(4));
+    assert_eq!(desk.take_done(1_999), []);
+    let [receipt] = desk.take_done(2_000).try_into().unwrap();
+    assert_eq!((receipt.workers, receipt.recorded), (2, false));
+    assert_eq!(receipt.missing, [WorkerId(2)]);
+    desk.acknowledge(call, WorkerId(2));
+    assert_eq!(desk.take_done(3_000), [], "too late");
+}
+
+#[test]
+fn calls_under_way_are_bounded() {
+    let mut desk = Desk::default();
+    let open = |desk: &mut Desk| desk.open(1, 1, vec![WorkerId(2)], false, 0);
+    assert_eq!((0..1_000).filter_map(|_| open(&mut desk)).count(), 256);
+    assert!(!desk.has_room());
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which responses of a URL are told apart, and by what.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::borrow::Cow;
+
+use proptest::prelude::*;
+use sluice_core::policy::Policy;
+use sluice_core::qualifiers::qualifiers;
+use sluice_core::vary::{Fit, Selected, TooLong, VaryNames, fit, qualify, selected, told};
+use support::{bucket, canonicalize_path, http};
+
+const URL: &str = "edge.test/page";
+
+fn unkeyed(names: &str) -> Fit {
+    Fit::Unkeyed(VaryNames::parse(names))
+}
+
+/// The qualifiers that a request with these headers gets.
+fn key(policy: &Policy, names: &str, headers: &[(&str, &str)]) -> Result<String, TooLong> {
+    let mut target = canonicalize_path(policy, b"/page").unwrap();
+    let value = |name: &str| {
+        let header = headers.iter().find(|(header, _)| *header == name);
+        header.map(|(_, value)| Cow::from(*value))
+    };
+    qualify(policy, &mut target, &VaryNames::parse(names), value)?;
+    Ok(target.path().trim_start_matches("/page").to_owned())
+}
+
+#[test]
+fn what_the_key_does_not_have_is_learnt_unless_it_is_forbidden() {
+    let policy = http();
+    for (name, key, vary, expected) in [
+        ("no Vary", URL, None, Fit::Keyed),
+        ("an empty one", URL, Some(" , "), Fit::Keyed),
+        (
+            "one header",
+            URL,
+            Some("Accept-Language"),
+            unkeyed("accept-language"),
+        ),
+        (
+            "several, in any order and case",
+            URL,
+            Some("B, accept,b"),
+            unkeyed("accept,b"),
+        ),
+        ("*", URL, Some("accept, *"), Fit::Refused),
+        ("a forbidden one", URL, Some("accept, Cookie"), Fit::Refused),
+        ("another", URL, Some("user-agent"), Fit::Refused),
+        ("too many", URL, Some("a, b, c, d, e"), Fit::Refused),
+        ("just enough", URL, Some("a, b, c, d"), unkeyed("a,b,c,d")),
+        (
+            "one that the key has",
+            "edge.test/page#vary-accept=",
+            Some("accept"),
+            Fit::Keyed,
+        ),
+        (
+            "fewer than the key has",
+            "edge.test/page#vary-a=;vary-b=x",
+            Some("b"),
+            Fit::Keyed,
+        ),
+        (
+            "others than the key has",
+            "edge.test/page#vary-a=",
+            Some("b"),
+            unkeyed("a,b"),
+        ),
+        (
+            "too many with those that the key has",
+            "edge.test/page#vary-a=;vary-b=",
+            Some("c, d, e"),
+            unkeyed("c,d,e"),
+        ),
+        (
+            "the coding",
+            URL,
+            Some("accept-encoding"),
+            unkeyed("accept-encoding"),
+        ),
+        (
+            "the coding that the key has",
+            "edge.test/page#ae=identity",
+            Some("accept-encoding"),
+            Fit::Keyed,
+        ),
+        // No cacheable request takes these to the origin.
+        ("a range", URL, Some("Range, If-None-Match"), Fit::Keyed),
+        ("an override", URL, Some("X-Forwarded-Host"), Fit::Keyed),
+    ] {
+        assert_eq!(fit(&policy, key, vary), expected, "{name}");
+    }
+}
+
+#[test]
+fn accept_encoding_makes_no_difference_where_the_edge_decides_about_it() {
+    let mut http = http();
+    http.compression.enabled = true;
+    assert_eq!(fit(&http, URL, Some("accept-encoding")), Fit::Keyed);
+    let mut bucket = bucket();
+    bucket.response.ignore_vary.clear();
+    bucket.compression.enabled = false;
+    assert_eq!(fit(&bucket, URL, Some("Accept-Encoding")), Fit::Keyed);
+    assert_eq!(fit(&bucket, URL, Some("Origin")), Fit::Refused);
+}
+
+#[test]
+fn what_the_policy_ignores_makes_no_difference_and_what_it_forbids_is_its_own() {
+    let mut policy = http();
+    policy.response.ignore_vary = vec!["cookie".to_owned()];
+    policy.vary.forbid = vec!["accept".to_owned()];
+    assert_eq!(fit(&policy, URL, Some("Cookie")), Fit::Keyed);
+    assert_eq!(fit(&policy, URL, Some("accept")), Fit::Refused);
+    assert_eq!(fit(&policy, URL, Some("user-agent")), unkeyed("user-agent"));
+    policy.vary.max_headers = 0;
+    assert_eq!(fit(&policy, URL, Some("user-agent")), Fit::Refused);
+}
+
+#[test]
+fn a_key_has_the_values_in_one_spelling() {
+    let policy = http();
+    for (names, headers, expected) in [
+        (
+            "accept-language",
+            &[("accept-language", "de")][..],
+            "#vary-accept-language=de",
+        ),
+        (
+            "accept-language",
+            &[("accept-language", " DE-at , en ; q = 0.5 ")],
+            "#vary-accept-language=de-at,en%3Bq%3D0.5",
+        ),
+        ("accept-language", &[], "#vary-accept-language="),
+        (
+            "accept-language",
+            &[("accept-language", "")],
+            "#vary-accept-language=%00",
+        ),
+        (
+            "x-plan,accept",
+            &[("accept", "Text/HTML, */*;q=0.1"), ("x-plan", "Gold Plus")],
+            "#vary-accept=Text/HTML,*/*%3Bq%3D0.1;vary-x-plan=Gold%20Plus",
+        ),
+        (
+            "accept",
+            &[("accept", "a/b; profile=\"x, y\"")],
+            "#vary-accept=a/b%3B%20profile%3D%22x,%20y%22",
+        ),
+        (
+            "accept-encoding",
+            &[("accept-encoding", "gzip, br;q=0.1")],
+            "#ae=gzip",
+        ),
+        ("accept-encoding", &[], "#ae=identity"),
+    ] {
+        assert_eq!(key(&policy, names, headers).unwrap(), expected);
+    }
+}
+
+#[test]
+fn a_value_that_is_too_long_is_no_key() {
+    let mut policy = http();
+    policy.vary.max_value_bytes = 5;
+    assert!(key(&policy, "x", &[("x", "12345")]).is_ok());
+    assert!(key(&policy, "x", &[("x", " 12345 ")]).is_ok());
+    assert_eq!(key(&policy, "x", &[("x", "123456")]), Err(TooLong));
+}
+
+#[test]
+fn a_client_is_told_what_the_origin_said_and_what_the_edge_chooses_by() {
+    let (http, bucket) = (http(), bucket());
+    for (policy, vary, chooses, expected) in [
+        (&http, None, false, None),
+        (&http, Some("Accept"), false, Some("Accept")),
+        (
+            &http,
+            Some("accept , Accept"),
+            true,
+            Some("accept, Accept-Encoding"),
+        ),
+        (
+            &http,
+            Some("accept-encoding"),
+            true,
+            Some("accept-encoding"),
+        ),
+        (&http, Some("*"), true, Some("*")),
+        (&http, None, true, Some("Accept-Encoding")),
+        (&bucket, Some("Origin, Accept-Encoding"), false, None),
+        (&bucket, Some("Origin"), true, Some("Accept-Encoding")),
+    ] {
+        assert_eq!(told(policy, vary, None, chooses).as_deref(), expected);
+    }
+    for (already, expected) in [
+        ("Origin", Some("accept, Accept-Encoding")),
+        ("accept-encoding", Some("accept")),
+        ("Accept,Accept-Encoding", None),
+        ("*", None),
+    ] {
+        let told = told(&http, Some("accept"), Some(already), true);
+        assert_eq!(told.as_deref(), expected);
+    }
+}
+
+proptest! {
+    #[test]
+    fn requests_with_different_values_have_different_keys_and_each_says_what_to_ask_for(
+        one in proptest::option::of("[ -~]{0,12}"), other in proptest::option::of("[ -~]{0,12}"),
+    ) {
+        let policy = http();
+        let of = |value: &Option<String>| {
+            let headers: Vec<_> = value.iter().map(|value| ("x-plan", value.as_str())).collect();
+            key(&policy, "x-plan", &headers).unwrap()
+        };
+        let trimmed = |value: &Option<String>| value.as_ref().map(|value| value.trim().to_owned());
+        prop_assert_eq!(of(&one) == of(&other), trimmed(&one) == trimmed(&other));
+        let expected = Selected { name: "x-plan".to_owned(), value: trimmed(&one) };
+        prop_assert_eq!(selected(&of(&one)).collect::<Vec<_>>(), [expected]);
+    }
+
+    #[test]
+    fn what_is_learnt_fits(vary in "[a-d*, ]{0,12}", keyed in "([a-d](,[a-d]){0,3})?") {
+        let policy = http();
+        let mut target = canonicalize_path(&policy, b"/page").unwrap();
+        qualify(&policy, &mut target, &VaryNames::parse(&keyed), |_| None).unwrap();
+        if let Fit::Unkeyed(names) = fit(&policy, target.cache_key(), Some(&vary)) {
+            let mut target = canonicalize_path(&policy, b"/page").unwrap();
+            qualify(&policy, &mut target, &names, |_| Some("x".into())).unwrap();
+            prop_assert!(qualifiers(target.path()).count() <= policy.vary.max_headers);
+            prop_assert_eq!(fit(&policy, target.cache_key(), Some(&vary)), Fit::Keyed);
+        }
+    }
+}

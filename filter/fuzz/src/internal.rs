@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the filter's roles and workers tell each other: bytes that another filter, an origin or a client
+//! made up are no message of ours.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use sluice_core::entry::Entry;
+use sluice_core::link::Link;
+use sluice_core::message::Message;
+
+/// Nobody guesses it.
+const SECRET: u64 = 0x5ec2_e700_0bad_cafe;
+
+fuzz_target!(|input: &[u8]| {
+    assert_eq!(Link::decode(input, SECRET), None);
+    if let Some(message) = Message::decode(input) {
+        assert_eq!(Message::decode(&message.encode()), Some(message));
+    }
+    if let Ok(text) = std::str::from_utf8(input)
+        && let Some(entry) = Entry::parse(text)
+    {
+        let written = entry.encode();
+        assert_eq!(Entry::parse(&written), Some(entry));
+    }
+});

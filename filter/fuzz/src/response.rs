@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Any response: what is stored has a lifetime, and what forbids storing is never overlooked.
+//!
+//! Input: the status in two bytes, then a line for each header.
+#![no_main]
+// A fuzz target reports what it finds by a panic.
+#![allow(clippy::expect_used)]
+
+use std::sync::OnceLock;
+
+use libfuzzer_sys::fuzz_target;
+use sluice_core::freshness::{ResponseFacts, Verdict, judge};
+use sluice_core::policy::Policy;
+
+const NOW: i64 = 1_800_000_000;
+
+fn policy() -> &'static Policy {
+    static PARSED: OnceLock<Policy> = OnceLock::new();
+    PARSED.get_or_init(|| Policy::parse(br#"{"origin": {"kind": "http"}}"#).expect("a policy"))
+}
+
+fuzz_target!(|input: &[u8]| {
+    let Some((status, text)) = input.split_first_chunk::<2>() else {
+        return;
+    };
+    let Ok(text) = std::str::from_utf8(text) else {
+        return;
+    };
+    let mut lines = text
+        .split('\n')
+        .map(|line| (!line.is_empty()).then_some(line));
+    let mut line = || lines.next().flatten();
+    let targeted = line().map(|value| [("cdn-cache-control", value)]);
+    let facts = ResponseFacts {
+        status: 100 + u16::from_le_bytes(*status) % 500,
+        cache_control: line(),
+        expires: line(),
+        date: line(),
+        last_modified: line(),
+        targeted: targeted.as_ref().map_or(&[], |fields| fields.as_slice()),
+        age: line(),
+        vary: line(),
+        has_set_cookie: line().is_some(),
+        has_validator: line().is_some(),
+        content_length: line().and_then(|length| length.parse().ok()),
+    };
+    if let Verdict::Store(storage) = judge(policy(), &policy().cache.default, &facts, NOW) {
+        assert!(storage.age < storage.ttl, "stored without a lifetime");
+        assert!(!facts.has_set_cookie);
+        // Without quotes nothing can be hidden: a plain directive counts wherever it stands, unless another
+        // directive or field says that it does not.
+        let control = facts.cache_control.unwrap_or_default();
+        let overruled = facts.targeted.len()
+            + control
+                .to_ascii_lowercase()
+                .matches("must-understand")
+                .count();
+        if overruled == 0 && !control.contains('"') {
+            let forbids = |directive: &str| {
+                let name = directive.split('=').next().unwrap_or_default().trim();
+                ["no-store", "private"]
+                    .iter()
+                    .any(|known| name.eq_ignore_ascii_case(known))
+            };
+            assert!(
+                !control.split([',', ';']).any(forbids),
+                "{control:?} was stored"
+            );
+        }
+    }
+});

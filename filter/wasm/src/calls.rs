@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests of the filter's own, by the background listener.
+//!
+//! A call is due until the root's next turn, as the SDK hands an answer to the context that makes the
+//! call, and only the root outlives every stream. EDGE meets the call again as a request in the
+//! background listener, and finds in its link the number under which it is known here.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use sluice_core::board::{KeyHash, Millis};
+use sluice_core::flight::StreamId;
+use sluice_core::key::CanonicalTarget;
+use sluice_core::link::{LINK_HEADER, Link, PATH_HEADER, Purpose};
+
+use crate::host;
+use crate::prepared::Prepared;
+use crate::stream::NumberedPolicy;
+
+/// The background listener's cluster.
+const CLUSTER: &str = "sluice_background";
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+/// An origin that is silent is given up by the fill; this bounds one that never comes to an end.
+const FILL_TIMEOUT: Duration = Duration::from_secs(3_600);
+/// Whoever waits for a size goes on without it after this.
+const SIZE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the response of a missing object is held at most.
+const SUBSTITUTE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Refreshes of one worker at one time.
+const MOST_REFRESHES: usize = 128;
+/// Fills and questions for sizes of one worker at one time.
+const MOST_PREPARATIONS: usize = 128;
+
+/// What a call is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Call {
+    /// To see whether the v1 store has a response.
+    Probe(KeyHash),
+    /// To ask the origin around the store for news of a response that is served stale meanwhile: the v2
+    /// store would let everyone wait for its own question.
+    Ask(KeyHash),
+    /// To have the store revalidate it.
+    Refresh(KeyHash),
+    /// To fill the store for requests that wait.
+    Fill(KeyHash),
+    /// To learn from the origin how large an object is, for requests that wait.
+    Size(KeyHash),
+    /// For a document that takes the place of a missing object.
+    Substitute(KeyHash),
+}
+
+impl Call {
+    const fn purpose(self) -> Purpose {
+        match self {
+            Self::Probe(_) => Purpose::Probe,
+            Self::Ask(_) => Purpose::Ask,
+            Self::Refresh(_) => Purpose::Refresh,
+            Self::Fill(_) => Purpose::Fill,
+            Self::Size(_) => Purpose::Size,
+            Self::Substitute(_) => Purpose::Substitute,
+        }
+    }
+
+    const fn method(self) -> &'static str {
+        match self {
+            Self::Probe(_) | Self::Size(_) => "HEAD",
+            Self::Ask(_) | Self::Refresh(_) | Self::Fill(_) | Self::Substitute(_) => "GET",
+        }
+    }
+
+    const fn timeout(self) -> Duration {
+        match self {
+            Self::Probe(_) => PROBE_TIMEOUT,
+            Self::Ask(_) | Self::Refresh(_) | Self::Fill(_) => FILL_TIMEOUT,
+            Self::Size(_) => SIZE_TIMEOUT,
+            Self::Substitute(_) => SUBSTITUTE_TIMEOUT,
+        }
+    }
+}
+
+/// A stored response, as far as a conditional request has to say.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// Its `ETag` in the store.
+    pub etag: String,
+    /// Its `Date`.
+    pub date: String,
+}
+
+/// A call and what it asks for.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// What it is for.
+    pub call: Call,
+    /// What it asks for.
+    pub target: Rc<CanonicalTarget>,
+    /// The policy under which it is made.
+    pub policy: NumberedPolicy,
+    /// What an [`Call::Ask`] asks about.
+    pub stored: Option<Stored>,
+    /// What the origin has answered already, for the store.
+    pub prepared: Option<Rc<Prepared>>,
+    /// What a client has sent beside, which may decide about the response.
+    pub headers: Vec<(String, String)>,
+    /// When the claim on a refresh was last renewed.
+    pub renewed: Millis,
+}
+
+impl Sent {
+    /// A call of which there is no more to say.
+    pub fn new(call: Call, target: Rc<CanonicalTarget>, policy: NumberedPolicy) -> Self {
+        Self {
+            call,
+            target,
+            policy,
+            stored: None,
+            prepared: None,
+            headers: Vec::new(),
+            renewed: host::monotonic_millis(),
+        }
+    }
+}
+
+/// The calls of one worker.
+#[derive(Debug, Default)]
+pub struct Calls {
+    due: Vec<Sent>,
+    /// By the number in the link.
+    under_way: HashMap<StreamId, Sent>,
+    /// The link's number by Envoy's.
+    numbers: HashMap<u32, StreamId>,
+    last: u32,
+}
+
+impl Calls {
+    /// Makes a call at the root's next turn.
+    pub fn push(&mut self, sent: Sent) {
+        self.due.push(sent);
+    }
+
+    /// Takes the calls that are due.
+    pub fn take_due(&mut self) -> Vec<Sent> {
+        std::mem::take(&mut self.due)
+    }
+
+    /// Whether one more refresh keeps within the bound.
+    pub fn has_room(&self) -> bool {
+        self.count(|call| matches!(call, Call::Ask(_) | Call::Refresh(_))) < MOST_REFRESHES
+    }
+
+    /// Whether one more fill or question for a size keeps within the bound.
+    pub fn has_room_to_prepare(&self) -> bool {
+        self.count(|call| matches!(call, Call::Fill(_) | Call::Size(_))) < MOST_PREPARATIONS
+    }
+
+    fn count(&self, counts: impl Fn(Call) -> bool) -> usize {
+        let all = self.due.iter().chain(self.under_way.values());
+        all.filter(|sent| counts(sent.call)).count()
+    }
+
+    /// Whether there is nothing to watch over.
+    pub fn is_empty(&self) -> bool {
+        self.under_way.is_empty()
+    }
+
+    /// Sends a call from the root context; `encode` gives the link its secret.
+    pub fn send(&mut self, sent: Sent, encode: impl FnOnce(Link) -> String) -> host::Result<()> {
+        self.last = self.last.wrapping_add(1);
+        let number = StreamId(self.last);
+        let link = encode(Link {
+            purpose: sent.call.purpose(),
+            stream: number,
+            policy: sent.policy.number,
+        });
+        let target = &sent.target;
+        let mut headers = vec![
+            (":method", sent.call.method()),
+            (":scheme", "http"),
+            (":authority", target.authority()),
+            (":path", target.origin_path()),
+            (PATH_HEADER, target.path()),
+            (LINK_HEADER, &link),
+        ];
+        if let Some(stored) = &sent.stored {
+            headers.push(("if-none-match", &stored.etag));
+            headers.push(("if-modified-since", &stored.date));
+        }
+        let theirs = sent.headers.iter();
+        headers.extend(theirs.map(|(name, value)| (name.as_str(), value.as_str())));
+        let call = host::http_call(CLUSTER, &headers, sent.call.timeout())?;
+        self.numbers.insert(call, number);
+        self.under_way.insert(number, sent);
+        Ok(())
+    }
+
+    /// The call whose number is in a link.
+    pub fn get(&self, number: StreamId) -> Option<Sent> {
+        self.under_way.get(&number).cloned()
+    }
+
+    /// The call that Envoy has answered, under its own number.
+    pub fn take(&mut self, call: u32) -> Option<Sent> {
+        let number = self.numbers.remove(&call)?;
+        self.under_way.remove(&number)
+    }
+
+    /// All calls under way, whose answers are lost with the root context that has made them.
+    pub fn take_all(&mut self) -> Vec<Sent> {
+        self.numbers.clear();
+        self.under_way.drain().map(|(_, sent)| sent).collect()
+    }
+
+    /// The keys of refreshes that have run for `period` since their claim was last renewed.
+    pub fn take_unrenewed(&mut self, now: Millis, period: Millis) -> Vec<KeyHash> {
+        let mut keys = Vec::new();
+        for sent in self.under_way.values_mut() {
+            if let Call::Ask(key) | Call::Refresh(key) = sent.call
+                && sent.renewed.saturating_add(period) <= now
+            {
+                sent.renewed = now;
+                keys.push(key);
+            }
+        }
+        keys
+    }
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Makes of a whole response what the client asked for: 206, 304, 412, 416, or a HEAD.
+
+use std::ops::Range;
+
+use proxy_wasm::types::Action;
+use sluice_core::conditions::Validators;
+use sluice_core::demand::{Candidate, Delivery, Demand};
+use sluice_core::lengths::Lengths;
+use sluice_core::policy::StoreVersion;
+use sluice_core::range::{Slice, Slicer, unsatisfied_range};
+
+use crate::headers::Headers;
+use crate::host::{self, Map};
+use crate::stream::Stream;
+use crate::worker;
+
+/// What of a response's body goes to the client.
+#[derive(Clone, Copy, Debug)]
+pub enum Passing {
+    /// All of it.
+    Whole,
+    /// A part.
+    Slice(Slicer),
+    /// None of it.
+    Nothing,
+}
+
+/// Takes the demand of a request out of it, so that neither the store nor a fill sees it.
+pub fn set_aside(headers: &Headers) -> host::Result<Demand> {
+    let mut demand = Demand::default();
+    for (name, value) in headers.iter().filter(|(name, _)| Demand::concerns(name)) {
+        demand.observe(name, value);
+        host::remove_header(Map::Request, name)?;
+    }
+    Ok(demand)
+}
+
+/// Gives the effective context's request its demand back.
+pub fn put_back(demand: &Demand) -> host::Result<()> {
+    demand
+        .fields()
+        .try_for_each(|(name, value)| host::set_header(Map::Request, name, value))
+}
+
+/// The effective context's request headers that a call on its behalf takes along.
+pub fn headers_for_calls() -> host::Result<Vec<(String, String)>> {
+    let headers = Headers::new(host::header_pairs(Map::Request)?);
+    let theirs = headers
+        .iter()
+        .filter(|(name, _)| !name.starts_with(':') && !is_of_the_hop(name));
+    let texts = theirs.filter_map(|(name, value)| {
+        Some((name.to_owned(), std::str::from_utf8(value).ok()?.to_owned()))
+    });
+    Ok(texts.collect())
+}
+
+/// Headers that are about one connection, or that Envoy or the filter adds to each request.
+fn is_of_the_hop(name: &str) -> bool {
+    const CONNECTION: [&str; 6] = [
+        "connection",
+        "content-length",
+        "te",
+        "transfer-encoding",
+        "upgrade",
+        "x-request-id",
+    ];
+    CONNECTION.contains(&name) || name.starts_with("x-envoy-") || name.starts_with("x-sluice-")
+}
+
+/// Lets the store cut the range out, where it is sure to answer 206: the v2 store reads no more than
+/// that, and the v1 store does not end such a response.
+pub fn leave_to_store(stream: &Stream, lengths: &mut Lengths) -> host::Result<()> {
+    let Some(demand) = &stream.demand else {
+        return Ok(());
+    };
+    if stream.head || stream.policy.policy.store == StoreVersion::V1 {
+        return Ok(());
+    }
+    let known = lengths.get(stream.key);
+    let Some(range) = known.and_then(|length| demand.range_within(length)) else {
+        return Ok(());
+    };
+    stream.cut_by_store.set(true);
+    host::set_header(Map::Request, "range", &range.to_string())
+}
+
+/// Turns the response into what was asked for. `status` is the origin's; `separable` says that the
+/// response may be replaced by an answer, as no store would be hurt if its reader left.
+pub fn deliver(stream: &Stream, status: u16, separable: bool) -> host::Result<Action> {
+    let Some(demand) = &stream.demand else {
+        return Ok(Action::Continue);
+    };
+    let headers = Headers::new(host::header_pairs(Map::Response)?);
+    let whole = headers.text(":status") != Some("206");
+    let length = headers
+        .text("content-length")
+        .filter(|_| whole)
+        .and_then(|length| length.parse().ok());
+    let candidate = Candidate {
+        status,
+        validators: Validators {
+            etag: headers.text("etag"),
+            last_modified: headers.text("last-modified"),
+            date: headers.text("date"),
+        },
+        length,
+    };
+    if whole
+        && status == 200
+        && let Some(length) = length
+    {
+        worker::with(|worker| worker.lengths.set(stream.key, length));
+    }
+    let answer = match demand.delivery(&candidate, stream.head) {
+        Delivery::Whole => return Ok(Action::Continue),
+        Delivery::Part { slice, length } => return cut(stream, slice, length),
+        Delivery::NotModified => Answer::of(304, "sluice_not_modified"),
+        Delivery::PreconditionFailed => Answer::of(412, "sluice_precondition_failed"),
+        Delivery::Unsatisfiable { length } => Answer {
+            content_range: Some(unsatisfied_range(length)),
+            ..Answer::of(416, "sluice_range_unsatisfiable")
+        },
+    };
+    if separable {
+        answer.send(stream, &headers)
+    } else {
+        answer.disguise(stream, &headers)
+    }
+}
+
+/// 206
+fn cut(stream: &Stream, slice: Slice, length: u64) -> host::Result<Action> {
+    host::set_header(Map::Response, ":status", "206")?;
+    host::set_header(Map::Response, "content-range", &slice.content_range(length))?;
+    host::set_header(Map::Response, "content-length", &slice.length().to_string())?;
+    stream.passing.set(Passing::Slice(Slicer::new(slice)));
+    Ok(Action::Continue)
+}
+
+/// A response without a body that takes the place of the whole one.
+struct Answer {
+    status: u16,
+    details: &'static str,
+    content_range: Option<String>,
+}
+
+impl Answer {
+    const fn of(status: u16, details: &'static str) -> Self {
+        Self {
+            status,
+            details,
+            content_range: None,
+        }
+    }
+
+    /// Whether a header of the whole response belongs to this one too. A 304 has what RFC 9110, 15.4.5
+    /// asks for, and what does not describe the body; an error is not for storing.
+    fn keeps(&self, headers: &Headers, name: &str) -> bool {
+        let not_modified = self.status == 304;
+        match name {
+            "content-location" | "etag" | "cache-control" | "expires" | "age" => not_modified,
+            "last-modified" => not_modified && !headers.has("etag"),
+            "content-length"
+            | "content-type"
+            | "content-encoding"
+            | "content-language"
+            | "content-range"
+            | "content-disposition"
+            | "content-md5"
+            | "transfer-encoding" => false,
+            "accept-ranges" => self.status == 416,
+            _ => !name.starts_with(':'),
+        }
+    }
+
+    fn added(&self) -> impl Iterator<Item = (&str, &str)> {
+        let range = self.content_range.as_deref();
+        let no_store = (self.status != 304).then_some(("cache-control", "no-store"));
+        range
+            .map(|range| ("content-range", range))
+            .into_iter()
+            .chain(no_store)
+    }
+
+    /// Answers at once, so that the store need not read the body.
+    fn send(&self, stream: &Stream, headers: &Headers) -> host::Result<Action> {
+        let kept = headers
+            .iter()
+            .filter(|(name, _)| self.keeps(headers, name))
+            .filter_map(|(name, value)| Some((name, std::str::from_utf8(value).ok()?)));
+        let fields: Vec<_> = kept.chain(self.added()).collect();
+        stream.answered.set(true);
+        host::respond(self.status, self.details, &fields, "")?;
+        Ok(Action::Pause)
+    }
+
+    /// Changes the response in place, and drops its body as it passes.
+    fn disguise(&self, stream: &Stream, headers: &Headers) -> host::Result<Action> {
+        stream.passing.set(Passing::Nothing);
+        for (name, _) in headers.iter() {
+            if !name.starts_with(':') && !self.keeps(headers, name) {
+                host::remove_header(Map::Response, name)?;
+            }
+        }
+        for (name, value) in self.added() {
+            host::set_header(Map::Response, name, value)?;
+        }
+        if self.status != 304 {
+            host::set_header(Map::Response, "content-length", "0")?;
+        }
+        host::set_header(Map::Response, ":status", &self.status.to_string())?;
+        Ok(Action::Continue)
+    }
+}
+
+/// Lets through what the client wants of the next `size` bytes of the body.
+pub fn pass_body(stream: &Stream, size: usize) -> host::Result<()> {
+    let kept = match stream.passing.get() {
+        Passing::Whole => return Ok(()),
+        Passing::Nothing => 0..0,
+        Passing::Slice(mut slicer) => {
+            let kept = slicer.keep(size);
+            stream.passing.set(Passing::Slice(slicer));
+            kept
+        }
+    };
+    keep(size, kept)
+}
+
+/// Only the start of a passing buffer can be dropped without a copy.
+fn keep(size: usize, kept: Range<usize>) -> host::Result<()> {
+    if kept.end == size {
+        host::drop_response_body(kept.start)
+    } else if kept.is_empty() {
+        host::drop_response_body(size)
+    } else {
+        let bytes = host::response_body(kept)?;
+        host::replace_response_body(size, &bytes)
+    }
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The listener for purges: who may call, what is accepted, what is answered.
+
+use proxy_wasm::traits::{Context, HttpContext};
+use proxy_wasm::types::Action;
+use sluice_core::purge::{
+    Kind, Order, OrderError, Receipt, Scope, What, bucket_of, changed_objects,
+};
+
+use crate::headers::Headers;
+use crate::host::{self, Map};
+use crate::stream::NumberedPolicy;
+use crate::worker::{self, Unavailable};
+
+/// What a call is about.
+#[derive(Clone, Debug)]
+enum Endpoint {
+    /// A JSON document says.
+    Orders,
+    /// S3 does: some objects have changed.
+    Events,
+    /// The request's own URL.
+    Itself(String),
+}
+
+/// An answer to a call.
+struct Answer {
+    status: u16,
+    error: String,
+}
+
+impl Answer {
+    fn new(status: u16, error: impl Into<String>) -> Self {
+        Self {
+            status,
+            error: error.into(),
+        }
+    }
+
+    fn send(&self) -> host::Result<()> {
+        let allow = match self.status {
+            401 => ("www-authenticate", "Bearer"),
+            405 => ("allow", "POST, PURGE"),
+            503 => ("retry-after", "1"),
+            _ => ("x-content-type-options", "nosniff"),
+        };
+        let headers = [("content-type", "application/json"), allow];
+        let body = format!("{{\"error\":{}}}\n", quoted(&self.error));
+        host::respond(self.status, "sluice_purge_refused", &headers, &body)
+    }
+}
+
+/// A request to the listener.
+#[derive(Debug)]
+pub struct PurgeCall {
+    context: u32,
+    endpoint: Option<Endpoint>,
+}
+
+impl PurgeCall {
+    /// A request of which nothing is known.
+    pub fn new(context: u32) -> Self {
+        Self {
+            context,
+            endpoint: None,
+        }
+    }
+
+    fn receive(&mut self, end_of_stream: bool) -> Result<(), Answer> {
+        let headers = host::header_pairs(Map::Request).map(Headers::new);
+        let headers = headers.map_err(|_| unavailable(Unavailable::Failed))?;
+        let policy = policy()?;
+        let token = policy.policy.purge.token;
+        if !token.is_some_and(|token| token.admits(headers.get("authorization"))) {
+            return Err(Answer::new(
+                401,
+                "Authorization: expected Bearer and the purge token",
+            ));
+        }
+        let endpoint = endpoint(&headers)?;
+        let has_body = !matches!(endpoint, Endpoint::Itself(_));
+        self.endpoint = Some(endpoint);
+        if end_of_stream || !has_body {
+            self.carry_out(&[])?;
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, body: &[u8]) -> Result<(), Answer> {
+        let Some(endpoint) = self.endpoint.take() else {
+            return Ok(());
+        };
+        let policy = policy()?;
+        let order = match endpoint {
+            Endpoint::Orders => Order::parse(&policy.policy, body),
+            Endpoint::Itself(url) => Order::of_url(&policy.policy, &url),
+            Endpoint::Events => {
+                let changed = changed_objects(&policy.policy, body);
+                let changed = changed.map_err(|error| Answer::new(400, error.to_string()))?;
+                let scopes = changed.iter().map(|url| Scope::Bucket(bucket_of(url)));
+                Ok(Order {
+                    what: What::Scopes(scopes.collect()),
+                    kind: Kind::Hard,
+                })
+            }
+        };
+        let order = order.map_err(|error: OrderError| Answer::new(400, error.to_string()))?;
+        worker::with(|worker| worker.purge(self.context, &order))
+            .unwrap_or(Err(Unavailable::Failed))
+            .map_err(unavailable)
+    }
+}
+
+fn policy() -> Result<NumberedPolicy, Answer> {
+    worker::with(|worker| worker.current_policy())
+        .flatten()
+        .ok_or_else(|| unavailable(Unavailable::Failed))
+}
+
+fn unavailable(reason: Unavailable) -> Answer {
+    match reason {
+        Unavailable::Busy => Answer::new(503, "too many purges are under way"),
+        Unavailable::Failed => Answer::new(503, "nothing could be purged now"),
+    }
+}
+
+fn endpoint(headers: &Headers) -> Result<Endpoint, Answer> {
+    let (method, path) = (headers.text(":method"), headers.text(":path"));
+    match (method.unwrap_or_default(), path.unwrap_or_default()) {
+        ("PURGE", path) => {
+            let authority = headers.text(":authority").unwrap_or_default();
+            Ok(Endpoint::Itself(format!("http://{authority}{path}")))
+        }
+        ("POST", "/purge") => Ok(Endpoint::Orders),
+        ("POST", "/s3") => Ok(Endpoint::Events),
+        (_, "/purge" | "/s3") => Err(Answer::new(405, "expected POST")),
+        _ => {
+            let expected = "expected POST /purge, POST /s3, or PURGE and a URL's path and Host";
+            Err(Answer::new(404, expected))
+        }
+    }
+}
+
+/// Tells the caller what came of its purge.
+pub fn answer_receipt(receipt: &Receipt) -> host::Result<()> {
+    let (number, workers) = (receipt.number, receipt.workers);
+    let mut body = format!("{{\"number\":{number},\"workers\":{workers}");
+    let status = match (receipt.recorded, receipt.missing.len()) {
+        (true, 0) => 200,
+        (true, missing) => {
+            let error = "not acknowledged by every worker; to be sure, purge again";
+            body.push_str(&format!(",\"missing\":{missing},\"error\":\"{error}\""));
+            202
+        }
+        (false, missing) => {
+            let error = "in effect, but not in the journal: entries could come back with a restart";
+            body.push_str(&format!(",\"missing\":{missing},\"error\":\"{error}\""));
+            500
+        }
+    };
+    body.push_str("}\n");
+    let headers = [("content-type", "application/json")];
+    host::respond(status, "sluice_purged", &headers, &body)
+}
+
+/// A text as JSON.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            character if character.is_control() => quoted.push(' '),
+            character => quoted.push(character),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+impl Context for PurgeCall {
+    fn on_done(&mut self) -> bool {
+        worker::with(|worker| worker.purge_caller_left(self.context));
+        true
+    }
+}
+
+impl HttpContext for PurgeCall {
+    fn on_http_request_headers(&mut self, _: usize, end_of_stream: bool) -> Action {
+        let received = self.receive(end_of_stream);
+        self.refuse(received)
+    }
+
+    fn on_http_request_body(&mut self, size: usize, end_of_stream: bool) -> Action {
+        if !end_of_stream {
+            return Action::Pause;
+        }
+        let body = host::request_body(size).unwrap_or_default();
+        let carried_out = self.carry_out(&body);
+        self.refuse(carried_out)
+    }
+}
+
+impl PurgeCall {
+    /// The request goes nowhere: it is answered, now or later.
+    fn refuse(&mut self, result: Result<(), Answer>) -> Action {
+        if let Err(answer) = result {
+            self.endpoint = None;
+            worker::with(|worker| {
+                worker
+                    .metrics
+                    .count(sluice_core::metrics::Metric::PurgesRefused, 1)
+            });
+            if answer.send().is_err() {
+                let _ = host::reset(host::Half::Request);
+            }
+        }
+        Action::Pause
+    }
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the worker does by calls of its own, and with their answers.
+
+use std::rc::Rc;
+
+use sluice_core::board::{KeyHash, Millis};
+use sluice_core::coalescer::{Admission, CLAIM_MILLIS, Release};
+use sluice_core::flight::StreamId;
+use sluice_core::hints::Hint;
+use sluice_core::link::Purpose;
+use sluice_core::metrics::Metric;
+use sluice_core::policy::StoreVersion;
+use sluice_core::validator::Validator;
+
+use super::Worker;
+use crate::calls::{Call, Sent, Stored};
+use crate::delivery::{self, Passing};
+use crate::host::{self, Map};
+use crate::prepared::Prepared;
+use crate::response;
+use crate::site::Document;
+use crate::stream::{NumberedPolicy, Preparation, Stream};
+
+impl Worker {
+    /// A client was served a stale response: has it refreshed, if nobody does.
+    pub fn refresh(&mut self, stream: &Stream) {
+        let pause = pause(&stream.policy);
+        let begins = self.turn(stream.id.0, |coalescer, turn| {
+            coalescer.begin_refresh(stream.key, pause, turn)
+        });
+        if !begins {
+            return;
+        }
+        if !self.calls.has_room() {
+            self.metrics.count(Metric::LimitsReached, 1);
+            self.leave_alone(stream);
+            return;
+        }
+        self.metrics.count(Metric::Refreshes, 1);
+        let stored = match stream.policy.policy.store {
+            StoreVersion::V1 => None,
+            StoreVersion::V2 => stored(),
+        };
+        let call = match stored {
+            Some(_) => Call::Ask(stream.key),
+            None => Call::Refresh(stream.key),
+        };
+        let target = Rc::clone(&stream.target);
+        self.calls.push(Sent {
+            stored,
+            ..Sent::new(call, target, stream.policy.clone())
+        });
+        self.wake_root();
+    }
+
+    /// The origin has failed a request of a client's own, for which there was something stale.
+    pub fn leave_alone(&mut self, stream: &Stream) {
+        let pause = pause(&stream.policy);
+        self.turn(stream.id.0, |coalescer, turn| {
+            coalescer.refreshed(stream.key, true, pause, turn);
+        });
+    }
+
+    /// Whether the origin failed when it was last asked for `key`.
+    pub fn is_failing(&mut self, key: KeyHash) -> bool {
+        let now = host::monotonic_millis();
+        self.coalescer.hints().is_failing(key, now)
+    }
+
+    /// The call under that number in a link.
+    pub fn call(&self, number: StreamId) -> Option<Sent> {
+        self.calls.get(number)
+    }
+
+    /// Envoy has the answer to a call, which can be read now, or says that there will be none.
+    pub fn call_answered(&mut self, call: u32, answered: bool, body_size: usize) {
+        if let Some(sent) = self.calls.take(call) {
+            match sent.call {
+                Call::Ask(_) if answered => self.tell_store(sent, body_size),
+                Call::Substitute(key) if answered => {
+                    let document = Document::answered(body_size);
+                    self.end_substitute(key, document.as_ref());
+                }
+                _ => self.end_call(&sent, answered),
+            }
+        } else {
+            self.journal_answered(call, answered && has_succeeded());
+        }
+        self.send_calls();
+    }
+
+    /// The root context that has made the calls under way is not this one.
+    pub(super) fn lose_calls(&mut self) {
+        for sent in self.calls.take_all() {
+            self.end_call(&sent, false);
+        }
+    }
+
+    pub(super) fn send_calls(&mut self) {
+        for sent in self.calls.take_due() {
+            let secret = self.secret;
+            let made = self.calls.send(sent.clone(), |link| link.encode(secret));
+            if let Err(error) = made {
+                self.check(Err(error));
+                self.end_call(&sent, false);
+            }
+        }
+    }
+
+    /// Keeps the claims on refreshes that take long.
+    pub(super) fn renew_claims(&mut self) {
+        let now = host::monotonic_millis();
+        for key in self.calls.take_unrenewed(now, CLAIM_MILLIS / 2) {
+            self.turn(self.root, |coalescer, turn| {
+                coalescer.refreshing(key, turn);
+            });
+        }
+    }
+
+    /// Has done for a range what it needs before it may take part. On v2 that is a fill that goes on
+    /// without it, and can be read meanwhile. On v1 it leads itself, once the size is known, so as not to
+    /// wait for the end; for others, and after it has left, a fill goes on. False if it has had all that.
+    fn prepare(&mut self, stream: &Stream) -> bool {
+        let key = stream.key;
+        let (preparation, call) = match (stream.policy.policy.store, stream.preparation.get()) {
+            (StoreVersion::V1, Preparation::None) => (Preparation::Sized, Call::Size(key)),
+            (_, Preparation::Filled) => return false,
+            _ => (Preparation::Filled, Call::Fill(key)),
+        };
+        stream.preparation.set(preparation);
+        if let Some(waiting) = self.unprepared.get_mut(&call) {
+            waiting.push(stream.id);
+            return true;
+        }
+        if !self.calls.has_room_to_prepare() {
+            self.metrics.count(Metric::LimitsReached, 1);
+            return false;
+        }
+        self.unprepared.insert(call, vec![stream.id]);
+        self.call_for(stream, call);
+        true
+    }
+
+    /// What a request goes on for that would go on for `purpose`; `None` if it waits first. A range is
+    /// worth no fill that nobody shares: where nothing more can be done for it, it goes to the origin.
+    pub fn ready(&mut self, stream: &Stream, purpose: Purpose) -> Option<Purpose> {
+        let coalesces = stream.policy.policy.coalesce.enabled;
+        if purpose != Purpose::Alone || !stream.is_for_part() || !coalesces {
+            return Some(purpose);
+        }
+        if stream.headers.borrow().is_empty() {
+            let headers = self
+                .redirect(stream.id.0)
+                .and_then(|()| delivery::headers_for_calls());
+            match headers {
+                Ok(headers) => *stream.headers.borrow_mut() = headers,
+                Err(error) => {
+                    self.check(Err(error));
+                    return Some(purpose);
+                }
+            }
+        }
+        if self.prepare(stream) {
+            return None;
+        }
+        stream.released.set(Some(Release::Alone));
+        Some(Purpose::Bypass)
+    }
+
+    fn call_for(&mut self, stream: &Stream, call: Call) {
+        let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
+        let headers = stream.headers.borrow().clone();
+        self.calls.push(Sent {
+            headers,
+            ..Sent::new(call, target, policy)
+        });
+        self.wake_root();
+    }
+
+    /// A range that leads on v1 has gone, and its fill with it: one that nobody can end takes its place.
+    pub(super) fn rescue(&mut self, stream: &Stream) {
+        let cut = matches!(stream.passing.get(), Passing::Slice(_));
+        let under_way = self.fills.context(stream.id).is_some();
+        if stream.fragile.get() && cut && under_way && self.calls.has_room_to_prepare() {
+            self.call_for(stream, Call::Fill(stream.key));
+        }
+    }
+
+    /// Those who have waited for a call take part now. `context` is that of this event.
+    pub fn prepared(&mut self, call: Call, context: u32) {
+        let mut may_lead = matches!(call, Call::Size(_));
+        for id in self.unprepared.remove(&call).unwrap_or_default() {
+            let Some(stream) = self.stream(id) else {
+                continue;
+            };
+            let mut request = stream.request();
+            request.may_lead = may_lead;
+            let admission = self.turn(context, |coalescer, turn| coalescer.request(&request, turn));
+            let release = match admission {
+                Admission::Park => continue,
+                Admission::Fresh => Release::Collapsed,
+                Admission::Lead => Release::Lead,
+                Admission::HitForMiss => Release::HitForMiss,
+                Admission::Alone => Release::Alone,
+            };
+            may_lead &= admission != Admission::Lead;
+            self.due_resumes.push_back((id, release));
+        }
+        self.wake_root();
+    }
+
+    /// A question for the size of `key` has been answered: what is too large is not led.
+    fn sized(&mut self, key: KeyHash, policy: &NumberedPolicy) {
+        let length = host::header(Map::CallResponse, "content-length");
+        let length = length
+            .ok()
+            .flatten()
+            .and_then(|length| std::str::from_utf8(&length).ok()?.parse::<u64>().ok());
+        let cache = &policy.policy.cache;
+        if length.is_some_and(|length| length > cache.max_object_bytes) && has_succeeded() {
+            let pause = u64::try_from(cache.hit_for_miss.as_millis()).unwrap_or(u64::MAX);
+            let until = host::monotonic_millis().saturating_add(pause);
+            self.metrics.count(Metric::HitForMissMarked, 1);
+            self.coalescer.hints().set(key, Hint::HitForMiss, until);
+        }
+    }
+
+    fn end_call(&mut self, sent: &Sent, answered: bool) {
+        match sent.call {
+            Call::Probe(key) => {
+                let left = answered.then(response::probed).flatten();
+                self.turn(self.root, |coalescer, turn| {
+                    let until = left.map(|seconds| turn.now.saturating_add(seconds * 1_000));
+                    coalescer.probed(key, until, turn);
+                });
+            }
+            Call::Fill(_) => self.prepared(sent.call, self.root),
+            Call::Size(key) => {
+                if answered {
+                    self.sized(key, &sent.policy);
+                }
+                self.prepared(sent.call, self.root);
+            }
+            Call::Ask(key) | Call::Refresh(key) => {
+                let failed = !(answered && has_succeeded());
+                if failed {
+                    self.metrics.count(Metric::RefreshFailures, 1);
+                }
+                let pause = pause(&sent.policy);
+                self.turn(self.root, |coalescer, turn| {
+                    coalescer.refreshed(key, failed, pause, turn);
+                });
+            }
+            Call::Substitute(key) => self.end_substitute(key, None),
+        }
+    }
+
+    /// The origin has answered for the v2 store, which is made to ask now.
+    fn tell_store(&mut self, sent: Sent, body_size: usize) {
+        let key = match sent.call {
+            Call::Ask(key) if has_succeeded() => key,
+            _ => return self.end_call(&sent, true),
+        };
+        let prepared = Prepared::take(body_size);
+        self.calls.push(Sent {
+            prepared: prepared.map(Rc::new),
+            ..Sent::new(Call::Refresh(key), sent.target, sent.policy)
+        });
+    }
+}
+
+/// What the effective context's response says of itself in the store.
+fn stored() -> Option<Stored> {
+    let text = |name| {
+        let value = host::header(Map::Response, name).ok()??;
+        String::from_utf8(value).ok()
+    };
+    let etag = text("etag").filter(|etag| Validator::parse(etag).is_some())?;
+    Some(Stored {
+        etag,
+        date: text("date")?,
+    })
+}
+
+/// How long the origin is left alone with a key, with a part of it at random so that the keys of an
+/// origin that has come back do not ask it all at once.
+fn pause(policy: &NumberedPolicy) -> Millis {
+    let interval = policy.policy.cache.retry_interval.as_millis();
+    let interval = u64::try_from(interval).unwrap_or(u64::MAX);
+    let random = host::random().map_or(0, u64::from_le_bytes);
+    interval.saturating_add(random % (interval / 2).saturating_add(1))
+}
+
+/// Whether EDGE has answered a refresh as one that brought something.
+fn has_succeeded() -> bool {
+    let status = host::header(Map::CallResponse, ":status").ok().flatten();
+    status.is_some_and(|status| !matches!(status.as_slice(), b"500" | b"502" | b"503" | b"504"))
+}
