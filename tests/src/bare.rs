@@ -48,6 +48,14 @@ impl Bare {
     /// # Panics
     /// When it does not come up.
     pub async fn start(origin: &Origin, cell: Cell) -> Self {
+        Self::with_store(origin, cell, cell.store.version_name()).await
+    }
+
+    /// Starts it before `origin` with this value of `STORE`.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub async fn with_store(origin: &Origin, cell: Cell, store: &str) -> Self {
         for _ in 0..5 {
             let folder = TempDir::with_prefix("sluice-bare-").unwrap();
             let memory = match cell.store.medium {
@@ -62,7 +70,7 @@ impl Bare {
             std::fs::create_dir_all(&cache).unwrap();
             let port = free_port();
             let config = folder.path().join("envoy.yaml");
-            std::fs::write(&config, configuration(cell, &cache, port, origin)).unwrap();
+            std::fs::write(&config, configuration(cell, store, &cache, port, origin)).unwrap();
             let mut command = Command::new(envoy());
             command.args([
                 "--disable-hot-restart",
@@ -132,12 +140,12 @@ impl Bare {
     }
 }
 
-fn configuration(cell: Cell, cache: &Path, port: u16, origin: &Origin) -> String {
+fn configuration(cell: Cell, store: &str, cache: &Path, port: u16, origin: &Origin) -> String {
     let variables = HashMap::from([
         ("ORIGIN", origin.url()),
         ("EDGE_PORT", port.to_string()),
         ("ADMIN_PORT", free_port().to_string()),
-        ("STORE", cell.store.version_name().to_owned()),
+        ("STORE", store.to_owned()),
         ("CACHE", cell.store.medium_name().to_owned()),
         ("CACHE_DIR", cache.display().to_string()),
         ("CONCURRENCY", cell.workers.to_string()),

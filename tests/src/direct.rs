@@ -17,6 +17,8 @@ const LISTENER: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
 pub struct Direct {
     /// After how long without a byte a client's request ends.
     pub stream_idle: Option<Duration>,
+    /// How long the origin may be silent.
+    pub origin_idle: Option<Duration>,
     /// Whether Envoy reads its listeners from a file that it watches.
     pub listener_file: bool,
 }
@@ -35,6 +37,9 @@ impl Direct {
         let mut settings = Settings::from_lookup(&|name| variables.get(name).cloned()).unwrap();
         if let Some(idle) = self.stream_idle {
             settings.stream_idle = idle;
+        }
+        if let Some(idle) = self.origin_idle {
+            settings.origin_idle = idle;
         }
         let origin = settings.origin.clone().expect("an origin");
         let cache = settings.cache.dir.join("direct");

@@ -99,7 +99,23 @@ impl Http2 {
     /// # Panics
     /// When nothing comes.
     pub async fn get(&self, target: &str) -> Result<(u16, Headers, Vec<u8>), h2::Error> {
-        let mut stream = self.start("GET", target, &[]).await?;
+        self.send("GET", target, &[]).await
+    }
+
+    /// Any request without a body, its response read to its end.
+    ///
+    /// # Errors
+    /// When the stream or the connection is reset.
+    ///
+    /// # Panics
+    /// When nothing comes.
+    pub async fn send(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<(u16, Headers, Vec<u8>), h2::Error> {
+        let mut stream = self.start(method, target, headers).await?;
         let whole = async {
             let (status, headers) = stream.head().await?;
             Ok((status, headers, stream.read(usize::MAX).await?))

@@ -27,6 +27,7 @@ pub mod origin;
 pub mod ports;
 pub mod process;
 pub mod proxy;
+pub mod purger;
 pub mod requests;
 pub mod rng;
 pub mod storm;

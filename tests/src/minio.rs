@@ -6,6 +6,7 @@ use crate::client::{Client, Response};
 use crate::ports::{free_port, loopback};
 use crate::process::Process;
 use crate::proxy::Proxy;
+use crate::purger::{self, Purger};
 use crate::requests::Requests;
 use crate::{PATIENCE, eventually};
 use rusty_s3::{Bucket as Signer, Credentials, S3Action as _, UrlStyle};
@@ -64,11 +65,28 @@ impl Minio {
         SHARED.get_or_init(Self::start).await
     }
 
+    /// One that tells `purger` what changes in its buckets that [`Bucket::notify`]. It ends with the
+    /// process.
+    pub async fn notifying(purger: &Purger) -> &'static Self {
+        let endpoint = format!("http://{}/s3", purger.address());
+        let webhook = [
+            ("MINIO_NOTIFY_WEBHOOK_ENABLE_EDGE", "on"),
+            ("MINIO_NOTIFY_WEBHOOK_ENDPOINT_EDGE", &endpoint),
+            ("MINIO_NOTIFY_WEBHOOK_AUTH_TOKEN_EDGE", purger::TOKEN),
+        ];
+        Box::leak(Box::new(Self::start_with(&webhook).await))
+    }
+
     /// Starts one.
+    pub async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    /// Starts one with further settings.
     ///
     /// # Panics
     /// When it does not come up.
-    pub async fn start() -> Self {
+    pub async fn start_with(settings: &[(&str, &str)]) -> Self {
         sweep();
         let folder = TempDir::with_prefix(format!("{FOLDER}{}-", std::process::id())).unwrap();
         for _ in 0..5 {
@@ -86,7 +104,8 @@ impl Minio {
                 .env("MINIO_ROOT_USER", &access_key)
                 .env("MINIO_ROOT_PASSWORD", &secret_key)
                 .env("MINIO_BROWSER", "off")
-                .env("MINIO_UPDATE", "off");
+                .env("MINIO_UPDATE", "off")
+                .envs(settings.iter().copied());
             let mut process = Process::start(command, &folder.path().join("minio.log")).unwrap();
             let up = async {
                 while !healthy(address).await && process.exited().is_none() {
@@ -208,6 +227,27 @@ impl Bucket {
     /// A new private bucket in the shared MinIO.
     pub async fn new() -> Self {
         Minio::shared().await.bucket().await
+    }
+
+    /// Has MinIO tell the edge of everything that changes in it, see [`Minio::notifying`].
+    ///
+    /// # Panics
+    /// When MinIO refuses.
+    pub async fn notify(&self) {
+        let signer = self.minio.signer(&self.name);
+        let credentials = self.minio.credentials();
+        let mut action = signer.create_bucket(&credentials);
+        action.query_mut().insert("notification", "");
+        let url = action.sign(Duration::from_secs(600));
+        let configuration = "<NotificationConfiguration><QueueConfiguration>\
+             <Event>s3:ObjectCreated:*</Event><Event>s3:ObjectRemoved:*</Event>\
+             <Queue>arn:minio:sqs::EDGE:webhook</Queue>\
+             </QueueConfiguration></NotificationConfiguration>";
+        let response = self
+            .minio
+            .call("PUT", url.as_str(), &[], configuration.as_bytes())
+            .await;
+        assert_eq!(response.status, 200, "{response}");
     }
 
     /// Its name.

@@ -7,6 +7,7 @@ use crate::message::{Framing, Head, Wire};
 use crate::ports::{free_port, loopback};
 use crate::requests::{Requests, State};
 use socket2::SockRef;
+use std::borrow::Cow;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +25,38 @@ enum Content {
     /// A stamped body, see [`body`].
     Stamped(usize),
     Bytes(Vec<u8>),
+    /// So many zeros, made as they are sent.
+    Zeros(usize),
+}
+
+/// The bytes of one answer's body.
+#[derive(Clone, Debug)]
+enum Payload {
+    Bytes(Vec<u8>),
+    Zeros(usize),
+}
+
+impl Payload {
+    fn len(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Zeros(size) => *size,
+        }
+    }
+
+    fn slice(&self, from: usize, to: usize) -> Self {
+        match self {
+            Self::Bytes(bytes) => Self::Bytes(bytes[from..to].to_vec()),
+            Self::Zeros(_) => Self::Zeros(to - from),
+        }
+    }
+
+    fn piece(&self, from: usize, to: usize) -> Cow<'_, [u8]> {
+        match self {
+            Self::Bytes(bytes) => Cow::Borrowed(&bytes[from..to]),
+            Self::Zeros(_) => Cow::Owned(vec![0; to - from]),
+        }
+    }
 }
 
 /// How an answer ends.
@@ -91,6 +124,21 @@ impl Reply {
             content: Content::Bytes(text.into()),
             ..Self::ok(body::STAMP)
         }
+    }
+
+    /// 200 with so many zeros, however many that is.
+    #[must_use]
+    pub fn zeros(size: usize) -> Self {
+        Self {
+            content: Content::Zeros(size),
+            ..Self::ok(body::STAMP)
+        }
+    }
+
+    /// With another status.
+    #[must_use]
+    pub fn with_status(self, status: u16) -> Self {
+        Self { status, ..self }
     }
 
     /// No body at all (for 204 and 304, or an empty 200).
@@ -230,6 +278,8 @@ struct Shared {
     scripts: Mutex<Vec<Script>>,
     requests: Requests,
     sequence: AtomicU64,
+    /// Bytes of bodies, as far as the kernel has taken them.
+    bytes: AtomicU64,
 }
 
 impl Shared {
@@ -331,6 +381,12 @@ impl Origin {
     #[must_use]
     pub fn count(&self, target: &str) -> usize {
         self.requests().count(target)
+    }
+
+    /// How many bytes of bodies it has sent.
+    #[must_use]
+    pub fn bytes_sent(&self) -> u64 {
+        self.shared.bytes.load(Ordering::Relaxed)
     }
 
     /// Waits until `count` requests have come for `target`.
@@ -470,7 +526,7 @@ async fn connection(
             let reply = shared.reply(head.word(1));
             let sequence = shared.sequence.fetch_add(1, Ordering::Relaxed);
             let outcome = tokio::select! {
-                outcome = answer(&mut write, &head, &reply, sequence) => outcome,
+                outcome = answer(&mut write, &head, &reply, sequence, &shared.bytes) => outcome,
                 () = left(&mut wire) => Err(io::ErrorKind::ConnectionReset.into()),
             };
             shared.requests.end(
@@ -506,6 +562,7 @@ async fn answer(
     head: &Head,
     reply: &Reply,
     sequence: u64,
+    bytes: &AtomicU64,
 ) -> io::Result<After> {
     tokio::time::sleep(reply.delay).await;
     if let Some(gate) = &reply.before_head {
@@ -515,8 +572,9 @@ async fn answer(
         return Ok(After::Reset);
     }
     let mut content = match &reply.content {
-        Content::Stamped(size) => body::make(head.word(1), sequence, *size),
-        Content::Bytes(bytes) => bytes.clone(),
+        Content::Stamped(size) => Payload::Bytes(body::make(head.word(1), sequence, *size)),
+        Content::Bytes(bytes) => Payload::Bytes(bytes.clone()),
+        Content::Zeros(size) => Payload::Zeros(*size),
     };
     let mut status = reply.status;
     let mut more = Vec::new();
@@ -530,7 +588,7 @@ async fn answer(
         && etag.is_some_and(|tag| asked("if-none-match").is_some_and(|tags| tags.contains(tag)))
     {
         status = 304;
-        content.clear();
+        content = Payload::Bytes(Vec::new());
     } else if let Some((from, to)) = asked("range")
         .filter(|_| reply.ranges)
         .and_then(|r| range(r, content.len()))
@@ -540,11 +598,15 @@ async fn answer(
             "content-range".to_owned(),
             format!("bytes {from}-{to}/{}", content.len()),
         ));
-        content = content[from..=to].to_vec();
+        content = content.slice(from, to + 1);
     }
     let bodiless = matches!(status, 204 | 304);
     let framing = if bodiless { None } else { Some(reply.framing) };
-    let mut text = format!("HTTP/1.1 {status} Scripted\r\nx-origin-sequence: {sequence}\r\n");
+    let mut text = format!("HTTP/1.1 {status} Scripted\r\n");
+    // A 304 is about a body that an earlier answer had.
+    if status != 304 {
+        text.push_str(&format!("x-origin-sequence: {sequence}\r\n"));
+    }
     if reply.dated {
         more.push(("date".to_owned(), http_date(SystemTime::now())));
     }
@@ -568,10 +630,15 @@ async fn answer(
             After::Keep
         });
     }
-    send_body(write, reply, &content).await
+    send_body(write, reply, &content, bytes).await
 }
 
-async fn send_body(write: &mut WriteHalf<'_>, reply: &Reply, content: &[u8]) -> io::Result<After> {
+async fn send_body(
+    write: &mut WriteHalf<'_>,
+    reply: &Reply,
+    content: &Payload,
+    bytes: &AtomicU64,
+) -> io::Result<After> {
     let (end, after) = match reply.ending {
         Ending::ResetAfter(bytes) => (bytes, After::Reset),
         Ending::CloseAfter(bytes) => (bytes, After::Close),
@@ -590,7 +657,8 @@ async fn send_body(write: &mut WriteHalf<'_>, reply: &Reply, content: &[u8]) -> 
             break;
         }
         let stop = held.map_or(end, |(at, _)| (*at).min(end)).min(sent + piece);
-        let part = &content[sent..stop];
+        let part = &*content.piece(sent, stop);
+        bytes.fetch_add(part.len() as u64, Ordering::Relaxed);
         if reply.framing == Framing::Chunked {
             write
                 .write_all(format!("{:x}\r\n", part.len()).as_bytes())

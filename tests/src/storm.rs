@@ -2,7 +2,7 @@
 //! Clients that leave, in every phase and in every way.
 
 use crate::body;
-use crate::client::{Client, Failure, request};
+use crate::client::{Client, Failure, Response, request};
 use crate::http2::Http2;
 use crate::rng::Rng;
 use h2::Reason;
@@ -53,17 +53,20 @@ pub enum Kind {
     Head,
     /// GET over HTTP/1.1 with a small receive window.
     Slow,
+    /// GET of a part over HTTP/1.1, which leaves with RST.
+    Range,
     /// GET over HTTP/2, which leaves with RST_STREAM.
     StreamReset,
     /// GET over HTTP/2, which drops the connection.
     Http2Drop,
 }
 
-const KINDS: [Kind; 6] = [
+const KINDS: [Kind; 7] = [
     Kind::Reset,
     Kind::Fin,
     Kind::Head,
     Kind::Slow,
+    Kind::Range,
     Kind::StreamReset,
     Kind::Http2Drop,
 ];
@@ -160,6 +163,10 @@ impl Storm {
                     wreckage.wrong.push(format!("{path}: a HEAD with a body"));
                 }
             }
+            Ok(Seen::Slice(slice)) => match slice.check(path) {
+                Ok(()) => wreckage.whole += 1,
+                Err(wrong) => wreckage.wrong.push(wrong),
+            },
             Ok(Seen::Whole(200, content)) => match body::check(path, &content) {
                 Ok(_) => wreckage.whole += 1,
                 Err(wrong) => wreckage.wrong.push(wrong),
@@ -180,8 +187,49 @@ impl Storm {
 
 enum Seen {
     Left,
+    /// A whole 206.
+    Slice(Slice),
     Part(Vec<u8>),
     Whole(u16, Vec<u8>),
+}
+
+impl Seen {
+    fn of(response: Response) -> Self {
+        if response.status == 206 {
+            Self::Slice(Slice(response))
+        } else {
+            Self::Whole(response.status, response.body)
+        }
+    }
+}
+
+/// A 206 of a scripted, stamped body.
+struct Slice(Response);
+
+impl Slice {
+    fn check(&self, path: &str) -> Result<(), String> {
+        let Self(response) = self;
+        let parsed = || {
+            let range = response.header("content-range").strip_prefix("bytes ")?;
+            let (range, size) = range.split_once('/')?;
+            let (first, last) = range.split_once('-')?;
+            let sequence = response.headers.number("x-origin-sequence")?;
+            Some((
+                sequence,
+                first.parse().ok()?,
+                last.parse().ok()?,
+                size.parse().ok()?,
+            ))
+        };
+        let parsed: Option<(usize, usize, usize, usize)> = parsed();
+        let (sequence, first, last, size) = parsed.ok_or_else(|| format!("{path}: {response}"))?;
+        let whole = body::make(path, sequence as u64, size);
+        if whole.get(first..=last) == Some(response.body.as_slice()) {
+            Ok(())
+        } else {
+            Err(format!("{path}: wrong bytes {first}-{last}: {response}"))
+        }
+    }
 }
 
 async fn over_http1(
@@ -196,7 +244,12 @@ async fn over_http1(
         Kind::Slow => Client::try_connect_narrow(address).await?,
         _ => Client::try_connect(address).await?,
     };
-    let bytes = request(if kind == Kind::Head { "HEAD" } else { "GET" }, path, &[]);
+    let part = format!("bytes={}-{}", rng.below(4_000), 4_000 + rng.below(10_000));
+    let bytes = match kind {
+        Kind::Head => request("HEAD", path, &[]),
+        Kind::Range => request("GET", path, &[("range", &part)]),
+        _ => request("GET", path, &[]),
+    };
     let seen = match phase {
         Phase::InRequest => {
             client
@@ -232,8 +285,7 @@ async fn over_http1(
         }
         Phase::AtEnd => {
             client.send(&bytes).await?;
-            let response = client.response().await?;
-            Seen::Whole(response.status, response.body)
+            Seen::of(client.response().await?)
         }
         Phase::Stays => {
             client.send(&bytes).await?;
@@ -247,7 +299,7 @@ async fn over_http1(
             {
                 return Ok(Seen::Whole(200, again.body));
             }
-            Seen::Whole(response.status, response.body)
+            Seen::of(response)
         }
     };
     match kind {

@@ -199,39 +199,3 @@ async fn control_bare_v2_shares_no_error() {
     stampede(bare.address(), CLIENTS, "/a").await.all(503);
     assert_eq!(origin.count("/a"), CLIENTS);
 }
-
-#[tokio::test]
-#[ignore = "takes more than a minute for each store"]
-async fn a_silent_origin_is_given_up_after_a_minute_and_asked_again() {
-    on_each(&[2], async |cell| {
-        let origin = Origin::start().ready().await;
-        let (silent, stuck) = (Gate::new(), Gate::new());
-        origin.on_each("/silent", [Reply::ok(1000).hold(&silent), Reply::ok(1000)]);
-        let halves = [
-            Reply::ok(200_000).hold_after(1000, &stuck),
-            Reply::ok(200_000),
-        ];
-        origin.on_each("/stuck", halves);
-        let edge = Edge::http(&origin).cell(cell).start().await;
-        let flights = ["/silent", "/stuck"].map(async |path| {
-            let crowd = Crowd::connect(edge.address(), 1).await;
-            crowd.fire(path)
-        });
-        let mut waiting = Vec::new();
-        for flight in flights {
-            waiting.push(flight.await);
-        }
-        silent.wait_reached(1).await;
-        stuck.wait_reached(1).await;
-        edge.wait_for_counter_until("both ended", "sluice_origin_stalls", |stalls| stalls >= 2)
-            .await;
-        for path in ["/silent", "/stuck"] {
-            eventually("a whole object", async || {
-                let outcomes = stampede(edge.address(), 1, path).await;
-                outcomes.responses().any(|response| response.status == 200)
-            })
-            .await;
-        }
-    })
-    .await;
-}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Purge calls to an edge.
+
+use std::net::SocketAddr;
+
+use serde_json::Value;
+
+use crate::client::{Client, Response, request};
+use crate::edge::Builder;
+use crate::ports::{free_port, loopback};
+
+/// A token that edges may be given.
+pub const TOKEN: &str = "a-token-for-tests-only";
+
+/// The listener for purges of one edge.
+#[derive(Clone, Copy, Debug)]
+pub struct Purger {
+    port: u16,
+}
+
+impl Purger {
+    /// A listener on a port of its own.
+    #[must_use]
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
+        Self { port: free_port() }
+    }
+
+    /// Makes `edge` one that can be purged here.
+    pub fn open(&self, edge: Builder) -> Builder {
+        edge.env("PURGE_TOKEN", TOKEN)
+            .env("PURGE_PORT", self.port.to_string())
+    }
+
+    /// The listener's address.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        loopback(self.port)
+    }
+
+    /// Any request with a body, with `authorization` or without.
+    pub async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Response {
+        let length = body.len().to_string();
+        let mut all = vec![("content-length", length.as_str())];
+        all.extend(headers);
+        let mut bytes = request(method, path, &all);
+        bytes.extend(body.as_bytes());
+        Client::connect(self.address()).await.exchange(bytes).await
+    }
+
+    /// A call with the right token.
+    pub async fn call(&self, order: &Value) -> Response {
+        let authorization = format!("Bearer {TOKEN}");
+        let headers = [("authorization", authorization.as_str())];
+        self.send("POST", "/purge", &headers, &order.to_string())
+            .await
+    }
+
+    /// A call that must succeed on every worker.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub async fn purge(&self, order: Value) -> Value {
+        let response = self.call(&order).await;
+        assert_eq!(response.status, 200, "{order}: {response}");
+        serde_json::from_slice(&response.body).unwrap()
+    }
+}
