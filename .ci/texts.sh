@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # The brackets keep this line from finding itself.
-if grep -rInE --exclude-dir={.git,.sluice,target} '[.][.]/[s]hared|/[w]ork/' .; then
+if grep -rInE --exclude-dir={.git,.sluice,target} --exclude=.git '[.][.]/[s]hared|/[w]ork/' .; then
     echo "the lines above mention a folder that is not in the repository" >&2
     exit 1
 fi

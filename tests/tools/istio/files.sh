@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# files.sh FOLDER: copies what Istio has in its images and charts beside the binaries, from the modules that go.mod pins.
+set -euo pipefail
+mkdir -p "$1.part"
+folder=$(cd "$1.part" && pwd)
+cd "$(dirname "$0")"
+
+module() {
+    go mod download "$1"
+    go list -m -f '{{.Dir}}' "$1"
+}
+
+istio=$(module istio.io/istio)
+charts=$istio/manifests/charts
+install -m 644 -t "$folder" \
+    "$istio/tools/packaging/common/envoy_bootstrap.json" \
+    "$charts/base/files/crd-all.gen.yaml" \
+    "$charts/istio-control/istio-discovery/values.yaml" \
+    "$charts/istio-control/istio-discovery/files/gateway-injection-template.yaml" \
+    "$charts/istio-control/istio-discovery/files/injection-template.yaml"
+gateway_api=$(module sigs.k8s.io/gateway-api)
+cat "$gateway_api"/config/crd/standard/gateway.networking.k8s.io_*.yaml >"$folder/gateway-api.yaml"
+mv "$folder" "${folder%.part}"
