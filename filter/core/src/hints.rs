@@ -4,9 +4,8 @@
 //! A hint is only ever about speed. A wrong "fresh" costs an uncoalesced request, a wrong
 //! "hit-for-miss" an uncached one; neither can serve a wrong object.
 
-use std::collections::HashMap;
-
 use crate::board::{KeyHash, Millis};
+use crate::generations::Generations;
 
 /// For how long an origin that has failed is taken for failing without being asked again.
 const FAILING_MILLIS: Millis = 60_000;
@@ -30,112 +29,82 @@ struct Remembered {
     failing: bool,
 }
 
-/// A bounded table in two generations: when the young one is full the old one is forgotten. What is
-/// asked for moves to the young one, so hot keys stay.
+/// A bounded table of keys.
 #[derive(Debug)]
 pub struct Hints {
-    young: HashMap<KeyHash, Remembered>,
-    old: HashMap<KeyHash, Remembered>,
-    capacity: usize,
+    keys: Generations<Remembered>,
 }
 
 impl Hints {
     /// A table for at most `capacity` keys, and never fewer than two.
     pub fn new(capacity: usize) -> Self {
         Self {
-            young: HashMap::new(),
-            old: HashMap::new(),
-            capacity: capacity.max(2),
+            keys: Generations::new(capacity),
         }
     }
 
     /// Changes the bound; what is over it goes as new keys come.
     pub fn set_capacity(&mut self, capacity: usize) {
-        self.capacity = capacity.max(2);
+        self.keys.set_capacity(capacity);
     }
 
     /// What is known of `key` at `now`.
     pub fn get(&mut self, key: KeyHash, now: Millis) -> Option<Hint> {
-        let found = match self.young.get(&key) {
-            Some(found) => *found,
-            None => {
-                let found = self.old.remove(&key)?;
-                if found.until > now {
-                    self.insert(key, found);
-                }
-                found
-            }
-        };
+        let found = self.keys.get(key)?;
         (found.until > now).then_some(found.hint)
     }
 
     /// Remembers `hint` for `key` until then.
     pub fn set(&mut self, key: KeyHash, hint: Hint, until: Millis) {
-        let known = self.remembered(key);
+        let known = self.keys.peek(key);
         let remembered = Remembered {
             hint,
             until,
             refresh: known.map_or(0, |known| known.refresh),
             failing: known.is_some_and(|known| known.failing),
         };
-        self.insert(key, remembered);
+        self.keys.insert(key, remembered);
     }
 
     /// When this worker next thinks of a refresh of `key`; 0 where nothing is known.
     pub fn refresh(&self, key: KeyHash) -> Millis {
-        self.remembered(key).map_or(0, |known| known.refresh)
+        self.keys.peek(key).map_or(0, |known| known.refresh)
     }
 
     /// Remembers when to think of a refresh of `key`, if anything is known of it.
     pub fn set_refresh(&mut self, key: KeyHash, refresh: Millis) {
-        for table in [&mut self.young, &mut self.old] {
-            if let Some(known) = table.get_mut(&key) {
-                known.refresh = refresh;
-            }
+        if let Some(known) = self.keys.peek_mut(key) {
+            known.refresh = refresh;
         }
     }
 
     /// Remembers whether the origin has failed when it was asked for `key`, if anything is known of it.
     pub fn set_failing(&mut self, key: KeyHash, failing: bool) {
-        for table in [&mut self.young, &mut self.old] {
-            if let Some(known) = table.get_mut(&key) {
-                known.failing = failing;
-            }
+        if let Some(known) = self.keys.peek_mut(key) {
+            known.failing = failing;
         }
     }
 
     /// Whether the origin failed when it was last asked for `key`, not long ago.
     pub fn is_failing(&self, key: KeyHash, now: Millis) -> bool {
-        self.remembered(key).is_some_and(|known| {
+        self.keys.peek(key).is_some_and(|known| {
             known.failing && now < known.refresh.saturating_add(FAILING_MILLIS)
         })
     }
 
-    fn remembered(&self, key: KeyHash) -> Option<&Remembered> {
-        self.young.get(&key).or_else(|| self.old.get(&key))
-    }
-
     /// Forgets `key`.
     pub fn forget(&mut self, key: KeyHash) {
-        self.young.remove(&key);
-        self.old.remove(&key);
+        self.keys.remove(key);
     }
 
     /// Number of remembered keys, outdated ones included.
     pub fn len(&self) -> usize {
-        self.young.len() + self.old.len()
+        self.keys.len()
     }
 
     /// Whether nothing is remembered.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    fn insert(&mut self, key: KeyHash, remembered: Remembered) {
-        if self.young.len() >= self.capacity / 2 && !self.young.contains_key(&key) {
-            self.old = std::mem::take(&mut self.young);
-        }
-        self.young.insert(key, remembered);
+        self.keys.is_empty()
     }
 }
 
@@ -149,18 +118,6 @@ mod tests {
         hints.set(KeyHash(1), Hint::Fresh, 100);
         assert_eq!(hints.get(KeyHash(1), 99), Some(Hint::Fresh));
         assert_eq!(hints.get(KeyHash(1), 100), None);
-    }
-
-    #[test]
-    fn table_is_bounded_and_keeps_what_is_asked_for() {
-        let mut hints = Hints::new(100);
-        hints.set(KeyHash(u64::MAX), Hint::HitForMiss, 1_000);
-        for key in 0..10_000 {
-            hints.set(KeyHash(key), Hint::Fresh, 1_000);
-            assert_eq!(hints.get(KeyHash(u64::MAX), 0), Some(Hint::HitForMiss));
-            assert!(hints.len() <= 100);
-        }
-        assert_eq!(hints.get(KeyHash(0), 0), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::ops::Range;
 use proxy_wasm::types::Action;
 use sluice_core::conditions::Validators;
 use sluice_core::demand::{Candidate, Delivery, Demand};
-use sluice_core::lengths::Lengths;
+use sluice_core::generations::Generations;
 use sluice_core::policy::StoreVersion;
 use sluice_core::range::{Slice, Slicer, unsatisfied_range};
 
@@ -70,14 +70,14 @@ fn is_of_the_hop(name: &str) -> bool {
 
 /// Lets the store cut the range out, where it is sure to answer 206: the v2 store reads no more than
 /// that, and the v1 store does not end such a response.
-pub fn leave_to_store(stream: &Stream, lengths: &mut Lengths) -> host::Result<()> {
+pub fn leave_to_store(stream: &Stream, lengths: &mut Generations<u64>) -> host::Result<()> {
     let Some(demand) = &stream.demand else {
         return Ok(());
     };
     if stream.head || stream.policy.policy.store == StoreVersion::V1 {
         return Ok(());
     }
-    let known = lengths.get(stream.key);
+    let known = lengths.get(stream.key).copied();
     let Some(range) = known.and_then(|length| demand.range_within(length)) else {
         return Ok(());
     };
@@ -110,7 +110,7 @@ pub fn deliver(stream: &Stream, status: u16, separable: bool) -> host::Result<Ac
         && status == 200
         && let Some(length) = length
     {
-        worker::with(|worker| worker.lengths.set(stream.key, length));
+        worker::with(|worker| worker.lengths.insert(stream.key, length));
     }
     let answer = match demand.delivery(&candidate, stream.head) {
         Delivery::Whole => return Ok(Action::Continue),

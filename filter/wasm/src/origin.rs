@@ -626,8 +626,8 @@ fn note_length(fetch: &Fetch, headers: &Headers, status: u16, verdict: &Verdict)
     worker::with(|worker| {
         let key = worker.key_hash(&fetch.cache_key);
         match length {
-            Some(length) => worker.lengths.set(key, length),
-            None => worker.lengths.forget(key),
+            Some(length) => worker.lengths.insert(key, length),
+            None => worker.lengths.remove(key),
         }
     });
 }

@@ -412,7 +412,7 @@ fn respond_without_entry(stream: &Rc<Stream>) -> host::Result<Action> {
     let outgrown = status == 416 && stream.cut_by_store.get();
     worker::with(|worker| {
         if outgrown {
-            worker.lengths.forget(stream.key);
+            worker.lengths.remove(stream.key);
         }
         if !bypass {
             worker.metrics.count(Metric::RequestsMiss, 1);

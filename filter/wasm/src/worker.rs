@@ -14,8 +14,8 @@ use siphasher::sip::SipHasher13;
 use sluice_core::board::{KeyHash, WorkerId};
 use sluice_core::coalescer::{Coalescer, Effect, FillVerdict, Release, Turn};
 use sluice_core::flight::{FlightPolicy, StreamId};
+use sluice_core::generations::Generations;
 use sluice_core::host::HostError;
-use sluice_core::lengths::Lengths;
 use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose};
 use sluice_core::message::Message;
 use sluice_core::metrics::Metric;
@@ -85,8 +85,8 @@ pub struct Worker {
     pub metrics: Metrics,
     /// Distinguishes this VM's fills from all others, past ones included.
     pub nonce: u64,
-    /// Of stored bodies.
-    pub lengths: Lengths,
+    /// Bytes of stored bodies.
+    pub lengths: Generations<u64>,
     coalescer: Coalescer,
     secret: u64,
     hash_key: (u64, u64),
@@ -118,7 +118,7 @@ impl Worker {
         Ok(Self {
             metrics: Metrics::define(),
             nonce: u64::from_le_bytes(host::random()?),
-            lengths: Lengths::new(policy.limits.hints),
+            lengths: Generations::new(policy.limits.hints),
             coalescer: Coalescer::new(number, policy.limits.hints),
             secret: u64::from_le_bytes(host::random()?),
             hash_key: (low, high),
@@ -147,6 +147,7 @@ impl Worker {
         self.root = root;
         self.queue = Some(host::register_queue(&queue_name(self.coalescer.worker()))?);
         self.coalescer.hints().set_capacity(policy.limits.hints);
+        self.lengths.set_capacity(policy.limits.hints);
         self.varying.set_capacity(policy.limits.varying_urls);
         let number = self
             .policies
