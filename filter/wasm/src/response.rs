@@ -479,13 +479,13 @@ fn add_cache_status(status: &CacheStatus<'_>) -> host::Result<()> {
 }
 
 /// Seconds for which the store serves the response that it has given to a probe; `None` when it has
-/// nothing.
-pub fn probed() -> Option<u64> {
+/// nothing that `counts`.
+pub fn probed(counts: impl Fn(&Entry<'_>) -> bool) -> Option<u64> {
     let value = host::header(Map::CallResponse, ENTRY_HEADER).ok()??;
     let entry = Entry::parse(std::str::from_utf8(&value).ok()?)?;
     let age = host::header(Map::CallResponse, "age").ok().flatten();
     let age = age.and_then(|age| seconds(&age)).unwrap_or(0);
-    entry.stored.then(|| entry.lifetime().left(age))
+    (entry.stored && counts(&entry)).then(|| entry.lifetime().left(age))
 }
 
 fn seconds(value: &[u8]) -> Option<u64> {

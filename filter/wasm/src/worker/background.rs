@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use sluice_core::board::{KeyHash, Millis};
 use sluice_core::coalescer::{Admission, CLAIM_MILLIS, Release};
+use sluice_core::entry::Entry;
 use sluice_core::flight::StreamId;
 use sluice_core::hints::Hint;
 use sluice_core::link::Purpose;
@@ -228,7 +229,9 @@ impl Worker {
     fn end_call(&mut self, sent: &Sent, answered: bool) {
         match sent.call {
             Call::Probe(key) => {
-                let left = answered.then(response::probed).flatten();
+                // What was purged softly is not yet the response that others wait for.
+                let counts = |entry: &Entry<'_>| !self.is_outdated(entry);
+                let left = answered.then(|| response::probed(counts)).flatten();
                 self.turn(self.root, |coalescer, turn| {
                     let until = left.map(|seconds| turn.now.saturating_add(seconds * 1_000));
                     coalescer.probed(key, until, turn);
