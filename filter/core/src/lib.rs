@@ -6,6 +6,7 @@ mod authority;
 pub mod board;
 mod cache_control;
 pub mod cache_status;
+pub mod changes;
 pub mod claims;
 pub mod coalescer;
 pub mod compression;

@@ -78,6 +78,7 @@ metrics! {
     HostErrors, "sluice_host_errors", Counter, "Calls to Envoy that failed; the request went on uncoalesced.";
     StoreProbes, "sluice_store_probes", Counter, "Looks at the v1 store to see whether a finished fill can be read.";
     FillsAborted, "sluice_fills_aborted", Counter, "Fills ended because the v1 store does not survive the loss of their client.";
+    ReadersEnded, "sluice_readers_ended", Counter, "Responses cut off because the v2 store got another one in their place, with whose bytes they would have gone on.";
     KeyMismatches, "sluice_key_mismatches", Counter, "Stored responses of another key, found by comparing the full key, and not served.";
     Purges, "sluice_purges", Counter, "Purges that were carried out.";
     PurgesRefused, "sluice_purges_refused", Counter, "Calls to purge that were refused, for a wrong token for example, with nothing purged.";

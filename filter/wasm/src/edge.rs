@@ -471,11 +471,16 @@ impl HttpContext for Edge {
             })
     }
 
-    fn on_http_response_body(&mut self, size: usize, _: bool) -> Action {
-        if let State::Cached(stream) | State::Refreshing(stream) | State::Filling(stream) =
+    fn on_http_response_body(&mut self, size: usize, end_of_stream: bool) -> Action {
+        let (State::Cached(stream) | State::Refreshing(stream) | State::Filling(stream)) =
             &self.state
-            && let Err(error) = pass_body(stream, size)
-        {
+        else {
+            return Action::Continue;
+        };
+        if end_of_stream {
+            worker::with(|worker| worker.has_read(stream));
+        }
+        if let Err(error) = pass_body(stream, size) {
             worker::with(|worker| worker.fault("a response was cut off", error));
             let _ = host::reset(host::Half::Response);
             return Action::Pause;

@@ -30,6 +30,7 @@ use crate::clean::{Asked, Body, clean_response};
 use crate::fills::Fallback;
 use crate::headers::Headers;
 use crate::host::{self, Half, Map};
+use crate::prepared::Prepared;
 use crate::revalidation::Revalidation;
 use crate::stream::NumberedPolicy;
 use crate::variants::{self, Variance};
@@ -144,7 +145,7 @@ impl OriginStream {
         }
         let prepared = worker::with(|worker| worker.stream(link.stream)?.prepared.clone());
         if let Some(prepared) = prepared.flatten() {
-            return Ok(self.refuse(Answer::Prepared(prepared)));
+            return self.give(prepared, &headers);
         }
         let cacheable = !link.purpose.avoids_the_store();
         let revalidation = cacheable
@@ -176,6 +177,36 @@ impl OriginStream {
         };
         note_fetch(&fetch);
         self.fetch = Some(fetch);
+        Ok(Action::Continue)
+    }
+
+    /// Answers the store with what the origin has answered already.
+    fn give(&mut self, prepared: Rc<Prepared>, headers: &Headers) -> host::Result<Action> {
+        let changed = prepared.status != 304;
+        let answer = Answer::Prepared(prepared);
+        if changed && self.replace(&cache_key(headers), Some(answer.clone()))? {
+            return Ok(Action::Pause);
+        }
+        Ok(self.refuse(answer))
+    }
+
+    /// Whether what takes the place of a stored response has to wait for those who read that.
+    fn replace(&self, cache_key: &str, answer: Option<Answer>) -> host::Result<bool> {
+        worker::with(|worker| worker.replace(self.context, cache_key, answer)).unwrap_or(Ok(false))
+    }
+
+    /// Lets the response into the store, or has it wait for those who read what it replaces.
+    fn pass(&self) -> host::Result<Action> {
+        let validates = |fetch: &&Fetch| {
+            fetch.revalidation.is_some() && fetch.policy.policy.store == StoreVersion::V2
+        };
+        let Some(fetch) = self.fetch.as_ref().filter(validates) else {
+            return Ok(Action::Continue);
+        };
+        let unchanged = host::header(Map::Response, ":status")?.as_deref() == Some(b"304");
+        if !unchanged && self.replace(&fetch.cache_key, None)? {
+            return Ok(Action::Pause);
+        }
         Ok(Action::Continue)
     }
 
@@ -280,9 +311,12 @@ impl OriginStream {
 impl Context for OriginStream {
     fn on_done(&mut self) -> bool {
         let context = self.context;
-        worker::with(|worker| match &self.fetch {
-            Some(fetch) => worker.fill_is_over(fetch.link.stream, context, fetch.ended),
-            None => worker.forget_answer(context),
+        worker::with(|worker| {
+            worker.forget_change(context);
+            match &self.fetch {
+                Some(fetch) => worker.fill_is_over(fetch.link.stream, context, fetch.ended),
+                None => worker.forget_answer(context),
+            }
         });
         true
     }
@@ -307,7 +341,10 @@ impl HttpContext for OriginStream {
             worker::with(|worker| worker.fault("a response was kept out of the store", error));
             let _ = host::set_header(Map::Response, "cache-control", "no-store");
         }
-        Action::Continue
+        self.pass().unwrap_or_else(|error| {
+            worker::with(|worker| worker.fault("a changed response was cut off", error));
+            self.abort()
+        })
     }
 
     fn on_http_response_body(&mut self, size: usize, end_of_stream: bool) -> Action {

@@ -133,6 +133,7 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
     if found.is_expired() {
         return refuse_expired(stream, found.kept.unwrap_or(504));
     }
+    stream.begin_reading(found.entry.stored);
     report(stream, &found)?;
     if stream.forced.get() && found.mine && found.entry.stored {
         worker::with(|worker| worker.confirm(stream.key));
@@ -194,6 +195,7 @@ pub fn respond_refreshed(stream: &Rc<Stream>) -> host::Result<Action> {
         Some(entry) => Some(Found::of(stream, entry)?),
         None => None,
     };
+    stream.begin_reading(found.as_ref().is_some_and(|found| found.entry.stored));
     let told = stream.prepared.is_some();
     let stored = found.filter(|found| (found.mine || told) && found.entry.stored);
     if let Some(left) = stored.as_ref().and_then(Found::left) {

@@ -80,6 +80,8 @@ pub struct Stream {
     pub visit: Option<Visit>,
     /// What its response is to stand for.
     pub stand_in: Option<StandIn>,
+    /// Its response is being read from a store that would go on with another one's bytes.
+    pub reading: Cell<bool>,
     /// The response has no body.
     pub bodiless: Cell<bool>,
     /// What becomes of the response's body, before a part is cut out of it.
@@ -116,6 +118,7 @@ impl Stream {
             cut_by_store: Cell::new(false),
             visit: None,
             stand_in: None,
+            reading: Cell::new(false),
             bodiless: Cell::new(false),
             body: RefCell::default(),
             // A HEAD that leads fills the store as GET, and Envoy would send a body of unannounced length.
@@ -135,6 +138,13 @@ impl Stream {
             stand_in: self.stand_in,
             ..Self::new(self.id, key, target, self.policy.clone(), self.head)
         }
+    }
+
+    /// Its response comes out of the store, or has gone into it if it is `stored`: the v2 store lets all read
+    /// what it has.
+    pub fn begin_reading(&self, stored: bool) {
+        let shared = self.policy.policy.store == StoreVersion::V2;
+        self.reading.set(stored && shared && !self.bodiless.get());
     }
 
     /// Whether its client asks for a range.

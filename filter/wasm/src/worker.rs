@@ -3,6 +3,7 @@
 
 mod background;
 mod purging;
+mod readers;
 mod substitutes;
 
 use std::cell::RefCell;
@@ -37,6 +38,7 @@ use crate::site::Substitutes;
 use crate::stream::{NumberedPolicy, Stream};
 use purging::Purging;
 pub use purging::Unavailable;
+use readers::Readers;
 
 /// The `vm_id` in Envoy's configuration, by which workers find each other's queues.
 const VM_ID: &str = "sluice";
@@ -99,6 +101,7 @@ pub struct Worker {
     fills: Fills,
     calls: Calls,
     purging: Purging,
+    readers: Readers,
     /// Requests that wait for a call of their key, before they are known to the coalescer.
     unprepared: HashMap<Call, Vec<StreamId>>,
     substitutes: Substitutes,
@@ -131,6 +134,7 @@ impl Worker {
             fills: Fills::default(),
             calls: Calls::default(),
             purging: Purging::default(),
+            readers: Readers::default(),
             unprepared: HashMap::new(),
             substitutes: Substitutes::default(),
             due_answers: Vec::new(),
@@ -241,6 +245,7 @@ impl Worker {
     /// The client of a request has gone, or has its response.
     pub fn close(&mut self, stream: StreamId) {
         if let Some(closed) = self.streams.remove(&stream) {
+            self.has_read(&closed);
             self.rescue(&closed);
             self.forget_answer(stream.0);
             self.turn(stream.0, |coalescer, turn| coalescer.closed(stream, turn));
@@ -580,7 +585,9 @@ impl Worker {
             patience.clamp(SHORTEST_WATCH_MILLIS, WATCH_MILLIS)
         };
         let period = self.coalescer.tick_period().unwrap_or(watch);
-        let period = match self.purging.tick_period() {
+        let wanted = [self.purging.tick_period(), self.readers.tick_period()];
+        let shortest = wanted.into_iter().flatten().min();
+        let period = match shortest {
             Some(wanted) if period == 0 || wanted < period => wanted,
             _ => period,
         };
@@ -626,6 +633,7 @@ impl Worker {
             }
         }
         self.resume_some();
+        self.end_changes();
         self.send_answers();
         self.send_calls();
         self.end_purges();
@@ -638,6 +646,7 @@ impl Worker {
         self.renew_claims();
         self.send_calls();
         self.end_purges();
+        self.end_changes();
         self.publish_gauges();
     }
 }

@@ -22,6 +22,7 @@ async fn requests_with_credentials_a_body_or_another_method_reach_the_origin_eac
         let edge = Edge::http(&origin).cell(cell).start().await;
         let first = edge.get("/a").await.stamp("/a");
         let own: [Own; 9] = [
+            ("OPTIONS", &[], ""),
             ("GET", &[("authorization", "Basic eDp5")], ""),
             ("GET", &[("cookie", "id=1")], ""),
             ("GET", &[("content-length", "2")], "hi"),
@@ -29,7 +30,6 @@ async fn requests_with_credentials_a_body_or_another_method_reach_the_origin_eac
             ("POST", &[("content-length", "2")], "hi"),
             ("PUT", &[("content-length", "0")], ""),
             ("DELETE", &[], ""),
-            ("OPTIONS", &[], ""),
             ("PATCH", &[("content-length", "2")], "hi"),
         ];
         for (n, (method, headers, content)) in own.iter().enumerate() {
@@ -47,9 +47,12 @@ async fn requests_with_credentials_a_body_or_another_method_reach_the_origin_eac
                     || response.cache_status().contains("fwd=method")
             );
             assert_eq!(origin.count("/a"), n + 2, "{method} {headers:?}");
+            // None of it was stored; what changes the object has it fetched anew.
+            if matches!(*method, "GET" | "OPTIONS") {
+                let stored = edge.get("/a").await.stamp("/a");
+                assert_eq!(stored, first, "{cell}: {method} {headers:?}");
+            }
         }
-        // None of it was stored.
-        assert_eq!(edge.get("/a").await.stamp("/a"), first, "{cell}");
         assert_eq!(
             edge.counter("sluice_requests_passed").await,
             own.len() as u64,

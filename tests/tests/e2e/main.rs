@@ -45,6 +45,7 @@ mod site_cors;
 mod site_documents;
 mod site_errors;
 mod site_ready_made;
+mod slow_readers;
 mod stale_if_error;
 mod stale_while_revalidate;
 mod tls;

@@ -285,9 +285,13 @@ async fn a_dead_vm_holds_up_no_purge_for_long_and_its_successor_knows_all() {
         let order = json!({"url": url("/a")});
         let first = purger.call(&order).await;
         assert!(matches!(first.status, 200 | 202), "{store}: {first}");
+        // Until Envoy has a new VM, the worker answers 503.
+        eventually("a new VM", async || edge.get("/a").await.status == 200).await;
         for _ in 0..24 {
             let response = edge.get("/a").await;
-            assert!(response.stamp("/a").sequence >= fetched as u64, "{store}");
+            if response.status != 503 {
+                assert!(response.stamp("/a").sequence >= fetched as u64, "{store}");
+            }
         }
         let receipt = purger.purge(order).await;
         assert!(receipt["missing"].is_null(), "{store}: {receipt}");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What workers tell each other of purges, through their queues.
+//! What workers tell each other of purges and changed responses, through their queues.
 
 use super::record::Record;
-use crate::board::WorkerId;
+use crate::board::{KeyHash, WorkerId};
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,27 +23,49 @@ pub enum News {
         /// The caller's number for the call.
         call: u32,
     },
+    /// A response takes the place of another one: say when nobody reads that any more.
+    Changing {
+        /// Who waits.
+        caller: WorkerId,
+        /// Its number for the call.
+        call: u32,
+        /// The key, hashed without what is known of purges.
+        key: KeyHash,
+    },
+    /// Nobody reads it.
+    Unread {
+        /// Where.
+        worker: WorkerId,
+        /// The caller's number for the call.
+        call: u32,
+    },
 }
 
 const PURGED: u8 = b'P';
 const ACKNOWLEDGED: u8 = b'A';
+const CHANGING: u8 = b'C';
+const UNREAD: u8 = b'U';
 
 impl News {
     /// The bytes that [`News::decode`] reads. Other messages begin otherwise.
     pub fn encode(&self) -> Vec<u8> {
-        let (tag, worker, call, records) = match self {
-            Self::Purged {
-                caller,
-                call,
-                records,
-            } => (PURGED, caller, call, records.as_slice()),
-            Self::Acknowledged { worker, call } => (ACKNOWLEDGED, worker, call, &[][..]),
+        let (tag, worker, call) = match self {
+            Self::Purged { caller, call, .. } => (PURGED, caller, call),
+            Self::Acknowledged { worker, call } => (ACKNOWLEDGED, worker, call),
+            Self::Changing { caller, call, .. } => (CHANGING, caller, call),
+            Self::Unread { worker, call } => (UNREAD, worker, call),
         };
         let mut bytes = vec![tag];
         bytes.extend(worker.0.to_le_bytes());
         bytes.extend(call.to_le_bytes());
-        for record in records {
-            bytes.extend(format!("{record}\n").into_bytes());
+        match self {
+            Self::Purged { records, .. } => {
+                for record in records {
+                    bytes.extend(format!("{record}\n").into_bytes());
+                }
+            }
+            Self::Changing { key, .. } => bytes.extend(key.0.to_le_bytes()),
+            Self::Acknowledged { .. } | Self::Unread { .. } => {}
         }
         bytes
     }
@@ -55,14 +77,22 @@ impl News {
         let (call, rest) = rest.split_first_chunk()?;
         let worker = WorkerId(u16::from_le_bytes(*worker));
         let call = u32::from_le_bytes(*call);
-        let text = std::str::from_utf8(rest).ok()?;
-        match *tag {
-            PURGED => Some(Self::Purged {
+        match (*tag, rest) {
+            (PURGED, text) => {
+                let lines = std::str::from_utf8(text).ok()?.lines();
+                Some(Self::Purged {
+                    caller: worker,
+                    call,
+                    records: lines.map(Record::parse).collect::<Option<_>>()?,
+                })
+            }
+            (CHANGING, key) => Some(Self::Changing {
                 caller: worker,
                 call,
-                records: text.lines().map(Record::parse).collect::<Option<_>>()?,
+                key: KeyHash(u64::from_le_bytes(key.try_into().ok()?)),
             }),
-            ACKNOWLEDGED if text.is_empty() => Some(Self::Acknowledged { worker, call }),
+            (ACKNOWLEDGED, []) => Some(Self::Acknowledged { worker, call }),
+            (UNREAD, []) => Some(Self::Unread { worker, call }),
             _ => None,
         }
     }
@@ -92,6 +122,15 @@ mod tests {
             News::Acknowledged {
                 worker: WorkerId(u16::MAX),
                 call: u32::MAX,
+            },
+            News::Changing {
+                caller: WorkerId(7),
+                call: 9,
+                key: KeyHash(u64::MAX - 1),
+            },
+            News::Unread {
+                worker: WorkerId(8),
+                call: 9,
             },
         ] {
             assert_eq!(News::decode(&news.encode()), Some(news));

@@ -234,6 +234,14 @@ impl Worker {
         self.purging.callers.remove(&context);
     }
 
+    /// The workers that have served anything.
+    ///
+    /// # Errors
+    /// Shared data could not be read.
+    pub(super) fn members(&mut self) -> host::Result<Vec<WorkerId>> {
+        Roster::new(&mut SharedData).members().map_err(host_error)
+    }
+
     fn others(&mut self) -> Result<Vec<WorkerId>, BoardError> {
         let mut members = Roster::new(&mut SharedData).members()?;
         members.retain(|member| *member != self.id());
@@ -277,6 +285,8 @@ impl Worker {
             News::Acknowledged { worker, call } => {
                 self.purging.desk.acknowledge(call, worker);
             }
+            News::Changing { caller, call, key } => self.announce_change(caller, call, key),
+            News::Unread { worker, call } => self.change_acknowledged(worker, call),
         }
     }
 
@@ -365,7 +375,15 @@ impl Worker {
                 receipt.missing
             )
         });
-        if let Err(error) = Roster::new(&mut SharedData).expel(&receipt.missing) {
+        self.expel(&receipt.missing);
+    }
+
+    /// Takes workers off the list that have not answered.
+    pub(super) fn expel(&mut self, silent: &[WorkerId]) {
+        if silent.is_empty() {
+            return;
+        }
+        if let Err(error) = Roster::new(&mut SharedData).expel(silent) {
             self.fault("a silent worker stays on the list", host_error(error));
         }
     }
