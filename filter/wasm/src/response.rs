@@ -135,7 +135,10 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
     }
     stream.begin_reading(found.entry.stored);
     report(stream, &found)?;
-    if stream.forced.get() && found.mine && found.entry.stored {
+    // The v1 store is seen to have it first: until then it serves what was purged.
+    let committed =
+        stream.policy.policy.store == StoreVersion::V2 || stream.purpose.get() != Purpose::Lead;
+    if stream.forced.get() && found.mine && found.entry.stored && committed {
         worker::with(|worker| worker.confirm(stream.key));
     }
     if found.kept.is_some() {

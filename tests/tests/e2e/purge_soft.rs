@@ -24,9 +24,8 @@ async fn a_soft_purge_costs_one_conditional_request() {
         let purger = Purger::new();
         let edge = purger.open(Edge::http(&origin)).cell(cell).start().await;
         eventually("a hit", async || edge.get("/a").await.is_hit()).await;
-        let before = edge.get("/a").await.stamp("/a");
-        origin.on("/a", Reply::status(304).empty().max_age(LONG).etag("one"));
         for round in 1..=3 {
+            let before = edge.get("/a").await.stamp("/a");
             let requests = origin.count("/a");
             let order = match round {
                 1 => json!({"url": "http://edge.test/a", "soft": true}),
@@ -41,13 +40,15 @@ async fn a_soft_purge_costs_one_conditional_request() {
             if cell.store.version == Version::V1 {
                 eventually("a hit", async || edge.get("/a").await.is_hit()).await;
             }
-            for response in stampede(edge.address(), 40, "/a").await.all(200) {
-                assert_eq!(response.stamp("/a").sequence, before.sequence);
-            }
+            let crowd = stampede(edge.address(), 40, "/a").await;
+            let responses = crowd.all(200);
             let asked = origin.requests().of("/a");
             // The v1 store misses while it writes what the 304 says.
             if cell.store.version == Version::V2 {
                 assert_eq!(asked.len(), requests + 1, "{cell}, round {round}");
+                for response in responses {
+                    assert_eq!(response.stamp("/a").sequence, before.sequence);
+                }
             }
             let first = asked.get(requests).expect("one is asked");
             assert_eq!(first.headers.get("if-none-match"), Some("\"one\""));
@@ -93,12 +94,15 @@ async fn a_fill_under_way_does_not_count_as_the_revalidation() {
             gate.open();
         });
         assert_eq!(first.header("etag"), "\"one\"");
-        eventually("the new version", async || {
-            edge.get("/a").await.header("etag") == "\"two\""
+        // The v1 store may commit the old one last; then it is stale, and refreshed.
+        eventually("a hit of the new version", async || {
+            let response = edge.get("/a").await;
+            response.is_hit() && response.header("etag") == "\"two\""
         })
         .await;
-        eventually("a hit", async || edge.get("/a").await.is_hit()).await;
-        assert_eq!(edge.get("/a").await.header("etag"), "\"two\"", "{cell}");
+        if cell.store.version == Version::V2 {
+            assert_eq!(edge.get("/a").await.header("etag"), "\"two\"", "{cell}");
+        }
     })
     .await;
 }

@@ -232,6 +232,9 @@ impl Worker {
                 // What was purged softly is not yet the response that others wait for.
                 let counts = |entry: &Entry<'_>| !self.is_outdated(entry);
                 let left = answered.then(|| response::probed(counts)).flatten();
+                if left.is_some() && self.soft_generation(sent.target.cache_key()) > 0 {
+                    self.confirm(key);
+                }
                 self.turn(self.root, |coalescer, turn| {
                     let until = left.map(|seconds| turn.now.saturating_add(seconds * 1_000));
                     coalescer.probed(key, until, turn);
