@@ -31,6 +31,8 @@ here := $(CURDIR)
 builds := $(if $(CARGO_TARGET_DIR),$(abspath $(CARGO_TARGET_DIR)),$(here)/target)
 locations = SLUICE_ENVOY="$(here)/$(envoy)" SLUICE_WASM="$(here)/$(wasm)" \
 	SLUICE_MINIO="$(here)/$(minio)" SLUICE_STATE="$(here)/.sluice/state"
+mesh_locations = SLUICE_ETCD="$(here)/$(dir $(etcd))" SLUICE_KUBERNETES="$(here)/$(dir $(firstword $(kubernetes)))" \
+	SLUICE_ISTIO="$(here)/$(dir $(istio_files))"
 tested = $(locations) SLUICE_TRAP_WASM="$(here)/$(trap_wasm)"
 
 .PHONY: help
@@ -49,8 +51,13 @@ test: wasm trap envoy minio ## Run all tests, native and end to end
 	exec env $(tested) SLUICE_BIN="$(builds)/debug/sluice" $${chromium:+SLUICE_CHROMIUM="$$chromium"} \
 		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-2}" cargo test --locked --workspace --exclude sluice-filter
 
+.PHONY: test-mesh
+test-mesh: wasm envoy minio mesh-tools ## Test mesh/ with a real Kubernetes API server, istiod, agents and Envoys
+	@exec env $(tested) $(mesh_locations) \
+		cargo test --locked -p sluice-tests --features mesh --test mesh
+
 .PHONY: mesh-tools
-mesh-tools: $(etcd) $(kubernetes) $(istio) $(istio_files) ## Build Kubernetes' and Istio's control plane for tests, once: a quarter of an hour
+mesh-tools: $(etcd) $(kubernetes) $(istio) $(istio_files) ## Build the control plane for test-mesh, once: a quarter of an hour
 
 .PHONY: soak
 soak: wasm trap envoy minio ## Run the long tests
@@ -75,7 +82,7 @@ lint: $(linters) ## Check format and style: rustfmt, clippy, shellcheck, yamllin
 	$(linters)/bin/shellcheck $$(.ci/scripts.sh)
 	PYTHONPATH=$(linters) python3 -m yamllint --strict .
 	cargo fmt --all --check
-	cargo clippy --locked --workspace --all-targets -- --deny warnings
+	cargo clippy --locked --workspace --all-targets --features sluice-tests/mesh -- --deny warnings
 
 .PHONY: wasm
 wasm: ## Build the filter's Wasm module

@@ -21,6 +21,7 @@ pub mod edge;
 pub mod gate;
 pub mod http2;
 pub mod matrix;
+pub mod mesh;
 pub mod message;
 pub mod minio;
 pub mod origin;

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # files.sh FOLDER: copies what Istio has in its images and charts beside the binaries, from the modules that go.mod pins.
 set -euo pipefail
+rm -rf "$1.part"
 mkdir -p "$1.part"
 folder=$(cd "$1.part" && pwd)
 cd "$(dirname "$0")"
@@ -20,5 +21,8 @@ install -m 644 -t "$folder" \
     "$charts/istio-control/istio-discovery/files/gateway-injection-template.yaml" \
     "$charts/istio-control/istio-discovery/files/injection-template.yaml"
 gateway_api=$(module sigs.k8s.io/gateway-api)
-cat "$gateway_api"/config/crd/standard/gateway.networking.k8s.io_*.yaml >"$folder/gateway-api.yaml"
+for definition in "$gateway_api"/config/crd/standard/gateway.networking.k8s.io_*.yaml; do
+    echo '---'
+    cat "$definition"
+done >"$folder/gateway-api.yaml"
 mv "$folder" "${folder%.part}"

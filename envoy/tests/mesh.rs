@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a gateway in the mesh shares with the standalone edge is the same in both, so that neither drifts.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use sluice::render::render;
+use sluice::settings::Settings;
+
+const MANAGER: &str = "/filter_chains/0/filters/0/typed_config";
+
+/// The standalone edge's configuration for the kind of origin that is meant.
+fn standalone(variables: &[(&str, &str)]) -> Value {
+    let mut all = HashMap::from([
+        ("STORE", "v1"),
+        ("CONCURRENCY", "2"),
+        ("AWS_REGION", "nowhere-1"),
+        ("SLUICE_WASM", "sluice.wasm"),
+    ]);
+    all.extend(variables.iter().copied());
+    let settings = Settings::from_lookup(&|name| all.get(name).map(Into::into)).unwrap();
+    let origin = settings.origin.clone().unwrap();
+    let text = render(&settings, &origin, Path::new("/var/cache/sluice")).unwrap();
+    serde_yaml_ng::from_str(&text).unwrap()
+}
+
+/// The patches of an `EnvoyFilter`, anchors resolved.
+fn patches(file: &str) -> Vec<Value> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../mesh")
+        .join(file);
+    let text = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let filter: Value = serde_yaml_ng::from_str(&text).unwrap();
+    filter["spec"]["configPatches"].as_array().unwrap().clone()
+}
+
+/// What is patched in: the value of that kind and name.
+fn value(file: &str, kind: &str, name: &str) -> Value {
+    let found: Vec<_> = patches(file)
+        .iter()
+        .filter(|patch| patch["applyTo"] == kind)
+        .map(|patch| patch["patch"]["value"].clone())
+        .filter(|value| value["name"] == name)
+        .collect();
+    assert_eq!(found.len(), 1, "{file}: {name}");
+    found[0].clone()
+}
+
+fn named(list: &Value, name: &str) -> Value {
+    let found = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|item| item["name"] == name);
+    found.unwrap_or_else(|| panic!("no {name}")).clone()
+}
+
+/// In the mesh the two roles are discovered by name.
+fn discovered(mut value: Value) -> Value {
+    each_object(&mut value, &mut |object| {
+        let wasm = "type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm";
+        if object
+            .get("typed_config")
+            .is_some_and(|config| config["@type"] == wasm)
+        {
+            object.remove("typed_config");
+            let source =
+                json!({"ads": {}, "resource_api_version": "V3", "initial_fetch_timeout": "0s"});
+            let discovery = json!({"config_source": source, "type_urls": [wasm]});
+            object.insert("config_discovery".to_owned(), discovery);
+        }
+    });
+    value
+}
+
+fn each_object(value: &mut Value, change: &mut dyn FnMut(&mut serde_json::Map<String, Value>)) {
+    match value {
+        Value::Object(fields) => {
+            change(fields);
+            fields
+                .values_mut()
+                .for_each(|field| each_object(field, change));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| each_object(item, change)),
+        _ => {}
+    }
+}
+
+/// The same with every text in place of another one.
+fn renamed(value: &Value, names: &[(&str, &str)]) -> Value {
+    let text = names.iter().fold(value.to_string(), |text, (from, to)| {
+        text.replace(&format!("\"{from}\""), &format!("\"{to}\""))
+    });
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Sizes are each deployment's own.
+fn unsized_cache(mut value: Value) -> Value {
+    each_object(&mut value, &mut |object| {
+        for size in ["max_cache_size_bytes", "max_cache_entry_count"] {
+            object.remove(size);
+        }
+        // The template has these as text.
+        if let Some(ignored) = object.get_mut("ignore_request_cache_control_header") {
+            *ignored = json!(ignored == "true" || ignored == true);
+        }
+    });
+    value
+}
+
+fn assert_same(what: &str, mesh: &Value, standalone: &Value) {
+    let [mesh, standalone] =
+        [mesh, standalone].map(|value| serde_yaml_ng::to_string(value).unwrap());
+    assert_eq!(mesh, standalone, "{what}: in the mesh, and standalone");
+}
+
+fn bucket() -> Value {
+    let any_file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/localhost.crt");
+    standalone(&[("ORIGIN", "s3://bucket"), ("SSL_CERT_FILE", any_file)])
+}
+
+const BUCKETS_HOST: &str = "bucket.s3.nowhere-1.amazonaws.com";
+
+#[test]
+fn the_gateways_clusters_are_those_of_the_standalone_edge() {
+    let edge = &bucket()["static_resources"]["clusters"];
+    for (file, name) in [
+        ("base/edge.yaml", "sluice_background"),
+        ("base/hop.yaml", "origin"),
+    ] {
+        assert_same(
+            name,
+            &value(file, "CLUSTER", name),
+            &discovered(named(edge, name)),
+        );
+    }
+    // Istio makes the last one.
+    let mut server = named(edge, "origin_server");
+    server.as_object_mut().unwrap().retain(|field, _| {
+        [
+            "per_connection_buffer_limit_bytes",
+            "typed_extension_protocol_options",
+        ]
+        .contains(&field.as_str())
+    });
+    let patches = patches("base/hop.yaml");
+    let merged = patches
+        .iter()
+        .find(|patch| patch["match"]["cluster"]["service"] == "BUCKET_HOST");
+    assert_same("origin_server", &merged.unwrap()["patch"]["value"], &server);
+}
+
+#[test]
+fn the_gateways_hop_is_that_of_the_standalone_edge() {
+    let edge = named(&bucket()["static_resources"]["listeners"], "origin");
+    let names = [
+        ("origin_server", "outbound|443||BUCKET_HOST"),
+        (BUCKETS_HOST, "BUCKET_HOST"),
+        ("nowhere-1", "REGION"),
+    ];
+    assert_same(
+        "the hop",
+        &value("base/hop.yaml", "LISTENER", "origin"),
+        &renamed(&edge, &names),
+    );
+}
+
+#[test]
+fn the_gateways_filters_are_those_of_the_standalone_edge() {
+    let listeners = &bucket()["static_resources"]["listeners"];
+    let background = unsized_cache(discovered(named(listeners, "sluice_background")));
+    let mesh = unsized_cache(value("base/edge.yaml", "LISTENER", "sluice_background"));
+    assert_same("the background listener", &mesh, &background);
+    let filters = &listeners[0].pointer(MANAGER).unwrap()["http_filters"];
+    for name in ["sluice.edge", "guard", "cache"] {
+        let standalone = unsized_cache(discovered(named(filters, name)));
+        assert_same(
+            name,
+            &unsized_cache(value("base/edge.yaml", "HTTP_FILTER", name)),
+            &standalone,
+        );
+    }
+}
+
+#[test]
+fn clients_connections_have_the_standalone_edges_bounds() {
+    let standalone = &bucket()["static_resources"]["listeners"][0];
+    let edge = standalone.pointer(MANAGER).unwrap();
+    let patches = patches("base/connections.yaml");
+    let mesh = &patches[0]["patch"]["value"]["typed_config"];
+    for field in [
+        "server_name",
+        "server_header_transformation",
+        "common_http_protocol_options",
+        "http2_protocol_options",
+        "request_headers_timeout",
+        "request_timeout",
+        "stream_idle_timeout",
+    ] {
+        assert_same(field, &mesh[field], &edge[field]);
+    }
+    let limit = "per_connection_buffer_limit_bytes";
+    assert_same(
+        limit,
+        &patches[1]["patch"]["value"][limit],
+        &standalone[limit],
+    );
+    let stripped = &value("base/edge.yaml", "HTTP_FILTER", "strip_clients_headers")["typed_config"]
+        ["mutations"]["request_mutations"];
+    let early = &edge["early_header_mutation_extensions"][0]["typed_config"]["mutations"];
+    assert_same("clients' headers", stripped, early);
+}
+
+/// One of the lists of filters of an HTTP connection manager.
+fn http_filters(listener: &Value) -> Value {
+    listener.pointer(MANAGER).unwrap()["http_filters"].clone()
+}
+
+#[test]
+fn a_sidecars_part_is_that_of_the_standalone_edge_before_an_http_origin() {
+    let edge = standalone(&[("ORIGIN", "http://127.0.0.1:3000")]);
+    let (listeners, clusters) = (
+        &edge["static_resources"]["listeners"],
+        &edge["static_resources"]["clusters"],
+    );
+    let file = "overlays/sidecar/edge.yaml";
+    let background = unsized_cache(discovered(named(listeners, "sluice_background")));
+    let mesh = unsized_cache(value(file, "LISTENER", "sluice_background"));
+    assert_same("the background listener", &mesh, &background);
+    for name in ["sluice.edge", "cache"] {
+        let standalone = unsized_cache(discovered(named(&http_filters(&listeners[0]), name)));
+        assert_same(
+            name,
+            &unsized_cache(value(file, "HTTP_FILTER", name)),
+            &standalone,
+        );
+    }
+    let cluster = discovered(named(clusters, "sluice_background"));
+    assert_same(
+        "the background cluster",
+        &value(file, "CLUSTER", "sluice_background"),
+        &cluster,
+    );
+    let file = "overlays/sidecar/hop.yaml";
+    assert_same(
+        "origin",
+        &value(file, "CLUSTER", "origin"),
+        &discovered(named(clusters, "origin")),
+    );
+    let hop = renamed(
+        &named(listeners, "origin"),
+        &[("origin_server", "inbound|8080||")],
+    );
+    assert_same("the hop", &value(file, "LISTENER", "origin"), &hop);
+}
+
+#[test]
+fn a_sidecars_policy_is_the_built_in_one() {
+    let edge = standalone(&[("ORIGIN", "http://127.0.0.1:3000")]);
+    let filter = named(
+        &http_filters(&edge["static_resources"]["listeners"][0]),
+        "sluice.edge",
+    );
+    let edge = &filter["typed_config"]["config"]["configuration"]["value"];
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mesh/overlays/sidecar/policy.json");
+    let parse = |text: &str| sluice_core::policy::Policy::parse(text.as_bytes()).unwrap();
+    let (mut edge, mesh) = (
+        parse(edge.as_str().unwrap()),
+        parse(&std::fs::read_to_string(path).unwrap()),
+    );
+    // What a sidecar stores is smaller.
+    edge.cache.max_object_bytes = mesh.cache.max_object_bytes;
+    assert_eq!(mesh, edge);
+}
+
+#[test]
+fn the_roles_are_the_standalone_edges() {
+    for file in ["base/roles.yaml", "overlays/sidecar/roles.yaml"] {
+        assert_roles(file);
+    }
+}
+
+fn assert_roles(file: &str) {
+    let edge = bucket();
+    let filters = edge["static_resources"]["listeners"][0]
+        .pointer(MANAGER)
+        .unwrap()["http_filters"]
+        .clone();
+    let cluster = named(&edge["static_resources"]["clusters"], "origin");
+    let chain = cluster["typed_extension_protocol_options"]
+        ["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"]["http_filters"]
+        .clone();
+    for (name, chain) in [("sluice.edge", filters), ("sluice.origin", chain)] {
+        let [mesh, standalone] =
+            [value(file, "EXTENSION_CONFIG", name), named(&chain, name)].map(|mut role| {
+                let config = role["typed_config"]["config"].as_object_mut().unwrap();
+                config["vm_config"]["code"].take();
+                if let Some(configuration) = config.get_mut("configuration") {
+                    configuration["value"].take();
+                }
+                role
+            });
+        assert_same(name, &mesh, &standalone);
+    }
+}
+
+#[test]
+fn the_gateways_policy_is_the_built_in_one() {
+    let text = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../mesh/base/policy.json"),
+    );
+    let policy: Value = serde_json::from_str(&text.unwrap()).unwrap();
+    let edge = bucket();
+    let edge = edge["static_resources"]["listeners"][0]
+        .pointer(MANAGER)
+        .unwrap();
+    let edge = &named(&edge["http_filters"], "sluice.edge")["typed_config"]["config"]["configuration"]
+        ["value"];
+    let parse = |mut policy: Value| {
+        policy["origin"]["addressing"] = json!("virtual_host");
+        policy["origin"]["bucket"] = json!("bucket");
+        policy["origin"]["authority"] = json!(BUCKETS_HOST);
+        sluice_core::policy::Policy::parse(policy.to_string().as_bytes()).unwrap()
+    };
+    let edge = parse(serde_json::from_str(edge.as_str().unwrap()).unwrap());
+    assert_eq!(parse(policy), edge);
+}

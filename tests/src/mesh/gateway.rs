@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The gateway of `mesh/` before a private bucket, which it reaches by TLS.
+
+use super::Mesh;
+use super::istiod::ROOT_NAMESPACE;
+use super::kustomize::Overlay;
+use super::pod::{Place, Pod};
+use super::tls_front::TlsFront;
+use crate::client::{self, Response};
+use crate::eventually;
+use crate::minio::{Bucket, Minio, REGION};
+use crate::tls::Certificate;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use tokio::sync::OnceCell;
+
+/// What the bucket's host ends with.
+const DOMAIN: &str = "s3.test";
+/// The container ports of clients.
+const HTTP_PORT: u16 = 8080;
+const HTTPS_PORT: u16 = 8443;
+
+/// A gateway that is to be started.
+#[must_use]
+pub struct Builder {
+    mesh: &'static Mesh,
+    namespace: String,
+    overlay: Overlay,
+    binding: Binding,
+    besides: Vec<Value>,
+    place: Place,
+    bucket: Bucket,
+    front: TlsFront,
+    certificate: Certificate,
+}
+
+/// How listeners come to the pod's address: here no pod has all addresses.
+enum Binding {
+    /// Istio's Gateway says so.
+    Servers,
+    /// A patch says so, as Kubernetes' Gateway cannot.
+    Listeners,
+}
+
+/// A running gateway.
+pub struct Gateway {
+    /// Its only pod.
+    pub pod: Pod,
+    /// The bucket behind it.
+    pub bucket: Bucket,
+    /// The bucket's endpoint.
+    pub front: TlsFront,
+    /// What its HTTPS clients see.
+    pub certificate: Certificate,
+    /// What was applied.
+    pub overlay: Overlay,
+    mesh: &'static Mesh,
+}
+
+/// MinIO with the buckets' names in the host, as AWS has them.
+async fn minio() -> &'static Minio {
+    static SHARED: OnceCell<Minio> = OnceCell::const_new();
+    SHARED
+        .get_or_init(async || Minio::start_with(&[("MINIO_DOMAIN", DOMAIN)]).await)
+        .await
+}
+
+impl Gateway {
+    /// One of a namespace of its own, before a bucket that is reached by TLS, under a host of its own.
+    ///
+    /// # Panics
+    /// When there is no bucket to be had.
+    pub async fn builder(namespace: &str) -> Builder {
+        let bucket = minio().await.bucket().await;
+        let host = format!("{}.{DOMAIN}", bucket.name());
+        let front = TlsFront::start(&host, bucket.proxy().address());
+        let overlay = Overlay::on("overlays/s3")
+            .component("bucket-key")
+            .setting("BUCKET_HOST", &host)
+            .setting("BUCKET_AUTHORITY", &host);
+        let mut builder = Self::before(namespace, bucket, front, overlay).await;
+        builder.overlay = endpoint(builder.overlay, &builder.front);
+        builder
+    }
+
+    /// One before a bucket in the cluster, reached without TLS, with its name in the path.
+    pub async fn in_cluster(namespace: &str) -> Builder {
+        let bucket = minio().await.bucket().await;
+        let front = TlsFront::start("unused.test", bucket.proxy().address());
+        let overlay = Overlay::on("overlays/minio").component("path-addressing");
+        let builder = Self::before(namespace, bucket, front, overlay).await;
+        // In the place of the Service, which nobody here would give endpoints.
+        let service = json!({
+            "apiVersion": "networking.istio.io/v1",
+            "kind": "ServiceEntry",
+            "metadata": {"name": "minio", "namespace": namespace},
+            "spec": {
+                "hosts": ["minio.minio.svc.cluster.local"],
+                "exportTo": ["."],
+                "location": "MESH_INTERNAL",
+                "resolution": "STATIC",
+                "ports": [{"number": 9000, "name": "http", "protocol": "HTTP"}],
+                "endpoints": [{
+                    "address": "127.0.0.1",
+                    "ports": {"http": builder.bucket.proxy().address().port()},
+                }],
+            },
+        });
+        Builder {
+            besides: vec![service],
+            ..builder
+        }
+    }
+
+    async fn before(namespace: &str, bucket: Bucket, front: TlsFront, overlay: Overlay) -> Builder {
+        let place = Place::new();
+        let overlay = overlay
+            .namespace(namespace)
+            .setting("GATEWAY", namespace)
+            .setting("BUCKET", bucket.name())
+            .setting("REGION", REGION);
+        Builder {
+            mesh: Mesh::shared().await,
+            namespace: namespace.to_owned(),
+            overlay: on_this_machine(overlay, &place),
+            binding: Binding::Servers,
+            besides: Vec::new(),
+            place,
+            bucket,
+            front,
+            certificate: Certificate::new(),
+        }
+    }
+
+    /// GET over HTTP.
+    pub async fn get(&self, target: &str) -> Response {
+        client::get(self.http(), target).await
+    }
+
+    /// What the store has of `target`: until it has, others wait for it and share it.
+    pub async fn hit(&self, target: &str) -> Response {
+        let mut last = self.get(target).await;
+        eventually(&format!("a hit of {target}"), async || {
+            last = self.get(target).await;
+            last.is_hit()
+        })
+        .await;
+        last
+    }
+
+    /// The bucket's host.
+    #[must_use]
+    pub fn host(&self) -> String {
+        format!("{}.{DOMAIN}", self.bucket.name())
+    }
+
+    /// Any request over HTTP.
+    pub async fn send(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Response {
+        client::send(self.http(), method, target, headers).await
+    }
+
+    /// Where it speaks HTTP.
+    #[must_use]
+    pub const fn http(&self) -> SocketAddr {
+        self.pod.at(HTTP_PORT)
+    }
+
+    /// Where it speaks HTTPS.
+    #[must_use]
+    pub const fn https(&self) -> SocketAddr {
+        self.pod.at(HTTPS_PORT)
+    }
+
+    /// How many requests for the object have reached the bucket.
+    #[must_use]
+    pub fn fetches(&self, key: &str) -> usize {
+        self.bucket.requests().count(&format!("/{key}"))
+    }
+
+    /// Applies something else into its namespace.
+    pub fn apply(&self, manifests: &str) {
+        self.mesh.cluster.apply(manifests);
+    }
+
+    /// The control plane.
+    #[must_use]
+    pub const fn mesh(&self) -> &'static Mesh {
+        self.mesh
+    }
+}
+
+impl Builder {
+    /// Changes the overlay.
+    pub fn with(self, change: impl FnOnce(Overlay) -> Overlay) -> Self {
+        Self {
+            overlay: change(self.overlay),
+            ..self
+        }
+    }
+
+    /// With Kubernetes' Gateway API.
+    pub fn gateway_api(self) -> Self {
+        Self {
+            overlay: self.overlay.component("gateway-api"),
+            binding: Binding::Listeners,
+            ..self
+        }
+    }
+
+    /// Applies the manifests, and starts a pod of the Deployment.
+    ///
+    /// # Panics
+    /// When it does not become ready.
+    pub async fn start(mut self) -> Gateway {
+        let address = self.place.address.to_string();
+        match self.binding {
+            Binding::Servers => {
+                let bind = |server: usize| json!({"op": "add", "path": format!("/spec/servers/{server}/bind"), "value": address});
+                self.overlay = self
+                    .overlay
+                    .patch("Gateway", "sluice", &json!([bind(0), bind(1)]));
+            }
+            Binding::Listeners => self.besides.push(bound(&self.namespace, &address)),
+        }
+        self.mesh.cluster.apply(&self.overlay.build());
+        for object in &self.besides {
+            self.mesh.cluster.apply(&object.to_string());
+        }
+        secrets(self.mesh, &self.namespace, &self.bucket, &self.certificate);
+        let deployment = self
+            .mesh
+            .cluster
+            .object(&self.namespace, "deployment/sluice-gateway");
+        let template = &deployment["spec"]["template"];
+        let pod = Pod::start(
+            self.mesh,
+            &self.namespace,
+            "sluice-gateway-a",
+            template,
+            self.place,
+        )
+        .await;
+        Gateway {
+            pod: pod.ready().await,
+            bucket: self.bucket,
+            front: self.front,
+            certificate: self.certificate,
+            overlay: self.overlay,
+            mesh: self.mesh,
+        }
+    }
+}
+
+/// Binds the gateway's listeners to the pod's address.
+fn bound(namespace: &str, address: &str) -> Value {
+    let listener = |port: u16| {
+        json!({
+            "applyTo": "LISTENER",
+            "match": {"context": "GATEWAY", "listener": {"portNumber": port}},
+            "patch": {"operation": "MERGE", "value": {"address": {"socket_address": {"address": address}}}},
+        })
+    };
+    json!({
+        "apiVersion": "networking.istio.io/v1alpha3",
+        "kind": "EnvoyFilter",
+        "metadata": {"name": "test-addresses", "namespace": namespace},
+        "spec": {
+            "workloadSelector": {"labels": {"istio": namespace}},
+            "configPatches": [listener(HTTP_PORT), listener(HTTPS_PORT)],
+        },
+    })
+}
+
+fn secrets(mesh: &Mesh, namespace: &str, bucket: &Bucket, certificate: &Certificate) {
+    let key = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "sluice-bucket-key", "namespace": namespace},
+        "stringData": {
+            "AWS_ACCESS_KEY_ID": bucket.minio().access_key,
+            "AWS_SECRET_ACCESS_KEY": bucket.minio().secret_key,
+        },
+    });
+    mesh.cluster.apply(&key.to_string());
+    let read = |path| std::fs::read_to_string(path).unwrap();
+    let tls = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "kubernetes.io/tls",
+        "metadata": {"name": "sluice-tls", "namespace": namespace},
+        "stringData": {"tls.crt": read(certificate.cert()), "tls.key": read(certificate.key())},
+    });
+    mesh.cluster.apply(&tls.to_string());
+    debug_assert_ne!(namespace, ROOT_NAMESPACE);
+}
+
+/// Where on this machine the bucket is.
+fn endpoint(overlay: Overlay, front: &TlsFront) -> Overlay {
+    let ports = json!({"https": front.address().port()});
+    overlay
+        .patch(
+            "ServiceEntry",
+            "sluice-bucket",
+            &json!([{
+                "op": "add",
+                "path": "/spec/endpoints",
+                "value": [{"address": "127.0.0.1", "ports": ports}],
+            }]),
+        )
+        .patch(
+            "DestinationRule",
+            "sluice-bucket",
+            &json!([{
+                "op": "replace",
+                "path": "/spec/trafficPolicy/tls/caCertificates",
+                "value": front.ca_file(),
+            }]),
+        )
+}
+
+/// Where on this machine the module, the cache and the pod are. Nothing else differs from a cluster.
+fn on_this_machine(overlay: Overlay, place: &Place) -> Overlay {
+    let code = json!({"local": {"filename": crate::edge::module()}});
+    let role = |number: usize| {
+        let path =
+            format!("/spec/configPatches/{number}/patch/value/typed_config/config/vm_config/code");
+        json!({"op": "replace", "path": path, "value": code})
+    };
+    let cache = |path: &str| {
+        let path = format!("/spec/configPatches/{path}/typed_config/typed_config/cache_path");
+        json!({"op": "replace", "path": path, "value": place.cache()})
+    };
+    let health = "/spec/configPatches/0/patch/value/address/socket_address/address";
+    overlay
+        .patch("EnvoyFilter", "sluice-roles", &json!([role(0), role(1)]))
+        .patch(
+            "EnvoyFilter",
+            "sluice-edge",
+            &json!([
+                cache("3/patch/value"),
+                cache("4/patch/value/filter_chains/0/filters/0/typed_config/http_filters/2"),
+            ]),
+        )
+        .patch(
+            "EnvoyFilter",
+            "sluice-health",
+            &json!([{"op": "replace", "path": health, "value": place.address.to_string()}]),
+        )
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A service mesh on one machine: etcd, the Kubernetes API server and istiod as they are, and pods whose kubelet is
+//! the test: it starts their agent with Envoy in a folder of their own.
+
+pub mod cluster;
+pub mod gateway;
+pub mod istiod;
+pub mod kustomize;
+pub mod pod;
+pub mod tls_front;
+
+use cluster::Cluster;
+use istiod::Istiod;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU8, Ordering};
+use tokio::sync::OnceCell;
+
+/// The control plane.
+pub struct Mesh {
+    /// Kubernetes.
+    pub cluster: Cluster,
+    /// Istio.
+    pub istiod: Istiod,
+}
+
+impl Mesh {
+    /// The control plane that all tests of this process share; each has a namespace of its own in it.
+    pub async fn shared() -> &'static Self {
+        static SHARED: OnceCell<Mesh> = OnceCell::const_new();
+        SHARED
+            .get_or_init(async || {
+                let cluster = Cluster::start().await;
+                let istiod = Istiod::start(&cluster).await;
+                Self { cluster, istiod }
+            })
+            .await
+    }
+}
+
+/// A tool that the Makefile has built: the file `name` in the folder that `variable` says.
+///
+/// # Panics
+/// When it is not there.
+#[must_use]
+pub fn tool(variable: &str, name: &str) -> PathBuf {
+    let folder = std::env::var_os(variable).map(PathBuf::from);
+    let folder = folder.unwrap_or_else(|| panic!("{variable} is not set: run `make test-mesh`"));
+    let tool = folder.join(name);
+    assert!(
+        tool.is_file(),
+        "no {}: run `make test-mesh`",
+        tool.display()
+    );
+    tool
+}
+
+/// A loopback address that no other pod of this machine has, as far as can be.
+///
+/// # Panics
+/// When there are more than 250.
+#[must_use]
+pub fn pod_address() -> std::net::Ipv4Addr {
+    static NEXT: AtomicU8 = AtomicU8::new(2);
+    let [high, low] = u16::try_from(std::process::id() % 0x1_0000)
+        .unwrap()
+        .to_be_bytes();
+    let last = NEXT.fetch_add(1, Ordering::Relaxed);
+    assert!(last < 252, "too many pods");
+    // 127.0.0.0/16 is where everything else is.
+    std::net::Ipv4Addr::new(127, high | 1, low, last)
+}

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A pod whose kubelet is the test: created through the API server, injected by istiod, and run here: its agent with
+//! Envoy, in a folder that stands for the container's file system.
+
+use super::istiod::{self, ROOT_NAMESPACE};
+use super::{Mesh, pod_address, tool};
+use crate::client::{self, Client, Response, request};
+use crate::ports::{free_port, loopback};
+use crate::process::{self, Process};
+use crate::{PATIENCE, eventually};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+use tempfile::TempDir;
+
+const CONTAINER: &str = "istio-proxy";
+/// The port on which a worker answers probes.
+pub const HEALTH_PORT: u16 = 8082;
+
+/// What must be known of a pod before it is there, as manifests name it.
+pub struct Place {
+    /// Its address.
+    pub address: Ipv4Addr,
+    folder: TempDir,
+    admin_port: u16,
+}
+
+impl Place {
+    /// A place for one.
+    ///
+    /// # Panics
+    /// When no folder is to be had.
+    #[must_use]
+    pub fn new() -> Self {
+        let folder = TempDir::with_prefix("sluice-pod-").unwrap();
+        let place = Self {
+            address: pod_address(),
+            folder,
+            admin_port: free_port(),
+        };
+        // An agent that is root runs Envoy as somebody else.
+        open(place.folder.path());
+        std::fs::create_dir(place.cache()).unwrap();
+        open(&place.cache());
+        place
+    }
+
+    /// The folder for the cache.
+    #[must_use]
+    pub fn cache(&self) -> std::path::PathBuf {
+        self.folder.path().join("cache")
+    }
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn open(folder: &Path) {
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+}
+
+/// A running pod. Dropping it ends it.
+pub struct Pod {
+    namespace: String,
+    name: String,
+    // Ends before its folder goes.
+    agent: Process,
+    place: Place,
+}
+
+impl Pod {
+    /// Creates the pod of `template`, and runs it.
+    ///
+    /// # Panics
+    /// When istiod does not inject it, or it does not become ready.
+    pub async fn start(
+        mesh: &Mesh,
+        namespace: &str,
+        name: &str,
+        template: &Value,
+        place: Place,
+    ) -> Self {
+        let pod = create(mesh, namespace, name, template, &place);
+        let root = "configmap/istio-ca-root-cert";
+        eventually("the mesh's root certificate", async || {
+            mesh.cluster
+                .run(&["--namespace", namespace, "get", root], "")
+                .status
+                .success()
+        })
+        .await;
+        mount(mesh, &pod, place.folder.path());
+        let agent = launch(mesh, &pod, &place);
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            agent,
+            place,
+        }
+    }
+
+    /// Waits until a worker says that it is ready.
+    ///
+    /// # Panics
+    /// When it does not become so.
+    pub async fn ready(self) -> Self {
+        let health = self.at(HEALTH_PORT);
+        let up = async {
+            while !is_healthy(health).await {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let up = tokio::time::timeout(PATIENCE, up).await;
+        assert!(
+            up.is_ok(),
+            "{} does not become ready:\n{}",
+            self.name,
+            self.log()
+        );
+        self
+    }
+
+    /// Waits until one of its ports takes connections.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub async fn accepts(&self, port: u16) {
+        let up = async {
+            while Client::try_connect(self.at(port)).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let up = tokio::time::timeout(PATIENCE, up).await;
+        assert!(
+            up.is_ok(),
+            "{} takes no connections:\n{}",
+            self.name,
+            self.log()
+        );
+    }
+
+    /// One of its ports.
+    #[must_use]
+    pub const fn at(&self, port: u16) -> SocketAddr {
+        SocketAddr::new(IpAddr::V4(self.place.address), port)
+    }
+
+    /// Envoy's admin interface.
+    #[must_use]
+    pub const fn admin(&self) -> SocketAddr {
+        loopback(self.place.admin_port)
+    }
+
+    /// What agent and Envoy have logged.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.agent.log()
+    }
+
+    /// Asks the agent to end, as the kubelet does, and says how it ended.
+    pub async fn terminate(&mut self) -> std::process::ExitStatus {
+        self.agent.signal(libc::SIGTERM);
+        self.agent.ended().await
+    }
+
+    /// The same without waiting.
+    pub fn begin_termination(&self) {
+        self.agent.signal(libc::SIGTERM);
+    }
+
+    /// The process id of its Envoy.
+    #[must_use]
+    pub fn envoy_pid(&self) -> Option<u32> {
+        let family = process::descendants(self.agent.pid());
+        family
+            .into_keys()
+            .find(|&pid| process::name_of(pid).contains("envoy"))
+    }
+
+    /// One of Envoy's statistics; 0 when there is none of that name.
+    ///
+    /// # Panics
+    /// When it cannot be asked.
+    pub async fn statistic(&self, name: &str) -> u64 {
+        let answer = client::get(
+            self.admin(),
+            &format!("/stats?filter={}", name.replace('|', ".")),
+        )
+        .await;
+        let text = String::from_utf8_lossy(&answer.body);
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        line.map_or(0, |value| value.trim().parse().unwrap())
+    }
+
+    /// What Envoy is configured with.
+    ///
+    /// # Panics
+    /// When it cannot be asked.
+    pub async fn configuration(&self) -> Value {
+        let answer: Response = client::get(self.admin(), "/config_dump?include_eds").await;
+        serde_json::from_slice(&answer.body).unwrap()
+    }
+
+    /// Its namespace.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+}
+
+async fn is_healthy(address: SocketAddr) -> bool {
+    let Ok(mut client) = Client::try_connect(address).await else {
+        return false;
+    };
+    let answer = client.try_exchange(request("GET", "/healthz", &[])).await;
+    answer.is_ok_and(|answer| answer.status == 200)
+}
+
+/// The pod as the API server has it after injection, and with an address.
+fn create(mesh: &Mesh, namespace: &str, name: &str, template: &Value, place: &Place) -> Value {
+    let mut pod = template.clone();
+    pod["apiVersion"] = "v1".into();
+    pod["kind"] = "Pod".into();
+    pod["metadata"]["name"] = name.into();
+    pod["metadata"]["namespace"] = namespace.into();
+    pod["spec"]["nodeName"] = "node".into();
+    mesh.cluster
+        .kubectl(&["create", "-f", "-"], &pod.to_string());
+    let address = place.address.to_string();
+    let status = json!({"status": {
+        "phase": "Running", "podIP": address, "podIPs": [{"ip": address}], "hostIP": address,
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }});
+    let object = format!("pod/{name}");
+    let patch = status.to_string();
+    mesh.cluster.kubectl(
+        &[
+            "--namespace",
+            namespace,
+            "patch",
+            &object,
+            "--subresource=status",
+            "-p",
+            &patch,
+        ],
+        "",
+    );
+    let pod = mesh.cluster.object(namespace, &object);
+    assert_ne!(
+        container(&pod)["image"],
+        "auto",
+        "not injected: {}",
+        mesh.istiod.log()
+    );
+    pod
+}
+
+fn container(pod: &Value) -> &Value {
+    // A native sidecar is an init container.
+    let lists = ["containers", "initContainers"].map(|list| pod["spec"][list].as_array());
+    lists
+        .into_iter()
+        .flatten()
+        .flatten()
+        .find(|container| container["name"] == CONTAINER)
+        .expect("a proxy")
+}
+
+/// The volumes that the agent reads.
+fn mount(mesh: &Mesh, pod: &Value, folder: &Path) {
+    let write = |path: &str, text: &str| {
+        let path = folder.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let namespace = pod["metadata"]["namespace"].as_str().unwrap();
+    let account = pod["spec"]["serviceAccountName"]
+        .as_str()
+        .unwrap_or("default");
+    let token = [
+        "--namespace",
+        namespace,
+        "create",
+        "token",
+        account,
+        "--audience",
+        "istio-ca",
+    ];
+    write(
+        "var/run/secrets/tokens/istio-token",
+        mesh.cluster.kubectl(&token, "").trim(),
+    );
+    let root = mesh
+        .cluster
+        .object(namespace, "configmap/istio-ca-root-cert");
+    write(
+        "var/run/secrets/istio/root-cert.pem",
+        root["data"]["root-cert.pem"].as_str().unwrap(),
+    );
+    for field in ["labels", "annotations"] {
+        let pairs = pod["metadata"][field].as_object().into_iter().flatten();
+        let lines: Vec<_> = pairs
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        write(&format!("etc/istio/pod/{field}"), &lines.join("\n"));
+    }
+    // As in the image, but that nothing listens outside this machine.
+    let template = std::fs::read_to_string(istiod::file("envoy_bootstrap.json")).unwrap();
+    write(
+        "bootstrap.json",
+        &template.replace("{{ .wildcard }}", "{{ .localhost }}"),
+    );
+    for path in [
+        "etc/istio/proxy",
+        "var/lib/istio/data",
+        "var/run/secrets/workload-spiffe-uds",
+    ] {
+        std::fs::create_dir_all(folder.join(path)).unwrap();
+        open(&folder.join(path));
+    }
+}
+
+fn launch(mesh: &Mesh, pod: &Value, place: &Place) -> Process {
+    let mut variables = environment(mesh, pod);
+    here(mesh, place, &mut variables);
+    let expand = |argument: &Value| {
+        variables.iter().fold(
+            argument.as_str().unwrap().to_owned(),
+            |text, (name, value)| text.replace(&format!("$({name})"), value),
+        )
+    };
+    let folder = place.folder.path();
+    let mut command = Command::new(tool("SLUICE_ISTIO", "pilot-agent"));
+    command.args(
+        container(pod)["args"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(expand),
+    );
+    command
+        .env_clear()
+        .envs(&variables)
+        .env("HOME", folder)
+        .current_dir(folder);
+    Process::start(command, &folder.join("pod.log")).unwrap()
+}
+
+/// The container's environment, as the kubelet would make it.
+fn environment(mesh: &Mesh, pod: &Value) -> BTreeMap<String, String> {
+    let variables = container(pod)["env"].as_array().unwrap().iter();
+    let resolve = |variable: &Value| {
+        let name = variable["name"].as_str().unwrap().to_owned();
+        let source = &variable["valueFrom"];
+        if source.is_null() {
+            // The API server leaves out an empty value.
+            let value = variable["value"].as_str().unwrap_or_default();
+            return Some((name, value.to_owned()));
+        }
+        let value = if let Some(path) = source["fieldRef"]["fieldPath"].as_str() {
+            let value = pod.pointer(&format!("/{}", path.replace('.', "/")))?;
+            value.as_str()?.to_owned()
+        } else if let Some(resource) = source["resourceFieldRef"]["resource"].as_str() {
+            if resource.ends_with("cpu") {
+                "2"
+            } else {
+                "1073741824"
+            }
+            .to_owned()
+        } else {
+            secret(mesh, pod, &source["secretKeyRef"])
+        };
+        Some((name, value))
+    };
+    variables.filter_map(resolve).collect()
+}
+
+fn secret(mesh: &Mesh, pod: &Value, reference: &Value) -> String {
+    let namespace = pod["metadata"]["namespace"].as_str().unwrap();
+    let object = format!("secret/{}", reference["name"].as_str().unwrap());
+    let field = format!(
+        "go-template={{{{index .data {} | base64decode}}}}",
+        reference["key"]
+    );
+    mesh.cluster.kubectl(
+        &["--namespace", namespace, "get", &object, "-o", &field],
+        "",
+    )
+}
+
+/// What is elsewhere on this machine than in a cluster.
+fn here(mesh: &Mesh, place: &Place, variables: &mut BTreeMap<String, String>) {
+    let mut proxy: Value = serde_json::from_str(variables["PROXY_CONFIG"].trim()).unwrap();
+    proxy["proxyAdminPort"] = place.admin_port.into();
+    // The agent's own listener would be on all addresses of the machine: a port that is taken keeps it from that.
+    proxy["statusPort"] = mesh.istiod.address().port().into();
+    proxy["binaryPath"] = crate::bare::envoy().display().to_string().into();
+    proxy["proxyBootstrapTemplatePath"] = place
+        .folder
+        .path()
+        .join("bootstrap.json")
+        .display()
+        .to_string()
+        .into();
+    let istiod = mesh.istiod.address().to_string();
+    for (name, value) in [
+        ("PROXY_CONFIG", proxy.to_string()),
+        ("CA_ADDR", istiod),
+        ("ISTIOD_SAN", format!("istiod.{ROOT_NAMESPACE}.svc")),
+        ("ENVOY_STATUS_PORT", free_port().to_string()),
+        ("ENVOY_PROMETHEUS_PORT", free_port().to_string()),
+    ] {
+        variables.insert(name.to_owned(), value);
+    }
+}

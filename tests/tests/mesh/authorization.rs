@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What Istio forbids stays forbidden when the cache has it, in whatever spelling it is asked for.
+
+use crate::gateway::policy;
+use serde_json::json;
+use sluice_tests::client::Response;
+use sluice_tests::eventually;
+use sluice_tests::mesh::gateway::Gateway;
+
+/// Spellings of `/private/a.bin`.
+const SPELLINGS: [&str; 12] = [
+    "/private/a.bin",
+    "/%70rivate/a.bin",
+    "/private/%61.bin",
+    "//private/a.bin",
+    "/private//a.bin",
+    "/./private/a.bin",
+    "/public/../private/a.bin",
+    "/%2e/private/a.bin",
+    "/public/%2e%2e/private/a.bin",
+    "/private%2fa.bin",
+    "/private%2Fa.bin",
+    "/private/a.bin?x=1",
+];
+
+fn refused(response: &Response) -> bool {
+    // Authorization's refusal, or that of a path that is none.
+    [403, 400].contains(&response.status)
+}
+
+#[tokio::test]
+async fn a_denied_path_is_denied_in_every_spelling_and_for_what_the_cache_has() {
+    let gateway = Gateway::builder("denied").await.start().await;
+    gateway.bucket.put_stamped("private/a.bin", 1, 20_000).await;
+    gateway.bucket.put_stamped("public/a.bin", 1, 20_000).await;
+    let first = gateway.get("/private/a.bin").await;
+    let _ = first.stamp("/private/a.bin");
+    gateway.hit("/private/a.bin").await;
+    // Control: these are spellings of what the cache has.
+    for path in [
+        "/%70rivate/a.bin",
+        "//private/a.bin",
+        "/public/../private/a.bin",
+        "/private/a.bin?x=1",
+    ] {
+        assert!(gateway.get(path).await.is_hit(), "{path}");
+    }
+    let missing = gateway.get("/private/missing").await;
+    assert_eq!(missing.status, 404, "{missing}");
+
+    let rule =
+        json!({"action": "DENY", "rules": [{"to": [{"operation": {"paths": ["/private/*"]}}]}]});
+    gateway.apply(&policy("denied", &rule));
+    eventually("the rule", async || {
+        refused(&gateway.get("/private/a.bin").await)
+    })
+    .await;
+    let etag = first.header("etag");
+    for path in SPELLINGS {
+        for headers in [
+            vec![],
+            vec![("if-none-match", etag)],
+            vec![("range", "bytes=0-9")],
+        ] {
+            let response = gateway.send("GET", path, &headers).await;
+            assert!(refused(&response), "{path} {headers:?}: {response}");
+        }
+        let response = gateway.send("HEAD", path, &[]).await;
+        assert!(refused(&response), "HEAD {path}: {response}");
+    }
+    // An error that is remembered is an answer as well.
+    assert!(refused(&gateway.get("/private/missing").await));
+    let _ = gateway.get("/public/a.bin").await.stamp("/public/a.bin");
+    assert_eq!(gateway.fetches("private/a.bin"), 1);
+}
+
+/// A key pair's public half, and a token of it that never expires: RS256 of `{"iss":"test","sub":"reader"}`.
+const JWKS: &str = include_str!("jwks.json");
+const TOKEN: &str = include_str!("token.txt");
+
+#[tokio::test]
+async fn a_token_is_asked_for_also_where_the_cache_has_the_answer() {
+    let gateway = Gateway::builder("tokens").await.start().await;
+    gateway.bucket.put_stamped("a.bin", 1, 20_000).await;
+    let _ = gateway.get("/a.bin").await.stamp("/a.bin");
+    let hit = gateway.hit("/a.bin").await;
+    let authentication = json!({
+        "apiVersion": "security.istio.io/v1",
+        "kind": "RequestAuthentication",
+        "metadata": {"name": "test", "namespace": "tokens"},
+        "spec": {
+            "selector": {"matchLabels": {"istio": "tokens"}},
+            "jwtRules": [{"issuer": "test", "jwks": JWKS}],
+        },
+    });
+    gateway.apply(&authentication.to_string());
+    let rule = json!({
+        "action": "ALLOW",
+        "rules": [{"from": [{"source": {"requestPrincipals": ["test/reader"]}}]}],
+    });
+    gateway.apply(&policy("tokens", &rule));
+    let bearer = format!("Bearer {}", TOKEN.trim());
+    let with_token = [("authorization", bearer.as_str())];
+    eventually("the rule", async || {
+        gateway.get("/a.bin").await.status == 403
+    })
+    .await;
+    eventually("the token", async || {
+        gateway.send("GET", "/a.bin", &with_token).await.status == 200
+    })
+    .await;
+    let etag = hit.header("etag");
+    for path in ["/a.bin", "/%61.bin", "//a.bin"] {
+        let served = gateway.send("GET", path, &with_token).await;
+        assert!(served.is_hit(), "{path}: {served}");
+        let forged = format!("{bearer}x");
+        for headers in [
+            vec![],
+            vec![("if-none-match", etag)],
+            vec![("authorization", forged.as_str())],
+        ] {
+            let refused = gateway.send("GET", path, &headers).await;
+            assert!(
+                [401, 403].contains(&refused.status),
+                "{path} {headers:?}: {refused}"
+            );
+        }
+        let not_modified = gateway
+            .send("GET", path, &[with_token[0], ("if-none-match", etag)])
+            .await;
+        assert_eq!(not_modified.status, 304, "{path}: {not_modified}");
+    }
+    assert_eq!(gateway.fetches("a.bin"), 1);
+}

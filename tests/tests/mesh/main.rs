@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The manifests of `mesh/`, under a real Kubernetes API server and a real istiod, served by real agents and Envoys.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs
+)]
+
+mod authorization;
+mod drain;
+mod gateway;
+mod manifests;
+mod sidecar;
+mod updates;

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every overlay with every component is valid, for Kubernetes, for Istio, and for Istio's own critic.
+
+use sluice_tests::mesh::kustomize::{Overlay, names_in};
+use sluice_tests::mesh::{Mesh, tool};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// Where they would be applied.
+const NAMESPACE: &str = "valid";
+
+/// All that can be built from the folder, by name.
+fn variants() -> Vec<(String, Overlay)> {
+    let mut variants = Vec::new();
+    for overlay in names_in("overlays") {
+        variants.push((overlay.clone(), Overlay::on(&format!("overlays/{overlay}"))));
+    }
+    for component in names_in("components") {
+        let overlay = Overlay::on("overlays/s3")
+            .component(&component)
+            .setting("BUCKET", "other-bucket");
+        variants.push((format!("s3 with {component}"), overlay));
+    }
+    assert!(variants.len() > 8, "{variants:?}");
+    variants
+}
+
+#[tokio::test]
+async fn every_variant_is_valid() {
+    let mesh = Mesh::shared().await;
+    mesh.cluster
+        .kubectl(&["create", "namespace", NAMESPACE], "");
+    let folder = TempDir::new().unwrap();
+    for (name, overlay) in variants() {
+        let manifests = overlay.namespace(NAMESPACE).build();
+        for placeholder in [
+            "BUCKET_HOST\n",
+            "MODULE\n",
+            "POLICY\n",
+            "REGION\n",
+            "/BUCKET/",
+        ] {
+            assert!(
+                !manifests.contains(&format!(": {placeholder}")),
+                "{name}: {placeholder}\n{manifests}"
+            );
+        }
+        let dry = [
+            "apply",
+            "--server-side",
+            "--force-conflicts",
+            "--dry-run=server",
+            "-f",
+            "-",
+        ];
+        mesh.cluster.kubectl(&dry, &manifests);
+        let file = folder.path().join(format!("{name}.yaml"));
+        std::fs::write(&file, &manifests).unwrap();
+        for arguments in [
+            vec!["validate", "-f"],
+            vec!["analyze", "--all-namespaces", "--use-kube=false"],
+        ] {
+            let output = Command::new(tool("SLUICE_ISTIO", "istioctl"))
+                .env_clear()
+                .env("HOME", folder.path())
+                .args(&arguments)
+                .arg(&file)
+                .output()
+                .unwrap();
+            let says = [output.stdout, output.stderr].concat();
+            let says = String::from_utf8_lossy(&says);
+            assert!(output.status.success(), "{name}: {arguments:?}: {says}");
+            // What it says of each EnvoyFilter: that the API is Envoy's own. It is.
+            let known = "EnvoyFilter exposes internal implementation details";
+            let mut others = says.lines().filter(|line| !line.contains(known));
+            let doubt = others.find(|line| {
+                let words = ["* ", "Warning", "Error", "Info"];
+                words.iter().any(|word| line.contains(word))
+            });
+            assert_eq!(doubt, None, "{name}: {arguments:?}: {says}");
+            assert!(
+                !says.contains("may not provide"),
+                "{name}: {arguments:?}: {says}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_manifest_that_is_wrong_is_found_so() {
+    let mesh = Mesh::shared().await;
+    let wrong = "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: wrong, namespace: default}\n\
+                 spec: {nonsense: true, servers: [{port: {number: 80, name: http}}]}\n";
+    let output = mesh
+        .cluster
+        .run(&["apply", "--dry-run=server", "-f", "-"], wrong);
+    assert!(!output.status.success());
+}
