@@ -100,6 +100,17 @@ impl Response {
             .split(';')
             .any(|part| part.trim() == "hit")
     }
+
+    /// Whether Sluice says that it had it without a request to the origin of its own: a hit, or shared with
+    /// a fill, which the v1 store goes on writing for a moment after its response has ended.
+    #[must_use]
+    pub fn is_reused(&self) -> bool {
+        self.is_hit()
+            || self
+                .cache_status()
+                .split(';')
+                .any(|part| part.trim() == "collapsed")
+    }
 }
 
 impl fmt::Display for Response {

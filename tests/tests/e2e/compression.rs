@@ -75,7 +75,7 @@ async fn an_object_is_fetched_and_compressed_once_for_each_coding() {
             let head = [("accept-encoding", accepted)];
             let head = edge.send("HEAD", "/a.css", &head).await;
             assert_eq!(head.headers.get("content-encoding"), coding, "{cell}");
-            assert!(head.is_hit(), "{cell}: {head}");
+            assert!(head.is_reused(), "{cell}: {head}");
         }
         assert_eq!(origin.count("/site/a.css"), 4, "{cell}");
         let asked = origin.requests().of("/site/a.css");

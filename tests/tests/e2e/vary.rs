@@ -33,7 +33,7 @@ async fn the_vary_of_minio_does_not_prevent_storing() {
             assert_eq!(response.status, 200, "{cell}: {response}");
             let _ = response.stamp("/a.bin");
         }
-        assert!(edge.get("/a.bin").await.is_hit(), "{cell}");
+        assert!(edge.get("/a.bin").await.is_reused(), "{cell}");
         assert_eq!(bucket.requests().total() - before, 1, "{cell}");
     })
     .await;
@@ -65,13 +65,13 @@ async fn variants_of_a_url_live_side_by_side() {
             ("fr", french),
         ] {
             let hit = get_in(&edge, "/a", language).await;
-            assert!(hit.is_hit(), "{cell}: {language}: {hit}");
+            assert!(hit.is_reused(), "{cell}: {language}: {hit}");
             assert_eq!(hit.stamp("/a"), stamp, "{cell}: {language}");
             assert_eq!(hit.header("vary"), "Accept-Language", "{cell}");
         }
         assert_eq!(edge.get("/a").await.stamp("/a"), none, "{cell}");
         let head = edge.send("HEAD", "/a", &[("accept-language", "de")]).await;
-        assert!(head.is_hit(), "{cell}: {head}");
+        assert!(head.is_reused(), "{cell}: {head}");
         assert_eq!(
             head.header("x-origin-sequence"),
             german.sequence.to_string()
@@ -244,7 +244,7 @@ async fn a_value_that_is_too_long_for_a_key_goes_around_the_cache() {
         );
     }
     edge.get("/a").await;
-    assert!(edge.get("/a").await.is_hit());
+    assert!(edge.get("/a").await.is_reused());
     assert_eq!(origin.count("/a"), 4);
 }
 
