@@ -5,8 +5,6 @@
 //! that one goes on with the bytes of the other. So a change waits until each worker has said that
 //! nobody there reads.
 
-use std::collections::BTreeMap;
-
 use crate::board::{KeyHash, Millis, WorkerId};
 
 /// How long readers may go on. Those who wait for the changed response wait as long.
@@ -19,6 +17,7 @@ const TICK: Millis = 50;
 
 #[derive(Debug)]
 struct Call {
+    number: u32,
     context: u32,
     waiting: Vec<WorkerId>,
     deadline: Millis,
@@ -53,7 +52,7 @@ pub struct Due {
 /// One worker's part in changes.
 #[derive(Debug, Default)]
 pub struct Changes {
-    calls: BTreeMap<u32, Call>,
+    calls: Vec<Call>,
     last: u32,
     announced: Vec<Announced>,
 }
@@ -62,35 +61,32 @@ impl Changes {
     /// The response in `context` waits for these workers. Gives its number for [`Changes::acknowledge`].
     pub fn wait(&mut self, context: u32, workers: Vec<WorkerId>, now: Millis) -> u32 {
         self.last = self.last.wrapping_add(1);
-        let call = Call {
+        self.calls.push(Call {
+            number: self.last,
             context,
             waiting: workers,
             deadline: now.saturating_add(PATIENCE),
-        };
-        self.calls.insert(self.last, call);
+        });
         self.last
     }
 
     /// Nobody of that worker reads any more.
     pub fn acknowledge(&mut self, call: u32, worker: WorkerId) {
-        if let Some(call) = self.calls.get_mut(&call) {
+        let mut calls = self.calls.iter_mut();
+        if let Some(call) = calls.find(|known| known.number == call) {
             call.waiting.retain(|waiting| *waiting != worker);
         }
     }
 
     /// The response in `context` has gone.
     pub fn forget(&mut self, context: u32) {
-        self.calls.retain(|_, call| call.context != context);
+        self.calls.retain(|call| call.context != context);
     }
 
     /// Takes out the responses that wait for nothing any more, or have waited for too long.
     pub fn take_settled(&mut self, now: Millis) -> Vec<Settled> {
         let is_settled = |call: &Call| call.waiting.is_empty() || call.deadline <= now;
-        let (settled, waiting): (BTreeMap<_, _>, _) = std::mem::take(&mut self.calls)
-            .into_iter()
-            .partition(|(_, call)| is_settled(call));
-        self.calls = waiting;
-        let settled = settled.into_values();
+        let settled = self.calls.extract_if(.., |call| is_settled(call));
         settled
             .map(|call| Settled {
                 context: call.context,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A worker's part in keeping readers of the v2 store from the bytes of another response.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use sluice_core::board::{KeyHash, Millis, WorkerId};
@@ -19,7 +18,7 @@ use crate::stream::Stream;
 pub struct Readers {
     changes: Changes,
     /// What ORIGIN answers by itself, once nobody reads.
-    answers: HashMap<u32, Answer>,
+    answers: Vec<(u32, Answer)>,
 }
 
 impl Readers {
@@ -52,7 +51,7 @@ impl Worker {
         let now = host::monotonic_millis();
         let call = self.readers.changes.wait(context, workers.clone(), now);
         if let Some(answer) = answer {
-            self.readers.answers.insert(context, answer);
+            self.readers.answers.push((context, answer));
         }
         let caller = self.id();
         let news = News::Changing { caller, call, key }.encode();
@@ -83,7 +82,7 @@ impl Worker {
     /// The response that waited has gone.
     pub fn forget_change(&mut self, context: u32) {
         self.readers.changes.forget(context);
-        self.readers.answers.remove(&context);
+        self.readers.answers.retain(|(of, _)| *of != context);
     }
 
     /// One who read has read all.
@@ -158,7 +157,9 @@ impl Worker {
     fn go_on(&mut self, settled: Settled) {
         self.expel(&settled.missing);
         let context = settled.context;
-        if let Some(answer) = self.readers.answers.remove(&context) {
+        let mut answers = self.readers.answers.iter();
+        if let Some(at) = answers.position(|(of, _)| *of == context) {
+            let (_, answer) = self.readers.answers.swap_remove(at);
             self.answer_later(context, answer);
             return;
         }
