@@ -52,7 +52,7 @@ test: wasm trap envoy minio ## Run all tests, native and end to end
 		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-2}" cargo test --locked --workspace --exclude sluice-filter
 
 .PHONY: test-mesh
-test-mesh: wasm envoy minio mesh-tools ## Test mesh/ with a real Kubernetes API server, istiod, agents and Envoys
+test-mesh: wasm trap envoy minio mesh-tools ## Test mesh/ with a real Kubernetes API server, istiod, agents and Envoys
 	@exec env $(tested) $(mesh_locations) \
 		cargo test --locked -p sluice-tests --features mesh --test mesh
 

@@ -17,6 +17,9 @@ const ORIGIN_ROOT_ID: &[u8] = b"origin";
 /// The `root_id` of the listener for purges.
 const PURGE_ROOT_ID: &[u8] = b"purge";
 
+/// The `root_id` of a listener for probes.
+const PROBE_ROOT_ID: &[u8] = b"probe";
+
 /// What a root context is there for.
 #[derive(Debug)]
 enum Role {
@@ -28,7 +31,16 @@ enum Role {
     Origin,
     /// Before nothing: purges end here.
     Purge,
+    /// Where probes pass, which fail where there is no module.
+    Probe,
 }
+
+/// A probe, which passes.
+struct Passing;
+
+impl Context for Passing {}
+
+impl HttpContext for Passing {}
 
 /// A root context.
 #[derive(Debug)]
@@ -53,6 +65,10 @@ impl Root {
             .unwrap_or_default();
         if root_id == ORIGIN_ROOT_ID {
             self.role = Role::Origin;
+            return Ok(());
+        }
+        if root_id == PROBE_ROOT_ID {
+            self.role = Role::Probe;
             return Ok(());
         }
         let text = host::plugin_configuration(size).map_err(|error| error.to_string())?;
@@ -97,6 +113,7 @@ impl RootContext for Root {
         Some(match &self.role {
             Role::Edge(policy) => Box::new(Edge::new(context, policy.clone())),
             Role::Purge => Box::new(PurgeCall::new(context)),
+            Role::Probe => Box::new(Passing),
             Role::Origin | Role::None => Box::new(OriginStream::new(context)),
         })
     }

@@ -177,6 +177,11 @@ impl Gateway {
         self.bucket.requests().count(&format!("/{key}"))
     }
 
+    /// Ends the pod's container and starts another one.
+    pub async fn restart(&mut self) {
+        self.pod.restart(self.mesh).await;
+    }
+
     /// Applies something else into its namespace.
     pub fn apply(&self, manifests: &str) {
         self.mesh.cluster.apply(manifests);
@@ -211,7 +216,14 @@ impl Builder {
     ///
     /// # Panics
     /// When it does not become ready.
-    pub async fn start(mut self) -> Gateway {
+    pub async fn start(self) -> Gateway {
+        let gateway = self.start_unready().await;
+        gateway.pod.ready().await;
+        gateway
+    }
+
+    /// The same where the pod is not expected to become ready.
+    pub async fn start_unready(mut self) -> Gateway {
         let address = self.place.address.to_string();
         match self.binding {
             Binding::Servers => {
@@ -241,7 +253,7 @@ impl Builder {
         )
         .await;
         Gateway {
-            pod: pod.ready().await,
+            pod,
             bucket: self.bucket,
             front: self.front,
             certificate: self.certificate,
@@ -318,21 +330,27 @@ fn endpoint(overlay: Overlay, front: &TlsFront) -> Overlay {
         )
 }
 
-/// Where on this machine the module, the cache and the pod are. Nothing else differs from a cluster.
-fn on_this_machine(overlay: Overlay, place: &Place) -> Overlay {
-    let code = json!({"local": {"filename": crate::edge::module()}});
+/// A patch that has the roles' module from `code`.
+#[must_use]
+pub fn roles(code: &Value) -> Value {
     let role = |number: usize| {
         let path =
             format!("/spec/configPatches/{number}/patch/value/typed_config/config/vm_config/code");
         json!({"op": "replace", "path": path, "value": code})
     };
+    (0..3).map(role).collect()
+}
+
+/// Where on this machine the module, the cache and the pod are. Nothing else differs from a cluster.
+fn on_this_machine(overlay: Overlay, place: &Place) -> Overlay {
+    let code = json!({"local": {"filename": crate::edge::module()}});
     let cache = |path: &str| {
         let path = format!("/spec/configPatches/{path}/typed_config/typed_config/cache_path");
         json!({"op": "replace", "path": path, "value": place.cache()})
     };
     let health = "/spec/configPatches/0/patch/value/address/socket_address/address";
     overlay
-        .patch("EnvoyFilter", "sluice-roles", &json!([role(0), role(1)]))
+        .patch("EnvoyFilter", "sluice-roles", &roles(&code))
         .patch(
             "EnvoyFilter",
             "sluice-edge",

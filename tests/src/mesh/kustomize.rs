@@ -48,6 +48,7 @@ impl Overlay {
 
     /// With that value in the ConfigMap of settings.
     pub fn setting(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.settings.retain(|(known, _)| known != name);
         self.settings.push((name.to_owned(), value.into()));
         self
     }

@@ -73,6 +73,7 @@ pub struct Pod {
     // Ends before its folder goes.
     agent: Process,
     place: Place,
+    object: Value,
 }
 
 impl Pod {
@@ -103,14 +104,22 @@ impl Pod {
             name: name.to_owned(),
             agent,
             place,
+            object: pod,
         }
+    }
+
+    /// Ends its container and starts another one, with the volumes of the former.
+    pub async fn restart(&mut self, mesh: &Mesh) {
+        self.terminate().await;
+        self.agent = launch(mesh, &self.object, &self.place);
+        self.ready().await;
     }
 
     /// Waits until a worker says that it is ready.
     ///
     /// # Panics
     /// When it does not become so.
-    pub async fn ready(self) -> Self {
+    pub async fn ready(&self) {
         let health = self.at(HEALTH_PORT);
         let up = async {
             while !is_healthy(health).await {
@@ -124,7 +133,6 @@ impl Pod {
             self.name,
             self.log()
         );
-        self
     }
 
     /// Waits until one of its ports takes connections.

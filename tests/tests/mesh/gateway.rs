@@ -65,16 +65,11 @@ async fn without_the_filter_a_private_bucket_is_none_of_the_gateways() {
     let remove = json!([{"op": "replace", "path": "/spec/configPatches", "value": []}]);
     let gateway = gateway
         .with(|overlay| {
-            [
-                "sluice-roles",
-                "sluice-edge",
-                "sluice-hop",
-                "sluice-connections",
-            ]
-            .into_iter()
-            .fold(overlay, |overlay, name| {
-                overlay.patch("EnvoyFilter", name, &remove)
-            })
+            ["sluice-edge", "sluice-hop", "sluice-connections"]
+                .into_iter()
+                .fold(overlay, |overlay, name| {
+                    overlay.patch("EnvoyFilter", name, &remove)
+                })
         })
         .start()
         .await;

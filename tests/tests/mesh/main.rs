@@ -9,8 +9,10 @@
 )]
 
 mod authorization;
+mod dead_vm;
 mod drain;
 mod gateway;
 mod manifests;
 mod sidecar;
+mod store;
 mod updates;

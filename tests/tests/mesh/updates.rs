@@ -4,10 +4,18 @@
 use serde_json::{Value, json};
 use sluice_tests::client;
 use sluice_tests::eventually;
-use sluice_tests::mesh::gateway::Gateway;
+use sluice_tests::mesh::gateway::{Gateway, roles};
+use sluice_tests::mesh::pod::HEALTH_PORT;
 
 /// Where the policy and the module of EDGE are in the EnvoyFilter of the roles.
 const EDGE: &str = "/spec/configPatches/0/patch/value/typed_config/config";
+
+/// The roles' module from where nobody listens.
+fn nowhere() -> Value {
+    roles(
+        &json!({"remote": {"http_uri": {"uri": "http://127.0.0.1:1/none.wasm", "timeout": "1s", "cluster": "_"}}}),
+    )
+}
 
 fn replace(path: &str, value: &Value) -> Value {
     json!([{"op": "replace", "path": path, "value": value}])
@@ -65,14 +73,20 @@ async fn a_policy_that_the_filter_refuses_leaves_the_former_one_in_force() {
 async fn a_module_that_is_none_leaves_the_former_one_in_force() {
     let gateway = Gateway::builder("refused-module").await.start().await;
     serves(&gateway, "before").await;
-    let path = format!("{EDGE}/vm_config/code/local/filename");
-    let bad = gateway.overlay.clone().patch(
-        "EnvoyFilter",
-        "sluice-roles",
-        &replace(&path, &json!("/nowhere.wasm")),
-    );
+    let bad = gateway
+        .overlay
+        .clone()
+        .patch("EnvoyFilter", "sluice-roles", &nowhere());
     gateway.apply(&bad.build());
+    // The agent says why, and Envoy counts that it has refused what came in its place.
     eventually("the refusal", async || {
+        gateway
+            .pod
+            .log()
+            .contains("error in converting the wasm config to local")
+    })
+    .await;
+    eventually("the count of it", async || {
         gateway
             .pod
             .statistic("extension_config_discovery.http_filter.sluice.edge.update_rejected")
@@ -82,6 +96,30 @@ async fn a_module_that_is_none_leaves_the_former_one_in_force() {
     .await;
     serves(&gateway, "while").await;
     assert!(gateway.get("/before").await.is_hit(), "the cache is gone");
+}
+
+#[tokio::test]
+async fn a_pod_without_the_module_is_never_ready() {
+    let gateway = Gateway::builder("no-module").await;
+    let gateway = gateway
+        .with(|overlay| overlay.patch("EnvoyFilter", "sluice-roles", &nowhere()))
+        .start_unready()
+        .await;
+    eventually("the refusal", async || {
+        gateway
+            .pod
+            .log()
+            .contains("error in converting the wasm config to local")
+    })
+    .await;
+    gateway.pod.accepts(HEALTH_PORT).await;
+    let answer = client::get(gateway.pod.at(HEALTH_PORT), "/healthz").await;
+    assert_eq!(answer.status, 500, "{answer}");
+    // What comes all the same goes nowhere.
+    gateway.bucket.put_stamped("a.bin", 1, 2_000).await;
+    let answer = gateway.get("/a.bin").await;
+    assert_eq!(answer.status, 500, "{answer}");
+    assert_eq!(gateway.fetches("a.bin"), 0);
 }
 
 #[tokio::test]
