@@ -127,11 +127,12 @@ impl CacheControl {
 /// The directives of a `Cache-Control`, with what stands behind their `=`.
 pub(crate) fn directives(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     let mut rest = text;
+    let mut quotes = true;
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
         }
-        let (directive, tail) = split_directive(rest);
+        let (directive, tail) = split_directive(rest, &mut quotes);
         rest = tail;
         let directive = directive.trim();
         Some(match directive.split_once('=') {
@@ -144,7 +145,10 @@ pub(crate) fn directives(text: &str) -> impl Iterator<Item = (&str, Option<&str>
 /// Splits at the first comma outside a quoted string, or semicolon, which is no separator but taken for
 /// one by origins that mean `private; max-age=60`. A quote that nothing closes is no quote, so it hides
 /// no directive.
-fn split_directive(text: &str) -> (&str, &str) {
+///
+/// `quotes` says whether quotes are looked for. After one that nothing closes there is none that anything
+/// closes, and to look for it again would take a time that grows with the square of their number.
+fn split_directive<'a>(text: &'a str, quotes: &mut bool) -> (&'a str, &'a str) {
     let bytes = text.as_bytes();
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
@@ -153,7 +157,10 @@ fn split_directive(text: &str) -> (&str, &str) {
                 let (directive, tail) = text.split_at_checked(at).unwrap_or((text, ""));
                 return (directive, tail.get(1..).unwrap_or_default());
             }
-            b'"' => at += quoted_len(bytes.get(at..).unwrap_or_default()).unwrap_or(1),
+            b'"' if *quotes => match quoted_len(bytes.get(at..).unwrap_or_default()) {
+                Some(length) => at += length,
+                None => *quotes = false,
+            },
             _ => at += 1,
         }
     }
@@ -300,6 +307,15 @@ mod tests {
             "max-age=99999999999999999999999",
         ] {
             assert_eq!(CacheControl::parse(text), max_age(2_147_483_647), "{text}");
+        }
+    }
+
+    #[test]
+    fn quotes_that_nothing_closes_cost_no_more_than_their_number() {
+        // Hours, were each of them looked for the end of.
+        for unclosed in [r#"\""#, r#"\","#] {
+            let text = format!("x=\"{}, no-store", unclosed.repeat(1_000_000));
+            assert_eq!(CacheControl::parse(&text), NO_STORE);
         }
     }
 

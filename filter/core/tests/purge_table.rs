@@ -259,6 +259,17 @@ fn confirmations_are_bounded_and_keep_the_newest() {
 }
 
 #[test]
+fn what_others_have_written_in_the_place_of_confirmations_confirms_nothing() {
+    let mut store = FakeSharedData::default();
+    Confirmations::new(&mut store).add(KeyHash(5)).unwrap();
+    store.set("sluice/confirmed/5", &[0; 9], 0).unwrap();
+    let mut confirmations = Confirmations::new(&mut store);
+    assert_eq!(confirmations.has(KeyHash(0)), Ok(false));
+    confirmations.add(KeyHash(5)).unwrap();
+    assert_eq!(confirmations.has(KeyHash(5)), Ok(true));
+}
+
+#[test]
 fn a_surrogate_key_finds_the_urls_that_have_it() {
     let mut store = FakeSharedData::default();
     let mut tags = Tags::new(&mut store, 0);

@@ -28,7 +28,7 @@ impl<'a, S: SharedStore + ?Sized> Confirmations<'a, S> {
     /// The host refused the call.
     pub fn has(&self, key: KeyHash) -> Result<bool, BoardError> {
         let bytes = cas::read(self.store, &slot_name(key))?;
-        Ok(contains(&bytes, key))
+        Ok(decode(&bytes).contains(&key.0.to_le_bytes()))
     }
 
     /// The entry has been revalidated.
@@ -37,19 +37,23 @@ impl<'a, S: SharedStore + ?Sized> Confirmations<'a, S> {
     /// The host refused a call, or other workers were faster too often.
     pub fn add(&mut self, key: KeyHash) -> Result<(), BoardError> {
         cas::update(self.store, &slot_name(key), |bytes| {
-            if contains(bytes, key) {
+            let keys = decode(bytes);
+            if keys.contains(&key.0.to_le_bytes()) {
                 return (None, ());
             }
-            let keep = bytes.len().min((KEYS_PER_SLOT - 1) * 8);
-            let mut changed = bytes.get(bytes.len() - keep..).unwrap_or_default().to_vec();
-            changed.extend(key.0.to_le_bytes());
-            (Some(changed), ())
+            let oldest = keys.len().saturating_sub(KEYS_PER_SLOT - 1);
+            let kept = keys.get(oldest..).unwrap_or_default();
+            (Some([kept, &[key.0.to_le_bytes()]].concat().concat()), ())
         })
     }
 }
 
-fn contains(bytes: &[u8], key: KeyHash) -> bool {
-    bytes.as_chunks::<8>().0.contains(&key.0.to_le_bytes())
+/// The keys of a slot; none in what this code did not write.
+fn decode(bytes: &[u8]) -> &[[u8; 8]] {
+    match bytes.as_chunks() {
+        (keys, []) => keys,
+        _ => &[],
+    }
 }
 
 fn slot_name(key: KeyHash) -> String {

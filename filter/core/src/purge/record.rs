@@ -3,6 +3,10 @@
 
 use std::fmt;
 
+/// Greatest number that is read, out of reach by counting: what has a greater one was not written here, and would
+/// leave no numbers for the purges to come.
+const MAX_NUMBER: u64 = u64::MAX / 2;
+
 /// Whether the old entry may still be asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
@@ -55,7 +59,8 @@ impl Record {
     /// Reads one line, as [`fmt::Display`] writes it.
     pub fn parse(line: &str) -> Option<Self> {
         let mut words = line.splitn(4, ' ');
-        let number = words.next()?.parse().ok()?;
+        let number = words.next()?.parse().ok();
+        let number = number.filter(|number| *number <= MAX_NUMBER)?;
         let kind = match words.next()? {
             "hard" => Kind::Hard,
             "soft" => Kind::Soft,
@@ -111,7 +116,7 @@ mod tests {
                 Scope::Everything,
             ] {
                 let record = Record {
-                    number: u64::MAX,
+                    number: MAX_NUMBER,
                     kind,
                     scope,
                 };
@@ -134,6 +139,7 @@ mod tests {
             "1 hard prefix ",
             "1 hard prefix a b",
             "-1 hard everything",
+            "18446744073709551615 hard everything",
         ] {
             assert_eq!(Record::parse(line), None, "{line}");
         }
