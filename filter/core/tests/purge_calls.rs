@@ -103,6 +103,7 @@ fn surrogate_keys_and_everything_are_taken() {
 #[test]
 fn a_wrong_call_is_told_the_field_the_value_and_what_is_accepted() {
     let long = format!(r#"{{"prefix": "http://a.test/{}"}}"#, "x".repeat(3_000));
+    let unknown = format!(r#"{{"{}": 1}}"#, "x".repeat(3_000));
     for (body, parts) in [
         ("", &["the body: ", "expected a JSON object"][..]),
         ("[]", &["the body: []", "expected a JSON object"]),
@@ -122,6 +123,7 @@ fn a_wrong_call_is_told_the_field_the_value_and_what_is_accepted() {
             r#"{"prefix": "http://a/x?y"}"#,
             &["prefix: ", "expected a URL"],
         ),
+        (&unknown, &["x…: unknown field: expected url"]),
         (&long, &["prefix: ", "…: expected at most 2048 bytes"]),
         (
             r#"{"everything": false}"#,

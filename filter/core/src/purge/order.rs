@@ -43,14 +43,19 @@ impl fmt::Display for OrderError {
 
 impl OrderError {
     fn field(name: &str, value: &Value, expected: &str) -> Self {
-        const SHOWN: usize = 200;
-        let mut shown = value.to_string();
-        if let Some((end, _)) = shown.char_indices().nth(SHOWN) {
-            shown.truncate(end);
-            shown.push('…');
-        }
-        Self(format!("{name}: {shown}: expected {expected}"))
+        let value = shown(value.to_string());
+        Self(format!("{name}: {value}: expected {expected}"))
     }
+}
+
+/// The beginning of what a caller has sent, for a message.
+fn shown(mut text: String) -> String {
+    const SHOWN: usize = 200;
+    if let Some((end, _)) = text.char_indices().nth(SHOWN) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 impl Order {
@@ -91,9 +96,9 @@ impl Order {
                 }
                 "everything" => return Err(OrderError::field(name, value, "true")),
                 _ => {
-                    let expected = format!("{SUBJECTS}, and soft");
+                    let name = shown(name.clone());
                     return Err(OrderError(format!(
-                        "{name}: unknown field: expected {expected}"
+                        "{name}: unknown field: expected {SUBJECTS}, and soft"
                     )));
                 }
             };

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Any journal of purges, and any bytes in their place in shared data, which other filters write to: what is read
+//! can be written again, says the same in any order, and never ends in a trap.
+//!
+//! Input: a journal up to the first NUL, then foreign bytes.
+#![no_main]
+// A fuzz target reports what it finds by a panic.
+#![allow(clippy::expect_used)]
+
+use libfuzzer_sys::fuzz_target;
+use sluice_core::board::{KeyHash, WorkerId};
+use sluice_core::purge::{
+    Confirmations, Initial, Kind, News, Order, Purges, Roster, Scope, SharedPurges, TagHash, Tags,
+    What, carry_out,
+};
+use sluice_core::testing::FakeSharedData;
+
+/// Nobody purges so often.
+const OUT_OF_REACH: u64 = 1 << 62;
+const URLS: [&str; 4] = ["", "edge.test/a", "/site/a/b", "/site/index.html"];
+
+fuzz_target!(|input: &[u8]| {
+    let mut halves = input.splitn(2, |byte| *byte == 0);
+    let journal = halves.next().unwrap_or_default();
+    let foreign = halves.next().unwrap_or_default();
+    if let Ok(text) = std::str::from_utf8(journal) {
+        check_journal(text);
+    }
+    if let Some(news) = News::decode(foreign) {
+        assert_eq!(News::decode(&news.encode()), Some(news));
+    }
+    check_shared(foreign);
+});
+
+fn check_journal(text: &str) {
+    let mut purges = Purges::default();
+    purges.apply_text(text);
+    let written = purges.to_text();
+    let mut again = Purges::default();
+    assert!(again.apply_text(&written), "{written:?}");
+    assert_eq!(again, purges);
+    let mut backwards = Purges::default();
+    for line in text.lines().rev() {
+        backwards.apply_text(line);
+    }
+    assert_eq!(backwards, purges);
+    for url in URLS {
+        let found = purges.generations(url);
+        assert!(found.hard.max(found.soft) <= purges.newest());
+        assert_eq!(again.generations(url), found);
+    }
+    if purges.newest() < OUT_OF_REACH {
+        check_purge(purges);
+    }
+}
+
+/// After any journal a purge of everything is newer than all, and so is one of a prefix for what it covers.
+fn check_purge(purges: Purges) {
+    let mut store = FakeSharedData::default();
+    let mut shared = SharedPurges::new(&mut store);
+    let initial = Initial {
+        purges,
+        unindexed_entries: false,
+    };
+    shared.start(&initial).expect("the store is well");
+    let before = shared.load().expect("the store is well");
+    for scope in [Scope::Prefix("/site/".into()), Scope::Everything] {
+        shared
+            .commit(Kind::Hard, &[scope])
+            .expect("the store is well");
+        let after = shared.load().expect("the store is well");
+        let url = "/site/a/b";
+        assert!(after.generations(url).hard > before.newest());
+    }
+}
+
+/// Whatever stands where the purges should be: calls succeed, and what was just purged is.
+fn check_shared(foreign: &[u8]) {
+    let mut store = FakeSharedData::default();
+    use_shared(&mut store);
+    let names: Vec<String> = store.values().map(|(name, _)| name.to_owned()).collect();
+    for name in names {
+        store.set(&name, foreign, 0).expect("room");
+    }
+    let purges = SharedPurges::new(&mut store).load();
+    if purges.expect("the store is well").newest() < OUT_OF_REACH {
+        use_shared(&mut store);
+    }
+}
+
+fn use_shared(store: &mut FakeSharedData) {
+    let tag = TagHash::of("red");
+    let noted = Tags::new(store, 0).note(&[tag], 1, 0);
+    noted.expect("the store is well");
+    for what in [
+        What::Tags(vec![tag]),
+        What::Scopes(vec![Scope::Bucket(1), Scope::Prefix("/site/a".into())]),
+    ] {
+        let order = Order {
+            what,
+            kind: Kind::Hard,
+        };
+        let records = carry_out(store, &order).expect("the store is well");
+        assert!(!records.is_empty());
+    }
+    let purges = SharedPurges::new(store).load().expect("the store is well");
+    assert!(purges.generations("/site/a/b").hard > 0);
+    let mut roster = Roster::new(store);
+    roster.join(WorkerId(7)).expect("the store is well");
+    let members = roster.members().expect("the store is well");
+    assert!(members.contains(&WorkerId(7)));
+    let mut confirmations = Confirmations::new(store);
+    confirmations.add(KeyHash(5)).expect("the store is well");
+    assert_eq!(confirmations.has(KeyHash(5)), Ok(true));
+}

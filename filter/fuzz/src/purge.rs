@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Any body of a purge call or an S3 notification: it is refused with a message, or covers what it names.
+//!
+//! Input: the policy's number, the end of a URL up to the first newline, the body.
+#![no_main]
+// A fuzz target reports what it finds by a panic.
+#![allow(clippy::expect_used)]
+
+use std::sync::OnceLock;
+
+use libfuzzer_sys::fuzz_target;
+use sluice_core::key::{Target, canonicalize};
+use sluice_core::policy::{Origin, Policy};
+use sluice_core::purge::{
+    MAX_PREFIX_BYTES, Order, Purges, Record, Scope, What, bucket_of, changed_objects, url_of,
+};
+
+const POLICIES: [&str; 4] = [
+    r#"{"origin": {"kind": "bucket", "bucket": "site", "authority": "s3.test:9000"}}"#,
+    r#"{"origin": {"kind": "bucket", "bucket": "site", "prefix": "a b/c", "authority": "site.s3.test",
+        "addressing": "virtual_host"}, "key": {"index_document": "index.html"}}"#,
+    r#"{"origin": {"kind": "http"}}"#,
+    r#"{"origin": {"kind": "http", "authority": "origin.test"},
+        "key": {"host": false, "merge_slashes": true, "query": {"mode": "sort"}}}"#,
+];
+/// More than any message needs, however long the body is.
+const MAX_MESSAGE_BYTES: usize = 2_000;
+
+fn policies() -> &'static [Policy] {
+    static PARSED: OnceLock<Vec<Policy>> = OnceLock::new();
+    PARSED.get_or_init(|| {
+        let parse = |text: &&str| Policy::parse(text.as_bytes()).expect("a policy");
+        POLICIES.iter().map(parse).collect()
+    })
+}
+
+fuzz_target!(|input: &[u8]| {
+    let Some((number, rest)) = input.split_first() else {
+        return;
+    };
+    let Some(policy) = policies().get(usize::from(*number) % POLICIES.len()) else {
+        return;
+    };
+    let mut parts = rest.splitn(2, |byte| *byte == b'\n');
+    let end = parts.next().unwrap_or_default();
+    let body = parts.next().unwrap_or_default();
+    match Order::parse(policy, body) {
+        Ok(order) => check_order(&order),
+        Err(error) => check_message(&error.to_string()),
+    }
+    match changed_objects(policy, body) {
+        Ok(urls) => urls.iter().for_each(|url| check_object(policy, url)),
+        Err(error) => check_message(&error.to_string()),
+    }
+    if let (Ok(end), Ok(beginning)) = (std::str::from_utf8(end), std::str::from_utf8(body)) {
+        check_prefix(policy, beginning, end);
+    }
+});
+
+fn check_message(message: &str) {
+    assert!(!message.is_empty() && message.len() < MAX_MESSAGE_BYTES);
+}
+
+/// Whatever it covers can be told to other workers and written into the journal.
+fn check_order(order: &Order) {
+    let scopes = match &order.what {
+        What::Scopes(scopes) => scopes,
+        What::Tags(tags) => return assert!(!tags.is_empty()),
+    };
+    assert_eq!(scopes.len(), 1);
+    for scope in scopes {
+        let record = Record {
+            number: 1,
+            kind: order.kind,
+            scope: scope.clone(),
+        };
+        assert_eq!(Record::parse(&record.to_string()), Some(record));
+        assert!(!matches!(scope, Scope::Prefix(prefix) if prefix.len() > MAX_PREFIX_BYTES));
+    }
+}
+
+/// The URL of a changed object is below the edge's prefix, and the one under which clients get it, if they do.
+fn check_object(policy: &Policy, url: &str) {
+    let Origin::Bucket(bucket) = &policy.origin else {
+        return assert!(url.is_empty(), "an HTTP origin has no objects");
+    };
+    assert!(url.bytes().all(|byte| byte.is_ascii_graphic()), "{url:?}");
+    let below = url
+        .strip_prefix(&bucket.path_prefix)
+        .expect("below the prefix");
+    let target = Target {
+        scheme: None,
+        authority: b"edge.test",
+        path: below.as_bytes(),
+    };
+    if let Ok(canonical) = canonicalize(policy, &target)
+        && !below.ends_with('/')
+        && !below.contains("//")
+    {
+        assert_eq!(url_of(policy, canonical.cache_key()), url);
+    }
+}
+
+/// A URL that begins as a purged prefix does is purged, and one that is purged by itself is, too.
+fn check_prefix(policy: &Policy, beginning: &str, end: &str) {
+    // A dot may take back what came before it, and where an escape is cut there is no prefix.
+    if end.contains(['.', '%', '?', '\\']) || !beginning.trim_start_matches("http").contains('/') {
+        return;
+    }
+    let url = format!("{beginning}{end}");
+    let field = |name: &str, text: &str| {
+        let body = serde_json::json!({ name: text }).to_string();
+        Order::parse(policy, body.as_bytes()).ok()
+    };
+    let Some(path) = path_of(&url) else { return };
+    let Some(canonical) = client_target(policy, &url, path) else {
+        return;
+    };
+    let purges = |order: &Order| {
+        let mut purges = Purges::default();
+        if let What::Scopes(scopes) = &order.what {
+            for (number, scope) in (1..).zip(scopes.clone()) {
+                purges.apply(&Record {
+                    number,
+                    kind: order.kind,
+                    scope,
+                });
+            }
+        }
+        purges
+    };
+    if path_of(beginning).is_some()
+        && let Some(order) = field("prefix", beginning)
+    {
+        let hard = purges(&order).generations(&canonical).hard;
+        assert_eq!(hard, 1, "{order:?} does not cover {canonical:?}");
+    }
+    if let Some(order) = field("url", &url) {
+        assert_eq!(
+            order.what,
+            What::Scopes(vec![Scope::Bucket(bucket_of(&canonical))])
+        );
+    }
+}
+
+/// The path of an absolute URL, or of one that is a path.
+fn path_of(url: &str) -> Option<&str> {
+    let rest = url.strip_prefix("http://").unwrap_or(url);
+    rest.find('/').and_then(|start| rest.get(start..))
+}
+
+/// The URL that a client asks for, as purges know it.
+fn client_target(policy: &Policy, url: &str, path: &str) -> Option<String> {
+    let authority = url
+        .strip_prefix("http://")
+        .and_then(|rest| rest.strip_suffix(path));
+    let target = Target {
+        scheme: Some("http"),
+        authority: authority.unwrap_or("edge.test").as_bytes(),
+        path: path.as_bytes(),
+    };
+    let canonical = canonicalize(policy, &target).ok()?;
+    Some(url_of(policy, canonical.cache_key()).to_owned())
+}

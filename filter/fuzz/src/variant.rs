@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Any `Accept-Encoding`, `Vary` and request headers: a coding is one that the client takes, what a response varies
+//! with is learnt in one step, and the origin is asked with what the key says.
+//!
+//! Input: the policy's number, then a line each for `Accept-Encoding`, `Vary`, another `Vary`, and for the values of
+//! the request headers that they name.
+#![no_main]
+// A fuzz target reports what it finds by a panic.
+#![allow(clippy::expect_used, clippy::panic)]
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+use libfuzzer_sys::fuzz_target;
+use sluice_core::accept_encoding::{Coding, negotiate};
+use sluice_core::key::{CanonicalTarget, Target, canonicalize};
+use sluice_core::policy::Policy;
+use sluice_core::qualifiers::{qualifiers, unqualified};
+use sluice_core::vary::{Fit, VaryNames, fit, qualify, selected, told};
+
+const POLICIES: [&str; 4] = [
+    r#"{"origin": {"kind": "http"}}"#,
+    r#"{"origin": {"kind": "http"}, "vary": {"max_headers": 8, "max_value_bytes": 16, "forbid": ["x"]}}"#,
+    r#"{"origin": {"kind": "http"}, "compression": {"enabled": true, "codings": ["gzip", "br"]}}"#,
+    r#"{"origin": {"kind": "bucket", "bucket": "site", "authority": "s3.test"}}"#,
+];
+const CODINGS: [Coding; 3] = [Coding::Brotli, Coding::Zstd, Coding::Gzip];
+
+fn policies() -> &'static [Policy] {
+    static PARSED: OnceLock<Vec<Policy>> = OnceLock::new();
+    PARSED.get_or_init(|| {
+        let parse = |text: &&str| Policy::parse(text.as_bytes()).expect("a policy");
+        POLICIES.iter().map(parse).collect()
+    })
+}
+
+fuzz_target!(|input: &[u8]| {
+    let Some((number, text)) = input.split_first() else {
+        return;
+    };
+    let (Some(policy), Ok(text)) = (
+        policies().get(usize::from(*number) % POLICIES.len()),
+        std::str::from_utf8(text),
+    ) else {
+        return;
+    };
+    let mut lines = text.split('\n');
+    let mut line = || lines.next().unwrap_or_default();
+    let (accept_encoding, vary, other_vary) = (line(), line(), line());
+    let values: Vec<&str> = lines.collect();
+    check_coding(accept_encoding);
+    check_told(policy, vary, other_vary);
+    let mut target = page(policy);
+    for vary in [vary, other_vary] {
+        if let Some(learnt) = learn(policy, &target, vary, &values) {
+            target = learnt;
+        }
+    }
+});
+
+fn page(policy: &Policy) -> CanonicalTarget {
+    let target = Target {
+        scheme: Some("http"),
+        authority: b"edge.test",
+        path: b"/page",
+    };
+    canonicalize(policy, &target).expect("a URL")
+}
+
+/// What is chosen of several codings is chosen of itself alone, and where nothing is chosen nothing is acceptable.
+fn check_coding(header: &str) {
+    let chosen = negotiate(Some(header), &CODINGS);
+    for coding in CODINGS {
+        let alone = negotiate(Some(header), &[coding]);
+        if chosen == Some(coding) {
+            assert_eq!(alone, chosen);
+            let lower = header.to_ascii_lowercase();
+            assert!(lower.contains(coding.token()) || lower.contains('*'));
+        }
+        assert!(chosen.is_some() || alone.is_none(), "{coding:?} was missed");
+        assert_eq!(negotiate(Some(coding.token()), &CODINGS), Some(coding));
+    }
+}
+
+/// The client hears of all that a response varies with, whatever it has heard already.
+fn check_told(policy: &Policy, stored: &str, already: &str) {
+    let more = told(policy, Some(stored), Some(already), true).unwrap_or_default();
+    let said = format!("{already},{more}").to_ascii_lowercase();
+    let said: Vec<&str> = said.split(',').map(str::trim).collect();
+    let ignored = |name: &str| {
+        policy
+            .response
+            .ignore_vary
+            .iter()
+            .any(|listed| listed == name)
+    };
+    for name in stored.to_ascii_lowercase().split(',').map(str::trim) {
+        assert!(
+            name.is_empty() || ignored(name) || said.contains(&name) || said.contains(&"*"),
+            "{name:?} is not in {said:?}"
+        );
+    }
+}
+
+/// The target for the same request after a response with `vary`; `None` where it is not stored or stays as it is.
+fn learn(
+    policy: &Policy,
+    target: &CanonicalTarget,
+    vary: &str,
+    values: &[&str],
+) -> Option<CanonicalTarget> {
+    let Fit::Unkeyed(names) = fit(policy, target.cache_key(), Some(vary)) else {
+        return None;
+    };
+    assert!(names.iter().count() <= policy.vary.max_headers);
+    let forbidden = |name: &str| name == "*" || policy.vary.forbid.iter().any(|no| no == name);
+    assert!(!names.iter().any(forbidden), "{names:?}");
+    assert_eq!(VaryNames::parse(names.as_str()), names);
+    let sent = |name: &str| {
+        let position = names.iter().position(|other| other == name)?;
+        values.get(position).map(|value| Cow::from(*value))
+    };
+    let mut learnt = target.unqualified();
+    qualify(policy, &mut learnt, &names, sent).ok()?;
+    assert_eq!(fit(policy, learnt.cache_key(), Some(vary)), Fit::Keyed);
+    assert_eq!(unqualified(learnt.path()), target.origin_path());
+    assert_eq!(qualifiers(learnt.path()).count(), names.iter().count());
+    check_selected(policy, &learnt, &names);
+    Some(learnt)
+}
+
+/// What the origin is asked with makes the same key.
+fn check_selected(policy: &Policy, target: &CanonicalTarget, names: &VaryNames) {
+    let asked: Vec<_> = selected(target.path()).collect();
+    let value = |name: &str| {
+        let header = asked.iter().find(|header| header.name == name);
+        header.and_then(|header| header.value.as_deref().map(Cow::from))
+    };
+    let mut again = target.unqualified();
+    if qualify(policy, &mut again, names, value).is_err() {
+        panic!("{asked:?} is longer than what was sent");
+    }
+    assert_eq!(again.cache_key(), target.cache_key());
+}
