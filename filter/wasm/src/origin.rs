@@ -224,7 +224,10 @@ impl OriginStream {
             fetch.ended = true;
             return Ok(());
         }
-        let headers = Headers::new(host::header_pairs(Map::Response)?);
+        let mut headers = Headers::new(host::header_pairs(Map::Response)?);
+        if fetch.head && variants::blur_head(&fetch.policy.policy, &fetch.cache_key, &headers)? {
+            headers = Headers::new(host::header_pairs(Map::Response)?);
+        }
         note_failure(&headers)?;
         remove_hidden(&fetch.policy.policy, &headers)?;
         let status = headers

@@ -92,6 +92,21 @@ fn set_or_remove(headers: &Headers, name: &str, wanted: Option<&str>) -> host::R
     }
 }
 
+/// Takes from the response to a HEAD what compression changes, since nothing compresses it: a length, and a tag that
+/// stands for these very bytes (RFC 9110, 8.6). False where nothing would be compressed.
+pub fn blur_head(policy: &Policy, key: &str, headers: &Headers) -> host::Result<bool> {
+    let mut names = qualifiers::qualifiers(key).map(|(name, _)| name);
+    let chosen = policy.compression.enabled && names.any(|name| name == qualifiers::CODING);
+    if !chosen || headers.has("content-encoding") || headers.text(":status") != Some("200") {
+        return Ok(false);
+    }
+    host::remove_header(Map::Response, "content-length")?;
+    if let Some(strong) = headers.text("etag").filter(|tag| !tag.starts_with("W/")) {
+        host::set_header(Map::Response, "etag", &format!("W/{strong}"))?;
+    }
+    Ok(true)
+}
+
 /// What a response to a request under some key depends on.
 #[derive(Debug)]
 pub struct Variance<'a> {

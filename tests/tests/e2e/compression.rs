@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Responses are compressed once, on their way into the cache, and every client gets the coding that suits it.
 
-use sluice_tests::client::Response;
+use sluice_tests::client::{Client, Response, request};
 use sluice_tests::edge::Edge;
 use sluice_tests::matrix::{Cell, on_each};
 use sluice_tests::origin::{Origin, Reply};
-use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::io::Read as _;
 use std::time::Duration;
 
 /// A style sheet of some kilobytes.
@@ -31,18 +30,34 @@ async fn get(edge: &Edge, path: &str, accepted: &str) -> Response {
         .await
 }
 
-fn gunzip(bytes: &[u8]) -> Vec<u8> {
-    let mut gzip = Command::new("gzip")
-        .arg("-dc")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    gzip.stdin.take().unwrap().write_all(bytes).unwrap();
-    let output = gzip.wait_with_output().unwrap();
-    assert!(output.status.success());
-    output.stdout
+/// What a body in this coding stands for.
+fn decoded(coding: Option<&str>, bytes: &[u8]) -> Vec<u8> {
+    let mut content = Vec::new();
+    let read = match coding {
+        None => return bytes.to_vec(),
+        Some("gzip") => flate2::read::GzDecoder::new(bytes).read_to_end(&mut content),
+        Some("br") => brotli_decompressor::Decompressor::new(bytes, 4096).read_to_end(&mut content),
+        Some("zstd") => ruzstd::decoding::StreamingDecoder::new(bytes)
+            .unwrap()
+            .read_to_end(&mut content),
+        Some(other) => panic!("{other} was not asked for"),
+    };
+    read.unwrap_or_else(|error| panic!("no {coding:?}: {error}"));
+    content
 }
+
+/// The object that a response has, whatever its coding.
+fn object(response: &Response) -> Vec<u8> {
+    decoded(response.headers.get("content-encoding"), &response.body)
+}
+
+/// What clients accept, what they get for it, and with which tag.
+const OFFERS: [(&str, Option<&str>, &str); 4] = [
+    ("gzip, deflate", Some("gzip"), "W/\"v1\""),
+    ("gzip, deflate, br, zstd", Some("br"), "W/\"v1\""),
+    ("zstd, gzip", Some("zstd"), "W/\"v1\""),
+    ("deflate", None, "\"v1\""),
+];
 
 #[tokio::test]
 async fn an_object_is_fetched_and_compressed_once_for_each_coding() {
@@ -50,12 +65,7 @@ async fn an_object_is_fetched_and_compressed_once_for_each_coding() {
         let origin = Origin::start().ready().await;
         origin.on("/site/a.css", reply());
         let edge = edge(&origin, cell).await;
-        for (accepted, coding, etag) in [
-            ("gzip, deflate", Some("gzip"), "W/\"v1\""),
-            ("gzip, deflate, br, zstd", Some("br"), "W/\"v1\""),
-            ("zstd, gzip", Some("zstd"), "W/\"v1\""),
-            ("deflate", None, "\"v1\""),
-        ] {
+        for (accepted, coding, etag) in OFFERS {
             let mut bodies = Vec::new();
             for _ in 0..3 {
                 let response = get(&edge, "/a.css", accepted).await;
@@ -67,11 +77,9 @@ async fn an_object_is_fetched_and_compressed_once_for_each_coding() {
             }
             bodies.dedup();
             assert_eq!(bodies.len(), 1, "{cell}: {accepted}");
-            match coding {
-                Some("gzip") => assert_eq!(gunzip(&bodies[0]), style(), "{cell}"),
-                Some(_) => assert!(bodies[0].len() < style().len() / 2, "{cell}: {accepted}"),
-                None => assert_eq!(bodies[0], style(), "{cell}"),
-            }
+            assert_eq!(decoded(coding, &bodies[0]), style(), "{cell}");
+            let small = bodies[0].len() < style().len() / 2;
+            assert_eq!(small, coding.is_some(), "{cell}: {accepted}");
             let head = [("accept-encoding", accepted)];
             let head = edge.send("HEAD", "/a.css", &head).await;
             assert_eq!(head.headers.get("content-encoding"), coding, "{cell}");
@@ -126,35 +134,88 @@ async fn what_the_origin_has_compressed_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn conditions_and_ranges_hold_on_what_the_edge_has_compressed() {
+async fn heads_conditions_and_ranges_hold_on_what_the_edge_has_compressed() {
     on_each(&[1], async |cell| {
         let origin = Origin::start().ready().await;
         origin.on("/site/a.css", reply());
         let edge = edge(&origin, cell).await;
-        let whole = loop {
-            let response = get(&edge, "/a.css", "gzip").await;
-            if response.is_hit() {
-                break response;
+        for (accepted, coding, etag) in OFFERS {
+            let whole = loop {
+                let response = get(&edge, "/a.css", accepted).await;
+                if response.is_hit() {
+                    break response;
+                }
+            };
+            let mut client = Client::connect(edge.address()).await;
+            let mut send = async |method: &str, name: &str, value: &str| {
+                let headers = [("accept-encoding", accepted), (name, value)];
+                let response = client.exchange(request(method, "/a.css", &headers)).await;
+                assert_eq!(response.header("etag"), etag, "{cell}: {response}");
+                assert_eq!(response.header("vary"), "Accept-Encoding", "{cell}");
+                response
+            };
+            let head = send("HEAD", "x-none", "").await;
+            assert_eq!((head.status, head.body.len()), (200, 0), "{cell}: {head}");
+            assert_eq!(head.headers.get("content-encoding"), coding, "{cell}");
+            for tag in ["W/\"v1\"", "\"v1\"", "\"x\", W/\"v1\"", "*"] {
+                for method in ["GET", "HEAD"] {
+                    let response = send(method, "if-none-match", tag).await;
+                    assert_eq!(response.status, 304, "{cell}: {tag}: {response}");
+                }
             }
-        };
-        let send = async |name: &str, value: &str| {
-            let headers = [("accept-encoding", "gzip"), (name, value)];
-            edge.send("GET", "/a.css", &headers).await
-        };
-        for tag in ["W/\"v1\"", "\"v1\"", "\"x\", W/\"v1\""] {
-            let response = send("if-none-match", tag).await;
-            assert_eq!(response.status, 304, "{cell}: {tag}: {response}");
-            assert_eq!(response.header("etag"), "W/\"v1\"", "{cell}");
-            assert_eq!(response.header("vary"), "Accept-Encoding", "{cell}");
+            let changed = send("GET", "if-none-match", "\"v0\"").await;
+            assert_eq!(changed.body, whole.body, "{cell}: {accepted}");
+            let part = send("GET", "range", "bytes=10-19").await;
+            // How long a compressed object is nobody has announced.
+            let (status, expected) = match coding {
+                None => (206, &whole.body[10..20]),
+                Some(_) => (200, &whole.body[..]),
+            };
+            assert_eq!(part.status, status, "{cell}: {part}");
+            assert_eq!(part.body, expected, "{cell}: {part}");
+            assert_eq!(part.headers.get("content-encoding"), coding, "{cell}");
+            let headers = [
+                ("accept-encoding", accepted),
+                ("range", "bytes=10-19"),
+                ("if-range", etag),
+            ];
+            // A weak tag cannot say that bytes are the same (RFC 9110, 13.1.5).
+            let same = edge.send("GET", "/a.css", &headers).await;
+            let status = if coding.is_none() { 206 } else { 200 };
+            assert_eq!(same.status, status, "{cell}: {same}");
         }
-        let part = send("range", "bytes=10-19").await;
-        let expected = match part.status {
-            206 => &whole.body[10..20],
-            _ => &whole.body[..],
-        };
-        assert_eq!(part.body, expected, "{cell}: {part}");
-        assert_eq!(part.header("content-encoding"), "gzip", "{cell}: {part}");
-        assert_eq!(origin.count("/site/a.css"), 1, "{cell}");
+        assert_eq!(origin.count("/site/a.css"), 4, "{cell}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_cold_head_says_nothing_that_the_get_after_it_does_not() {
+    on_each(&[1], async |cell| {
+        let origin = Origin::start().ready().await;
+        origin.on("/site/*", reply());
+        let edge = edge(&origin, cell).await;
+        for (accepted, coding, _) in OFFERS {
+            let path = format!("/{}.css", coding.unwrap_or("plain"));
+            let headers = [("accept-encoding", accepted)];
+            let head = edge.send("HEAD", &path, &headers).await;
+            let get = get(&edge, &path, accepted).await;
+            assert_eq!(object(&get), style(), "{cell}: {accepted}");
+            assert_eq!((head.status, head.body.len()), (200, 0), "{cell}: {head}");
+            for name in ["etag", "vary", "content-type"] {
+                let (said, is) = (head.header(name), get.header(name));
+                assert_eq!(said, is, "{cell}: {name} of {accepted}: {head}");
+            }
+            // What is known only when it is compressed may be left unsaid (RFC 9110, 9.3.2).
+            let length = get.body.len().to_string();
+            for (name, is) in [
+                ("content-encoding", coding.unwrap_or_default()),
+                ("content-length", length.as_str()),
+            ] {
+                let said = head.headers.get(name);
+                assert!(said.is_none_or(|said| said == is), "{cell}: {name}: {head}");
+            }
+        }
     })
     .await;
 }
@@ -187,6 +248,68 @@ async fn what_the_edge_has_compressed_is_revalidated_with_the_origins_own_tag() 
             Some("\"v1\""),
             "{cell}"
         );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_http_origins_responses_are_compressed_where_the_policy_says_so() {
+    const COMPRESSING: &str = "origin: {kind: http}\ncompression: {enabled: true}\n";
+    on_each(&[1], async |cell| {
+        let origin = Origin::start().ready().await;
+        origin.on("/a.css", reply());
+        let edge = Edge::http(&origin).cell(cell).policy(COMPRESSING);
+        let edge = edge.start().await;
+        for (accepted, coding, etag) in OFFERS {
+            for _ in 0..3 {
+                let response = get(&edge, "/a.css", accepted).await;
+                assert_eq!(response.headers.get("content-encoding"), coding, "{cell}");
+                assert_eq!(object(&response), style(), "{cell}: {accepted}");
+                assert_eq!(response.header("etag"), etag, "{cell}: {response}");
+                assert_eq!(response.header("vary"), "Accept-Encoding", "{cell}");
+            }
+        }
+        assert_eq!(origin.count("/a.css"), 4, "{cell}");
+        for asked in origin.requests().of("/a.css") {
+            let told = asked.headers.get("accept-encoding");
+            assert!(
+                matches!(told, None | Some("br" | "zstd" | "gzip")),
+                "{told:?}"
+            );
+        }
+
+        // The control: by default an HTTP origin compresses by itself, or nobody does.
+        let edge = Edge::http(&origin).cell(cell).start().await;
+        let response = get(&edge, "/a.css", "gzip").await;
+        assert_eq!(response.headers.get("content-encoding"), None, "{cell}");
+        assert_eq!(response.body, style(), "{cell}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_must_not_be_transformed_stays_as_it_is() {
+    on_each(&[1], async |cell| {
+        let origin = Origin::start().ready().await;
+        let strict = Reply::text(style())
+            .header("content-type", "text/css")
+            .header("cache-control", "max-age=60, no-transform")
+            .etag("v1");
+        origin.on("/site/strict.css", strict);
+        origin.on("/site/control.css", reply());
+        let edge = edge(&origin, cell).await;
+        for (accepted, coding, _) in OFFERS {
+            for _ in 0..2 {
+                let response = get(&edge, "/strict.css", accepted).await;
+                assert_eq!(response.headers.get("content-encoding"), None, "{cell}");
+                assert_eq!(response.body, style(), "{cell}: {accepted}");
+                assert_eq!(response.header("etag"), "\"v1\"", "{cell}: {response}");
+                let told = response.header("cache-control");
+                assert!(told.contains("no-transform"), "{cell}: {response}");
+            }
+            let control = get(&edge, "/control.css", accepted).await;
+            assert_eq!(control.headers.get("content-encoding"), coding, "{cell}");
+        }
     })
     .await;
 }
