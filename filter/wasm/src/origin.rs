@@ -27,6 +27,7 @@ use sluice_core::validator::{Lifetime, Validator};
 
 use crate::answer::Answer;
 use crate::clean::{Asked, Body, clean_response};
+use crate::delivery::Passing;
 use crate::fills::Fallback;
 use crate::headers::Headers;
 use crate::host::{self, Half, Map};
@@ -282,6 +283,23 @@ impl OriginStream {
         })
     }
 
+    /// Whether a soft purge has overtaken a fill that no client sees. The v1 store would put it in the place of
+    /// what has been fetched since.
+    fn is_overtaken(&self) -> bool {
+        let Some(fetch) = self.fetch.as_ref() else {
+            return false;
+        };
+        let overwrites = fetch.stores && fetch.policy.policy.store == StoreVersion::V1;
+        overwrites
+            && worker::with(|worker| {
+                let stream = worker.stream(fetch.link.stream);
+                let unseen =
+                    stream.is_some_and(|stream| matches!(stream.passing.get(), Passing::Nothing));
+                unseen && worker.was_purged_since(&fetch.cache_key, fetch.began)
+            })
+            .unwrap_or(false)
+    }
+
     fn abort(&mut self) -> Action {
         worker::with(|worker| worker.metrics.count(Metric::FillsAborted, 1));
         // If Envoy refuses, pausing keeps the response from the store all the same.
@@ -351,7 +369,7 @@ impl HttpContext for OriginStream {
     }
 
     fn on_http_response_body(&mut self, size: usize, end_of_stream: bool) -> Action {
-        if self.must_abort() {
+        if self.must_abort() || (end_of_stream && self.is_overtaken()) {
             return self.abort();
         }
         if let Some(fetch) = &mut self.fetch {
@@ -372,7 +390,7 @@ impl HttpContext for OriginStream {
     }
 
     fn on_http_response_trailers(&mut self, _: usize) -> Action {
-        if self.must_abort() {
+        if self.must_abort() || self.is_overtaken() {
             return self.abort();
         }
         self.end();

@@ -30,6 +30,7 @@ mod memory_bounds;
 mod origin_hop;
 mod policy_update;
 mod purge;
+mod purge_fills;
 mod purge_restart;
 mod purge_s3;
 mod purge_soft;

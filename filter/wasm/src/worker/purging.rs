@@ -122,7 +122,12 @@ impl Worker {
 
     /// Whether a response was asked for before it was purged softly.
     pub fn is_outdated(&self, entry: &Entry<'_>) -> bool {
-        self.soft_generation(entry.key) > entry.purge
+        self.was_purged_since(entry.key, entry.purge)
+    }
+
+    /// Whether a response was purged softly that was asked for when `began` was the newest purge.
+    pub fn was_purged_since(&self, cache_key: &str, began: u64) -> bool {
+        self.soft_generation(cache_key) > began
     }
 
     /// Whether the stored response may only be used after the origin has been asked.
