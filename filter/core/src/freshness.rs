@@ -64,6 +64,8 @@ pub struct Storage {
     pub stale_while_revalidate: Duration,
     /// For how long after `ttl` it may be served while the origin fails (RFC 5861, 4), whole seconds.
     pub stale_if_error: Duration,
+    /// It must not be served stale for a client's sake either (RFC 9111, 4.2.4).
+    pub forbids_stale: bool,
     /// Envoy's cache filters do not store the status.
     pub disguise: bool,
     /// The store must not revalidate it: it has no validator, or is not a 200 or 203.
@@ -154,6 +156,7 @@ fn storage(
         age,
         stale_while_revalidate,
         stale_if_error,
+        forbids_stale: forbids_stale(facts.status, &said.control),
         disguise: !STATUSES_OF_ENVOY.contains(&facts.status),
         neutral_validators: !matches!(facts.status, 200 | 203) || !facts.has_validator,
     })
@@ -270,7 +273,7 @@ fn is_server_error(status: u16) -> bool {
 /// A 5xx is never stale, as what takes the place of an error must not be one; nor is a 4xx while it is
 /// refreshed unless the origin says so, as an object that has just been made should be seen.
 fn windows(rule: &Rule, status: u16, control: &CacheControl) -> (Duration, Duration) {
-    if control.forbids_stale() || is_server_error(status) {
+    if forbids_stale(status, control) {
         return (Duration::ZERO, Duration::ZERO);
     }
     let while_revalidate = match control.stale_while_revalidate {
@@ -282,6 +285,10 @@ fn windows(rule: &Rule, status: u16, control: &CacheControl) -> (Duration, Durat
         .stale_if_error
         .map_or(rule.stale_if_error, Duration::from_secs);
     (while_revalidate, if_error)
+}
+
+fn forbids_stale(status: u16, control: &CacheControl) -> bool {
+    control.forbids_stale() || is_server_error(status)
 }
 
 /// Seconds from the response's own `Date` to `Expires`, so that the origin's clock may be wrong

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a client's `Cache-Control` asks of the caches before its origin (RFC 9111, 5.2.1).
 
-use std::fmt::Write;
-
 use crate::cache_control::{directives, seconds};
 
-/// The directives of a request that a shared cache may obey. `max-stale` is none of them: it allows
-/// what the edge never does for a client's sake.
+/// Seconds that no age exceeds.
+const ANY_AGE: u64 = crate::duration::MAX.as_secs();
+
+/// The directives of a request that a shared cache may obey.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestControl {
     /// `no-store`.
@@ -19,6 +19,8 @@ pub struct RequestControl {
     pub max_age: Option<u64>,
     /// Seconds of `min-fresh`.
     pub min_fresh: Option<u64>,
+    /// Seconds of `max-stale`.
+    pub max_stale: Option<u64>,
 }
 
 /// How a request that obeys its client goes on.
@@ -30,14 +32,16 @@ pub enum Way {
     Around,
     /// Through the store, which revalidates what does not satisfy these directives.
     Checked(String),
-    /// The same, but what the store does not have, or would have to revalidate, is a 504
-    /// (`only-if-cached`).
+    /// The same, but what the store does not have is a 504 (`only-if-cached`), and so is what it has and
+    /// does not satisfy the client: the store is asked for anything, see [`RequestControl::accepts`]. A
+    /// validation that comes to nothing would cost it the response.
     StoreOnly(String),
 }
 
 impl RequestControl {
     /// Reads the headers, several lines of one joined by commas. Of several times the first counts; what
-    /// is no number asks for the most there is to ask for: 0 of `max-age`, all of `min-fresh`.
+    /// is no number asks for the most there is to ask for: 0 of `max-age`, all of `min-fresh`, nothing
+    /// stale. A `max-stale` without a number takes anything (RFC 9111, 5.2.1.2).
     pub fn parse(cache_control: Option<&str>, pragma: Option<&str>) -> Self {
         let mut parsed = Self::default();
         for (name, argument) in directives(cache_control.unwrap_or_default()) {
@@ -51,10 +55,13 @@ impl RequestControl {
             } else if is("max-age") {
                 parsed.max_age.get_or_insert(seconds(argument).unwrap_or(0));
             } else if is("min-fresh") {
-                let most = crate::duration::MAX.as_secs();
                 parsed
                     .min_fresh
-                    .get_or_insert(seconds(argument).unwrap_or(most));
+                    .get_or_insert(seconds(argument).unwrap_or(ANY_AGE));
+            } else if is("max-stale") {
+                let stale =
+                    argument.map_or(ANY_AGE, |argument| seconds(Some(argument)).unwrap_or(0));
+                parsed.max_stale.get_or_insert(stale);
             }
         }
         if cache_control.is_none() {
@@ -64,11 +71,22 @@ impl RequestControl {
         parsed
     }
 
+    /// Whether the client takes a stored response of that age, which is fresh for `fresh_for` seconds more
+    /// and allowed to be stale for `window`.
+    pub fn accepts(&self, age: u64, fresh_for: i64, window: u64) -> bool {
+        let signed = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX);
+        let in_time = match (self.min_fresh, self.max_stale) {
+            (Some(seconds), _) => fresh_for >= signed(seconds),
+            (None, stale) => fresh_for > -signed(stale.unwrap_or(0).max(window)),
+        };
+        !self.no_cache && self.max_age.is_none_or(|most| age <= most) && in_time
+    }
+
     /// How the request goes on. `window` are the seconds beyond its freshness for which the store takes
-    /// a response for fresh, so that `min-fresh` means what the client means.
+    /// a response for fresh, so that `min-fresh` and `max-stale` mean what the client means.
     pub fn way(&self, window: u64) -> Way {
         if self.only_if_cached {
-            Way::StoreOnly(self.towards_store(window))
+            Way::StoreOnly(format!("max-stale={ANY_AGE}"))
         } else if self.no_store {
             Way::Around
         } else {
@@ -84,17 +102,23 @@ impl RequestControl {
         if self.no_cache || self.max_age == Some(0) {
             return "no-cache".to_owned();
         }
-        let mut text = String::new();
-        // Writing into a String cannot fail.
-        if let Some(seconds) = self.max_age {
-            let _ = write!(text, "max-age={seconds}");
-        }
-        if let Some(seconds) = self.min_fresh {
-            let comma = if text.is_empty() { "" } else { ", " };
-            let seconds = seconds.saturating_add(window);
-            let _ = write!(text, "{comma}min-fresh={seconds}");
-        }
-        text
+        let stale = self
+            .max_stale
+            .map(|seconds| seconds.saturating_sub(window))
+            .filter(|seconds| *seconds > 0);
+        let directives = [
+            ("max-age", self.max_age),
+            (
+                "min-fresh",
+                self.min_fresh.map(|fresh| fresh.saturating_add(window)),
+            ),
+            ("max-stale", stale),
+        ];
+        let directives = directives.into_iter().filter_map(|(name, seconds)| {
+            let seconds = seconds?;
+            Some(format!("{name}={seconds}"))
+        });
+        directives.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -115,7 +139,16 @@ mod tests {
     fn each_directive_has_its_way() {
         for (text, expected) in [
             ("", Way::Shared),
-            ("public, x=1, max-stale, max-stale=60", Way::Shared),
+            ("public, x=1", Way::Shared),
+            ("max-stale", checked("max-stale=2147483642")),
+            ("max-stale=60, max-stale", checked("max-stale=55")),
+            ("max-stale=5", Way::Shared),
+            ("max-stale=soon", Way::Shared),
+            (
+                "max-stale=60, max-age=9",
+                checked("max-age=9, max-stale=55"),
+            ),
+            ("max-stale=60, no-cache", checked("no-cache")),
             ("no-cache", checked("no-cache")),
             ("No-Cache", checked("no-cache")),
             ("max-age=0", checked("no-cache")),
@@ -133,13 +166,40 @@ mod tests {
             ("no-cache, max-age=60", checked("no-cache")),
             ("no-store", Way::Around),
             ("no-store, no-cache", Way::Around),
-            ("only-if-cached", store_only("")),
-            ("only-if-cached, no-store", store_only("")),
-            ("only-if-cached, max-age=60", store_only("max-age=60")),
+            ("only-if-cached", store_only("max-stale=2147483647")),
+            (
+                "only-if-cached, no-store, no-cache",
+                store_only("max-stale=2147483647"),
+            ),
             ("x=\"a, no-cache\"", Way::Shared),
         ] {
             let parsed = RequestControl::parse(Some(text), None);
             assert_eq!(parsed.way(5), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_the_store_has_is_measured_by_what_its_client_accepts() {
+        let window = 5;
+        for (text, age, fresh_for, expected) in [
+            ("", 9, 1, true),
+            ("", 9, -4, true),
+            ("", 9, -5, false),
+            ("max-age=9", 9, 1, true),
+            ("max-age=8", 9, 1, false),
+            ("min-fresh=2", 9, 2, true),
+            ("min-fresh=2", 9, 1, false),
+            ("min-fresh=2, max-stale", 9, 1, false),
+            ("max-stale", 9, -1_000_000, true),
+            ("max-stale=9", 9, -8, true),
+            ("max-stale=9", 9, -9, false),
+            ("max-stale=9, max-age=8", 9, -8, false),
+            ("max-stale=1", 9, -4, true),
+            ("no-cache, max-stale", 0, 9, false),
+        ] {
+            let control = RequestControl::parse(Some(text), None);
+            let accepts = control.accepts(age, fresh_for, window);
+            assert_eq!(accepts, expected, "{text}: {fresh_for}");
         }
     }
 
@@ -162,7 +222,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_goes_to_the_store_is_a_cache_control(
-            text in r#"((no-cache|no-store|max-age|min-fresh|only-if-cached)(=[-"0-9a]{0,12})?|\PC{0,5})(,(min-fresh|max-age)=[0-9]{0,30})?"#,
+            text in r#"((no-cache|no-store|max-age|min-fresh|max-stale|only-if-cached)(=[-"0-9a]{0,12})?|\PC{0,5})(,(min-fresh|max-age)=[0-9]{0,30})?"#,
             window in any::<u32>(),
         ) {
             let way = RequestControl::parse(Some(&text), None).way(window.into());

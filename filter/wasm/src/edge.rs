@@ -167,7 +167,8 @@ impl Edge {
             worker.qualify_generation(policy, &mut target);
             worker.qualify(policy, &mut target, headers)
         });
-        let way = self.way(headers, &target);
+        let control = self.control(headers);
+        let way = self.way(control, &target);
         self.rewrite(headers, &target)?;
         let around = match keyed.ok_or(Refusal::Unready)? {
             Err(_) => Some(PassReason::Vary),
@@ -190,6 +191,7 @@ impl Edge {
         let (target, policy) = (Rc::new(target), self.policy.clone());
         let stream = Stream {
             demand,
+            control,
             visit,
             stand_in,
             ..Stream::new(self.id, key, target, policy, facts.method == "HEAD")
@@ -275,8 +277,12 @@ impl Edge {
         let (key, target, policy) = keyed.flatten().ok_or(Refusal::Stranger)?;
         self.rewrite(headers, &target)?;
         self.bounded = true;
-        let way = self.way(headers, &target);
-        let stream = Stream::new(self.id, key, Rc::new(target), policy, false);
+        let control = self.control(headers);
+        let way = self.way(control, &target);
+        let stream = Stream {
+            control,
+            ..Stream::new(self.id, key, Rc::new(target), policy, false)
+        };
         self.admit(stream, &way)
     }
 
@@ -289,16 +295,19 @@ impl Edge {
         canonicalize(&self.policy.policy, &target).map_err(Refusal::Rejected)
     }
 
-    /// How the client wants its request to go on, where the policy obeys.
-    fn way(&self, headers: &Headers, target: &CanonicalTarget) -> Way {
-        let policy = &self.policy.policy;
-        if policy.request.cache_control == Obedience::Ignore {
-            return Way::Shared;
+    /// What the client asks of caches, where the policy obeys.
+    fn control(&self, headers: &Headers) -> RequestControl {
+        if self.policy.policy.request.cache_control == Obedience::Ignore {
+            return RequestControl::default();
         }
         let cache_control = headers.joined("cache-control");
-        let control = RequestControl::parse(cache_control.as_deref(), headers.text("pragma"));
-        let window = policy.rule(target.path()).stale_while_revalidate;
-        control.way(window.as_secs())
+        RequestControl::parse(cache_control.as_deref(), headers.text("pragma"))
+    }
+
+    /// How the client wants its request to go on.
+    fn way(&self, control: RequestControl, target: &CanonicalTarget) -> Way {
+        let rule = self.policy.policy.rule(target.path());
+        control.way(rule.stale_while_revalidate.as_secs())
     }
 
     fn cors_policy(&self) -> Option<&CorsPolicy> {

@@ -229,9 +229,9 @@ impl OriginStream {
         if fetch.head && variants::blur_head(&fetch.policy.policy, &fetch.cache_key, &headers)? {
             headers = Headers::new(host::header_pairs(Map::Response)?);
         }
-        note_failure(&headers)?;
+        let unreachable = note_failure(&headers)?;
         remove_hidden(&fetch.policy.policy, &headers)?;
-        let status = headers
+        let mut status = headers
             .text(":status")
             .and_then(|status| status.parse().ok())
             .unwrap_or(502);
@@ -241,6 +241,11 @@ impl OriginStream {
             revalidation.keep(&headers)?;
             fetch.keep(status, &revalidation);
             return Ok(());
+        }
+        if unreachable && status >= 500 && fetch.revalidation.is_some() {
+            // What is stored must not be served, and nobody can be asked (RFC 9111, 5.2.2.2).
+            status = 504;
+            host::set_header(Map::Response, ":status", "504")?;
         }
         fetch.body = fetch.clean(&headers, status, end_of_stream)?;
         if fetch.link.purpose.avoids_the_store() {
@@ -494,13 +499,14 @@ fn fallback(fetch: &Fetch) -> Option<Fallback> {
     })
 }
 
-/// Logs what Envoy says of an origin that has not answered.
-fn note_failure(headers: &Headers) -> host::Result<()> {
+/// Logs what Envoy says of an origin that has not answered. True if it has said something.
+fn note_failure(headers: &Headers) -> host::Result<bool> {
     let Some(details) = headers.text(FAILURE_HEADER) else {
-        return Ok(());
+        return Ok(false);
     };
     worker::with(|worker| worker.warn(|| format!("sluice: no answer from the origin: {details}")));
-    host::remove_header(Map::Response, FAILURE_HEADER)
+    host::remove_header(Map::Response, FAILURE_HEADER)?;
+    Ok(true)
 }
 
 fn remove_hidden(policy: &Policy, headers: &Headers) -> host::Result<()> {
@@ -598,7 +604,12 @@ fn mark_stored(
     };
     host::set_header(Map::Response, ENTRY_HEADER, &entry.encode())?;
     let lifetime = entry.lifetime();
-    keep_cache_control(headers, &format!("max-age={}", lifetime.unasked()))?;
+    let strict = if storage.forbids_stale {
+        ", must-revalidate"
+    } else {
+        ""
+    };
+    keep_cache_control(headers, &format!("max-age={}{strict}", lifetime.unasked()))?;
     // Envoy counts freshness from Date, so it must be of this machine's clock, and the time that the
     // response has spent in caches before this one goes into it.
     let received = host::unix_seconds();

@@ -14,6 +14,7 @@ use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::{Policy, StoreVersion};
 use sluice_core::request::PassReason;
+use sluice_core::request_control::RequestControl;
 use sluice_core::validator::Validator;
 
 use crate::delivery::{Passing, deliver};
@@ -97,10 +98,19 @@ impl<'a> Found<'a> {
     }
 
     /// Whether it must not be served: the origin had to be asked, and has failed.
-    fn is_expired(&self) -> bool {
+    fn is_expired(&self, control: &RequestControl) -> bool {
+        let lifetime = self.entry.lifetime();
+        let accepted = lifetime.ttl.saturating_add(control.max_stale.unwrap_or(0));
         // The stores count in whole seconds.
-        let servable = self.entry.lifetime().servable().saturating_add(1);
+        let servable = lifetime.servable().max(accepted).saturating_add(1);
         !self.mine && self.entry.stored && self.age > servable
+    }
+
+    /// Whether its client, who takes what the store has and nothing else, takes this.
+    fn is_accepted(&self, control: &RequestControl) -> bool {
+        let lifetime = self.entry.lifetime();
+        let fresh_for = lifetime.fresh_for(self.age);
+        control.accepts(self.age, fresh_for, lifetime.stale_while_revalidate)
     }
 
     /// Seconds for which the store serves it, or `None` if it does not have it.
@@ -130,7 +140,13 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
         return refuse_mismatch(stream);
     }
     let found = Found::of(stream, entry)?;
-    if found.is_expired() {
+    if stream.purpose.get() == Purpose::StoreOnly && !found.is_accepted(&stream.control) {
+        stream.answered.set(true);
+        let headers = [("cache-control", "no-store"), (CACHE_STATUS, NOT_STORED)];
+        host::respond(504, "sluice_not_stored", &headers, "")?;
+        return Ok(Action::Pause);
+    }
+    if found.is_expired(&stream.control) {
         return refuse_expired(stream, found.kept.unwrap_or(504));
     }
     stream.begin_reading(found.entry.stored);

@@ -12,6 +12,7 @@ use sluice_core::host::SharedStore;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{Link, Purpose};
 use sluice_core::policy::{Policy, StoreVersion};
+use sluice_core::request_control::RequestControl;
 use sluice_core::site::Visit;
 
 use crate::clean::Body;
@@ -74,6 +75,8 @@ pub struct Stream {
     pub fragile: Cell<bool>,
     /// Conditions and a range, if it has any.
     pub demand: Option<Demand>,
+    /// What its client asks of caches, where the policy obeys.
+    pub control: RequestControl,
     /// The store was asked for the range only.
     pub cut_by_store: Cell<bool>,
     /// What may take the place of the object if it is missing.
@@ -115,6 +118,7 @@ impl Stream {
             headers: RefCell::default(),
             fragile: Cell::new(false),
             demand: None,
+            control: RequestControl::default(),
             cut_by_store: Cell::new(false),
             visit: None,
             stand_in: None,
@@ -134,6 +138,7 @@ impl Stream {
     pub fn retargeted(&self, key: KeyHash, target: Rc<CanonicalTarget>) -> Self {
         Self {
             demand: self.demand.clone(),
+            control: self.control,
             visit: self.visit.clone(),
             stand_in: self.stand_in,
             ..Self::new(self.id, key, target, self.policy.clone(), self.head)

@@ -120,3 +120,79 @@ async fn a_client_is_ignored_by_default() {
     })
     .await;
 }
+
+/// The age of what the store has, if it has it: to ask asks nothing of the origin.
+async fn stored_age(edge: &Edge, path: &str) -> Option<u64> {
+    let stored = ask(edge, path, "only-if-cached, max-stale").await;
+    assert!(matches!(stored.status, 200 | 504), "{stored}");
+    stored.header("age").parse().ok()
+}
+
+#[tokio::test]
+async fn a_client_gets_what_is_as_stale_as_it_accepts() {
+    on_each(&[1], async |cell| {
+        let origin = Origin::start().ready().await;
+        let strict = Reply::ok(1000).header("cache-control", "max-age=1, must-revalidate");
+        origin.on("/a", Reply::ok(1000).max_age(1).etag("v1"));
+        origin.on("/strict", strict.etag("v1"));
+        let edge = Edge::http(&origin).cell(cell).policy(OBEYING).start().await;
+        let first = edge.get("/a").await.stamp("/a");
+        let _ = edge.get("/strict").await.stamp("/strict");
+        eventually("it is stale", async || {
+            stored_age(&edge, "/a").await > Some(2)
+        })
+        .await;
+        for control in ["max-stale", "max-stale=600", "max-age=600, max-stale=600"] {
+            let stale = ask(&edge, "/a", control).await;
+            assert_eq!(stale.stamp("/a"), first, "{control} on {cell}");
+            let status = stale.cache_status();
+            assert!(status.starts_with("sluice; hit; ttl=-"), "{cell}: {stale}");
+        }
+        assert_eq!(origin.count("/a"), 1, "{cell}");
+        // Neither what is too stale for it, nor what its origin says must not be.
+        for (path, control) in [("/a", "max-stale=1"), ("/strict", "max-stale=600")] {
+            let checked = ask(&edge, path, control).await;
+            let status = checked.cache_status();
+            let asked = status.contains("fwd=request; fwd-status=304");
+            assert!(asked, "{control} on {cell}: {checked}");
+            assert_eq!(origin.count(path), 2, "{cell}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_too_stale_for_a_client_stays_in_the_store() {
+    on_each(&[1], async |cell| {
+        let origin = Origin::start().ready().await;
+        origin.on("/a", Reply::ok(1000).max_age(1).etag("v1"));
+        let edge = Edge::http(&origin).cell(cell).policy(OBEYING).start().await;
+        let first = edge.get("/a").await.stamp("/a");
+        eventually("it is stale", async || {
+            stored_age(&edge, "/a").await > Some(2)
+        })
+        .await;
+        for control in [
+            "only-if-cached",
+            "only-if-cached, max-stale=1",
+            "only-if-cached, no-cache",
+            "only-if-cached, max-stale, max-age=1",
+            "only-if-cached, max-stale, min-fresh=1",
+        ] {
+            let refused = ask(&edge, "/a", control).await;
+            assert_eq!(refused.status, 504, "{control} on {cell}: {refused}");
+            let status = refused.cache_status();
+            assert!(
+                status.contains("detail=only-if-cached"),
+                "{cell}: {refused}"
+            );
+        }
+        assert_eq!(origin.count("/a"), 1, "{cell}");
+        let revalidated = edge.get("/a").await;
+        assert_eq!(revalidated.stamp("/a"), first, "{cell}");
+        let asked = origin.requests().of("/a");
+        let last = asked.last().unwrap();
+        assert_eq!(last.headers.get("if-none-match"), Some("\"v1\""), "{cell}");
+    })
+    .await;
+}

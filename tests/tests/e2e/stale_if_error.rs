@@ -247,3 +247,24 @@ async fn many_objects_outlive_an_outage_and_come_back_one_request_each() {
         assert!(after - before <= 2 * KEYS, "{cell}: {}", after - before);
     }
 }
+
+#[tokio::test]
+async fn an_origin_out_of_reach_is_a_504_for_what_must_not_be_stale() {
+    on_each(&[1], async |cell| {
+        let origin = Origin::start().ready().await;
+        origin.on("/a", object("max-age=1, must-revalidate"));
+        let edge = edge(&origin, cell).start().await;
+        go_stale(&edge, "/a").await;
+        origin.refuse().await;
+        eventually("the error", async || edge.get("/a").await.status != 200).await;
+        let refused = edge.get("/a").await;
+        assert_eq!(refused.status, 504, "{cell}: {refused}");
+        // The control: without anything stored.
+        assert_eq!(edge.get("/never").await.status, 503, "{cell}");
+        // An origin that answers is not out of reach, whatever it says.
+        origin.on("/a", Reply::status(503));
+        origin.listen().await;
+        eventually("its own word", async || edge.get("/a").await.status == 503).await;
+    })
+    .await;
+}
