@@ -21,6 +21,10 @@ pub struct Direct {
     pub origin_idle: Option<Duration>,
     /// Whether Envoy reads its listeners from a file that it watches.
     pub listener_file: bool,
+    /// How often the hop tries again to connect to the origin.
+    pub retries: Option<u32>,
+    /// A port on which everybody reaches the listener for the filter's own requests.
+    pub background_port: Option<u16>,
 }
 
 impl Direct {
@@ -46,6 +50,13 @@ impl Direct {
         std::fs::create_dir_all(&cache).unwrap();
         let text = render::render(&settings, &origin, &cache).unwrap();
         let mut config: Value = serde_yaml_ng::from_str(&text).unwrap();
+        if let Some(retries) = self.retries {
+            let routes = &mut manager(&mut config, "origin")["route_config"];
+            routes["virtual_hosts"][0]["retry_policy"]["num_retries"] = retries.into();
+        }
+        if let Some(port) = self.background_port {
+            expose_background(&mut config, port);
+        }
         if self.listener_file {
             let listeners = config["static_resources"]["listeners"].take();
             write_listeners(folder, &listeners);
@@ -71,6 +82,31 @@ impl Direct {
         command.env_clear().envs(variables);
         command
     }
+}
+
+fn listener<'a>(config: &'a mut Value, name: &str) -> &'a mut Value {
+    let listeners = config["static_resources"]["listeners"].as_array_mut();
+    let mut listeners = listeners.expect("listeners").iter_mut();
+    listeners
+        .find(|listener| listener["name"] == name)
+        .unwrap_or_else(|| panic!("no listener {name}"))
+}
+
+/// The HTTP connection manager of a listener.
+fn manager<'a>(config: &'a mut Value, name: &str) -> &'a mut Value {
+    &mut listener(config, name)["filter_chains"][0]["filters"][0]["typed_config"]
+}
+
+/// Adds a listener like the one for the filter's own requests, with a socket.
+fn expose_background(config: &mut Value, port: u16) {
+    manager(config, "sluice_background")["codec_type"] = "AUTO".into();
+    let mut exposed = listener(config, "sluice_background").clone();
+    exposed["name"] = "exposed".into();
+    exposed["address"] = json!({"socket_address": {"address": "127.0.0.1", "port_value": port}});
+    let fields = exposed.as_object_mut().expect("a listener");
+    fields.remove("internal_listener");
+    let listeners = config["static_resources"]["listeners"].as_array_mut();
+    listeners.expect("listeners").push(exposed);
 }
 
 fn listener_file(folder: &Path) -> PathBuf {

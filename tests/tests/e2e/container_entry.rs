@@ -2,7 +2,7 @@
 //! The container's entry point is the one that runs here, with the variables that its image sets.
 
 use sluice::setting_docs;
-use sluice_tests::edge::{Edge, repository};
+use sluice_tests::edge::{Builder, Edge, repository};
 use sluice_tests::minio::Bucket;
 use std::collections::BTreeMap;
 
@@ -76,18 +76,43 @@ fn the_image_is_not_roots_and_is_watched() {
     );
 }
 
+/// With the variables of the image.
+fn as_in_the_image(mut edge: Builder) -> Builder {
+    for (name, value) in variables() {
+        // What is a place in the image is elsewhere here, and tests do not listen on all addresses.
+        if !value.starts_with('/') && name != "BIND" && !name.ends_with("_PORT") {
+            edge = edge.env(&name, value);
+        }
+    }
+    edge.env("BIND", "127.0.0.1")
+}
+
+#[tokio::test]
+async fn a_ready_made_policy_needs_no_file_in_the_container() {
+    let bucket = Bucket::new().await;
+    bucket.put("index.html", &[], b"<h1>app</h1>").await;
+    bucket.put("assets/app.3f9c2d.js", &[], b"run()").await;
+    let page = [("accept", "text/html,*/*;q=0.8")];
+    for (policy, status) in [(Some("spa"), 200), (None, 404)] {
+        let edge = as_in_the_image(Edge::bucket(&bucket));
+        let edge = match policy {
+            Some(name) => edge.env("POLICY", name),
+            None => edge,
+        };
+        let edge = edge.start().await;
+        let route = edge.send("GET", "/users/42", &page).await;
+        assert_eq!(route.status, status, "{policy:?}: {route}");
+        let asset = edge.get("/assets/app.3f9c2d.js").await;
+        let year = asset.header("cache-control").contains("immutable");
+        assert_eq!(year, policy.is_some(), "{policy:?}: {asset}");
+    }
+}
+
 #[tokio::test]
 async fn the_entry_point_runs_as_in_the_container() {
     let bucket = Bucket::new().await;
     bucket.put_stamped("a", 1, 1000).await;
-    let mut builder = Edge::bucket(&bucket);
-    for (name, value) in variables() {
-        // What is a place in the image is elsewhere here, and tests do not listen on all addresses.
-        if !value.starts_with('/') && name != "BIND" && !name.ends_with("_PORT") {
-            builder = builder.env(&name, value);
-        }
-    }
-    let edge = builder.env("BIND", "127.0.0.1").start().await;
+    let edge = as_in_the_image(Edge::bucket(&bucket)).start().await;
     for _ in 0..2 {
         let _ = edge.get("/a").await.stamp("/a");
     }

@@ -14,7 +14,7 @@ use sluice_tests::requests::State;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 /// An origin that gives each of its connections to `serve`, as long as the test runs.
 async fn raw_origin<F>(serve: impl Fn(TcpStream) -> F + Send + 'static) -> SocketAddr
@@ -59,6 +59,60 @@ async fn a_connection_that_breaks_is_not_asked_twice() {
         assert_eq!((origin.count("/a"), origin.count("/b")), (1, 3), "{cell}");
     })
     .await;
+}
+
+/// An origin that takes no connection as long as `full` is there: its queue has room for one.
+async fn full_origin() -> (TcpListener, TcpStream) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(0).unwrap();
+    let full = TcpStream::connect(listener.local_addr().unwrap()).await;
+    (listener, full.unwrap())
+}
+
+/// Asks an edge whose hop tries again `retries` times, before an origin that takes connections only after the first
+/// attempt has failed.
+async fn ask_a_late_origin(retries: u32) -> (u16, u64) {
+    let (listener, full) = full_origin().await;
+    let address = listener.local_addr().unwrap();
+    let cell = Cell {
+        store: Store::V2_DISK,
+        workers: 1,
+    };
+    let direct = Direct {
+        retries: Some(retries),
+        ..Direct::default()
+    };
+    let edge = before(address, cell).direct(direct).start().await;
+    let serve = async {
+        let failed = "cluster.origin_server.upstream_cx_connect_timeout";
+        edge.wait_for_counter(failed, 1).await;
+        drop(full);
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let (read, mut write) = stream.split();
+                if let Ok(Some(_)) = Wire::new(read).head().await {
+                    let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+                    let _ = write.write_all(answer).await;
+                }
+            });
+        }
+    };
+    // A method that must not be sent twice.
+    let empty = [("content-length", "0")];
+    let status = tokio::select! {
+        response = edge.send("POST", "/a", &empty) => response.status,
+        () = serve => unreachable!("it serves for ever"),
+    };
+    let retried = edge.counter("cluster.origin_server.upstream_rq_retry");
+    (status, retried.await)
+}
+
+#[tokio::test]
+async fn a_connection_that_cannot_be_made_is_tried_once_more() {
+    let (retried, control) = tokio::join!(ask_a_late_origin(1), ask_a_late_origin(0));
+    assert_eq!(retried, (200, 1));
+    assert_eq!(control, (503, 0));
 }
 
 #[tokio::test]

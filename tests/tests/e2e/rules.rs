@@ -89,6 +89,27 @@ async fn clients_are_told_what_the_rule_says_and_never_how_it_is_stored() {
             .await;
         assert_eq!(part.status, 206, "{cell}: {part}");
         assert_told(&part, &[year], "206");
+        // What the edge answers by itself is a response on that path like any other.
+        for (name, value, status) in [
+            ("if-none-match", "\"v1\"", 304),
+            ("range", "bytes=0-9", 206),
+            ("if-match", "\"v0\"", 412),
+            ("range", "bytes=1000-", 416),
+        ] {
+            for method in ["GET", "HEAD"] {
+                let answer = edge.send(method, "/assets/a.js", &[(name, value)]).await;
+                // A range is a matter of GET alone.
+                let status = if (method, name) == ("HEAD", "range") {
+                    200
+                } else {
+                    status
+                };
+                assert_eq!(answer.status, status, "{cell}: {method} {name}: {answer}");
+                let headers: Vec<_> = answer.headers.all("x-content-type-options").collect();
+                assert_eq!(headers, ["nosniff"], "{cell}: {method} {name}: {answer}");
+            }
+        }
+        assert_eq!(origin.count("/assets/a.js"), 1, "{cell}");
     })
     .await;
 }
