@@ -37,7 +37,7 @@ tested = $(locations) SLUICE_TRAP_WASM="$(here)/$(trap_wasm)"
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: run
 run: wasm envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or what ORIGIN names, until Ctrl-C
@@ -74,6 +74,11 @@ fuzz: ## Fuzz what the filter reads from strangers, FUZZ_SECONDS for each target
 bench-wake: wasm envoy ## Measure how soon followers wake, beside nginx and Varnish (QUICK=1: under a minute)
 	@cargo build --locked --profile bench-run -p sluice -p sluice-bench
 	@exec env $(locations) SLUICE_BIN="$(builds)/bench-run/sluice" "$(builds)/bench-run/sluice-bench" wake
+
+.PHONY: bench-compression
+bench-compression: wasm envoy ## Measure the CPU time of compressed hits, beside compressing each response (QUICK=1)
+	@cargo build --locked --profile bench-run -p sluice -p sluice-bench
+	@exec env $(locations) SLUICE_BIN="$(builds)/bench-run/sluice" "$(builds)/bench-run/sluice-bench" compression
 
 .PHONY: lint
 lint: $(linters) ## Check format and style: rustfmt, clippy, shellcheck, yamllint

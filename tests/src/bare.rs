@@ -8,6 +8,7 @@ use crate::matrix::{Cell, Medium};
 use crate::origin::Origin;
 use crate::ports::{free_port, loopback};
 use crate::process::Process;
+use serde_json::Value;
 use sluice::render;
 use sluice::settings::Settings;
 use std::collections::HashMap;
@@ -56,6 +57,27 @@ impl Bare {
     /// # Panics
     /// When it does not come up.
     pub async fn with_store(origin: &Origin, cell: Cell, store: &str) -> Self {
+        Self::launch(origin, cell, store, &|_| {}).await
+    }
+
+    /// Starts it before `origin` with the HTTP filters of its listener changed.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub async fn with_filters(
+        origin: &Origin,
+        cell: Cell,
+        change: &dyn Fn(&mut Vec<Value>),
+    ) -> Self {
+        let change = |config: &mut Value| {
+            let listener = &mut config["static_resources"]["listeners"][0];
+            let manager = &mut listener["filter_chains"][0]["filters"][0]["typed_config"];
+            change(manager["http_filters"].as_array_mut().expect("filters"));
+        };
+        Self::launch(origin, cell, cell.store.version_name(), &change).await
+    }
+
+    async fn launch(origin: &Origin, cell: Cell, store: &str, change: &dyn Fn(&mut Value)) -> Self {
         for _ in 0..5 {
             let folder = TempDir::with_prefix("sluice-bare-").unwrap();
             let memory = match cell.store.medium {
@@ -69,8 +91,11 @@ impl Bare {
                 .map_or_else(|| folder.path().join("cache"), |dir| dir.path().to_owned());
             std::fs::create_dir_all(&cache).unwrap();
             let port = free_port();
-            let config = folder.path().join("envoy.yaml");
-            std::fs::write(&config, configuration(cell, store, &cache, port, origin)).unwrap();
+            let text = configuration(cell, store, &cache, port, origin);
+            let mut document: Value = serde_yaml_ng::from_str(&text).unwrap();
+            change(&mut document);
+            let config = folder.path().join("envoy.json");
+            std::fs::write(&config, document.to_string()).unwrap();
             let mut command = Command::new(envoy());
             command.args([
                 "--disable-hot-restart",
@@ -121,6 +146,12 @@ impl Bare {
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         loopback(self.port)
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
     }
 
     /// Whether the process still runs.

@@ -222,3 +222,38 @@ pub fn resident_kib(pid: u32) -> Option<u64> {
         .parse()
         .ok()
 }
+
+/// The CPU time that a process has taken so far, in user space and in the kernel, with all of its threads.
+#[must_use]
+pub fn cpu_time(pid: u32) -> Option<Duration> {
+    let (mut clock, mut time) = (
+        0,
+        libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        },
+    );
+    let pid = libc::pid_t::try_from(pid).ok()?;
+    // SAFETY: both write into what they are given, and nothing else.
+    let known = unsafe {
+        libc::clock_getcpuclockid(pid, &mut clock) == 0
+            && libc::clock_gettime(clock, &mut time) == 0
+    };
+    let (seconds, nanoseconds) = (time.tv_sec.try_into().ok()?, time.tv_nsec.try_into().ok()?);
+    known.then(|| Duration::new(seconds, nanoseconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_takes_cpu_time() {
+        let time = || cpu_time(std::process::id()).unwrap();
+        let before = time();
+        while time() < before + Duration::from_millis(20) {
+            std::hint::black_box(vec![0_u8; 1 << 16]);
+        }
+        assert_eq!(cpu_time(u32::MAX), None);
+    }
+}

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can be measured, a file each.
 
+mod compression;
 mod wake;
 
 /// Something that can be measured.
 #[derive(Clone, Copy, Debug)]
 pub enum Story {
+    /// What a hit costs that is compressed.
+    Compression,
     /// How soon the followers of one fill go on.
     Wake,
 }
 
-const STORIES: [(&str, Story); 1] = [("wake", Story::Wake)];
+const STORIES: [(&str, Story); 2] = [("compression", Story::Compression), ("wake", Story::Wake)];
 
 /// The names for the command line.
 pub fn names() -> Vec<&'static str> {
@@ -29,6 +32,7 @@ impl Story {
     /// Measures it and reports; `quick` takes less than a minute.
     pub async fn run(self, quick: bool) {
         match self {
+            Self::Compression => compression::run(quick).await,
             Self::Wake => wake::run(quick).await,
         }
     }

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a compressed hit costs Envoy in CPU time: compressed once, on its way into the cache, or by a filter of the
+//! listener for each request.
+
+use crate::sample::{Sample, extremes};
+use crate::{machine, report, table};
+use serde_json::{Value, json};
+use sluice_tests::bare::Bare;
+use sluice_tests::client::{Client, Response, request};
+use sluice_tests::edge::Edge;
+use sluice_tests::eventually;
+use sluice_tests::matrix::{Cell, Store};
+use sluice_tests::origin::{Origin, Reply, http_date};
+use sluice_tests::process;
+use sluice_tests::rng::Rng;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::time::SystemTime;
+use tokio::task::JoinSet;
+
+const SIZE: usize = 100_000;
+const PATH: &str = "/feed.json";
+/// Kept-alive connections, each of which asks for one response after the other.
+const CONNECTIONS: usize = 8;
+const CELL: Cell = Cell {
+    store: Store::V2_DISK,
+    workers: 2,
+};
+const COMPRESSING: &str = "origin: {kind: http}\ncompression: {enabled: true}\n";
+/// `Accept-Encoding`, which is also the coding that comes.
+const CODINGS: [&str; 4] = ["br", "zstd", "gzip", "identity"];
+
+/// One Envoy that is measured.
+struct Server {
+    name: &'static str,
+    address: SocketAddr,
+    pid: u32,
+}
+
+/// All rounds of one server with one coding.
+struct Row {
+    server: &'static str,
+    coding: &'static str,
+    /// Of a response's body.
+    bytes: usize,
+    /// CPU time for each request, a round each.
+    rounds: Vec<Sample>,
+}
+
+pub async fn run(quick: bool) {
+    let (rounds, requests) = if quick { (3, 160) } else { (10, 800) };
+    let before = machine::load();
+    let origin = Origin::start().ready().await;
+    let object = Reply::text(feed()).header("content-type", "application/json");
+    origin.on(PATH, object.max_age(86_400).etag("v1"));
+    eprintln!("starting the servers");
+    let ours = Edge::http(&origin).cell(CELL).policy(COMPRESSING);
+    let ours = ours.start().await;
+    let bare = Bare::with_filters(&origin, CELL, &add_compressors).await;
+    let servers = [
+        Server {
+            name: "sluice",
+            address: ours.address(),
+            pid: ours.envoy_pid(),
+        },
+        Server {
+            name: "bare Envoy",
+            address: bare.address(),
+            pid: bare.pid(),
+        },
+    ];
+    let mut rows = Vec::new();
+    for coding in CODINGS {
+        for server in &servers {
+            rows.push(Row {
+                server: server.name,
+                coding,
+                bytes: warm(server, coding).await,
+                rounds: Vec::new(),
+            });
+        }
+    }
+    let fetched = origin.count(PATH);
+    for number in 1..=rounds {
+        eprintln!("round {number} of {rounds}");
+        for (row, place) in rows.iter_mut().zip(0..) {
+            let server = &servers[place % servers.len()];
+            row.rounds.push(measure(server, row.coding, requests).await);
+        }
+    }
+    assert_eq!(
+        origin.count(PATH),
+        fetched,
+        "what was measured were no hits"
+    );
+    drop((ours, bare));
+    let head = format!("{rounds} rounds of {requests} requests");
+    report::keep("compression", &tell(&rows, &head, before), &times(&rows));
+}
+
+/// A feed that compresses as text does: objects of some words each, in an order that chance makes.
+fn feed() -> Vec<u8> {
+    const WORDS: [&str; 16] = [
+        "river", "lamp", "orchard", "signal", "copper", "harbour", "meadow", "engine", "violet",
+        "canvas", "thunder", "pepper", "glacier", "lantern", "saddle", "window",
+    ];
+    let mut rng = Rng::new(7);
+    let mut text = String::from("[\n");
+    while text.len() < SIZE {
+        let (id, price) = (rng.below(1_000_000), rng.below(100_000));
+        let mut words = || {
+            (0..8)
+                .map(|_| WORDS[rng.below(WORDS.len())])
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        let (title, about) = (words(), words());
+        let _ = writeln!(
+            text,
+            r#"  {{"id": {id}, "price": {price}, "title": "{title}", "about": "{about}"}},"#
+        );
+    }
+    text.truncate(SIZE);
+    text.into_bytes()
+}
+
+/// Puts compressors like those of the hop before the cache, where they see each response.
+fn add_compressors(filters: &mut Vec<Value>) {
+    const EXTENSIONS: &str = "type.googleapis.com/envoy.extensions";
+    let at = filters.iter().position(|filter| filter["name"] == "cache");
+    let at = at.expect("a cache filter");
+    for (name, message, level) in [
+        (
+            "gzip",
+            "gzip.compressor.v3.Gzip",
+            json!({"compression_level": "COMPRESSION_LEVEL_6"}),
+        ),
+        (
+            "zstd",
+            "zstd.compressor.v3.Zstd",
+            json!({"compression_level": 6}),
+        ),
+        ("br", "brotli.compressor.v3.Brotli", json!({"quality": 5})),
+    ] {
+        let mut library = level;
+        library["@type"] = format!("{EXTENSIONS}.compression.{message}").into();
+        let filter = json!({
+            "name": name,
+            "typed_config": {
+                "@type": format!("{EXTENSIONS}.filters.http.compressor.v3.Compressor"),
+                "response_direction_config": {
+                    "common_config": {
+                        "min_content_length": 1000,
+                        "content_type_matcher": [{"exact": "application/json"}],
+                    },
+                    "weaken_etag_on_compress": true,
+                },
+                "compressor_library": {"name": name, "typed_config": library},
+            },
+        });
+        filters.insert(at, filter);
+    }
+}
+
+fn ask(coding: &str) -> Vec<u8> {
+    request("GET", PATH, &[("accept-encoding", coding)])
+}
+
+/// Whether it is a hit of that coding.
+fn is_right(response: &Response, coding: &str) -> bool {
+    let found = response
+        .headers
+        .get("content-encoding")
+        .unwrap_or("identity");
+    response.status == 200 && found == coding && response.headers.get("age").is_some()
+}
+
+/// Until it is in the cache; how long its body is.
+async fn warm(server: &Server, coding: &str) -> usize {
+    let mut bytes = 0;
+    eventually(
+        &format!("a hit of {} in {coding}", server.name),
+        async || {
+            let mut client = Client::connect(server.address).await;
+            let response = client.exchange(ask(coding)).await;
+            bytes = response.body.len();
+            is_right(&response, coding)
+        },
+    )
+    .await;
+    bytes
+}
+
+async fn measure(server: &Server, coding: &'static str, requests: usize) -> Sample {
+    let mut clients = Vec::new();
+    for _ in 0..CONNECTIONS {
+        clients.push(Client::connect(server.address).await);
+    }
+    let taken = || process::cpu_time(server.pid).expect("a running Envoy");
+    let before = taken();
+    let mut asking = JoinSet::new();
+    for mut client in clients {
+        asking.spawn(async move {
+            for _ in 0..requests / CONNECTIONS {
+                let response = client.exchange(ask(coding)).await;
+                assert!(is_right(&response, coding), "{response}");
+            }
+        });
+    }
+    asking.join_all().await;
+    Sample::new([(taken() - before) / u32::try_from(requests).unwrap()])
+}
+
+impl Row {
+    /// Microseconds for each request, the median round.
+    fn median(&self) -> f64 {
+        Sample::pool(&self.rounds).median() * 1e3
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let (least, most) = extremes(self.rounds.iter().map(|round| round.median() * 1e3));
+        vec![
+            self.server.to_owned(),
+            self.coding.to_owned(),
+            self.bytes.to_string(),
+            format!("{:.0}", self.median()),
+            format!("{least:.0}-{most:.0}"),
+        ]
+    }
+}
+
+fn tell(rows: &[Row], head: &str, before: f64) -> String {
+    let mut text = format!(
+        "CPU time of a compressed hit: {SIZE} bytes, {head}, in turn, {CELL}\n\
+         {}; {} cores, load average {before:.2} before and {:.2} after\n{}\n\n",
+        http_date(SystemTime::now()),
+        machine::cores(),
+        machine::load(),
+        machine::versions(),
+    );
+    let columns = [
+        "us of CPU per request",
+        "coding",
+        "bytes",
+        "p50",
+        "by round",
+    ];
+    let cells: Vec<_> = rows.iter().map(Row::cells).collect();
+    text.push_str(&table::render(&columns, &cells));
+    text.push_str("\n\nFindings\n");
+    for pair in rows.chunks(2) {
+        let [ours, theirs] = pair else { continue };
+        let rounds = ours.rounds.iter().zip(&theirs.rounds);
+        let (least, most) = extremes(rounds.map(|(our, their)| their.median() / our.median()));
+        let _ = writeln!(
+            text,
+            "- {}: the bare Envoy takes {:.1} times the CPU time of sluice ({least:.1} to {most:.1} times over the \
+             rounds).",
+            ours.coding,
+            theirs.median() / ours.median(),
+        );
+    }
+    text.trim_end().to_owned()
+}
+
+/// Every measured time, for those who reckon otherwise.
+fn times(rows: &[Row]) -> String {
+    let mut text = "server,coding,round,us\n".to_owned();
+    for row in rows {
+        for (number, round) in (1..).zip(&row.rounds) {
+            let (server, coding) = (row.server.replace(',', ""), row.coding);
+            let _ = writeln!(
+                text,
+                "{server},{coding},{number},{:.1}",
+                round.median() * 1e3
+            );
+        }
+    }
+    text
+}
