@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, OnceLock, mpsc};
+use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 type Order = (Command, mpsc::Sender<io::Result<Child>>);
@@ -50,7 +50,18 @@ impl Process {
     ///
     /// # Panics
     /// When the log cannot be opened.
-    pub fn start(mut command: Command, log: &Path) -> io::Result<Self> {
+    pub fn start(command: Command, log: &Path) -> io::Result<Self> {
+        Self::start_ending_by(libc::SIGTERM, command, log)
+    }
+
+    /// The same, where `signal` is what ends it when this process is gone.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    ///
+    /// # Panics
+    /// When the log cannot be opened.
+    pub fn start_ending_by(signal: i32, mut command: Command, log: &Path) -> io::Result<Self> {
         let file = File::options().create(true).append(true).open(log).unwrap();
         command
             .stdin(Stdio::null())
@@ -59,8 +70,8 @@ impl Process {
             .process_group(0);
         // SAFETY: prctl is async-signal-safe and touches nothing of ours.
         unsafe {
-            command.pre_exec(|| {
-                if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) == 0 {
+            command.pre_exec(move || {
+                if libc::prctl(libc::PR_SET_PDEATHSIG, signal) == 0 {
                     Ok(())
                 } else {
                     Err(io::Error::last_os_error())
@@ -143,6 +154,35 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.stop(Duration::from_secs(5));
+    }
+}
+
+/// What is left of servers that all tests of this process share: no test may end them, as another may follow.
+static SHARED: Mutex<Vec<(u32, PathBuf)>> = Mutex::new(Vec::new());
+
+/// Has a server that is never dropped, and its folder, go when this process ends, also after a failed test.
+///
+/// # Panics
+/// Not unless another thread has while it did the same.
+pub fn end_with_this_process(server: &Process, folder: &Path) {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    // SAFETY: the function lives as long as the process.
+    ONCE.call_once(|| unsafe {
+        libc::atexit(end_shared);
+    });
+    let mut shared = SHARED.lock().unwrap();
+    shared.push((server.pid(), folder.to_owned()));
+}
+
+extern "C" fn end_shared() {
+    let shared = std::mem::take(&mut *SHARED.lock().unwrap_or_else(PoisonError::into_inner));
+    for (pid, folder) in shared.into_iter().rev() {
+        kill(-i64::from(pid), libc::SIGKILL);
+        // SAFETY: it is a child of this process, and nobody else waits for it any more.
+        unsafe {
+            libc::waitpid(pid.cast_signed(), std::ptr::null_mut(), 0);
+        }
+        let _ = std::fs::remove_dir_all(folder);
     }
 }
 

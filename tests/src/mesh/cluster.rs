@@ -4,7 +4,7 @@
 use super::tool;
 use crate::eventually;
 use crate::ports::{free_port, loopback};
-use crate::process::Process;
+use crate::process::{self, Process};
 use serde_json::Value;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -32,6 +32,9 @@ impl Cluster {
         let port = free_port();
         let api_server = api_server(folder.path(), &store, port);
         std::fs::write(folder.path().join("kubeconfig"), kubeconfig(port)).unwrap();
+        // NB: the last first, as without its store the other takes long to end.
+        process::end_with_this_process(&etcd, folder.path());
+        process::end_with_this_process(&api_server, folder.path());
         let cluster = Self {
             api_server,
             _etcd: etcd,
@@ -144,7 +147,8 @@ fn etcd(folder: &Path) -> (Process, String) {
     command.args(["--initial-cluster", &format!("default={peers}")]);
     // What it holds ends with the test.
     command.arg("--unsafe-no-fsync");
-    let process = Process::start(command, &folder.join("etcd.log")).unwrap();
+    let process =
+        Process::start_ending_by(libc::SIGKILL, command, &folder.join("etcd.log")).unwrap();
     (process, clients)
 }
 
@@ -185,7 +189,7 @@ fn api_server(folder: &Path, etcd: &str, port: u16) -> Process {
             "--disable-admission-plugins=ServiceAccount",
             "--service-cluster-ip-range=10.0.0.0/24",
         ]);
-    Process::start(command, &folder.join("api-server.log")).unwrap()
+    Process::start_ending_by(libc::SIGKILL, command, &folder.join("api-server.log")).unwrap()
 }
 
 fn kubeconfig(port: u16) -> String {

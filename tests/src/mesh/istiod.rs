@@ -6,7 +6,7 @@ use super::tool;
 use crate::client::{Client, request};
 use crate::eventually;
 use crate::ports::{free_port, loopback};
-use crate::process::Process;
+use crate::process::{self, Process};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -68,6 +68,7 @@ impl Istiod {
         };
         configure(folder.path(), ports);
         let process = launch(folder.path(), &cluster.kubeconfig(), ports);
+        process::end_with_this_process(&process, folder.path());
         let istiod = Self {
             process,
             ports,
@@ -187,7 +188,7 @@ fn launch(folder: &Path, kubeconfig: &Path, ports: Ports) -> Process {
         .env("PILOT_ENABLE_METADATA_EXCHANGE", "false")
         .env("PILOT_ENABLE_ALPN_FILTER", "false")
         .current_dir(folder);
-    Process::start(command, &folder.join("istiod.log")).unwrap()
+    Process::start_ending_by(libc::SIGKILL, command, &folder.join("istiod.log")).unwrap()
 }
 
 fn base64(bytes: &[u8]) -> String {

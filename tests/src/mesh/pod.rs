@@ -11,7 +11,6 @@ use crate::{PATIENCE, eventually};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -42,10 +41,7 @@ impl Place {
             folder,
             admin_port: free_port(),
         };
-        // An agent that is root runs Envoy as somebody else.
-        open(place.folder.path());
         std::fs::create_dir(place.cache()).unwrap();
-        open(&place.cache());
         place
     }
 
@@ -60,10 +56,6 @@ impl Default for Place {
     fn default() -> Self {
         Self::new()
     }
-}
-
-fn open(folder: &Path) {
-    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777)).unwrap();
 }
 
 /// A running pod. Dropping it ends it.
@@ -333,7 +325,6 @@ fn mount(mesh: &Mesh, pod: &Value, folder: &Path) {
         "var/run/secrets/workload-spiffe-uds",
     ] {
         std::fs::create_dir_all(folder.join(path)).unwrap();
-        open(&folder.join(path));
     }
 }
 
