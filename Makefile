@@ -13,6 +13,7 @@ minio_version := $(shell sed -n 's/.*github.com\/minio\/minio v\([^ ]*\).*/\1/p'
 etcd_version := $(shell sed -n 's/.*go.etcd.io\/etcd\/server\/v3 v\([^ ]*\).*/\1/p' tests/tools/etcd/go.mod)
 kubernetes_version := $(shell sed -n 's/.*k8s.io\/kubernetes v\([^ ]*\).*/\1/p' tests/tools/kubernetes/go.mod)
 istio_version := $(shell sed -n 's/.*istio.io\/istio v\([^ ]*\).*/\1/p' tests/tools/istio/go.mod)
+crane_version := $(shell sed -n 's/.*github.com\/google\/go-containerregistry v\([^ ]*\).*/\1/p' mesh/image/go.mod)
 lint_version := $(shell cksum < .ci/lint.txt | cut -d' ' -f1)
 
 envoy := .sluice/tools/envoy-$(envoy_version)/envoy/_bin/envoy
@@ -22,6 +23,8 @@ kubernetes := $(addprefix .sluice/tools/kubernetes-$(kubernetes_version)/,kubect
 istio := $(addprefix .sluice/tools/istio-$(istio_version)/,pilot-discovery pilot-agent istioctl)
 # What Istio has in its images beside the binaries.
 istio_files := .sluice/tools/istio-$(istio_version)/files
+crane := .sluice/tools/crane-$(crane_version)/crane
+image := .sluice/image
 linters := .sluice/tools/linters-$(lint_version)
 wasm := .sluice/wasm/sluice.wasm
 trap_wasm := .sluice/wasm/sluice-trap.wasm
@@ -32,7 +35,7 @@ builds := $(if $(CARGO_TARGET_DIR),$(abspath $(CARGO_TARGET_DIR)),$(here)/target
 locations = SLUICE_ENVOY="$(here)/$(envoy)" SLUICE_WASM="$(here)/$(wasm)" \
 	SLUICE_MINIO="$(here)/$(minio)" SLUICE_STATE="$(here)/.sluice/state"
 mesh_locations = SLUICE_ETCD="$(here)/$(dir $(etcd))" SLUICE_KUBERNETES="$(here)/$(dir $(firstword $(kubernetes)))" \
-	SLUICE_ISTIO="$(here)/$(dir $(istio_files))"
+	SLUICE_ISTIO="$(here)/$(dir $(istio_files))" SLUICE_CRANE="$(here)/$(dir $(crane))" SLUICE_IMAGE="$(here)/$(image)"
 tested = $(locations) SLUICE_TRAP_WASM="$(here)/$(trap_wasm)"
 
 .PHONY: help
@@ -52,12 +55,19 @@ test: wasm trap envoy minio ## Run all tests, native and end to end
 		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-2}" cargo test --locked --workspace --exclude sluice-filter
 
 .PHONY: test-mesh
-test-mesh: wasm trap envoy minio mesh-tools ## Test mesh/ with a real Kubernetes API server, istiod, agents and Envoys
+test-mesh: image trap envoy minio mesh-tools ## Test mesh/ with a real Kubernetes API server, istiod, agents and Envoys
 	@exec env $(tested) $(mesh_locations) \
 		cargo test --locked -p sluice-tests --features mesh --test mesh
 
 .PHONY: mesh-tools
 mesh-tools: $(etcd) $(kubernetes) $(istio) $(istio_files) ## Build the control plane for test-mesh, once: a quarter of an hour
+
+.PHONY: image
+image: wasm $(crane) ## Build the module as an OCI image for mesh/
+	@.ci/need.sh python
+	@version=$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml); digest=$$(mesh/image/image.py $(wasm) $(image) "$$version"); \
+	echo "To push it:      $(crane) push $(image) registry.example.com/sluice/filter:$$version"; \
+	echo "In settings.env: MODULE=oci://registry.example.com/sluice/filter@$$digest"
 
 .PHONY: soak
 soak: wasm trap envoy minio ## Run the long tests
@@ -128,6 +138,10 @@ $(kubernetes):
 $(istio):
 	@.ci/need.sh go-for-mesh
 	@.ci/go-tool.sh tests/tools/istio istio.io/istio/$(if $(filter pilot-%,$(@F)),pilot,istioctl)/cmd/$(@F) $@
+
+$(crane):
+	@.ci/need.sh go-for-mesh
+	@.ci/go-tool.sh mesh/image github.com/google/go-containerregistry/cmd/crane $@
 
 $(istio_files):
 	@.ci/need.sh go-for-mesh

@@ -50,7 +50,7 @@ need_go() {
 
 need_go_for_mesh() {
     local module
-    for module in tests/tools/*; do
+    for module in tests/tools/* mesh/image; do
         go_for "$module"
     done
 }

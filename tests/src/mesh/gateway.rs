@@ -203,6 +203,13 @@ impl Builder {
         }
     }
 
+    /// With the filter's module from there, which its agent fetches.
+    pub fn module(mut self, url: &str) -> Self {
+        let code = json!({"remote": {"http_uri": {"uri": url, "timeout": "30s", "cluster": "_"}}});
+        self.place.fetches = true;
+        self.with(|overlay| overlay.patch("EnvoyFilter", "sluice-roles", &roles(&code)))
+    }
+
     /// With Kubernetes' Gateway API.
     pub fn gateway_api(self) -> Self {
         Self {

@@ -7,6 +7,7 @@ pub mod gateway;
 pub mod istiod;
 pub mod kustomize;
 pub mod pod;
+pub mod registry;
 pub mod tls_front;
 
 use cluster::Cluster;

@@ -24,6 +24,8 @@ pub const HEALTH_PORT: u16 = 8082;
 pub struct Place {
     /// Its address.
     pub address: Ipv4Addr,
+    /// Whether the agent gets a folder for modules that it fetches.
+    pub fetches: bool,
     folder: TempDir,
     admin_port: u16,
 }
@@ -38,6 +40,7 @@ impl Place {
         let folder = TempDir::with_prefix("sluice-pod-").unwrap();
         let place = Self {
             address: pod_address(),
+            fetches: false,
             folder,
             admin_port: free_port(),
         };
@@ -338,7 +341,7 @@ fn launch(mesh: &Mesh, pod: &Value, place: &Place) -> Process {
         )
     };
     let folder = place.folder.path();
-    let mut command = Command::new(tool("SLUICE_ISTIO", "pilot-agent"));
+    let mut command = agent(place.fetches);
     command.args(
         container(pod)["args"]
             .as_array()
@@ -352,6 +355,20 @@ fn launch(mesh: &Mesh, pod: &Value, place: &Place) -> Process {
         .env("HOME", folder)
         .current_dir(folder);
     Process::start(command, &folder.join("pod.log")).unwrap()
+}
+
+/// The agent's command. It keeps what it fetches below a fixed folder of its container's, so a file system of that
+/// name is mounted for it alone, which takes root.
+fn agent(fetches: bool) -> Command {
+    const DATA: &str =
+        "mount -t tmpfs tmpfs /var/lib && mkdir -p /var/lib/istio/data && exec \"$0\" \"$@\"";
+    let agent = tool("SLUICE_ISTIO", "pilot-agent");
+    if !fetches {
+        return Command::new(agent);
+    }
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", DATA]).arg(agent);
+    command
 }
 
 /// The container's environment, as the kubelet would make it.

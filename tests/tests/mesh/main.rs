@@ -12,6 +12,7 @@ mod authorization;
 mod dead_vm;
 mod drain;
 mod gateway;
+mod image;
 mod manifests;
 mod sidecar;
 mod store;
