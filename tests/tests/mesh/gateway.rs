@@ -46,6 +46,8 @@ async fn a_private_bucket_is_served_and_asked_once_for_each_object() {
         let refused = gateway.get(path).await;
         assert_eq!(refused.status, 400, "{path}: {refused}");
     }
+    let fetches = "wasmcustom.sluice_origin_fetches";
+    assert_eq!(gateway.pod.statistic(fetches).await, 2);
     assert_eq!(
         gateway.pod.statistic("wasmcustom.sluice_host_errors").await,
         0

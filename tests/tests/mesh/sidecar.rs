@@ -2,8 +2,9 @@
 //! A cache in the sidecar of a labelled workload, before its application.
 
 use serde_json::{Value, json};
-use sluice_tests::client::{self, Response};
+use sluice_tests::client::{self, Client, Response};
 use sluice_tests::crowd::stampede;
+use sluice_tests::edge::repository;
 use sluice_tests::eventually;
 use sluice_tests::gate::Gate;
 use sluice_tests::mesh::Mesh;
@@ -19,8 +20,16 @@ struct Workload {
     application: Origin,
 }
 
+/// How connections come to the sidecar.
+enum Capture {
+    /// It listens on the port itself, as nothing here leads the pod's connections into it.
+    None,
+    /// As in a cluster, by iptables, which is not there: what is configured can be seen, but not reached.
+    Redirect,
+}
+
 /// A workload of a namespace of its own, with or without the label that brings a cache.
-async fn workload(namespace: &str, cached: bool) -> Workload {
+async fn workload(namespace: &str, cached: bool, capture: Capture) -> Workload {
     let mesh = Mesh::shared().await;
     let application = Origin::start().ready().await;
     let place = Place::new();
@@ -30,28 +39,63 @@ async fn workload(namespace: &str, cached: bool) -> Workload {
     mesh.cluster.kubectl(&account, "");
     mesh.cluster
         .apply(&on_this_machine(namespace, &place).build());
-    mesh.cluster
-        .apply(&without_capture(namespace, &place, &application).to_string());
+    let object = match capture {
+        Capture::None => without_capture(namespace, &place, &application),
+        Capture::Redirect => with_capture(namespace, &place),
+    };
+    mesh.cluster.apply(&object.to_string());
+    let pod = Pod::start(mesh, namespace, "web-a", &template(cached), place).await;
+    Workload { pod, application }
+}
+
+fn template(cached: bool) -> Value {
     let mut metadata = json!({"labels": {"app": "web", "version": "v1"}});
     if cached {
-        let text = std::fs::read_to_string(
-            sluice_tests::edge::repository().join("mesh/overlays/sidecar/workload.yaml"),
-        );
-        let patch: Value = serde_yaml_ng::from_str(&text.unwrap()).unwrap();
+        let path = repository().join("mesh/overlays/sidecar/workload.yaml");
+        let patch: Value =
+            serde_yaml_ng::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
         let wanted = &patch["spec"]["template"]["metadata"];
         metadata["annotations"] = wanted["annotations"].clone();
         metadata["labels"]["sluice-cache"] = wanted["labels"]["sluice-cache"].clone();
     }
     metadata["labels"]["sidecar.istio.io/inject"] = "true".into();
-    let template = json!({
+    json!({
         "metadata": metadata,
         "spec": {
             "serviceAccountName": "web",
             "containers": [{"name": "web", "image": "web", "ports": [{"containerPort": PORT}]}],
         },
+    })
+}
+
+/// A Service, on another port than the application's, and the sidecar's listeners on the pod's address.
+fn with_capture(namespace: &str, place: &Place) -> Value {
+    let listener = |name: &str, context: &str| {
+        json!({
+            "applyTo": "LISTENER",
+            "match": {"context": context, "listener": {"name": name}},
+            "patch": {
+                "operation": "MERGE",
+                "value": {"address": {"socket_address": {"address": place.address.to_string()}}},
+            },
+        })
+    };
+    let service = json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "web", "namespace": namespace},
+        "spec": {"selector": {"app": "web"}, "ports": [{"name": "http", "port": 80, "targetPort": PORT}]},
     });
-    let pod = Pod::start(mesh, namespace, "web-a", &template, place).await;
-    Workload { pod, application }
+    let addresses = json!({
+        "apiVersion": "networking.istio.io/v1alpha3",
+        "kind": "EnvoyFilter",
+        "metadata": {"name": "test-addresses", "namespace": namespace},
+        "spec": {"configPatches": [
+            listener("virtualInbound", "SIDECAR_INBOUND"),
+            listener("virtualOutbound", "SIDECAR_OUTBOUND"),
+        ]},
+    });
+    json!({"apiVersion": "v1", "kind": "List", "items": [service, addresses]})
 }
 
 impl Workload {
@@ -120,7 +164,7 @@ fn without_capture(namespace: &str, place: &Place, application: &Origin) -> Valu
 
 #[tokio::test]
 async fn a_labelled_workload_has_a_cache_before_its_application() {
-    let workload = workload("sidecar", true).await.ready().await;
+    let workload = workload("sidecar", true, Capture::None).await.ready().await;
     let gate = Gate::new();
     workload
         .application
@@ -150,11 +194,63 @@ async fn a_labelled_workload_has_a_cache_before_its_application() {
 
 #[tokio::test]
 async fn a_workload_without_the_label_has_none() {
-    let workload = workload("no-sidecar-cache", false).await.ready().await;
+    let workload = workload("no-sidecar-cache", false, Capture::None)
+        .await
+        .ready()
+        .await;
     workload.application.on("/page", Reply::ok(5_000));
     for asked in 1..=3 {
         let answer = workload.get("/page").await;
         assert_eq!(answer.cache_status(), "", "{answer}");
         assert_eq!(workload.application.count("/page"), asked);
     }
+}
+
+/// The connection managers of the port in the listener that takes all captured connections.
+fn captured(configuration: &Value) -> Vec<&Value> {
+    let dump = configuration["configs"].as_array().unwrap().iter();
+    let listeners = dump
+        .filter_map(|part| part["dynamic_listeners"].as_array())
+        .flatten();
+    let inbound = listeners.filter(|listener| listener["name"] == "virtualInbound");
+    let chains = inbound
+        .filter_map(|listener| listener["active_state"]["listener"]["filter_chains"].as_array());
+    let chains = chains
+        .flatten()
+        .filter(|chain| chain["filter_chain_match"]["destination_port"] == PORT);
+    chains
+        .map(|chain| &chain["filters"].as_array().unwrap().last().unwrap()["typed_config"])
+        .collect()
+}
+
+#[tokio::test]
+async fn where_connections_are_captured_the_cache_is_before_the_same_port_only() {
+    let workload = workload("captured", true, Capture::Redirect).await;
+    eventually("the sidecar's listeners", async || {
+        let up = Client::try_connect(workload.pod.admin()).await.is_ok();
+        up && !captured(&workload.pod.configuration().await).is_empty()
+    })
+    .await;
+    let configuration = workload.pod.configuration().await;
+    for manager in captured(&configuration) {
+        let filters = manager["http_filters"].as_array().unwrap();
+        let names: Vec<_> = filters
+            .iter()
+            .map(|filter| filter["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            names[names.len() - 3..],
+            ["sluice.edge", "cache", "envoy.filters.http.router"]
+        );
+        let hosts = &manager["route_config"]["virtual_hosts"];
+        assert_eq!(
+            hosts[0]["routes"][0]["route"]["cluster"], "origin",
+            "{hosts}"
+        );
+    }
+    let mentions = configuration["configs"]
+        .to_string()
+        .matches("\"inbound|8080||\"")
+        .count();
+    assert!(mentions >= 2, "the cluster, and the hop's way to it");
 }
