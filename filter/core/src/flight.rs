@@ -196,6 +196,11 @@ impl LocalFlight {
         }
     }
 
+    /// Whether it waits for the store only (v1).
+    pub fn is_committing(&self) -> bool {
+        matches!(&self.role, Role::Leading(leader) if matches!(leader.phase, Phase::Committing(_)))
+    }
+
     /// Whether one of this worker's requests leads.
     pub fn leads(&self) -> bool {
         matches!(self.role, Role::Leading(_))

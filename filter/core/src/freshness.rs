@@ -14,6 +14,10 @@ const STATUSES_OF_ENVOY: [u16; 12] = [200, 203, 204, 300, 301, 308, 404, 405, 41
 /// Statuses that may be cached without a word of the origin (RFC 9110, 15.1), but for 206.
 const HEURISTIC: [u16; 11] = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501];
 
+/// For how long the headers that a HEAD has brought answer others. Nothing brings them up to date when the
+/// object itself is fetched and stored under its own key, so the two differ for no longer than that.
+const HEADERS_TTL: Duration = Duration::from_secs(5);
+
 /// What of a response decides about it. A 304 that freshens a stored response stands for a 200.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseFacts<'a> {
@@ -70,6 +74,19 @@ pub struct Storage {
     pub disguise: bool,
     /// The store must not revalidate it: it has no validator, or is not a 200 or 203.
     pub neutral_validators: bool,
+}
+
+impl Storage {
+    /// How the headers alone are stored: for a moment, and never served stale.
+    #[must_use]
+    pub fn for_headers(self) -> Self {
+        Self {
+            ttl: self.ttl.min(self.age.saturating_add(HEADERS_TTL)),
+            stale_while_revalidate: Duration::ZERO,
+            stale_if_error: Duration::ZERO,
+            ..self
+        }
+    }
 }
 
 /// Why a response is not stored.

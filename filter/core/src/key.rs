@@ -84,6 +84,19 @@ impl CanonicalTarget {
         qualifiers::push(&mut self.key, value.as_ref());
     }
 
+    /// The headers of this response alone: what a HEAD brings, beside what a GET brings.
+    #[must_use]
+    pub fn for_headers(&self) -> Self {
+        let mut target = self.clone();
+        target.qualify(qualifiers::METHOD, qualifiers::HEAD);
+        target
+    }
+
+    /// Whether it is the headers alone.
+    pub fn is_for_headers(&self) -> bool {
+        qualifiers::is_for_headers(self.path())
+    }
+
     /// Another object of the same authority, without qualifiers; `path` is canonical.
     pub(crate) fn sibling(&self, path: &str) -> Self {
         let key = [self.authority(), path].concat();

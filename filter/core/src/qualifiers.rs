@@ -8,6 +8,7 @@
 //! | `g` | how often what the URL had was purged |
 //! | `ae` | the content coding of a path on which there are several |
 //! | `vary-NAME` | the value of a request header that the URL varies with |
+//! | `method` | `HEAD` for the headers alone; the last one |
 
 use crate::escaping::{is_unreserved, push_escape, split_escape};
 
@@ -17,6 +18,10 @@ pub const GENERATION: &str = "g";
 pub const CODING: &str = "ae";
 /// Beginning of the names of qualifiers with a request header's value.
 pub const VARY: &str = "vary-";
+/// Name of the qualifier of the headers alone.
+pub const METHOD: &str = "method";
+/// Its value.
+pub const HEAD: &str = "HEAD";
 
 /// A store's `:path` without its qualifiers: the origin's.
 pub fn unqualified(path: &str) -> &str {
@@ -31,6 +36,13 @@ pub fn qualifiers(path: &str) -> impl Iterator<Item = (String, Vec<u8>)> {
         let (name, value) = pair.split_once('=')?;
         Some((String::from_utf8(unescape(name)).ok()?, unescape(value)))
     })
+}
+
+/// Whether a store's `:path`, or a cache key, is that of the headers alone.
+pub fn is_for_headers(path: &str) -> bool {
+    let list = path.split_once('#').map(|(_, list)| list);
+    let last = list.and_then(|list| list.rsplit(';').next());
+    last.and_then(|last| last.split_once('=')) == Some((METHOD, HEAD))
 }
 
 /// Appends a name or a value; bytes that could end it are escaped.
@@ -68,6 +80,25 @@ fn unescape(text: &str) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_qualifier_tells_the_headers_alone_from_the_whole() {
+        for path in ["/a#method=HEAD", "/a?b#g=1;ae=br;method=HEAD"] {
+            assert!(is_for_headers(path), "{path}");
+            assert_eq!(unqualified(path), path.split('#').next().unwrap());
+        }
+        for path in [
+            "/a",
+            "/a;method=HEAD",
+            "/method=HEAD",
+            "/a?method=HEAD",
+            "/a#method=GET",
+            "/a#vary-method=HEAD",
+            "/a#method=HEAD;ae=br",
+        ] {
+            assert!(!is_for_headers(path), "{path}");
+        }
+    }
 
     #[test]
     fn what_is_no_qualifier_is_passed_over() {

@@ -426,7 +426,7 @@ impl FakeHost {
         self.arrive(seat, key, false)
     }
 
-    /// A HEAD comes.
+    /// A HEAD comes. On v1 it stands for all that waits for others and cannot lead.
     pub fn head(&mut self, seat: usize, key: u64) -> Client {
         self.arrive(seat, key, true)
     }

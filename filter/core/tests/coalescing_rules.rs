@@ -7,9 +7,10 @@ mod support;
 use sluice_core::board::{KeyHash, SLOTS};
 use sluice_core::coalescer::{Admission, Release};
 use sluice_core::flight::FlightPolicy;
+use sluice_core::hints::Hint;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::StoreVersion;
-use sluice_core::testing::{Answer, Calls, Ending, FetchId, HIT_FOR_MISS, Stage};
+use sluice_core::testing::{Answer, Calls, Ending, FakeHost, FetchId, HIT_FOR_MISS, Stage};
 use support::flights::{
     FIRST, KEY, STORES, admission, assert_all_over, fill, host, host_with, live, policy, release,
     releases,
@@ -454,6 +455,46 @@ fn batches_begin_anew_when_a_stalled_leader_has_moved() {
     assert_eq!(host.parked(), 43);
     live(&mut host, 60);
     assert_eq!(host.parked(), 42);
+}
+
+#[test]
+fn a_flight_of_v1_commits_between_the_end_of_its_response_and_the_sight_of_it() {
+    let mut host = host(StoreVersion::V1, 1);
+    let commits = |host: &mut FakeHost| host.coalescer(0).unwrap().is_committing(KeyHash(KEY));
+    host.get(0, KEY);
+    assert!(!commits(&mut host), "fetching");
+    host.answer(FIRST, Answer::Storable);
+    assert!(!commits(&mut host), "filling");
+    host.end(FIRST);
+    assert!(commits(&mut host));
+    host.store().commit(KeyHash(KEY));
+    host.answer_probe(0);
+    assert!(!commits(&mut host), "over");
+    host.close_all();
+    assert_all_over(&mut host);
+}
+
+#[test]
+fn what_is_remembered_of_a_key_neither_leads_nor_waits() {
+    let mut host = host(StoreVersion::V1, 1);
+    let (flying, stored, barred) = (KeyHash(KEY), KeyHash(KEY + 1), KeyHash(KEY + 2));
+    let leader = host.get(0, KEY);
+    let coalescer = host.coalescer(0).unwrap();
+    coalescer.hints().set(stored, Hint::Fresh, 1_000);
+    coalescer.hints().set(barred, Hint::HitForMiss, 1_000);
+    for (key, remembered, known) in [
+        (flying, None, true),
+        (stored, Some(Admission::Fresh), true),
+        (barred, Some(Admission::HitForMiss), true),
+        (KeyHash(KEY + 3), None, false),
+    ] {
+        assert_eq!(coalescer.remembered(key, 999), remembered, "{key:?}");
+        assert_eq!(coalescer.knows(key, 999), known, "{key:?}");
+    }
+    assert!(!coalescer.knows(stored, 1_000), "outdated");
+    assert_eq!(coalescer.parked(), 0);
+    host.abort(leader);
+    assert!(!host.coalescer(0).unwrap().knows(flying, 999));
 }
 
 #[test]

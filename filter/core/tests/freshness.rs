@@ -80,6 +80,29 @@ fn status(status: u16) -> ResponseFacts<'static> {
     ResponseFacts { status, ..PLAIN }
 }
 
+#[test]
+fn headers_alone_are_stored_for_a_moment_and_never_served_stale() {
+    let said = "max-age=100, stale-while-revalidate=50, stale-if-error=50";
+    let aged = ResponseFacts {
+        age: Some("40"),
+        ..control(said)
+    };
+    for (name, facts, ttl) in [
+        ("longer than a moment", control(said), 5),
+        ("a moment from now, however old", aged, 45),
+        ("shorter", control("max-age=2"), 2),
+        ("an error", status(404), 1),
+    ] {
+        let storage = stored(judge(&policy(), &facts, NOW)).unwrap();
+        let headers = storage.for_headers();
+        assert_eq!(headers.ttl, seconds(ttl), "{name}");
+        assert_eq!(headers.age, storage.age, "{name}");
+        assert_eq!(headers.stale_while_revalidate, seconds(0), "{name}");
+        assert_eq!(headers.stale_if_error, seconds(0), "{name}");
+        assert_eq!(headers.disguise, storage.disguise, "{name}");
+    }
+}
+
 /// Checks every row: a name, a response, and the seconds for which it is stored or why it is not.
 fn assert_rows(policy: &Policy, rows: &[(&str, ResponseFacts<'_>, Result<u64, Verdict>)]) {
     for (name, facts, expected) in rows {

@@ -435,6 +435,26 @@ proptest! {
     }
 
     #[test]
+    fn no_url_and_no_variant_is_taken_for_its_headers_alone(
+        policy in any_http(), path in hostile_path(), variant in qualifiers(),
+    ) {
+        let mut tricky = path.clone();
+        tricky.extend(b"#method=HEAD");
+        for path in [path, tricky] {
+            let Ok(mut target) = canonicalize_path(&policy, &path) else { continue };
+            for (name, value) in &variant {
+                target.qualify(name, value);
+            }
+            prop_assert!(!target.is_for_headers());
+            let headers = target.for_headers();
+            prop_assert!(headers.is_for_headers());
+            prop_assert_eq!(headers.url(), target.url());
+            prop_assert_eq!(headers.origin_path(), target.origin_path());
+            prop_assert_eq!(headers.unqualified(), target.unqualified());
+        }
+    }
+
+    #[test]
     fn no_bytes_are_too_strange(
         bucket in any_bucket(), http in any_http(), scheme in proptest::option::of(".{0,6}"),
         authority in vec(any::<u8>(), 0..40), path in vec(any::<u8>(), 0..200),

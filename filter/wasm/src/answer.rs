@@ -8,6 +8,9 @@ use crate::host::{self, Half};
 use crate::prepared::Prepared;
 use crate::revalidation::Revalidation;
 
+/// The status by which a look at the store learns that it has something to be revalidated.
+pub const EXPIRED: u16 = 412;
+
 /// What a paused request is answered with.
 #[derive(Clone, Debug)]
 pub enum Answer {
@@ -15,6 +18,8 @@ pub enum Answer {
     Unlinked,
     /// ORIGIN: it is only for the store, and the store does not have it.
     NotStored,
+    /// ORIGIN: it only asks what the store has, which has something to be revalidated.
+    Expired,
     /// ORIGIN: the origin fails, and the store serves what it has.
     Keep(Rc<Revalidation>),
     /// ORIGIN: what the origin has answered already.
@@ -35,6 +40,7 @@ impl Answer {
         match self {
             Self::Unlinked => host::respond(403, "sluice_unlinked", NO_STORE, ""),
             Self::NotStored => host::respond(504, "sluice_not_stored", NO_STORE, ""),
+            Self::Expired => host::respond(EXPIRED, "sluice_expired", NO_STORE, ""),
             Self::Keep(revalidation) => {
                 let headers = revalidation.keeping_headers();
                 let headers = headers

@@ -29,14 +29,16 @@ const SIZE_TIMEOUT: Duration = Duration::from_secs(5);
 const SUBSTITUTE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Refreshes of one worker at one time.
 const MOST_REFRESHES: usize = 128;
-/// Fills and questions for sizes of one worker at one time.
+/// Fills, looks and questions for sizes of one worker at one time.
 const MOST_PREPARATIONS: usize = 128;
 
 /// What a call is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
-    /// To see whether the v1 store has a response.
+    /// To see whether the v1 store has the response of a fill that has ended.
     Probe(KeyHash),
+    /// To see whether the v1 store has a response, for requests that wait.
+    Look(KeyHash),
     /// To ask the origin around the store for news of a response that is served stale meanwhile: the v2
     /// store would let everyone wait for its own question.
     Ask(KeyHash),
@@ -53,7 +55,7 @@ pub enum Call {
 impl Call {
     const fn purpose(self) -> Purpose {
         match self {
-            Self::Probe(_) => Purpose::Probe,
+            Self::Probe(_) | Self::Look(_) => Purpose::Probe,
             Self::Ask(_) => Purpose::Ask,
             Self::Refresh(_) => Purpose::Refresh,
             Self::Fill(_) => Purpose::Fill,
@@ -64,14 +66,14 @@ impl Call {
 
     const fn method(self) -> &'static str {
         match self {
-            Self::Probe(_) | Self::Size(_) => "HEAD",
+            Self::Probe(_) | Self::Look(_) | Self::Size(_) => "HEAD",
             Self::Ask(_) | Self::Refresh(_) | Self::Fill(_) | Self::Substitute(_) => "GET",
         }
     }
 
     const fn timeout(self) -> Duration {
         match self {
-            Self::Probe(_) => PROBE_TIMEOUT,
+            Self::Probe(_) | Self::Look(_) => PROBE_TIMEOUT,
             Self::Ask(_) | Self::Refresh(_) | Self::Fill(_) => FILL_TIMEOUT,
             Self::Size(_) => SIZE_TIMEOUT,
             Self::Substitute(_) => SUBSTITUTE_TIMEOUT,
@@ -149,9 +151,10 @@ impl Calls {
         self.count(|call| matches!(call, Call::Ask(_) | Call::Refresh(_))) < MOST_REFRESHES
     }
 
-    /// Whether one more fill or question for a size keeps within the bound.
+    /// Whether one more fill, look or question for a size keeps within the bound.
     pub fn has_room_to_prepare(&self) -> bool {
-        self.count(|call| matches!(call, Call::Fill(_) | Call::Size(_))) < MOST_PREPARATIONS
+        let prepares = |call| matches!(call, Call::Fill(_) | Call::Look(_) | Call::Size(_));
+        self.count(prepares) < MOST_PREPARATIONS
     }
 
     fn count(&self, counts: impl Fn(Call) -> bool) -> usize {

@@ -20,6 +20,7 @@ use sluice_core::policy::{CorsPolicy, Obedience};
 use sluice_core::request::{Disposition, PassReason, RequestFacts, classify};
 use sluice_core::request_control::{RequestControl, Way};
 use sluice_core::site::Visit;
+use sluice_core::vary::TooLong;
 
 use crate::change::Change;
 use crate::cors::Cors;
@@ -165,7 +166,11 @@ impl Edge {
         }
         let keyed = worker::with(|worker| {
             worker.qualify_generation(policy, &mut target);
-            worker.qualify(policy, &mut target, headers)
+            worker.qualify(policy, &mut target, headers)?;
+            if facts.method == "HEAD" {
+                worker.turn_to_headers(policy, &mut target);
+            }
+            Ok::<_, TooLong>(())
         });
         let control = self.control(headers);
         let way = self.way(control, &target);

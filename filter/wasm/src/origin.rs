@@ -21,7 +21,7 @@ use sluice_core::link::{
 use sluice_core::metrics::Metric;
 use sluice_core::policy::{Policy, StoreVersion};
 use sluice_core::purge::{tags_of, url_of};
-use sluice_core::qualifiers::unqualified;
+use sluice_core::qualifiers::{is_for_headers, unqualified};
 use sluice_core::request::forward_header;
 use sluice_core::validator::{Lifetime, Validator};
 
@@ -54,6 +54,8 @@ struct Fetch {
     /// The stored response that the store asks about.
     revalidation: Option<Rc<Revalidation>>,
     head: bool,
+    /// Whether the response goes into the store as the headers alone, for which the store sends a GET.
+    for_headers: bool,
     body: Body,
     /// Bytes of the body so far.
     bytes: u64,
@@ -142,14 +144,17 @@ impl OriginStream {
             return Ok(self.refuse(Answer::Unlinked));
         };
         if matches!(link.purpose, Purpose::Probe | Purpose::StoreOnly) {
-            return Ok(self.refuse(Answer::NotStored));
+            return Ok(self.refuse(not_served(link, &headers)));
         }
         let prepared = worker::with(|worker| worker.stream(link.stream)?.prepared.clone());
         if let Some(prepared) = prepared.flatten() {
             return self.give(prepared, &headers);
         }
         let cacheable = !link.purpose.avoids_the_store();
-        let revalidation = cacheable
+        let cache_key = cache_key(&headers);
+        let for_headers = cacheable && is_for_headers(&cache_key);
+        // Asking for the headers costs no more than asking whether they have changed.
+        let revalidation = (cacheable && !for_headers)
             .then(|| Revalidation::of(&headers, policy.policy.store))
             .flatten();
         if let Some(kept) = revalidation
@@ -165,10 +170,11 @@ impl OriginStream {
         let fetch = Fetch {
             context: self.context,
             link,
-            cache_key: cache_key(&headers),
+            cache_key,
             revalidation: revalidation.map(Rc::new),
             policy,
-            head: headers.text(":method") == Some("HEAD"),
+            head: for_headers || headers.text(":method") == Some("HEAD"),
+            for_headers,
             body: Body::Kept,
             bytes: 0,
             stores: false,
@@ -270,7 +276,7 @@ impl OriginStream {
             mark_unstored(fetch, &headers, status, freshened)?;
         }
         fetch.ended = end_of_stream;
-        if !freshened {
+        if !freshened && !fetch.for_headers {
             note_length(fetch, &headers, status, &verdict);
         }
         let verdict = fill_verdict(fetch, &verdict, &variance);
@@ -415,6 +421,16 @@ fn keeps_unasked(link: Link, headers: &Headers) -> bool {
         .unwrap_or(false)
 }
 
+/// The answer to a request that is only for the store.
+fn not_served(link: Link, headers: &Headers) -> Answer {
+    let revalidation = Revalidation::of(headers, StoreVersion::V1);
+    let worth_it = |found: Revalidation| found.conditional || found.left() > 0;
+    match link.purpose {
+        Purpose::Probe if revalidation.is_some_and(worth_it) => Answer::Expired,
+        _ => Answer::NotStored,
+    }
+}
+
 /// The key as EDGE has written it into the request.
 fn cache_key(headers: &Headers) -> String {
     let part = |name| headers.text(name).unwrap_or_default();
@@ -448,6 +464,9 @@ fn prepare_request(policy: &Policy, cacheable: bool, headers: &Headers) -> host:
     if cacheable {
         variants::ask(policy, path, headers)?;
     }
+    if cacheable && is_for_headers(path) {
+        host::set_header(Map::Request, ":method", "HEAD")?;
+    }
     if unqualified(path) != path {
         host::set_header(Map::Request, ":path", unqualified(path))?;
     }
@@ -476,7 +495,8 @@ fn note_fetch(fetch: &Fetch) {
         if !fetch.link.purpose.avoids_the_store() {
             worker.fill_begins(fetch.link.stream, fetch.context, fallback(fetch));
         }
-        if !matches!(fetch.link.purpose, Purpose::Fresh | Purpose::Collapsed) || fetch.head {
+        let expected = !matches!(fetch.link.purpose, Purpose::Fresh | Purpose::Collapsed);
+        if expected || (fetch.head && !fetch.for_headers) {
             return;
         }
         let Some(stream) = worker.stream(fetch.link.stream) else {
@@ -557,9 +577,14 @@ fn verdict_of(
         has_validator: headers.has("etag") || headers.has("last-modified"),
         content_length: headers
             .text("content-length")
+            // Of the headers of a large object are no more than of any other's.
+            .filter(|_| !fetch.for_headers)
             .and_then(|length| length.parse().ok()),
     };
-    judge(policy, rule, &facts, host::unix_seconds())
+    match judge(policy, rule, &facts, host::unix_seconds()) {
+        Verdict::Store(storage) if fetch.for_headers => Verdict::Store(storage.for_headers()),
+        verdict => verdict,
+    }
 }
 
 fn entry<'a>(fetch: &'a Fetch, status: u16, freshened: bool, nonce: u64) -> Entry<'a> {

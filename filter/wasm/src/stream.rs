@@ -38,8 +38,10 @@ pub enum Preparation {
     None,
     /// The origin was asked for the size.
     Sized,
-    /// A fill that goes on without it.
-    Filled,
+    /// The store was asked whether it has the object.
+    Looked,
+    /// All that can be: as a rule, a fill that goes on without it.
+    Done,
 }
 
 /// A request on its way through EDGE.
@@ -158,18 +160,24 @@ impl Stream {
         !self.head && demand.is_some_and(Demand::is_for_part)
     }
 
-    /// This request as the coalescer knows it. On v1 a HEAD cannot fill the store: Envoy does not
-    /// survive a HEAD that is sent on as GET when its object is large. A range does not lead unless what
-    /// it would have to fetch has been looked at.
+    /// Whether it asks for the headers of a whole that it cannot fetch. On v1 a HEAD cannot fill the store:
+    /// Envoy does not survive a HEAD that is sent on as GET when its object is large. It does not wait for
+    /// others' fills either, which nobody can read before their end, and a fill in the background would let
+    /// GETs wait in the same way. So if the store has no such object, HEADs share the headers alone, as an
+    /// object of their own: no client waits for more than it asks for, and the origin is asked for no more.
+    pub fn wants_headers(&self) -> bool {
+        let v1 = self.policy.policy.store == StoreVersion::V1;
+        v1 && self.head && !self.target.is_for_headers()
+    }
+
+    /// This request as the coalescer knows it. A range does not lead unless what it would have to fetch
+    /// has been looked at.
     pub fn request(&self) -> Request<'_> {
         Request {
             stream: self.id,
             key: self.key,
             target: &self.target,
-            may_lead: match self.policy.policy.store {
-                StoreVersion::V1 => !self.head && !self.is_for_part(),
-                StoreVersion::V2 => !self.is_for_part(),
-            },
+            may_lead: !self.is_for_part() && !self.wants_headers(),
             policy: self.policy.flights,
         }
     }
@@ -183,7 +191,14 @@ impl Stream {
         if !self.policy.policy.coalesce.enabled {
             return Some(Purpose::Alone);
         }
-        match coalescer.request(&self.request(), turn) {
+        let waits = !self.wants_headers() || coalescer.is_committing(self.key);
+        let admission = if waits {
+            coalescer.request(&self.request(), turn)
+        } else {
+            let remembered = coalescer.remembered(self.key, turn.now);
+            remembered.unwrap_or(Admission::Alone)
+        };
+        match admission {
             Admission::Fresh => Some(Purpose::Fresh),
             Admission::Lead => Some(Purpose::Lead),
             Admission::HitForMiss => Some(Purpose::Bypass),

@@ -2,6 +2,7 @@
 //! What all contexts of a VM share. There is one VM per worker thread.
 
 mod background;
+mod looks;
 mod purging;
 mod readers;
 mod substitutes;
@@ -35,7 +36,7 @@ use crate::identity::{hash_key, queue_name, take_number};
 use crate::metrics::Metrics;
 use crate::revalidation::Revalidation;
 use crate::site::Substitutes;
-use crate::stream::{NumberedPolicy, Stream};
+use crate::stream::{NumberedPolicy, Preparation, Stream};
 use purging::Purging;
 pub use purging::Unavailable;
 use readers::Readers;
@@ -525,6 +526,9 @@ impl Worker {
         if let Err(too_long) = self.qualify(&stream.policy.policy, &mut target, &headers) {
             return Ok(Err(too_long));
         }
+        if stream.preparation.get() == Preparation::Looked {
+            target = target.for_headers();
+        }
         host::set_header(Map::Request, ":path", target.path())?;
         let key = self.key_hash(target.cache_key());
         let stream = Rc::new(stream.retargeted(key, Rc::new(target)));
@@ -551,8 +555,9 @@ impl Worker {
             }
             Purpose::Ask => host::set_header(Map::Request, "if-range", BYPASS_SENTINEL),
             Purpose::Refresh => host::set_header(Map::Request, "cache-control", "no-cache"),
-            // The store fills from GET only; Envoy sends no body to a client that asked with HEAD.
-            Purpose::Lead if stream.head => host::set_header(Map::Request, ":method", "GET"),
+            // The stores fill from GET only; Envoy sends no body to a client that asked with HEAD.
+            _ if stream.target.is_for_headers() => set_get(),
+            Purpose::Lead if stream.head => set_get(),
             Purpose::Fresh | Purpose::Collapsed => {
                 delivery::leave_to_store(stream, &mut self.lengths)
             }
@@ -602,6 +607,10 @@ impl Worker {
             self.check(set);
         }
     }
+}
+
+fn set_get() -> host::Result<()> {
+    host::set_header(Map::Request, ":method", "GET")
 }
 
 /// What the root context does.

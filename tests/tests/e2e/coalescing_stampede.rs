@@ -209,33 +209,6 @@ async fn control_bare_v2_hangs_or_dies_when_the_origin_cuts_a_fill() {
 }
 
 #[tokio::test]
-async fn get_and_head_share_a_flight() {
-    on_each(&[2], async |cell| {
-        let origin = Origin::start().ready().await;
-        let gate = Gate::new();
-        origin.on("/a", Reply::ok(20_000).hold(&gate));
-        let edge = Edge::http(&origin).cell(cell).start().await;
-        let leader = Crowd::connect(edge.address(), 1).await.fire("/a");
-        gate.wait_reached(1).await;
-        let heads = Crowd::connect(edge.address(), 10).await;
-        let heads = heads.fire_each(|_| request("HEAD", "/a", &[]));
-        edge.wait_for_counter("sluice_parked_now", 10).await;
-        gate.open();
-        leader.land().await.same_object("/a");
-        for response in heads.land().await.all(200) {
-            assert_eq!(response.header("content-length"), "20000");
-        }
-        assert_eq!(
-            origin.requests().total(),
-            1,
-            "{}",
-            origin.requests().summary()
-        );
-    })
-    .await;
-}
-
-#[tokio::test]
 async fn different_keys_do_not_wait_for_each_other() {
     on_each(&[1], async |cell| {
         let origin = Origin::start().ready().await;

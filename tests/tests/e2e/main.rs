@@ -25,6 +25,7 @@ mod demo_site;
 mod documentation;
 mod drain;
 mod freshness;
+mod heads;
 mod http_origin_pass;
 mod key_escaping;
 mod memory_bounds;

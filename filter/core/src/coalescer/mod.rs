@@ -78,7 +78,7 @@ pub struct Request<'a> {
     pub key: KeyHash,
     /// What it asks for.
     pub target: &'a Rc<CanonicalTarget>,
-    /// Whether its response can fill the store (a HEAD cannot on v1).
+    /// Whether its response can fill the store.
     pub may_lead: bool,
     /// The rules.
     pub policy: FlightPolicy,

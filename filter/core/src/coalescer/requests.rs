@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use super::{Admission, Coalescer, Effect, Request, Turn};
-use crate::board::{Acquired, FlightId};
+use crate::board::{Acquired, FlightId, KeyHash, Millis};
 use crate::flight::{Leader, LocalFlight, Phase, Role, StreamId, Waiter};
 use crate::hints::Hint;
 use crate::host::SharedStore;
@@ -16,16 +16,33 @@ use crate::policy::StoreVersion;
 const GONE_WAITERS: usize = 32;
 
 impl Coalescer {
+    /// How a request goes on that neither leads nor waits; `None` if nothing is remembered of its key.
+    pub fn remembered(&mut self, key: KeyHash, now: Millis) -> Option<Admission> {
+        Some(match self.hints.get(key, now)? {
+            Hint::Fresh => Admission::Fresh,
+            Hint::HitForMiss => Admission::HitForMiss,
+        })
+    }
+
+    /// Whether a request for `key` has nothing to look for: it is remembered, or in flight on this worker.
+    pub fn knows(&mut self, key: KeyHash, now: Millis) -> bool {
+        self.flights.contains_key(&key) || self.hints.get(key, now).is_some()
+    }
+
+    /// Whether all of the response for `key` has come to this worker, and the v1 store is busy with it.
+    pub fn is_committing(&self, key: KeyHash) -> bool {
+        let flight = self.flights.get(&key);
+        flight.is_some_and(LocalFlight::is_committing)
+    }
+
     /// A request has come.
     pub fn request<S: SharedStore + ?Sized>(
         &mut self,
         request: &Request<'_>,
         turn: &mut Turn<'_, S>,
     ) -> Admission {
-        match self.hints.get(request.key, turn.now) {
-            Some(Hint::Fresh) => return Admission::Fresh,
-            Some(Hint::HitForMiss) => return Admission::HitForMiss,
-            None => {}
+        if let Some(remembered) = self.remembered(request.key, turn.now) {
+            return remembered;
         }
         if self.flights.contains_key(&request.key) {
             return self.park(request, turn);

@@ -16,18 +16,9 @@ const TICK_MILLIS: Millis = 50;
 impl Coalescer {
     /// When the next [`Coalescer::tick`] is wanted; `None` while nothing waits and nothing leads.
     pub fn tick_period(&self) -> Option<Millis> {
-        let committing = |flight: &LocalFlight| {
-            matches!(
-                flight.role,
-                Role::Leading(Leader {
-                    phase: Phase::Committing(_),
-                    ..
-                })
-            )
-        };
         if self.flights.is_empty() {
             None
-        } else if self.flights.values().any(committing) {
+        } else if self.flights.values().any(LocalFlight::is_committing) {
             Some(PROBE_MILLIS)
         } else {
             Some(TICK_MILLIS)

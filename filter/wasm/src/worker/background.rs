@@ -118,15 +118,20 @@ impl Worker {
         }
     }
 
-    /// Has done for a range what it needs before it may take part. On v2 that is a fill that goes on
-    /// without it, and can be read meanwhile. On v1 it leads itself, once the size is known, so as not to
-    /// wait for the end; for others, and after it has left, a fill goes on. False if it has had all that.
+    /// Has done for a range or a HEAD what it needs before it may take part. False if it has had all that.
+    ///
+    /// For a range on v2 that is a fill that goes on without it, and can be read meanwhile. On v1 a range
+    /// leads itself, once the size is known, so as not to wait for the end; for others, and after it has
+    /// left, a fill goes on. A HEAD needs a fill only to have revalidated what the store has.
     fn prepare(&mut self, stream: &Stream) -> bool {
         let key = stream.key;
         let (preparation, call) = match (stream.policy.policy.store, stream.preparation.get()) {
+            (StoreVersion::V1, Preparation::None) if stream.head => {
+                (Preparation::Looked, Call::Look(key))
+            }
             (StoreVersion::V1, Preparation::None) => (Preparation::Sized, Call::Size(key)),
-            (_, Preparation::Filled) => return false,
-            _ => (Preparation::Filled, Call::Fill(key)),
+            (_, Preparation::Done) => return false,
+            _ => (Preparation::Done, Call::Fill(key)),
         };
         stream.preparation.set(preparation);
         if let Some(waiting) = self.unprepared.get_mut(&call) {
@@ -138,6 +143,9 @@ impl Worker {
             return false;
         }
         self.unprepared.insert(call, vec![stream.id]);
+        if matches!(call, Call::Look(_)) {
+            self.metrics.count(Metric::StoreProbes, 1);
+        }
         self.call_for(stream, call);
         true
     }
@@ -146,7 +154,8 @@ impl Worker {
     /// worth no fill that nobody shares: where nothing more can be done for it, it goes to the origin.
     pub fn ready(&mut self, stream: &Stream, purpose: Purpose) -> Option<Purpose> {
         let coalesces = stream.policy.policy.coalesce.enabled;
-        if purpose != Purpose::Alone || !stream.is_for_part() || !coalesces {
+        let prepares = stream.is_for_part() || stream.wants_headers();
+        if purpose != Purpose::Alone || !prepares || !coalesces {
             return Some(purpose);
         }
         if stream.headers.borrow().is_empty() {
@@ -163,6 +172,9 @@ impl Worker {
         }
         if self.prepare(stream) {
             return None;
+        }
+        if stream.head {
+            return Some(Purpose::Alone);
         }
         stream.released.set(Some(Release::Alone));
         Some(Purpose::Bypass)
@@ -240,6 +252,7 @@ impl Worker {
                     coalescer.probed(key, until, turn);
                 });
             }
+            Call::Look(key) => self.looked(key, answered),
             Call::Fill(_) => self.prepared(sent.call, self.root),
             Call::Size(key) => {
                 if answered {
