@@ -26,6 +26,11 @@ pub enum Answer {
     Prepared(Rc<Prepared>),
     /// ORIGIN: nothing; the response that has begun is cut off.
     Reset,
+    /// EDGE: what came of a question to the origin around the store.
+    Asked {
+        /// 204, or 502 for nothing.
+        status: u16,
+    },
     /// EDGE: the error that the leader got.
     Failed {
         /// The leader's status.
@@ -50,6 +55,7 @@ impl Answer {
             }
             Self::Prepared(prepared) => prepared.send(),
             Self::Reset => host::reset(Half::Response),
+            Self::Asked { status } => host::respond(*status, "sluice_asked", &[], ""),
             Self::Failed { status } => edge::answer_failure(*status, true),
         }
     }

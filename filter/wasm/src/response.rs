@@ -17,6 +17,7 @@ use sluice_core::request::PassReason;
 use sluice_core::request_control::RequestControl;
 use sluice_core::validator::Validator;
 
+use crate::answer::Answer;
 use crate::delivery::{Passing, deliver};
 use crate::dress::{add_headers, dress};
 use crate::edge::{CACHE_STATUS, answer_failure};
@@ -256,7 +257,8 @@ pub fn respond_asked(stream: &Stream) -> host::Result<Action> {
     }
     stream.answered.set(true);
     let status = if failed { 502 } else { 204 };
-    host::respond(status, "sluice_asked", &[], "")?;
+    // NB: not now. The body may be on its way here, and Envoy would bring it to a context that has gone.
+    worker::with(|worker| worker.answer_later(stream.id.0, Answer::Asked { status }));
     Ok(Action::Pause)
 }
 

@@ -3,7 +3,7 @@
 
 use sluice_tests::bare::Bare;
 use sluice_tests::body::Stamp;
-use sluice_tests::client::Response;
+use sluice_tests::client::{Client, Response, request};
 use sluice_tests::crowd::{Crowd, stampede};
 use sluice_tests::direct::Direct;
 use sluice_tests::edge::{Builder, Edge};
@@ -263,6 +263,32 @@ async fn the_edge_drains_while_a_refresh_runs() {
         assert_eq!(code, Some(0), "{log}");
         gate.open();
     }
+}
+
+#[tokio::test]
+async fn a_change_that_is_too_large_to_be_passed_on_is_fetched_by_the_store() {
+    // More than what the filter takes into its memory, and more than comes with the headers.
+    const LARGE: usize = 400_000;
+    on_each(&[1], async |cell| {
+        let origin = Origin::start().ready().await;
+        let edge = edge(&origin, cell).start().await;
+        let paths: Vec<_> = (0..12).map(|n| format!("/large{n}")).collect();
+        for path in &paths {
+            origin.on(path, brief(LARGE).etag("v1"));
+            let _ = edge.get(path).await.stamp(path);
+            origin.on(path, brief(LARGE).etag("v2"));
+        }
+        for path in &paths {
+            eventually("the change", async || {
+                let mut client = Client::connect(edge.address()).await;
+                // On v2 one who reads for long while an object changes is cut off.
+                let response = client.try_exchange(request("GET", path, &[])).await;
+                response.is_ok_and(|response| response.header("etag") == "\"v2\"")
+            })
+            .await;
+        }
+    })
+    .await;
 }
 
 #[tokio::test]
