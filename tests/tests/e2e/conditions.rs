@@ -276,3 +276,23 @@ async fn conditions_on_what_cannot_be_cached_go_to_the_origin() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_condition_that_fails_on_what_cannot_be_stored_is_answered_while_its_body_comes() {
+    on_each(&[1], async |cell| {
+        let origin = Origin::start().ready().await;
+        let private = Reply::ok(300_000).etag("v1");
+        origin.on("/*", private.header("cache-control", "private"));
+        let edge = Edge::http(&origin).cell(cell).start().await;
+        for n in 0..12 {
+            let path = format!("/a{n}");
+            let mut client = Client::connect(edge.address()).await;
+            let ask = request("GET", &path, &[("if-match", "\"v0\"")]);
+            let refused = client.exchange(ask).await;
+            assert_eq!(refused.status, 412, "{cell}: {path}: {refused}");
+            // The same connection goes on.
+            let _ = client.get(&path).await.stamp(&path);
+        }
+    })
+    .await;
+}
