@@ -50,14 +50,15 @@ run: wasm envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or what ORIGIN na
 .PHONY: test
 test: wasm trap envoy minio ## Run all tests, native and end to end
 	@cargo build --locked -p sluice
+	@env $(tested) cargo test --locked --workspace --exclude sluice-filter --exclude sluice-tests
 	@chromium=$$(.ci/chromium.sh) || [ -z "$${CI:-}" ]; \
 	exec env $(tested) SLUICE_BIN="$(builds)/debug/sluice" $${chromium:+SLUICE_CHROMIUM="$$chromium"} \
-		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-2}" cargo test --locked --workspace --exclude sluice-filter
+		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-2}" tests/run.sh -p sluice-tests --lib --test e2e
 
 .PHONY: test-mesh
 test-mesh: image trap envoy minio mesh-tools ## Test mesh/ with a real Kubernetes API server, istiod, agents and Envoys
 	@exec env $(tested) $(mesh_locations) \
-		cargo test --locked -p sluice-tests --features mesh --test mesh
+		tests/run.sh -p sluice-tests --features mesh --test mesh
 
 .PHONY: mesh-tools
 mesh-tools: $(etcd) $(kubernetes) $(istio) $(istio_files) ## Build the control plane for test-mesh, once: a quarter of an hour

@@ -78,6 +78,7 @@ async fn everyone_waits_for_a_slow_origin_and_gets_the_same_object() {
         let edge = Edge::http(&origin).cell(cell).start().await;
         let flight = Crowd::connect(edge.address(), 100).await.fire("/a");
         edge.wait_for_counter("sluice_parked_now", 99).await;
+        origin.wait_for_requests("/a", 1).await;
         assert_eq!(origin.requests().total(), 1);
         gate.open();
         let outcomes = flight.land().await;

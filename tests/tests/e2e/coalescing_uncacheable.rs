@@ -29,6 +29,7 @@ async fn uncacheable_headers_send_all_followers_on_in_parallel() {
         let flight = Crowd::connect(edge.address(), CLIENTS).await.fire("/a");
         edge.wait_for_counter("sluice_parked_now", CLIENTS as u64 - 1)
             .await;
+        origin.wait_for_requests("/a", 1).await;
         assert_eq!(origin.count("/a"), 1);
         first.open();
         // All at the origin at the same time: none waits for another.

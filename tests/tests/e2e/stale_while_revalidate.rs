@@ -178,7 +178,8 @@ async fn a_refresh_that_fails_keeps_the_object_and_is_not_repeated_at_once() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let count = origin.count("/a");
-        assert!((2..=4).contains(&count), "{cell}: {count}");
+        // Of some hundred requests; on v1 each worker learns of the failure by itself.
+        assert!((2..=8).contains(&count), "{cell}: {count}");
         assert!(edge.counter("sluice_refresh_failures").await >= 1, "{cell}");
         origin.on("/a", object);
         eventually("it is fresh again", async || ttl(&edge.get("/a").await) > 0).await;

@@ -145,11 +145,12 @@ impl Worker {
             .collect();
         for reader in readers {
             reader.reading.set(false);
-            self.metrics.count(Metric::ReadersEnded, 1);
-            let ended = self
-                .redirect(reader.id.0)
-                .and_then(|()| host::reset(Half::Response));
-            self.check(ended);
+            // One who has just left is no fault.
+            if self.redirect(reader.id.0).is_ok() {
+                self.metrics.count(Metric::ReadersEnded, 1);
+                let ended = host::reset(Half::Response);
+                self.check(ended);
+            }
         }
     }
 
@@ -163,9 +164,9 @@ impl Worker {
             self.answer_later(context, answer);
             return;
         }
-        let resumed = self
-            .redirect(context)
-            .and_then(|()| host::resume(Half::Response));
-        self.check(resumed);
+        if self.redirect(context).is_ok() {
+            let resumed = host::resume(Half::Response);
+            self.check(resumed);
+        }
     }
 }
