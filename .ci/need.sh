@@ -46,6 +46,7 @@ go_for() { # MODULE: a folder
 
 need_go() {
     go_for envoy/minio
+    go_for tests/tools/prometheus
 }
 
 need_go_for_mesh() {

@@ -15,7 +15,7 @@ use crate::ca_bundle;
 use crate::journal::Past;
 use crate::origin::{Bucket, Origin};
 use crate::policy_document::{PolicyDocument, PolicyDocumentError};
-use crate::settings::Settings;
+use crate::settings::{Metrics, Settings, Stats};
 
 const TEMPLATE: &str = include_str!("../envoy.yaml.j2");
 
@@ -79,6 +79,8 @@ pub fn render_after(
         wasm => settings.locations.wasm,
         policy => indented(&policy.json),
         purge => PurgeView::new(settings, &policy.policy),
+        metrics => settings.metrics.map(MetricsView::from),
+        few_stats => settings.stats == Stats::Few,
         journal => past.socket.as_ref().map(|path| path.display().to_string()),
     };
     environment
@@ -152,6 +154,22 @@ impl PurgeView {
             bind: settings.purge.bind.to_string(),
             port: settings.purge.port,
         })
+    }
+}
+
+/// The listener for metrics.
+#[derive(Serialize)]
+struct MetricsView {
+    bind: String,
+    port: u16,
+}
+
+impl From<Metrics> for MetricsView {
+    fn from(metrics: Metrics) -> Self {
+        Self {
+            bind: metrics.bind.to_string(),
+            port: metrics.port,
+        }
     }
 }
 

@@ -92,6 +92,21 @@ pub const SETTINGS: &[SettingDoc] = &[
         "Envoy's admin interface, on loopback only",
     ),
     doc(
+        "METRICS_PORT",
+        Derived("none: the admin interface has them"),
+        "A listener for the metrics, `/stats/prometheus`, and nothing else",
+    ),
+    doc(
+        "METRICS_BIND",
+        Value("127.0.0.1"),
+        "The address of that listener, which is cleartext HTTP",
+    ),
+    doc(
+        "STATS",
+        Value("few"),
+        "Which of Envoy's statistics there are beside the filter's: `few`, which the rules, alerts and the dashboard use, or `all`",
+    ),
+    doc(
         "PURGE_TOKEN",
         Derived("no purges"),
         "The secret of those who may purge, at least 16 characters; it is kept and passed on as a hash only",

@@ -36,6 +36,10 @@ pub struct Settings {
     pub purge: Purge,
     /// The port of Envoy's admin interface, on loopback.
     pub admin_port: u16,
+    /// The listener for whoever scrapes the metrics, if there is one.
+    pub metrics: Option<Metrics>,
+    /// Which of Envoy's statistics there are.
+    pub stats: Stats,
     /// Where a worker answers whether it is ready.
     pub health_path: String,
     /// How long requests under way may take to end when the edge stops.
@@ -83,6 +87,24 @@ pub struct Purge {
     pub bind: IpAddr,
     /// Its port.
     pub port: u16,
+}
+
+/// The listener that has the metrics and nothing else of the admin interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metrics {
+    /// Its address.
+    pub bind: IpAddr,
+    /// Its port.
+    pub port: u16,
+}
+
+/// Which of Envoy's statistics there are; the filter's own are always there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stats {
+    /// Those that the rules, the alerts and the dashboard use.
+    Few,
+    /// All.
+    All,
 }
 
 /// Where the cache is, and how large it may get.

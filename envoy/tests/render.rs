@@ -83,6 +83,9 @@ fn envoy_takes_every_kind_of_configuration() {
             ("ORIGIN", "https://[::1]:8443"),
             ("SSL_CERT_FILE", tls[0].1),
             ("BIND", "::1"),
+            ("METRICS_BIND", "::1"),
+            ("METRICS_PORT", "9902"),
+            ("STATS", "all"),
         ],
     ];
     let mut kinds: Vec<Vec<(&str, &str)>> = origins

@@ -27,6 +27,7 @@ pub mod minio;
 pub mod origin;
 pub mod ports;
 pub mod process;
+pub mod prometheus;
 pub mod proxy;
 pub mod purger;
 pub mod requests;

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Cache, Locations, Medium, Purge, Settings, SettingsError, Tls};
+use super::{Cache, Locations, Medium, Metrics, Purge, Settings, SettingsError, Stats, Tls};
 use sluice_core::purge::TokenHash;
 
 use crate::environment::Environment;
@@ -40,6 +40,12 @@ impl Settings {
         let tls = read_tls(env);
         let purge = read_purge(env);
         let admin_port = env.parse("ADMIN_PORT", PORT, origin::parse_port);
+        let metrics = read_metrics(env);
+        let stats = env.parse("STATS", "few or all", |text| match text {
+            "few" => Some(Stats::Few),
+            "all" => Some(Stats::All),
+            _ => None,
+        });
         check_ports(
             env,
             [
@@ -47,6 +53,7 @@ impl Settings {
                 ("EDGE_TLS_PORT", tls.as_ref().map(|tls| tls.port)),
                 ("ADMIN_PORT", admin_port),
                 ("PURGE_PORT", purge.filter(is_open).map(|purge| purge.port)),
+                ("METRICS_PORT", metrics.map(|metrics| metrics.port)),
             ],
         );
         let health_path = env.parse("HEALTH_PATH", "a path such as /healthz", parse_health_path);
@@ -71,6 +78,8 @@ impl Settings {
             tls,
             purge: purge?,
             admin_port: admin_port?,
+            metrics,
+            stats: stats?,
             health_path: health_path?,
             drain: Duration::from_secs(drain?),
             store: store?,
@@ -206,11 +215,22 @@ fn read_purge(env: &mut Environment<'_>) -> Option<Purge> {
     })
 }
 
+fn read_metrics(env: &mut Environment<'_>) -> Option<Metrics> {
+    let bind = env.parse("METRICS_BIND", "an IPv4 or IPv6 address", |text| {
+        text.parse().ok()
+    });
+    let port = env.parse("METRICS_PORT", PORT, origin::parse_port);
+    Some(Metrics {
+        bind: bind?,
+        port: port?,
+    })
+}
+
 fn is_open(purge: &Purge) -> bool {
     purge.token.is_some()
 }
 
-fn check_ports(env: &mut Environment<'_>, ports: [(&'static str, Option<u16>); 4]) {
+fn check_ports(env: &mut Environment<'_>, ports: [(&'static str, Option<u16>); 5]) {
     for (index, (name, port)) in ports.iter().enumerate() {
         let twin = ports
             .iter()

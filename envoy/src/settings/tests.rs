@@ -99,6 +99,9 @@ fn each_bad_value_is_told_with_its_name_and_what_is_accepted() {
         ("EDGE_PORT", "0", "1 to 65535"),
         ("EDGE_PORT", "http", "1 to 65535"),
         ("ADMIN_PORT", "65536", "1 to 65535"),
+        ("METRICS_PORT", "off", "1 to 65535"),
+        ("METRICS_BIND", "localhost", "an IPv4 or IPv6 address"),
+        ("STATS", "none", "few or all"),
         ("HEALTH_PATH", "healthz", "a path"),
         ("HEALTH_PATH", "/", "a path"),
         ("HEALTH_PATH", "/a b", "a path"),
@@ -159,6 +162,10 @@ fn what_belongs_together_is_asked_for_together() {
         (
             &[("EDGE_PORT", "9901")],
             "ADMIN_PORT=\"9901\": expected another port than EDGE_PORT's",
+        ),
+        (
+            &[("METRICS_PORT", "8080")],
+            "METRICS_PORT=\"8080\": expected another port than EDGE_PORT's",
         ),
     ] {
         let problems = problems(variables);

@@ -29,6 +29,7 @@ mod heads;
 mod http_origin_pass;
 mod key_escaping;
 mod memory_bounds;
+mod observability;
 mod origin_hop;
 mod policy_update;
 mod purge;
