@@ -33,6 +33,9 @@ add_target() {
     return 1
 }
 
+RUSTFLAGS=$(.ci/rustflags.sh)
+export RUSTFLAGS
+
 build() { # CARGO FOLDER OPTION...
     "$1" build --locked --profile wasm --target "$target" -p sluice-filter --target-dir "$builds/$2" "${@:3}" \
         "${options[@]}"
