@@ -14,7 +14,8 @@ prometheus_version := $(shell sed -n 's/.*github.com\/prometheus\/prometheus v\(
 etcd_version := $(shell sed -n 's/.*go.etcd.io\/etcd\/server\/v3 v\([^ ]*\).*/\1/p' tests/tools/etcd/go.mod)
 kubernetes_version := $(shell sed -n 's/.*k8s.io\/kubernetes v\([^ ]*\).*/\1/p' tests/tools/kubernetes/go.mod)
 istio_version := $(shell sed -n 's/.*istio.io\/istio v\([^ ]*\).*/\1/p' tests/tools/istio/go.mod)
-crane_version := $(shell sed -n 's/.*github.com\/google\/go-containerregistry v\([^ ]*\).*/\1/p' mesh/image/go.mod)
+crane_version := $(shell sed -n 's/.*github.com\/google\/go-containerregistry v\([^ ]*\).*/\1/p' envoy/image/go.mod)
+image_tools_version := $(shell cksum < envoy/image/requirements.txt | cut -d' ' -f1)
 lint_version := $(shell cksum < .ci/lint.txt | cut -d' ' -f1)
 
 envoy := .sluice/tools/envoy-$(envoy_version)/envoy/_bin/envoy
@@ -27,6 +28,7 @@ istio := $(addprefix .sluice/tools/istio-$(istio_version)/,pilot-discovery pilot
 istio_files := .sluice/tools/istio-$(istio_version)/files
 crane := .sluice/tools/crane-$(crane_version)/crane
 image := .sluice/image
+image_tools := .sluice/tools/image-$(image_tools_version)
 linters := .sluice/tools/linters-$(lint_version)
 wasm := .sluice/wasm/sluice.wasm
 trap_wasm := .sluice/wasm/sluice-trap.wasm
@@ -36,18 +38,22 @@ here := $(CURDIR)
 builds := $(if $(CARGO_TARGET_DIR),$(abspath $(CARGO_TARGET_DIR)),$(here)/target)
 locations = SLUICE_ENVOY="$(here)/$(envoy)" SLUICE_WASM="$(here)/$(wasm)" \
 	SLUICE_MINIO="$(here)/$(minio)" SLUICE_STATE="$(here)/.sluice/state"
-mesh_locations = SLUICE_ETCD="$(here)/$(dir $(etcd))" SLUICE_KUBERNETES="$(here)/$(dir $(firstword $(kubernetes)))" \
-	SLUICE_ISTIO="$(here)/$(dir $(istio_files))" SLUICE_CRANE="$(here)/$(dir $(crane))" SLUICE_IMAGE="$(here)/$(image)"
+image_locations = SLUICE_CRANE="$(here)/$(dir $(crane))" SLUICE_IMAGE="$(here)/$(image)"
+mesh_locations = $(image_locations) SLUICE_ETCD="$(here)/$(dir $(etcd))" \
+	SLUICE_KUBERNETES="$(here)/$(dir $(firstword $(kubernetes)))" SLUICE_ISTIO="$(here)/$(dir $(istio_files))"
 tested = $(locations) SLUICE_TRAP_WASM="$(here)/$(trap_wasm)" \
 	SLUICE_PROMETHEUS="$(here)/$(dir $(firstword $(prometheus)))"
+
+# Into the folder that is given.
+make_image = PYTHONPATH=$(image_tools) envoy/image/image.py $(1) $(wasm) "$(builds)/release/sluice" \
+	.sluice/tools/envoy-$(envoy_version) .sluice/tools/debian
 
 .PHONY: help
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: run
-run: wasm envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or what ORIGIN names, until Ctrl-C
-	@cargo build --locked --release -p sluice
+run: wasm release envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or what ORIGIN names, until Ctrl-C
 	@exec env $(locations) "$(builds)/release/sluice"
 
 .PHONY: test
@@ -67,15 +73,29 @@ test-mesh: image trap envoy minio mesh-tools ## Test mesh/ with a real Kubernete
 mesh-tools: $(etcd) $(kubernetes) $(istio) $(istio_files) ## Build the control plane for test-mesh, once: a quarter of an hour
 
 .PHONY: image
-image: wasm $(crane) ## Build the module as an OCI image for mesh/
-	@.ci/need.sh python
-	@version=$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml); digest=$$(mesh/image/image.py $(wasm) $(image) "$$version"); \
-	echo "To push it:      $(crane) push $(image) registry.example.com/sluice/filter:$$version"; \
-	echo "In settings.env: MODULE=oci://registry.example.com/sluice/filter@$$digest"
+image: wasm release envoy $(crane) $(image_tools) ## Build the images: the standalone edge, and the module for mesh/
+	@$(call make_image,$(image))
+	@echo "To run the edge in a container:  tar -C $(image)/edge -c . | podman load"
+	@echo "To push both:                    make push REPOSITORY=registry.example.com/sluice"
+
+.PHONY: push
+push: image ## Push the images to REPOSITORY/edge and REPOSITORY/filter
+	@envoy/image/push.sh $(crane) $(image) "$${REPOSITORY:?make push REPOSITORY=registry.example.com/sluice}" \
+		"$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)"
+
+.PHONY: test-image
+test-image: image minio ## Test the images: make them twice, push and pull them, run the edge in its own file system
+	@$(call make_image,$(image).again) >/dev/null
+	@diff -r $(image) $(image).again
+	@rm -r $(image).again
+	@exec env $(tested) $(image_locations) tests/run.sh -p sluice-tests --test image
+
+.PHONY: release
+release:
+	@RUSTFLAGS=$$(.ci/rustflags.sh) cargo build --locked --release -p sluice
 
 .PHONY: soak
-soak: wasm trap envoy minio prometheus ## Run the long tests
-	@cargo build --locked --release -p sluice
+soak: wasm trap release envoy minio prometheus ## Run the long tests
 	@exec env $(tested) SLUICE_BIN="$(builds)/release/sluice" \
 		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-1}" cargo test --locked --release -p sluice-tests -- --ignored
 
@@ -95,11 +115,12 @@ bench-compression: wasm envoy ## Measure the CPU time of compressed hits, beside
 	@exec env $(locations) SLUICE_BIN="$(builds)/bench-run/sluice" "$(builds)/bench-run/sluice-bench" compression
 
 .PHONY: lint
-lint: $(linters) ## Check format and style: rustfmt, clippy, shellcheck, yamllint
+lint: $(linters) ## Check format and style: rustfmt, clippy, shellcheck, yamllint, ruff
 	@.ci/need.sh rust rust-linters
 	.ci/texts.sh
 	$(linters)/bin/shellcheck $$(.ci/scripts.sh)
 	PYTHONPATH=$(linters) python3 -m yamllint --strict .
+	$(linters)/bin/ruff check --quiet
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets --features sluice-tests/mesh -- --deny warnings
 
@@ -155,7 +176,11 @@ $(istio):
 
 $(crane):
 	@.ci/need.sh go-for-mesh
-	@.ci/go-tool.sh mesh/image github.com/google/go-containerregistry/cmd/crane $@
+	@.ci/go-tool.sh envoy/image github.com/google/go-containerregistry/cmd/crane $@
+
+$(image_tools):
+	@.ci/need.sh python
+	@.ci/wheels.sh envoy/image/requirements.txt $@
 
 $(istio_files):
 	@.ci/need.sh go-for-mesh

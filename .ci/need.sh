@@ -51,7 +51,7 @@ need_go() {
 
 need_go_for_mesh() {
     local module
-    for module in tests/tools/* mesh/image; do
+    for module in tests/tools/* envoy/image; do
         go_for "$module"
     done
 }

@@ -47,7 +47,8 @@ ROWS = [
     ("Clients", [
         ("Requests by result", "reqps", [(result, rate(f"sluice_requests_{result}")) for result in RESULTS]),
         ("Responses by class", "reqps",
-         [("{{envoy_response_code_class}}xx", by("envoy_response_code_class", "envoy_http_downstream_rq_xx", CLIENTS))]),
+         [("{{envoy_response_code_class}}xx",
+           by("envoy_response_code_class", "envoy_http_downstream_rq_xx", CLIENTS))]),
         ("Time per request", "ms", percentiles("envoy_http_downstream_rq_time", CLIENTS)),
         ("Bytes", "Bps", [("to clients", rate("envoy_http_downstream_cx_tx_bytes_total", CLIENTS)),
                           ("from the origin", rate("envoy_http_downstream_cx_tx_bytes_total", ORIGIN))]),
@@ -83,8 +84,10 @@ ROWS = [
     ("Store", [
         ("Fullness", "percentunit",
          [("{{instance}}", 'sluice:cache_fullness:ratio{job=~"$job",instance=~"$instance"}')]),
-        ("Size", "bytes", [("stored", gauge("envoy_cache_size_bytes")), ("limit", gauge("envoy_cache_size_limit_bytes"))]),
-        ("Objects", "short", [("stored", gauge("envoy_cache_size_count")), ("limit", gauge("envoy_cache_size_limit_count")),
+        ("Size", "bytes", [("stored", gauge("envoy_cache_size_bytes")),
+                           ("limit", gauge("envoy_cache_size_limit_bytes"))]),
+        ("Objects", "short", [("stored", gauge("envoy_cache_size_count")),
+                              ("limit", gauge("envoy_cache_size_limit_count")),
                               ("known to be fresh", gauge("sluice_hints_now"))]),
         ("Evictions and their victims", "ops", [("eviction runs", rate("envoy_cache_eviction_runs")),
                                                 ("asked for again", rate("sluice_unexpected_misses"))]),

@@ -2,6 +2,7 @@
 //! Sluice's own entry point, started as a user starts it: settings in the environment, one process in front.
 
 use crate::client::{self, Client, Response, request};
+use crate::container::Container;
 use crate::direct::{self, Direct};
 use crate::matrix::{Cell, Store};
 use crate::minio::{Bucket, REGION};
@@ -14,7 +15,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -106,17 +107,18 @@ pub struct Builder {
     environment: BTreeMap<String, String>,
     policy: Option<String>,
     direct: Option<Direct>,
+    container: Option<Arc<Container>>,
     allowed: Vec<String>,
 }
 
 /// A running edge. Dropping it ends it, and fails the test when it has died or logged what it must not.
 pub struct Edge {
-    builder: Builder,
     port: u16,
     admin: u16,
     process: Option<Process>,
     // End after the process.
     folders: Folders,
+    builder: Builder,
 }
 
 /// What one edge writes to.
@@ -155,6 +157,7 @@ impl Builder {
             environment: BTreeMap::new(),
             policy: None,
             direct: None,
+            container: None,
             allowed: Vec::new(),
         }
         .store(Store::V2_DISK)
@@ -199,6 +202,14 @@ impl Builder {
         }
     }
 
+    /// The entry point of an image, in the image's file system and with its variables; its policy can be no file.
+    pub fn contained(self, container: Arc<Container>) -> Self {
+        Self {
+            container: Some(container),
+            ..self
+        }
+    }
+
     /// Log lines with this text are expected.
     pub fn allow_log(mut self, text: &str) -> Self {
         self.allowed.push(text.to_owned());
@@ -213,6 +224,16 @@ impl Builder {
     }
 
     fn command(&self, folders: &Folders, port: u16, admin: u16) -> Command {
+        if let Some(container) = &self.container {
+            let mut command = container.command(&folders.own.path().join("volume"), &[]);
+            // Tests do not listen on all addresses.
+            command
+                .env("BIND", "127.0.0.1")
+                .env("EDGE_PORT", port.to_string())
+                .env("ADMIN_PORT", admin.to_string())
+                .envs(&self.environment);
+            return command;
+        }
         let mut command = Command::new(binary());
         command.env_clear().current_dir(repository());
         for name in ["PATH", "HOME"] {

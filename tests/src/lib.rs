@@ -15,6 +15,7 @@
 pub mod bare;
 pub mod body;
 pub mod client;
+pub mod container;
 pub mod crowd;
 pub mod direct;
 pub mod edge;
@@ -30,10 +31,12 @@ pub mod process;
 pub mod prometheus;
 pub mod proxy;
 pub mod purger;
+pub mod registry;
 pub mod requests;
 pub mod rng;
 pub mod storm;
 pub mod tls;
+pub mod tool;
 
 use std::time::Duration;
 

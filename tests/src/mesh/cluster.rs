@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A Kubernetes API server with its etcd, and `kubectl`. No controllers, no nodes: what they would do, tests do.
 
-use super::tool;
 use crate::eventually;
 use crate::ports::{free_port, loopback};
 use crate::process::{self, Process};
+use crate::tool::tool;
 use serde_json::Value;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -2,11 +2,11 @@
 //! istiod as it is, with its certificate authority and its injector.
 
 use super::cluster::Cluster;
-use super::tool;
 use crate::client::{Client, request};
 use crate::eventually;
 use crate::ports::{free_port, loopback};
 use crate::process::{self, Process};
+use crate::tool::tool;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

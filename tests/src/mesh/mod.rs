@@ -7,12 +7,10 @@ pub mod gateway;
 pub mod istiod;
 pub mod kustomize;
 pub mod pod;
-pub mod registry;
 pub mod tls_front;
 
 use cluster::Cluster;
 use istiod::Istiod;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, Ordering};
 use tokio::sync::OnceCell;
 
@@ -36,23 +34,6 @@ impl Mesh {
             })
             .await
     }
-}
-
-/// A tool that the Makefile has built: the file `name` in the folder that `variable` says.
-///
-/// # Panics
-/// When it is not there.
-#[must_use]
-pub fn tool(variable: &str, name: &str) -> PathBuf {
-    let folder = std::env::var_os(variable).map(PathBuf::from);
-    let folder = folder.unwrap_or_else(|| panic!("{variable} is not set: run `make test-mesh`"));
-    let tool = folder.join(name);
-    assert!(
-        tool.is_file(),
-        "no {}: run `make test-mesh`",
-        tool.display()
-    );
-    tool
 }
 
 /// A loopback address that no other pod of this machine has, as far as can be.

@@ -3,10 +3,11 @@
 //! Envoy, in a folder that stands for the container's file system.
 
 use super::istiod::{self, ROOT_NAMESPACE};
-use super::{Mesh, pod_address, tool};
+use super::{Mesh, pod_address};
 use crate::client::{self, Client, Response, request};
 use crate::ports::{free_port, loopback};
 use crate::process::{self, Process};
+use crate::tool::tool;
 use crate::{PATIENCE, eventually};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -3,12 +3,12 @@
 
 use sluice_tests::eventually;
 use sluice_tests::mesh::gateway::Gateway;
-use sluice_tests::mesh::registry::Registry;
+use sluice_tests::registry::Registry;
 
 #[tokio::test]
 async fn a_pod_runs_the_module_of_the_image_that_its_digest_names() {
     let registry = Registry::start().await;
-    let url = registry.url(&registry.push_filter());
+    let url = registry.url(&registry.push("filter"));
     let gateway = Gateway::builder("image").await.module(&url).start().await;
     gateway.bucket.put_stamped("a.bin", 1, 20_000).await;
     let _ = gateway.get("/a.bin").await.stamp("/a.bin");
@@ -19,7 +19,7 @@ async fn a_pod_runs_the_module_of_the_image_that_its_digest_names() {
 #[tokio::test]
 async fn an_image_of_another_digest_is_refused() {
     let registry = Registry::start().await;
-    let digest = registry.push_filter();
+    let digest = registry.push("filter");
     let other = format!("sha256:{}", "0".repeat(64));
     assert_ne!(digest, other);
     let url = registry.url(&other);

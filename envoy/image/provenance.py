@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an image was made from, as an in-toto statement: https://slsa.dev/spec/v1.0/provenance"""
+
+import pathlib
+import subprocess
+
+from layout import compact, sha256
+
+MEDIA_TYPE = "application/vnd.in-toto+json"
+BUILD_TYPE = "https://sluice.invalid/make-image/v1"
+
+
+class Source:
+    """The commit of this work tree, or nothing where there is no repository of Git."""
+
+    def __init__(self) -> None:
+        self.commit = _output("git", "rev-parse", "HEAD")
+        self.made = int(_output("git", "log", "-1", "--format=%ct") or 0)
+        self.changed = bool(_output("git", "status", "--porcelain"))
+
+    @property
+    def revision(self) -> str:
+        """The commit, marked where the work tree is not it."""
+        return self.commit + ("-dirty" if self.changed else "") if self.commit else "unknown"
+
+
+def statement(name: str, digest: str, source: Source, materials: list[dict]) -> bytes:
+    """The statement about an image's manifest; materials are in-toto's resource descriptors."""
+    made_from = [{"name": "source", "digest": {"gitCommit": source.commit}}] if source.commit else []
+    return compact(
+        {
+            "_type": "https://in-toto.io/Statement/v1",
+            "subject": [{"name": name, "digest": {"sha256": digest.removeprefix("sha256:")}}],
+            "predicateType": "https://slsa.dev/provenance/v1",
+            "predicate": {
+                "buildDefinition": {
+                    "buildType": BUILD_TYPE,
+                    "externalParameters": {"target": "image", "revision": source.revision},
+                    "internalParameters": {"rustc": _output("rustc", "--version")},
+                    "resolvedDependencies": made_from + materials,
+                },
+                "runDetails": {"builder": {"id": BUILD_TYPE}},
+            },
+        }
+    )
+
+
+def material(path: pathlib.Path, folder: pathlib.Path) -> dict:
+    """A file as a resource descriptor, named by its way from a folder above it."""
+    return {
+        "name": path.relative_to(folder).as_posix(),
+        "digest": {"sha256": sha256(path.read_bytes()).removeprefix("sha256:")},
+    }
+
+
+def _output(*command: str) -> str:
+    try:
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""

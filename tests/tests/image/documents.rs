@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a registry has beside each image: its bill of materials, and what it was made from.
+
+use serde_json::Value;
+use sluice_tests::container::Container;
+use sluice_tests::edge::repository;
+use sluice_tests::registry::Registry;
+use std::collections::BTreeSet;
+use std::process::Command;
+
+const BILL: &str = "application/vnd.cyclonedx+json";
+const PROVENANCE: &str = "application/vnd.in-toto+json";
+
+/// The documents on an image, by their type, as a registry without the referrers API lists them:
+/// <https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#referrers-tag-schema>.
+fn document(registry: &Registry, image: &str, digest: &str, media_type: &str) -> Value {
+    let list = format!("{image}:{}", digest.replace(':', "-"));
+    let list: Value = serde_json::from_slice(&registry.ask(&["manifest"], &list)).unwrap();
+    let documents = list["manifests"].as_array().unwrap();
+    assert_eq!(documents.len(), 2, "{list}");
+    let document = documents
+        .iter()
+        .find(|one| one["artifactType"] == media_type);
+    let manifest = format!("{image}@{}", document.unwrap()["digest"].as_str().unwrap());
+    let manifest: Value = serde_json::from_slice(&registry.ask(&["manifest"], &manifest)).unwrap();
+    assert_eq!(manifest["subject"]["digest"], digest);
+    let layer = format!(
+        "{image}@{}",
+        manifest["layers"][0]["digest"].as_str().unwrap()
+    );
+    serde_json::from_slice(&registry.ask(&["blob"], &layer)).unwrap()
+}
+
+/// The digests of both images after a push, `edge` first.
+fn pushed(registry: &Registry) -> [String; 2] {
+    let printed = registry.push_all("1.2.3");
+    let digests: Vec<_> = printed
+        .lines()
+        .map(|line| line.split_once('@').unwrap().1.to_owned())
+        .collect();
+    digests.try_into().unwrap()
+}
+
+fn names(bill: &Value) -> BTreeSet<&str> {
+    let components = bill["components"].as_array().unwrap().iter();
+    components
+        .map(|one| one["purl"].as_str().unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_push_brings_the_bill_and_the_provenance_of_each_image() {
+    let registry = Registry::start().await;
+    let digests = pushed(&registry);
+    let commit = Command::new("git")
+        .args(["rev-parse", "HEAD"])
+        .current_dir(repository())
+        .output()
+        .unwrap();
+    let commit = String::from_utf8(commit.stdout).unwrap();
+    for (image, digest) in ["edge", "filter"].into_iter().zip(&digests) {
+        let bill = document(&registry, image, digest, BILL);
+        assert_eq!(bill["bomFormat"], "CycloneDX");
+        let own = |name| names(&bill).iter().any(|purl| purl.starts_with(name));
+        assert!(own("pkg:cargo/sluice-core@"), "{image}: {bill}");
+        let statement = document(&registry, image, digest, PROVENANCE);
+        let subject = format!(
+            "sha256:{}",
+            statement["subject"][0]["digest"]["sha256"]
+                .as_str()
+                .unwrap()
+        );
+        assert_eq!(&subject, digest);
+        let sources = &statement["predicate"]["buildDefinition"]["resolvedDependencies"];
+        assert_eq!(
+            sources[0]["digest"]["gitCommit"],
+            commit.trim(),
+            "{statement}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_bill_of_the_edge_names_what_is_in_its_file_system() {
+    let registry = Registry::start().await;
+    let [edge, _] = pushed(&registry);
+    let bill = document(&registry, "edge", &edge, BILL);
+    let names = names(&bill);
+    let container = Container::edge().await;
+    for package in std::fs::read_dir(container.root().join("var/lib/dpkg/status.d")).unwrap() {
+        let fields = std::fs::read_to_string(package.unwrap().path()).unwrap();
+        let field = |name: &str| {
+            let line = fields.lines().find_map(|line| line.strip_prefix(name));
+            line.unwrap().trim().replace('+', "%2B")
+        };
+        let purl = format!("pkg:deb/debian/{}@{}", field("Package:"), field("Version:"));
+        assert!(
+            names.iter().any(|name| name.starts_with(&purl)),
+            "{purl}: {names:?}"
+        );
+    }
+    let envoy = Command::new(container.root().join("usr/local/bin/envoy"))
+        .arg("--version")
+        .output();
+    let version = String::from_utf8(envoy.unwrap().stdout).unwrap();
+    let version = version.rsplit('/').nth(3).unwrap().to_owned();
+    assert!(
+        names.contains(format!("pkg:github/envoyproxy/envoy@v{version}").as_str()),
+        "{names:?}"
+    );
+}

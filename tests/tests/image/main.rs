@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The images that `make image` builds: run, and read, as those who pull them do. They take root: see
+//! `sluice_tests::container`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod documents;
+mod edge;
