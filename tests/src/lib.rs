@@ -34,6 +34,7 @@ pub mod purger;
 pub mod registry;
 pub mod requests;
 pub mod rng;
+pub mod server;
 pub mod storm;
 pub mod tls;
 pub mod tool;

@@ -4,20 +4,18 @@
 use crate::body;
 use crate::gate::Gate;
 use crate::message::{Framing, Head, Wire};
-use crate::ports::{free_port, loopback};
 use crate::requests::{Requests, State};
+use crate::server::{Listening, Server};
 use socket2::SockRef;
 use std::borrow::Cow;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::watch;
 
 /// What is in an answer's body.
 #[derive(Clone, Debug)]
@@ -301,13 +299,8 @@ impl Shared {
 
 /// The origin. It listens from `start` on and ends when dropped.
 pub struct Origin {
-    address: SocketAddr,
     shared: Arc<Shared>,
-    /// What the accept loop should do, and whether it does.
-    listening: watch::Sender<bool>,
-    listens: watch::Receiver<bool>,
-    stop: Option<tokio::sync::oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    server: Server,
 }
 
 impl Origin {
@@ -318,33 +311,24 @@ impl Origin {
     #[must_use]
     pub fn start() -> Self {
         let shared = Arc::new(Shared::default());
-        let address = loopback(free_port());
-        let (listening, wanted) = watch::channel(true);
-        let (report, listens) = watch::channel(false);
-        let (stop, stopped) = tokio::sync::oneshot::channel();
         let served = Arc::clone(&shared);
-        let serve = accept_loop(address, served, wanted, report);
-        let thread = own_thread("origin", stopped, serve);
-        Self {
-            address,
-            shared,
-            listening,
-            listens,
-            stop: Some(stop),
-            thread: Some(thread),
-        }
+        let server = Server::start("origin", move |stream, listening| {
+            let served = Arc::clone(&served);
+            async move { connection(stream, &served, listening).await }
+        });
+        Self { shared, server }
     }
 
     /// Where it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        self.server.address()
     }
 
     /// `http://HOST:PORT`
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}", self.address())
     }
 
     /// Answers `pattern` so from now on: a path, or with `*` at its end the start of many.
@@ -396,106 +380,18 @@ impl Origin {
 
     /// Refuses connections (the port is closed) until [`Origin::listen`]; those there are end with their answer.
     pub async fn refuse(&self) {
-        self.set_listening(false).await;
+        self.server.set_listening(false).await;
     }
 
     /// Listens again on the same port.
     pub async fn listen(&self) {
-        self.set_listening(true).await;
-    }
-
-    async fn set_listening(&self, on: bool) {
-        self.listening.send_replace(on);
-        let mut listens = self.listens.clone();
-        let done = tokio::time::timeout(crate::PATIENCE, listens.wait_for(|&is| is == on));
-        assert!(
-            done.await.is_ok(),
-            "the origin cannot change to listening: {on}"
-        );
+        self.server.set_listening(true).await;
     }
 
     /// Waits until connections are accepted, after `start`.
     pub async fn ready(self) -> Self {
-        self.set_listening(true).await;
+        self.server.set_listening(true).await;
         self
-    }
-}
-
-impl Drop for Origin {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-/// Runs a server on a thread and runtime of its own, so that a test that is busy does not slow it down.
-pub(crate) fn own_thread<F>(
-    name: &str,
-    stopped: tokio::sync::oneshot::Receiver<()>,
-    serve: F,
-) -> JoinHandle<()>
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    let run = move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        runtime.block_on(async {
-            tokio::select! {
-                _ = stopped => {}
-                () = serve => {}
-            }
-        });
-    };
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(run)
-        .unwrap()
-}
-
-pub(crate) async fn listener(address: SocketAddr) -> TcpListener {
-    loop {
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.set_reuseaddr(true).unwrap();
-        if socket.bind(address).is_ok() {
-            return socket.listen(8192).unwrap();
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
-async fn accept_loop(
-    address: SocketAddr,
-    shared: Arc<Shared>,
-    mut wanted: watch::Receiver<bool>,
-    report: watch::Sender<bool>,
-) {
-    let connections = wanted.clone();
-    loop {
-        let socket = listener(address).await;
-        report.send_replace(true);
-        loop {
-            tokio::select! {
-                accepted = socket.accept() => {
-                    let Ok((stream, _)) = accepted else { continue };
-                    let (shared, wanted) = (Arc::clone(&shared), connections.clone());
-                    tokio::spawn(async move { let _ = connection(stream, &shared, wanted).await; });
-                }
-                gone = wanted.wait_for(|&on| !on) => {
-                    if gone.is_err() { return; }
-                    break;
-                }
-            }
-        }
-        drop(socket);
-        report.send_replace(false);
-        if wanted.wait_for(|&on| on).await.is_err() {
-            return;
-        }
     }
 }
 
@@ -509,7 +405,7 @@ enum After {
 async fn connection(
     mut stream: TcpStream,
     shared: &Shared,
-    mut wanted: watch::Receiver<bool>,
+    mut listening: Listening,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let after = {
@@ -518,7 +414,7 @@ async fn connection(
         loop {
             let head = tokio::select! {
                 head = wire.head() => head?,
-                _ = wanted.wait_for(|&on| !on) => return Ok(()),
+                _ = listening.wait_for(|&on| !on) => return Ok(()),
             };
             let Some(head) = head else { return Ok(()) };
             wire.body(head.request_framing(), &mut Vec::new()).await?;

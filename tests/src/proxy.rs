@@ -4,17 +4,14 @@
 
 use crate::gate::Gate;
 use crate::message::Wire;
-use crate::origin::{listener, own_thread};
-use crate::ports::{free_port, loopback};
 use crate::requests::{Requests, State};
+use crate::server::Server;
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
-use tokio::sync::oneshot;
 
 #[derive(Default)]
 struct Shared {
@@ -24,10 +21,8 @@ struct Shared {
 
 /// The proxy; it ends when dropped.
 pub struct Proxy {
-    address: SocketAddr,
     shared: Arc<Shared>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    server: Server,
 }
 
 impl Proxy {
@@ -38,35 +33,18 @@ impl Proxy {
     #[must_use]
     pub fn start(target: SocketAddr) -> Self {
         let shared = Arc::new(Shared::default());
-        let address = loopback(free_port());
-        let (stop, stopped) = oneshot::channel();
-        let (ready, is_ready) = std::sync::mpsc::channel();
         let served = Arc::clone(&shared);
-        let serve = async move {
-            let socket = listener(address).await;
-            let _ = ready.send(());
-            loop {
-                let Ok((stream, _)) = socket.accept().await else {
-                    continue;
-                };
-                let shared = Arc::clone(&served);
-                tokio::spawn(async move { relay(stream, target, &shared).await });
-            }
-        };
-        let thread = own_thread("proxy", stopped, serve);
-        is_ready.recv().unwrap();
-        Self {
-            address,
-            shared,
-            stop: Some(stop),
-            thread: Some(thread),
-        }
+        let server = Server::start("proxy", move |stream, _| {
+            let served = Arc::clone(&served);
+            async move { relay(stream, target, &served).await }
+        });
+        Self { shared, server }
     }
 
     /// Where it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        self.server.address()
     }
 
     /// What came through.
@@ -85,15 +63,6 @@ impl Proxy {
             .unwrap()
             .insert(target.to_owned(), gate.clone());
         gate
-    }
-}
-
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 

@@ -1,27 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! TLS before a server that speaks none: a bucket's HTTPS endpoint.
 
-use crate::origin::{listener, own_thread};
-use crate::ports::{free_port, loopback};
+use crate::server::Server;
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use tempfile::TempDir;
 use tokio::io::copy_bidirectional;
 use tokio::net::TcpStream;
-use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 
 /// A TLS endpoint with a certificate of its own; it ends when dropped.
 pub struct TlsFront {
-    address: SocketAddr,
+    server: Server,
     folder: TempDir,
     names: Arc<Mutex<Vec<String>>>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl TlsFront {
@@ -41,48 +36,29 @@ impl TlsFront {
             .unwrap();
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let names = Arc::new(Mutex::new(Vec::new()));
-        let address = loopback(free_port());
-        let (stop, stopped) = oneshot::channel();
-        let (ready, is_ready) = std::sync::mpsc::channel();
         let seen = Arc::clone(&names);
-        let serve = async move {
-            let socket = listener(address).await;
-            let _ = ready.send(());
-            loop {
-                let Ok((stream, _)) = socket.accept().await else {
-                    continue;
-                };
-                let (acceptor, seen) = (acceptor.clone(), Arc::clone(&seen));
-                tokio::spawn(async move {
-                    // A client that does not trust the certificate ends the handshake, and is counted by nobody.
-                    let mut client = acceptor.accept(stream).await?;
-                    let name = client
-                        .get_ref()
-                        .1
-                        .server_name()
-                        .unwrap_or_default()
-                        .to_owned();
-                    seen.lock().unwrap().push(name);
-                    let mut server = TcpStream::connect(target).await?;
-                    copy_bidirectional(&mut client, &mut server).await
-                });
+        let server = Server::start("tls-front", move |stream, _| {
+            let (acceptor, seen) = (acceptor.clone(), Arc::clone(&seen));
+            async move {
+                // A client that does not trust the certificate ends the handshake, and is counted by nobody.
+                let mut client = acceptor.accept(stream).await?;
+                let name = client.get_ref().1.server_name().unwrap_or_default();
+                seen.lock().unwrap().push(name.to_owned());
+                let mut server = TcpStream::connect(target).await?;
+                copy_bidirectional(&mut client, &mut server).await
             }
-        };
-        let thread = own_thread("tls-front", stopped, serve);
-        is_ready.recv().unwrap();
+        });
         Self {
-            address,
+            server,
             folder,
             names,
-            stop: Some(stop),
-            thread: Some(thread),
         }
     }
 
     /// Where it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        self.server.address()
     }
 
     /// What verifies its certificate, a PEM file.
@@ -98,14 +74,5 @@ impl TlsFront {
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.names.lock().unwrap().clone()
-    }
-}
-
-impl Drop for TlsFront {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
