@@ -6,25 +6,18 @@
 //! written, nothing stored is kept: nothing that was purged comes back.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use sluice_core::purge::Purges;
 
-use crate::random;
+use crate::local_socket::{self, LocalSocket};
 
 /// Name of the file in the cache's folder.
 const FILE: &str = "purges";
 /// After so many bytes the file is written anew, with what still means something.
 const REWRITE_BYTES: usize = 1 << 20;
-/// Largest body of a call, and longest line of its head.
-const MAX_BODY: usize = 1 << 20;
-const MAX_HEAD: u64 = 16 << 10;
-/// What a socket's name may be long (`sun_path`).
-const MAX_SOCKET_PATH: usize = 100;
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The journal of one cache folder.
 #[derive(Debug)]
@@ -137,112 +130,43 @@ pub struct Past {
     pub socket: Option<PathBuf>,
 }
 
-/// Where the filter reaches the journal, until this is dropped.
-#[derive(Debug)]
-pub struct Socket {
-    path: PathBuf,
-    /// A folder of its own, where the state folder's name is too long.
-    folder: Option<PathBuf>,
-}
-
-impl Socket {
-    /// Serves `journal` on a socket in `state`.
-    pub fn serve(journal: Journal, state: &Path) -> io::Result<Self> {
-        let name = format!("journal-{}.sock", random::hex::<8>()?);
-        let mut socket = Self {
-            path: state.join(&name),
-            folder: None,
-        };
-        if socket.path.as_os_str().len() > MAX_SOCKET_PATH {
-            let folder = std::env::temp_dir().join(format!("sluice-{}", random::hex::<8>()?));
-            make_private_folder(&folder)?;
-            socket.path = folder.join(&name);
-            socket.folder = Some(folder);
-        }
-        let listener = UnixListener::bind(&socket.path)?;
-        std::thread::spawn(move || accept(&listener, journal));
-        Ok(socket)
-    }
-
-    /// Its name in the file system.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-impl Drop for Socket {
-    fn drop(&mut self) {
-        // Left behind, it is in nobody's way.
-        let _ = fs::remove_file(&self.path);
-        if let Some(folder) = &self.folder {
-            let _ = fs::remove_dir(folder);
-        }
-    }
-}
-
-fn make_private_folder(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    fs::DirBuilder::new().mode(0o700).create(path)
+/// Serves `journal` on a socket in `state`, until that is dropped.
+///
+/// # Errors
+/// The socket cannot be bound.
+pub fn serve(journal: Journal, state: &Path) -> io::Result<LocalSocket> {
+    let (listener, socket) = LocalSocket::bind("journal", state)?;
+    std::thread::spawn(move || accept(&listener, journal));
+    Ok(socket)
 }
 
 /// One connection after the other, one call on each: purges are rare, and order is what counts.
 fn accept(listener: &UnixListener, mut journal: Journal) {
     for stream in listener.incoming().flatten() {
-        if let Err(error) = answer(&stream, &mut journal) {
+        if let Err(error) = record(&stream, &mut journal) {
             crate::run::say(&format!("the journal of purges: {error}"));
         }
     }
 }
 
-fn answer(stream: &UnixStream, journal: &mut Journal) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let recorded = read_call(stream).and_then(|text| journal.append(&text));
+fn record(stream: &UnixStream, journal: &mut Journal) -> io::Result<()> {
+    let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "no text");
+    let recorded = local_socket::read_call(stream)
+        .and_then(|body| String::from_utf8(body).map_err(no_text))
+        .and_then(|text| journal.append(&text));
     let status = if recorded.is_ok() {
         "200 OK"
     } else {
         "500 Internal Server Error"
     };
-    let mut out = stream;
-    write!(
-        out,
-        "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-    )?;
+    local_socket::answer(stream, status, "")?;
     recorded
-}
-
-/// The body of a request. Envoy is the only client, and says its length.
-fn read_call(stream: &UnixStream) -> io::Result<String> {
-    let invalid = |what| io::Error::new(io::ErrorKind::InvalidData, what);
-    let mut reader = BufReader::new(stream.take(MAX_HEAD + MAX_BODY as u64));
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line)? == 0 {
-            return Err(invalid("a call without an end"));
-        }
-        if line == "\r\n" {
-            break;
-        }
-        if let Some((name, value)) = line.split_once(':')
-            && name.eq_ignore_ascii_case("content-length")
-        {
-            length = value
-                .trim()
-                .parse()
-                .map_err(|_| invalid("a call without a length"))?;
-        }
-    }
-    if length > MAX_BODY {
-        return Err(invalid("a call that is too long"));
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
-    String::from_utf8(body).map_err(|_| invalid("no text"))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+
     use super::*;
     use tempfile::TempDir;
 
@@ -263,7 +187,7 @@ mod tests {
     fn what_is_acknowledged_is_read_at_the_next_start() {
         let dir = TempDir::new().unwrap();
         let journal = Journal::create(dir.path()).unwrap();
-        let socket = Socket::serve(journal, dir.path()).unwrap();
+        let socket = serve(journal, dir.path()).unwrap();
         assert!(call(socket.path(), "1 hard bucket 7\n").starts_with("HTTP/1.1 200"));
         assert!(
             call(socket.path(), "2 soft prefix a/b\n3 hard nothing\n").starts_with("HTTP/1.1 200")
@@ -276,7 +200,7 @@ mod tests {
     #[test]
     fn a_call_that_is_none_is_refused_and_changes_nothing() {
         let dir = TempDir::new().unwrap();
-        let socket = Socket::serve(Journal::create(dir.path()).unwrap(), dir.path()).unwrap();
+        let socket = serve(Journal::create(dir.path()).unwrap(), dir.path()).unwrap();
         for body in ["", "1 hard", "1 hard everything", "1 hard bucket x\n"] {
             assert!(
                 call(socket.path(), body).starts_with("HTTP/1.1 500"),
@@ -320,15 +244,5 @@ mod tests {
         journal.append("2 hard bucket 1\n").unwrap();
         let text = fs::read_to_string(Journal::path_in(dir.path())).unwrap();
         assert_eq!(text, "1 hard nothing\n1 hard bucket 1\n2 hard bucket 1\n");
-    }
-
-    #[test]
-    fn a_socket_is_found_a_shorter_name() {
-        let dir = TempDir::new().unwrap();
-        let state = dir.path().join("x".repeat(90));
-        fs::create_dir(&state).unwrap();
-        let socket = Socket::serve(Journal::create(dir.path()).unwrap(), &state).unwrap();
-        assert!(!socket.path().starts_with(&state));
-        assert!(call(socket.path(), "1 hard everything\n").starts_with("HTTP/1.1 200"));
     }
 }

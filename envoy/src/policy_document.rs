@@ -88,8 +88,16 @@ impl PolicyDocument {
             ("warm", json!(past.warm)),
         ]
         .into_iter()
-        .try_for_each(|(field, value)| fill(&mut self.json, "purge", field, value))
-        .map_err(|reason| PolicyDocumentError {
+        .try_for_each(|(field, value)| self.fill_purge(field, value))
+    }
+
+    /// Adds that messages of Amazon SNS are taken.
+    pub fn take_sns(&mut self) -> Result<(), PolicyDocumentError> {
+        self.fill_purge("sns", json!(true))
+    }
+
+    fn fill_purge(&mut self, field: &str, value: Value) -> Result<(), PolicyDocumentError> {
+        fill(&mut self.json, "purge", field, value).map_err(|reason| PolicyDocumentError {
             source: "the policy".to_owned(),
             reason,
         })

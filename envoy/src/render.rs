@@ -52,18 +52,22 @@ pub fn render(
     origin: &Origin,
     cache_dir: &Path,
 ) -> Result<String, RenderError> {
-    render_after(settings, origin, cache_dir, &Past::default())
+    render_after(settings, origin, cache_dir, &Past::default(), None)
 }
 
-/// The same, where something is known of former processes.
+/// The same, where something is known of former processes, and messages of SNS are verified at the socket `sns`.
 pub fn render_after(
     settings: &Settings,
     origin: &Origin,
     cache_dir: &Path,
     past: &Past,
+    sns: Option<&Path>,
 ) -> Result<String, RenderError> {
     let mut policy = PolicyDocument::load(settings, origin).map_err(RenderError::Policy)?;
     policy.remember(past).map_err(RenderError::Policy)?;
+    if sns.is_some() {
+        policy.take_sns().map_err(RenderError::Policy)?;
+    }
     let mut environment = Environment::new();
     // NB: every value in the template comes out as JSON, which is YAML: none can break out of its place.
     environment.set_auto_escape_callback(|_| AutoEscape::Json);
@@ -82,6 +86,7 @@ pub fn render_after(
         metrics => settings.metrics.map(MetricsView::from),
         few_stats => settings.stats == Stats::Few,
         journal => past.socket.as_ref().map(|path| path.display().to_string()),
+        sns => sns.map(|path| path.display().to_string()),
     };
     environment
         .render_named_str("envoy.yaml.j2", TEMPLATE, context)
@@ -150,7 +155,8 @@ struct PurgeView {
 
 impl PurgeView {
     fn new(settings: &Settings, policy: &Policy) -> Option<Self> {
-        (settings.filter && policy.purge.token.is_some()).then(|| Self {
+        let taken = policy.purge.token.is_some() || settings.sns.is_some();
+        (settings.filter && taken).then(|| Self {
             bind: settings.purge.bind.to_string(),
             port: settings.purge.port,
         })

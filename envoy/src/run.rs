@@ -15,15 +15,18 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
+use crate::ca_bundle;
 use crate::cache_folder::CacheFolder;
 use crate::child::{Child, exit_code};
 use crate::demo::Demo;
 use crate::health;
 use crate::http;
-use crate::journal::Socket;
+use crate::journal;
+use crate::local_socket::LocalSocket;
 use crate::machine::Machine;
 use crate::render;
 use crate::settings::Settings;
+use crate::sns::{self, Https, Sns, Verifier};
 pub use error::RunError;
 
 const START_PATIENCE: Duration = Duration::from_secs(60);
@@ -60,12 +63,15 @@ pub fn run(settings: &Settings) -> Result<u8, RunError> {
     };
     let mut past = cache.past();
     let journal = cache.take_journal().map(|journal| {
-        Socket::serve(journal, &settings.locations.state)
+        journal::serve(journal, &settings.locations.state)
             .map_err(|error| RunError::Io(settings.locations.state.clone(), error))
     });
     let journal = journal.transpose()?;
     past.socket = journal.as_ref().map(|socket| socket.path().to_owned());
-    let config = render::render_after(settings, &origin, cache.entries(), &past)
+    let sns = settings.sns.as_ref().map(|sns| serve_sns(settings, sns));
+    let sns = sns.transpose()?;
+    let sns = sns.as_ref().map(LocalSocket::path);
+    let config = render::render_after(settings, &origin, cache.entries(), &past, sns)
         .map_err(RunError::Render)?;
     let config = write_config(settings, &config)?;
     let mut envoy = start_envoy(settings, &config, demo.as_ref())?;
@@ -74,6 +80,18 @@ pub fn run(settings: &Settings) -> Result<u8, RunError> {
     }
     announce(settings, &origin.to_string());
     Ok(watch::watch(settings, &mut envoy, demo, &mut signals))
+}
+
+/// Verifies messages of SNS for the filter, until the socket is dropped.
+fn serve_sns(settings: &Settings, sns: &Sns) -> Result<LocalSocket, RunError> {
+    let usual = || ca_bundle::find().map(PathBuf::from);
+    let roots = settings.ca_file.clone().or_else(usual);
+    let roots = roots.ok_or(RunError::NoCaBundle)?;
+    let service = Https::new(&roots, sns.proxy.as_ref())
+        .map_err(|error| RunError::Io(roots.clone(), error))?;
+    let verifier = Verifier::new(sns.topics.clone(), Box::new(service));
+    let state = &settings.locations.state;
+    sns::serve(verifier, state).map_err(|error| RunError::Io(state.clone(), error))
 }
 
 /// Tells the user something; standard output belongs to the access log.
@@ -104,7 +122,9 @@ fn check_ports(settings: &Settings) -> Result<(), RunError> {
         settings.admin_port,
     );
     let purge = &settings.purge;
-    let purge = purge.token.map(|_| ("PURGE_PORT", purge.bind, purge.port));
+    let purge = settings
+        .takes_purges()
+        .then_some(("PURGE_PORT", purge.bind, purge.port));
     for (name, ip, port) in listeners.chain([admin]).chain(purge) {
         let address = SocketAddr::new(ip, port);
         TcpListener::bind(address).map_err(|error| RunError::Port {

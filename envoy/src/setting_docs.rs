@@ -118,6 +118,17 @@ pub const SETTINGS: &[SettingDoc] = &[
     ),
     doc("PURGE_PORT", Value("8081"), "Its port"),
     doc(
+        "SNS_TOPICS",
+        Derived("none"),
+        "The topics of Amazon SNS from which the bucket's notifications are taken, on `/sns` of the listener for purges: \
+         `arn:aws:sns:REGION:ACCOUNT:NAME`, with commas between them",
+    ),
+    doc(
+        "SNS_PROXY",
+        Derived("none"),
+        "The HTTP proxy through which SNS is asked for its certificates and to confirm subscriptions, `http://HOST[:PORT]`",
+    ),
+    doc(
         "HEALTH_PATH",
         Value("/healthz"),
         "The path on which a worker answers 200 when ready and 503 when draining; never cached",
@@ -172,7 +183,7 @@ pub const SETTINGS: &[SettingDoc] = &[
     doc(
         "SSL_CERT_FILE",
         Derived("the system's CA bundle"),
-        "The CA certificates that an `https` origin is verified against",
+        "The CA certificates that an `https` origin, and SNS, are verified against",
     ),
 ];
 

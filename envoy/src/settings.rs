@@ -16,6 +16,7 @@ use sluice_core::purge::TokenHash;
 pub use crate::environment::{Problem, SettingsError};
 use crate::machine::Machine;
 use crate::origin::Origin;
+use crate::sns::Sns;
 pub use crate::store::Store;
 
 /// A valid set of settings.
@@ -34,6 +35,8 @@ pub struct Settings {
     pub tls: Option<Tls>,
     /// The listener for purges.
     pub purge: Purge,
+    /// The topics of Amazon SNS from which notifications are taken.
+    pub sns: Option<Sns>,
     /// The port of Envoy's admin interface, on loopback.
     pub admin_port: u16,
     /// The listener for whoever scrapes the metrics, if there is one.
@@ -120,6 +123,13 @@ pub struct Cache {
     pub max_entries: u64,
     /// Bound on one object.
     pub max_object_bytes: u64,
+}
+
+impl Settings {
+    /// Whether there is a listener for purges.
+    pub fn takes_purges(&self) -> bool {
+        self.purge.token.is_some() || self.sns.is_some()
+    }
 }
 
 impl Cache {

@@ -35,6 +35,7 @@ pub mod registry;
 pub mod requests;
 pub mod rng;
 pub mod server;
+pub mod sns;
 pub mod storm;
 pub mod tls;
 pub mod tool;

@@ -28,8 +28,12 @@ impl Purger {
 
     /// Makes `edge` one that can be purged here.
     pub fn open(&self, edge: Builder) -> Builder {
-        edge.env("PURGE_TOKEN", TOKEN)
-            .env("PURGE_PORT", self.port.to_string())
+        self.listen(edge).env("PURGE_TOKEN", TOKEN)
+    }
+
+    /// Makes `edge` one that listens here, if it takes purges at all.
+    pub fn listen(&self, edge: Builder) -> Builder {
+        edge.env("PURGE_PORT", self.port.to_string())
     }
 
     /// The listener's address.
@@ -60,6 +64,11 @@ impl Purger {
         let headers = [("authorization", authorization.as_str())];
         self.send("POST", "/purge", &headers, &order.to_string())
             .await
+    }
+
+    /// A message of SNS, or what pretends to be one.
+    pub async fn deliver(&self, message: &Value) -> Response {
+        self.send("POST", "/sns", &[], &message.to_string()).await
     }
 
     /// A call that must succeed on every worker.

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 
 use super::START_PATIENCE;
+use crate::ca_bundle;
 use crate::cache_folder::CacheFolderError;
 use crate::demo::DemoError;
 use crate::render::RenderError;
@@ -34,6 +35,8 @@ pub enum RunError {
     CacheFolder(CacheFolderError),
     /// The embedded demo did not start.
     Demo(DemoError),
+    /// Messages of SNS are to be taken, and there is nothing to verify SNS with.
+    NoCaBundle,
     /// There is no configuration.
     Render(RenderError),
     /// Envoy has ended before it was ready.
@@ -66,6 +69,11 @@ impl fmt::Display for RunError {
             ),
             Self::CacheFolder(error) => error.fmt(out),
             Self::Demo(error) => error.fmt(out),
+            Self::NoCaBundle => write!(
+                out,
+                "SSL_CERT_FILE: must name the CA certificates that verify SNS, as none of {} exists",
+                ca_bundle::USUAL_PATHS.join(", ")
+            ),
             Self::Render(error) => error.fmt(out),
             Self::Ended(status) => write!(
                 out,

@@ -14,6 +14,7 @@ use crate::machine::Machine;
 use crate::origin::{self, BucketName, Endpoint, Origin};
 use crate::policy_document::PolicyChoice;
 use crate::size::{self, Size};
+use crate::sns::{Sns, Topic};
 use crate::store::Store;
 
 const PORT: &str = "a port from 1 to 65535";
@@ -39,6 +40,10 @@ impl Settings {
         let edge_port = env.parse("EDGE_PORT", PORT, origin::parse_port);
         let tls = read_tls(env);
         let purge = read_purge(env);
+        let sns = read_sns(env);
+        let purge_port = purge
+            .filter(|purge| purge.token.is_some() || sns.is_some())
+            .map(|purge| purge.port);
         let admin_port = env.parse("ADMIN_PORT", PORT, origin::parse_port);
         let metrics = read_metrics(env);
         let stats = env.parse("STATS", "few or all", |text| match text {
@@ -52,7 +57,7 @@ impl Settings {
                 ("EDGE_PORT", edge_port),
                 ("EDGE_TLS_PORT", tls.as_ref().map(|tls| tls.port)),
                 ("ADMIN_PORT", admin_port),
-                ("PURGE_PORT", purge.filter(is_open).map(|purge| purge.port)),
+                ("PURGE_PORT", purge_port),
                 ("METRICS_PORT", metrics.map(|metrics| metrics.port)),
             ],
         );
@@ -77,6 +82,7 @@ impl Settings {
             edge_port: edge_port?,
             tls,
             purge: purge?,
+            sns,
             admin_port: admin_port?,
             metrics,
             stats: stats?,
@@ -226,8 +232,29 @@ fn read_metrics(env: &mut Environment<'_>) -> Option<Metrics> {
     })
 }
 
-fn is_open(purge: &Purge) -> bool {
-    purge.token.is_some()
+fn read_sns(env: &mut Environment<'_>) -> Option<Sns> {
+    let topics = env.parse("SNS_TOPICS", Topic::ACCEPTED, |text| {
+        text.split(',').map(str::trim).map(Topic::parse).collect()
+    });
+    let proxy = env.parse("SNS_PROXY", "http://HOST[:PORT]", |text| {
+        Endpoint::parse(text).filter(|proxy| !proxy.tls)
+    });
+    let is_set = env.set("SNS_TOPICS").is_some();
+    if proxy.is_some() && !is_set {
+        env.refuse("SNS_PROXY", None, "must be unset, or SNS_TOPICS be set");
+    }
+    if let Some(origin) = env
+        .set("ORIGIN")
+        .filter(|origin| is_set && !origin.starts_with("s3://"))
+    {
+        let accepted =
+            "s3://BUCKET[/PREFIX], or SNS_TOPICS to be unset: only a bucket has notifications";
+        env.refuse("ORIGIN", Some(origin), accepted);
+    }
+    Some(Sns {
+        topics: topics?,
+        proxy,
+    })
 }
 
 fn check_ports(env: &mut Environment<'_>, ports: [(&'static str, Option<u16>); 5]) {

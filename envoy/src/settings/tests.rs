@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use super::*;
 use crate::origin::Addressing;
+use crate::sns::Topic;
 
 fn read(variables: &[(&str, &str)]) -> Result<Settings, SettingsError> {
     let find = |name: &str| variables.iter().find(|(each, _)| *each == name);
@@ -238,4 +239,59 @@ fn a_value_that_is_no_text_is_told_too() {
         (name == "STORE").then(|| OsString::from_vec(vec![b'v', 0xff]))
     });
     assert!(error.unwrap_err().to_string().starts_with("STORE="));
+}
+
+const TOPICS: &str =
+    "arn:aws:sns:eu-central-1:123456789012:a, arn:aws-cn:sns:cn-north-1:123456789012:b";
+
+#[test]
+fn messages_of_sns_are_taken_from_the_topics_that_are_listed() {
+    let bucket = ("ORIGIN", "s3://site");
+    assert_eq!(read(&[bucket]).unwrap().sns, None);
+    let variables = [
+        bucket,
+        ("SNS_TOPICS", TOPICS),
+        ("SNS_PROXY", "http://proxy:3128"),
+    ];
+    let settings = read(&variables).unwrap();
+    let sns = settings.sns.as_ref().unwrap();
+    let topics: Vec<_> = sns.topics.iter().map(Topic::arn).collect();
+    assert_eq!(topics.join(", "), TOPICS);
+    let proxy = sns.proxy.as_ref().map(ToString::to_string);
+    assert_eq!(proxy.as_deref(), Some("http://proxy:3128"));
+    assert!(settings.takes_purges() && settings.purge.token.is_none());
+}
+
+#[test]
+fn settings_for_sns_that_make_no_sense_are_refused() {
+    let topics = ("SNS_TOPICS", "arn:aws:sns:eu-central-1:123456789012:a");
+    for (variables, expected) in [
+        (
+            &[("SNS_TOPICS", "arn:aws:sns:eu-central-1:123456789012:a.fifo")][..],
+            "SNS_TOPICS=\"arn:aws:sns:eu-central-1:123456789012:a.fifo\": expected names of standard topics",
+        ),
+        (&[("SNS_TOPICS", ",")], "SNS_TOPICS=\",\": expected names"),
+        (
+            &[topics, ("SNS_PROXY", "https://proxy")],
+            "SNS_PROXY=\"https://proxy\": expected http://HOST[:PORT]",
+        ),
+        (
+            &[("SNS_PROXY", "http://proxy")],
+            "SNS_PROXY: must be unset, or SNS_TOPICS be set",
+        ),
+        (
+            &[topics, ("ORIGIN", "http://a.test")],
+            "ORIGIN=\"http://a.test\": expected s3://BUCKET[/PREFIX], or SNS_TOPICS to be unset",
+        ),
+        (
+            &[topics, ("PURGE_PORT", "8080")],
+            "PURGE_PORT=\"8080\": expected another port than EDGE_PORT's",
+        ),
+    ] {
+        let problems = problems(variables);
+        assert!(
+            problems.len() == 1 && problems[0].starts_with(expected),
+            "{problems:?}"
+        );
+    }
 }

@@ -82,6 +82,10 @@ metrics! {
     KeyMismatches, "sluice_key_mismatches", Counter, "Stored responses of another key, found by comparing the full key, and not served.";
     Purges, "sluice_purges", Counter, "Purges that were carried out.";
     PurgesRefused, "sluice_purges_refused", Counter, "Calls to purge that were refused, for a wrong token for example, with nothing purged.";
+    SnsNotifications, "sluice_sns_notifications", Counter, "Notifications of Amazon SNS with a good signature, from a topic that is listed.";
+    SnsConfirmations, "sluice_sns_confirmations", Counter, "Confirmations of Amazon SNS, of a subscription or of its end, with a good signature.";
+    SnsRefused, "sluice_sns_refused", Counter, "Messages to the path for Amazon SNS that were refused, for a bad signature for example, with nothing done.";
+    SnsUnverified, "sluice_sns_unverified", Counter, "Messages of Amazon SNS that could not be verified or confirmed now, as SNS was out of reach for example; it sends them again.";
     PurgesUnacknowledged, "sluice_purges_unacknowledged", Counter, "Purges that not every worker has acknowledged in time.";
     PurgesUnrecorded, "sluice_purges_unrecorded", Counter, "Purges that could not be written into the journal.";
     PurgeRevalidations, "sluice_purge_revalidations", Counter, "Requests sent to the origin because a soft purge or a change wants it.";

@@ -229,7 +229,7 @@ pub struct Limits {
 /// How purges are ordered, and what was purged before this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PurgePolicy {
-    /// What a purge call has to know; `None`: nobody can purge.
+    /// What a purge call has to know; `None`: nobody can purge by a call.
     pub token: Option<TokenHash>,
     /// The purges of former processes; `None`: unknown.
     pub journal: Option<Purges>,
@@ -237,6 +237,8 @@ pub struct PurgePolicy {
     pub recorded: bool,
     /// Whether the store may hold entries of former processes.
     pub warm: bool,
+    /// Whether messages of Amazon SNS are taken, which the entry point verifies.
+    pub sns: bool,
 }
 
 /// The whole policy. Parsed once per configuration, never per request.

@@ -26,6 +26,7 @@ mod response;
 mod revalidation;
 mod root;
 mod site;
+mod sns;
 mod start;
 mod stream;
 #[cfg(feature = "trap")]

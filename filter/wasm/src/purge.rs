@@ -3,12 +3,14 @@
 
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
+use sluice_core::metrics::Metric;
 use sluice_core::purge::{
     Kind, Order, OrderError, Receipt, Scope, What, bucket_of, changed_objects,
 };
 
 use crate::headers::Headers;
 use crate::host::{self, Map};
+use crate::sns::{self, Verdict};
 use crate::stream::NumberedPolicy;
 use crate::worker::{self, Unavailable};
 
@@ -19,6 +21,8 @@ enum Endpoint {
     Orders,
     /// S3 does: some objects have changed.
     Events,
+    /// S3 does, through SNS: the message's own signature is what admits it.
+    Sns,
     /// The request's own URL.
     Itself(String),
 }
@@ -27,6 +31,8 @@ enum Endpoint {
 struct Answer {
     status: u16,
     error: String,
+    /// What it counts as.
+    metric: Metric,
 }
 
 impl Answer {
@@ -34,7 +40,13 @@ impl Answer {
         Self {
             status,
             error: error.into(),
+            metric: Metric::PurgesRefused,
         }
+    }
+
+    /// One that counts as something else.
+    fn counted(self, metric: Metric) -> Self {
+        Self { metric, ..self }
     }
 
     fn send(&self) -> host::Result<()> {
@@ -70,14 +82,7 @@ impl PurgeCall {
         let headers = host::header_pairs(Map::Request).map(Headers::new);
         let headers = headers.map_err(|_| unavailable(Unavailable::Failed))?;
         let policy = policy()?;
-        let token = policy.policy.purge.token;
-        if !token.is_some_and(|token| token.admits(headers.get("authorization"))) {
-            return Err(Answer::new(
-                401,
-                "Authorization: expected Bearer and the purge token",
-            ));
-        }
-        let endpoint = endpoint(&headers)?;
+        let endpoint = admitted(&headers, &policy)?;
         let has_body = !matches!(endpoint, Endpoint::Itself(_));
         self.endpoint = Some(endpoint);
         if end_of_stream || !has_body {
@@ -94,21 +99,55 @@ impl PurgeCall {
         let order = match endpoint {
             Endpoint::Orders => Order::parse(&policy.policy, body),
             Endpoint::Itself(url) => Order::of_url(&policy.policy, &url),
-            Endpoint::Events => {
-                let changed = changed_objects(&policy.policy, body);
-                let changed = changed.map_err(|error| Answer::new(400, error.to_string()))?;
-                let scopes = changed.iter().map(|url| Scope::Bucket(bucket_of(url)));
-                Ok(Order {
-                    what: What::Scopes(scopes.collect()),
-                    kind: Kind::Hard,
-                })
+            Endpoint::Events => return self.purge_changed(&policy, body),
+            Endpoint::Sns => {
+                let unverified =
+                    |_| unavailable(Unavailable::Failed).counted(Metric::SnsUnverified);
+                return sns::ask(body).map_err(unverified);
             }
         };
         let order = order.map_err(|error: OrderError| Answer::new(400, error.to_string()))?;
-        worker::with(|worker| worker.purge(self.context, &order))
+        self.purge(&order)
+    }
+
+    /// Purges the objects that an S3 event is about.
+    fn purge_changed(&self, policy: &NumberedPolicy, event: &[u8]) -> Result<(), Answer> {
+        let changed = changed_objects(&policy.policy, event);
+        let changed = changed.map_err(|error| Answer::new(400, error.to_string()))?;
+        let scopes = changed.iter().map(|url| Scope::Bucket(bucket_of(url)));
+        self.purge(&Order {
+            what: What::Scopes(scopes.collect()),
+            kind: Kind::Hard,
+        })
+    }
+
+    fn purge(&self, order: &Order) -> Result<(), Answer> {
+        worker::with(|worker| worker.purge(self.context, order))
             .unwrap_or(Err(Unavailable::Failed))
             .map_err(unavailable)
     }
+
+    /// Acts on what the entry point says of a message of SNS.
+    fn obey(&self, verdict: Verdict) -> Result<(), Answer> {
+        let metric = verdict.metric();
+        match verdict {
+            Verdict::Refused { status, error } => Err(Answer::new(status, error).counted(metric)),
+            Verdict::Confirmation => {
+                count(metric);
+                let headers = [("content-type", "application/json")];
+                host::respond(200, "sluice_sns_confirmed", &headers, "{}\n")
+                    .map_err(|_| unavailable(Unavailable::Failed))
+            }
+            Verdict::Notification(event) => {
+                count(metric);
+                self.purge_changed(&policy()?, &event)
+            }
+        }
+    }
+}
+
+fn count(metric: Metric) {
+    worker::with(|worker| worker.metrics.count(metric, 1));
 }
 
 fn policy() -> Result<NumberedPolicy, Answer> {
@@ -124,9 +163,29 @@ fn unavailable(reason: Unavailable) -> Answer {
     }
 }
 
-fn endpoint(headers: &Headers) -> Result<Endpoint, Answer> {
+/// What a call is about, if the caller may make it.
+fn admitted(headers: &Headers, policy: &NumberedPolicy) -> Result<Endpoint, Answer> {
     let (method, path) = (headers.text(":method"), headers.text(":path"));
-    match (method.unwrap_or_default(), path.unwrap_or_default()) {
+    let (method, path) = (method.unwrap_or_default(), path.unwrap_or_default());
+    let purge = &policy.policy.purge;
+    if purge.sns && path == "/sns" {
+        return match method {
+            "POST" => Ok(Endpoint::Sns),
+            _ => Err(Answer::new(405, "expected POST").counted(Metric::SnsRefused)),
+        };
+    }
+    let token = purge.token;
+    if token.is_some_and(|token| token.admits(headers.get("authorization"))) {
+        return endpoint(headers, method, path);
+    }
+    Err(Answer::new(
+        401,
+        "Authorization: expected Bearer and the purge token",
+    ))
+}
+
+fn endpoint(headers: &Headers, method: &str, path: &str) -> Result<Endpoint, Answer> {
+    match (method, path) {
         ("PURGE", path) => {
             let authority = headers.text(":authority").unwrap_or_default();
             Ok(Endpoint::Itself(format!("http://{authority}{path}")))
@@ -179,6 +238,11 @@ fn quoted(text: &str) -> String {
 }
 
 impl Context for PurgeCall {
+    fn on_http_call_response(&mut self, _: u32, headers: usize, size: usize, _: usize) {
+        let obeyed = self.obey(sns::verdict(headers > 0, size));
+        self.refuse(obeyed);
+    }
+
     fn on_done(&mut self) -> bool {
         worker::with(|worker| worker.purge_caller_left(self.context));
         true
@@ -206,11 +270,7 @@ impl PurgeCall {
     fn refuse(&mut self, result: Result<(), Answer>) -> Action {
         if let Err(answer) = result {
             self.endpoint = None;
-            worker::with(|worker| {
-                worker
-                    .metrics
-                    .count(sluice_core::metrics::Metric::PurgesRefused, 1)
-            });
+            count(answer.metric);
             if answer.send().is_err() {
                 let _ = host::reset(host::Half::Request);
             }

@@ -36,6 +36,7 @@ mod purge;
 mod purge_fills;
 mod purge_restart;
 mod purge_s3;
+mod purge_sns;
 mod purge_soft;
 mod ranges;
 mod readiness;

@@ -6,7 +6,7 @@ use sluice_tests::origin::Origin;
 
 #[tokio::test]
 async fn a_wrong_value_is_named_with_its_variable() {
-    let wrong: [(&str, &str); 20] = [
+    let wrong: [(&str, &str); 22] = [
         ("ORIGIN", "ftp://x"),
         ("ORIGIN", "s3://"),
         ("ORIGIN", "s3://UPPER/x"),
@@ -27,6 +27,8 @@ async fn a_wrong_value_is_named_with_its_variable() {
         ("POLICY", "/no/such/policy.yaml"),
         ("HEALTH_PATH", "healthz"),
         ("AWS_REGION", "mars one"),
+        ("SNS_TOPICS", "my-topic"),
+        ("SNS_PROXY", "https://127.0.0.1:3128"),
     ];
     let origin = Origin::start().ready().await;
     for (name, value) in wrong {

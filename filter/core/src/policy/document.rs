@@ -327,6 +327,8 @@ section! {
         recorded: bool = false,
         /// Whether the store holds entries of former processes; the entry point fills it in.
         warm: bool = true,
+        /// Whether messages of Amazon SNS are taken, which the entry point verifies; it fills this in.
+        sns: bool = false,
     }
 }
 

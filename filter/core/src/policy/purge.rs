@@ -22,6 +22,7 @@ impl PurgeSection {
             journal,
             recorded: self.recorded,
             warm: self.warm,
+            sns: self.sns,
         }
     }
 }

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The certificates with whose keys SNS signs.
+
+use ring::signature::{
+    RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY, RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey,
+};
+use x509_parser::pem::parse_x509_pem;
+
+use super::message::SignatureVersion;
+use super::topic::Topic;
+
+/// The name of the file that a `SigningCertURL` names, if it is one of SNS's in the topic's region.
+pub fn file_of<'a>(url: &'a str, topic: &Topic) -> Option<&'a str> {
+    let path = url.strip_prefix("https://")?.strip_prefix(topic.host())?;
+    let file = path.strip_prefix('/')?;
+    let word = file
+        .strip_prefix("SimpleNotificationService-")?
+        .strip_suffix(".pem")?;
+    let valid = (1..=64).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_alphanumeric());
+    valid.then_some(file)
+}
+
+/// The public key of a certificate.
+#[derive(Debug)]
+pub struct SigningKey {
+    key: Vec<u8>,
+    /// From when until when it may be used, in seconds since 1970.
+    valid: std::ops::RangeInclusive<i64>,
+}
+
+impl SigningKey {
+    /// Reads a certificate in PEM. It is the lone end of its chain, so it is as good as the connection that brought it.
+    pub fn of_pem(pem: &[u8]) -> Option<Self> {
+        let (_, pem) = parse_x509_pem(pem).ok()?;
+        let certificate = pem.parse_x509().ok()?;
+        let validity = certificate.validity();
+        let key = &certificate.public_key().subject_public_key.data;
+        Some(Self {
+            key: key.to_vec(),
+            valid: validity.not_before.timestamp()..=validity.not_after.timestamp(),
+        })
+    }
+
+    /// Whether it may be used at a time, in seconds since 1970.
+    pub fn is_valid_at(&self, seconds: i64) -> bool {
+        self.valid.contains(&seconds)
+    }
+
+    /// Whether `text` was signed with it. Keys shorter than 2,048 bits sign nothing.
+    pub fn has_signed(&self, text: &str, version: SignatureVersion, signature: &[u8]) -> bool {
+        let algorithm = match version {
+            SignatureVersion::Sha1 => &RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY,
+            SignatureVersion::Sha256 => &RSA_PKCS1_2048_8192_SHA256,
+        };
+        UnparsedPublicKey::new(algorithm, &self.key)
+            .verify(text.as_bytes(), signature)
+            .is_ok()
+    }
+}

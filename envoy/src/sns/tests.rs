@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which messages are taken. `testdata` has messages that OpenSSL has signed, with the key beside them.
+
+use std::sync::Mutex;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::{SignedDuration, Timestamp};
+use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+use ring::rand::SystemRandom;
+use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use rustls::pki_types::pem::PemObject as _;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+use super::message::Message;
+use super::*;
+
+const KEY: &str = include_str!("testdata/signing.key");
+const OTHER_KEY: &str = include_str!("../../tests/support/localhost.key");
+const NOTIFICATION_1: &str = include_str!("testdata/notification_1.json");
+const NOTIFICATION_2: &str = include_str!("testdata/notification_2.json");
+const SUBSCRIPTION_1: &str = include_str!("testdata/subscription_1.json");
+const TOPIC: &str = "arn:aws:sns:eu-central-1:123456789012:site";
+const FILE: &str = "SimpleNotificationService-0123456789abcdef0123456789abcdef.pem";
+
+/// What SNS was asked for, and what it says.
+#[derive(Default)]
+struct Asked {
+    files: Vec<String>,
+    tokens: Vec<(String, String)>,
+}
+
+struct Fake {
+    asked: Arc<Mutex<Asked>>,
+    certificate: Result<String, u16>,
+}
+
+impl Service for Fake {
+    fn certificate(&self, topic: &Topic, file: &str) -> Result<Vec<u8>, NoService> {
+        let url = format!("{}/{file}", topic.host());
+        self.asked.lock().unwrap().files.push(url);
+        match &self.certificate {
+            Ok(pem) => Ok(pem.clone().into_bytes()),
+            Err(0) => Err(NoService::Unreachable("connection refused".into())),
+            Err(status) => Err(NoService::Status(*status)),
+        }
+    }
+
+    fn confirm(&self, topic: &Topic, token: &str) -> Result<(), NoService> {
+        let asked = (topic.arn().to_owned(), token.to_owned());
+        self.asked.lock().unwrap().tokens.push(asked);
+        Ok(())
+    }
+}
+
+fn certificate(key: &str, change: impl Fn(&mut CertificateParams)) -> String {
+    let mut params = CertificateParams::new(["sns.amazonaws.com".to_owned()]).unwrap();
+    change(&mut params);
+    let key = KeyPair::from_pem(key).unwrap();
+    params.self_signed(&key).unwrap().pem()
+}
+
+struct Edge {
+    verifier: Verifier,
+    asked: Arc<Mutex<Asked>>,
+}
+
+impl Edge {
+    fn with(certificate: Result<String, u16>) -> Self {
+        let asked = Arc::new(Mutex::default());
+        let fake = Fake {
+            asked: Arc::clone(&asked),
+            certificate,
+        };
+        let topics = vec![Topic::parse(TOPIC).unwrap()];
+        Self {
+            verifier: Verifier::new(topics, Box::new(fake)),
+            asked,
+        }
+    }
+
+    fn new() -> Self {
+        Self::with(Ok(certificate(KEY, |_| {})))
+    }
+
+    fn take(&self, message: &str) -> Result<Verified, Refusal> {
+        self.verifier.take(message.as_bytes(), now())
+    }
+
+    fn refusal(&self, message: &Value) -> (u16, String) {
+        let refusal = self.take(&message.to_string()).unwrap_err();
+        (refusal.status, refusal.reason)
+    }
+
+    fn files(&self) -> usize {
+        self.asked.lock().unwrap().files.len()
+    }
+}
+
+/// Ten minutes after the messages of `testdata`.
+fn now() -> Timestamp {
+    "2026-11-21T12:10:00Z".parse().unwrap()
+}
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+/// The notification with some fields changed.
+fn changed(fields: Value) -> Value {
+    let mut message = parsed(NOTIFICATION_2);
+    for (name, value) in fields.as_object().unwrap() {
+        message[name] = value.clone();
+    }
+    message
+}
+
+/// The same, signed after that.
+fn signed(fields: Value) -> Value {
+    let mut message = changed(fields);
+    message["SignatureVersion"] = json!("2");
+    let text = Message::parse(message.to_string().as_bytes())
+        .unwrap()
+        .signed_text();
+    let key = PrivatePkcs8KeyDer::from_pem_slice(KEY.as_bytes()).unwrap();
+    let key = RsaKeyPair::from_pkcs8(key.secret_pkcs8_der()).unwrap();
+    let mut signature = vec![0; key.public().modulus_len()];
+    let random = SystemRandom::new();
+    key.sign(&RSA_PKCS1_SHA256, &random, text.as_bytes(), &mut signature)
+        .unwrap();
+    message["Signature"] = json!(STANDARD.encode(signature));
+    message
+}
+
+#[test]
+fn notifications_of_both_signature_versions_are_taken() {
+    for message in [NOTIFICATION_1, NOTIFICATION_2] {
+        let Ok(Verified::Notification(event)) = Edge::new().take(message) else {
+            panic!("{message}");
+        };
+        let key = &parsed(&event)["Records"][0]["s3"]["object"]["key"];
+        assert_eq!(key, "caf%C3%A9+1/a%2Bb.css");
+    }
+}
+
+#[test]
+fn a_notification_may_have_no_subject_and_may_come_again() {
+    let edge = Edge::new();
+    let message = signed(json!({"Subject": null, "Message": "é\n\"x\""})).to_string();
+    for _ in 0..3 {
+        let expected = Verified::Notification("é\n\"x\"".into());
+        assert_eq!(edge.take(&message), Ok(expected));
+    }
+    assert_eq!(edge.files(), 1, "SNS is asked for a certificate once");
+}
+
+#[test]
+fn a_subscription_to_a_listed_topic_is_confirmed_by_its_token() {
+    let edge = Edge::new();
+    let subscribed = Verified::Subscribed(TOPIC.into());
+    assert_eq!(edge.take(SUBSCRIPTION_1), Ok(subscribed));
+    let token = parsed(SUBSCRIPTION_1)["Token"].as_str().unwrap().to_owned();
+    let asked = edge.asked.lock().unwrap();
+    assert_eq!(asked.tokens, [(TOPIC.to_owned(), token)]);
+    let certificate = format!("sns.eu-central-1.amazonaws.com/{FILE}");
+    assert_eq!(asked.files, [certificate]);
+}
+
+#[test]
+fn the_end_of_a_subscription_is_noted_and_nothing_confirmed() {
+    let edge = Edge::new();
+    let mut message = parsed(SUBSCRIPTION_1);
+    message["Type"] = json!("UnsubscribeConfirmation");
+    let message = signed(message);
+    let ended = Verified::Unsubscribed(TOPIC.into());
+    assert_eq!(edge.take(&message.to_string()), Ok(ended));
+    assert!(edge.asked.lock().unwrap().tokens.is_empty());
+}
+
+#[test]
+fn no_signed_field_can_be_changed() {
+    let edge = Edge::new();
+    for fields in [
+        json!({"Message": "{}"}),
+        json!({"MessageId": "22b80b92-fdea-4c2c-8f9d-bdfb0c7bf325"}),
+        json!({"Subject": null}),
+        json!({"Subject": "Amazon S3 Notification "}),
+        json!({"Timestamp": "2026-11-21T12:00:00.656Z"}),
+        json!({"Timestamp": "2026-11-21T12:00:00.6550Z"}),
+        json!({"Signature": "AAAA"}),
+        json!({"Signature": "no base64"}),
+        json!({"SignatureVersion": "1"}),
+    ] {
+        let (status, reason) = edge.refusal(&changed(fields.clone()));
+        let expected = "Signature: expected that of SNS over this message";
+        assert_eq!((status, reason.as_str()), (403, expected), "{fields}");
+    }
+    let mut subscription = parsed(SUBSCRIPTION_1);
+    for field in ["Token", "SubscribeURL"] {
+        let old = subscription[field].take();
+        subscription[field] = json!("x");
+        assert_eq!(edge.refusal(&subscription).0, 403, "{field}");
+        subscription[field] = old;
+    }
+    // Signed is which kind it is, too.
+    subscription["Type"] = json!("UnsubscribeConfirmation");
+    assert_eq!(edge.refusal(&subscription).0, 403);
+    assert!(edge.asked.lock().unwrap().tokens.is_empty());
+}
+
+#[test]
+fn another_key_signs_nothing() {
+    let edge = Edge::with(Ok(certificate(OTHER_KEY, |_| {})));
+    assert_eq!(edge.refusal(&parsed(NOTIFICATION_1)).0, 403);
+    assert_eq!(edge.refusal(&parsed(NOTIFICATION_2)).0, 403);
+}
+
+#[test]
+fn a_certificate_counts_only_while_it_is_valid() {
+    let until = |year| {
+        Edge::with(Ok(certificate(KEY, |params| {
+            params.not_after = date_time_ymd(year, 1, 1)
+        })))
+    };
+    let (status, reason) = until(2026).refusal(&parsed(NOTIFICATION_2));
+    assert_eq!(
+        (status, reason),
+        (403, format!("SigningCertURL: {FILE} is not valid now"))
+    );
+    assert!(until(2027).take(NOTIFICATION_2).is_ok());
+}
+
+#[test]
+fn nothing_is_fetched_but_certificates_of_the_topics_region() {
+    let edge = Edge::new();
+    for url in [
+        "http://sns.eu-central-1.amazonaws.com/SimpleNotificationService-0.pem",
+        "https://sns.eu-central-1.amazonaws.com.evil.test/SimpleNotificationService-0.pem",
+        "https://evil.test/SimpleNotificationService-0.pem",
+        "https://evil.test/https://sns.eu-central-1.amazonaws.com/SimpleNotificationService-0.pem",
+        "https://x@sns.eu-central-1.amazonaws.com/SimpleNotificationService-0.pem",
+        "https://sns.eu-central-1.amazonaws.com@evil.test/SimpleNotificationService-0.pem",
+        "https://sns.eu-central-1.amazonaws.com:8443/SimpleNotificationService-0.pem",
+        "https://sns.us-east-1.amazonaws.com/SimpleNotificationService-0.pem",
+        "https://sns.eu-central-1.amazonaws.com.cn/SimpleNotificationService-0.pem",
+        "https://sns.eu-central-1.amazonaws.com/SimpleNotificationService-.pem",
+        "https://sns.eu-central-1.amazonaws.com/SimpleNotificationService-../x.pem",
+        "https://sns.eu-central-1.amazonaws.com/SimpleNotificationService-0.pem?x",
+        "https://sns.eu-central-1.amazonaws.com/SimpleNotificationService-0.pem#.pem",
+        "https://sns.eu-central-1.amazonaws.com/x/SimpleNotificationService-0.pem",
+        "https://sns.eu-central-1.amazonaws.com/?Action=Publish&x=SimpleNotificationService-0.pem",
+        "https://bucket.s3.amazonaws.com/SimpleNotificationService-0.pem",
+        "",
+    ] {
+        let (status, reason) = edge.refusal(&signed(json!({"SigningCertURL": url})));
+        assert_eq!(status, 403, "{url}");
+        let accepted =
+            "expected https://sns.eu-central-1.amazonaws.com/SimpleNotificationService-….pem";
+        assert!(reason.ends_with(accepted), "{reason}");
+    }
+    assert_eq!(edge.files(), 0);
+}
+
+#[test]
+fn topics_that_are_not_listed_are_refused_before_anything_is_fetched() {
+    let edge = Edge::new();
+    for arn in [
+        "arn:aws:sns:eu-central-1:123456789012:site2",
+        "arn:aws:sns:eu-central-1:999999999999:site",
+        "arn:aws:sns:us-east-1:123456789012:site",
+        &"x".repeat(10_000),
+        "",
+    ] {
+        let (status, reason) = edge.refusal(&signed(json!({"TopicArn": arn})));
+        assert_eq!(status, 403);
+        assert!(reason.starts_with("TopicArn: \""), "{reason}");
+        assert!(reason.ends_with(": expected one of SNS_TOPICS") && reason.len() < 300);
+    }
+    let mut subscription = parsed(SUBSCRIPTION_1);
+    subscription["TopicArn"] = json!("arn:aws:sns:eu-central-1:123456789012:other");
+    assert_eq!(edge.refusal(&signed(subscription)).0, 403);
+    assert_eq!(edge.files(), 0);
+    assert!(edge.asked.lock().unwrap().tokens.is_empty());
+}
+
+#[test]
+fn messages_are_taken_for_an_hour() {
+    let edge = Edge::new();
+    let at = |seconds: i64| {
+        let time = now() + SignedDuration::from_secs(seconds);
+        signed(json!({"Timestamp": time.to_string()}))
+    };
+    for seconds in [-3_600, 0, 300] {
+        assert!(edge.take(&at(seconds).to_string()).is_ok(), "{seconds}");
+    }
+    for seconds in [-3_601, 301, -86_400, 86_400] {
+        let (status, reason) = edge.refusal(&at(seconds));
+        assert_eq!(status, 403);
+        assert!(
+            reason.ends_with("expected a time within the last hour"),
+            "{reason}"
+        );
+    }
+    let (status, reason) = edge.refusal(&changed(json!({"Timestamp": "yesterday"})));
+    assert_eq!(status, 400);
+    assert!(
+        reason.starts_with("Timestamp: \"yesterday\": expected"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn what_is_no_message_is_told_what_is_expected() {
+    let edge = Edge::new();
+    let event = parsed(NOTIFICATION_1)["Message"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    for body in ["", "[]", "{}", "null", &event, "\u{0}"] {
+        let Err(Refusal { status, reason }) = edge.take(body) else {
+            panic!("{body}");
+        };
+        assert_eq!(status, 400);
+        assert!(
+            reason.starts_with("the body: ") && reason.contains("RawMessageDelivery to be off"),
+            "{reason}"
+        );
+    }
+    for (field, value) in [
+        ("Type", json!("Other")),
+        ("SignatureVersion", json!("3")),
+        ("SignatureVersion", json!(2)),
+        ("Message", json!({})),
+    ] {
+        assert_eq!(edge.refusal(&changed(json!({field: value}))).0, 400);
+    }
+    let twice = NOTIFICATION_2.replacen('{', "{\"Message\": \"x\",", 1);
+    assert_eq!(edge.take(&twice).unwrap_err().status, 400);
+    let mut subscription = parsed(SUBSCRIPTION_1);
+    subscription["Token"].take();
+    assert_eq!(
+        edge.refusal(&subscription),
+        (400, "Token: missing".to_owned())
+    );
+    assert_eq!(edge.files(), 0);
+}
+
+#[test]
+fn one_signed_text_is_one_message_only() {
+    let edge = Edge::new();
+    // The same text, with the end of the message taken for the fields that follow it.
+    let whole = signed(json!({"Message": "a\nMessageId\nb", "MessageId": "c", "Subject": null}));
+    let mut other = whole.clone();
+    other["Message"] = json!("a");
+    other["MessageId"] = json!("b\nMessageId\nc");
+    let text = |message: &Value| {
+        let message = serde_json::from_value::<Message>(message.clone()).unwrap();
+        message.signed_text()
+    };
+    assert_eq!(text(&whole), text(&other));
+    assert!(edge.take(&whole.to_string()).is_ok());
+    let expected = (400, "MessageId: expected a text of one line".to_owned());
+    assert_eq!(edge.refusal(&other), expected);
+}
+
+#[test]
+fn a_token_cannot_make_another_request_of_a_confirmation() {
+    let edge = Edge::new();
+    let mut subscription = parsed(SUBSCRIPTION_1);
+    subscription["Token"] = json!("1&Action=DeleteTopic");
+    let refused = (403, "Token: expected letters and digits".to_owned());
+    assert_eq!(edge.refusal(&signed(subscription)), refused);
+    assert!(edge.asked.lock().unwrap().tokens.is_empty());
+}
+
+#[test]
+fn where_sns_is_out_of_reach_messages_can_be_sent_again_and_strangers_cannot_hurry_it() {
+    for (answer, status) in [(0, 503), (500, 503), (404, 403)] {
+        let edge = Edge::with(Err(answer));
+        let (first, reason) = edge.refusal(&parsed(NOTIFICATION_1));
+        assert_eq!(first, status, "{reason}");
+        let (second, reason) = edge.refusal(&parsed(NOTIFICATION_1));
+        assert_eq!(second, 503, "{reason}");
+        assert_eq!(edge.files(), 1, "it is not asked twice in a second");
+    }
+    let edge = Edge::with(Ok("no certificate".into()));
+    let (status, reason) = edge.refusal(&parsed(NOTIFICATION_1));
+    let expected = format!("SigningCertURL: {FILE} is no certificate");
+    assert_eq!((status, reason), (403, expected));
+}
+
+#[test]
+fn no_error_tells_a_token() {
+    let edge = Edge::new();
+    let token = parsed(SUBSCRIPTION_1)["Token"].as_str().unwrap().to_owned();
+    for (field, value) in [
+        ("Message", json!("x")),
+        ("TopicArn", json!("x")),
+        ("Timestamp", json!("x")),
+        ("SigningCertURL", json!("x")),
+        ("Signature", json!("x")),
+        ("MessageId", json!("x\n")),
+        ("SubscribeURL", json!(null)),
+        ("Type", json!(null)),
+    ] {
+        let mut message = parsed(SUBSCRIPTION_1);
+        message[field] = value;
+        let (_, reason) = edge.refusal(&message);
+        assert!(!reason.contains(&token), "{field}: {reason}");
+    }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Messages of Amazon SNS: the entry point verifies them, since certificates and RSA have no place on the data path.
+
+use std::time::Duration;
+
+use sluice_core::metrics::Metric;
+
+use crate::host::{self, Map};
+
+/// The entry point's verifier.
+const CLUSTER: &str = "sns";
+/// SNS itself waits for 15 seconds.
+const TIMEOUT: Duration = Duration::from_secs(12);
+/// What is said where the verifier is silent.
+const SILENT: &str = "the message could not be verified now";
+
+/// What the entry point says of a message.
+#[derive(Debug)]
+pub enum Verdict {
+    /// It is a notification of a listed topic, with this S3 event.
+    Notification(Vec<u8>),
+    /// A subscription of a listed topic has been confirmed, or has ended.
+    Confirmation,
+    /// Nothing is done for it.
+    Refused {
+        /// The status for the sender.
+        status: u16,
+        /// Why.
+        error: String,
+    },
+}
+
+impl Verdict {
+    /// What it counts as.
+    pub const fn metric(&self) -> Metric {
+        match self {
+            Self::Notification(_) => Metric::SnsNotifications,
+            Self::Confirmation => Metric::SnsConfirmations,
+            Self::Refused { status: 503, .. } => Metric::SnsUnverified,
+            Self::Refused { .. } => Metric::SnsRefused,
+        }
+    }
+}
+
+/// Asks the entry point. Its answer comes to the context that is running now.
+///
+/// # Errors
+/// Envoy does not send the question.
+pub fn ask(message: &[u8]) -> host::Result<()> {
+    let headers = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":authority", CLUSTER),
+        (":path", "/"),
+    ];
+    host::http_post(CLUSTER, &headers, message, TIMEOUT).map(drop)
+}
+
+/// Reads the answer, which has a body of `size` bytes. An answer of Envoy's own is a 503 or 504.
+pub fn verdict(answered: bool, size: usize) -> Verdict {
+    let status = answered
+        .then(|| host::header(Map::CallResponse, ":status").ok().flatten())
+        .flatten()
+        .and_then(|status| std::str::from_utf8(&status).ok()?.parse().ok());
+    match (status, host::call_body(size)) {
+        (Some(200), Ok(event)) => Verdict::Notification(event),
+        (Some(204), _) => Verdict::Confirmation,
+        (Some(status @ 400..=499), Ok(error)) => Verdict::Refused {
+            status,
+            error: String::from_utf8_lossy(&error).into_owned(),
+        },
+        (Some(503), Ok(error)) => Verdict::Refused {
+            status: 503,
+            error: String::from_utf8_lossy(&error).into_owned(),
+        },
+        _ => Verdict::Refused {
+            status: 503,
+            error: SILENT.to_owned(),
+        },
+    }
+}
