@@ -93,6 +93,20 @@ pub struct Cell {
     pub workers: usize,
 }
 
+impl Cell {
+    /// Either version on disk, with two workers: for what takes too long to try with every store.
+    pub const OF_EACH_VERSION: [Self; 2] = [
+        Self {
+            store: Store::V1_DISK,
+            workers: 2,
+        },
+        Self {
+            store: Store::V2_DISK,
+            workers: 2,
+        },
+    ];
+}
+
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} with {} worker(s)", self.store, self.workers)

@@ -14,46 +14,7 @@ use sluice_core::policy::{
     BucketOrigin, CachePolicy, HttpOrigin, NamePattern, Obedience, Origin, PassOrStrip, Policy,
     QueryRule, ResponsePolicy, Rule, StoreVersion, TtlTable,
 };
-
-fn parse(document: &Value) -> Policy {
-    Policy::parse(document.to_string().as_bytes()).unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn refusal(document: &Value) -> String {
-    let error = Policy::parse(document.to_string().as_bytes()).expect_err("it should be refused");
-    assert!(error.to_string().starts_with(error.path()), "{error}");
-    error.to_string()
-}
-
-/// A document with this in place of the origin of all others.
-fn bucket_with(origin: Value) -> Value {
-    let mut document = json!({
-        "origin": { "kind": "bucket", "bucket": "site", "authority": "s3.test:9000" },
-    });
-    merge(&mut document["origin"], origin);
-    document
-}
-
-/// A bucket's policy with `sections`.
-fn bucket(sections: Value) -> Value {
-    let mut document = bucket_with(json!({}));
-    merge(&mut document, sections);
-    document
-}
-
-/// An HTTP origin's policy with `sections`.
-fn http(sections: Value) -> Value {
-    let mut document = json!({ "origin": { "kind": "http" } });
-    merge(&mut document, sections);
-    document
-}
-
-fn merge(into: &mut Value, from: Value) {
-    let (Value::Object(into), Value::Object(from)) = (into, from) else {
-        panic!("only objects are merged");
-    };
-    into.extend(from);
-}
+use support::documents::{bucket_at, bucket_document, http_document, merge, parse, refusal};
 
 fn bucket_origin(document: &Value) -> BucketOrigin {
     match parse(document).origin {
@@ -150,7 +111,7 @@ fn a_bucket_needs_no_more_than_its_name_and_host() {
         },
         ..support::bucket()
     };
-    assert_eq!(parse(&bucket(json!({}))), expected);
+    assert_eq!(parse(&bucket_document(json!({}))), expected);
 }
 
 #[test]
@@ -163,7 +124,7 @@ fn an_http_origin_needs_no_more_than_its_kind() {
         cache: default_cache(),
         ..support::http()
     };
-    assert_eq!(parse(&http(json!({}))), expected);
+    assert_eq!(parse(&http_document(json!({}))), expected);
 }
 
 #[test]
@@ -172,13 +133,19 @@ fn a_section_that_says_nothing_is_as_good_as_none() {
         "store": {}, "key": { "query": {} }, "request": {}, "response": {}, "cache": {},
         "coalesce": {}, "limits": {},
     });
-    assert_eq!(parse(&bucket(empty.clone())), parse(&bucket(json!({}))));
-    assert_eq!(parse(&http(empty)), parse(&http(json!({}))));
+    assert_eq!(
+        parse(&bucket_document(empty.clone())),
+        parse(&bucket_document(json!({})))
+    );
+    assert_eq!(
+        parse(&http_document(empty)),
+        parse(&http_document(json!({})))
+    );
 }
 
 #[test]
 fn every_field_counts() {
-    let policy = parse(&http(json!({
+    let policy = parse(&http_document(json!({
         "origin": { "kind": "http", "authority": "app.test" },
         "store": { "version": "v1", "max_object_bytes": 5 },
         "key": {
@@ -257,7 +224,7 @@ fn every_field_counts() {
 
 #[test]
 fn the_fields_of_a_bucket_count() {
-    let policy = parse(&bucket(json!({
+    let policy = parse(&bucket_document(json!({
         "key": {
             "host": true,
             "merge_slashes": false,
@@ -309,7 +276,7 @@ fn bucket_and_prefix_stand_before_every_path() {
         ),
     ];
     for (name, origin, path_prefix, prefix_bytes) in rows {
-        let bucket = bucket_origin(&bucket_with(origin));
+        let bucket = bucket_origin(&bucket_at(origin));
         assert_eq!(bucket.path_prefix, path_prefix, "{name}");
         assert_eq!(bucket.prefix_bytes, prefix_bytes, "{name}");
     }
@@ -328,13 +295,15 @@ fn a_virtual_host_names_the_bucket_so_that_no_path_can() {
         let expected = format!(
             "origin.authority: \"{authority}\": expected site.HOST, since addressing is virtual_host"
         );
-        assert_eq!(refusal(&bucket_with(origin)), expected);
+        assert_eq!(refusal(&bucket_at(origin)), expected);
     }
 }
 
 #[test]
 fn a_ttl_table_of_ones_own_replaces_the_default() {
-    let policy = parse(&http(json!({ "cache": { "ttl": { "404": "5s" } } })));
+    let policy = parse(&http_document(
+        json!({ "cache": { "ttl": { "404": "5s" } } }),
+    ));
     let expected = TtlTable {
         exact: vec![(404, Duration::from_secs(5))],
         class: [None; 5],
@@ -368,7 +337,7 @@ fn the_policies_that_come_with_the_edge_are_accepted() {
     let index_document = Some("index.html".to_owned());
 
     let policy = complete(include_str!("../../../envoy/policies/bucket.yaml"));
-    let mut expected = parse(&bucket(json!({})));
+    let mut expected = parse(&bucket_document(json!({})));
     expected.key.index_document.clone_from(&index_document);
     expected
         .cache
@@ -389,7 +358,7 @@ fn the_policies_that_come_with_the_edge_are_accepted() {
     assert_eq!(policy, expected);
 
     let policy = parse(&read(include_str!("../../../envoy/policies/http.yaml")));
-    let mut expected = parse(&http(json!({})));
+    let mut expected = parse(&http_document(json!({})));
     expected
         .cache
         .default
@@ -402,7 +371,7 @@ fn the_policies_that_come_with_the_edge_are_accepted() {
 #[test]
 fn a_refusal_names_path_value_and_what_is_accepted() {
     let duration = "expected a duration such as 250ms, 5s, 1m, 1h or 30d";
-    let ttl = |ttl| http(json!({ "cache": { "ttl": ttl } }));
+    let ttl = |ttl| http_document(json!({ "cache": { "ttl": ttl } }));
     let rows = [
         (
             ttl(json!({ "200": "1 fortnight" })),
@@ -424,34 +393,34 @@ fn a_refusal_names_path_value_and_what_is_accepted() {
         ),
         (ttl(json!([])), "cache.ttl: a list: expected an object".to_owned()),
         (
-            http(json!({ "cache": { "tll": {} } })),
+            http_document(json!({ "cache": { "tll": {} } })),
             "cache.tll: unknown field, expected ttl, honor_cache_control, \
              targeted_fields, heuristic_percent, stale_while_revalidate, stale_if_error, \
              stale_if_error_timeout, retry_interval, set_cookie or hit_for_miss"
                 .to_owned(),
         ),
         (
-            http(json!({ "coalesce": { "max_wait": null } })),
+            http_document(json!({ "coalesce": { "max_wait": null } })),
             format!("coalesce.max_wait: null: {duration}"),
         ),
         (
-            http(json!({ "coalesce": { "lease": "99ms" } })),
+            http_document(json!({ "coalesce": { "lease": "99ms" } })),
             "coalesce.lease: \"99ms\": expected at least 100ms".to_owned(),
         ),
         (
-            http(json!({ "coalesce": { "enabled": "yes" } })),
+            http_document(json!({ "coalesce": { "enabled": "yes" } })),
             "coalesce.enabled: \"yes\": expected true or false".to_owned(),
         ),
         (
-            http(json!({ "limits": { "hints": 0 } })),
+            http_document(json!({ "limits": { "hints": 0 } })),
             "limits.hints: 0: expected a whole number from 1 to 10000000".to_owned(),
         ),
         (
-            http(json!({ "store": { "version": "v3" } })),
+            http_document(json!({ "store": { "version": "v3" } })),
             "store.version: \"v3\": expected v1 or v2".to_owned(),
         ),
         (
-            http(json!({ "key": { "query": { "remove": ["a", "b\n*c"] } } })),
+            http_document(json!({ "key": { "query": { "remove": ["a", "b\n*c"] } } })),
             "key.query.remove[1]: \"b\\n*c\": expected the name of a parameter, or with a trailing \
              * the beginning of names"
                 .to_owned(),
@@ -471,52 +440,52 @@ fn a_refusal_names_path_value_and_what_is_accepted() {
 
 #[test]
 fn impossible_values_are_refused() {
-    let key = |key| http(json!({ "key": key }));
-    let query = |query| http(json!({ "key": { "query": query } }));
+    let key = |key| http_document(json!({ "key": key }));
+    let query = |query| http_document(json!({ "key": { "query": query } }));
     let rows = [
         (
             "no wait",
-            http(json!({ "coalesce": { "max_wait": "0s" } })),
+            http_document(json!({ "coalesce": { "max_wait": "0s" } })),
             "coalesce.max_wait: \"0s\"",
         ),
         (
             "no lease",
-            http(json!({ "coalesce": { "lease": "0s" } })),
+            http_document(json!({ "coalesce": { "lease": "0s" } })),
             "coalesce.lease: \"0s\"",
         ),
         (
             "no hit-for-miss",
-            http(json!({ "cache": { "hit_for_miss": "0s" } })),
+            http_document(json!({ "cache": { "hit_for_miss": "0s" } })),
             "cache.hit_for_miss: \"0s\"",
         ),
         (
             "no waiters",
-            http(json!({ "limits": { "waiters_per_key": 0 } })),
+            http_document(json!({ "limits": { "waiters_per_key": 0 } })),
             "limits.waiters_per_key: 0",
         ),
         (
             "no keys",
-            http(json!({ "limits": { "keys_in_flight": 0 } })),
+            http_document(json!({ "limits": { "keys_in_flight": 0 } })),
             "limits.keys_in_flight: 0",
         ),
         (
             "less than none",
-            http(json!({ "limits": { "hints": -1 } })),
+            http_document(json!({ "limits": { "hints": -1 } })),
             "limits.hints: -1",
         ),
         (
             "half of one",
-            http(json!({ "limits": { "hints": 1.5 } })),
+            http_document(json!({ "limits": { "hints": 1.5 } })),
             "limits.hints: 1.5",
         ),
         (
             "too many",
-            http(json!({ "limits": { "hints": 1e300 } })),
+            http_document(json!({ "limits": { "hints": 1e300 } })),
             "limits.hints: 1e",
         ),
         (
             "no objects",
-            http(json!({ "store": { "max_object_bytes": 0 } })),
+            http_document(json!({ "store": { "max_object_bytes": 0 } })),
             "store.max_object_bytes: 0",
         ),
         ("no key", key(json!({ "max_bytes": 0 })), "key.max_bytes: 0"),
@@ -527,7 +496,7 @@ fn impossible_values_are_refused() {
         ),
         (
             "too long a key",
-            bucket(json!({ "key": { "max_bytes": 1_025 } })),
+            bucket_document(json!({ "key": { "max_bytes": 1_025 } })),
             "key.max_bytes: 1025: expected at most 1024",
         ),
         (
@@ -562,12 +531,12 @@ fn impossible_values_are_refused() {
         ),
         (
             "drop by default, and remove",
-            bucket(json!({ "key": { "query": { "remove": ["a"] } } })),
+            bucket_document(json!({ "key": { "query": { "remove": ["a"] } } })),
             "key.query.remove: ",
         ),
         (
             "all of a bucket's parameters",
-            bucket(json!({ "key": { "query": { "mode": "keep" } } })),
+            bucket_document(json!({ "key": { "query": { "mode": "keep" } } })),
             "key.query.mode: expected drop",
         ),
         (
@@ -587,67 +556,67 @@ fn impossible_values_are_refused() {
         ),
         (
             "class 6",
-            http(json!({ "cache": { "ttl": { "6xx": "1s" } } })),
+            http_document(json!({ "cache": { "ttl": { "6xx": "1s" } } })),
             "cache.ttl.6xx: ",
         ),
         (
             "class 0",
-            http(json!({ "cache": { "ttl": { "0xx": "1s" } } })),
+            http_document(json!({ "cache": { "ttl": { "0xx": "1s" } } })),
             "cache.ttl.0xx: ",
         ),
         (
             "status 99",
-            http(json!({ "cache": { "ttl": { "99": "1s" } } })),
+            http_document(json!({ "cache": { "ttl": { "99": "1s" } } })),
             "cache.ttl.99: ",
         ),
         (
             "status with a sign",
-            http(json!({ "cache": { "ttl": { "+20": "1s" } } })),
+            http_document(json!({ "cache": { "ttl": { "+20": "1s" } } })),
             "cache.ttl.+20: ",
         ),
         (
             "more than all of it",
-            http(json!({ "cache": { "heuristic_percent": 101 } })),
+            http_document(json!({ "cache": { "heuristic_percent": 101 } })),
             "cache.heuristic_percent: 101",
         ),
         (
             "a fraction of staleness",
-            http(json!({ "cache": { "stale_if_error": "1ms" } })),
+            http_document(json!({ "cache": { "stale_if_error": "1ms" } })),
             "cache.stale_if_error: \"1ms\"",
         ),
         (
             "a fraction of a ttl",
-            http(json!({ "cache": { "ttl": { "200": "1500ms" } } })),
+            http_document(json!({ "cache": { "ttl": { "200": "1500ms" } } })),
             "cache.ttl.200: \"1500ms\"",
         ),
         (
             "all headers",
-            http(json!({ "response": { "remove_headers": ["*"] } })),
+            http_document(json!({ "response": { "remove_headers": ["*"] } })),
             "response.remove_headers[0]: \"*\"",
         ),
         (
             "a pseudo-header",
-            http(json!({ "response": { "remove_headers": [":status"] } })),
+            http_document(json!({ "response": { "remove_headers": [":status"] } })),
             "response.remove_headers[0]: \":status\"",
         ),
         (
             "Vary on everything",
-            http(json!({ "response": { "ignore_vary": ["*"] } })),
+            http_document(json!({ "response": { "ignore_vary": ["*"] } })),
             "response.ignore_vary[0]: \"*\"",
         ),
         (
             "another kind's field",
-            http(json!({ "origin": { "kind": "http", "bucket": "site" } })),
+            http_document(json!({ "origin": { "kind": "http", "bucket": "site" } })),
             "origin.bucket: unknown field, expected authority",
         ),
         (
             "a URL for a host",
-            http(json!({ "origin": { "kind": "http", "authority": "http://a" } })),
+            http_document(json!({ "origin": { "kind": "http", "authority": "http://a" } })),
             "origin.authority: \"http://a\"",
         ),
         (
             "no host",
-            bucket_with(json!({ "authority": "" })),
+            bucket_at(json!({ "authority": "" })),
             "origin.authority: \"\"",
         ),
         (
@@ -662,12 +631,12 @@ fn impossible_values_are_refused() {
         ),
         (
             "a wish",
-            bucket_with(json!({ "addressing": "magic" })),
+            bucket_at(json!({ "addressing": "magic" })),
             "origin.addressing: \"magic\": expected path or virtual_host",
         ),
         (
             "a cookie rule of one's own",
-            http(json!({ "request": { "cookies": "eat" } })),
+            http_document(json!({ "request": { "cookies": "eat" } })),
             "request.cookies: \"eat\": expected pass or strip",
         ),
     ];
@@ -680,7 +649,7 @@ fn impossible_values_are_refused() {
 #[test]
 fn a_bucket_is_named_as_s3_wants_it() {
     for name in ["abc", "my.site-1", "0-0", &"a".repeat(63)] {
-        let bucket = bucket_origin(&bucket_with(json!({ "bucket": name })));
+        let bucket = bucket_origin(&bucket_at(json!({ "bucket": name })));
         assert_eq!(bucket.path_prefix, format!("/{name}"));
     }
     for name in [
@@ -699,7 +668,7 @@ fn a_bucket_is_named_as_s3_wants_it() {
         "sité",
         &"a".repeat(64),
     ] {
-        let refusal = refusal(&bucket_with(json!({ "bucket": name })));
+        let refusal = refusal(&bucket_at(json!({ "bucket": name })));
         assert!(refusal.starts_with("origin.bucket: "), "{name}: {refusal}");
     }
 }
@@ -710,14 +679,14 @@ fn no_path_can_leave_or_respell_a_prefix() {
     for prefix in [
         "/", "/a", "a//", "a//b", ".", "..", "a/..", "a/../b", "./a", "a\u{0}", "a\nb", &too_long,
     ] {
-        let refusal = refusal(&bucket_with(json!({ "prefix": prefix })));
+        let refusal = refusal(&bucket_at(json!({ "prefix": prefix })));
         assert!(
             refusal.starts_with("origin.prefix: "),
             "{prefix:?}: {refusal}"
         );
     }
     let longest = "a".repeat(1_022);
-    let bucket = bucket_origin(&bucket_with(json!({ "prefix": longest })));
+    let bucket = bucket_origin(&bucket_at(json!({ "prefix": longest })));
     assert_eq!(bucket.prefix_bytes, 1_023);
 }
 
@@ -750,7 +719,10 @@ fn only_what_is_the_clients_to_say_goes_on() {
         "x-sluice-link",
     ] {
         let forward = json!({ "request": { "forward_headers": ["origin", name] } });
-        for document in [bucket(forward.clone()), http(forward.clone())] {
+        for document in [
+            bucket_document(forward.clone()),
+            http_document(forward.clone()),
+        ] {
             let refusal = refusal(&document);
             let beginning = "request.forward_headers[1]: ";
             assert!(refusal.starts_with(beginning), "{name}: {refusal}");
@@ -821,16 +793,16 @@ proptest! {
     #[test]
     fn no_document_panics(section in "(store|key|request|response|site|cache|coalesce|limits)",
                           value in any_json(), origin in any_json()) {
-        let _ = Policy::parse(http(json!({ section.clone(): value.clone() })).to_string().as_bytes());
-        let _ = Policy::parse(bucket(json!({ section: value })).to_string().as_bytes());
+        let _ = Policy::parse(http_document(json!({ section.clone(): value.clone() })).to_string().as_bytes());
+        let _ = Policy::parse(bucket_document(json!({ section: value })).to_string().as_bytes());
         let _ = Policy::parse(json!({ "origin": origin }).to_string().as_bytes());
     }
 
     #[test]
     fn a_refusal_is_one_line(text in "\\PC{0,99}|(?s).{0,99}") {
-        let value = bucket_with(json!({ "bucket": text }));
-        let field = bucket(json!({ text.clone(): {} }));
-        let list = bucket(json!({ "request": { "forward_headers": [text] } }));
+        let value = bucket_at(json!({ "bucket": text }));
+        let field = bucket_document(json!({ text.clone(): {} }));
+        let list = bucket_document(json!({ "request": { "forward_headers": [text] } }));
         for document in [value, field, list] {
             if let Err(error) = Policy::parse(document.to_string().as_bytes()) {
                 let error = error.to_string();
@@ -843,16 +815,16 @@ proptest! {
 
 #[test]
 fn a_bucket_compresses_by_default_and_an_http_origin_when_asked() {
-    let bucket = parse(&bucket(json!({}))).compression;
+    let bucket = parse(&bucket_document(json!({}))).compression;
     assert!(bucket.enabled && bucket.applies("/a.css") && !bucket.applies("/a.jpg"));
     assert_eq!(bucket.codings, [Coding::Brotli, Coding::Zstd, Coding::Gzip]);
     assert_eq!(bucket.min_bytes, 1_024);
-    assert!(!parse(&http(json!({}))).compression.enabled);
+    assert!(!parse(&http_document(json!({}))).compression.enabled);
     let section = json!({
         "enabled": true, "codings": ["gzip"], "min_bytes": 0,
         "content_types": ["Text/HTML"], "paths": ["/pages/*"],
     });
-    let http = parse(&http(json!({ "compression": section }))).compression;
+    let http = parse(&http_document(json!({ "compression": section }))).compression;
     assert!(http.applies("/pages/x.jpg") && !http.applies("/a.css"));
     assert_eq!(http.content_types, ["text/html"]);
 }
@@ -883,7 +855,7 @@ fn impossible_compressions_and_variants_are_refused() {
         (json!({ "vary": { "max_headers": 17 } }), "vary.max_headers"),
         (json!({ "vary": { "forbid": ["*"] } }), "vary.forbid[0]"),
     ] {
-        let refused = refusal(&bucket(section));
+        let refused = refusal(&bucket_document(section));
         assert!(refused.starts_with(expected), "{refused}");
     }
 }

@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rules for paths: which one counts, and what it takes over from the rest of the policy.
 
-#![allow(clippy::expect_used, clippy::panic)]
+#![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod support;
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use sluice_core::policy::{Policy, TtlTable};
-
-fn parse(document: &Value) -> Policy {
-    Policy::parse(document.to_string().as_bytes()).unwrap_or_else(|error| panic!("{error}"))
-}
+use support::documents::{bucket_at, http_document, parse};
 
 fn http(rules: &Value) -> Policy {
-    parse(&json!({ "origin": { "kind": "http" }, "rules": rules }))
+    parse(&http_document(json!({ "rules": rules })))
 }
 
 fn bucket(rules: &Value) -> Policy {
-    let origin = json!({
-        "kind": "bucket", "bucket": "site", "prefix": "pub", "authority": "s3.test",
-    });
-    parse(&json!({ "origin": origin, "rules": rules }))
+    let mut document = bucket_at(json!({ "prefix": "pub" }));
+    document["rules"] = rules.clone();
+    parse(&document)
 }
 
 /// Rules whose lifetime for 200 tells which one it is: 1 s for the first, 2 s for the second, …

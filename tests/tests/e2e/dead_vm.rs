@@ -26,17 +26,6 @@ const FORBIDDEN: [(&str, &str); 6] = [
     ("DELETE", "/..%2fother/x?acl"),
 ];
 
-const CELLS: [Cell; 2] = [
-    Cell {
-        store: Store::V1_DISK,
-        workers: 2,
-    },
-    Cell {
-        store: Store::V2_DISK,
-        workers: 2,
-    },
-];
-
 async fn start(origin: &Origin, cell: Cell) -> Edge {
     Edge::scripted_bucket(origin)
         .cell(cell)
@@ -147,14 +136,14 @@ async fn dies_while_followers_wait(role: &str, cell: Cell) {
 
 #[tokio::test]
 async fn edge_dies_while_followers_wait() {
-    for cell in CELLS {
+    for cell in Cell::OF_EACH_VERSION {
         dies_while_followers_wait("edge", cell).await;
     }
 }
 
 #[tokio::test]
 async fn origin_dies_while_followers_wait() {
-    for cell in CELLS {
+    for cell in Cell::OF_EACH_VERSION {
         dies_while_followers_wait("origin", cell).await;
     }
 }
@@ -162,7 +151,7 @@ async fn origin_dies_while_followers_wait() {
 /// Nobody renews the lease of a leader whose VM has died, so that another worker takes over when it ends.
 #[tokio::test]
 async fn another_worker_takes_over_when_the_lease_has_ended() {
-    for cell in CELLS {
+    for cell in Cell::OF_EACH_VERSION {
         let origin = Origin::start().ready().await;
         let gate = Gate::new();
         let replies = [Reply::ok(20_000).hold(&gate), Reply::ok(20_000)];

@@ -6,24 +6,13 @@ use sluice_tests::crowd::Crowd;
 use sluice_tests::edge::Edge;
 use sluice_tests::eventually;
 use sluice_tests::gate::Gate;
-use sluice_tests::matrix::{Cell, Store};
+use sluice_tests::matrix::Cell;
 use sluice_tests::origin::{Origin, Reply};
 use std::time::{Duration, Instant};
 
-const CELLS: [Cell; 2] = [
-    Cell {
-        store: Store::V1_DISK,
-        workers: 2,
-    },
-    Cell {
-        store: Store::V2_DISK,
-        workers: 2,
-    },
-];
-
 #[tokio::test]
 async fn requests_under_way_end_before_the_edge_does() {
-    for cell in CELLS {
+    for cell in Cell::OF_EACH_VERSION {
         let origin = Origin::start().ready().await;
         let (cold, body, around) = (Gate::new(), Gate::new(), Gate::new());
         origin.on("/cold", Reply::ok(100_000).hold(&cold));
@@ -65,7 +54,7 @@ async fn requests_under_way_end_before_the_edge_does() {
 
 #[tokio::test]
 async fn requests_that_do_not_end_are_cut_and_never_look_whole() {
-    for cell in CELLS {
+    for cell in Cell::OF_EACH_VERSION {
         let origin = Origin::start().ready().await;
         let (cold, body) = (Gate::new(), Gate::new());
         origin.on("/cold", Reply::ok(100_000).hold(&cold));

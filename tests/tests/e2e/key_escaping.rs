@@ -54,74 +54,72 @@ const REJECTED: [&str; 19] = [
     "http://elsewhere.test:1/%2e%2e/x",
 ];
 
-#[tokio::test]
-async fn spellings_of_one_object_are_one_bucket_request() {
+/// An origin that has everything.
+async fn full() -> Origin {
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(1000));
+    origin
+}
+
+/// A bucket `site` that has everything, and an edge before it.
+async fn bucket() -> (Origin, Edge) {
+    let origin = full().await;
     let edge = Edge::scripted_bucket(&origin).start().await;
+    (origin, edge)
+}
+
+fn assert_asked(origin: &Origin, requests: usize) {
+    let seen = origin.requests();
+    assert_eq!(seen.total(), requests, "{}", seen.summary());
+}
+
+fn assert_asked_once(origin: &Origin, target: &str) {
+    let summary = origin.requests().summary();
+    assert_eq!(origin.count(target), 1, "{target}: {summary}");
+}
+
+#[tokio::test]
+async fn spellings_of_one_object_are_one_bucket_request() {
+    let (origin, edge) = bucket().await;
     for (sent, asked) in ONE_KEY {
         let response = edge.get(sent).await;
         assert_eq!(response.status, 200, "{sent}: {response}");
         let _ = response.stamp(asked);
-        assert_eq!(
-            origin.count(asked),
-            1,
-            "{sent}: {}",
-            origin.requests().summary()
-        );
+        assert_asked_once(&origin, asked);
     }
     let objects: std::collections::BTreeSet<_> = ONE_KEY.iter().map(|(_, asked)| asked).collect();
-    assert_eq!(
-        origin.requests().total(),
-        objects.len(),
-        "{}",
-        origin.requests().summary()
-    );
+    assert_asked(&origin, objects.len());
 }
 
 #[tokio::test]
 async fn nothing_leaves_the_bucket() {
     on_each(&[1], async |cell| {
-        let origin = Origin::start().ready().await;
-        origin.on("*", Reply::ok(1000));
+        let origin = full().await;
         let edge = Edge::scripted_bucket(&origin).cell(cell).start().await;
         for sent in REJECTED {
             let response = edge.get(sent).await;
             assert_eq!(response.status, 400, "{sent}: {response}");
         }
-        assert_eq!(
-            origin.requests().total(),
-            0,
-            "{}",
-            origin.requests().summary()
-        );
+        assert_asked(&origin, 0);
     })
     .await;
 }
 
 #[tokio::test]
 async fn a_folder_is_its_index_document() {
-    let origin = Origin::start().ready().await;
-    origin.on("*", Reply::ok(1000));
-    let edge = Edge::scripted_bucket(&origin).start().await;
+    let (origin, edge) = bucket().await;
     for sent in ["/", "/?list-type=2", "//", "/a/..", "/./"] {
         let _ = edge.get(sent).await.stamp("/site/index.html");
     }
     for sent in ["/dir/", "/dir/x/..", "/dir/?prefix=other"] {
         let _ = edge.get(sent).await.stamp("/site/dir/index.html");
     }
-    assert_eq!(
-        origin.requests().total(),
-        2,
-        "{}",
-        origin.requests().summary()
-    );
+    assert_asked(&origin, 2);
 }
 
 #[tokio::test]
 async fn without_an_index_document_no_listing_is_asked_for() {
-    let origin = Origin::start().ready().await;
-    origin.on("*", Reply::ok(1000));
+    let origin = full().await;
     let edge = Edge::scripted_bucket(&origin)
         .policy("origin: {kind: bucket}\n")
         .start()
@@ -130,19 +128,12 @@ async fn without_an_index_document_no_listing_is_asked_for() {
         let response = edge.get(sent).await;
         assert_eq!(response.status, 404, "{sent}: {response}");
     }
-    assert_eq!(
-        origin.requests().total(),
-        0,
-        "{}",
-        origin.requests().summary()
-    );
+    assert_asked(&origin, 0);
 }
 
 #[tokio::test]
 async fn rejected_urls_are_counted_and_the_connection_stays() {
-    let origin = Origin::start().ready().await;
-    origin.on("*", Reply::ok(1000));
-    let edge = Edge::scripted_bucket(&origin).start().await;
+    let (_origin, edge) = bucket().await;
     let mut client = Client::connect(edge.address()).await;
     assert_eq!(client.get("/a%2fb").await.status, 400);
     assert_eq!(client.get("/a%00b").await.status, 400);
@@ -152,9 +143,7 @@ async fn rejected_urls_are_counted_and_the_connection_stays() {
 
 #[tokio::test]
 async fn double_encoding_is_decoded_once_and_stays_in_the_bucket() {
-    let origin = Origin::start().ready().await;
-    origin.on("*", Reply::ok(1000));
-    let edge = Edge::scripted_bucket(&origin).start().await;
+    let (origin, edge) = bucket().await;
     for (sent, asked) in [
         ("/%252e%252e/other", "/site/%252e%252e/other"),
         ("/a%252fb", "/site/a%252fb"),
@@ -162,19 +151,13 @@ async fn double_encoding_is_decoded_once_and_stays_in_the_bucket() {
     ] {
         let response = edge.get(sent).await;
         assert_eq!(response.status, 200, "{sent}: {response}");
-        assert_eq!(
-            origin.count(asked),
-            1,
-            "{sent}: {}",
-            origin.requests().summary()
-        );
+        assert_asked_once(&origin, asked);
     }
 }
 
 #[tokio::test]
 async fn whatever_is_sent_stays_below_bucket_and_prefix() {
-    let origin = Origin::start().ready().await;
-    origin.on("*", Reply::ok(1000));
+    let origin = full().await;
     let edge = Edge::scripted_bucket(&origin)
         .env("ORIGIN", "s3://site/public/files")
         .start()
@@ -218,9 +201,7 @@ async fn whatever_is_sent_stays_below_bucket_and_prefix() {
 
 #[tokio::test]
 async fn methods_that_write_are_refused_with_allow() {
-    let origin = Origin::start().ready().await;
-    origin.on("*", Reply::ok(1000));
-    let edge = Edge::scripted_bucket(&origin).start().await;
+    let (origin, edge) = bucket().await;
     for method in [
         "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND",
     ] {
@@ -228,19 +209,12 @@ async fn methods_that_write_are_refused_with_allow() {
         assert_eq!(response.status, 405, "{method}: {response}");
         assert_eq!(response.header("allow"), "GET, HEAD", "{method}");
     }
-    assert_eq!(
-        origin.requests().total(),
-        0,
-        "{}",
-        origin.requests().summary()
-    );
+    assert_asked(&origin, 0);
 }
 
 #[tokio::test]
 async fn paths_up_to_the_bound_pass_and_longer_ones_are_414() {
-    let origin = Origin::start().ready().await;
-    origin.on("*", Reply::ok(1000));
-    let edge = Edge::scripted_bucket(&origin).start().await;
+    let (origin, edge) = bucket().await;
     assert_eq!(
         edge.get(&format!("/{}", "a".repeat(1024))).await.status,
         200
@@ -254,53 +228,35 @@ async fn paths_up_to_the_bound_pass_and_longer_ones_are_414() {
         edge.get(&format!("/{}", "a".repeat(1025))).await.status,
         414
     );
-    assert_eq!(origin.requests().total(), 2);
+    assert_asked(&origin, 2);
 }
 
 #[tokio::test]
 async fn an_allow_list_lets_query_parameters_through_sorted() {
-    let origin = Origin::start().ready().await;
-    origin.on("*", Reply::ok(1000));
+    let origin = full().await;
     let policy = "origin: {kind: bucket}\nkey: {query: {mode: drop, allow: [w, h]}}\n";
     let edge = Edge::scripted_bucket(&origin).policy(policy).start().await;
     for sent in ["/a?w=1&acl&h=2", "/a?h=2&w=1", "/a?versions&h=2&w=1&x=3"] {
         assert_eq!(edge.get(sent).await.status, 200, "{sent}");
     }
-    assert_eq!(
-        origin.count("/site/a?h=2&w=1"),
-        1,
-        "{}",
-        origin.requests().summary()
-    );
-    assert_eq!(
-        origin.requests().total(),
-        1,
-        "{}",
-        origin.requests().summary()
-    );
+    assert_asked_once(&origin, "/site/a?h=2&w=1");
+    assert_asked(&origin, 1);
 }
 
 #[tokio::test]
 async fn an_http_origin_sees_the_query_and_it_is_part_of_the_key() {
-    let origin = Origin::start().ready().await;
-    origin.on("*", Reply::ok(1000));
+    let origin = full().await;
     let edge = Edge::http(&origin).start().await;
     for target in ["/a?x=1&y=2", "/a?y=2&x=1", "/a"] {
         let _ = edge.get(target).await.stamp(target);
         let _ = edge.get(target).await.stamp(target);
-        assert_eq!(
-            origin.count(target),
-            1,
-            "{target}: {}",
-            origin.requests().summary()
-        );
+        assert_asked_once(&origin, target);
     }
 }
 
 #[tokio::test]
 async fn an_http_origin_may_sort_and_drop_parameters() {
-    let origin = Origin::start().ready().await;
-    origin.on("*", Reply::ok(1000));
+    let origin = full().await;
     let policy = "origin: {kind: http}\nkey: {query: {mode: sort, remove: [\"utm_*\"]}}\n";
     let edge = Edge::http(&origin).policy(policy).start().await;
     for sent in [
@@ -310,24 +266,13 @@ async fn an_http_origin_may_sort_and_drop_parameters() {
     ] {
         assert_eq!(edge.get(sent).await.status, 200, "{sent}");
     }
-    assert_eq!(
-        origin.count("/a?x=1&y=2"),
-        1,
-        "{}",
-        origin.requests().summary()
-    );
-    assert_eq!(
-        origin.requests().total(),
-        1,
-        "{}",
-        origin.requests().summary()
-    );
+    assert_asked_once(&origin, "/a?x=1&y=2");
+    assert_asked(&origin, 1);
 }
 
 #[tokio::test]
 async fn host_is_part_of_an_http_origins_key_and_not_of_a_buckets() {
-    let origin = Origin::start().ready().await;
-    origin.on("*", Reply::ok(1000));
+    let origin = full().await;
     let http = Edge::http(&origin).start().await;
     for host in ["one.test", "two.test", "ONE.test"] {
         assert_eq!(http.send("GET", "/a", &[("host", host)]).await.status, 200);
@@ -351,8 +296,7 @@ async fn host_is_part_of_an_http_origins_key_and_not_of_a_buckets() {
 
 #[tokio::test]
 async fn control_bare_envoy_asks_for_what_was_spelled() {
-    let origin = Origin::start().ready().await;
-    origin.on("*", Reply::ok(1000));
+    let origin = full().await;
     let bare = Bare::start(
         &origin,
         Cell {

@@ -7,7 +7,7 @@ use sluice_tests::crowd::{Crowd, stampede};
 use sluice_tests::direct::Direct;
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::gate::Gate;
-use sluice_tests::matrix::{Cell, Store};
+use sluice_tests::matrix::Cell;
 use sluice_tests::origin::{Origin, Reply};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,16 +15,6 @@ use tokio::task::JoinSet;
 
 const POLICY: &str = "origin: {kind: http}\ncoalesce: {max_wait: 20s, lease: 20s}\n";
 const ROUNDS: u64 = 5;
-const CELLS: [Cell; 2] = [
-    Cell {
-        store: Store::V1_DISK,
-        workers: 2,
-    },
-    Cell {
-        store: Store::V2_DISK,
-        workers: 2,
-    },
-];
 
 fn edge(origin: &Origin, cell: Cell) -> Builder {
     Edge::http(origin).cell(cell).policy(POLICY).direct(Direct {
@@ -72,7 +62,7 @@ async fn ask(
 
 #[tokio::test]
 async fn no_request_fails_and_no_wake_up_is_lost() {
-    for cell in CELLS {
+    for cell in Cell::OF_EACH_VERSION {
         let origin = Origin::start().ready().await;
         origin.on("/load*", Reply::ok(2_000));
         let edge = edge(&origin, cell).start().await;
@@ -119,7 +109,7 @@ async fn no_request_fails_and_no_wake_up_is_lost() {
 async fn a_new_policy_holds_for_new_requests() {
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(1000));
-    let edge = edge(&origin, CELLS[1]).start().await;
+    let edge = edge(&origin, Cell::OF_EACH_VERSION[1]).start().await;
     let policy = |policy: &mut Value| {
         policy["key"]["query"]["mode"] = "sort".into();
         policy["key"]["query"]["remove"] = serde_json::json!(["utm_*"]);
@@ -138,7 +128,7 @@ async fn a_new_policy_holds_for_new_requests() {
 
 #[tokio::test]
 async fn a_bad_policy_leaves_the_old_one_serving_and_is_seen() {
-    for cell in CELLS {
+    for cell in Cell::OF_EACH_VERSION {
         let origin = Origin::start().ready().await;
         let gate = Gate::new();
         origin.on("*", Reply::ok(1000));

@@ -4,22 +4,58 @@
 use serde_json::{Value, json};
 use sluice_core::policy::{CorsPolicy, Policy, PolicyError};
 
-fn parse(origin: Value, sections: &str) -> Result<Policy, PolicyError> {
-    let sections: Value = serde_yaml_ng::from_str(sections).unwrap();
-    let mut document = json!({ "origin": origin });
-    if let (Value::Object(document), Value::Object(sections)) = (&mut document, sections) {
-        document.extend(sections);
+/// The policy of a document that has to be accepted.
+pub fn parse(document: &Value) -> Policy {
+    Policy::parse(document.to_string().as_bytes()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Why a document is refused.
+pub fn refusal(document: &Value) -> String {
+    let error = Policy::parse(document.to_string().as_bytes()).expect_err("it should be refused");
+    assert!(error.to_string().starts_with(error.path()), "{error}");
+    error.to_string()
+}
+
+/// The document of a bucket `site`, with these fields in its origin.
+pub fn bucket_at(origin: Value) -> Value {
+    let mut document = json!({
+        "origin": { "kind": "bucket", "bucket": "site", "authority": "s3.test:9000" },
+    });
+    merge(&mut document["origin"], origin);
+    document
+}
+
+/// The document of a bucket `site` with `sections`.
+pub fn bucket_document(sections: Value) -> Value {
+    let mut document = bucket_at(json!({}));
+    merge(&mut document, sections);
+    document
+}
+
+/// The document of an HTTP origin with `sections`.
+pub fn http_document(sections: Value) -> Value {
+    let mut document = json!({ "origin": { "kind": "http" } });
+    merge(&mut document, sections);
+    document
+}
+
+/// Adds the fields of one object to another.
+pub fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => into.extend(from),
+        (_, Value::Null) => {}
+        _ => panic!("only objects are merged"),
     }
-    Policy::parse(document.to_string().as_bytes())
 }
 
 fn bucket_with(sections: &str) -> Result<Policy, PolicyError> {
-    let origin = json!({ "kind": "bucket", "bucket": "site", "authority": "s3.test:9000" });
-    parse(origin, sections)
+    let document = bucket_document(serde_yaml_ng::from_str(sections).unwrap());
+    Policy::parse(document.to_string().as_bytes())
 }
 
 fn http_with(sections: &str) -> Result<Policy, PolicyError> {
-    parse(json!({ "kind": "http" }), sections)
+    let document = http_document(serde_yaml_ng::from_str(sections).unwrap());
+    Policy::parse(document.to_string().as_bytes())
 }
 
 /// The policy of a bucket `site` with these sections, in YAML.

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Policies for the tests, and what each needs of them.
-#![allow(dead_code, clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+#![allow(
+    dead_code,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
 
 pub mod documents;
 pub mod flights;
