@@ -41,6 +41,7 @@ mod rejection;
 pub mod request;
 pub mod request_control;
 pub mod site;
+pub mod store_freshness;
 mod targeted;
 #[cfg(feature = "testing")]
 pub mod testing;

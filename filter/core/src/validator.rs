@@ -37,18 +37,6 @@ impl Lifetime {
             .saturating_add(self.stale_while_revalidate.max(self.stale_if_error))
     }
 
-    /// For how many seconds more a response of that age is served from the store as it is.
-    ///
-    /// Once it is too old to be served unasked, it is there because the origin has failed.
-    pub fn left(&self, age: u64) -> u64 {
-        let end = if age < self.unasked() {
-            self.unasked()
-        } else {
-            self.servable()
-        };
-        end.saturating_sub(age)
-    }
-
     /// Seconds of freshness left at that age; not positive once it is stale.
     pub fn fresh_for(&self, age: u64) -> i64 {
         let signed = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX);
@@ -181,12 +169,8 @@ mod tests {
     }
 
     #[test]
-    fn a_response_is_left_as_long_as_its_window_says() {
-        assert_eq!(LIFETIME.left(3), 12);
-        assert_eq!(LIFETIME.left(14), 1);
-        assert_eq!(LIFETIME.left(15), 95);
-        assert_eq!(LIFETIME.left(110), 0);
-        assert_eq!(LIFETIME.left(1_000), 0);
+    fn a_response_is_served_as_long_as_its_windows_say() {
+        assert_eq!((LIFETIME.unasked(), LIFETIME.servable()), (15, 110));
         assert_eq!(LIFETIME.fresh_for(4), 6);
         assert_eq!(LIFETIME.fresh_for(12), -2);
     }
@@ -198,6 +182,5 @@ mod tests {
             ..Lifetime::default()
         };
         assert_eq!((strict.unasked(), strict.servable()), (10, 10));
-        assert_eq!(strict.left(10), 0);
     }
 }

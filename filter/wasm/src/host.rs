@@ -465,10 +465,15 @@ pub fn monotonic_millis() -> u64 {
     clock(MONOTONIC) / 1_000_000
 }
 
+/// Milliseconds since the Unix epoch.
+pub fn unix_millis() -> u64 {
+    const REALTIME: u32 = 0;
+    clock(REALTIME) / 1_000_000
+}
+
 /// Seconds since the Unix epoch.
 pub fn unix_seconds() -> i64 {
-    const REALTIME: u32 = 0;
-    i64::try_from(clock(REALTIME) / 1_000_000_000).unwrap_or(i64::MAX)
+    i64::try_from(unix_millis() / 1_000).unwrap_or(i64::MAX)
 }
 
 /// Header lists as the ABI wants them: a count, the sizes, then names and values each with a NUL.

@@ -93,7 +93,7 @@ impl Fetch {
         // The store needs nothing of the error's body, and lets go of it.
         self.ended = true;
         let stream = self.link.stream;
-        worker::with(|worker| worker.fill_keeps(stream, status, revalidation));
+        worker::with(|worker| worker.fill_keeps(stream, status, revalidation, self.context));
     }
 
     fn clean(&self, headers: &Headers, status: u16, ends: bool) -> host::Result<Body> {
@@ -496,14 +496,17 @@ fn note_fetch(fetch: &Fetch) {
             worker.fill_begins(fetch.link.stream, fetch.context, fallback(fetch));
         }
         let expected = !matches!(fetch.link.purpose, Purpose::Fresh | Purpose::Collapsed);
-        if expected || (fetch.head && !fetch.for_headers) {
+        if expected {
             return;
         }
         let Some(stream) = worker.stream(fetch.link.stream) else {
             return;
         };
+        let mut request = stream.request();
+        // The stores let a HEAD pass, and its response as well.
+        request.may_lead &= !fetch.head || fetch.for_headers;
         worker.turn(fetch.context, |coalescer, turn| {
-            coalescer.unexpected_miss(&stream.request(), turn);
+            coalescer.unexpected_miss(&request, turn);
         });
     });
 }

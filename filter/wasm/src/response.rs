@@ -4,10 +4,12 @@
 use std::rc::Rc;
 
 use proxy_wasm::types::Action;
+use sluice_core::board::Millis;
 use sluice_core::cache_status::{CacheStatus, Forward};
 use sluice_core::coalescer::{LeaderResponse, Release};
 use sluice_core::entry::{ENTRY_HEADER, Entry};
 use sluice_core::hints::Hint;
+use sluice_core::host::HostError;
 use sluice_core::http_date;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::Purpose;
@@ -15,6 +17,7 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::{Policy, StoreVersion};
 use sluice_core::request::PassReason;
 use sluice_core::request_control::RequestControl;
+use sluice_core::store_freshness::served_for;
 use sluice_core::validator::Validator;
 
 use crate::answer::Answer;
@@ -30,6 +33,8 @@ use crate::site::hold;
 use crate::stream::Stream;
 use crate::{variants, worker};
 
+/// For how long what was purged is served where the origin has failed, before it is asked again.
+const PURGED_MILLIS: Millis = 1_000;
 /// `Cache-Status` of a response that is wanted from the store only, which does not have it.
 const NOT_STORED: &str = "sluice; detail=only-if-cached";
 
@@ -63,6 +68,8 @@ struct Found<'a> {
     aged: bool,
     /// Whether it was asked for before a soft purge, and stored after: the fill was under way.
     outdated: bool,
+    /// Milliseconds for which the store serves it unasked; 0 if it does not have it.
+    left: Millis,
 }
 
 impl<'a> Found<'a> {
@@ -83,6 +90,7 @@ impl<'a> Found<'a> {
             kept: stream.kept.get(),
             age,
             aged: counted.is_some(),
+            left: left(Map::Response, &entry)?,
             entry,
         })
     }
@@ -113,12 +121,19 @@ impl<'a> Found<'a> {
         let fresh_for = lifetime.fresh_for(self.age);
         control.accepts(self.age, fresh_for, lifetime.stale_while_revalidate)
     }
+}
 
-    /// Seconds for which the store serves it, or `None` if it does not have it.
-    fn left(&self) -> Option<u64> {
-        let lifetime = self.entry.lifetime();
-        self.entry.stored.then(|| lifetime.left(self.age))
+/// Milliseconds for which the store serves a response unasked that is as it was stored.
+fn left(map: Map, entry: &Entry<'_>) -> host::Result<Millis> {
+    if !entry.stored {
+        return Ok(0);
     }
+    let text = |name| {
+        let value = host::header(map, name)?.and_then(|value| String::from_utf8(value).ok());
+        Ok::<_, HostError>(value.unwrap_or_default())
+    };
+    let (cache_control, date) = (text("cache-control")?, text("date")?);
+    Ok(served_for(&cache_control, &date, host::unix_millis()))
 }
 
 /// The age of a response that Envoy has not counted, as it comes from a revalidation.
@@ -176,7 +191,7 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
     )?;
     add_cache_status(&describe(stream, &found))?;
     let status = found.entry.status;
-    if hold(stream, status, found.left())? {
+    if hold(stream, status, found.left)? {
         return Ok(Action::Pause);
     }
     if let Some(stand_in) = stream.stand_in {
@@ -218,10 +233,10 @@ pub fn respond_refreshed(stream: &Rc<Stream>) -> host::Result<Action> {
     stream.begin_reading(found.as_ref().is_some_and(|found| found.entry.stored));
     let told = stream.prepared.is_some();
     let stored = found.filter(|found| (found.mine || told) && found.entry.stored);
-    if let Some(left) = stored.as_ref().and_then(Found::left) {
+    if let Some(stored) = &stored {
         worker::with(|worker| {
             worker.turn(stream.id.0, |coalescer, turn| {
-                let until = turn.now.saturating_add(left.saturating_mul(1_000));
+                let until = turn.now.saturating_add(stored.left);
                 coalescer.hints().set(stream.key, Hint::Fresh, until);
             });
         });
@@ -279,10 +294,10 @@ fn report(stream: &Stream, found: &Found<'_>) -> host::Result<()> {
         worker.turn(stream.id.0, |coalescer, turn| {
             let left = match found.kept {
                 // Purged, and to be asked about again as soon as that makes sense.
-                Some(_) if stream.forced.get() => 1,
-                _ => found.left().unwrap_or(0),
+                Some(_) if stream.forced.get() => PURGED_MILLIS,
+                _ => found.left,
             };
-            let until = turn.now.saturating_add(left.saturating_mul(1_000));
+            let until = turn.now.saturating_add(left);
             match filled {
                 Some(filling) => coalescer.response(stream.id, filling.response(until), turn),
                 // The store has not asked: it had a fill under way, which may bring what was purged.
@@ -464,7 +479,7 @@ fn respond_without_entry(stream: &Rc<Stream>) -> host::Result<Action> {
     }
     dress(&stream.policy.policy, stream.target.path(), status, false)?;
     add_cache_status(&description)?;
-    Ok(if hold(stream, status, None)? {
+    Ok(if hold(stream, status, 0)? {
         Action::Pause
     } else {
         Action::Continue
@@ -501,14 +516,15 @@ fn add_cache_status(status: &CacheStatus<'_>) -> host::Result<()> {
     host::add_header(Map::Response, CACHE_STATUS, &status.to_string())
 }
 
-/// Seconds for which the store serves the response that it has given to a probe; `None` when it has
+/// Milliseconds for which the store serves the response that it has given to a probe; `None` when it has
 /// nothing that `counts`.
-pub fn probed(counts: impl Fn(&Entry<'_>) -> bool) -> Option<u64> {
+pub fn probed(counts: impl Fn(&Entry<'_>) -> bool) -> Option<Millis> {
     let value = host::header(Map::CallResponse, ENTRY_HEADER).ok()??;
     let entry = Entry::parse(std::str::from_utf8(&value).ok()?)?;
-    let age = host::header(Map::CallResponse, "age").ok().flatten();
-    let age = age.and_then(|age| seconds(&age)).unwrap_or(0);
-    (entry.stored && counts(&entry)).then(|| entry.lifetime().left(age))
+    if !entry.stored || !counts(&entry) {
+        return None;
+    }
+    left(Map::CallResponse, &entry).ok()
 }
 
 fn seconds(value: &[u8]) -> Option<u64> {

@@ -158,8 +158,8 @@ impl StandIn {
     }
 }
 
-/// Holds the response of that status if it may have a substitute; `seconds` for which it is known.
-pub fn hold(stream: &Rc<Stream>, status: u16, seconds: Option<u64>) -> host::Result<bool> {
+/// Holds the response of that status if it may have a substitute; `known_for` that long.
+pub fn hold(stream: &Rc<Stream>, status: u16, known_for: Millis) -> host::Result<bool> {
     let policy = &stream.policy.policy;
     let Some(visit) = stream
         .visit
@@ -177,12 +177,11 @@ pub fn hold(stream: &Rc<Stream>, status: u16, seconds: Option<u64>) -> host::Res
     let Some(substitute) = substitute else {
         return Ok(false);
     };
-    let millis = seconds.unwrap_or(0).saturating_mul(1_000);
     let held = Held {
         stream: stream.id,
         substitute,
         status,
-        known_for: millis.min(KNOWN_MILLIS),
+        known_for: known_for.min(KNOWN_MILLIS),
     };
     Ok(worker::with(|worker| worker.look_for_substitute(stream, held)).unwrap_or(false))
 }

@@ -266,12 +266,18 @@ impl Worker {
         self.fills.answer(stream)
     }
 
-    /// The origin has failed it with `status`, and the store serves what it has.
-    pub fn fill_keeps(&mut self, stream: StreamId, status: u16, revalidation: &Revalidation) {
+    /// The origin has failed it with `status`, and the store serves what it has. `context` is that of this event.
+    pub fn fill_keeps(
+        &mut self,
+        stream: StreamId,
+        status: u16,
+        revalidation: &Revalidation,
+        context: u32,
+    ) {
         if let Some(stream) = self.streams.get(&stream) {
             stream.kept.set(Some(status));
         }
-        self.turn(self.root, |coalescer, turn| match revalidation.store {
+        self.turn(context, |coalescer, turn| match revalidation.store {
             StoreVersion::V1 => {
                 let left = revalidation.left().saturating_mul(1_000);
                 coalescer.fill_kept(stream, turn.now.saturating_add(left), turn);
@@ -306,7 +312,12 @@ impl Worker {
             self.warn(|| {
                 "sluice: the origin was too slow, and a stale response is served".to_owned()
             });
-            self.fill_keeps(overdue.stream, GATEWAY_TIMEOUT, &overdue.revalidation);
+            self.fill_keeps(
+                overdue.stream,
+                GATEWAY_TIMEOUT,
+                &overdue.revalidation,
+                self.root,
+            );
             self.answer_later(overdue.context, Answer::Keep(overdue.revalidation));
         }
     }
@@ -414,9 +425,7 @@ impl Worker {
             }
             Effect::Abort { stream } => match self.fills.context(stream) {
                 Some(context) => self.answer_later(context, Answer::Reset),
-                None => self.turn(self.root, |coalescer, turn| {
-                    coalescer.fill_broken(stream, turn)
-                }),
+                None => self.event(|coalescer, turn| coalescer.fill_broken(stream, turn)),
             },
             Effect::Probe { key, target } => {
                 if let Some(policy) = self.policies.back().cloned() {

@@ -3,8 +3,8 @@
 
 use sluice_tests::bare::Bare;
 use sluice_tests::body::Stamp;
-use sluice_tests::client::Response;
-use sluice_tests::crowd::stampede;
+use sluice_tests::client::{Client, Response, request};
+use sluice_tests::crowd::{Crowd, stampede};
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::eventually;
 use sluice_tests::gate::Gate;
@@ -112,9 +112,7 @@ async fn followers_of_a_revalidation_that_fails_get_the_stale_object() {
             .start()
             .await;
         let first = go_stale(&edge, "/a").await;
-        let flight = sluice_tests::crowd::Crowd::connect(edge.address(), 30)
-            .await
-            .fire("/a");
+        let flight = Crowd::connect(edge.address(), 30).await.fire("/a");
         gate.wait_reached(1).await;
         sleep(Duration::from_millis(100)).await;
         gate.open();
@@ -123,6 +121,34 @@ async fn followers_of_a_revalidation_that_fails_get_the_stale_object() {
         }
         let count = origin.count("/a");
         assert!(count <= 1 + cell.workers, "{cell}: {count} requests");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_before_the_origin_fails_takes_the_stale_object_from_nobody() {
+    on_each(&[1], async |cell| {
+        let origin = Origin::start().ready().await;
+        let gate = Gate::new();
+        origin.on_each("/a", [brief(), Reply::status(503).hold(&gate)]);
+        // Long enough for the origin to answer itself.
+        let edge = edge(&origin, cell)
+            .policy("origin: {kind: http}\ncache: {stale_if_error_timeout: 900ms}\n")
+            .start()
+            .await;
+        let first = go_stale(&edge, "/a").await;
+        let mut leaves = Client::connect(edge.address()).await;
+        leaves.send(request("GET", "/a", &[])).await.unwrap();
+        gate.wait_reached(1).await;
+        leaves.reset();
+        // Its worker has nothing left to do but to see what the origin says.
+        edge.wait_for_value("sluice_flights_now", 0).await;
+        gate.open();
+        edge.wait_for_value("cluster.origin.upstream_rq_active", 0)
+            .await;
+        ask_for(&edge, "/a", first, Duration::from_millis(200)).await;
+        let errors = edge.counter("sluice_host_errors").await;
+        assert_eq!(errors, 0, "{cell}: {:?}", edge.log_lines("sluice: "));
     })
     .await;
 }

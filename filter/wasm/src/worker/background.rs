@@ -248,7 +248,7 @@ impl Worker {
                     self.confirm(key);
                 }
                 self.turn(self.root, |coalescer, turn| {
-                    let until = left.map(|seconds| turn.now.saturating_add(seconds * 1_000));
+                    let until = left.map(|left| turn.now.saturating_add(left));
                     coalescer.probed(key, until, turn);
                 });
             }
