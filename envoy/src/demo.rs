@@ -18,7 +18,7 @@ use self::bucket::PrivateBucket;
 pub use self::error::DemoError;
 use self::keys::Keys;
 use crate::child::Child;
-use crate::origin::{BucketName, Endpoint, Origin};
+use crate::origin::{Addressing, BucketName, Endpoint, Origin};
 use crate::settings::Settings;
 
 const BUCKET: &str = "site";
@@ -97,7 +97,7 @@ fn origin_at(endpoint: Endpoint) -> Origin {
         name: BUCKET.into(),
         prefix: String::new(),
     };
-    Origin::Bucket(bucket.at(endpoint, REGION))
+    Origin::Bucket(bucket.at(endpoint, REGION, Addressing::Path))
 }
 
 fn make_private_folder(path: &Path) -> Result<(), DemoError> {

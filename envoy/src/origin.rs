@@ -57,13 +57,20 @@ pub struct Bucket {
 /// Where a bucket's name stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Addressing {
-    /// `https://HOST/BUCKET/KEY`: custom endpoints.
+    /// `https://HOST/BUCKET/KEY`
     Path,
-    /// `https://BUCKET.HOST/KEY`: AWS.
+    /// `https://BUCKET.HOST/KEY`
     VirtualHost,
 }
 
 impl Addressing {
+    /// Reads [`Addressing::name`].
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Path, Self::VirtualHost]
+            .into_iter()
+            .find(|addressing| addressing.name() == text)
+    }
+
     /// The policy document's word for it.
     pub fn name(self) -> &'static str {
         match self {
@@ -93,43 +100,43 @@ impl BucketName {
         })
     }
 
+    /// How the bucket is addressed at AWS, unless somebody says so: AWS's certificates cover one label only, so a
+    /// name with dots has to stand in the path.
+    fn usual_addressing(&self) -> Addressing {
+        if self.name.contains('.') {
+            Addressing::Path
+        } else {
+            Addressing::VirtualHost
+        }
+    }
+
     /// The bucket at AWS itself.
-    pub fn at_aws(self, region: &str) -> Bucket {
+    pub fn at_aws(self, region: &str, addressing: Option<Addressing>) -> Bucket {
         let domain = if region.starts_with("cn-") {
             "amazonaws.com.cn"
         } else {
             "amazonaws.com"
         };
-        // NB: AWS's certificates cover one label only, so a name with dots has to stand in the path.
-        let (addressing, host) = if self.name.contains('.') {
-            (Addressing::Path, format!("s3.{region}.{domain}"))
-        } else {
-            (
-                Addressing::VirtualHost,
-                format!("{}.s3.{region}.{domain}", self.name),
-            )
-        };
         let endpoint = Endpoint {
             tls: true,
-            host,
+            host: format!("s3.{region}.{domain}"),
             port: 443,
+        };
+        let addressing = addressing.unwrap_or(self.usual_addressing());
+        self.at(endpoint, region, addressing)
+    }
+
+    /// The bucket at an endpoint.
+    pub fn at(self, endpoint: Endpoint, region: &str, addressing: Addressing) -> Bucket {
+        let host = match addressing {
+            Addressing::Path => endpoint.host,
+            Addressing::VirtualHost => format!("{}.{}", self.name, endpoint.host),
         };
         Bucket {
             name: self.name,
             prefix: self.prefix,
-            endpoint,
+            endpoint: Endpoint { host, ..endpoint },
             addressing,
-            region: region.into(),
-        }
-    }
-
-    /// The bucket at an endpoint of the user's own.
-    pub fn at(self, endpoint: Endpoint, region: &str) -> Bucket {
-        Bucket {
-            name: self.name,
-            prefix: self.prefix,
-            endpoint,
-            addressing: Addressing::Path,
             region: region.into(),
         }
     }
@@ -352,7 +359,7 @@ mod tests {
 
     #[test]
     fn aws_buckets_are_addressed_by_host_unless_the_name_has_dots() {
-        let aws = |name: &str, region| BucketName::parse(name).unwrap().at_aws(region);
+        let aws = |name: &str, region| BucketName::parse(name).unwrap().at_aws(region, None);
         let plain = aws("site", "eu-west-1");
         assert_eq!(
             plain.endpoint.authority(),
@@ -365,5 +372,19 @@ mod tests {
             "s3.cn-north-1.amazonaws.com.cn"
         );
         assert_eq!(dotted.addressing, Addressing::Path);
+    }
+
+    #[test]
+    fn an_endpoint_has_the_buckets_name_where_the_user_says() {
+        let at = |addressing| {
+            let endpoint = Endpoint::parse("http://s3.test:9000").unwrap();
+            let bucket = BucketName::parse("my.site/x").unwrap();
+            let bucket = bucket.at(endpoint, "us-east-1", addressing);
+            (bucket.endpoint.authority(), bucket.prefix)
+        };
+        let prefix = || "x".to_owned();
+        assert_eq!(at(Addressing::Path), ("s3.test:9000".into(), prefix()));
+        let named = "my.site.s3.test:9000".to_owned();
+        assert_eq!(at(Addressing::VirtualHost), (named, prefix()));
     }
 }

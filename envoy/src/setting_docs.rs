@@ -43,7 +43,14 @@ pub const SETTINGS: &[SettingDoc] = &[
     doc(
         "S3_ENDPOINT",
         Derived("AWS"),
-        "Where the bucket is, `http://HOST[:PORT]` or `https://HOST[:PORT]`, addressed by path",
+        "Where the bucket is, `http://HOST[:PORT]` or `https://HOST[:PORT]`",
+    ),
+    doc(
+        "S3_ADDRESSING",
+        Derived(
+            "`path` at an `S3_ENDPOINT`, `virtual_host` on AWS unless the bucket's name has dots",
+        ),
+        "Where the bucket's name stands: `path` (`HOST/BUCKET/KEY`) or `virtual_host` (`BUCKET.HOST/KEY`)",
     ),
     doc(
         "AWS_REGION",

@@ -11,7 +11,7 @@ use sluice_core::purge::TokenHash;
 
 use crate::environment::Environment;
 use crate::machine::Machine;
-use crate::origin::{self, BucketName, Endpoint, Origin};
+use crate::origin::{self, Addressing, BucketName, Endpoint, Origin};
 use crate::policy_document::PolicyChoice;
 use crate::size::{self, Size};
 use crate::sns::{Sns, Topic};
@@ -109,6 +109,7 @@ fn read_origin(env: &mut Environment<'_>) -> Option<Origin> {
     let region = env.parse("AWS_REGION", REGION, |text| {
         is_region(text).then(|| text.to_owned())
     });
+    let addressing = env.parse("S3_ADDRESSING", "path or virtual_host", Addressing::parse);
     let text = env.set("ORIGIN");
     if let (Some(endpoint), None) = (
         &endpoint,
@@ -126,10 +127,16 @@ fn read_origin(env: &mut Environment<'_>) -> Option<Origin> {
             env.refuse("ORIGIN", Some(text), "s3://BUCKET[/PREFIX] with a valid bucket name and a prefix without empty, . or .. segments");
             return None;
         };
+        let by_host = addressing == Some(Addressing::VirtualHost);
+        if by_host && endpoint.as_ref().is_some_and(|it| it.ip().is_some()) {
+            let accepted =
+                "path, or S3_ENDPOINT to have a name: no bucket's name stands before an address";
+            env.refuse("S3_ADDRESSING", Some("virtual_host".into()), accepted);
+        }
         let region = region?;
         return Some(Origin::Bucket(match endpoint {
-            Some(endpoint) => bucket.at(endpoint, &region),
-            None => bucket.at_aws(&region),
+            Some(endpoint) => bucket.at(endpoint, &region, addressing.unwrap_or(Addressing::Path)),
+            None => bucket.at_aws(&region, addressing),
         }));
     }
     let origin = Endpoint::parse(&text).map(Origin::Http);

@@ -72,6 +72,30 @@ fn a_bucket_is_at_aws_unless_there_is_an_endpoint() {
 }
 
 #[test]
+fn the_user_may_say_where_a_buckets_name_stands() {
+    let bucket = |variables: &[(&str, &str)]| match read(variables).unwrap().origin {
+        Some(Origin::Bucket(bucket)) => bucket.endpoint.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let site = ("ORIGIN", "s3://site");
+    let own = ("S3_ENDPOINT", "https://s3.test");
+    let by_host = ("S3_ADDRESSING", "virtual_host");
+    assert_eq!(bucket(&[site, own, by_host]), "https://site.s3.test");
+    let aws = bucket(&[site, ("S3_ADDRESSING", "path")]);
+    assert_eq!(aws, "https://s3.us-east-1.amazonaws.com");
+    let address = ("S3_ENDPOINT", "http://127.0.0.1:9000");
+    let refused = problems(&[site, address, by_host]);
+    let expected = "S3_ADDRESSING=\"virtual_host\": expected path, or S3_ENDPOINT to have a name";
+    assert!(
+        refused.len() == 1 && refused[0].starts_with(expected),
+        "{refused:?}"
+    );
+    let refused = problems(&[site, ("S3_ADDRESSING", "subdomain")]);
+    let expected = "S3_ADDRESSING=\"subdomain\": expected path or virtual_host";
+    assert_eq!(refused, [expected]);
+}
+
+#[test]
 fn a_memory_cache_is_made_on_dev_shm() {
     let cache = read(&[("CACHE", "memory")]).unwrap().cache;
     assert_eq!(
