@@ -39,6 +39,7 @@ use crate::worker;
 
 /// Name of the response header that keeps the origin's own `Cache-Control` in the store.
 pub const STORED_CACHE_CONTROL: &str = "x-sluice-cache-control";
+const FORWARDED_FOR: &str = "x-forwarded-for";
 /// Stands in for a status that Envoy's cache filters cannot store. It is an error itself, so that an
 /// entry is never taken for content without the filter.
 pub const DISGUISE: &str = "501";
@@ -453,6 +454,9 @@ fn prepare_request(policy: &Policy, cacheable: bool, headers: &Headers) -> host:
         };
         if !keep {
             host::remove_header(Map::Request, name)?;
+        } else if cacheable && name == FORWARDED_FOR {
+            let client = value.rsplitn(2, |byte| *byte == b',').nth(1);
+            tell_clients(client)?;
         }
     }
     let authority = headers.text(":authority").unwrap_or_default();
@@ -471,6 +475,15 @@ fn prepare_request(policy: &Policy, cacheable: bool, headers: &Headers) -> host:
         host::set_header(Map::Request, ":path", unqualified(path))?;
     }
     host::set_header(Map::Request, PROOF_HEADER, "1")
+}
+
+/// The cache filter makes requests of its own, and so Envoy has added its own address to those of the clients and
+/// proxies before it: a proxy that there is not.
+fn tell_clients(addresses: Option<&[u8]>) -> host::Result<()> {
+    match addresses.and_then(|addresses| std::str::from_utf8(addresses).ok()) {
+        Some(addresses) => host::set_header(Map::Request, FORWARDED_FOR, addresses),
+        None => host::remove_header(Map::Request, FORWARDED_FOR),
+    }
 }
 
 /// Indexes the response's surrogate keys. False if it may be older than a purge of one of them.

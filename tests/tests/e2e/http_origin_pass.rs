@@ -3,6 +3,7 @@
 
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;
+use sluice_tests::eventually;
 use sluice_tests::gate::Gate;
 use sluice_tests::matrix::on_each;
 use sluice_tests::origin::{Origin, Reply};
@@ -167,6 +168,35 @@ async fn an_origins_missing_or_wrong_date_does_not_prevent_caching() {
             let _ = edge.get(path).await.stamp(path);
             assert_eq!(origin.count(path), 1, "{path} on {cell}");
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_origin_is_told_who_asks_and_of_no_proxy_that_there_is_not() {
+    on_each(&[1], async |cell| {
+        let origin = Origin::start().ready().await;
+        origin.on("/a", Reply::ok(1000).etag("v1").max_age(1));
+        let edge = Edge::http(&origin).cell(cell).start().await;
+        let headers = [("x-forwarded-for", "203.0.113.7"), ("content-length", "0")];
+        // As a miss, as a validation, and around the cache.
+        edge.send("GET", "/a", &headers).await;
+        eventually("a validation", async || {
+            edge.send("GET", "/a", &headers).await;
+            origin.count("/a") == 2
+        })
+        .await;
+        edge.send("POST", "/a", &headers).await;
+        let asked = origin.requests().of("/a");
+        let told: Vec<_> = asked
+            .iter()
+            .map(|request| request.headers.all("x-forwarded-for").collect::<Vec<_>>())
+            .collect();
+        // The client, and whom Envoy had the request from.
+        let around = told[2].clone();
+        assert_eq!(around[0].split(',').count(), 2, "{around:?}");
+        assert!(around[0].starts_with("203.0.113.7,"), "{around:?}");
+        assert_eq!(told, [around.clone(), around.clone(), around], "{cell}");
     })
     .await;
 }
