@@ -133,3 +133,31 @@ rules:
         assert_told(&edge.get(path).await, &[told], path);
     }
 }
+
+#[tokio::test]
+async fn headers_that_the_policy_names_are_told_to_nobody() {
+    on_each(&[1], async |cell| {
+        let origin = Origin::start().ready().await;
+        let reply = Reply::ok(1000).header("x-powered-by", "y");
+        let reply = reply.header("x-backend-node", "7").header("x-kept", "1");
+        origin.on("*", reply.clone());
+        origin.on("/private", reply.header("cache-control", "private"));
+        let policy =
+            "origin: {kind: http}\nresponse: {remove_headers: [x-powered-by, 'x-backend-*']}\n";
+        let edge = Edge::http(&origin).cell(cell).policy(policy).start().await;
+        for path in ["/a", "/a", "/private", "/private"] {
+            let response = edge.get(path).await;
+            for prefix in ["x-powered", "x-backend"] {
+                assert!(
+                    !response.headers.any_with_prefix(prefix),
+                    "{cell}: {response}"
+                );
+            }
+            assert_eq!(response.header("x-kept"), "1", "{cell}: {path}");
+        }
+        // control: without the policy they pass
+        let edge = Edge::http(&origin).cell(cell).start().await;
+        assert_eq!(edge.get("/a").await.header("x-backend-node"), "7", "{cell}");
+    })
+    .await;
+}
