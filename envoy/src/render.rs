@@ -9,6 +9,9 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
 use serde::Serialize;
 use serde_json::Value;
 use sluice_core::accept_encoding::Coding;
+use sluice_core::compression::CompressionPolicy;
+use sluice_core::link::{COMPRESS_TYPED, COMPRESS_UNTYPED};
+use sluice_core::media_type::NONE;
 use sluice_core::policy::{self, BucketOrigin, Policy, QueryRule};
 
 use crate::ca_bundle;
@@ -78,7 +81,7 @@ pub fn render_after(
         edge => Edge::new(settings),
         cache => CacheView::new(settings, cache_dir),
         origin => OriginView::new(settings, origin, &policy.policy)?,
-        compressors => compressors(settings, &policy.policy),
+        compressions => compressions(settings, &policy.policy),
         filter => settings.filter,
         wasm => settings.locations.wasm,
         policy => indented(&policy.json),
@@ -277,29 +280,48 @@ impl OriginView {
     }
 }
 
+/// Compressors for the responses of which the filter says so in the same word.
+#[derive(Serialize)]
+struct Compression {
+    wanted: &'static str,
+    min_bytes: u64,
+    content_types: Vec<String>,
+    compressors: Vec<Compressor>,
+}
+
 /// One of Envoy's compressors.
 #[derive(Serialize)]
 struct Compressor {
     name: String,
     coding: &'static str,
-    min_bytes: u64,
-    content_types: Vec<String>,
+}
+
+impl Compression {
+    fn new(policy: &CompressionPolicy, wanted: &'static str, suffix: &str) -> Self {
+        let compressor = |coding: &Coding| Compressor {
+            name: format!("compress_{}{suffix}", coding.token()),
+            coding: coding.token(),
+        };
+        Self {
+            wanted,
+            // Envoy's field has 32 bits, and no stored object is larger.
+            min_bytes: policy.min_bytes.min(u64::from(u32::MAX)),
+            content_types: policy.content_types.clone(),
+            compressors: policy.codings.iter().map(compressor).collect(),
+        }
+    }
 }
 
 /// The compressors that the policy wants on the way into the cache. Without the filter nothing asks for them.
-fn compressors(settings: &Settings, policy: &Policy) -> Vec<Compressor> {
-    let compression = &policy.compression;
-    if !(settings.filter && compression.enabled) {
+fn compressions(settings: &Settings, policy: &Policy) -> Vec<Compression> {
+    if !(settings.filter && policy.compression.enabled) {
         return Vec::new();
     }
-    let compressor = |coding: &Coding| Compressor {
-        name: format!("compress_{}", coding.token()),
-        coding: coding.token(),
-        // Envoy's field has 32 bits, and no stored object is larger.
-        min_bytes: compression.min_bytes.min(u64::from(u32::MAX)),
-        content_types: compression.content_types.clone(),
-    };
-    compression.codings.iter().map(compressor).collect()
+    let typed = Compression::new(&policy.compression, COMPRESS_TYPED, "");
+    let mut untyped = Compression::new(&policy.compression, COMPRESS_UNTYPED, "_untyped");
+    untyped.content_types.extend(NONE.map(str::to_owned));
+    let guesses = policy.site.guesses_media_types().then_some(untyped);
+    std::iter::once(typed).chain(guesses).collect()
 }
 
 /// A duration as Envoy's configuration writes it.

@@ -30,6 +30,14 @@ impl CompressionPolicy {
             }
     }
 
+    /// Whether a response with this `Content-Type` is compressed.
+    pub fn compresses(&self, content_type: &str) -> bool {
+        let media_type = content_type.split(';').next().unwrap_or_default().trim();
+        self.content_types
+            .iter()
+            .any(|compressed| compressed.eq_ignore_ascii_case(media_type))
+    }
+
     /// The coding that a request gets, where there is one to get.
     pub fn negotiate(&self, accept_encoding: Option<&str>) -> Option<Coding> {
         negotiate(accept_encoding, &self.codings)
@@ -168,6 +176,9 @@ mod tests {
         };
         assert!(policy.applies("/api/x.bin"));
         assert!(!policy.applies("/x.html"));
+        policy.content_types = vec!["text/css".to_owned()];
+        assert!(policy.compresses("text/css; charset=utf-8") && policy.compresses("Text/CSS"));
+        assert!(!policy.compresses("text/cs") && !policy.compresses(""));
         policy.enabled = false;
         assert!(!policy.applies("/api/x.bin"));
     }

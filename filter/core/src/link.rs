@@ -19,6 +19,10 @@ pub const PATH_HEADER: &str = "x-sluice-path";
 /// Name of the request header by which ORIGIN asks for a response that is compressed on its way into
 /// the cache; without it nothing is.
 pub const COMPRESS_HEADER: &str = "x-sluice-compress";
+/// Value of [`COMPRESS_HEADER`] where the response's own media type decides.
+pub const COMPRESS_TYPED: &str = "1";
+/// Value of [`COMPRESS_HEADER`] where a response without a media type gets one that is compressed.
+pub const COMPRESS_UNTYPED: &str = "untyped";
 /// Name of the response header by which Envoy marks a response that it has made by itself in the origin's
 /// place: no connection, no answer in time, a connection that broke. Its value says what has happened, as
 /// Envoy's `%RESPONSE_CODE_DETAILS%` do.

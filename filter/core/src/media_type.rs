@@ -4,7 +4,7 @@
 use crate::policy::SitePolicy;
 
 /// What S3's clients and servers write for "none".
-const NONE: [&str; 2] = ["application/octet-stream", "binary/octet-stream"];
+pub const NONE: [&str; 2] = ["application/octet-stream", "binary/octet-stream"];
 
 /// What the web is made of, by extension (IANA's registry; RFC 9239 for scripts).
 const KNOWN: [(&str, &str); 48] = [
@@ -58,6 +58,13 @@ const KNOWN: [(&str, &str); 48] = [
     ("zip", "application/zip"),
 ];
 
+impl SitePolicy {
+    /// Whether any object gets a media type that it was uploaded without.
+    pub fn guesses_media_types(&self) -> bool {
+        self.guess_content_type || !self.content_types.is_empty()
+    }
+}
+
 /// The media type that replaces `current`, the response's own, for an object of that path (with or
 /// without a query); `None` if it stays.
 pub fn missing_media_type<'a>(
@@ -65,7 +72,7 @@ pub fn missing_media_type<'a>(
     path: &str,
     current: Option<&str>,
 ) -> Option<&'a str> {
-    if !site.guess_content_type && site.content_types.is_empty() {
+    if !site.guesses_media_types() {
         return None;
     }
     let said = |current: &str| {

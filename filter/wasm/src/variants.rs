@@ -7,7 +7,8 @@ use std::rc::Rc;
 
 use sluice_core::accept_encoding::Coding;
 use sluice_core::key::CanonicalTarget;
-use sluice_core::link::COMPRESS_HEADER;
+use sluice_core::link::{COMPRESS_HEADER, COMPRESS_TYPED, COMPRESS_UNTYPED};
+use sluice_core::media_type::missing_media_type;
 use sluice_core::policy::{Origin, Policy};
 use sluice_core::qualifiers;
 use sluice_core::vary::{self, ACCEPT_ENCODING, Fit, TooLong, VaryNames};
@@ -75,7 +76,15 @@ pub fn ask(policy: &Policy, path: &str, headers: &Headers) -> host::Result<()> {
     };
     set_or_remove(headers, ACCEPT_ENCODING, wanted.as_deref())?;
     if compression.enabled && chosen {
-        host::set_header(Map::Request, COMPRESS_HEADER, "1")?;
+        let guessed = missing_media_type(&policy.site, path, None);
+        let untyped = matches!(policy.origin, Origin::Bucket(_))
+            && guessed.is_some_and(|media_type| compression.compresses(media_type));
+        let wanted = if untyped {
+            COMPRESS_UNTYPED
+        } else {
+            COMPRESS_TYPED
+        };
+        host::set_header(Map::Request, COMPRESS_HEADER, wanted)?;
     }
     Ok(())
 }

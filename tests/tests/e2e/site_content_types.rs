@@ -61,3 +61,32 @@ async fn control_without_the_policy_types_stay() {
         "binary/octet-stream"
     );
 }
+
+#[tokio::test]
+async fn what_gets_a_type_that_compresses_is_compressed() {
+    on_each(&[1], async |cell| {
+        let bucket = Bucket::new().await;
+        let none = [("content-type", "binary/octet-stream")];
+        for key in ["style.css", "noext", "app.data"] {
+            bucket.put(key, &none, &[b'x'; 10_000]).await;
+        }
+        let (guessing, plain) = (Edge::bucket(&bucket).policy(POLICY), Edge::bucket(&bucket));
+        let guessing = guessing.cell(cell).start().await;
+        let ask = async |edge: &Edge, path: &str| {
+            let response = edge.send("GET", path, &[("accept-encoding", "gzip")]).await;
+            assert_eq!(response.status, 200, "{cell}: {response}");
+            response.headers.get("content-encoding").map(str::to_owned)
+        };
+        for _ in 0..2 {
+            let coding = ask(&guessing, "/style.css").await;
+            assert_eq!(coding.as_deref(), Some("gzip"), "{cell}");
+            for path in ["/noext", "/app.data"] {
+                assert_eq!(ask(&guessing, path).await, None, "{cell}: {path}");
+            }
+        }
+        // control: what keeps its type stays as it is
+        let plain = plain.cell(cell).start().await;
+        assert_eq!(ask(&plain, "/style.css").await, None, "{cell}");
+    })
+    .await;
+}
