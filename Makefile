@@ -65,7 +65,7 @@ test: wasm trap envoy minio prometheus ## Run all tests, native and end to end
 		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-2}" tests/run.sh -p sluice-tests --lib --test e2e
 
 .PHONY: test-mesh
-test-mesh: image trap envoy minio mesh-tools ## Test mesh/ with a real Kubernetes API server, istiod, agents and Envoys
+test-mesh: image trap envoy minio prometheus mesh-tools ## Test mesh/ with a real Kubernetes API server, istiod, agents and Envoys
 	@exec env $(tested) $(mesh_locations) \
 		tests/run.sh -p sluice-tests --features mesh --test mesh
 

@@ -6,7 +6,8 @@ use crate::edge::repository;
 use crate::ports::{free_port, loopback};
 use crate::process::Process;
 use crate::{PATIENCE, eventually};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -55,20 +56,37 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts it with the repository's configuration, but for what it scrapes and how often.
+    /// Starts it with `prometheus.yaml`, but for what it scrapes and how often.
     ///
     /// # Panics
     /// When it does not come up.
     pub async fn scraping(target: SocketAddr) -> Self {
+        Self::start("prometheus.yaml", target).await
+    }
+
+    /// Starts it with `prometheus-istio.yaml`, but for how it finds what it scrapes, and how often.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub async fn scraping_in_istio(target: SocketAddr) -> Self {
+        Self::start("prometheus-istio.yaml", target).await
+    }
+
+    async fn start(config: &str, target: SocketAddr) -> Self {
         let folder = TempDir::with_prefix("sluice-prometheus-").unwrap();
-        let text = std::fs::read_to_string(observability().join("prometheus.yaml")).unwrap();
-        let config = text
-            .replace("127.0.0.1:9901", &target.to_string())
+        let text = std::fs::read_to_string(observability().join(config)).unwrap();
+        let text = text
             .replace("_interval: 15s", "_interval: 1s")
             .replace("[rules.yaml, alerts.yaml]", &rule_files());
-        assert!(config.contains(&target.to_string()), "{config}");
+        let mut document: Value = serde_yaml_ng::from_str(&text).unwrap();
+        let job = document["scrape_configs"][0].as_object_mut();
+        let job = job.expect("a job");
+        job.remove("kubernetes_sd_configs");
+        job.remove("relabel_configs");
+        let targets = json!([{"targets": [target.to_string()]}]);
+        job.insert("static_configs".to_owned(), targets);
         let file = folder.path().join("prometheus.yaml");
-        std::fs::write(&file, config).unwrap();
+        std::fs::write(&file, document.to_string()).unwrap();
         let address = loopback(free_port());
         let mut command = Command::new(program("prometheus"));
         command
@@ -170,6 +188,22 @@ impl Prometheus {
             .filter_map(|name| Some(name.as_str()?.to_owned()))
             .collect()
     }
+}
+
+/// The words in a text that could be metrics of the filter or of Envoy.
+#[must_use]
+pub fn metrics_named_in(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"_:".contains(c));
+    let wanted = |word: &&str| word.starts_with("sluice_") || word.starts_with("envoy_");
+    // Labels, and the job of a listener.
+    let others = [
+        "envoy_http_conn_manager_prefix",
+        "envoy_response_code_class",
+        "envoy_cluster_name",
+        "sluice_background",
+    ];
+    let metrics = words.filter(wanted).filter(|word| !others.contains(word));
+    metrics.map(str::to_owned).collect()
 }
 
 fn rule_files() -> String {

@@ -9,8 +9,7 @@ use sluice_tests::edge::Edge;
 use sluice_tests::gate::Gate;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::ports::{free_port, loopback};
-use sluice_tests::prometheus::{Prometheus, observability, promtool};
-use std::collections::BTreeSet;
+use sluice_tests::prometheus::{Prometheus, metrics_named_in, observability, promtool};
 use std::process::Command;
 
 /// What the default statistics may come to: the scrape of an edge with two listeners and a cache.
@@ -35,21 +34,6 @@ fn dashboard_queries() -> Vec<(String, String)> {
         }
     }
     queries
-}
-
-/// The words in a text that could be metrics of the filter or of Envoy.
-fn metrics_named_in(text: &str) -> BTreeSet<String> {
-    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"_:".contains(c));
-    let wanted = |word: &&str| word.starts_with("sluice_") || word.starts_with("envoy_");
-    // Labels, and the job of a listener.
-    let others = [
-        "envoy_http_conn_manager_prefix",
-        "envoy_response_code_class",
-        "envoy_cluster_name",
-        "sluice_background",
-    ];
-    let metrics = words.filter(wanted).filter(|word| !others.contains(word));
-    metrics.map(str::to_owned).collect()
 }
 
 /// Hits, misses, waits, errors and what else there is to be seen.

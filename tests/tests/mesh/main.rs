@@ -14,6 +14,7 @@ mod drain;
 mod gateway;
 mod image;
 mod manifests;
+mod metrics;
 mod sidecar;
 mod store;
 mod updates;
