@@ -18,7 +18,7 @@ use crate::ca_bundle;
 use crate::journal::Past;
 use crate::origin::{Bucket, Origin};
 use crate::policy_document::{PolicyDocument, PolicyDocumentError};
-use crate::settings::{Metrics, Settings, Stats};
+use crate::settings::{AccessLog, Metrics, Settings, Stats, Tracing};
 
 const TEMPLATE: &str = include_str!("../envoy.yaml.j2");
 
@@ -87,6 +87,9 @@ pub fn render_after(
         policy => indented(&policy.json),
         purge => PurgeView::new(settings, &policy.policy),
         metrics => settings.metrics.map(MetricsView::from),
+        tracing => settings.tracing.as_ref().map(TracingView::new),
+        access_log => access_log(settings.access_log),
+        account => if settings.filter { ACCOUNT } else { &[] },
         few_stats => settings.stats == Stats::Few,
         journal => past.socket.as_ref().map(|path| path.display().to_string()),
         sns => sns.map(|path| path.display().to_string()),
@@ -179,6 +182,44 @@ impl From<Metrics> for MetricsView {
             bind: metrics.bind.to_string(),
             port: metrics.port,
         }
+    }
+}
+
+/// Where traces go.
+#[derive(Serialize)]
+struct TracingView {
+    host: String,
+    port: u16,
+    authority: String,
+    is_ip: bool,
+    service: String,
+    /// Of the requests.
+    percent: f64,
+}
+
+impl TracingView {
+    fn new(tracing: &Tracing) -> Self {
+        let collector = &tracing.collector;
+        Self {
+            host: collector.host.clone(),
+            port: collector.port,
+            authority: collector.authority(),
+            is_ip: collector.ip().is_some(),
+            service: tracing.service.clone(),
+            percent: tracing.ratio * 100.0,
+        }
+    }
+}
+
+/// What the filter tells of each request, as far as it is so.
+const ACCOUNT: &[&str] = &["result", "key", "role", "wait_ms", "origin_ms", "attempts"];
+
+/// The template's word for how requests are logged.
+const fn access_log(log: AccessLog) -> &'static str {
+    match log {
+        AccessLog::Text => "text",
+        AccessLog::Json => "json",
+        AccessLog::Off => "off",
     }
 }
 

@@ -114,6 +114,26 @@ pub const SETTINGS: &[SettingDoc] = &[
         "Which of Envoy's statistics there are beside the filter's: `few`, which the rules, alerts and the dashboard use, or `all`",
     ),
     doc(
+        "ACCESS_LOG",
+        Value("text"),
+        "How requests are logged on standard output: `text`, a line to be read; `json`, an object in a line; or `off`",
+    ),
+    doc(
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        Derived("no tracing"),
+        "OpenTelemetry's collector, `http://HOST[:PORT]`, which takes traces over HTTP",
+    ),
+    doc(
+        "OTEL_SERVICE_NAME",
+        Value("sluice"),
+        "The edge's name in traces",
+    ),
+    doc(
+        "OTEL_TRACES_SAMPLER_ARG",
+        Value("1"),
+        "How much of the requests is traced, 0 to 1; those that come with a sampled `traceparent` are",
+    ),
+    doc(
         "PURGE_TOKEN",
         Derived("no purges"),
         "The secret of those who may purge, at least 16 characters; it is kept and passed on as a hash only",

@@ -15,7 +15,7 @@ use sluice_core::purge::TokenHash;
 
 pub use crate::environment::{Problem, SettingsError};
 use crate::machine::Machine;
-use crate::origin::Origin;
+use crate::origin::{Endpoint, Origin};
 use crate::sns::Sns;
 pub use crate::store::Store;
 
@@ -43,6 +43,10 @@ pub struct Settings {
     pub metrics: Option<Metrics>,
     /// Which of Envoy's statistics there are.
     pub stats: Stats,
+    /// How requests are logged.
+    pub access_log: AccessLog,
+    /// Where traces go, if requests are traced.
+    pub tracing: Option<Tracing>,
     /// Where a worker answers whether it is ready.
     pub health_path: String,
     /// How long requests under way may take to end when the edge stops.
@@ -108,6 +112,28 @@ pub enum Stats {
     Few,
     /// All.
     All,
+}
+
+/// How requests are logged, on standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessLog {
+    /// A line to be read.
+    Text,
+    /// A JSON object in a line.
+    Json,
+    /// Not at all.
+    Off,
+}
+
+/// Where traces go, by OpenTelemetry's protocol over HTTP.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tracing {
+    /// The collector.
+    pub collector: Endpoint,
+    /// The edge's name in traces.
+    pub service: String,
+    /// How much of the requests is traced, 0 to 1.
+    pub ratio: f64,
 }
 
 /// Where the cache is, and how large it may get.

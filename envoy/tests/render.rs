@@ -86,6 +86,10 @@ fn envoy_takes_every_kind_of_configuration() {
             ("METRICS_BIND", "::1"),
             ("METRICS_PORT", "9902"),
             ("STATS", "all"),
+            ("ACCESS_LOG", "json"),
+            ("PURGE_TOKEN", "0123456789abcdef"),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://[::1]:4318/"),
+            ("OTEL_TRACES_SAMPLER_ARG", "0.5"),
         ],
     ];
     let mut kinds: Vec<Vec<(&str, &str)>> = origins
@@ -130,6 +134,11 @@ fn no_value_breaks_out_of_its_place() {
         ("TLS_CERT", path),
         ("TLS_KEY", path),
         ("SLUICE_WASM", path),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318"),
+        (
+            "OTEL_SERVICE_NAME",
+            "a\"b: {c} %REQ(X)% # {{ 7 * 7 }} 'e'\\",
+        ),
     ]);
     let config = parsed(&settings);
     let tls = &config["static_resources"]["listeners"][1]["filter_chains"][0]["transport_socket"];

@@ -417,8 +417,9 @@ async fn connection(
                 _ = listening.wait_for(|&on| !on) => return Ok(()),
             };
             let Some(head) = head else { return Ok(()) };
-            wire.body(head.request_framing(), &mut Vec::new()).await?;
-            let number = shared.requests.begin(&head);
+            let mut body = Vec::new();
+            wire.body(head.request_framing(), &mut body).await?;
+            let number = shared.requests.begin_with(&head, body);
             let reply = shared.reply(head.word(1));
             let sequence = shared.sequence.fetch_add(1, Ordering::Relaxed);
             let outcome = tokio::select! {

@@ -17,6 +17,8 @@ pub struct Request {
     pub target: String,
     /// The fields.
     pub headers: Headers,
+    /// What was sent after them, where the server has kept it.
+    pub body: Vec<u8>,
     /// When its head had come.
     pub at: Instant,
     /// Whether its answer ended as scripted.
@@ -57,6 +59,11 @@ impl Default for Log {
 impl Requests {
     /// Notes a request; the number names it in [`Requests::end`].
     pub fn begin(&self, head: &Head) -> usize {
+        self.begin_with(head, Vec::new())
+    }
+
+    /// The same, with what was sent after the head.
+    pub fn begin_with(&self, head: &Head, body: Vec<u8>) -> usize {
         if self.0.forgets.load(Ordering::Relaxed) {
             return usize::MAX;
         }
@@ -65,6 +72,7 @@ impl Requests {
             method: head.word(0).to_owned(),
             target: head.word(1).to_owned(),
             headers: head.headers.clone(),
+            body,
             at: Instant::now(),
             state: State::Open,
         });

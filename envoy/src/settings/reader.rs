@@ -6,7 +6,10 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Cache, Locations, Medium, Metrics, Purge, Settings, SettingsError, Stats, Tls};
+use super::{
+    AccessLog, Cache, Locations, Medium, Metrics, Purge, Settings, SettingsError, Stats, Tls,
+    Tracing,
+};
 use sluice_core::purge::TokenHash;
 
 use crate::environment::Environment;
@@ -51,6 +54,13 @@ impl Settings {
             "all" => Some(Stats::All),
             _ => None,
         });
+        let access_log = env.parse("ACCESS_LOG", "text, json or off", |text| match text {
+            "text" => Some(AccessLog::Text),
+            "json" => Some(AccessLog::Json),
+            "off" => Some(AccessLog::Off),
+            _ => None,
+        });
+        let tracing = read_tracing(env);
         check_ports(
             env,
             [
@@ -86,6 +96,8 @@ impl Settings {
             admin_port: admin_port?,
             metrics,
             stats: stats?,
+            access_log: access_log?,
+            tracing,
             health_path: health_path?,
             drain: Duration::from_secs(drain?),
             store: store?,
@@ -236,6 +248,27 @@ fn read_metrics(env: &mut Environment<'_>) -> Option<Metrics> {
     Some(Metrics {
         bind: bind?,
         port: port?,
+    })
+}
+
+fn read_tracing(env: &mut Environment<'_>) -> Option<Tracing> {
+    const COLLECTOR: &str = "http://HOST[:PORT]";
+    let collector = env.parse("OTEL_EXPORTER_OTLP_ENDPOINT", COLLECTOR, |text| {
+        let text = text.strip_suffix('/').unwrap_or(text);
+        Endpoint::parse(text).filter(|endpoint| !endpoint.tls)
+    });
+    let service = env.parse("OTEL_SERVICE_NAME", "1 to 255 visible characters", |text| {
+        let visible = text.chars().all(|c| !c.is_control());
+        (text.len() < 256 && visible).then(|| text.to_owned())
+    });
+    let ratio = env.parse("OTEL_TRACES_SAMPLER_ARG", "a ratio from 0 to 1", |text| {
+        let ratio: f64 = text.parse().ok()?;
+        (0.0..=1.0).contains(&ratio).then_some(ratio)
+    });
+    Some(Tracing {
+        collector: collector?,
+        service: service?,
+        ratio: ratio?,
     })
 }
 

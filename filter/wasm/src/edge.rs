@@ -22,6 +22,7 @@ use sluice_core::request_control::{RequestControl, Way};
 use sluice_core::site::Visit;
 use sluice_core::vary::TooLong;
 
+use crate::account::{result_of, tell_result};
 use crate::change::Change;
 use crate::cors::Cors;
 use crate::delivery;
@@ -411,6 +412,18 @@ impl Edge {
         change.map_or(Ok(()), |change| change.note(&self.policy.policy))
     }
 
+    /// Tells the access log what has become of the request.
+    fn tell(&self) {
+        let told = match &self.state {
+            State::Cached(stream) => stream.account.tell(stream.key),
+            State::Passed(..) => tell_result(result_of(Metric::RequestsPassed)),
+            _ => Ok(()),
+        };
+        if let Err(error) = told {
+            worker::with(|worker| worker.fault("the access log lacks a request", error));
+        }
+    }
+
     fn refuse(&mut self, refusal: &Refusal) {
         self.state = State::Answered;
         worker::with(|worker| match refusal {
@@ -419,7 +432,11 @@ impl Edge {
             Refusal::Unready | Refusal::Stranger => {}
         });
         let answered = match refusal {
-            Refusal::Rejected(rejection) => answer_rejection(*rejection),
+            Refusal::Rejected(rejection) => {
+                // The access log may lack it, the client not.
+                let _ = tell_result(result_of(Metric::RequestsRejected));
+                answer_rejection(*rejection)
+            }
             Refusal::Host(_) | Refusal::Unready | Refusal::Stranger => answer_failure(503, false),
         };
         if answered.is_err() {
@@ -477,12 +494,14 @@ impl HttpContext for Edge {
                 .and_then(|action| site::bound_document(stream).map(|()| action)),
             State::Cached(stream) => respond_cached(stream),
         };
-        outcome
+        let action = outcome
             .and_then(|action| marked.map(|()| action))
             .unwrap_or_else(|error| {
                 worker::with(|worker| worker.fault("a response could not be finished", error));
                 Action::Continue
-            })
+            });
+        self.tell();
+        action
     }
 
     fn on_http_response_body(&mut self, size: usize, end_of_stream: bool) -> Action {
@@ -500,6 +519,13 @@ impl HttpContext for Edge {
             return Action::Pause;
         }
         Action::Continue
+    }
+
+    /// A client that has gone before its response is told of as well.
+    fn on_log(&mut self) {
+        if matches!(self.state, State::Cached(_)) {
+            self.tell();
+        }
     }
 }
 

@@ -80,6 +80,12 @@ unsafe extern "C" {
         value_size: usize,
     ) -> u32;
     fn proxy_remove_header_map_value(map: u32, name: *const u8, name_size: usize) -> u32;
+    fn proxy_set_property(
+        path: *const u8,
+        path_size: usize,
+        value: *const u8,
+        value_size: usize,
+    ) -> u32;
     fn proxy_get_property(
         path: *const u8,
         path_size: usize,
@@ -226,6 +232,11 @@ pub fn remove_header(map: Map, name: &str) -> Result<()> {
 /// An Envoy attribute, such as `response.code_details` with its parts NUL-separated.
 pub fn property(path: &str) -> Result<Option<Vec<u8>>> {
     receive(|data, size| unsafe { proxy_get_property(path.as_ptr(), path.len(), data, size) })
+}
+
+/// Sets filter state of the effective context's request, which Envoy knows as `wasm.` and `path`.
+pub fn set_property(path: &str, value: &str) -> Result<()> {
+    check(unsafe { proxy_set_property(path.as_ptr(), path.len(), value.as_ptr(), value.len()) })
 }
 
 /// The plugin's configuration.

@@ -6,6 +6,7 @@
 //! shared data and queues (`sluice_core::board`). All decisions are made in `sluice_core`; this crate
 //! translates callbacks into its events and its effects into host calls.
 
+mod account;
 mod answer;
 mod calls;
 mod change;

@@ -227,7 +227,10 @@ impl OriginStream {
         let Some(fetch) = &mut self.fetch else {
             return Ok(());
         };
-        let overruled = worker::with(|worker| worker.fill_answers(fetch.link.stream));
+        let overruled = worker::with(|worker| {
+            worker.origin_answers(fetch.link.stream);
+            worker.fill_answers(fetch.link.stream)
+        });
         if overruled == Some(true) {
             fetch.ended = true;
             return Ok(());
@@ -505,6 +508,7 @@ fn index(fetch: &Fetch, headers: &Headers) -> bool {
 fn note_fetch(fetch: &Fetch) {
     worker::with(|worker| {
         worker.metrics.count(Metric::OriginFetches, 1);
+        worker.origin_is_asked(fetch.link.stream);
         if !fetch.link.purpose.avoids_the_store() {
             worker.fill_begins(fetch.link.stream, fetch.context, fallback(fetch));
         }

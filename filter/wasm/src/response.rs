@@ -20,6 +20,7 @@ use sluice_core::request_control::RequestControl;
 use sluice_core::store_freshness::served_for;
 use sluice_core::validator::Validator;
 
+use crate::account::{self, result_of};
 use crate::answer::Answer;
 use crate::delivery::{Passing, deliver};
 use crate::dress::{add_headers, dress};
@@ -158,6 +159,7 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
     let found = Found::of(stream, entry)?;
     if stream.purpose.get() == Purpose::StoreOnly && !found.is_accepted(&stream.control) {
         stream.answered.set(true);
+        stream.account.results_in(account::NOT_STORED);
         let headers = [("cache-control", "no-store"), (CACHE_STATUS, NOT_STORED)];
         host::respond(504, "sluice_not_stored", &headers, "")?;
         return Ok(Action::Pause);
@@ -290,7 +292,9 @@ fn report(stream: &Stream, found: &Found<'_>) -> host::Result<()> {
         None
     };
     worker::with(|worker| {
-        worker.metrics.count(result_metric(stream, found), 1);
+        let result = result_metric(stream, found);
+        worker.metrics.count(result, 1);
+        stream.account.results_in(result_of(result));
         worker.turn(stream.id.0, |coalescer, turn| {
             let left = match found.kept {
                 // Purged, and to be asked about again as soon as that makes sense.
@@ -439,6 +443,7 @@ fn describe(stream: &Stream, found: &Found<'_>) -> CacheStatus<'static> {
 /// A response that ORIGIN has not marked: it went around the store, or is Envoy's own.
 fn respond_without_entry(stream: &Rc<Stream>) -> host::Result<Action> {
     if stream.purpose.get() == Purpose::StoreOnly {
+        stream.account.results_in(account::NOT_STORED);
         host::add_header(Map::Response, CACHE_STATUS, NOT_STORED)?;
         return Ok(Action::Continue);
     }
@@ -455,6 +460,12 @@ fn respond_without_entry(stream: &Rc<Stream>) -> host::Result<Action> {
         if !bypass {
             worker.metrics.count(Metric::RequestsMiss, 1);
         }
+        stream
+            .account
+            .results_at_least_in(match stream.released.get() {
+                Some(Release::WaitTimeout) => account::WAIT_TIMEOUT,
+                _ => result_of(Metric::RequestsMiss),
+            });
         worker.turn(stream.id.0, |coalescer, turn| {
             let response = if status >= 400 && !outgrown {
                 LeaderResponse::Failed { status }
@@ -496,6 +507,7 @@ fn refuse_mismatch(stream: &Stream) -> host::Result<Action> {
         });
     });
     stream.answered.set(true);
+    stream.account.results_in(account::FAILED);
     answer_failure(503, false)?;
     Ok(Action::Pause)
 }
@@ -508,6 +520,7 @@ fn refuse_expired(stream: &Stream, status: u16) -> host::Result<Action> {
         });
     });
     stream.answered.set(true);
+    stream.account.results_in(account::FAILED);
     answer_failure(status, false)?;
     Ok(Action::Pause)
 }

@@ -15,6 +15,7 @@ use sluice_core::policy::{Policy, StoreVersion};
 use sluice_core::request_control::RequestControl;
 use sluice_core::site::Visit;
 
+use crate::account::Account;
 use crate::clean::Body;
 use crate::delivery::Passing;
 use crate::prepared::Prepared;
@@ -57,6 +58,8 @@ pub struct Stream {
     pub policy: NumberedPolicy,
     /// Whether the client asked with HEAD.
     pub head: bool,
+    /// What is told of it.
+    pub account: Rc<Account>,
     /// What it is for, as its link says.
     pub purpose: Cell<Purpose>,
     /// How it left the waiting list.
@@ -110,6 +113,7 @@ impl Stream {
             key,
             policy,
             head,
+            account: Rc::default(),
             purpose: Cell::new(Purpose::Alone),
             released: Cell::new(None),
             kept: Cell::new(None),
@@ -139,6 +143,7 @@ impl Stream {
     /// This request, for another response of its URL, as if it had just come.
     pub fn retargeted(&self, key: KeyHash, target: Rc<CanonicalTarget>) -> Self {
         Self {
+            account: Rc::clone(&self.account),
             demand: self.demand.clone(),
             control: self.control,
             visit: self.visit.clone(),
@@ -203,7 +208,10 @@ impl Stream {
             Admission::Lead => Some(Purpose::Lead),
             Admission::HitForMiss => Some(Purpose::Bypass),
             Admission::Alone => Some(Purpose::Alone),
-            Admission::Park => None,
+            Admission::Park => {
+                self.account.parks(turn.now);
+                None
+            }
         }
     }
 

@@ -26,6 +26,7 @@ use sluice_core::purge::News;
 use sluice_core::vary::{TooLong, VaryNames};
 use sluice_core::varying::Varying;
 
+use crate::account;
 use crate::answer::Answer;
 use crate::calls::{Call, Calls, Sent};
 use crate::delivery;
@@ -253,6 +254,20 @@ impl Worker {
         }
     }
 
+    /// The origin is being asked on behalf of a request.
+    pub fn origin_is_asked(&self, stream: StreamId) {
+        if let Some(stream) = self.streams.get(&stream) {
+            stream.account.asks(host::monotonic_millis());
+        }
+    }
+
+    /// The origin has begun to answer it.
+    pub fn origin_answers(&self, stream: StreamId) {
+        if let Some(stream) = self.streams.get(&stream) {
+            stream.account.is_answered(host::monotonic_millis());
+        }
+    }
+
     /// A request is on its way to the origin.
     pub fn fill_begins(&mut self, stream: StreamId, context: u32, fallback: Option<Fallback>) {
         let now = host::monotonic_millis();
@@ -403,6 +418,9 @@ impl Worker {
             } => {
                 self.metrics.count(Metric::FollowersResumed, 1);
                 self.metrics.record(Metric::WaitMilliseconds, waited);
+                if let Some(follower) = self.streams.get(&stream) {
+                    follower.account.has_waited(waited);
+                }
                 self.due_resumes.push_back((stream, release));
             }
             Effect::Fail {
@@ -415,6 +433,8 @@ impl Worker {
                 self.metrics.record(Metric::WaitMilliseconds, waited);
                 if let Some(follower) = self.stream(stream) {
                     follower.answered.set(true);
+                    follower.account.has_waited(waited);
+                    follower.account.results_in(account::FAILED);
                     self.answer_later(stream.0, Answer::Failed { status });
                 }
             }
@@ -548,6 +568,9 @@ impl Worker {
     /// Gives the effective context's request the headers for `purpose`.
     pub fn send(&mut self, stream: &Stream, purpose: Purpose) -> host::Result<()> {
         stream.purpose.set(purpose);
+        if purpose == Purpose::Lead {
+            stream.account.leads();
+        }
         host::set_header(Map::Request, LINK_HEADER, &self.encode_link(stream.link()))?;
         if matches!(purpose, Purpose::Lead | Purpose::Alone) && self.must_revalidate(stream) {
             stream.forced.set(true);
@@ -557,7 +580,9 @@ impl Worker {
         match purpose {
             Purpose::Bypass => {
                 if matches!(stream.released.get(), None | Some(Release::HitForMiss)) {
-                    self.metrics.count(Metric::RequestsHitForMiss, 1);
+                    let result = Metric::RequestsHitForMiss;
+                    self.metrics.count(result, 1);
+                    stream.account.results_in(account::result_of(result));
                 }
                 host::set_header(Map::Request, "if-range", BYPASS_SENTINEL)?;
                 stream.demand.as_ref().map_or(Ok(()), delivery::put_back)

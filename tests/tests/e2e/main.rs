@@ -7,6 +7,7 @@
     clippy::indexing_slicing
 )]
 
+mod access_log;
 mod background;
 mod bucket_signing;
 mod cache_status;
