@@ -81,7 +81,7 @@ pub fn render_after(
         edge => Edge::new(settings),
         cache => CacheView::new(settings, cache_dir),
         origin => OriginView::new(settings, origin, &policy.policy)?,
-        compressions => compressions(settings, &policy.policy),
+        compressions => compressions(settings, origin, &policy.policy),
         filter => settings.filter,
         wasm => settings.locations.wasm,
         policy => indented(&policy.json),
@@ -354,15 +354,18 @@ impl Compression {
 }
 
 /// The compressors that the policy wants on the way into the cache. Without the filter nothing asks for them.
-fn compressions(settings: &Settings, policy: &Policy) -> Vec<Compression> {
+fn compressions(settings: &Settings, origin: &Origin, policy: &Policy) -> Vec<Compression> {
     if !(settings.filter && policy.compression.enabled) {
         return Vec::new();
     }
     let typed = Compression::new(&policy.compression, COMPRESS_TYPED, "");
     let mut untyped = Compression::new(&policy.compression, COMPRESS_UNTYPED, "_untyped");
     untyped.content_types.extend(NONE.map(str::to_owned));
-    let guesses = policy.site.guesses_media_types().then_some(untyped);
-    std::iter::once(typed).chain(guesses).collect()
+    // The filter gives media types to objects only.
+    match origin {
+        Origin::Bucket(_) => vec![typed, untyped],
+        Origin::Http(_) => vec![typed],
+    }
 }
 
 /// A duration as Envoy's configuration writes it.
