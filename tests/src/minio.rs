@@ -302,9 +302,17 @@ impl Bucket {
     pub async fn put(&self, key: &str, headers: &[(&str, &str)], content: &[u8]) {
         let signer = self.minio.signer(&self.name);
         let credentials = self.minio.credentials();
-        let url = signer
-            .put_object(Some(&credentials), key)
-            .sign(Duration::from_secs(600));
+        let mut action = signer.put_object(Some(&credentials), key);
+        // S3 takes its own headers only where they are signed.
+        for (name, value) in headers
+            .iter()
+            .filter(|(name, _)| name.starts_with("x-amz-"))
+        {
+            action
+                .headers_mut()
+                .insert((*name).to_owned(), (*value).to_owned());
+        }
+        let url = action.sign(Duration::from_secs(600));
         let response = self.minio.call("PUT", url.as_str(), headers, content).await;
         assert_eq!(response.status, 200, "{key}: {response}");
     }

@@ -8,6 +8,7 @@ use sluice_tests::edge::{Edge, trap_module};
 use sluice_tests::eventually;
 use sluice_tests::gate::Gate;
 use sluice_tests::matrix::{Cell, Store, Version, on_each};
+use sluice_tests::minio::Bucket;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::purger::{Purger, TOKEN};
 
@@ -154,6 +155,30 @@ async fn surrogate_keys_are_found_on_all_workers_and_shown_to_nobody() {
             let counts = paths.map(|path| origin.count(path));
             assert_eq!(counts, expected, "{cell}: {tags}");
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_objects_surrogate_keys_may_be_in_its_metadata() {
+    on_each(&[2], async |cell| {
+        let bucket = Bucket::new().await;
+        let tags = [("x-amz-meta-surrogate-key", "article-7 home")];
+        bucket.put("tagged", &tags, b"one").await;
+        bucket.put("other", &[], b"one").await;
+        let purger = Purger::new();
+        let edge = purger.open(Edge::bucket(&bucket)).cell(cell);
+        let edge = edge.start().await;
+        for path in ["/tagged", "/other"] {
+            warm(&edge, path).await;
+        }
+        bucket.put("tagged", &tags, b"two").await;
+        bucket.put("other", &[], b"two").await;
+        purger.purge(json!({"surrogate_keys": ["home"]})).await;
+        let purged = edge.get("/tagged").await;
+        assert_eq!(purged.body, b"two", "{cell}");
+        assert!(!purged.headers.any_with_prefix("x-amz-"), "{purged}");
+        assert_eq!(edge.get("/other").await.body, b"one", "{cell}");
     })
     .await;
 }
