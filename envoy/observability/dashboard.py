@@ -92,6 +92,8 @@ ROWS = [
         ("Evictions and their victims", "ops", [("eviction runs", rate("envoy_cache_eviction_runs")),
                                                 ("asked for again", rate("sluice_unexpected_misses"))]),
         ("Purges", "ops", [("purges", rate("sluice_purges")), ("refused", rate("sluice_purges_refused")),
+                           ("SNS refused", rate("sluice_sns_refused")),
+                           ("SNS not verified", rate("sluice_sns_unverified")),
                            ("revalidations", rate("sluice_purge_revalidations"))]),
     ]),
     ("Process", [
