@@ -93,7 +93,7 @@ impl Https {
 
     /// The body of a 200.
     fn get(&self, url: &str) -> Result<Vec<u8>, NoService> {
-        // NB: neither has the whole URL in its text, which may have a token.
+        // NB: what ureq says of a URL that it can read does not repeat it, and it may have a token.
         let unreachable = |error: ureq::Error| NoService::Unreachable(error.to_string());
         let mut response = self.agent.get(url).call().map_err(unreachable)?;
         if response.status() != 200 {

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
+use proptest::prelude::*;
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use ring::rand::SystemRandom;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
@@ -409,5 +410,24 @@ fn no_error_tells_a_token() {
         message[field] = value;
         let (_, reason) = edge.refusal(&message);
         assert!(!reason.contains(&token), "{field}: {reason}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn nothing_that_strangers_send_panics_or_is_taken(
+        body in any::<Vec<u8>>(),
+        field in "TopicArn|Timestamp|SigningCertURL|Signature|MessageId|Subject|Message|SignatureVersion",
+        text in "\\PC{0,300}|(?s).{0,40}|https://sns\\.eu-central-1\\.amazonaws\\.com/\\PC{0,80}",
+    ) {
+        let edge = Edge::new();
+        prop_assert!(edge.verifier.take(&body, now()).is_err());
+        let mut message = changed(json!({field: text}));
+        message["Unsigned"] = json!(true);
+        let Err(refusal) = edge.take(&message.to_string()) else {
+            return Err(TestCaseError::fail("taken"));
+        };
+        prop_assert!(matches!(refusal.status, 400 | 403), "{refusal:?}");
+        prop_assert!(edge.asked.lock().unwrap().files.iter().all(|file| file.len() < 200));
     }
 }
