@@ -21,6 +21,7 @@ pub mod direct;
 pub mod edge;
 pub mod gate;
 pub mod http2;
+pub mod load;
 pub mod matrix;
 pub mod mesh;
 pub mod message;

@@ -16,6 +16,9 @@ pub const PROOF_HEADER: &str = "x-sluice-proof";
 /// listener: Envoy's connection manager answers a `:path` with a `#` with 400, so there `:path` has no
 /// qualifiers, and EDGE replaces it.
 pub const PATH_HEADER: &str = "x-sluice-path";
+/// Name of the request header by which a gateway before a fleet of edges says the key, so that the mesh finds
+/// the edge that owns it. Edges take it from nobody: like all of these it is removed from what clients send.
+pub const KEY_HEADER: &str = "x-sluice-key";
 /// Name of the request header by which ORIGIN asks for a response that is compressed on its way into
 /// the cache; without it nothing is.
 pub const COMPRESS_HEADER: &str = "x-sluice-compress";

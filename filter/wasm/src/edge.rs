@@ -16,7 +16,7 @@ use sluice_core::link::{
     BYPASS_SENTINEL, INTERNAL_PREFIX, LINK_HEADER, Link, PATH_HEADER, Purpose,
 };
 use sluice_core::metrics::Metric;
-use sluice_core::policy::{CorsPolicy, Obedience};
+use sluice_core::policy::{CorsPolicy, Obedience, Policy};
 use sluice_core::request::{Disposition, PassReason, RequestFacts, classify};
 use sluice_core::request_control::{RequestControl, Way};
 use sluice_core::site::Visit;
@@ -293,12 +293,7 @@ impl Edge {
     }
 
     fn canonicalize(&self, headers: &Headers) -> Result<CanonicalTarget, Refusal> {
-        let target = Target {
-            scheme: headers.text(":scheme"),
-            authority: headers.get(":authority").unwrap_or_default(),
-            path: headers.get(":path").unwrap_or_default(),
-        };
-        canonicalize(&self.policy.policy, &target).map_err(Refusal::Rejected)
+        canonical_target(&self.policy.policy, headers).map_err(Refusal::Rejected)
     }
 
     /// What the client asks of caches, where the policy obeys.
@@ -582,7 +577,18 @@ fn take_path(headers: &Headers) -> Result<(), HostError> {
     host::remove_header(Map::Request, PATH_HEADER)
 }
 
-fn answer_rejection(rejection: Rejection) -> host::Result<()> {
+/// What a client's request asks for, in the one spelling of it, or why there is none.
+pub fn canonical_target(policy: &Policy, headers: &Headers) -> Result<CanonicalTarget, Rejection> {
+    let target = Target {
+        scheme: headers.text(":scheme"),
+        authority: headers.get(":authority").unwrap_or_default(),
+        path: headers.get(":path").unwrap_or_default(),
+    };
+    canonicalize(policy, &target)
+}
+
+/// Answers the effective context's request, which goes no further.
+pub fn answer_rejection(rejection: Rejection) -> host::Result<()> {
     let mut headers = vec![
         ("content-type", "text/plain; charset=utf-8"),
         (CACHE_STATUS, "sluice; detail=rejected"),

@@ -4,7 +4,8 @@
 //! EDGE stands before Envoy's cache filter, ORIGIN behind it, in the cluster's upstream chain. What
 //! they know of each other is in the VM's [`worker`]; what workers know of each other goes through
 //! shared data and queues (`sluice_core::board`). All decisions are made in `sluice_core`; this crate
-//! translates callbacks into its events and its effects into host calls.
+//! translates callbacks into its events and its effects into host calls. A third role, FRONT, stands in
+//! gateways before a fleet of such edges.
 
 mod account;
 mod answer;
@@ -16,6 +17,7 @@ mod delivery;
 mod dress;
 mod edge;
 mod fills;
+mod front;
 mod headers;
 mod host;
 mod identity;

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The root context of either role: configuration, timer, queue.
+//! The root context of each role: configuration, timer, queue.
 
 use proxy_wasm::traits::{Context, HttpContext, RootContext};
 use proxy_wasm::types::ContextType;
 use sluice_core::policy::Policy;
 
 use crate::edge::Edge;
+use crate::front::Front;
 use crate::host::{self, Level};
 use crate::origin::OriginStream;
 use crate::purge::PurgeCall;
 use crate::stream::NumberedPolicy;
 use crate::worker;
 
-/// The `root_id` of ORIGIN in Envoy's configuration; any other is EDGE.
+/// The `root_id` of ORIGIN in Envoy's configuration; any that is not among these is EDGE.
 const ORIGIN_ROOT_ID: &[u8] = b"origin";
+/// The `root_id` of FRONT.
+const FRONT_ROOT_ID: &[u8] = b"front";
 /// The `root_id` of the listener for purges.
 const PURGE_ROOT_ID: &[u8] = b"purge";
 
@@ -29,6 +32,8 @@ enum Role {
     Edge(NumberedPolicy),
     /// Behind it.
     Origin,
+    /// Before a fleet of edges, whose policy this is.
+    Front(NumberedPolicy),
     /// Before nothing: purges end here.
     Purge,
     /// Where probes pass, which fail where there is no module.
@@ -75,10 +80,10 @@ impl Root {
         let policy = Policy::parse(&text).map_err(|error| error.to_string())?;
         let policy = worker::configure(self.context, policy).map_err(|error| error.to_string())?;
         // Each has the policy, so that whichever comes first after the death of a VM can use the next.
-        self.role = if root_id == PURGE_ROOT_ID {
-            Role::Purge
-        } else {
-            Role::Edge(policy)
+        self.role = match root_id.as_slice() {
+            PURGE_ROOT_ID => Role::Purge,
+            FRONT_ROOT_ID => Role::Front(policy),
+            _ => Role::Edge(policy),
         };
         Ok(())
     }
@@ -112,6 +117,7 @@ impl RootContext for Root {
     fn create_http_context(&self, context: u32) -> Option<Box<dyn HttpContext>> {
         Some(match &self.role {
             Role::Edge(policy) => Box::new(Edge::new(context, policy.clone())),
+            Role::Front(policy) => Box::new(Front::new(policy.clone())),
             Role::Purge => Box::new(PurgeCall::new(context)),
             Role::Probe => Box::new(Passing),
             Role::Origin | Role::None => Box::new(OriginStream::new(context)),

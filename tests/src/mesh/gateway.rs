@@ -15,10 +15,12 @@ use std::net::SocketAddr;
 use tokio::sync::OnceCell;
 
 /// What the bucket's host ends with.
-const DOMAIN: &str = "s3.test";
+pub(super) const DOMAIN: &str = "s3.test";
+/// EDGE, ORIGIN, and what probes pass.
+pub const ROLES: usize = 3;
 /// The container ports of clients.
-const HTTP_PORT: u16 = 8080;
-const HTTPS_PORT: u16 = 8443;
+pub(super) const HTTP_PORT: u16 = 8080;
+pub(super) const HTTPS_PORT: u16 = 8443;
 
 /// A gateway that is to be started.
 #[must_use]
@@ -58,7 +60,7 @@ pub struct Gateway {
 }
 
 /// MinIO with the buckets' names in the host, as AWS has them.
-async fn minio() -> &'static Minio {
+pub(super) async fn minio() -> &'static Minio {
     static SHARED: OnceCell<Minio> = OnceCell::const_new();
     SHARED
         .get_or_init(async || Minio::start_with(&[("MINIO_DOMAIN", DOMAIN)]).await)
@@ -179,7 +181,7 @@ impl Gateway {
 
     /// Ends the pod's container and starts another one.
     pub async fn restart(&mut self) {
-        self.pod.restart(self.mesh).await;
+        self.pod.restart().await;
     }
 
     /// Applies something else into its namespace.
@@ -207,7 +209,7 @@ impl Builder {
     pub fn module(mut self, url: &str) -> Self {
         let code = json!({"remote": {"http_uri": {"uri": url, "timeout": "30s", "cluster": "_"}}});
         self.place.fetches = true;
-        self.with(|overlay| overlay.patch("EnvoyFilter", "sluice-roles", &roles(&code)))
+        self.with(|overlay| overlay.patch("EnvoyFilter", "sluice-roles", &roles(&code, ROLES)))
     }
 
     /// With Kubernetes' Gateway API.
@@ -290,7 +292,7 @@ fn bound(namespace: &str, address: &str) -> Value {
     })
 }
 
-fn secrets(mesh: &Mesh, namespace: &str, bucket: &Bucket, certificate: &Certificate) {
+pub(super) fn secrets(mesh: &Mesh, namespace: &str, bucket: &Bucket, certificate: &Certificate) {
     let key = json!({
         "apiVersion": "v1",
         "kind": "Secret",
@@ -314,7 +316,7 @@ fn secrets(mesh: &Mesh, namespace: &str, bucket: &Bucket, certificate: &Certific
 }
 
 /// Where on this machine the bucket is.
-fn endpoint(overlay: Overlay, front: &TlsFront) -> Overlay {
+pub(super) fn endpoint(overlay: Overlay, front: &TlsFront) -> Overlay {
     let ports = json!({"https": front.address().port()});
     overlay
         .patch(
@@ -337,15 +339,15 @@ fn endpoint(overlay: Overlay, front: &TlsFront) -> Overlay {
         )
 }
 
-/// A patch that has the roles' module from `code`.
+/// A patch that has the module of the first `count` roles from `code`.
 #[must_use]
-pub fn roles(code: &Value) -> Value {
+pub fn roles(code: &Value, count: usize) -> Value {
     let role = |number: usize| {
         let path =
             format!("/spec/configPatches/{number}/patch/value/typed_config/config/vm_config/code");
         json!({"op": "replace", "path": path, "value": code})
     };
-    (0..3).map(role).collect()
+    (0..count).map(role).collect()
 }
 
 /// Where on this machine the module, the cache and the pod are. Nothing else differs from a cluster.
@@ -357,7 +359,7 @@ fn on_this_machine(overlay: Overlay, place: &Place) -> Overlay {
     };
     let health = "/spec/configPatches/0/patch/value/address/socket_address/address";
     overlay
-        .patch("EnvoyFilter", "sluice-roles", &roles(&code))
+        .patch("EnvoyFilter", "sluice-roles", &roles(&code, ROLES))
         .patch(
             "EnvoyFilter",
             "sluice-edge",

@@ -3,6 +3,7 @@
 //! the test: it starts their agent with Envoy in a folder of their own.
 
 pub mod cluster;
+pub mod fleet;
 pub mod gateway;
 pub mod istiod;
 pub mod kustomize;

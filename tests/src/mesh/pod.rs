@@ -49,6 +49,18 @@ impl Place {
         place
     }
 
+    /// A place for one with the volume of a pod that has ended.
+    ///
+    /// # Panics
+    /// When the volume cannot be moved.
+    #[must_use]
+    pub fn with_volume_of(pod: Pod) -> Self {
+        let place = Self::new();
+        std::fs::remove_dir(place.cache()).unwrap();
+        std::fs::rename(pod.place.cache(), place.cache()).unwrap();
+        place
+    }
+
     /// The folder for the cache.
     #[must_use]
     pub fn cache(&self) -> std::path::PathBuf {
@@ -64,6 +76,7 @@ impl Default for Place {
 
 /// A running pod. Dropping it ends it.
 pub struct Pod {
+    mesh: &'static Mesh,
     namespace: String,
     name: String,
     // Ends before its folder goes.
@@ -78,7 +91,7 @@ impl Pod {
     /// # Panics
     /// When istiod does not inject it, or it does not become ready.
     pub async fn start(
-        mesh: &Mesh,
+        mesh: &'static Mesh,
         namespace: &str,
         name: &str,
         template: &Value,
@@ -96,6 +109,7 @@ impl Pod {
         mount(mesh, &pod, place.folder.path());
         let agent = launch(mesh, &pod, &place);
         Self {
+            mesh,
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             agent,
@@ -105,13 +119,13 @@ impl Pod {
     }
 
     /// Ends its container and starts another one, with the volumes of the former.
-    pub async fn restart(&mut self, mesh: &Mesh) {
+    pub async fn restart(&mut self) {
         self.terminate().await;
-        self.agent = launch(mesh, &self.object, &self.place);
+        self.agent = launch(self.mesh, &self.object, &self.place);
         self.ready().await;
     }
 
-    /// Waits until a worker says that it is ready.
+    /// Waits until a worker says that it is ready, and tells the API server, as the kubelet does.
     ///
     /// # Panics
     /// When it does not become so.
@@ -129,6 +143,14 @@ impl Pod {
             self.name,
             self.log()
         );
+        self.say_ready(true);
+    }
+
+    /// Tells the API server whether it takes requests: what does not is no endpoint of its service.
+    pub fn say_ready(&self, ready: bool) {
+        let status = if ready { "True" } else { "False" };
+        let conditions = json!({"conditions": [{"type": "Ready", "status": status}]});
+        patch_status(self.mesh, &self.namespace, &self.name, &conditions);
     }
 
     /// Waits until one of its ports takes connections.
@@ -177,6 +199,33 @@ impl Pod {
     /// The same without waiting.
     pub fn begin_termination(&self) {
         self.agent.signal(libc::SIGTERM);
+    }
+
+    /// Ends it at once, with no word to anybody: its machine is lost.
+    pub fn lose(&mut self) {
+        self.agent.stop(Duration::ZERO);
+    }
+
+    /// Takes it out of the API server, once it has ended.
+    pub fn forget(&self) {
+        let object = format!("pod/{}", self.name);
+        let arguments = ["--namespace", &self.namespace, "delete", &object];
+        let at_once = ["--force", "--grace-period=0"];
+        self.mesh
+            .cluster
+            .kubectl(&[&arguments[..], &at_once[..]].concat(), "");
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its address.
+    #[must_use]
+    pub const fn address(&self) -> Ipv4Addr {
+        self.place.address
     }
 
     /// The process id of its Envoy.
@@ -240,25 +289,12 @@ fn create(mesh: &Mesh, namespace: &str, name: &str, template: &Value, place: &Pl
     mesh.cluster
         .kubectl(&["create", "-f", "-"], &pod.to_string());
     let address = place.address.to_string();
-    let status = json!({"status": {
+    let status = json!({
         "phase": "Running", "podIP": address, "podIPs": [{"ip": address}], "hostIP": address,
-        "conditions": [{"type": "Ready", "status": "True"}],
-    }});
-    let object = format!("pod/{name}");
-    let patch = status.to_string();
-    mesh.cluster.kubectl(
-        &[
-            "--namespace",
-            namespace,
-            "patch",
-            &object,
-            "--subresource=status",
-            "-p",
-            &patch,
-        ],
-        "",
-    );
-    let pod = mesh.cluster.object(namespace, &object);
+        "conditions": [{"type": "Ready", "status": "False"}],
+    });
+    patch_status(mesh, namespace, name, &status);
+    let pod = mesh.cluster.object(namespace, &format!("pod/{name}"));
     assert_ne!(
         container(&pod)["image"],
         "auto",
@@ -266,6 +302,21 @@ fn create(mesh: &Mesh, namespace: &str, name: &str, template: &Value, place: &Pl
         mesh.istiod.log()
     );
     pod
+}
+
+fn patch_status(mesh: &Mesh, namespace: &str, name: &str, status: &Value) {
+    let object = format!("pod/{name}");
+    let patch = json!({ "status": status }).to_string();
+    let arguments = [
+        "--namespace",
+        namespace,
+        "patch",
+        &object,
+        "--subresource=status",
+        "-p",
+        &patch,
+    ];
+    mesh.cluster.kubectl(&arguments, "");
 }
 
 fn container(pod: &Value) -> &Value {

@@ -5,14 +5,14 @@ use serde_json::json;
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::trap_module;
 use sluice_tests::eventually;
-use sluice_tests::mesh::gateway::{Gateway, roles};
+use sluice_tests::mesh::gateway::{Gateway, ROLES, roles};
 
 #[tokio::test]
 async fn nothing_unchecked_is_signed_when_a_vm_dies() {
     let code = json!({"local": {"filename": trap_module()}});
     let gateway = Gateway::builder("dead-vm").await;
     let gateway = gateway
-        .with(|overlay| overlay.patch("EnvoyFilter", "sluice-roles", &roles(&code)))
+        .with(|overlay| overlay.patch("EnvoyFilter", "sluice-roles", &roles(&code, ROLES)))
         .start()
         .await;
     gateway.bucket.put_stamped("a.bin", 1, 2_000).await;

@@ -11,10 +11,12 @@
 mod authorization;
 mod dead_vm;
 mod drain;
+mod fleet;
 mod gateway;
 mod image;
 mod manifests;
 mod metrics;
+mod rolling;
 mod sidecar;
 mod store;
 mod updates;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every overlay with every component is valid, for Kubernetes, for Istio, and for Istio's own critic.
 
+use serde_json::json;
 use sluice_tests::mesh::Mesh;
 use sluice_tests::mesh::kustomize::{Overlay, names_in};
 use sluice_tests::tool::tool;
@@ -9,17 +10,27 @@ use tempfile::TempDir;
 
 /// Where they would be applied.
 const NAMESPACE: &str = "valid";
+/// The overlay of two namespaces, which are its own.
+const FLEET: &str = "fleet";
+const FLEETS_NAMESPACES: [&str; 2] = ["sluice", "sluice-caches"];
 
 /// All that can be built from the folder, by name.
 fn variants() -> Vec<(String, Overlay)> {
     let mut variants = Vec::new();
-    for overlay in names_in("overlays") {
-        variants.push((overlay.clone(), Overlay::on(&format!("overlays/{overlay}"))));
+    for name in names_in("overlays") {
+        let overlay = Overlay::on(&format!("overlays/{name}"));
+        let overlay = if name == FLEET {
+            overlay
+        } else {
+            overlay.namespace(NAMESPACE)
+        };
+        variants.push((name, overlay));
     }
     for component in names_in("components") {
         let overlay = Overlay::on("overlays/s3")
             .component(&component)
-            .setting("BUCKET", "other-bucket");
+            .setting("BUCKET", "other-bucket")
+            .namespace(NAMESPACE);
         variants.push((format!("s3 with {component}"), overlay));
     }
     assert!(variants.len() > 8, "{variants:?}");
@@ -29,17 +40,23 @@ fn variants() -> Vec<(String, Overlay)> {
 #[tokio::test]
 async fn every_variant_is_valid() {
     let mesh = Mesh::shared().await;
-    mesh.cluster
-        .kubectl(&["create", "namespace", NAMESPACE], "");
+    for name in FLEETS_NAMESPACES.into_iter().chain([NAMESPACE]) {
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        mesh.cluster.apply(&namespace.to_string());
+    }
     let folder = TempDir::new().unwrap();
     for (name, overlay) in variants() {
-        let manifests = overlay.namespace(NAMESPACE).build();
+        let manifests = overlay.build();
         for placeholder in [
             "BUCKET_HOST\n",
             "MODULE\n",
             "POLICY\n",
             "REGION\n",
             "/BUCKET/",
+            "FLEET\n",
+            "TIER_ONE_NAMESPACE\n",
+            "TIER_TWO_HOST\n",
         ] {
             assert!(
                 !manifests.contains(&format!(": {placeholder}")),

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use sluice_tests::client;
 use sluice_tests::eventually;
-use sluice_tests::mesh::gateway::{Gateway, roles};
+use sluice_tests::mesh::gateway::{Gateway, ROLES, roles};
 use sluice_tests::mesh::pod::HEALTH_PORT;
 
 /// Where the policy and the module of EDGE are in the EnvoyFilter of the roles.
@@ -14,6 +14,7 @@ const EDGE: &str = "/spec/configPatches/0/patch/value/typed_config/config";
 fn nowhere() -> Value {
     roles(
         &json!({"remote": {"http_uri": {"uri": "http://127.0.0.1:1/none.wasm", "timeout": "1s", "cluster": "_"}}}),
+        ROLES,
     )
 }
 

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//! FRONT: in the gateways before a fleet of edges, which have no cache of their own.
+//!
+//! It says under which key the edges know what is asked for, and nothing else: the mesh sends each key to the
+//! edge that owns it, by consistent hashing of that header. What becomes of the request is the edge's business,
+//! so it goes on as the client has sent it.
+
+use proxy_wasm::traits::{Context, HttpContext};
+use proxy_wasm::types::Action;
+use sluice_core::host::HostError;
+use sluice_core::link::KEY_HEADER;
+use sluice_core::metrics::Metric;
+
+use crate::edge::{answer_rejection, canonical_target};
+use crate::headers::Headers;
+use crate::host::{self, Map};
+use crate::stream::NumberedPolicy;
+use crate::worker;
+
+/// A request in the FRONT role.
+#[derive(Debug)]
+pub struct Front {
+    policy: NumberedPolicy,
+}
+
+impl Front {
+    /// A request under `policy`, which must be that of the edges behind.
+    pub const fn new(policy: NumberedPolicy) -> Self {
+        Self { policy }
+    }
+
+    fn receive(&self) -> Result<Action, HostError> {
+        let headers = Headers::new(host::header_pairs(Map::Request)?);
+        match canonical_target(&self.policy.policy, &headers) {
+            Ok(target) => {
+                // All responses of a URL have one owner, which learns what they vary with.
+                host::set_header(Map::Request, KEY_HEADER, target.url())?;
+                Ok(Action::Continue)
+            }
+            Err(rejection) => {
+                worker::with(|worker| worker.metrics.count(Metric::RequestsRejected, 1));
+                answer_rejection(rejection)?;
+                Ok(Action::Pause)
+            }
+        }
+    }
+}
+
+impl Context for Front {}
+
+impl HttpContext for Front {
+    fn on_http_request_headers(&mut self, _: usize, _: bool) -> Action {
+        self.receive().unwrap_or_else(|error| {
+            // Without a key any edge takes it, and checks it as it would have been checked here.
+            worker::with(|worker| worker.fault("a request's key could not be named", error));
+            Action::Continue
+        })
+    }
+}

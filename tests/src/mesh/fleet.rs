@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The fleet of `mesh/`: gateways for clients, and behind them caches, each of which owns a part of the keys.
+//!
+//! Pods of one tier share their manifests, as in a cluster, but have one machine: what is their own (addresses) is
+//! patched in by the pod's label. What Kubernetes would do as pods come and go is done here, in its order.
+
+use super::Mesh;
+use super::gateway::{DOMAIN, HTTP_PORT, HTTPS_PORT, endpoint, minio, roles, secrets};
+use super::kustomize::Overlay;
+use super::pod::{Place, Pod};
+use super::tls_front::TlsFront;
+use crate::client::{self, Client, Response, request};
+use crate::eventually;
+use crate::minio::{Bucket, REGION};
+use crate::tls::Certificate;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// The label that tells a pod from the others of its tier.
+const LABEL: &str = "test.sluice/pod";
+/// The response header in which a cache says its name, in these tests.
+const OWNER: &str = "x-test-cache";
+
+/// A fleet that is to be started.
+#[must_use]
+pub struct Builder {
+    name: String,
+    gateways: usize,
+    caches: usize,
+    tier_one: Overlay,
+    tier_two: Overlay,
+    bucket: Bucket,
+    front: TlsFront,
+}
+
+/// A running fleet. Dropping it ends it.
+pub struct Fleet {
+    /// Tier one.
+    pub gateways: Vec<Pod>,
+    /// Tier two.
+    pub caches: Vec<Pod>,
+    /// The bucket behind it.
+    pub bucket: Bucket,
+    /// What is applied for tier one.
+    pub tier_one: Overlay,
+    /// What is applied for tier two.
+    pub tier_two: Overlay,
+    /// The namespace of tier one; that of tier two is called after it.
+    name: String,
+    mesh: &'static Mesh,
+    started: usize,
+    _front: TlsFront,
+}
+
+/// The namespace of a fleet's caches.
+fn caches_of(name: &str) -> String {
+    format!("{name}-caches")
+}
+
+impl Fleet {
+    /// One of two gateways and three caches, in namespaces of its own.
+    pub async fn builder(name: &str) -> Builder {
+        let bucket = minio().await.bucket().await;
+        let host = format!("{}.{DOMAIN}", bucket.name());
+        let front = TlsFront::start(&host, bucket.proxy().address());
+        let caches = caches_of(name);
+        let code = json!({"local": {"filename": crate::edge::module()}});
+        let nobody = json!([{"op": "add", "path": format!("/spec/workloadSelector/labels/{}", LABEL.replace('/', "~1")), "value": "none"}]);
+        let tier = |base: &str, namespace: &str| {
+            Overlay::on(base)
+                .namespace(namespace)
+                .setting("GATEWAY", namespace)
+                .setting("FLEET", name)
+                .setting("TIER_ONE_NAMESPACE", name)
+                .setting("TIER_TWO_HOST", host_of(name))
+                .setting("BUCKET", bucket.name())
+                .setting("REGION", REGION)
+                .setting("BUCKET_HOST", &host)
+                .setting("BUCKET_AUTHORITY", &host)
+                .patch("EnvoyFilter", "sluice-health", &nobody)
+        };
+        let tier_one = tier("base", name).component("tier-one").patch(
+            "EnvoyFilter",
+            "sluice-roles",
+            &roles(&code, 2),
+        );
+        let tier_two = tier("overlays/s3", &caches)
+            .component("bucket-key")
+            .component("tier-two")
+            .patch("EnvoyFilter", "sluice-roles", &roles(&code, 3))
+            .patch("EnvoyFilter", "sluice-edge", &cache_in_the_pods_folder());
+        Builder {
+            name: name.to_owned(),
+            gateways: 2,
+            caches: 3,
+            tier_one,
+            tier_two: endpoint(tier_two, &front),
+            bucket,
+            front,
+        }
+    }
+
+    /// Where a gateway speaks HTTP.
+    #[must_use]
+    pub fn http(&self, gateway: usize) -> SocketAddr {
+        self.gateways[gateway].at(HTTP_PORT)
+    }
+
+    /// Where a cache takes the gateways' connections.
+    #[must_use]
+    pub fn of_cache(&self, cache: usize) -> SocketAddr {
+        self.caches[cache].at(HTTPS_PORT)
+    }
+
+    /// GET by the first gateway.
+    pub async fn get(&self, target: &str) -> Response {
+        client::get(self.http(0), target).await
+    }
+
+    /// What the owner's store has of `target`: until it has, others wait for it and share it.
+    pub async fn hit(&self, target: &str) -> Response {
+        let mut last = self.get(target).await;
+        eventually(&format!("a hit of {target}"), async || {
+            last = self.get(target).await;
+            last.is_hit()
+        })
+        .await;
+        last
+    }
+
+    /// How many requests for the object have reached the bucket.
+    #[must_use]
+    pub fn fetches(&self, key: &str) -> usize {
+        self.bucket.requests().count(&format!("/{key}"))
+    }
+
+    /// How many requests of the caches' have reached the bucket.
+    #[must_use]
+    pub fn all_fetches(&self) -> usize {
+        let requests = self.bucket.requests();
+        requests.matching(|request| request.method == "GET" || request.method == "HEAD")
+    }
+
+    /// Which cache owns each of the targets, as a gateway sees it. No cache keeps anything of the question.
+    ///
+    /// # Panics
+    /// When a target has no owner.
+    pub async fn owners(&self, gateway: usize, targets: &[String]) -> BTreeMap<String, String> {
+        let mut client = Client::connect(self.http(gateway)).await;
+        let mut owners = BTreeMap::new();
+        for target in targets {
+            // A bucket's cache answers this by itself.
+            let answer = client.exchange(request("DELETE", target, &[])).await;
+            assert_eq!(answer.status, 405, "{target}: {answer}");
+            owners.insert(target.clone(), owner_of(&answer).to_owned());
+        }
+        owners
+    }
+
+    /// Starts another cache, which is empty, and waits until the gateways know it.
+    pub async fn add_cache(&mut self) {
+        self.add_cache_in(Place::new()).await;
+    }
+
+    /// The same in a place that is prepared for it.
+    pub async fn add_cache_in(&mut self, place: Place) {
+        let cache = self.start_cache(place).await;
+        cache.ready().await;
+        self.known(&cache, true).await;
+        self.caches.push(cache);
+    }
+
+    /// Takes a cache out of its service, and waits until no gateway sends it anything new.
+    pub async fn withdraw(&self, cache: usize) {
+        let cache = &self.caches[cache];
+        cache.say_ready(false);
+        self.known(cache, false).await;
+    }
+
+    /// Puts it back into its service.
+    pub async fn restore(&self, cache: usize) {
+        let cache = &self.caches[cache];
+        cache.ready().await;
+        self.known(cache, true).await;
+    }
+
+    /// Ends a cache as Kubernetes does: out of the service, then SIGTERM. Its pod, which has ended, is returned.
+    ///
+    /// # Panics
+    /// When it does not end in order.
+    pub async fn retire(&mut self, cache: usize) -> Pod {
+        self.withdraw(cache).await;
+        let mut pod = self.caches.remove(cache);
+        let ended = pod.terminate().await;
+        assert!(ended.success(), "{ended}: {}", pod.log());
+        pod.forget();
+        pod
+    }
+
+    /// Waits until the gateways have, or have not, the cache among the endpoints of their cluster.
+    pub async fn known(&self, cache: &Pod, known: bool) {
+        let line = format!("::{}:{HTTPS_PORT}::", cache.address());
+        for gateway in &self.gateways {
+            eventually(&format!("{} known: {known}", cache.name()), async || {
+                let clusters = client::get(gateway.admin(), "/clusters").await;
+                String::from_utf8_lossy(&clusters.body).contains(&line) == known
+            })
+            .await;
+        }
+    }
+
+    /// Applies something else.
+    pub fn apply(&self, manifests: &str) {
+        self.mesh.cluster.apply(manifests);
+    }
+
+    async fn start_cache(&mut self, place: Place) -> Pod {
+        self.started += 1;
+        let name = format!("cache-{}", self.started);
+        let namespace = caches_of(&self.name);
+        start_pod(self.mesh, &namespace, &name, place).await
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        for pod in self.gateways.iter_mut().chain(&mut self.caches) {
+            pod.lose();
+        }
+    }
+}
+
+/// The cache that has answered.
+///
+/// # Panics
+/// When none has.
+#[must_use]
+pub fn owner_of(response: &Response) -> &str {
+    let owner = response.headers.get(OWNER);
+    owner.unwrap_or_else(|| panic!("no cache has answered: {response}"))
+}
+
+impl Builder {
+    /// Changes what is applied for tier one.
+    pub fn tier_one(self, change: impl FnOnce(Overlay) -> Overlay) -> Self {
+        Self {
+            tier_one: change(self.tier_one),
+            ..self
+        }
+    }
+
+    /// Changes what is applied for tier two.
+    pub fn tier_two(self, change: impl FnOnce(Overlay) -> Overlay) -> Self {
+        Self {
+            tier_two: change(self.tier_two),
+            ..self
+        }
+    }
+
+    /// With that many gateways and caches.
+    pub fn of(self, gateways: usize, caches: usize) -> Self {
+        Self {
+            gateways,
+            caches,
+            ..self
+        }
+    }
+
+    /// Applies the manifests, starts the pods, and waits until all know each other.
+    pub async fn start(self) -> Fleet {
+        let mesh = Mesh::shared().await;
+        let caches = caches_of(&self.name);
+        mesh.cluster.apply(&self.tier_two.build());
+        mesh.cluster.apply(&self.tier_one.build());
+        mesh.cluster.apply(&service(&self.name).to_string());
+        let certificate = Certificate::new();
+        for namespace in [&self.name, &caches] {
+            secrets(mesh, namespace, &self.bucket, &certificate);
+        }
+        let mut fleet = Fleet {
+            gateways: Vec::new(),
+            caches: Vec::new(),
+            bucket: self.bucket,
+            tier_one: self.tier_one,
+            tier_two: self.tier_two,
+            name: self.name,
+            mesh,
+            started: 0,
+            _front: self.front,
+        };
+        for _ in 0..self.caches {
+            let cache = fleet.start_cache(Place::new()).await;
+            fleet.caches.push(cache);
+        }
+        for number in 1..=self.gateways {
+            let name = format!("gateway-{number}");
+            let gateway = start_pod(mesh, &fleet.name, &name, Place::new()).await;
+            fleet.gateways.push(gateway);
+        }
+        for pod in fleet.gateways.iter().chain(&fleet.caches) {
+            pod.ready().await;
+        }
+        for cache in &fleet.caches {
+            fleet.known(cache, true).await;
+        }
+        fleet
+    }
+}
+
+/// The host of the caches' service.
+fn host_of(name: &str) -> String {
+    format!("sluice-caches.{}.svc.cluster.local", caches_of(name))
+}
+
+/// The caches' service, whose endpoints are the pods that say that they are ready. Kubernetes itself takes no
+/// loopback address for an endpoint.
+fn service(name: &str) -> Value {
+    json!({
+        "apiVersion": "networking.istio.io/v1",
+        "kind": "ServiceEntry",
+        "metadata": {"name": "caches", "namespace": caches_of(name)},
+        "spec": {
+            "hosts": [host_of(name)],
+            "location": "MESH_INTERNAL",
+            "resolution": "STATIC",
+            "ports": [{"number": 443, "targetPort": HTTPS_PORT, "name": "https", "protocol": "HTTPS"}],
+            "workloadSelector": {"labels": {"istio": caches_of(name)}},
+        },
+    })
+}
+
+/// Below the pod's own folder, in which its Envoy runs.
+fn cache_in_the_pods_folder() -> Value {
+    let cache = |path: &str| {
+        let path = format!("/spec/configPatches/{path}/typed_config/typed_config/cache_path");
+        json!({"op": "replace", "path": path, "value": "cache"})
+    };
+    json!([
+        cache("3/patch/value"),
+        cache("4/patch/value/filter_chains/0/filters/0/typed_config/http_filters/2"),
+    ])
+}
+
+async fn start_pod(mesh: &'static Mesh, namespace: &str, name: &str, place: Place) -> Pod {
+    let address = place.address.to_string();
+    mesh.cluster
+        .apply(&addresses(namespace, name, &address).to_string());
+    mesh.cluster
+        .apply(&health(mesh, namespace, name, &address).to_string());
+    let deployment = mesh.cluster.object(namespace, "deployment/sluice-gateway");
+    let mut template = deployment["spec"]["template"].clone();
+    template["metadata"]["labels"][LABEL] = name.into();
+    drain_sooner(&mut template);
+    Pod::start(mesh, namespace, name, &template, place).await
+}
+
+/// How long connections that are idle are waited for is tested of a gateway by itself.
+fn drain_sooner(template: &mut Value) {
+    let configuration = &mut template["metadata"]["annotations"]["proxy.istio.io/config"];
+    let text = configuration.as_str().unwrap();
+    let sooner = text.replace("MINIMUM_DRAIN_DURATION: 5s", "MINIMUM_DRAIN_DURATION: 1s");
+    assert_ne!(sooner, text);
+    *configuration = sooner.into();
+}
+
+/// Binds the listeners of a pod to its address, and has it say its name.
+fn addresses(namespace: &str, name: &str, address: &str) -> Value {
+    let listener = |port: u16| {
+        json!({
+            "applyTo": "LISTENER",
+            "match": {"context": "GATEWAY", "listener": {"portNumber": port}},
+            "patch": {"operation": "MERGE", "value": {"address": {"socket_address": {"address": address}}}},
+        })
+    };
+    let name_itself = json!({
+        "applyTo": "HTTP_FILTER",
+        "match": {
+            "context": "GATEWAY",
+            "listener": {"filterChain": {"filter": {"name": "envoy.filters.network.http_connection_manager"}}},
+        },
+        "patch": {"operation": "INSERT_FIRST", "value": {
+            "name": "name_itself",
+            "typed_config": {
+                "@type": "type.googleapis.com/envoy.extensions.filters.http.header_mutation.v3.HeaderMutation",
+                "mutations": {"response_mutations": [
+                    {"append": {"header": {"key": OWNER, "value": name}, "append_action": "ADD_IF_ABSENT"}},
+                ]},
+            },
+        }},
+    });
+    json!({
+        "apiVersion": "networking.istio.io/v1alpha3",
+        "kind": "EnvoyFilter",
+        "metadata": {"name": format!("test-{name}"), "namespace": namespace},
+        "spec": {
+            "workloadSelector": {"labels": {LABEL: name}},
+            "configPatches": [listener(HTTP_PORT), listener(HTTPS_PORT), name_itself],
+        },
+    })
+}
+
+/// The listener for probes, at the address of a pod.
+fn health(mesh: &Mesh, namespace: &str, name: &str, address: &str) -> Value {
+    let mut filter = mesh.cluster.object(namespace, "envoyfilter/sluice-health");
+    filter["metadata"] = json!({"name": format!("test-health-{name}"), "namespace": namespace});
+    filter["spec"]["workloadSelector"]["labels"][LABEL] = name.into();
+    let listener = &mut filter["spec"]["configPatches"][0]["patch"]["value"];
+    listener["address"]["socket_address"]["address"] = address.into();
+    filter
+}

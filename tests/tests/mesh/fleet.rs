@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Gateways and caches behave as one cache: an object is fetched once for all of them.
+
+use serde_json::{Value, json};
+use sluice_tests::body;
+use sluice_tests::client::{Client, request, send};
+use sluice_tests::crowd::Crowd;
+use sluice_tests::eventually;
+use sluice_tests::load::{Load, Plan};
+use sluice_tests::mesh::fleet::{Fleet, owner_of};
+use sluice_tests::tls::{connect_trusting, exchange};
+use std::collections::BTreeMap;
+
+/// Which cache owns which target.
+pub type Owners = BTreeMap<String, String>;
+
+/// How many of the targets each cache owns.
+fn spread(owners: &Owners) -> BTreeMap<&str, usize> {
+    let mut spread = BTreeMap::new();
+    for owner in owners.values() {
+        *spread.entry(owner.as_str()).or_default() += 1;
+    }
+    spread
+}
+
+/// The targets that have another owner then.
+pub fn moved<'a>(before: &'a Owners, after: &Owners) -> Vec<&'a str> {
+    let moved = before
+        .iter()
+        .filter(|(target, owner)| after[*target] != **owner);
+    moved.map(|(target, _)| target.as_str()).collect()
+}
+
+/// Targets of that many objects.
+pub fn targets(count: usize) -> Vec<String> {
+    (0..count)
+        .map(|number| format!("/object-{number}"))
+        .collect()
+}
+
+/// Puts an object of that size for each target into the bucket.
+pub async fn fill(fleet: &Fleet, targets: &[String], size: usize) {
+    for target in targets {
+        fleet.bucket.put_stamped(&target[1..], 1, size).await;
+    }
+}
+
+#[tokio::test]
+async fn a_thousand_clients_of_two_gateways_make_one_request_for_each_of_fifty_objects() {
+    const CLIENTS: usize = 1_000;
+    let fleet = Fleet::builder("fleet").await.start().await;
+    let targets = targets(50);
+    fill(&fleet, &targets, 5_000).await;
+    let mut flights = Vec::new();
+    for gateway in 0..2 {
+        let crowd = Crowd::connect(fleet.http(gateway), CLIENTS / 2).await;
+        flights
+            .push(crowd.fire_each(|client| request("GET", &targets[client % targets.len()], &[])));
+    }
+    let mut whole = 0;
+    for flight in flights {
+        let outcomes = flight.land().await;
+        for response in outcomes.all(200) {
+            let is = |target: &&String| body::check(target, &response.body).is_ok();
+            assert!(targets.iter().any(|target| is(&target)), "{response}");
+            whole += 1;
+        }
+    }
+    assert_eq!(whole, CLIENTS);
+    assert_eq!(fleet.all_fetches(), targets.len());
+
+    // Both gateways know the same owners, and each cache has only what it owns: the others have room for the rest.
+    let owners = fleet.owners(0, &targets).await;
+    assert_eq!(owners, fleet.owners(1, &targets).await);
+    let spread = spread(&owners);
+    println!("spread of {} objects: {spread:?}", targets.len());
+    for cache in &fleet.caches {
+        let fetched = cache.statistic("wasmcustom.sluice_origin_fetches").await;
+        assert_eq!(fetched, spread[cache.name()] as u64, "{}", cache.name());
+    }
+    spellings_have_one_owner(&fleet).await;
+    answers_are_the_owners(&fleet).await;
+    nobody_forges_an_owner(&fleet).await;
+    caches_answer_gateways_only(&fleet).await;
+}
+
+/// Every way to write a path leads to the same cache, and to what it has.
+async fn spellings_have_one_owner(fleet: &Fleet) {
+    fleet.bucket.put_stamped("folder/a~b.css", 1, 2_000).await;
+    let first = fleet.hit("/folder/a~b.css").await;
+    for spelling in [
+        "/folder/a~b.css?version=2",
+        "/folder/%61~b.css",
+        "/folder/a%7Eb.css",
+        "/folder/a%7eb.css",
+        "//folder/./a~b.css",
+        "/other/../folder/a~b.css",
+    ] {
+        for gateway in 0..2 {
+            let answer = send(fleet.http(gateway), "GET", spelling, &[]).await;
+            assert!(answer.is_hit(), "{spelling}: {answer}");
+            assert_eq!(owner_of(&answer), owner_of(&first), "{spelling}");
+        }
+    }
+    assert_eq!(fleet.fetches("folder/a~b.css"), 1);
+    for path in ["/a%00b", "/a%ffb", "/folder/%2e%2e%2f../secret"] {
+        let refused = fleet.get(path).await;
+        assert_eq!(refused.status, 400, "{path}: {refused}");
+        assert!(
+            refused
+                .headers
+                .get("x-test-cache")
+                .is_some_and(|by| by.starts_with("gateway"))
+        );
+    }
+}
+
+/// HEAD, ranges and conditions are answered as by one cache, which says so once.
+async fn answers_are_the_owners(fleet: &Fleet) {
+    fleet.bucket.put_stamped("whole.bin", 1, 20_000).await;
+    let miss = fleet.get("/whole.bin").await;
+    let whole = fleet.hit("/whole.bin").await;
+    for (answer, says) in [(&miss, "fwd=uri-miss"), (&whole, "hit")] {
+        let members: Vec<_> = answer.headers.all("cache-status").collect();
+        assert_eq!(members.len(), 1, "{answer}");
+        assert!(!members[0].contains(','), "{answer}");
+        assert!(members[0].contains(says), "{answer}");
+        for prefix in ["x-sluice-", "x-envoy-", "x-amz-"] {
+            assert!(!answer.headers.any_with_prefix(prefix), "{answer}");
+        }
+        assert_eq!(answer.header("server"), "sluice");
+    }
+    let gateway = fleet.http(1);
+    let etag = whole.header("etag");
+    let head = send(gateway, "HEAD", "/whole.bin", &[]).await;
+    assert_eq!((head.status, head.header("content-length")), (200, "20000"));
+    assert!(head.is_hit(), "{head}");
+    let part = send(gateway, "GET", "/whole.bin", &[("range", "bytes=10-19")]).await;
+    assert_eq!((part.status, part.body), (206, whole.body[10..20].to_vec()));
+    let same = send(gateway, "GET", "/whole.bin", &[("if-none-match", etag)]).await;
+    assert_eq!((same.status, same.body.len()), (304, 0));
+    let missing = fleet.get("/missing").await;
+    assert_eq!(missing.status, 404, "{missing}");
+    assert_eq!(
+        fleet.fetches("whole.bin"),
+        1,
+        "{}",
+        fleet.bucket.requests().summary()
+    );
+}
+
+/// What decides on the way through the fleet is not the client's to say.
+async fn nobody_forges_an_owner(fleet: &Fleet) {
+    let honest = fleet.get("/whole.bin").await;
+    for number in 0..10 {
+        let key = format!("another-{number}");
+        let forged = [
+            ("x-sluice-key", key.as_str()),
+            ("x-sluice-link", "1"),
+            ("x-sluice-proof", "1"),
+        ];
+        let answer = send(fleet.http(0), "GET", "/whole.bin", &forged).await;
+        assert_eq!(owner_of(&answer), owner_of(&honest), "{answer}");
+        assert!(answer.is_hit(), "{answer}");
+    }
+    // Who says to have been here is believed, and harms nobody else.
+    let been_here = [("cdn-loop", "other, fleet")];
+    let refused = send(fleet.http(0), "GET", "/whole.bin", &been_here).await;
+    assert_eq!(refused.status, 508, "{refused}");
+    let elsewhere = [("cdn-loop", "other, fleet-of-others; x=1")];
+    let served = send(fleet.http(0), "GET", "/whole.bin", &elsewhere).await;
+    assert!(served.is_hit(), "{served}");
+}
+
+/// Around tier one nothing is to be had: neither without TLS nor without a certificate, nor with another name.
+async fn caches_answer_gateways_only(fleet: &Fleet) {
+    let address = fleet.of_cache(0);
+    let asked = request("GET", "/whole.bin", &[]);
+    let mut plain = Client::connect(address).await;
+    assert!(plain.try_exchange(&asked).await.is_err());
+    // In TLS 1.3 a client hears only after the handshake that a certificate was wanted.
+    let answered = match connect_trusting(address).await {
+        Ok(mut stream) => exchange(&mut stream, &asked).await.is_ok(),
+        Err(_) => false,
+    };
+    assert!(!answered, "a client without a certificate was answered");
+    // Control: it is its name in the mesh that admits a gateway.
+    let others = fleet
+        .tier_two
+        .clone()
+        .setting("TIER_ONE_NAMESPACE", "others");
+    fleet.apply(&others.build());
+    eventually("the other name", async || {
+        fleet.get("/whole.bin").await.status == 403
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_lost_caches_keys_move_and_nobody_notices() {
+    let mut fleet = Fleet::builder("lost").await.start().await;
+    let many = targets(3_000);
+    let before = fleet.owners(0, &many).await;
+    println!("spread of {} keys: {:?}", many.len(), spread(&before));
+    let objects = targets(60);
+    fill(&fleet, &objects, 2_000).await;
+    for target in &objects {
+        fleet.hit(target).await;
+    }
+    let load = Load::start(Plan {
+        rate: 200,
+        addresses: vec![fleet.http(0), fleet.http(1)],
+        targets: objects.clone(),
+    });
+    load.more(200).await;
+    let mut lost = fleet.caches.remove(1);
+    let at = std::time::Instant::now();
+    lost.lose();
+    // Nothing tells the gateways.
+    load.more(600).await;
+    let seen = load.since(at);
+    println!("a cache was lost: {seen}");
+    assert_eq!(seen.failures, Vec::<String>::new());
+    lost.say_ready(false);
+    fleet.known(&lost, false).await;
+    load.more(200).await;
+    assert_eq!(load.since(at).failures, Vec::<String>::new());
+    load.stop();
+    let after = fleet.owners(0, &many).await;
+    assert_eq!(after, fleet.owners(1, &many).await);
+    let moved = moved(&before, &after);
+    let must = moved
+        .iter()
+        .filter(|target| before[**target] == lost.name())
+        .count();
+    let others = moved.len() - must;
+    println!("moved: {must} of the lost cache's, {others} of the others'");
+    assert_eq!(must, spread(&before)[lost.name()]);
+    assert!(
+        others * 100 <= many.len() * 3,
+        "{others} of {} keys moved for nothing",
+        many.len()
+    );
+    // Each cache owns about a third.
+    for (owner, keys) in spread(&before) {
+        let share = keys as f64 / many.len() as f64;
+        assert!((0.28..0.39).contains(&share), "{owner} owns {share}");
+    }
+}
+
+#[tokio::test]
+async fn a_fleet_that_is_its_own_origin_refuses_itself() {
+    let fleet = Fleet::builder("loop").await.of(1, 1).start().await;
+    fleet.bucket.put_stamped("a.bin", 1, 2_000).await;
+    let _ = fleet.get("/a.bin").await.stamp("/a.bin");
+    let gateway = json!([{"address": fleet.gateways[0].address(), "ports": {"https": 8080}}]);
+    let looped = fleet
+        .tier_two
+        .clone()
+        .patch(
+            "ServiceEntry",
+            "sluice-bucket",
+            &replace("/spec/endpoints", &gateway),
+        )
+        .patch(
+            "DestinationRule",
+            "sluice-bucket",
+            &replace("/spec/trafficPolicy/tls", &json!({"mode": "DISABLE"})),
+        );
+    fleet.apply(&looped.build());
+    let mut asked = 0;
+    eventually("the loop", async || {
+        asked += 1;
+        fleet.get(&format!("/b-{asked}.bin")).await.status == 508
+    })
+    .await;
+    let fetches = async || {
+        fleet.caches[0]
+            .statistic("wasmcustom.sluice_origin_fetches")
+            .await
+    };
+    let before = fetches().await;
+    let refused = fleet.get("/c.bin").await;
+    assert_eq!(refused.status, 508, "{refused}");
+    // Once through the fleet, and no second time.
+    assert_eq!(fetches().await, before + 1);
+}
+
+fn replace(path: &str, value: &Value) -> Value {
+    json!([{"op": "replace", "path": path, "value": value}])
+}

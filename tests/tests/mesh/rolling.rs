@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What clients see, at a constant rate, while what serves them is replaced: caches, one after another, and the policy
+//! and the module of all.
+
+use crate::fleet::{Owners, fill, moved, targets};
+use sluice_tests::load::{Load, Plan, Seen};
+use sluice_tests::mesh::fleet::Fleet;
+use sluice_tests::mesh::pod::Place;
+use std::time::Instant;
+
+/// Requests per second.
+const RATE: u32 = 200;
+/// How many requests make a measurement before and after.
+const ENOUGH: usize = 400;
+
+/// How a cache is replaced.
+#[derive(Clone, Copy, Debug)]
+enum Replacement {
+    /// By another pod, which is empty, before the former one goes: a Deployment.
+    Empty,
+    /// By itself, with its volume and at its address: a container that starts again.
+    Kept,
+    /// By another pod with its volume, at another address, after it has gone: a StatefulSet.
+    KeptElsewhere,
+}
+
+/// A fleet under load, each of whose objects is in the store of its owner.
+struct Exercise {
+    fleet: Fleet,
+    load: Load,
+    objects: Vec<String>,
+    owners: Owners,
+    /// How often an object has got another owner.
+    moved: usize,
+}
+
+impl Exercise {
+    async fn begin(name: &str) -> Self {
+        let fleet = Fleet::builder(name).await.start().await;
+        let objects = targets(120);
+        fill(&fleet, &objects, 2_000).await;
+        for target in &objects {
+            fleet.hit(target).await;
+        }
+        assert_eq!(fleet.all_fetches(), objects.len());
+        let load = Load::start(Plan {
+            rate: RATE,
+            addresses: vec![fleet.http(0), fleet.http(1)],
+            targets: objects.clone(),
+        });
+        let owners = fleet.owners(0, &objects).await;
+        Self {
+            fleet,
+            load,
+            objects,
+            owners,
+            moved: 0,
+        }
+    }
+
+    /// Notes which objects have another owner now, and waits until each has been asked for under it.
+    async fn settle(&mut self) {
+        let owners = self.fleet.owners(0, &self.objects).await;
+        self.moved += moved(&self.owners, &owners).len();
+        self.owners = owners;
+        self.load.more(2 * self.objects.len()).await;
+    }
+
+    /// Replaces the cache that has been there for longest.
+    async fn replace(&mut self, how: Replacement) {
+        match how {
+            Replacement::Empty => {
+                self.fleet.add_cache().await;
+                self.settle().await;
+                self.fleet.retire(0).await;
+            }
+            Replacement::Kept => {
+                self.fleet.withdraw(0).await;
+                self.settle().await;
+                self.fleet.caches[0].restart().await;
+                self.fleet.known(&self.fleet.caches[0], true).await;
+                self.fleet.caches.rotate_left(1);
+            }
+            Replacement::KeptElsewhere => {
+                let former = self.fleet.retire(0).await;
+                self.settle().await;
+                let place = Place::with_volume_of(former);
+                self.fleet.add_cache_in(place).await;
+            }
+        }
+        self.settle().await;
+    }
+
+    /// What clients see from then on.
+    async fn seen(&self, what: &str, from: Instant) -> Seen {
+        let seen = self.load.since(from);
+        println!("{what}: {seen}");
+        assert_eq!(seen.failures, Vec::<String>::new(), "{what}");
+        seen
+    }
+
+    /// Replaces each cache in turn, and says how many objects were fetched and how many moved.
+    async fn replace_all(&mut self, how: Replacement) -> (usize, usize) {
+        let (fetched, moved) = (self.fleet.all_fetches(), self.moved);
+        let from = Instant::now();
+        self.load.more(ENOUGH).await;
+        self.seen(&format!("{how:?}, before"), from).await;
+        assert_eq!(self.fleet.all_fetches(), fetched);
+        let from = Instant::now();
+        for _ in 0..self.fleet.caches.len() {
+            self.replace(how).await;
+        }
+        self.seen(&format!("{how:?}, while"), from).await;
+        let (fetched, moved) = (self.fleet.all_fetches() - fetched, self.moved - moved);
+        println!("{how:?}: {fetched} objects fetched, {moved} times one moved");
+        fetched_is_moved_at_most(fetched, moved);
+        let from = Instant::now();
+        self.load.more(ENOUGH).await;
+        self.seen(&format!("{how:?}, after"), from).await;
+        (fetched, moved)
+    }
+}
+
+/// Who gets a key fetches its object once, if at all.
+fn fetched_is_moved_at_most(fetched: usize, moved: usize) {
+    assert!(fetched <= moved, "{fetched} fetched, {moved} moved");
+}
+
+#[tokio::test]
+async fn each_cache_is_replaced_and_only_keys_that_move_are_fetched() {
+    let mut exercise = Exercise::begin("rolling").await;
+    let objects = exercise.objects.len();
+    let (fetched, _) = exercise.replace_all(Replacement::Empty).await;
+    // Every cache is another one: nothing of what was there is.
+    assert!(fetched >= objects, "{fetched}");
+    // Who comes back has everything; only those who stood in have fetched it.
+    let (fetched, moved) = exercise.replace_all(Replacement::Kept).await;
+    assert!(fetched * 2 <= moved, "{fetched} fetched, {moved} moved");
+    exercise.replace_all(Replacement::KeptElsewhere).await;
+}
