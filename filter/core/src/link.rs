@@ -118,6 +118,25 @@ impl Purpose {
     }
 }
 
+/// What proves that a link is the filter's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Secrets {
+    /// Known to all VMs of the process, past ones included.
+    pub process: u64,
+    /// Known to one VM.
+    pub vm: u64,
+}
+
+/// By which EDGE a request is vouched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vouched {
+    /// By that of this VM.
+    Here(Link),
+    /// By that of another VM, whose module is being replaced by this one's, or replaces it. What it knows of the
+    /// request is not to be had here.
+    Elsewhere(Purpose),
+}
+
 /// The link of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
@@ -130,37 +149,43 @@ pub struct Link {
 }
 
 impl Link {
-    /// The header's value, with the VM's secret.
-    pub fn encode(self, secret: u64) -> String {
-        let mut value = String::with_capacity(35);
+    /// The header's value, with the VM's secrets.
+    pub fn encode(self, secrets: Secrets) -> String {
+        let mut value = String::with_capacity(49);
         let Self {
             purpose,
             stream,
             policy,
         } = self;
+        let Secrets { process, vm } = secrets;
         // Writing into a String cannot fail.
         let _ = write!(
             value,
-            "{secret:016x}{}{:08x}{policy:08x}",
+            "{process:016x}{vm:016x}{}{:08x}{policy:08x}",
             purpose.letter(),
             stream.0
         );
         value
     }
 
-    /// Reads a header's value; `None` unless it carries the secret.
-    pub fn decode(value: &[u8], secret: u64) -> Option<Self> {
-        let (claimed, rest) = value.split_first_chunk::<16>()?;
-        if hexadecimal(claimed)? != secret {
+    /// Reads a header's value; `None` unless it carries the process's secret.
+    pub fn decode(value: &[u8], secrets: Secrets) -> Option<Vouched> {
+        let (process, rest) = value.split_first_chunk::<16>()?;
+        if hexadecimal(process)? != secrets.process {
             return None;
         }
+        let (vm, rest) = rest.split_first_chunk::<16>()?;
         let ([letter], rest) = rest.split_first_chunk::<1>()?;
+        let purpose = Purpose::of(*letter)?;
+        if hexadecimal(vm)? != secrets.vm {
+            return Some(Vouched::Elsewhere(purpose));
+        }
         let (stream, policy) = rest.split_first_chunk::<8>()?;
-        Some(Self {
-            purpose: Purpose::of(*letter)?,
+        Some(Vouched::Here(Self {
+            purpose,
             stream: StreamId(u32::try_from(hexadecimal(stream)?).ok()?),
             policy: u32::try_from(hexadecimal(policy)?).ok()?,
-        })
+        }))
     }
 }
 
@@ -183,18 +208,40 @@ mod tests {
         policy: 3,
     };
 
+    const SECRETS: Secrets = Secrets {
+        process: u64::MAX - 5,
+        vm: 7,
+    };
+
     #[test]
     fn link_round_trips() {
-        let value = LINK.encode(u64::MAX - 5);
-        assert_eq!(Link::decode(value.as_bytes(), u64::MAX - 5), Some(LINK));
+        let value = LINK.encode(SECRETS);
+        let vouched = Some(Vouched::Here(LINK));
+        assert_eq!(Link::decode(value.as_bytes(), SECRETS), vouched);
+    }
+
+    #[test]
+    fn link_of_another_vm_says_its_purpose_and_nothing_else() {
+        let value = LINK.encode(SECRETS);
+        let here = Secrets { vm: 8, ..SECRETS };
+        let vouched = Some(Vouched::Elsewhere(Purpose::Lead));
+        assert_eq!(Link::decode(value.as_bytes(), here), vouched);
     }
 
     #[test]
     fn link_without_the_secret_is_none() {
-        let value = LINK.encode(1);
-        assert_eq!(Link::decode(value.as_bytes(), 2), None);
-        assert_eq!(Link::decode(b"", 0), None);
-        assert_eq!(Link::decode(b"0000000000000000", 0), None);
-        assert_eq!(Link::decode(b"+000000000000000l0000000000000000", 0), None);
+        let value = LINK.encode(SECRETS);
+        let other = Secrets {
+            process: 2,
+            ..SECRETS
+        };
+        assert_eq!(Link::decode(value.as_bytes(), other), None);
+        let zero = Secrets { process: 0, vm: 0 };
+        assert_eq!(Link::decode(b"", zero), None);
+        assert_eq!(Link::decode(&[b'0'; 32], zero), None);
+        assert_eq!(
+            Link::decode(b"+00000000000000000000000000000000l0000000000000000", zero),
+            None
+        );
     }
 }

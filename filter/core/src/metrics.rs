@@ -60,6 +60,7 @@ metrics! {
     RequestsSubstituted, "sluice_requests_substituted", Counter, "Requests for missing objects answered with a redirect to a directory, the fallback document or the error document.";
     OriginFetches, "sluice_origin_fetches", Counter, "Requests sent to the origin.";
     OriginUnlinked, "sluice_origin_unlinked", Counter, "Requests stopped before the origin because the edge role had not vouched for them.";
+    OriginAdopted, "sluice_origin_adopted", Counter, "Requests sent to the origin for their clients alone, as the module was replaced while they were on their way.";
     OriginOverdue, "sluice_origin_overdue", Counter, "Requests to the origin that were given up because it was too slow, with a stale response served instead.";
     Refreshes, "sluice_refreshes", Counter, "Requests to the origin in the background, for a response that is served stale meanwhile.";
     RefreshFailures, "sluice_refresh_failures", Counter, "Refreshes that brought nothing, so that the stale response stays.";

@@ -5,14 +5,17 @@
 
 use libfuzzer_sys::fuzz_target;
 use sluice_core::entry::Entry;
-use sluice_core::link::Link;
+use sluice_core::link::{Link, Secrets};
 use sluice_core::message::Message;
 
-/// Nobody guesses it.
-const SECRET: u64 = 0x5ec2_e700_0bad_cafe;
+/// Nobody guesses them.
+const SECRETS: Secrets = Secrets {
+    process: 0x5ec2_e700_0bad_cafe,
+    vm: 0x0bad_cafe_5ec2_e700,
+};
 
 fuzz_target!(|input: &[u8]| {
-    assert_eq!(Link::decode(input, SECRET), None);
+    assert_eq!(Link::decode(input, SECRETS), None);
     if let Some(message) = Message::decode(input) {
         assert_eq!(Message::decode(&message.encode()), Some(message));
     }

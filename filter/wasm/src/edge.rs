@@ -13,7 +13,7 @@ use sluice_core::flight::StreamId;
 use sluice_core::host::HostError;
 use sluice_core::key::{CanonicalTarget, Rejection, Target, canonicalize};
 use sluice_core::link::{
-    BYPASS_SENTINEL, INTERNAL_PREFIX, LINK_HEADER, Link, PATH_HEADER, Purpose,
+    BYPASS_SENTINEL, INTERNAL_PREFIX, LINK_HEADER, Link, PATH_HEADER, Purpose, Vouched,
 };
 use sluice_core::metrics::Metric;
 use sluice_core::policy::{CorsPolicy, Obedience, Policy};
@@ -532,10 +532,11 @@ fn pass_body(stream: &Stream, size: usize) -> host::Result<()> {
 
 /// The link of a request of the filter's own; that of any other is nothing.
 fn own_link(link: &[u8]) -> Result<Option<Link>, Refusal> {
-    let link = worker::with(|worker| worker.decode_link(link)).flatten();
-    let link = link.filter(|link| link.purpose.is_background());
-    if link.is_some() {
-        return Ok(link);
+    let vouched = worker::with(|worker| worker.decode_link(link)).flatten();
+    if let Some(Vouched::Here(link)) = vouched
+        && link.purpose.is_background()
+    {
+        return Ok(Some(link));
     }
     let route = host::property("xds\0route_name")?;
     if route.as_deref() == Some(BACKGROUND_ROUTE) {

@@ -41,9 +41,21 @@ pub fn take_number(store: &mut SharedData) -> host::Result<WorkerId> {
 /// # Errors
 /// The host refused a call.
 pub fn hash_key(store: &mut SharedData) -> host::Result<[u64; 2]> {
-    const KEY: &str = "sluice/hash-key";
-    store.compare_and_set(KEY, &host::random::<16>()?, None)?;
-    let bytes = store.get(KEY)?.map(|(bytes, _)| bytes).unwrap_or_default();
+    made_up_once(store, "sluice/hash-key")
+}
+
+/// What all VMs of this process know and nobody else, so that one is believed by its successor.
+///
+/// # Errors
+/// The host refused a call.
+pub fn process_secret(store: &mut SharedData) -> host::Result<u64> {
+    made_up_once(store, "sluice/secret").map(|[secret, _]| secret)
+}
+
+/// Random numbers that the first who asks makes up for all.
+fn made_up_once(store: &mut SharedData, key: &str) -> host::Result<[u64; 2]> {
+    store.compare_and_set(key, &host::random::<16>()?, None)?;
+    let bytes = store.get(key)?.map(|(bytes, _)| bytes).unwrap_or_default();
     let half = |index: usize| {
         let chunk = bytes
             .get(index * 8..)

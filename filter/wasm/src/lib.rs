@@ -8,6 +8,7 @@
 //! gateways before a fleet of such edges.
 
 mod account;
+mod adopted;
 mod answer;
 mod calls;
 mod change;

@@ -16,7 +16,7 @@ use sluice_core::hints::Hint;
 use sluice_core::http_date;
 use sluice_core::key::origin_authority;
 use sluice_core::link::{
-    BYPASS_SENTINEL, FAILURE_HEADER, LINK_HEADER, Link, PROOF_HEADER, Purpose,
+    BYPASS_SENTINEL, FAILURE_HEADER, LINK_HEADER, Link, PROOF_HEADER, Purpose, Vouched,
 };
 use sluice_core::metrics::Metric;
 use sluice_core::policy::{Policy, StoreVersion};
@@ -25,6 +25,7 @@ use sluice_core::qualifiers::{is_for_headers, unqualified};
 use sluice_core::request::forward_header;
 use sluice_core::validator::{Lifetime, Validator};
 
+use crate::adopted::Adopted;
 use crate::answer::Answer;
 use crate::clean::{Asked, Body, clean_response};
 use crate::delivery::Passing;
@@ -115,6 +116,7 @@ impl Fetch {
 pub struct OriginStream {
     context: u32,
     fetch: Option<Fetch>,
+    adopted: Option<Adopted>,
 }
 
 impl OriginStream {
@@ -123,6 +125,7 @@ impl OriginStream {
         Self {
             context,
             fetch: None,
+            adopted: None,
         }
     }
 
@@ -130,41 +133,67 @@ impl OriginStream {
         let headers = Headers::new(host::header_pairs(Map::Request)?);
         #[cfg(feature = "trap")]
         crate::trap::on_demand(&headers, "origin");
-        let linked = headers.get(LINK_HEADER).and_then(|value| {
-            worker::with(|worker| {
-                let link = worker.decode_link(value)?;
-                Some((link, worker.policy(link.policy)?))
-            })
-            .flatten()
+        let vouched = headers
+            .get(LINK_HEADER)
+            .and_then(|value| worker::with(|worker| worker.decode_link(value)).flatten());
+        match vouched {
+            Some(Vouched::Here(link)) => self.fetch(link, &headers),
+            Some(Vouched::Elsewhere(purpose)) => self.adopt(purpose, &headers),
+            None => Ok(self.stop()),
+        }
+    }
+
+    /// Answers what nobody vouches for.
+    fn stop(&mut self) -> Action {
+        worker::with(|worker| {
+            worker.metrics.count(Metric::OriginUnlinked, 1);
+            worker.warn(|| "sluice: a request without the edge role's link was stopped".into());
         });
-        let Some((link, policy)) = linked else {
-            worker::with(|worker| {
-                worker.metrics.count(Metric::OriginUnlinked, 1);
-                worker.warn(|| "sluice: a request without the edge role's link was stopped".into());
-            });
-            return Ok(self.refuse(Answer::Unlinked));
+        self.refuse(Answer::Unlinked)
+    }
+
+    /// Sends on what a client's request needs that another module has taken.
+    fn adopt(&mut self, purpose: Purpose, headers: &Headers) -> host::Result<Action> {
+        if matches!(purpose, Purpose::Probe | Purpose::StoreOnly) {
+            return Ok(self.refuse(not_served(purpose, headers)));
+        }
+        let policy = worker::with(|worker| worker.current_policy()).flatten();
+        let Some(policy) = policy.filter(|_| !purpose.is_background()) else {
+            return Ok(self.stop());
+        };
+        let cacheable = !purpose.avoids_the_store();
+        prepare_request(&policy.policy, cacheable, headers)?;
+        self.adopted = Some(Adopted::new(policy, headers, cacheable));
+        Ok(Action::Continue)
+    }
+
+    /// Takes what EDGE has sent to the store, and the store has sent on.
+    fn fetch(&mut self, link: Link, headers: &Headers) -> host::Result<Action> {
+        let policy = worker::with(|worker| worker.policy(link.policy)).flatten();
+        let Some(policy) = policy else {
+            return Ok(self.stop());
         };
         if matches!(link.purpose, Purpose::Probe | Purpose::StoreOnly) {
-            return Ok(self.refuse(not_served(link, &headers)));
+            return Ok(self.refuse(not_served(link.purpose, headers)));
         }
         let prepared = worker::with(|worker| worker.stream(link.stream)?.prepared.clone());
         if let Some(prepared) = prepared.flatten() {
-            return self.give(prepared, &headers);
+            return self.give(prepared, headers);
         }
         let cacheable = !link.purpose.avoids_the_store();
-        let cache_key = cache_key(&headers);
+        let cache_key = cache_key(headers);
         let for_headers = cacheable && is_for_headers(&cache_key);
         // Asking for the headers costs no more than asking whether they have changed.
         let revalidation = (cacheable && !for_headers)
-            .then(|| Revalidation::of(&headers, policy.policy.store))
+            .then(|| Revalidation::of(headers, policy.policy.store))
             .flatten();
         if let Some(kept) = revalidation
             .as_ref()
-            .filter(|_| keeps_unasked(link, &headers))
+            .filter(|_| keeps_unasked(link, headers))
         {
             return Ok(self.refuse(Answer::Keep(Rc::new(kept.clone()))));
         }
-        prepare_request(&policy.policy, cacheable, &headers)?;
+        prepare_request(&policy.policy, cacheable, headers)?;
         if let Some(revalidation) = &revalidation {
             revalidation.ask(&policy.policy)?;
         }
@@ -363,7 +392,7 @@ impl HttpContext for OriginStream {
         self.receive().unwrap_or_else(|error| {
             worker::with(|worker| worker.fault("a request to the origin was stopped", error));
             // Without the proof the native guard stops it.
-            self.fetch = None;
+            (self.fetch, self.adopted) = (None, None);
             let _ = host::remove_header(Map::Request, PROOF_HEADER);
             Action::Continue
         })
@@ -373,7 +402,11 @@ impl HttpContext for OriginStream {
         if self.must_abort() {
             return self.abort();
         }
-        if let Err(error) = self.respond(end_of_stream) {
+        let responded = match &mut self.adopted {
+            Some(adopted) => adopted.respond(end_of_stream),
+            None => self.respond(end_of_stream),
+        };
+        if let Err(error) = responded {
             worker::with(|worker| worker.fault("a response was kept out of the store", error));
             let _ = host::set_header(Map::Response, "cache-control", "no-store");
         }
@@ -385,6 +418,10 @@ impl HttpContext for OriginStream {
 
     fn on_http_response_body(&mut self, size: usize, end_of_stream: bool) -> Action {
         if self.must_abort() || (end_of_stream && self.is_overtaken()) {
+            return self.abort();
+        }
+        if let Some(Err(error)) = self.adopted.as_mut().map(|adopted| adopted.pass(size)) {
+            worker::with(|worker| worker.fault("a response was cut", error));
             return self.abort();
         }
         if let Some(fetch) = &mut self.fetch {
@@ -426,17 +463,17 @@ fn keeps_unasked(link: Link, headers: &Headers) -> bool {
 }
 
 /// The answer to a request that is only for the store.
-fn not_served(link: Link, headers: &Headers) -> Answer {
+fn not_served(purpose: Purpose, headers: &Headers) -> Answer {
     let revalidation = Revalidation::of(headers, StoreVersion::V1);
     let worth_it = |found: Revalidation| found.conditional || found.left() > 0;
-    match link.purpose {
+    match purpose {
         Purpose::Probe if revalidation.is_some_and(worth_it) => Answer::Expired,
         _ => Answer::NotStored,
     }
 }
 
 /// The key as EDGE has written it into the request.
-fn cache_key(headers: &Headers) -> String {
+pub fn cache_key(headers: &Headers) -> String {
     let part = |name| headers.text(name).unwrap_or_default();
     [part(":authority"), part(":path")].concat()
 }
@@ -540,7 +577,7 @@ fn fallback(fetch: &Fetch) -> Option<Fallback> {
 }
 
 /// Logs what Envoy says of an origin that has not answered. True if it has said something.
-fn note_failure(headers: &Headers) -> host::Result<bool> {
+pub fn note_failure(headers: &Headers) -> host::Result<bool> {
     let Some(details) = headers.text(FAILURE_HEADER) else {
         return Ok(false);
     };
@@ -549,7 +586,7 @@ fn note_failure(headers: &Headers) -> host::Result<bool> {
     Ok(true)
 }
 
-fn remove_hidden(policy: &Policy, headers: &Headers) -> host::Result<()> {
+pub fn remove_hidden(policy: &Policy, headers: &Headers) -> host::Result<()> {
     for (name, _) in headers.iter() {
         if policy
             .response

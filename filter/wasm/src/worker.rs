@@ -18,7 +18,7 @@ use sluice_core::coalescer::{Coalescer, Effect, FillVerdict, Release, Turn};
 use sluice_core::flight::{FlightPolicy, StreamId};
 use sluice_core::generations::Generations;
 use sluice_core::host::HostError;
-use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose};
+use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose, Secrets, Vouched};
 use sluice_core::message::Message;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::{Policy, StoreVersion};
@@ -33,7 +33,7 @@ use crate::delivery;
 use crate::fills::{Fallback, Fills};
 use crate::headers::Headers;
 use crate::host::{self, Half, Level, Map, Queue, SharedData};
-use crate::identity::{hash_key, queue_name, take_number};
+use crate::identity::{hash_key, process_secret, queue_name, take_number};
 use crate::metrics::Metrics;
 use crate::revalidation::Revalidation;
 use crate::site::Substitutes;
@@ -92,7 +92,7 @@ pub struct Worker {
     /// Bytes of stored bodies.
     pub lengths: Generations<u64>,
     coalescer: Coalescer,
-    secret: u64,
+    secrets: Secrets,
     hash_key: (u64, u64),
     root: u32,
     queue: Option<Queue>,
@@ -125,7 +125,10 @@ impl Worker {
             nonce: u64::from_le_bytes(host::random()?),
             lengths: Generations::new(policy.limits.hints),
             coalescer: Coalescer::new(number, policy.limits.hints),
-            secret: u64::from_le_bytes(host::random()?),
+            secrets: Secrets {
+                process: process_secret(&mut store)?,
+                vm: u64::from_le_bytes(host::random()?),
+            },
             hash_key: (low, high),
             root: 0,
             queue: None,
@@ -231,12 +234,12 @@ impl Worker {
 
     /// The value of the link header for `link`.
     pub fn encode_link(&self, link: Link) -> String {
-        link.encode(self.secret)
+        link.encode(self.secrets)
     }
 
-    /// What a link header says, if it is this VM's.
-    pub fn decode_link(&self, value: &[u8]) -> Option<Link> {
-        Link::decode(value, self.secret)
+    /// What a link header says, if it is the filter's.
+    pub fn decode_link(&self, value: &[u8]) -> Option<Vouched> {
+        Link::decode(value, self.secrets)
     }
 
     /// Makes a request known to ORIGIN and to the waiting lists.

@@ -2,10 +2,17 @@
 //! A mistake in what is applied changes nothing for clients, and is seen where an operator looks.
 
 use serde_json::{Value, json};
-use sluice_tests::client;
+use sluice_tests::client::{self, Client, request};
+use sluice_tests::crowd::{Crowd, Flight};
 use sluice_tests::eventually;
+use sluice_tests::gate::Gate;
+use sluice_tests::load::{Load, Plan};
 use sluice_tests::mesh::gateway::{Gateway, ROLES, roles};
+use sluice_tests::mesh::kustomize::Overlay;
 use sluice_tests::mesh::pod::HEALTH_PORT;
+use std::path::PathBuf;
+use std::time::Instant;
+use tempfile::TempDir;
 
 /// Where the policy and the module of EDGE are in the EnvoyFilter of the roles.
 const EDGE: &str = "/spec/configPatches/0/patch/value/typed_config/config";
@@ -159,4 +166,131 @@ async fn a_listener_that_envoy_refuses_leaves_the_former_one_in_force() {
     serves(&gateway, "while").await;
     gateway.apply(&gateway.overlay.build());
     serves(&gateway, "after").await;
+}
+
+/// The module once more, in another file and with another digest.
+fn another_module(folder: &TempDir) -> PathBuf {
+    let mut module = std::fs::read(sluice_tests::edge::module()).unwrap();
+    // A custom section, which says nothing: its id, its size, and its name with that one's size.
+    module.extend_from_slice(b"\x00\x08\x07another");
+    let path = folder.path().join("another.wasm");
+    std::fs::write(&path, module).unwrap();
+    path
+}
+
+/// A policy that says its name in answers, under which followers wait for long.
+fn named_policy(name: &str) -> String {
+    let policy = json!({
+        "origin": {"kind": "bucket"},
+        "cache": {"ttl": {"200": "1h"}},
+        "coalesce": {"max_wait": "25s"},
+        "store": {"version": "v1"},
+        "rules": [{"match": ["*"], "headers": {"X-Policy": name}}],
+    });
+    policy.to_string()
+}
+
+/// A gateway under load, each of whose objects is in its store.
+struct UnderLoad {
+    gateway: Gateway,
+    load: Load,
+    targets: Vec<String>,
+    start: Instant,
+}
+
+/// Clients of one object that wait for the first of them.
+const FOLLOWERS: usize = 19;
+
+impl UnderLoad {
+    async fn begin() -> Self {
+        let gateway = Gateway::builder("changes").await;
+        let gateway = gateway
+            .with(|overlay| overlay.policy(&named_policy("first")))
+            .start()
+            .await;
+        let targets: Vec<_> = (0..20).map(|number| format!("/object-{number}")).collect();
+        for target in &targets {
+            gateway.bucket.put_stamped(&target[1..], 1, 2_000).await;
+            gateway.hit(target).await;
+        }
+        let load = Load::start(Plan {
+            rate: 200,
+            addresses: vec![gateway.http()],
+            targets: targets.clone(),
+        });
+        Self {
+            gateway,
+            load,
+            targets,
+            start: Instant::now(),
+        }
+    }
+
+    async fn statistic(&self, name: &str) -> usize {
+        let name = format!("wasmcustom.sluice_{name}");
+        usize::try_from(self.gateway.pod.statistic(&name).await).unwrap()
+    }
+
+    /// Applies a change while a client leads at the gate and others follow it.
+    async fn change(&self, name: &str, change: &Overlay, gate: &Gate) -> (Client, Flight) {
+        let path = format!("/held-by-{name}");
+        self.gateway.bucket.put_stamped(&path[1..], 1, 20_000).await;
+        let mut leader = Client::connect(self.gateway.http()).await;
+        leader.send(request("GET", &path, &[])).await.unwrap();
+        gate.wait_reached(1).await;
+        let crowd = Crowd::connect(self.gateway.http(), FOLLOWERS).await;
+        let crowd = crowd.fire(&path);
+        eventually("followers", async || {
+            self.statistic("parked_now").await == FOLLOWERS
+        })
+        .await;
+        self.gateway.apply(&change.build());
+        eventually("the change", async || {
+            let answer = self.gateway.get(&self.targets[0]).await;
+            answer.header("x-policy") == name
+        })
+        .await;
+        (leader, crowd)
+    }
+
+    /// Nobody has noticed, and everything is still in the store.
+    async fn nothing_is_lost(&self, what: &str) {
+        self.load.more(200).await;
+        let seen = self.load.since(self.start);
+        println!("change of the {what}: {seen}");
+        assert_eq!(seen.failures, Vec::<String>::new());
+        for target in &self.targets {
+            assert!(self.gateway.get(target).await.is_hit(), "{target}");
+            assert_eq!(self.gateway.fetches(&target[1..]), 1, "{target}");
+        }
+        assert_eq!(self.statistic("parked_now").await, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_policy_and_a_module_change_under_load_and_no_request_fails() {
+    let edge = UnderLoad::begin().await;
+    let gateway = &edge.gateway;
+    let policy = |name: &str| gateway.overlay.clone().policy(&named_policy(name));
+    let gate = gateway.bucket.proxy().hold("/held-by-policy");
+    let (mut leader, crowd) = edge.change("policy", &policy("policy"), &gate).await;
+    gate.open();
+    let _ = leader.response().await.unwrap().stamp("/held-by-policy");
+    crowd.land().await.same_object("/held-by-policy");
+    assert_eq!(gateway.fetches("held-by-policy"), 1);
+    edge.nothing_is_lost("policy").await;
+
+    let folder = TempDir::new().unwrap();
+    let another = json!({"local": {"filename": another_module(&folder)}});
+    let module = policy("module").patch("EnvoyFilter", "sluice-roles", &roles(&another, ROLES));
+    let gate = gateway.bucket.proxy().hold("/held-by-module");
+    let (leader, crowd) = edge.change("module", &module, &gate).await;
+    // Those who waited for it in the former module lead in turn, and the new one takes their requests over.
+    leader.reset();
+    gate.wait_reached(2).await;
+    gate.open();
+    crowd.land().await.same_object("/held-by-module");
+    assert_eq!(edge.statistic("origin_adopted").await, FOLLOWERS);
+    gateway.hit("/held-by-module").await;
+    edge.nothing_is_lost("module").await;
 }

@@ -99,8 +99,8 @@ impl Worker {
 
     pub(super) fn send_calls(&mut self) {
         for sent in self.calls.take_due() {
-            let secret = self.secret;
-            let made = self.calls.send(sent.clone(), |link| link.encode(secret));
+            let secrets = self.secrets;
+            let made = self.calls.send(sent.clone(), |link| link.encode(secrets));
             if let Err(error) = made {
                 self.check(Err(error));
                 self.end_call(&sent, false);
