@@ -115,12 +115,13 @@ bench-compression: wasm envoy ## Measure the CPU time of compressed hits, beside
 	@exec env $(locations) SLUICE_BIN="$(builds)/bench-run/sluice" "$(builds)/bench-run/sluice-bench" compression
 
 .PHONY: lint
-lint: $(linters) ## Check format and style: rustfmt, clippy, shellcheck, yamllint, ruff
+lint: $(linters) $(istio_files) ## Check format and style: rustfmt, clippy, shellcheck, yamllint, ruff, schemas of manifests
 	@.ci/need.sh rust rust-linters
 	.ci/texts.sh
 	$(linters)/bin/shellcheck $$(.ci/scripts.sh)
 	PYTHONPATH=$(linters) python3 -m yamllint --strict .
 	$(linters)/bin/ruff check --quiet
+	PYTHONPATH=$(linters) .ci/manifests.py $(addprefix $(istio_files)/,crd-all.gen.yaml gateway-api.yaml)
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets --features sluice-tests/mesh -- --deny warnings
 
