@@ -248,6 +248,75 @@ async fn a_lost_caches_keys_move_and_nobody_notices() {
     }
 }
 
+/// Many clients of one object at a time; how many answers each cache gives.
+async fn crowd_on(fleet: &Fleet, target: &str) -> BTreeMap<String, usize> {
+    let mut shares = BTreeMap::new();
+    let crowd = Crowd::connect(fleet.http(0), 300).await;
+    for response in crowd.fire(target).land().await.all(200) {
+        *shares.entry(owner_of(response).to_owned()).or_default() += 1;
+    }
+    shares
+}
+
+#[tokio::test]
+async fn a_hot_key_is_spread_over_caches_where_that_is_wanted() {
+    let fleet = Fleet::builder("hot").await.of(1, 3).start().await;
+    let keys = targets(50);
+    fill(&fleet, &keys, 2_000).await;
+    for (what, target) in [("cold", "/object-0"), ("hot", "/object-0")] {
+        let shares = crowd_on(&fleet, target).await;
+        println!("300 clients at once, {what}: {shares:?}");
+        assert_eq!(shares.len(), 1, "{shares:?}");
+    }
+    assert_eq!(fleet.all_fetches(), 1);
+
+    let spread = fleet.tier_one.clone().component("spread-hot-keys");
+    fleet.apply(&spread.build());
+    eventually("another cache", async || {
+        crowd_on(&fleet, "/object-0").await.len() > 1
+    })
+    .await;
+    let shares = crowd_on(&fleet, "/object-0").await;
+    println!("300 clients at once, hot, spread: {shares:?}");
+    // The price: each of those caches fetches the object, and so it is with cold ones.
+    let before = fleet.all_fetches();
+    assert!((2..=3).contains(&before), "{before} fetches");
+    let crowd = Crowd::connect(fleet.http(0), 490).await;
+    let flight = crowd.fire_each(|client| request("GET", &keys[1 + client % 49], &[]));
+    let _ = flight.land().await.all(200);
+    let fetched = fleet.all_fetches() - before;
+    println!("490 clients of 49 cold objects, spread: {fetched} fetches");
+    assert!((49..=3 * 49).contains(&fetched), "{fetched} fetches");
+    a_cache_that_leaves_finishes_what_it_has_begun(fleet).await;
+}
+
+async fn a_cache_that_leaves_finishes_what_it_has_begun(mut fleet: Fleet) {
+    fleet.bucket.put_stamped("held.bin", 1, 200_000).await;
+    let gate = fleet.bucket.proxy().hold("/held.bin");
+    let mut client = Client::connect(fleet.http(0)).await;
+    client.send(request("GET", "/held.bin", &[])).await.unwrap();
+    gate.wait_reached(1).await;
+    let owners = fleet.owners(0, &["/held.bin".to_owned()]).await;
+    let named = |cache: &sluice_tests::mesh::pod::Pod| cache.name() == owners["/held.bin"];
+    let owner = fleet.caches.iter().position(named).unwrap();
+    fleet.withdraw(owner).await;
+    let mut leaving = fleet.caches.remove(owner);
+    leaving.begin_termination();
+    eventually("draining", async || {
+        leaving.log().contains("active connections")
+    })
+    .await;
+    gate.open();
+    let response = client.response().await.unwrap();
+    let _ = response.stamp("/held.bin");
+    assert_eq!(owner_of(&response), leaving.name());
+    assert!(leaving.terminate().await.success(), "{}", leaving.log());
+    // Its key has another owner.
+    let next = fleet.hit("/held.bin").await;
+    assert_ne!(owner_of(&next), leaving.name());
+    assert_eq!(fleet.fetches("held.bin"), 2);
+}
+
 #[tokio::test]
 async fn a_fleet_that_is_its_own_origin_refuses_itself() {
     let fleet = Fleet::builder("loop").await.of(1, 1).start().await;
