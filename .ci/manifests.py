@@ -21,6 +21,7 @@ KUSTOMIZE = "kustomize.config.k8s.io"
 
 
 def documents(path):
+    """What a YAML file has that is not empty."""
     with open(path, encoding="utf-8") as file:
         return [document for document in yaml.safe_load_all(file) if document]
 
@@ -89,6 +90,7 @@ def manifests():
 
 
 def main(definitions):
+    """Check everything, and give the exit code."""
     schemas = custom_schemas(definitions)
     # What finds nothing here would find nothing anywhere.
     for wrong in (
