@@ -137,7 +137,7 @@ impl OriginStream {
             .get(LINK_HEADER)
             .and_then(|value| worker::with(|worker| worker.decode_link(value)).flatten());
         match vouched {
-            Some(Vouched::Here(link)) => self.fetch(link, &headers),
+            Some(Vouched::Here(link)) => self.receive_linked(link, &headers),
             Some(Vouched::Elsewhere(purpose)) => self.adopt(purpose, &headers),
             None => Ok(self.stop()),
         }
@@ -168,7 +168,7 @@ impl OriginStream {
     }
 
     /// Takes what EDGE has sent to the store, and the store has sent on.
-    fn fetch(&mut self, link: Link, headers: &Headers) -> host::Result<Action> {
+    fn receive_linked(&mut self, link: Link, headers: &Headers) -> host::Result<Action> {
         let policy = worker::with(|worker| worker.policy(link.policy)).flatten();
         let Some(policy) = policy else {
             return Ok(self.stop());
