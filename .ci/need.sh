@@ -49,6 +49,10 @@ need_go() {
     go_for tests/tools/prometheus
 }
 
+need_go_for_bench() {
+    go_for bench/tools/k6
+}
+
 need_go_for_mesh() {
     local module
     for module in tests/tools/* envoy/image; do

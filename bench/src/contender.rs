@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The servers that are compared, all before one origin.
 
+use crate::nginx::Lock;
 use crate::peer::Peer;
-use crate::{nginx, varnish};
+use crate::{haproxy, nginx, varnish};
+use sluice_tests::bare::Bare;
 use sluice_tests::edge::Edge;
 use sluice_tests::eventually;
-use sluice_tests::matrix::Store;
+use sluice_tests::matrix::{Cell, Store};
 use sluice_tests::origin::Origin;
+use std::any::Any;
 use std::net::SocketAddr;
 
 const WORKERS: usize = 2;
@@ -31,6 +34,10 @@ enum Server {
         slept: usize,
     },
     Sluice(Box<Edge>),
+    /// One that is not asked who waits in it.
+    Other {
+        _running: Box<dyn Any>,
+    },
 }
 
 impl Contender {
@@ -45,7 +52,7 @@ impl Contender {
     /// The origin itself, every peer there is, and Sluice with every store.
     pub async fn all(origin: &Origin) -> Vec<Self> {
         let mut all = vec![Self::new("no cache", origin.address(), Server::Origin)];
-        if let Some(peer) = nginx::start(origin.address(), WORKERS).await {
+        if let Some(peer) = nginx::start(origin.address(), WORKERS, Lock::On).await {
             all.push(Self::new("nginx", peer.address, Server::Nginx(peer)));
         }
         if let Some(peer) = varnish::start(origin.address()).await {
@@ -70,6 +77,30 @@ impl Contender {
         all
     }
 
+    /// These, HAProxy, which does not coalesce, and Envoy's cache filters without Sluice's.
+    pub async fn everyone(origin: &Origin) -> Vec<Self> {
+        let other = |name: String, address, running: Box<dyn Any>| {
+            Self::new(name, address, Server::Other { _running: running })
+        };
+        let mut everyone = Self::all(origin).await;
+        if let Some(peer) = haproxy::start(origin.address(), WORKERS).await {
+            everyone.push(other("haproxy".to_owned(), peer.address, Box::new(peer)));
+        }
+        for store in [Store::V2_DISK, Store::V1_DISK] {
+            let cell = Cell {
+                store,
+                workers: WORKERS,
+            };
+            let bare = Bare::start(origin, cell).await;
+            everyone.push(other(
+                format!("bare Envoy {store}"),
+                bare.address(),
+                Box::new(bare),
+            ));
+        }
+        everyone
+    }
+
     /// Whether it is ours.
     pub const fn is_sluice(&self) -> bool {
         matches!(self.server, Server::Sluice(_))
@@ -78,7 +109,7 @@ impl Contender {
     /// Waits until nothing waits in it; [`Contender::wait_parked`] counts from here.
     pub async fn quiet(&mut self) {
         match &mut self.server {
-            Server::Origin => {}
+            Server::Origin | Server::Other { .. } => {}
             Server::Nginx(peer) => {
                 eventually("a quiet nginx", async || {
                     nginx::requests_now(peer).await == 0
@@ -94,7 +125,10 @@ impl Contender {
     pub async fn wait_parked(&self, origin: &Origin, target: &str, count: usize) {
         let leader = 1;
         match &self.server {
-            Server::Origin => origin.wait_for_requests(target, leader + count).await,
+            // NB: of one that coalesces this would not come true; it is not among those that are asked this.
+            Server::Origin | Server::Other { .. } => {
+                origin.wait_for_requests(target, leader + count).await;
+            }
             Server::Nginx(peer) => {
                 eventually("requests that nginx holds", async || {
                     nginx::requests_now(peer).await >= leader + count

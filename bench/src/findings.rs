@@ -6,6 +6,86 @@ use crate::sample::{Sample, extremes};
 /// A factor that varies more than this between rounds is not given as one figure.
 const STEADY: f64 = 4.0;
 
+/// A conclusion needs a machine of which others take no more than this part.
+const QUIET: f64 = 0.1;
+
+/// A figure of two contenders: each round's, beside the part of the machine that others took.
+pub struct Ratio<'a> {
+    /// What the figure is; less is better.
+    pub what: &'a str,
+    /// Ours, and its rounds.
+    pub ours: (&'a str, &'a [(f64, f64)]),
+    /// Theirs.
+    pub theirs: (&'a str, &'a [(f64, f64)]),
+}
+
+/// What comparisons allow to be said, in the order in which they were made.
+#[derive(Default)]
+pub struct Conclusions {
+    said: Vec<String>,
+    /// Comparisons during which the machine was too busy, and the most that others took.
+    noisy: (usize, f64),
+}
+
+impl Conclusions {
+    /// Adds what is known without a comparison.
+    pub fn say(&mut self, sentence: String) {
+        self.said.push(sentence);
+    }
+
+    /// Compares, round by round.
+    pub fn compare(&mut self, figures: &Ratio<'_>) {
+        let both = figures.ours.1.iter().chain(figures.theirs.1);
+        let (_, foreign) = extremes(both.map(|(_, foreign)| *foreign));
+        if foreign > QUIET {
+            self.noisy = (self.noisy.0 + 1, self.noisy.1.max(foreign));
+        } else {
+            self.said.push(ratio(figures));
+        }
+    }
+
+    /// All of them; those that were left out are one.
+    pub fn all(&self) -> Vec<String> {
+        let mut all = self.said.clone();
+        if let (count @ 1.., foreign) = self.noisy {
+            all.push(format!(
+                "{count} comparison(s) allow no conclusion: others took up to {:.0} % of the cores meanwhile.",
+                foreign * 100.0
+            ));
+        }
+        all
+    }
+}
+
+/// What the rounds of a quiet machine allow to be said.
+fn ratio(figures: &Ratio<'_>) -> String {
+    let Ratio {
+        what,
+        ours: (our_name, ours),
+        theirs: (their_name, theirs),
+    } = figures;
+    let head = format!("{what}, {our_name} and {their_name}");
+    let rounds = ours.len().min(theirs.len());
+    if rounds < 3 {
+        return format!("{head}: no conclusion from {rounds} round(s).");
+    }
+    let factors = ours.iter().zip(theirs.iter());
+    let factors = Sample::of(factors.map(|((our, _), (their, _))| their / our));
+    let (least, most) = extremes(factors.times().iter().copied());
+    if least < 1.0 && most > 1.0 {
+        return format!("{head}: no conclusion, neither is below the other in every round.");
+    }
+    let (low, high, factor, (least, most)) = if least >= 1.0 {
+        (our_name, their_name, factors.median(), (least, most))
+    } else {
+        let inverse = (most.recip(), least.recip());
+        (their_name, our_name, factors.median().recip(), inverse)
+    };
+    format!(
+        "{what}: {high} has {factor:.1} times that of {low} ({least:.1} to {most:.1} over the rounds)."
+    )
+}
+
 /// Compares the medians of `ours` and `theirs`, round by round.
 pub fn compare(ours: (&str, &[Sample]), theirs: (&str, &[Sample])) -> String {
     let (our_name, our_rounds) = ours;
@@ -69,6 +149,36 @@ mod tests {
             "a wakes 3.0 times sooner than b at the median (2.0 to 4.0 times over the rounds)"
         );
         assert!(said(&[4, 6, 8], &[2, 2, 2]).starts_with("b wakes 3.0 times sooner than a"));
+    }
+
+    fn said_of(ours: &[(f64, f64)], theirs: &[(f64, f64)]) -> String {
+        let mut conclusions = Conclusions::default();
+        for _ in 0..2 {
+            conclusions.compare(&Ratio {
+                what: "time",
+                ours: ("a", ours),
+                theirs: ("b", theirs),
+            });
+        }
+        conclusions.all().swap_remove(0)
+    }
+
+    #[test]
+    fn a_ratio_needs_rounds_that_agree_on_a_quiet_machine() {
+        let (one, two) = ([(1.0, 0.0); 3], [(2.0, 0.05); 3]);
+        assert_eq!(
+            said_of(&one, &two),
+            "time: b has 2.0 times that of a (2.0 to 2.0 over the rounds)."
+        );
+        assert!(said_of(&two, &one).starts_with("time: a has 2.0 times that of b"));
+        assert!(said_of(&one[..2], &two).contains("no conclusion from 2 round(s)"));
+        let mixed = [(2.0, 0.0), (0.5, 0.0), (2.0, 0.0)];
+        assert!(said_of(&one, &mixed).contains("neither is below"));
+        let noisy = [(2.0, 0.0), (2.0, 0.3), (2.0, 0.0)];
+        assert_eq!(
+            said_of(&one, &noisy),
+            "2 comparison(s) allow no conclusion: others took up to 30 % of the cores meanwhile."
+        );
     }
 
     #[test]

@@ -26,6 +26,9 @@ pub fn versions() -> String {
     if let Some(nginx) = peer::program("nginx") {
         parts.push(format!("nginx {}", said(&nginx, "-v", '/')));
     }
+    if let Some(haproxy) = peer::program("haproxy") {
+        parts.push(format!("HAProxy {}", said(&haproxy, "-v", '-')));
+    }
     if let Some(varnish) = peer::program("varnishd") {
         parts.push(format!("Varnish {}", said(&varnish, "-V", '-')));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Measures Sluice beside nginx and Varnish: `sluice-bench STORY`.
+//! Measures Sluice beside its peers: `sluice-bench STORY`, and makes a page of the results: `sluice-bench report`.
 // A measuring tool: a broken expectation ends the run, and the panic says which.
 #![allow(
     clippy::unwrap_used,
@@ -10,13 +10,19 @@
 
 mod contender;
 mod findings;
+mod haproxy;
+mod html;
+mod k6;
 mod machine;
 mod nginx;
 mod peer;
+mod plot;
 mod report;
 mod sample;
+mod server;
 mod stories;
 mod table;
+mod usage;
 mod varnish;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -38,8 +44,12 @@ fn interrupted() -> oneshot::Receiver<()> {
 
 fn main() -> ExitCode {
     let wanted = std::env::args().nth(1).unwrap_or_default();
+    if wanted == "report" {
+        html::write();
+        return ExitCode::SUCCESS;
+    }
     let Some(story) = stories::find(&wanted) else {
-        eprintln!("usage: sluice-bench {}", stories::names().join("|"));
+        eprintln!("usage: sluice-bench {}|report", stories::names().join("|"));
         return ExitCode::from(2);
     };
     let quick = std::env::var("QUICK").is_ok_and(|value| !matches!(value.as_str(), "" | "0"));

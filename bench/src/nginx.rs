@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! nginx with `proxy_cache_lock on`, see `peers/nginx.conf`.
+//! nginx with its cache, see `peers/nginx.conf`.
 
 use crate::peer::{self, Peer};
 use sluice_tests::client;
@@ -9,8 +9,29 @@ use std::process::Command;
 
 const TEMPLATE: &str = include_str!("../peers/nginx.conf");
 
+/// How it treats a second request for what is being fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lock {
+    /// It waits for the first, and looks every 500 ms.
+    On,
+    /// It goes to the origin.
+    Off,
+    /// It waits for 400 ms, and then goes to the origin.
+    Timeout,
+}
+
+impl Lock {
+    const fn directives(self) -> &'static str {
+        match self {
+            Self::On => "proxy_cache_lock on;",
+            Self::Off => "proxy_cache_lock off;",
+            Self::Timeout => "proxy_cache_lock on; proxy_cache_lock_timeout 400ms;",
+        }
+    }
+}
+
 /// Starts it before `origin`; nothing where it is not installed.
-pub async fn start(origin: SocketAddr, workers: usize) -> Option<Peer> {
+pub async fn start(origin: SocketAddr, workers: usize, lock: Lock) -> Option<Peer> {
     let Some(program) = peer::program("nginx") else {
         peer::missing("nginx");
         return None;
@@ -20,6 +41,7 @@ pub async fn start(origin: SocketAddr, workers: usize) -> Option<Peer> {
             ("WORKERS", workers.to_string()),
             ("ORIGIN", origin.to_string()),
             ("ADDRESS", address.to_string()),
+            ("LOCK", lock.directives().to_owned()),
         ];
         std::fs::write(folder.join("nginx.conf"), peer::fill(TEMPLATE, &values)).unwrap();
         let mut command = Command::new(&program);

@@ -88,6 +88,11 @@ impl Peer {
         false
     }
 
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
     /// Its folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()

@@ -1,24 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where results go: to the terminal, and into the ignored folder.
 
+use serde_json::{Value, json};
 use sluice_tests::edge::repository;
-use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Prints the text and keeps it with the measured times beside it.
+/// Prints the text and keeps it for the report, with the measured times beside it.
 ///
 /// # Panics
 /// When the folder cannot be written.
 pub fn keep(story: &str, text: &str, times: &str) {
+    let stem = keep_data(story, text, json!({}));
+    let file = repository().join(format!("{stem}.csv"));
+    std::fs::write(file, times).unwrap();
+    println!("Each measured time: {stem}.csv");
+}
+
+/// Prints the text and keeps it with the data that the report is made of; gives the file's name without its ending.
+///
+/// # Panics
+/// When the folder cannot be written, or the data is no object.
+pub fn keep_data(story: &str, text: &str, mut data: Value) -> String {
     println!("{text}");
-    let folder: PathBuf = repository().join(".sluice/bench");
-    std::fs::create_dir_all(&folder).unwrap();
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap()
         .as_secs();
-    let file = |ending| folder.join(format!("{story}-{now}.{ending}"));
-    std::fs::write(file("txt"), format!("{text}\n")).unwrap();
-    std::fs::write(file("csv"), times).unwrap();
-    println!("\nEach measured time: .sluice/bench/{story}-{now}.csv");
+    let stem = format!(".sluice/bench/{story}-{now}");
+    let folder = repository().join(".sluice/bench");
+    std::fs::create_dir_all(folder).unwrap();
+    data["story"] = story.into();
+    data["text"] = text.into();
+    let file = repository().join(format!("{stem}.json"));
+    std::fs::write(file, format!("{data:#}\n")).unwrap();
+    println!("\nResults: {stem}.json");
+    stem
 }

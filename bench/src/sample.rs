@@ -18,6 +18,13 @@ impl Sample {
         Self(times)
     }
 
+    /// Any figures.
+    pub fn of(figures: impl IntoIterator<Item = f64>) -> Self {
+        let mut figures: Vec<_> = figures.into_iter().collect();
+        figures.sort_by(f64::total_cmp);
+        Self(figures)
+    }
+
     /// Those of several rounds together.
     pub fn pool<'a>(samples: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut times: Vec<_> = samples

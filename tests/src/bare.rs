@@ -8,7 +8,7 @@ use crate::matrix::{Cell, Medium};
 use crate::origin::Origin;
 use crate::ports::{free_port, loopback};
 use crate::process::Process;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sluice::render;
 use sluice::settings::Settings;
 use std::collections::HashMap;
@@ -57,7 +57,7 @@ impl Bare {
     /// # Panics
     /// When it does not come up.
     pub async fn with_store(origin: &Origin, cell: Cell, store: &str) -> Self {
-        Self::launch(origin, cell, store, &|_| {}).await
+        Self::launch(&origin.url(), cell, store, &|_| {}).await
     }
 
     /// Starts it before `origin` with the HTTP filters of its listener changed.
@@ -70,14 +70,28 @@ impl Bare {
         change: &dyn Fn(&mut Vec<Value>),
     ) -> Self {
         let change = |config: &mut Value| {
-            let listener = &mut config["static_resources"]["listeners"][0];
-            let manager = &mut listener["filter_chains"][0]["filters"][0]["typed_config"];
-            change(manager["http_filters"].as_array_mut().expect("filters"));
+            change(http_filters(config));
         };
-        Self::launch(origin, cell, cell.store.version_name(), &change).await
+        Self::launch(&origin.url(), cell, cell.store.version_name(), &change).await
     }
 
-    async fn launch(origin: &Origin, cell: Cell, store: &str, change: &dyn Fn(&mut Value)) -> Self {
+    /// Starts it before what `url` names, `http://HOST:PORT`; what varies as buckets do is stored.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub async fn before(url: &str, cell: Cell) -> Self {
+        let allow = |config: &mut Value| {
+            let filters = http_filters(config);
+            let cache = filters.iter_mut().find(|filter| filter["name"] == "cache");
+            let cache = cache.expect("a cache filter");
+            let names = ["origin", "accept-encoding"];
+            let names = names.map(|name| json!({"exact": name, "ignore_case": true}));
+            cache["typed_config"]["allowed_vary_headers"] = json!(names);
+        };
+        Self::launch(url, cell, cell.store.version_name(), &allow).await
+    }
+
+    async fn launch(url: &str, cell: Cell, store: &str, change: &dyn Fn(&mut Value)) -> Self {
         for _ in 0..5 {
             let folder = TempDir::with_prefix("sluice-bare-").unwrap();
             let memory = match cell.store.medium {
@@ -91,7 +105,7 @@ impl Bare {
                 .map_or_else(|| folder.path().join("cache"), |dir| dir.path().to_owned());
             std::fs::create_dir_all(&cache).unwrap();
             let port = free_port();
-            let text = configuration(cell, store, &cache, port, origin);
+            let text = configuration(cell, store, &cache, port, url);
             let mut document: Value = serde_yaml_ng::from_str(&text).unwrap();
             change(&mut document);
             let config = folder.path().join("envoy.json");
@@ -171,9 +185,16 @@ impl Bare {
     }
 }
 
-fn configuration(cell: Cell, store: &str, cache: &Path, port: u16, origin: &Origin) -> String {
+/// The HTTP filters of the listener for clients.
+fn http_filters(config: &mut Value) -> &mut Vec<Value> {
+    let listener = &mut config["static_resources"]["listeners"][0];
+    let manager = &mut listener["filter_chains"][0]["filters"][0]["typed_config"];
+    manager["http_filters"].as_array_mut().expect("filters")
+}
+
+fn configuration(cell: Cell, store: &str, cache: &Path, port: u16, url: &str) -> String {
     let variables = HashMap::from([
-        ("ORIGIN", origin.url()),
+        ("ORIGIN", url.to_owned()),
         ("EDGE_PORT", port.to_string()),
         ("ADMIN_PORT", free_port().to_string()),
         ("STORE", store.to_owned()),

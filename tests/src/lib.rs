@@ -14,6 +14,7 @@
 
 pub mod bare;
 pub mod body;
+pub mod browser;
 pub mod client;
 pub mod container;
 pub mod crowd;

@@ -253,6 +253,31 @@ impl Bucket {
         .await;
     }
 
+    /// Lets everyone read its objects.
+    ///
+    /// # Panics
+    /// When MinIO refuses.
+    pub async fn publish(&self) {
+        let signer = self.minio.signer(&self.name);
+        let credentials = self.minio.credentials();
+        let mut action = signer.create_bucket(&credentials);
+        action.query_mut().insert("policy", "");
+        let url = action.sign(Duration::from_secs(600));
+        let policy = serde_json::json!({
+            "Version": "2012-10-17",
+            "Statement": [{
+                "Effect": "Allow", "Principal": {"AWS": ["*"]}, "Action": ["s3:GetObject"],
+                "Resource": [format!("arn:aws:s3:::{}/*", self.name)],
+            }],
+        });
+        let content = policy.to_string();
+        let response = self
+            .minio
+            .call("PUT", url.as_str(), &[], content.as_bytes());
+        let response = response.await;
+        assert!(matches!(response.status, 200 | 204), "{response}");
+    }
+
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -2,18 +2,29 @@
 //! What can be measured, a file each.
 
 mod compression;
+mod stampede;
 mod wake;
+mod wall;
 
 /// Something that can be measured.
 #[derive(Clone, Copy, Debug)]
 pub enum Story {
     /// What a hit costs that is compressed.
     Compression,
+    /// What many clients at one key get, and the origin.
+    Stampede,
     /// How soon the followers of one fill go on.
     Wake,
+    /// How long requests take at a constant rate from a cold cache.
+    Wall,
 }
 
-const STORIES: [(&str, Story); 2] = [("compression", Story::Compression), ("wake", Story::Wake)];
+const STORIES: [(&str, Story); 4] = [
+    ("wall", Story::Wall),
+    ("stampede", Story::Stampede),
+    ("wake", Story::Wake),
+    ("compression", Story::Compression),
+];
 
 /// The names for the command line.
 pub fn names() -> Vec<&'static str> {
@@ -29,11 +40,13 @@ pub fn find(wanted: &str) -> Option<Story> {
 }
 
 impl Story {
-    /// Measures it and reports; `quick` takes less than a minute.
+    /// Measures it and reports; `quick` takes a minute or two.
     pub async fn run(self, quick: bool) {
         match self {
             Self::Compression => compression::run(quick).await,
+            Self::Stampede => stampede::run(quick).await,
             Self::Wake => wake::run(quick).await,
+            Self::Wall => wall::run(quick).await,
         }
     }
 }

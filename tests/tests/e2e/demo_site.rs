@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The demo in a real browser: the page shows for each object what `Cache-Status` said.
 
+use sluice_tests::browser::Browser;
 use sluice_tests::edge::{Builder, Edge};
-use sluice_tests::process::Process;
 use std::collections::BTreeMap;
-use std::process::Command;
-use tempfile::TempDir;
 
 /// The page itself shows this one as well, so that the answer for the script may be anything.
 const LOGO: &str = "images/sluice.svg";
@@ -16,8 +14,7 @@ type Shown = BTreeMap<String, (String, String)>;
 
 #[tokio::test]
 async fn the_page_shows_misses_and_then_hits() {
-    let Some(browser) = std::env::var_os("SLUICE_CHROMIUM") else {
-        println!("skipped: SLUICE_CHROMIUM names no browser");
+    let Some(browser) = Browser::find() else {
         return;
     };
     let edge = Builder::new()
@@ -46,35 +43,10 @@ async fn the_page_shows_misses_and_then_hits() {
 }
 
 /// What the page shows once it has loaded all.
-async fn shown(edge: &Edge, browser: &std::ffi::OsStr) -> Shown {
-    let folder = TempDir::with_prefix("sluice-browser-").unwrap();
-    let mut command = Command::new("sh");
-    // Only the page goes to the log.
-    command
-        .args(["-c", "exec \"$@\" 2>/dev/null", "sh"])
-        .arg(browser);
-    command.args([
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--disable-quic",
-        "--virtual-time-budget=20000",
-        "--dump-dom",
-    ]);
-    command.arg(format!(
-        "--user-data-dir={}",
-        folder.path().join("profile").display()
-    ));
-    command.arg(format!("http://{}/", edge.address()));
-    let mut process = Process::start(command, &folder.path().join("page.html")).unwrap();
-    let ended = process.ended().await;
-    let page = process.log();
-    assert!(ended.success(), "{ended:?}: {page}");
+async fn shown(edge: &Edge, browser: &Browser) -> Shown {
+    let page = browser
+        .document(&format!("http://{}/", edge.address()))
+        .await;
     assert!(page.contains("data-state=\"done\""), "{page}");
     let rows = page.split("<tr ").skip(1).filter_map(|row| {
         let attribute = |name: &str| {

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Constant arrivals: RATE requests a second for SECONDS, sent when they are due, whether earlier ones have been
+// answered or not. The objects are chosen by chance, but the same ones for each contender: by SEED.
+import http from 'k6/http';
+import exec from 'k6/execution';
+import { Counter, Trend } from 'k6/metrics';
+
+const { BASE, RATE, SECONDS, OBJECTS, SEED, SUMMARY, PERCENTILES } = __ENV;
+const rate = Number(RATE);
+const failed = new Counter('failed');
+// From the moment at which a request was due to the end of its answer, in whole milliseconds: what k6 itself, or the
+// lack of one of its virtual users, has added is in it.
+const sinceDue = new Trend('since_due', true);
+
+export const options = {
+    scenarios: {
+        arrivals: {
+            executor: 'constant-arrival-rate',
+            rate,
+            timeUnit: '1s',
+            duration: `${SECONDS}s`,
+            // Who is slow for a second needs no more than that.
+            preAllocatedVUs: Math.max(50, Math.ceil(rate / 4)),
+            maxVUs: Math.max(50, rate),
+            gracefulStop: '10s',
+        },
+    },
+    discardResponseBodies: true,
+    summaryTrendStats: ['avg', 'min', 'max', ...PERCENTILES.split(',').map((p) => `p(${p})`)],
+};
+
+// An integer hash (Murmur3's finalizer).
+function mixed(number) {
+    let n = number | 0;
+    n = Math.imul(n ^ (n >>> 16), 0x85ebca6b);
+    n = Math.imul(n ^ (n >>> 13), 0xc2b2ae35);
+    return (n ^ (n >>> 16)) >>> 0;
+}
+
+export default function () {
+    const number = exec.scenario.iterationInTest;
+    const object = mixed(number + Number(SEED) * 1000003) % Number(OBJECTS);
+    const response = http.get(`${BASE}/o${object}.bin`, { tags: { name: 'object' } });
+    sinceDue.add(Date.now() - exec.scenario.startTime - (number * 1000) / rate);
+    if (response.status !== 200) {
+        failed.add(1);
+    }
+}
+
+export function handleSummary(data) {
+    return { [SUMMARY]: JSON.stringify(data.metrics) };
+}

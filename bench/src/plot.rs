@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Plots, as SVG.
+
+use plotters::prelude::*;
+
+const SIZE: (u32, u32) = (1000, 480);
+/// Told apart by most eyes: Okabe and Ito's palette, then again with thinner lines.
+const COLOURS: [RGBColor; 8] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(110, 110, 110),
+    RGBColor(0, 0, 0),
+];
+
+/// A distribution.
+pub struct Curve {
+    /// For the legend.
+    pub name: String,
+    /// Percentiles from 0 to 100, and the milliseconds that they do not exceed.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A figure of one contender.
+pub struct Bar {
+    /// Beside the bar.
+    pub name: String,
+    /// Its length.
+    pub value: f64,
+}
+
+/// Where a percentile is on the axis: each nine is as long as the one before. 100 is where the sample ends.
+fn nines(percentile: f64) -> f64 {
+    -(1.0 - percentile.min(99.9999) / 100.0).log10()
+}
+
+fn nines_label(position: f64) -> String {
+    let percentile = 100.0 * (1.0 - 10_f64.powf(-position));
+    let text = format!("{percentile:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Distributions over a logarithmic axis of nines. The longest time of each is a point at the right.
+///
+/// # Panics
+/// Not with finite points.
+pub fn percentiles(title: &str, curves: &[Curve]) -> String {
+    let mut svg = String::new();
+    let values = curves.iter().flat_map(|curve| &curve.points);
+    let values = values
+        .map(|(_, value)| *value)
+        .filter(|value| value.is_finite());
+    let (least, most) = crate::sample::extremes(values);
+    let (least, most) = (least.max(0.01), most.max(0.1) * 1.2);
+    {
+        let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        root.fill(&WHITE).unwrap();
+        let mut chart = ChartBuilder::on(&root)
+            .caption(title, ("sans-serif", 18))
+            .margin(12)
+            .x_label_area_size(36)
+            .y_label_area_size(56)
+            .build_cartesian_2d(0.0..4.2, (least..most).log_scale())
+            .unwrap();
+        chart
+            .configure_mesh()
+            .x_desc("percentile")
+            .y_desc("milliseconds")
+            .x_labels(5)
+            .x_label_formatter(&|position| nines_label(*position))
+            .draw()
+            .unwrap();
+        for (number, curve) in curves.iter().enumerate() {
+            let style = style(number);
+            let inner = curve
+                .points
+                .iter()
+                .filter(|(percentile, _)| *percentile < 99.995);
+            let line = inner.map(|(percentile, value)| (nines(*percentile), value.max(least)));
+            let series = LineSeries::new(line, style);
+            let longest = curve
+                .points
+                .iter()
+                .filter(|(percentile, _)| *percentile >= 100.0);
+            let longest =
+                longest.map(|(_, value)| Circle::new((4.1, value.max(least)), 4, style.filled()));
+            chart
+                .draw_series(series)
+                .unwrap()
+                .label(&curve.name)
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], style));
+            chart.draw_series(longest).unwrap();
+        }
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::UpperLeft)
+            .background_style(WHITE.mix(0.8))
+            .border_style(BLACK.mix(0.3))
+            .draw()
+            .unwrap();
+        root.present().unwrap();
+    }
+    svg
+}
+
+fn style(number: usize) -> ShapeStyle {
+    let width = if number < COLOURS.len() { 2 } else { 1 };
+    COLOURS[number % COLOURS.len()].stroke_width(width)
+}
+
+/// Bars, one below the other.
+///
+/// # Panics
+/// Not with finite values.
+pub fn bars(title: &str, bars: &[Bar]) -> String {
+    let mut svg = String::new();
+    let most = bars
+        .iter()
+        .map(|bar| bar.value)
+        .fold(0.0, f64::max)
+        .max(1.0)
+        * 1.1;
+    let rows = u32::try_from(bars.len()).unwrap_or(u32::MAX);
+    {
+        let root = SVGBackend::with_string(&mut svg, (SIZE.0, 70 + 24 * rows)).into_drawing_area();
+        root.fill(&WHITE).unwrap();
+        let mut chart = ChartBuilder::on(&root)
+            .caption(title, ("sans-serif", 18))
+            .margin(12)
+            .x_label_area_size(24)
+            .y_label_area_size(170)
+            .build_cartesian_2d(0.0..most, (0..rows).into_segmented())
+            .unwrap();
+        let name = |row: &SegmentValue<u32>| match row {
+            SegmentValue::CenterOf(row) => {
+                let bar = usize::try_from(*row).ok().and_then(|row| bars.get(row));
+                bar.map_or_else(String::new, |bar| bar.name.clone())
+            }
+            _ => String::new(),
+        };
+        chart
+            .configure_mesh()
+            .disable_y_mesh()
+            .y_labels(bars.len())
+            .y_label_formatter(&name)
+            .draw()
+            .unwrap();
+        let drawn = bars.iter().zip(0..).map(|(bar, row)| {
+            let corners = [
+                (0.0, SegmentValue::Exact(row)),
+                (bar.value, SegmentValue::Exact(row + 1)),
+            ];
+            let mut drawn = Rectangle::new(corners, COLOURS[0].mix(0.7).filled());
+            drawn.set_margin(3, 3, 0, 0);
+            drawn
+        });
+        chart.draw_series(drawn).unwrap();
+        root.present().unwrap();
+    }
+    svg
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_nine_is_as_long_as_the_one_before() {
+        for (percentile, position) in [(0.0, 0.0), (90.0, 1.0), (99.0, 2.0), (99.9, 3.0)] {
+            assert!((nines(percentile) - position).abs() < 1e-9, "{percentile}");
+            assert_eq!(nines_label(position), percentile.to_string());
+        }
+    }
+
+    #[test]
+    fn plots_name_what_they_show() {
+        let curve = Curve {
+            name: "Sluice v2".to_owned(),
+            points: vec![(0.0, 1.0), (50.0, 2.0), (99.0, 5.0), (100.0, 500.0)],
+        };
+        let svg = percentiles("Times", &[curve]);
+        for part in ["<svg", "Times", "Sluice v2", "polyline", "circle", "99.9"] {
+            assert!(svg.contains(part), "{part}: {svg}");
+        }
+        let bar = Bar {
+            name: "nginx".to_owned(),
+            value: 12.0,
+        };
+        let svg = bars("CPU", &[bar]);
+        assert!(svg.contains("nginx") && svg.contains("rect"), "{svg}");
+    }
+}

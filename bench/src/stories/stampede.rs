@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The stampede: many clients at one key, in the situations in which it goes wrong.
+
+use crate::contender::Contender;
+use crate::findings::{Conclusions, Ratio};
+use crate::sample::{Sample, extremes};
+use crate::usage::Bystander;
+use crate::{machine, report, table};
+use serde_json::{Value, json};
+use sluice_tests::client::{Client, Failure, Response, request};
+use sluice_tests::origin::{Origin, Reply, http_date};
+use std::fmt;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant, SystemTime};
+use tokio::task::JoinSet;
+
+const SIZE: usize = 10_000;
+/// How long the origin takes for an answer.
+const ORIGIN: Duration = Duration::from_millis(100);
+/// Clients where their number is not what is varied.
+const CROWD: usize = 50;
+/// Clients that ask for one thing after the other, and how long each rests in between.
+const REGULARS: usize = 20;
+const REST: Duration = Duration::from_millis(10);
+
+/// A situation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scene {
+    /// So many clients at once, nothing stored.
+    Cold(usize),
+    /// An object that is fresh for a second, under load.
+    Expiring,
+    /// The origin says `private`: nobody has anything of waiting.
+    Uncacheable,
+    /// The body comes in pieces over half a second.
+    SlowLeader,
+    /// The origin answers 500 throughout.
+    Failing,
+    /// The first client leaves before its answer.
+    LeaderLeaves,
+}
+
+impl fmt::Display for Scene {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cold(clients) => write!(f, "cold, {clients} clients"),
+            Self::Expiring => f.write_str("expiring"),
+            Self::Uncacheable => f.write_str("uncacheable"),
+            Self::SlowLeader => f.write_str("slow leader"),
+            Self::Failing => f.write_str("origin fails"),
+            Self::LeaderLeaves => f.write_str("leader leaves"),
+        }
+    }
+}
+
+impl Scene {
+    /// All; the last is one that not everyone survives.
+    fn all(quick: bool) -> Vec<Self> {
+        let crowds: &[usize] = if quick {
+            &[1, 100]
+        } else {
+            &[1, 10, 100, 1_000]
+        };
+        let cold = crowds.iter().copied().map(Self::Cold);
+        let others = [
+            Self::Expiring,
+            Self::Uncacheable,
+            Self::SlowLeader,
+            Self::Failing,
+            Self::LeaderLeaves,
+        ];
+        cold.chain(others).collect()
+    }
+
+    fn reply(self) -> Reply {
+        let object = Reply::ok(SIZE).max_age(3_600).delay(ORIGIN);
+        match self {
+            Self::Cold(_) => object,
+            Self::Expiring => Reply::ok(SIZE).max_age(1).etag("v1").delay(ORIGIN),
+            Self::Uncacheable => Reply::ok(SIZE)
+                .header("cache-control", "private")
+                .delay(ORIGIN),
+            Self::SlowLeader => {
+                let pace = Duration::from_millis(50);
+                Reply::ok(SIZE).max_age(3_600).pace(SIZE / 10, pace)
+            }
+            Self::Failing => Reply::status(500).delay(ORIGIN),
+            Self::LeaderLeaves => object.delay(3 * ORIGIN),
+        }
+    }
+
+    /// The status that is in order.
+    const fn status(self) -> u16 {
+        match self {
+            Self::Failing => 500,
+            _ => 200,
+        }
+    }
+}
+
+/// One scene with one contender.
+struct Run {
+    /// Requests that the origin got.
+    fetches: usize,
+    /// Requests that clients sent.
+    requests: usize,
+    /// Requests that were not answered as they should be.
+    failed: usize,
+    /// From asking to the end of the answer, in milliseconds.
+    times: Sample,
+    /// The part of the machine that others took.
+    foreign: f64,
+}
+
+struct Row {
+    scene: Scene,
+    name: String,
+    sluice: bool,
+    runs: Vec<Run>,
+}
+
+pub async fn run(quick: bool) {
+    let rounds = 3;
+    // How long the regulars come.
+    let span = Duration::from_secs(if quick { 2 } else { 10 });
+    let before = machine::load();
+    let scenes = Scene::all(quick);
+    let mut rows: Vec<Row> = Vec::new();
+    for round in 1..=rounds {
+        eprintln!("round {round} of {rounds}");
+        let origin = Origin::start().ready().await;
+        // NB: anew in each round, as not everyone survives the last scene.
+        let contenders = Contender::everyone(&origin).await;
+        for &scene in &scenes {
+            for (at, contender) in contenders.iter().enumerate() {
+                let target = format!(
+                    "/{round}/{at}/{}",
+                    scene.to_string().replace([' ', ','], "-")
+                );
+                origin.on(&target, scene.reply());
+                let run = play(scene, contender, &origin, &target, span).await;
+                let row = rows
+                    .iter_mut()
+                    .find(|row| row.scene == scene && row.name == contender.name);
+                match row {
+                    Some(row) => row.runs.push(run),
+                    None => rows.push(Row {
+                        scene,
+                        name: contender.name.clone(),
+                        sluice: contender.is_sluice(),
+                        runs: vec![run],
+                    }),
+                }
+            }
+        }
+    }
+    let text = tell(&rows, rounds, span, before);
+    report::keep_data("stampede", &text, data(&rows, quick));
+}
+
+async fn play(
+    scene: Scene,
+    contender: &Contender,
+    origin: &Origin,
+    target: &str,
+    span: Duration,
+) -> Run {
+    let bystander = Bystander::start();
+    let address = contender.address;
+    let answers = match scene {
+        Scene::Cold(clients) => at_once(address, target, clients).await,
+        Scene::Uncacheable | Scene::SlowLeader => at_once(address, target, CROWD).await,
+        Scene::Expiring | Scene::Failing => again_and_again(address, target, span).await,
+        Scene::LeaderLeaves => after_a_leader(address, origin, target).await,
+    };
+    let right = |answer: &Answer| match &answer.response {
+        Ok(response) => response.status == scene.status(),
+        Err(_) => false,
+    };
+    Run {
+        fetches: origin.count(target),
+        requests: answers.len(),
+        failed: answers.iter().filter(|answer| !right(answer)).count(),
+        times: Sample::new(
+            answers
+                .iter()
+                .filter(|answer| right(answer))
+                .map(|answer| answer.took),
+        ),
+        foreign: bystander.foreign(),
+    }
+}
+
+/// What a client got, and how long it took.
+struct Answer {
+    response: Result<Response, Failure>,
+    took: Duration,
+}
+
+async fn ask(client: &mut Client, target: &str) -> Answer {
+    let asked = Instant::now();
+    let response = client.try_exchange(request("GET", target, &[])).await;
+    Answer {
+        response,
+        took: asked.elapsed(),
+    }
+}
+
+/// Opens a connection and asks.
+async fn come(address: SocketAddr, target: String) -> Answer {
+    match Client::try_connect(address).await {
+        Ok(mut client) => ask(&mut client, &target).await,
+        Err(failure) => Answer {
+            response: Err(failure),
+            took: Duration::ZERO,
+        },
+    }
+}
+
+async fn at_once(address: SocketAddr, target: &str, clients: usize) -> Vec<Answer> {
+    let mut asking = JoinSet::new();
+    let mut connected = Vec::new();
+    for _ in 0..clients {
+        connected.push(Client::try_connect(address).await);
+    }
+    for client in connected {
+        let target = target.to_owned();
+        asking.spawn(async move {
+            match client {
+                Ok(mut client) => ask(&mut client, &target).await,
+                Err(failure) => Answer {
+                    response: Err(failure),
+                    took: Duration::ZERO,
+                },
+            }
+        });
+    }
+    asking.join_all().await
+}
+
+async fn again_and_again(address: SocketAddr, target: &str, span: Duration) -> Vec<Answer> {
+    let until = Instant::now() + span;
+    let mut asking = JoinSet::new();
+    for _ in 0..REGULARS {
+        let target = target.to_owned();
+        asking.spawn(async move {
+            let mut answers = Vec::new();
+            while Instant::now() < until {
+                answers.push(come(address, target.clone()).await);
+                tokio::time::sleep(REST).await;
+            }
+            answers
+        });
+    }
+    asking.join_all().await.into_iter().flatten().collect()
+}
+
+async fn after_a_leader(address: SocketAddr, origin: &Origin, target: &str) -> Vec<Answer> {
+    let Ok(mut leader) = Client::try_connect(address).await else {
+        return at_once(address, target, CROWD).await;
+    };
+    let sent = leader.send(request("GET", target, &[])).await;
+    if sent.is_ok() {
+        origin.wait_for_requests(target, 1).await;
+    }
+    let crowd = at_once(address, target, CROWD);
+    // The others are there by then, and the answer is not.
+    let leaving = async {
+        tokio::time::sleep(ORIGIN).await;
+        leader.reset();
+    };
+    tokio::join!(crowd, leaving).0
+}
+
+impl Row {
+    /// The longest time of each round, beside what others took of the machine.
+    fn longest(&self) -> Vec<(f64, f64)> {
+        let answered = self.runs.iter().filter(|run| !run.times.times().is_empty());
+        answered.map(|run| (run.times.max(), run.foreign)).collect()
+    }
+
+    fn fetches(&self) -> String {
+        let counts = self.runs.iter().map(|run| run.fetches);
+        let (least, most) = (counts.clone().min().unwrap(), counts.max().unwrap());
+        if least == most {
+            least.to_string()
+        } else {
+            format!("{least}-{most}")
+        }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let longest = Sample::of(self.longest().into_iter().map(|(time, _)| time));
+        let all = Sample::pool(self.runs.iter().map(|run| &run.times));
+        let time = |value: f64| table::ms(value);
+        let (median, max, range) = if longest.times().is_empty() {
+            ("-".to_owned(), "-".to_owned(), "-".to_owned())
+        } else {
+            let (least, most) = extremes(longest.times().iter().copied());
+            let range = format!("{}-{}", time(least), time(most));
+            (time(all.median()), time(longest.median()), range)
+        };
+        let failed: usize = self.runs.iter().map(|run| run.failed).sum();
+        let asked: usize = self.runs.iter().map(|run| run.requests).sum();
+        vec![
+            self.scene.to_string(),
+            self.name.clone(),
+            (asked / self.runs.len()).to_string(),
+            self.fetches(),
+            median,
+            max,
+            range,
+            if failed == 0 {
+                String::new()
+            } else {
+                failed.to_string()
+            },
+        ]
+    }
+}
+
+const COLUMNS: [&str; 8] = [
+    "ms",
+    "",
+    "requests",
+    "origin",
+    "p50",
+    "max",
+    "max by round",
+    "failed",
+];
+
+fn tell(rows: &[Row], rounds: u32, span: Duration, before: f64) -> String {
+    let foreign = Sample::of(rows.iter().flat_map(|row| &row.runs).map(|run| run.foreign));
+    let mut text = format!(
+        "The stampede: {SIZE} bytes, an origin that takes {} ms, {rounds} rounds, in turn\n\
+         {CROWD} clients at once where not said, or {REGULARS} that come again and again for {} s; \
+         {}; {} cores, load average {before:.2} before and {:.2} after, {:.0} % of the cores taken by others at the \
+         median\n{}\n\n",
+        ORIGIN.as_millis(),
+        span.as_secs(),
+        http_date(SystemTime::now()),
+        machine::cores(),
+        machine::load(),
+        foreign.median() * 100.0,
+        machine::versions(),
+    );
+    let cells: Vec<_> = rows.iter().map(Row::cells).collect();
+    text.push_str(&table::render(&COLUMNS, &cells));
+    text.push_str("\n\nFindings\n");
+    for finding in findings(rows) {
+        let _ = writeln!(text, "- {finding}");
+    }
+    text.trim_end().to_owned()
+}
+
+fn findings(rows: &[Row]) -> Vec<String> {
+    let mut findings = Conclusions::default();
+    for ours in rows.iter().filter(|row| row.sluice) {
+        let failed: usize = ours.runs.iter().map(|run| run.failed).sum();
+        if failed > 0 {
+            findings.say(format!(
+                "{}, {}: {failed} requests failed.",
+                ours.scene, ours.name
+            ));
+        }
+        let most = ours.runs.iter().map(|run| run.fetches).max().unwrap_or(0);
+        if matches!(ours.scene, Scene::Cold(_) | Scene::SlowLeader) && most != 1 {
+            let (scene, name) = (ours.scene, &ours.name);
+            findings.say(format!(
+                "{scene}, {name}: {most} requests to the origin, and it should be one."
+            ));
+        }
+        let of_scene = rows.iter().filter(|row| row.scene == ours.scene);
+        for theirs in of_scene.filter(|row| ["nginx", "varnish"].contains(&row.name.as_str())) {
+            findings.compare(&Ratio {
+                what: &format!("{}, longest time", ours.scene),
+                ours: (&ours.name, &ours.longest()),
+                theirs: (&theirs.name, &theirs.longest()),
+            });
+        }
+    }
+    findings.all()
+}
+
+fn data(rows: &[Row], quick: bool) -> Value {
+    let run = |run: &Run| {
+        json!({
+            "requests": run.requests, "origin_requests": run.fetches, "failed": run.failed,
+            "ms": run.times.times(), "foreign": run.foreign,
+        })
+    };
+    let row = |row: &Row| {
+        let runs: Vec<_> = row.runs.iter().map(run).collect();
+        json!({"scene": row.scene.to_string(), "contender": row.name, "runs": runs})
+    };
+    let mut scenes: Vec<_> = rows.iter().map(|row| row.scene).collect();
+    scenes.dedup();
+    let bars = scenes.into_iter().map(|scene| {
+        let of_scene = rows.iter().filter(|row| row.scene == scene);
+        let bars = of_scene.filter_map(|row| {
+            let longest = Sample::of(row.longest().into_iter().map(|(time, _)| time));
+            let value = (!longest.times().is_empty()).then(|| longest.median())?;
+            Some(json!({"name": row.name, "value": value}))
+        });
+        json!({"title": format!("{scene}: longest time in milliseconds"), "bars": bars.collect::<Vec<_>>()})
+    });
+    json!({
+        "quick": quick, "columns": COLUMNS, "table": rows.iter().map(Row::cells).collect::<Vec<_>>(),
+        "findings": findings(rows), "bars": bars.collect::<Vec<_>>(),
+        "rows": rows.iter().map(row).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The 500 ms wall: random access to objects of a bucket from a cold cache, at constant arrival rates. Now and then two
+//! clients ask for one cold object at the same time, and who polls for the other's response waits half a second.
+
+use crate::findings::{Conclusions, Ratio};
+use crate::k6::{self, Load, Outcome};
+use crate::nginx::Lock;
+use crate::sample::{Sample, extremes};
+use crate::server::{Kind, Server, WORKERS};
+use crate::usage::Bystander;
+use crate::{machine, report, table};
+use serde_json::{Value, json};
+use sluice_tests::matrix::Store;
+use sluice_tests::minio::{Bucket, Minio};
+use sluice_tests::origin::http_date;
+use std::fmt::Write as _;
+
+use std::time::SystemTime;
+
+const SIZE: usize = 10_000;
+
+/// How much is measured.
+struct Scale {
+    objects: u32,
+    seconds: u32,
+    rounds: u32,
+    rates: &'static [u32],
+    kinds: Vec<Kind>,
+}
+
+impl Scale {
+    fn new(quick: bool) -> Self {
+        let peers = [
+            Kind::Bucket,
+            Kind::Nginx(Lock::On),
+            Kind::Nginx(Lock::Off),
+            Kind::Nginx(Lock::Timeout),
+            Kind::Varnish,
+            Kind::Haproxy,
+        ];
+        // Quick, the newer store on a disk, and the older as in Istio's proxy.
+        let stores: &[Store] = if quick {
+            &[Store::V2_DISK, Store::V1_DISK]
+        } else {
+            &Store::ALL
+        };
+        let bare = stores.iter().copied().map(Kind::Bare);
+        let ours = stores.iter().copied().map(Kind::Sluice);
+        let kinds = peers.into_iter().chain(bare).chain(ours).collect();
+        let (objects, seconds, rounds, rates): (_, _, _, &[u32]) = if quick {
+            (500, 2, 3, &[300])
+        } else {
+            (10_000, 60, 3, &[100, 500, 1_000, 2_000])
+        };
+        Self {
+            objects,
+            seconds,
+            rounds,
+            rates,
+            kinds,
+        }
+    }
+}
+
+/// One run of one contender.
+struct Run {
+    outcome: Outcome,
+    /// Requests that the bucket got, and the most for one object.
+    fetches: (usize, usize),
+    /// CPU time for each request, in microseconds.
+    cpu: Option<f64>,
+    /// The most memory, in MiB.
+    memory: Option<f64>,
+    /// The part of the machine that others took.
+    foreign: f64,
+    /// Whether it lived to its end.
+    died: bool,
+}
+
+/// All rounds of one contender at one rate.
+struct Row {
+    kind: Kind,
+    rate: u32,
+    runs: Vec<Run>,
+}
+
+pub async fn run(quick: bool) {
+    let scale = Scale::new(quick);
+    let before = machine::load();
+    eprintln!("filling a bucket with {} objects", scale.objects);
+    let bucket = fill(scale.objects).await;
+    let mut rows = Vec::new();
+    for &rate in scale.rates {
+        let row = |&kind: &Kind| Row {
+            kind,
+            rate,
+            runs: Vec::new(),
+        };
+        let mut of_rate: Vec<_> = scale.kinds.iter().map(row).collect();
+        for round in 1..=scale.rounds {
+            eprintln!(
+                "{rate} requests a second, round {round} of {}",
+                scale.rounds
+            );
+            for row in &mut of_rate {
+                if let Some(server) = row.kind.start(&bucket).await {
+                    row.runs.push(measure(server, &scale, rate, round).await);
+                }
+            }
+        }
+        of_rate.retain(|row| !row.runs.is_empty());
+        rows.append(&mut of_rate);
+    }
+    let text = tell(&scale, &rows, before);
+    report::keep_data("wall", &text, data(&scale, &rows, quick));
+}
+
+/// A bucket that everyone may read.
+async fn fill(objects: u32) -> Bucket {
+    let bucket = Minio::shared().await.bucket().await;
+    bucket.publish().await;
+    let content = vec![b'x'; SIZE];
+    let headers = [("cache-control", "max-age=86400")];
+    for object in 0..objects {
+        let key = format!("o{object}.bin");
+        bucket.put(&key, &headers, &content).await;
+    }
+    bucket
+}
+
+async fn measure(server: Server, scale: &Scale, rate: u32, round: u32) -> Run {
+    let load = Load {
+        rate,
+        seconds: scale.seconds,
+        objects: scale.objects,
+        seed: round,
+    };
+    let (bystander, cpu) = (Bystander::start(), server.cpu_time());
+    let outcome = k6::run(&server.base, load).await;
+    let died = !server.alive();
+    #[allow(clippy::cast_precision_loss)]
+    let per_request = |seconds: f64| seconds * 1e6 / outcome.requests as f64;
+    let taken = server.cpu_time().zip(cpu).map(|(after, before)| {
+        let taken = after.saturating_sub(before);
+        per_request(taken.as_secs_f64())
+    });
+    Run {
+        fetches: server.fetches(),
+        cpu: taken.filter(|_| !died),
+        memory: server.peak_mib().filter(|_| !died),
+        foreign: bystander.foreign(),
+        outcome,
+        died,
+    }
+}
+
+impl Row {
+    /// The median round of a figure, where all rounds have it.
+    fn median(&self, figure: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
+        let figures: Option<Vec<_>> = self.runs.iter().map(figure).collect();
+        let mut figures = figures?;
+        figures.sort_by(f64::total_cmp);
+        figures.get(figures.len() / 2).copied()
+    }
+
+    fn percentile(&self, percentile: f64) -> String {
+        let median = self.median(|run| Some(run.outcome.percentile(percentile)));
+        median.map_or_else(|| "-".to_owned(), table::ms)
+    }
+
+    /// What else there is to say of it.
+    fn remarks(&self) -> String {
+        let sum = |count: fn(&Run) -> u64| self.runs.iter().map(count).sum::<u64>();
+        let remarks = [
+            (sum(|run| run.outcome.failed), "failed"),
+            (sum(|run| run.outcome.dropped), "not sent"),
+            (sum(|run| u64::from(run.died)), "died"),
+        ];
+        let remarks = remarks.iter().filter(|(count, _)| *count > 0);
+        let remarks: Vec<_> = remarks
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        remarks.join(", ")
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let whole =
+            |figure: Option<f64>| figure.map_or("-".to_owned(), |value| format!("{value:.0}"));
+        #[allow(clippy::cast_precision_loss)]
+        let fetches = |run: &Run| Some(run.fetches.0 as f64);
+        let most = self.runs.iter().map(|run| run.fetches.1).max();
+        let (least, longest) = extremes(self.runs.iter().map(|run| run.outcome.percentile(100.0)));
+        vec![
+            self.kind.to_string(),
+            self.rate.to_string(),
+            self.median(|run| Some(run.outcome.average))
+                .map_or_else(String::new, table::ms),
+            self.percentile(0.0),
+            self.percentile(50.0),
+            self.percentile(90.0),
+            self.percentile(95.0),
+            self.percentile(99.0),
+            self.percentile(99.9),
+            self.percentile(100.0),
+            format!("{}-{}", table::ms(least), table::ms(longest)),
+            whole(self.median(|run| Some(run.outcome.percentile_due(100.0)))),
+            whole(self.median(fetches)),
+            most.unwrap_or(0).to_string(),
+            whole(self.median(|run| run.cpu)),
+            whole(self.median(|run| run.memory)),
+            self.remarks(),
+        ]
+    }
+
+    /// A figure of each round, beside how much of the machine others took.
+    fn samples(&self, figure: impl Fn(&Run) -> f64) -> Vec<(f64, f64)> {
+        let sample = |run: &Run| (figure(run), run.foreign);
+        self.runs.iter().map(sample).collect()
+    }
+}
+
+const COLUMNS: [&str; 17] = [
+    "ms from sending",
+    "req/s",
+    "avg",
+    "min",
+    "p50",
+    "p90",
+    "p95",
+    "p99",
+    "p99.9",
+    "max",
+    "max by round",
+    "max due",
+    "origin",
+    "per key",
+    "us CPU",
+    "MiB",
+    "",
+];
+
+fn tell(scale: &Scale, rows: &[Row], before: f64) -> String {
+    let foreign = Sample::of(rows.iter().flat_map(|row| &row.runs).map(|run| run.foreign));
+    let mut text = format!(
+        "The 500 ms wall: {} objects of {SIZE} bytes, cold at each start, {} s at constant arrival rates, {} rounds, in turn, \
+         {WORKERS} workers\n{}; {} cores, load average {before:.2} before and {:.2} after, {:.0} % of the cores taken by \
+         others at the median\n{}\n\n",
+        scale.objects,
+        scale.seconds,
+        scale.rounds,
+        http_date(SystemTime::now()),
+        machine::cores(),
+        machine::load(),
+        foreign.median() * 100.0,
+        machine::versions(),
+    );
+    let cells: Vec<_> = rows.iter().map(Row::cells).collect();
+    text.push_str(&table::render(&COLUMNS, &cells));
+    text.push_str("\n\nFindings\n");
+    for finding in findings(rows) {
+        let _ = writeln!(text, "- {finding}");
+    }
+    text.trim_end().to_owned()
+}
+
+/// What is said of our stores and each peer, and what cannot be.
+fn findings(rows: &[Row]) -> Vec<String> {
+    let mut findings = Conclusions::default();
+    for ours in rows
+        .iter()
+        .filter(|row| matches!(row.kind, Kind::Sluice(_)))
+    {
+        let of_rate = rows.iter().filter(|row| row.rate == ours.rate);
+        let compared = [Kind::Bucket, Kind::Nginx(Lock::On), Kind::Varnish];
+        for theirs in of_rate.filter(|row| compared.contains(&row.kind)) {
+            let what = format!("longest time at {}/s", ours.rate);
+            let longest = |run: &Run| run.outcome.percentile(100.0);
+            findings.compare(&Ratio {
+                what: &what,
+                ours: (&ours.kind.to_string(), &ours.samples(longest)),
+                theirs: (&theirs.kind.to_string(), &theirs.samples(longest)),
+            });
+        }
+    }
+    for row in rows {
+        let most = row.runs.iter().map(|run| run.fetches.1).max().unwrap_or(0);
+        if matches!(row.kind, Kind::Sluice(_)) && most != 1 {
+            let (kind, rate) = (row.kind, row.rate);
+            findings.say(format!(
+                "{kind} asked the bucket up to {most} times for one object at {rate}/s: it should be once."
+            ));
+        }
+    }
+    findings.all()
+}
+
+fn data(scale: &Scale, rows: &[Row], quick: bool) -> Value {
+    let run = |run: &Run| {
+        json!({
+            "latency": run.outcome.json(), "origin_requests": run.fetches.0, "most_per_key": run.fetches.1,
+            "cpu_us_per_request": run.cpu, "peak_mib": run.memory, "foreign": run.foreign, "died": run.died,
+        })
+    };
+    let row = |row: &Row| {
+        let runs: Vec<_> = row.runs.iter().map(run).collect();
+        json!({"contender": row.kind.to_string(), "rate": row.rate, "runs": runs})
+    };
+    json!({
+        "quick": quick, "objects": scale.objects, "bytes": SIZE, "seconds": scale.seconds, "workers": WORKERS,
+        "columns": COLUMNS, "table": rows.iter().map(Row::cells).collect::<Vec<_>>(),
+        "findings": findings(rows), "rows": rows.iter().map(row).collect::<Vec<_>>(),
+    })
+}
