@@ -5,7 +5,7 @@
 use crate::edge::Builder;
 use crate::message::Wire;
 use crate::server::Server;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
@@ -130,7 +130,10 @@ impl Sns {
 
 /// The certificate that SNS signs with.
 fn signing_certificate() -> String {
-    let params = CertificateParams::new(["sns.amazonaws.com".to_owned()]).unwrap();
+    let mut params = CertificateParams::default();
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "sns.amazonaws.com");
     let key = KeyPair::from_pem(KEY).unwrap();
     params.self_signed(&key).unwrap().pem()
 }

@@ -20,6 +20,15 @@ pub fn file_of<'a>(url: &'a str, topic: &Topic) -> Option<&'a str> {
     valid.then_some(file)
 }
 
+/// Whether SNS signs under that common name: `sns.amazonaws.com`, and in some regions `sns-signing.REGION.DOMAIN` or
+/// `sns-REGION.DOMAIN`, where the region may be a neighbour's.
+fn is_signer(name: &str, topic: &Topic) -> bool {
+    let label = name
+        .strip_suffix(topic.domain())
+        .and_then(|rest| rest.strip_suffix('.'));
+    name == "sns.amazonaws.com" || label.is_some_and(|label| label.starts_with("sns-"))
+}
+
 /// The public key of a certificate.
 #[derive(Debug)]
 pub struct SigningKey {
@@ -29,10 +38,13 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// Reads a certificate in PEM. It is the lone end of its chain, so it is as good as the connection that brought it.
-    pub fn of_pem(pem: &[u8]) -> Option<Self> {
+    /// Reads a certificate in PEM, if it is one for SNS in the topic's part of AWS. It is the lone end of its chain, so
+    /// it is as good as the connection that brought it.
+    pub fn of_pem(pem: &[u8], topic: &Topic) -> Option<Self> {
         let (_, pem) = parse_x509_pem(pem).ok()?;
         let certificate = pem.parse_x509().ok()?;
+        let mut names = certificate.subject().iter_common_name();
+        names.find(|name| name.as_str().is_ok_and(|name| is_signer(name, topic)))?;
         let validity = certificate.validity();
         let key = &certificate.public_key().subject_public_key.data;
         Some(Self {

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
-use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, date_time_ymd};
 use ring::rand::SystemRandom;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use rustls::pki_types::PrivatePkcs8KeyDer;
@@ -57,7 +57,10 @@ impl Service for Fake {
 }
 
 fn certificate(key: &str, change: impl Fn(&mut CertificateParams)) -> String {
-    let mut params = CertificateParams::new(["sns.amazonaws.com".to_owned()]).unwrap();
+    let mut params = CertificateParams::default();
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "sns.amazonaws.com");
     change(&mut params);
     let key = KeyPair::from_pem(key).unwrap();
     params.self_signed(&key).unwrap().pem()
@@ -234,6 +237,35 @@ fn a_certificate_counts_only_while_it_is_valid() {
 }
 
 #[test]
+fn a_certificate_counts_only_if_it_is_for_sns() {
+    let named = |name: &str| {
+        let certificate = certificate(KEY, |params| {
+            params.distinguished_name = DistinguishedName::new();
+            params.distinguished_name.push(DnType::CommonName, name);
+        });
+        Edge::with(Ok(certificate)).take(NOTIFICATION_2)
+    };
+    for name in [
+        "sns.amazonaws.com",
+        "sns-signing.eu-south-1.amazonaws.com",
+        "sns-us-gov-west-1.amazonaws.com",
+    ] {
+        assert!(named(name).is_ok(), "{name}");
+    }
+    for name in [
+        "",
+        "sqs.amazonaws.com",
+        "sns.amazonaws.com.evil.test",
+        "sns-signing.amazonaws.com.cn",
+        "sns-evilamazonaws.com",
+        "x.sns-signing.amazonaws.com",
+    ] {
+        let refused = named(name).map_err(|refusal| refusal.status);
+        assert_eq!(refused, Err(403), "{name}");
+    }
+}
+
+#[test]
 fn nothing_is_fetched_but_certificates_of_the_topics_region() {
     let edge = Edge::new();
     for url in [
@@ -388,7 +420,7 @@ fn where_sns_is_out_of_reach_messages_can_be_sent_again_and_strangers_cannot_hur
     }
     let edge = Edge::with(Ok("no certificate".into()));
     let (status, reason) = edge.refusal(&parsed(NOTIFICATION_1));
-    let expected = format!("SigningCertURL: {FILE} is no certificate");
+    let expected = format!("SigningCertURL: {FILE} is no certificate of SNS");
     assert_eq!((status, reason), (403, expected));
 }
 

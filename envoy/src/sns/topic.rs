@@ -6,6 +6,7 @@
 pub struct Topic {
     arn: String,
     host: String,
+    domain: &'static str,
 }
 
 impl Topic {
@@ -32,6 +33,7 @@ impl Topic {
         valid.then(|| Self {
             arn: text.to_owned(),
             host: format!("sns.{region}.{domain}"),
+            domain,
         })
     }
 
@@ -43,6 +45,11 @@ impl Topic {
     /// Where SNS is in its region.
     pub fn host(&self) -> &str {
         &self.host
+    }
+
+    /// The domain of its part of AWS.
+    pub fn domain(&self) -> &'static str {
+        self.domain
     }
 }
 

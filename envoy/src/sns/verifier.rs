@@ -168,9 +168,13 @@ impl Verifier {
             };
             Refusal::new(status, format!("SigningCertURL: {file}: {error}"))
         })?;
-        let key = SigningKey::of_pem(&given).map(Arc::new).ok_or_else(|| {
+        let key = SigningKey::of_pem(&given, topic).map(Arc::new);
+        let key = key.ok_or_else(|| {
             *failed = Some(Instant::now());
-            Refusal::new(403, format!("SigningCertURL: {file} is no certificate"))
+            Refusal::new(
+                403,
+                format!("SigningCertURL: {file} is no certificate of SNS"),
+            )
         })?;
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         if keys.len() >= MOST_KEYS {
