@@ -110,7 +110,7 @@ fuzz: ## Fuzz what the filter reads from strangers, FUZZ_SECONDS for each target
 # The story that STORY names, by its name or by its number, or all of them; then the page.
 story_1 := wall
 story_2 := stampede
-stories := $(if $(STORY),$(or $(story_$(STORY)),$(STORY)),wall stampede wake compression)
+stories := $(if $(STORY),$(or $(story_$(STORY)),$(STORY)),wall stampede wake compression sizing)
 
 .PHONY: bench
 bench: wasm envoy minio k6 ## Measure beside nginx, Varnish and HAProxy: STORY=1 (all), QUICK=1 (a few minutes)

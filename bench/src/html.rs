@@ -111,8 +111,12 @@ fn table(body: &mut String, columns: &Value, rows: &[Value]) {
     body.push_str("</tbody>\n</table></div>\n");
 }
 
-/// Bars that the story has made; for each rate the distributions, and what the servers took of the machine.
+/// Plots and bars that the story has made; for each rate the distributions, and what the servers took of the machine.
 fn plots(body: &mut String, result: &Value) {
+    let drawn = result["plots"].as_array().into_iter().flatten();
+    for plot in drawn.filter_map(Value::as_str) {
+        figure(body, plot);
+    }
     for plot in result["bars"].as_array().into_iter().flatten() {
         let bars = plot["bars"].as_array().into_iter().flatten();
         let bar = |bar: &Value| {

@@ -20,6 +20,7 @@ mod plot;
 mod report;
 mod sample;
 mod server;
+mod simulation;
 mod stories;
 mod table;
 mod usage;

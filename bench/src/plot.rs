@@ -24,6 +24,16 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
 }
 
+/// A line by a formula, and points that should lie on it.
+pub struct Fit {
+    /// For the legend.
+    pub name: String,
+    /// The line's corners.
+    pub line: Vec<(f64, f64)>,
+    /// What was found.
+    pub points: Vec<(f64, f64)>,
+}
+
 /// A figure of one contender.
 pub struct Bar {
     /// Beside the bar.
@@ -158,6 +168,58 @@ pub fn bars(title: &str, bars: &[Bar]) -> String {
             drawn
         });
         chart.draw_series(drawn).unwrap();
+        root.present().unwrap();
+    }
+    svg
+}
+
+/// Lines and their points on axes that begin at 0.
+///
+/// # Panics
+/// Not with finite points.
+pub fn fits(title: &str, x: &str, y: &str, fits: &[Fit]) -> String {
+    let mut svg = String::new();
+    let all = || {
+        fits.iter()
+            .flat_map(|fit| fit.line.iter().chain(&fit.points))
+    };
+    let right = all().map(|point| point.0).fold(0.0, f64::max);
+    let top = all().map(|point| point.1).fold(0.0, f64::max) * 1.05;
+    {
+        let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        root.fill(&WHITE).unwrap();
+        let mut chart = ChartBuilder::on(&root)
+            .caption(title, ("sans-serif", 18))
+            .margin(12)
+            .x_label_area_size(36)
+            .y_label_area_size(56)
+            .build_cartesian_2d(0.0..right, 0.0..top)
+            .unwrap();
+        let mut mesh = chart.configure_mesh();
+        mesh.x_desc(x)
+            .y_desc(y)
+            .light_line_style(TRANSPARENT)
+            .draw()
+            .unwrap();
+        for (number, fit) in fits.iter().enumerate() {
+            let style = style(number);
+            let line = LineSeries::new(fit.line.iter().copied(), style);
+            chart
+                .draw_series(line)
+                .unwrap()
+                .label(&fit.name)
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], style));
+            let points = fit
+                .points
+                .iter()
+                .map(|&point| Circle::new(point, 3, style.filled()));
+            chart.draw_series(points).unwrap();
+        }
+        let mut labels = chart.configure_series_labels();
+        labels
+            .position(SeriesLabelPosition::LowerRight)
+            .background_style(WHITE.mix(0.8));
+        labels.border_style(BLACK.mix(0.3)).draw().unwrap();
         root.present().unwrap();
     }
     svg

@@ -28,6 +28,7 @@ pub mod mesh;
 pub mod message;
 pub mod minio;
 pub mod origin;
+pub mod popularity;
 pub mod ports;
 pub mod process;
 pub mod prometheus;

@@ -2,6 +2,7 @@
 //! What can be measured, a file each.
 
 mod compression;
+mod sizing;
 mod stampede;
 mod wake;
 mod wall;
@@ -11,6 +12,8 @@ mod wall;
 pub enum Story {
     /// What a hit costs that is compressed.
     Compression,
+    /// What fleets of caches hit, computed and simulated.
+    Sizing,
     /// What many clients at one key get, and the origin.
     Stampede,
     /// How soon the followers of one fill go on.
@@ -19,11 +22,12 @@ pub enum Story {
     Wall,
 }
 
-const STORIES: [(&str, Story); 4] = [
+const STORIES: [(&str, Story); 5] = [
     ("wall", Story::Wall),
     ("stampede", Story::Stampede),
     ("wake", Story::Wake),
     ("compression", Story::Compression),
+    ("sizing", Story::Sizing),
 ];
 
 /// The names for the command line.
@@ -44,6 +48,7 @@ impl Story {
     pub async fn run(self, quick: bool) {
         match self {
             Self::Compression => compression::run(quick).await,
+            Self::Sizing => sizing::run(quick),
             Self::Stampede => stampede::run(quick).await,
             Self::Wake => wake::run(quick).await,
             Self::Wall => wall::run(quick).await,

@@ -18,5 +18,6 @@ mod manifests;
 mod metrics;
 mod rolling;
 mod sidecar;
+mod sizing;
 mod store;
 mod updates;

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What mesh/SIZING.md computes, measured.
+
+use crate::fleet::{fill, targets};
+use serde_json::{Value, json};
+use sluice_tests::client::{Client, request};
+use sluice_tests::mesh::fleet::Fleet;
+use sluice_tests::popularity::{Eviction, Zipf};
+use sluice_tests::rng::Rng;
+
+const OBJECTS: usize = 1_000;
+/// For how many of them each cache has room.
+const ROOM: usize = 60;
+
+/// Patches that give each cache that room.
+fn small_caches() -> Value {
+    let store = |place: &str| {
+        let path =
+            format!("/spec/configPatches/{place}/typed_config/typed_config/max_cache_entry_count");
+        json!({"op": "replace", "path": path, "value": ROOM})
+    };
+    json!([
+        store("3/patch/value"),
+        store("4/patch/value/filter_chains/0/filters/0/typed_config/http_filters/2"),
+    ])
+}
+
+/// The share of so many requests, of both gateways in turn, that did not reach the bucket.
+async fn hit_ratio(fleet: &Fleet, zipf: &Zipf, rng: &mut Rng, requests: usize) -> f64 {
+    let targets = targets(OBJECTS);
+    let before = fleet.all_fetches();
+    let mut clients = [
+        Client::connect(fleet.http(0)).await,
+        Client::connect(fleet.http(1)).await,
+    ];
+    for number in 0..requests {
+        let target = &targets[zipf.draw(rng)];
+        let answer = clients[number % 2]
+            .exchange(request("GET", target, &[]))
+            .await;
+        let _ = answer.stamp(target);
+    }
+    1.0 - (fleet.all_fetches() - before) as f64 / requests as f64
+}
+
+#[tokio::test]
+async fn a_fleet_of_three_hits_as_one_cache_with_the_room_of_all() {
+    let fleet = Fleet::builder("sizing").await;
+    let fleet =
+        fleet.tier_two(|overlay| overlay.patch("EnvoyFilter", "sluice-edge", &small_caches()));
+    let fleet = fleet.start().await;
+    fill(&fleet, &targets(OBJECTS), 1_000).await;
+    let zipf = Zipf::new(OBJECTS, 0.9);
+    let mut rng = Rng::new(1);
+    hit_ratio(&fleet, &zipf, &mut rng, 2_500).await;
+    let measured = hit_ratio(&fleet, &zipf, &mut rng, 4_000).await;
+    // On file systems that keep no time of each access, and never better than on those that do.
+    let worst = zipf.hit_ratio(3 * ROOM, Eviction::FirstIn);
+    let best = zipf.hit_ratio(3 * ROOM, Eviction::LeastRecentlyUsed);
+    let apart = zipf.hit_ratio(ROOM, Eviction::LeastRecentlyUsed);
+    println!(
+        "hit ratio {measured:.3}; by the formula {worst:.3} to {best:.3}, of one cache at most {apart:.3}"
+    );
+    assert!(
+        (worst - 0.04..best + 0.04).contains(&measured),
+        "{measured}: {worst} to {best}"
+    );
+    assert!(measured > apart + 0.04, "{measured}: {apart}");
+}
