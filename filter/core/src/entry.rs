@@ -4,6 +4,7 @@
 
 use std::fmt::Write;
 
+use crate::body_lengths::BodyId;
 use crate::validator::Lifetime;
 
 /// Name of the response header.
@@ -19,6 +20,13 @@ pub struct FillId {
     pub nonce: u64,
     /// The request within it that caused the fill.
     pub stream: u32,
+}
+
+impl FillId {
+    /// The body that it brings, if it brings one.
+    pub fn body(self) -> BodyId {
+        BodyId(self.nonce.wrapping_add(u64::from(self.stream)))
+    }
 }
 
 /// What is known of a response beside what it says itself.

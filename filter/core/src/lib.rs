@@ -4,6 +4,7 @@
 pub mod accept_encoding;
 mod authority;
 pub mod board;
+pub mod body_lengths;
 mod cache_control;
 pub mod cache_status;
 pub mod changes;

@@ -8,6 +8,7 @@
 
 use std::fmt::Write;
 
+use crate::body_lengths::BodyId;
 use crate::http_date;
 
 /// Begins the value, which no origin's entity tag does.
@@ -49,6 +50,8 @@ impl Lifetime {
 pub struct Validator<'a> {
     /// For how long it may be served.
     pub lifetime: Lifetime,
+    /// Which body it is.
+    pub body: BodyId,
     /// `Last-Modified`, in seconds since 1970.
     pub last_modified: Option<i64>,
     /// `ETag`.
@@ -63,7 +66,8 @@ impl<'a> Validator<'a> {
             stale_while_revalidate,
             stale_if_error,
         } = self.lifetime;
-        let mut value = format!("{MARK} {ttl} {stale_while_revalidate} {stale_if_error} ");
+        let body = self.body.0;
+        let mut value = format!("{MARK} {ttl} {stale_while_revalidate} {stale_if_error} {body:x} ");
         // Writing into a String cannot fail.
         let _ = match self.last_modified {
             Some(seconds) => write!(value, "{seconds}"),
@@ -75,7 +79,7 @@ impl<'a> Validator<'a> {
 
     /// Reads such a value; `None` for any other.
     pub fn parse(value: &'a str) -> Option<Self> {
-        let mut fields = value.splitn(6, ' ');
+        let mut fields = value.splitn(7, ' ');
         if fields.next()? != MARK {
             return None;
         }
@@ -84,6 +88,7 @@ impl<'a> Validator<'a> {
             stale_while_revalidate: fields.next()?.parse().ok()?,
             stale_if_error: fields.next()?.parse().ok()?,
         };
+        let body = BodyId(u64::from_str_radix(fields.next()?, 16).ok()?);
         let last_modified = match fields.next()? {
             NONE => None,
             seconds => Some(seconds.parse().ok()?),
@@ -91,6 +96,7 @@ impl<'a> Validator<'a> {
         let etag = Some(fields.next()?).filter(|etag| *etag != NONE);
         Some(Self {
             lifetime,
+            body,
             last_modified,
             etag,
         })
@@ -134,6 +140,7 @@ mod tests {
             for last_modified in [None, Some(0), Some(1_445_412_480)] {
                 let validator = Validator {
                     lifetime: LIFETIME,
+                    body: BodyId(u64::MAX),
                     last_modified,
                     etag,
                 };
@@ -146,11 +153,12 @@ mod tests {
     fn an_entity_tag_is_no_validator() {
         for value in [
             "",
-            "\"sluice 1 2 3 - -\"",
+            "\"sluice 1 2 3 4 - -\"",
             "sluice",
-            "sluice 1 2 3 -",
-            "sluice 1 -2 3 - -",
-            "sluice 1 2 3 x -",
+            "sluice 1 2 3 4 -",
+            "sluice 1 -2 3 4 - -",
+            "sluice 1 2 3 x - -",
+            "sluice 1 2 3 4 x -",
         ] {
             assert_eq!(Validator::parse(value), None, "{value}");
         }
@@ -160,6 +168,7 @@ mod tests {
     fn a_compressors_mark_is_left_out_of_the_question() {
         let validator = |etag| Validator {
             lifetime: LIFETIME,
+            body: BodyId(0),
             last_modified: None,
             etag: Some(etag),
         };

@@ -93,10 +93,11 @@ pub fn deliver(stream: &Stream, status: u16, separable: bool) -> host::Result<Ac
     };
     let headers = Headers::new(host::header_pairs(Map::Response)?);
     let whole = headers.text(":status") != Some("206");
-    let length = headers
+    let announced = headers
         .text("content-length")
         .filter(|_| whole)
         .and_then(|length| length.parse().ok());
+    let length = announced.or_else(|| counted(stream));
     let candidate = Candidate {
         status,
         validators: Validators {
@@ -108,7 +109,7 @@ pub fn deliver(stream: &Stream, status: u16, separable: bool) -> host::Result<Ac
     };
     if whole
         && status == 200
-        && let Some(length) = length
+        && let Some(length) = announced
     {
         worker::with(|worker| worker.lengths.insert(stream.key, length));
     }
@@ -127,6 +128,13 @@ pub fn deliver(stream: &Stream, status: u16, separable: bool) -> host::Result<Ac
     } else {
         answer.disguise(stream, &headers)
     }
+}
+
+/// The length of a stored body that no header tells, once somebody has seen its end.
+fn counted(stream: &Stream) -> Option<u64> {
+    let body = stream.unannounced.get()?;
+    let key = stream.target.cache_key();
+    worker::with(|worker| worker.body_length(key, body)).flatten()
 }
 
 /// 206

@@ -505,8 +505,15 @@ impl HttpContext for Edge {
         else {
             return Action::Continue;
         };
+        stream.bytes.set(stream.bytes.get() + size as u64);
         if end_of_stream {
-            worker::with(|worker| worker.has_read(stream));
+            worker::with(|worker| {
+                worker.has_read(stream);
+                if let Some(body) = stream.unannounced.get() {
+                    let key = stream.target.cache_key();
+                    worker.note_body_length(key, body, stream.bytes.get());
+                }
+            });
         }
         if let Err(error) = pass_body(stream, size) {
             worker::with(|worker| worker.fault("a response was cut off", error));

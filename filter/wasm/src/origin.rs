@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
+use sluice_core::body_lengths::BodyId;
 use sluice_core::coalescer::FillVerdict;
 use sluice_core::entry::{ENTRY_HEADER, Entry, FillId};
 use sluice_core::freshness::{ResponseFacts, Storage, UncacheableReason, Verdict, judge};
@@ -61,6 +62,8 @@ struct Fetch {
     body: Body,
     /// Bytes of the body so far.
     bytes: u64,
+    /// The body that goes into the store, if no header tells its length.
+    unannounced: Option<BodyId>,
     /// Whether the response goes into the store.
     stores: bool,
     /// Whether the origin has failed and the store keeps what it has.
@@ -207,6 +210,7 @@ impl OriginStream {
             for_headers,
             body: Body::Kept,
             bytes: 0,
+            unannounced: None,
             stores: false,
             keeps: false,
             ended: false,
@@ -303,6 +307,7 @@ impl OriginStream {
         }
         if let Verdict::Store(storage) = &verdict {
             fetch.stores = true;
+            fetch.unannounced = unannounced(fetch, &headers, status, freshened);
             mark_stored(fetch, &headers, status, freshened, storage)?;
             variance.store(&headers)?;
         } else {
@@ -362,6 +367,9 @@ impl OriginStream {
             // Its length was not announced; it is stored now, but not again.
             let too_large = fetch.bytes > cache.max_object_bytes;
             let shunned = too_large.then(|| worker.key_hash(&fetch.cache_key));
+            if let Some(body) = fetch.unannounced {
+                worker.tell_body_length(&fetch.cache_key, body, fetch.bytes);
+            }
             worker.turn(fetch.context, |coalescer, turn| {
                 coalescer.fill_ended(stream, turn);
                 if let Some(key) = shunned {
@@ -644,12 +652,22 @@ fn verdict_of(
     }
 }
 
-fn entry<'a>(fetch: &'a Fetch, status: u16, freshened: bool, nonce: u64) -> Entry<'a> {
+fn fill_id(fetch: &Fetch) -> FillId {
+    FillId {
+        nonce: worker::with(|worker| worker.nonce).unwrap_or_default(),
+        stream: fetch.link.stream.0,
+    }
+}
+
+/// The response's body, if only its end tells how long it is.
+fn unannounced(fetch: &Fetch, headers: &Headers, status: u16, freshened: bool) -> Option<BodyId> {
+    let comes = status == 200 && !freshened && !fetch.head && matches!(fetch.body, Body::Kept);
+    (comes && !headers.has("content-length")).then(|| fill_id(fetch).body())
+}
+
+fn entry(fetch: &Fetch, status: u16, freshened: bool) -> Entry<'_> {
     Entry {
-        fill: FillId {
-            nonce,
-            stream: fetch.link.stream.0,
-        },
+        fill: fill_id(fetch),
         status: if freshened { 200 } else { status },
         ttl: 0,
         age: 0,
@@ -672,7 +690,6 @@ fn mark_stored(
     storage: &Storage,
 ) -> host::Result<()> {
     let ttl = storage.ttl.as_secs();
-    let nonce = worker::with(|worker| worker.nonce).unwrap_or_default();
     let age = storage.age.as_secs();
     let entry = Entry {
         ttl,
@@ -682,7 +699,7 @@ fn mark_stored(
         purge: fetch.began,
         stored: true,
         disguised: storage.disguise,
-        ..entry(fetch, status, freshened, nonce)
+        ..entry(fetch, status, freshened)
     };
     host::set_header(Map::Response, ENTRY_HEADER, &entry.encode())?;
     let lifetime = entry.lifetime();
@@ -710,16 +727,22 @@ fn mark_stored(
     }
     match (&fetch.revalidation, freshened) {
         (Some(revalidation), true) => freshen_validator(fetch, revalidation, lifetime),
-        _ => store_validator(headers, storage, lifetime),
+        _ => store_validator(headers, storage, lifetime, entry.fill.body()),
     }
 }
 
 /// Writes what a later revalidation has to know. Without validators the origin must not be asked for
 /// changes: its 304 would freshen an error.
-fn store_validator(headers: &Headers, storage: &Storage, lifetime: Lifetime) -> host::Result<()> {
+fn store_validator(
+    headers: &Headers,
+    storage: &Storage,
+    lifetime: Lifetime,
+    body: BodyId,
+) -> host::Result<()> {
     let own = |name| headers.text(name).filter(|_| !storage.neutral_validators);
     let validator = Validator {
         lifetime,
+        body,
         last_modified: own("last-modified").and_then(http_date::parse),
         etag: own("etag"),
     };
@@ -751,8 +774,7 @@ fn mark_unstored(
     status: u16,
     freshened: bool,
 ) -> host::Result<()> {
-    let nonce = worker::with(|worker| worker.nonce).unwrap_or_default();
-    let entry = entry(fetch, status, freshened, nonce);
+    let entry = entry(fetch, status, freshened);
     host::set_header(Map::Response, ENTRY_HEADER, &entry.encode())?;
     if let Some(revalidation) = fetch.revalidation.as_ref().filter(|_| freshened) {
         freshen_validator(fetch, revalidation, Lifetime::default())?;

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use proxy_wasm::types::Action;
 use sluice_core::board::Millis;
+use sluice_core::body_lengths::BodyId;
 use sluice_core::cache_status::{CacheStatus, Forward};
 use sluice_core::coalescer::{LeaderResponse, Release};
 use sluice_core::entry::{ENTRY_HEADER, Entry};
@@ -180,6 +181,7 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
     } else if found.is_stale() {
         worker::with(|worker| worker.refresh(stream));
     }
+    stream.unannounced.set(unannounced(stream, &found.entry)?);
     restore(&found.entry)?;
     variants::restore(stream)?;
     if !found.aged && found.age > 0 {
@@ -203,6 +205,19 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
     let fragile = filling && stream.policy.policy.store == StoreVersion::V1;
     stream.fragile.set(fragile);
     deliver(stream, status, !fragile)
+}
+
+/// The response's body, if it is that of a stored object and no header tells its length.
+fn unannounced(stream: &Stream, entry: &Entry<'_>) -> host::Result<Option<BodyId>> {
+    let comes = entry.stored && entry.status == 200 && !stream.head;
+    if !comes || host::header(Map::Response, "content-length")?.is_some() {
+        return Ok(None);
+    }
+    let value = host::header(Map::Response, "etag")?;
+    let value = value
+        .as_deref()
+        .and_then(|value| std::str::from_utf8(value).ok());
+    Ok(value.and_then(stored_validator).map(|stored| stored.body))
 }
 
 /// A response to a fill of the filter's own, which is told to those who wait and then dropped.
@@ -386,14 +401,19 @@ fn restore(entry: &Entry<'_>) -> host::Result<()> {
     restore_validators()
 }
 
+/// What stands in the place of a stored response's `ETag`.
+fn stored_validator(value: &str) -> Option<Validator<'_>> {
+    // A 304 that the v1 store was not to write.
+    let value = value.strip_prefix(KEPT).map_or(value, str::trim_start);
+    Validator::parse(value)
+}
+
 fn restore_validators() -> host::Result<()> {
     let value = host::header(Map::Response, "etag")?;
     let value = value
         .as_deref()
         .and_then(|value| std::str::from_utf8(value).ok());
-    // A 304 that the v1 store was not to write.
-    let value = value.map(|value| value.strip_prefix(KEPT).map_or(value, str::trim_start));
-    let Some(validator) = value.and_then(Validator::parse) else {
+    let Some(validator) = value.and_then(stored_validator) else {
         return Ok(());
     };
     match validator.etag {

@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use sluice_core::board::KeyHash;
+use sluice_core::body_lengths::BodyId;
 use sluice_core::coalescer::{Admission, Coalescer, Release, Request, Turn};
 use sluice_core::demand::Demand;
 use sluice_core::flight::{FlightPolicy, StreamId};
@@ -92,6 +93,10 @@ pub struct Stream {
     pub reading: Cell<bool>,
     /// The response has no body.
     pub bodiless: Cell<bool>,
+    /// The body that comes out of the store or goes into it, if no header tells its length.
+    pub unannounced: Cell<Option<BodyId>>,
+    /// Bytes of the response's body that have come.
+    pub bytes: Cell<u64>,
     /// What becomes of the response's body, before a part is cut out of it.
     pub body: RefCell<Body>,
     /// What of the response's body its client gets.
@@ -130,6 +135,8 @@ impl Stream {
             stand_in: None,
             reading: Cell::new(false),
             bodiless: Cell::new(false),
+            unannounced: Cell::new(None),
+            bytes: Cell::new(0),
             body: RefCell::default(),
             // A HEAD that leads fills the store as GET, and Envoy would send a body of unannounced length.
             passing: Cell::new(if head {

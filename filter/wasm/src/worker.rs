@@ -2,6 +2,7 @@
 //! What all contexts of a VM share. There is one VM per worker thread.
 
 mod background;
+mod lengths;
 mod looks;
 mod purging;
 mod readers;
@@ -14,6 +15,7 @@ use std::rc::Rc;
 
 use siphasher::sip::SipHasher13;
 use sluice_core::board::{KeyHash, WorkerId};
+use sluice_core::body_lengths::BodyLengths;
 use sluice_core::coalescer::{Coalescer, Effect, FillVerdict, Release, Turn};
 use sluice_core::flight::{FlightPolicy, StreamId};
 use sluice_core::generations::Generations;
@@ -89,8 +91,9 @@ pub struct Worker {
     pub metrics: Metrics,
     /// Distinguishes this VM's fills from all others, past ones included.
     pub nonce: u64,
-    /// Bytes of stored bodies.
+    /// Bytes of stored bodies, as headers tell them.
     pub lengths: Generations<u64>,
+    body_lengths: BodyLengths,
     coalescer: Coalescer,
     secrets: Secrets,
     hash_key: (u64, u64),
@@ -124,6 +127,7 @@ impl Worker {
             metrics: Metrics::define(),
             nonce: u64::from_le_bytes(host::random()?),
             lengths: Generations::new(policy.limits.hints),
+            body_lengths: BodyLengths::new(policy.limits.hints),
             coalescer: Coalescer::new(number, policy.limits.hints),
             secrets: Secrets {
                 process: process_secret(&mut store)?,
@@ -157,6 +161,7 @@ impl Worker {
         self.queue = Some(host::register_queue(&queue_name(self.coalescer.worker()))?);
         self.coalescer.hints().set_capacity(policy.limits.hints);
         self.lengths.set_capacity(policy.limits.hints);
+        self.body_lengths.set_capacity(policy.limits.hints);
         self.varying.set_capacity(policy.limits.varying_urls);
         let number = self
             .policies

@@ -333,21 +333,108 @@ async fn a_stampede_of_ranges_on_a_cold_object_is_one_fill() {
 }
 
 #[tokio::test]
-async fn an_object_of_unannounced_length_is_given_whole() {
+async fn a_cold_object_of_unannounced_length_is_given_whole() {
     on_each(&[1], async |cell| {
         let origin = Origin::start().ready().await;
         origin.on("/a", object().chunked());
         let edge = Edge::http(&origin).cell(cell).start().await;
-        let mut client = Client::connect(edge.address()).await;
-        for _ in 0..3 {
-            let response = client
-                .exchange(request("GET", "/a", &[("range", "bytes=0-9")]))
-                .await;
-            assert_eq!(response.status, 200, "{cell}: {response}");
-            let _ = response.stamp("/a");
-        }
+        let range = [("range", "bytes=0-9")];
+        let response = edge.send("GET", "/a", &range).await;
+        assert_eq!(response.status, 200, "{cell}: {response}");
+        let _ = response.stamp("/a");
     })
     .await;
+}
+
+#[tokio::test]
+async fn every_form_of_range_is_cut_out_of_a_warm_object_of_unannounced_length() {
+    on_each(&[1, 2], async |cell| {
+        let origin = Origin::start().ready().await;
+        origin.on("/a", object().chunked());
+        let edge = Edge::http(&origin).cell(cell).start().await;
+        let plain = edge.get("/a").await;
+        assert_eq!(plain.headers.get("content-length"), None, "{plain}");
+        // The news of its length reaches the other worker a moment after its end.
+        let range = [("range", "bytes=0-9")];
+        eventually("a part from every worker", async || {
+            let crowd = Crowd::connect(edge.address(), 20).await;
+            let crowd = crowd.fire_each(|_| request("GET", "/a", &range));
+            let landed = crowd.land().await;
+            landed.responses().all(|response| response.status == 206)
+        })
+        .await;
+        let mut client = Client::connect(edge.address()).await;
+        for (range, part) in RANGES {
+            let response = client
+                .exchange(request("GET", "/a", &[("range", range)]))
+                .await;
+            assert_part("/a", range, part, &response);
+            let again = client.get("/a").await;
+            assert_eq!(again.stamp("/a"), plain.stamp("/a"), "{cell}");
+        }
+        let fills = origin
+            .requests()
+            .matching(|request| request.method == "GET");
+        assert_eq!(fills, 1, "{cell}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_length_of_an_object_outlives_its_revalidation_but_no_change() {
+    on_each(&[1], async |cell| {
+        let origin = Origin::start().ready().await;
+        let brief = |size: usize, tag: &str| Reply::ok(size).max_age(1).etag(tag).chunked();
+        origin.on("/a", brief(SIZE, "v1"));
+        let edge = Edge::http(&origin).cell(cell).start().await;
+        let _ = edge.get("/a").await.stamp("/a");
+        let range = [("range", "bytes=-10")];
+        let part = async || edge.send("GET", "/a", &range).await;
+        eventually("a part", async || part().await.status == 206).await;
+        // From then on nobody sees all of it.
+        let last = Some((SIZE - 10, SIZE - 1));
+        eventually("two revalidations", async || {
+            assert_part("/a", "bytes=-10", last, &part().await);
+            let asked = origin.requests().matching(|request| {
+                request.target == "/a" && request.headers.get("if-none-match").is_some()
+            });
+            asked >= 2
+        })
+        .await;
+        assert_part("/a", "bytes=-10", last, &part().await);
+        origin.on("/a", brief(SIZE + 7, "v2"));
+        eventually("the change", async || {
+            edge.get("/a").await.header("etag") == "\"v2\""
+        })
+        .await;
+        eventually("a part of it", async || {
+            let part = part().await;
+            let range = format!("bytes {}-{}/{}", SIZE - 3, SIZE + 6, SIZE + 7);
+            part.status == 206 && part.header("content-range") == range
+        })
+        .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn control_bare_envoy_cuts_ranges_out_of_what_it_has_stored_without_a_length() {
+    for store in Store::ALL {
+        let origin = Origin::start().ready().await;
+        origin.on("/a", object().chunked());
+        let bare = Bare::start(&origin, Cell { store, workers: 1 }).await;
+        eventually("the object is stored", async || {
+            bare.get("/a").await.headers.get("age").is_some()
+        })
+        .await;
+        let mut client = Client::connect(bare.address()).await;
+        client
+            .send(request("GET", "/a", &[("range", "bytes=100-199")]))
+            .await
+            .unwrap();
+        let part = soon(&mut client).await.expect("a part");
+        assert_part("/a", "bytes=100-199", Some((100, 199)), &part);
+    }
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What workers tell each other of purges and changed responses, through their queues.
+//! What workers tell each other of purges and stored responses, through their queues.
 
 use super::record::Record;
 use crate::board::{KeyHash, WorkerId};
+use crate::body_lengths::BodyId;
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,12 +40,24 @@ pub enum News {
         /// The caller's number for the call.
         call: u32,
     },
+    /// The length of a body that no header tells.
+    Length {
+        /// Who has counted.
+        worker: WorkerId,
+        /// The key, hashed without what is known of purges.
+        key: KeyHash,
+        /// Which body of that key.
+        body: BodyId,
+        /// Its bytes.
+        bytes: u64,
+    },
 }
 
 const PURGED: u8 = b'P';
 const ACKNOWLEDGED: u8 = b'A';
 const CHANGING: u8 = b'C';
 const UNREAD: u8 = b'U';
+const LENGTH: u8 = b'L';
 
 impl News {
     /// The bytes that [`News::decode`] reads. Other messages begin otherwise.
@@ -54,6 +67,7 @@ impl News {
             Self::Acknowledged { worker, call } => (ACKNOWLEDGED, worker, call),
             Self::Changing { caller, call, .. } => (CHANGING, caller, call),
             Self::Unread { worker, call } => (UNREAD, worker, call),
+            Self::Length { worker, .. } => (LENGTH, worker, &0),
         };
         let mut bytes = vec![tag];
         bytes.extend(worker.0.to_le_bytes());
@@ -65,6 +79,16 @@ impl News {
                 }
             }
             Self::Changing { key, .. } => bytes.extend(key.0.to_le_bytes()),
+            Self::Length {
+                key,
+                body,
+                bytes: length,
+                ..
+            } => {
+                for number in [key.0, body.0, *length] {
+                    bytes.extend(number.to_le_bytes());
+                }
+            }
             Self::Acknowledged { .. } | Self::Unread { .. } => {}
         }
         bytes
@@ -93,9 +117,21 @@ impl News {
             }),
             (ACKNOWLEDGED, []) => Some(Self::Acknowledged { worker, call }),
             (UNREAD, []) => Some(Self::Unread { worker, call }),
+            (LENGTH, numbers) => decode_length(worker, numbers),
             _ => None,
         }
     }
+}
+
+fn decode_length(worker: WorkerId, numbers: &[u8]) -> Option<News> {
+    let (key, rest) = numbers.split_first_chunk()?;
+    let (body, rest) = rest.split_first_chunk()?;
+    Some(News::Length {
+        worker,
+        key: KeyHash(u64::from_le_bytes(*key)),
+        body: BodyId(u64::from_le_bytes(*body)),
+        bytes: u64::from_le_bytes(rest.try_into().ok()?),
+    })
 }
 
 #[cfg(test)]
@@ -132,6 +168,12 @@ mod tests {
                 worker: WorkerId(8),
                 call: 9,
             },
+            News::Length {
+                worker: WorkerId(8),
+                key: KeyHash(1),
+                body: BodyId(u64::MAX),
+                bytes: 1 << 40,
+            },
         ] {
             assert_eq!(News::decode(&news.encode()), Some(news));
         }
@@ -139,7 +181,14 @@ mod tests {
 
     #[test]
     fn foreign_bytes_are_no_news() {
-        for bytes in [&b""[..], b"P", b"P1234567890", b"A123456x", b"X123456"] {
+        for bytes in [
+            &b""[..],
+            b"P",
+            b"P1234567890",
+            b"A123456x",
+            b"X123456",
+            b"L123456",
+        ] {
             assert_eq!(News::decode(bytes), None);
         }
     }

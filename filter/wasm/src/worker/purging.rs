@@ -247,7 +247,7 @@ impl Worker {
         Roster::new(&mut SharedData).members().map_err(host_error)
     }
 
-    fn others(&mut self) -> Result<Vec<WorkerId>, BoardError> {
+    pub(super) fn others(&mut self) -> Result<Vec<WorkerId>, BoardError> {
         let mut members = Roster::new(&mut SharedData).members()?;
         members.retain(|member| *member != self.id());
         Ok(members)
@@ -292,6 +292,9 @@ impl Worker {
             }
             News::Changing { caller, call, key } => self.announce_change(caller, call, key),
             News::Unread { worker, call } => self.change_acknowledged(worker, call),
+            News::Length {
+                key, body, bytes, ..
+            } => self.body_lengths.note(key, body, bytes),
         }
     }
 

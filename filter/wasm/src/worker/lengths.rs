@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A worker's part in knowing the lengths of stored bodies that no header tells.
+
+use sluice_core::body_lengths::BodyId;
+use sluice_core::purge::News;
+
+use super::Worker;
+
+impl Worker {
+    /// The number of bytes of a stored body, if somebody has counted them.
+    pub fn body_length(&mut self, cache_key: &str, body: BodyId) -> Option<u64> {
+        let key = self.url_hash(cache_key);
+        self.body_lengths.get(key, body)
+    }
+
+    /// All of a stored body has passed.
+    pub fn note_body_length(&mut self, cache_key: &str, body: BodyId, bytes: u64) {
+        let key = self.url_hash(cache_key);
+        self.body_lengths.note(key, body, bytes);
+    }
+
+    /// All of a body has gone into the store. Other workers are told, so that all answer alike; who misses it
+    /// learns it from the next whole response.
+    pub fn tell_body_length(&mut self, cache_key: &str, body: BodyId, bytes: u64) {
+        self.note_body_length(cache_key, body, bytes);
+        let news = News::Length {
+            worker: self.id(),
+            key: self.url_hash(cache_key),
+            body,
+            bytes,
+        };
+        for worker in self.others().unwrap_or_default() {
+            if let Err(error) = self.enqueue_for(worker, &news.encode()) {
+                self.fault("a worker was not told of a length", error);
+            }
+        }
+    }
+}
