@@ -26,8 +26,9 @@ pub enum Answer {
     Prepared(Rc<Prepared>),
     /// ORIGIN: nothing; the response that has begun is cut off.
     Reset,
-    /// EDGE: what came of a question to the origin around the store.
-    Asked {
+    /// EDGE: what came of a request of the filter's own. The response's body may be on its way, and Envoy would
+    /// bring it to a context that has gone if this came while the response's headers are handled.
+    Outcome {
         /// 204, or 502 for nothing.
         status: u16,
     },
@@ -55,7 +56,7 @@ impl Answer {
             }
             Self::Prepared(prepared) => prepared.send(),
             Self::Reset => host::reset(Half::Response),
-            Self::Asked { status } => host::respond(*status, "sluice_asked", &[], ""),
+            Self::Outcome { status } => host::respond(*status, "sluice_outcome", &[], ""),
             Self::Failed { status } => edge::answer_failure(*status, true),
         }
     }

@@ -232,9 +232,7 @@ pub fn respond_filled(stream: &Rc<Stream>) -> host::Result<Action> {
         stream.passing.set(Passing::Nothing);
         return Ok(Action::Continue);
     }
-    stream.answered.set(true);
-    host::respond(204, "sluice_filled", &[], "")?;
-    Ok(Action::Pause)
+    Ok(end_own(stream, 204))
 }
 
 /// A response to a refresh, whose body nobody wants: only a fill has to be seen to its end.
@@ -267,10 +265,8 @@ pub fn respond_refreshed(stream: &Rc<Stream>) -> host::Result<Action> {
         stream.passing.set(Passing::Nothing);
         return Ok(Action::Continue);
     }
-    stream.answered.set(true);
     let status = if stored.is_some() { 204 } else { 502 };
-    host::respond(status, "sluice_refreshed", &[], "")?;
-    Ok(Action::Pause)
+    Ok(end_own(stream, status))
 }
 
 /// A response to a question around the store: a body comes along if the store can be given it, and else
@@ -287,11 +283,15 @@ pub fn respond_asked(stream: &Stream) -> host::Result<Action> {
     if entry.is_some_and(|entry| entry.stored) && whole && !failed {
         return Ok(Action::Continue);
     }
-    stream.answered.set(true);
     let status = if failed { 502 } else { 204 };
-    // NB: not now. The body may be on its way here, and Envoy would bring it to a context that has gone.
-    worker::with(|worker| worker.answer_later(stream.id.0, Answer::Asked { status }));
-    Ok(Action::Pause)
+    Ok(end_own(stream, status))
+}
+
+/// Ends a request of the filter's own whose response nobody wants, soon.
+fn end_own(stream: &Stream, status: u16) -> Action {
+    stream.answered.set(true);
+    worker::with(|worker| worker.answer_later(stream.id.0, Answer::Outcome { status }));
+    Action::Pause
 }
 
 fn is_server_error(status: &str) -> bool {
