@@ -320,6 +320,8 @@ async fn clients_that_leave_while_objects_are_refreshed_and_revalidated_do_no_ha
         for path in &paths {
             let _ = edge.get(path).await.stamp(path);
         }
+        // The v1 store has something to serve some time after the end of a fill.
+        edge.wait_for_value("sluice_flights_now", 0).await;
         for seed in 0..4 {
             let storm = Storm {
                 clients: 300,
