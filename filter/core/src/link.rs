@@ -19,6 +19,8 @@ pub const PATH_HEADER: &str = "x-sluice-path";
 /// Name of the request header by which a gateway before a fleet of edges says the key, so that the mesh finds
 /// the edge that owns it. Edges take it from nobody: like all of these it is removed from what clients send.
 pub const KEY_HEADER: &str = "x-sluice-key";
+/// Name of the request header with the client's method, for the access log, where the store is sent another.
+pub const METHOD_HEADER: &str = "x-sluice-method";
 /// Name of the request header by which ORIGIN asks for a response that is compressed on its way into
 /// the cache; without it nothing is.
 pub const COMPRESS_HEADER: &str = "x-sluice-compress";

@@ -20,7 +20,9 @@ use sluice_core::coalescer::{Coalescer, Effect, FillVerdict, Release, Turn};
 use sluice_core::flight::{FlightPolicy, StreamId};
 use sluice_core::generations::Generations;
 use sluice_core::host::HostError;
-use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose, Secrets, Vouched};
+use sluice_core::link::{
+    BYPASS_SENTINEL, LINK_HEADER, Link, METHOD_HEADER, Purpose, Secrets, Vouched,
+};
 use sluice_core::message::Message;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::{Policy, StoreVersion};
@@ -598,8 +600,8 @@ impl Worker {
             Purpose::Ask => host::set_header(Map::Request, "if-range", BYPASS_SENTINEL),
             Purpose::Refresh => host::set_header(Map::Request, "cache-control", "no-cache"),
             // The stores fill from GET only; Envoy sends no body to a client that asked with HEAD.
-            _ if stream.target.is_for_headers() => set_get(),
-            Purpose::Lead if stream.head => set_get(),
+            _ if stream.target.is_for_headers() => make_get(),
+            Purpose::Lead if stream.head => make_get(),
             Purpose::Fresh | Purpose::Collapsed => {
                 delivery::leave_to_store(stream, &mut self.lengths)
             }
@@ -651,7 +653,9 @@ impl Worker {
     }
 }
 
-fn set_get() -> host::Result<()> {
+/// Makes a GET of the effective context's HEAD.
+fn make_get() -> host::Result<()> {
+    host::set_header(Map::Request, METHOD_HEADER, "HEAD")?;
     host::set_header(Map::Request, ":method", "GET")
 }
 

@@ -163,6 +163,25 @@ async fn a_head_does_not_wait_for_the_body_of_a_running_fill() {
 }
 
 #[tokio::test]
+async fn the_access_log_has_the_method_of_the_client() {
+    on_each(&[1], async |cell| {
+        let origin = Origin::start().ready().await;
+        origin.on("/a", object());
+        let edge = Edge::http(&origin).cell(cell).start().await;
+        assert_head(&head(&edge, "/a").await, SIZE, &cell.to_string());
+        assert_eq!(count(&origin, method_of(cell), "/a"), 1, "{cell}");
+        edge.wait_for_log("HTTP/1.1 HEAD /a 200").await;
+        let _ = edge.get("/a").await.stamp("/a");
+        edge.wait_for_log("HTTP/1.1 GET /a 200").await;
+        for request in origin.requests().of("/a") {
+            let internal = request.headers.any_with_prefix("x-sluice-");
+            assert!(!internal, "{cell}: {:?}", request.headers);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_get_does_not_wait_for_a_head_on_v1() {
     for store in [Store::V1_MEMORY, Store::V1_DISK] {
         let origin = Origin::start().ready().await;
