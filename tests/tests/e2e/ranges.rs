@@ -336,12 +336,17 @@ async fn a_stampede_of_ranges_on_a_cold_object_is_one_fill() {
 async fn a_cold_object_of_unannounced_length_is_given_whole() {
     on_each(&[1], async |cell| {
         let origin = Origin::start().ready().await;
-        origin.on("/a", object().chunked());
+        let gate = Gate::new();
+        origin.on("/a", object().chunked().hold_after(100_000, &gate));
         let edge = Edge::http(&origin).cell(cell).start().await;
+        let mut client = Client::connect(edge.address()).await;
         let range = [("range", "bytes=0-9")];
-        let response = edge.send("GET", "/a", &range).await;
+        client.send(request("GET", "/a", &range)).await.unwrap();
+        let (head, response) = client.head().await.unwrap();
         assert_eq!(response.status, 200, "{cell}: {response}");
-        let _ = response.stamp("/a");
+        gate.open();
+        let whole = client.rest(&head, response).await.unwrap();
+        let _ = whole.stamp("/a");
     })
     .await;
 }
