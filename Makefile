@@ -110,14 +110,16 @@ fuzz: ## Fuzz what the filter reads from strangers, FUZZ_SECONDS for each target
 # The story that STORY names, by its name or by its number, or all of them; then the page.
 story_1 := wall
 story_2 := stampede
-stories := $(if $(STORY),$(or $(story_$(STORY)),$(STORY)),wall stampede wake compression sizing)
+story_4 := scrape
+stories := $(if $(STORY),$(or $(story_$(STORY)),$(STORY)),wall stampede scrape wake compression sizing)
 
 .PHONY: bench
-bench: wasm envoy minio k6 ## Measure beside nginx, Varnish and HAProxy: STORY=1 (all), QUICK=1 (a few minutes)
-	@.ci/debian.sh nginx-light varnish haproxy || echo "what is not there is not measured"
+bench: wasm envoy minio k6 prometheus ## Measure beside nginx, Varnish and HAProxy: STORY=1 (all), QUICK=1 (a few minutes)
+	@.ci/debian.sh nginx-light libnginx-mod-http-lua varnish haproxy || echo "what is not there is not measured"
 	@cargo build --locked --profile bench-run -p sluice -p sluice-bench
 	@for story in $(stories); do \
-		env $(locations) SLUICE_K6="$(here)/$(k6)" SLUICE_BIN="$(builds)/bench-run/sluice" \
+		env $(locations) SLUICE_K6="$(here)/$(k6)" \
+			SLUICE_PROMETHEUS="$(here)/$(dir $(firstword $(prometheus)))" SLUICE_BIN="$(builds)/bench-run/sluice" \
 			"$(builds)/bench-run/sluice-bench" "$$story"; \
 	done
 	@"$(builds)/bench-run/sluice-bench" report

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! nginx with its cache, see `peers/nginx.conf`.
+//! nginx with its cache, see `peers/nginx.conf` and `peers/nginx-lua.conf`.
 
 use crate::peer::{self, Peer};
 use sluice_tests::client;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use std::process::Command;
 
 const TEMPLATE: &str = include_str!("../peers/nginx.conf");
+const WITH_METRICS: &str = include_str!("../peers/nginx-lua.conf");
+/// Where Debian has the modules.
+const MODULES: &str = "/usr/lib/nginx/modules";
 
 /// How it treats a second request for what is being fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,18 +36,42 @@ impl Lock {
 
 /// Starts it before `origin`; nothing where it is not installed.
 pub async fn start(origin: SocketAddr, workers: usize, lock: Lock) -> Option<Peer> {
+    let lock = ("LOCK", lock.directives().to_owned());
+    launch(TEMPLATE, origin, workers, &[lock]).await
+}
+
+/// Starts it with so many series to be scraped at `/stats/prometheus`; nothing where it or its module for Lua is not
+/// installed.
+pub async fn start_with_metrics(origin: SocketAddr, workers: usize, series: u32) -> Option<Peer> {
+    if !Path::new(MODULES).join("ngx_http_lua_module.so").is_file() {
+        peer::missing("libnginx-mod-http-lua");
+        return None;
+    }
+    let values = [
+        ("MODULES", MODULES.to_owned()),
+        ("SERIES", series.to_string()),
+    ];
+    launch(WITH_METRICS, origin, workers, &values).await
+}
+
+async fn launch(
+    template: &str,
+    origin: SocketAddr,
+    workers: usize,
+    more: &[(&str, String)],
+) -> Option<Peer> {
     let Some(program) = peer::program("nginx") else {
-        peer::missing("nginx");
+        peer::missing("nginx-light");
         return None;
     };
-    let command = |folder: &std::path::Path, address: SocketAddr| {
+    let command = |folder: &Path, address: SocketAddr| {
         let values = [
             ("WORKERS", workers.to_string()),
             ("ORIGIN", origin.to_string()),
             ("ADDRESS", address.to_string()),
-            ("LOCK", lock.directives().to_owned()),
         ];
-        std::fs::write(folder.join("nginx.conf"), peer::fill(TEMPLATE, &values)).unwrap();
+        let values = [&values, more].concat();
+        std::fs::write(folder.join("nginx.conf"), peer::fill(template, &values)).unwrap();
         let mut command = Command::new(&program);
         command.arg("-p").arg(folder).args(["-c", "nginx.conf"]);
         // Started by root its workers would be another user, who cannot enter the folder.

@@ -25,6 +25,8 @@ pub struct Direct {
     pub retries: Option<u32>,
     /// A port on which everybody reaches the listener for the filter's own requests.
     pub background_port: Option<u16>,
+    /// So many clusters more, which nobody asks, for their statistics.
+    pub spare_clusters: u32,
 }
 
 impl Direct {
@@ -57,6 +59,7 @@ impl Direct {
         if let Some(port) = self.background_port {
             expose_background(&mut config, port);
         }
+        add_clusters(&mut config, self.spare_clusters);
         if self.listener_file {
             let listeners = config["static_resources"]["listeners"].take();
             write_listeners(folder, &listeners);
@@ -95,6 +98,23 @@ fn listener<'a>(config: &'a mut Value, name: &str) -> &'a mut Value {
 /// The HTTP connection manager of a listener.
 fn manager<'a>(config: &'a mut Value, name: &str) -> &'a mut Value {
     &mut listener(config, name)["filter_chains"][0]["filters"][0]["typed_config"]
+}
+
+fn add_clusters(config: &mut Value, count: u32) {
+    let clusters = config["static_resources"]["clusters"].as_array_mut();
+    let clusters = clusters.expect("clusters");
+    for number in 0..count {
+        let name = format!("spare_{number}");
+        let address = json!({"socket_address": {"address": "127.0.0.1", "port_value": 1}});
+        clusters.push(json!({
+            "name": name,
+            "connect_timeout": "1s",
+            "load_assignment": {
+                "cluster_name": name,
+                "endpoints": [{"lb_endpoints": [{"endpoint": {"address": address}}]}],
+            },
+        }));
+    }
 }
 
 /// Adds a listener like the one for the filter's own requests, with a socket.

@@ -47,7 +47,7 @@ pub fn promtool(arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// A running Prometheus that scrapes every second.
+/// A running Prometheus that scrapes every second where nothing else is said.
 pub struct Prometheus {
     address: SocketAddr,
     process: Process,
@@ -61,7 +61,15 @@ impl Prometheus {
     /// # Panics
     /// When it does not come up.
     pub async fn scraping(target: SocketAddr) -> Self {
-        Self::start("prometheus.yaml", target).await
+        Self::start("prometheus.yaml", target, 1).await
+    }
+
+    /// The same, with so many seconds from one scrape to the next.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub async fn scraping_every(target: SocketAddr, seconds: u32) -> Self {
+        Self::start("prometheus.yaml", target, seconds).await
     }
 
     /// Starts it with `prometheus-istio.yaml`, but for how it finds what it scrapes, and how often.
@@ -69,14 +77,14 @@ impl Prometheus {
     /// # Panics
     /// When it does not come up.
     pub async fn scraping_in_istio(target: SocketAddr) -> Self {
-        Self::start("prometheus-istio.yaml", target).await
+        Self::start("prometheus-istio.yaml", target, 1).await
     }
 
-    async fn start(config: &str, target: SocketAddr) -> Self {
+    async fn start(config: &str, target: SocketAddr, seconds: u32) -> Self {
         let folder = TempDir::with_prefix("sluice-prometheus-").unwrap();
         let text = std::fs::read_to_string(observability().join(config)).unwrap();
         let text = text
-            .replace("_interval: 15s", "_interval: 1s")
+            .replace("_interval: 15s", &format!("_interval: {seconds}s"))
             .replace("[rules.yaml, alerts.yaml]", &rule_files());
         let mut document: Value = serde_yaml_ng::from_str(&text).unwrap();
         let job = document["scrape_configs"][0].as_object_mut();

@@ -2,6 +2,7 @@
 //! What can be measured, a file each.
 
 mod compression;
+mod scrape;
 mod sizing;
 mod stampede;
 mod wake;
@@ -12,6 +13,8 @@ mod wall;
 pub enum Story {
     /// What a hit costs that is compressed.
     Compression,
+    /// What a scrape of the metrics does to hits.
+    Scrape,
     /// What fleets of caches hit, computed and simulated.
     Sizing,
     /// What many clients at one key get, and the origin.
@@ -22,9 +25,10 @@ pub enum Story {
     Wall,
 }
 
-const STORIES: [(&str, Story); 5] = [
+const STORIES: [(&str, Story); 6] = [
     ("wall", Story::Wall),
     ("stampede", Story::Stampede),
+    ("scrape", Story::Scrape),
     ("wake", Story::Wake),
     ("compression", Story::Compression),
     ("sizing", Story::Sizing),
@@ -48,6 +52,7 @@ impl Story {
     pub async fn run(self, quick: bool) {
         match self {
             Self::Compression => compression::run(quick).await,
+            Self::Scrape => scrape::run(quick).await,
             Self::Sizing => sizing::run(quick),
             Self::Stampede => stampede::run(quick).await,
             Self::Wake => wake::run(quick).await,
