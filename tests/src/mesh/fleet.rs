@@ -223,14 +223,6 @@ impl Fleet {
     }
 }
 
-impl Drop for Fleet {
-    fn drop(&mut self) {
-        for pod in self.gateways.iter_mut().chain(&mut self.caches) {
-            pod.lose();
-        }
-    }
-}
-
 /// The cache that has answered.
 ///
 /// # Panics

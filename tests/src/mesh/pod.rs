@@ -270,6 +270,13 @@ impl Pod {
     }
 }
 
+impl Drop for Pod {
+    /// Nobody is left who would notice how it ends.
+    fn drop(&mut self) {
+        self.lose();
+    }
+}
+
 async fn is_healthy(address: SocketAddr) -> bool {
     let Ok(mut client) = Client::try_connect(address).await else {
         return false;
