@@ -450,7 +450,8 @@ fn describe(stream: &Stream, found: &Found<'_>) -> CacheStatus<'static> {
             .ttl(ttl);
     }
     if stream.released.get() == Some(Release::Collapsed) {
-        let forward = if found.is_stale() {
+        // What it has waited for was a validation, or there was nothing.
+        let forward = if found.is_stale() || entry.revalidated {
             Forward::Stale
         } else {
             Forward::UriMiss

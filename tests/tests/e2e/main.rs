@@ -44,6 +44,7 @@ mod readiness;
 mod request_cache_control;
 mod request_headers;
 mod restart_warm;
+mod revalidation;
 mod rules;
 mod settings_errors;
 mod site_content_types;
