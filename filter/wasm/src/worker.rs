@@ -302,15 +302,26 @@ impl Worker {
         if let Some(stream) = self.streams.get(&stream) {
             stream.kept.set(Some(status));
         }
-        self.turn(context, |coalescer, turn| match revalidation.store {
-            StoreVersion::V1 => {
-                let left = revalidation.left().saturating_mul(1_000);
-                coalescer.fill_kept(stream, turn.now.saturating_add(left), turn);
-            }
-            StoreVersion::V2 => {
+        match revalidation.store {
+            StoreVersion::V1 => self.fill_keeps_unasked(stream, revalidation, context),
+            StoreVersion::V2 => self.turn(context, |coalescer, turn| {
                 coalescer.fill_headers(stream, FillVerdict::Store, turn);
                 coalescer.fill_ended(stream, turn);
-            }
+            }),
+        }
+    }
+
+    /// The v1 store serves what it has, and asks again the next time. The origin is known to fail: those who wait for
+    /// this must know it as well, or each of them would ask.
+    pub fn fill_keeps_unasked(
+        &mut self,
+        stream: StreamId,
+        revalidation: &Revalidation,
+        context: u32,
+    ) {
+        let left = revalidation.left().saturating_mul(1_000);
+        self.turn(context, |coalescer, turn| {
+            coalescer.fill_kept(stream, turn.now.saturating_add(left), turn);
         });
     }
 
