@@ -2,6 +2,7 @@
 """What is in an image: a software bill of materials, https://cyclonedx.org/docs/1.6/json/"""
 
 import datetime
+import functools
 import json
 import subprocess
 import uuid
@@ -60,6 +61,7 @@ class Bill:
         return JsonV1Dot6(self.bom).output_as_string(indent=1).encode()
 
 
+@functools.cache
 def linked(crate: str, target: str) -> list[dict]:
     """What `cargo metadata` says of a crate and of the crates that are linked into it."""
     command = ["cargo", "metadata", "--format-version=1", "--locked", "--filter-platform", target]
