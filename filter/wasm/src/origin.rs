@@ -194,7 +194,7 @@ impl OriginStream {
             .as_ref()
             .filter(|_| keeps_unasked(link, headers))
         {
-            worker::with(|worker| worker.fill_keeps_unasked(link.stream, kept, self.context));
+            worker::with(|worker| worker.fill_keeps_unwritten(link.stream, kept, self.context));
             return Ok(self.refuse(Answer::Keep(Rc::new(kept.clone()))));
         }
         prepare_request(&policy.policy, cacheable, headers)?;

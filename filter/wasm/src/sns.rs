@@ -65,12 +65,8 @@ pub fn verdict(answered: bool, size: usize) -> Verdict {
     match (status, host::call_body(size)) {
         (Some(200), Ok(event)) => Verdict::Notification(event),
         (Some(204), _) => Verdict::Confirmation,
-        (Some(status @ 400..=499), Ok(error)) => Verdict::Refused {
+        (Some(status @ (400..=499 | 503)), Ok(error)) => Verdict::Refused {
             status,
-            error: String::from_utf8_lossy(&error).into_owned(),
-        },
-        (Some(503), Ok(error)) => Verdict::Refused {
-            status: 503,
             error: String::from_utf8_lossy(&error).into_owned(),
         },
         _ => Verdict::Refused {

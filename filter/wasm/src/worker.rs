@@ -303,7 +303,7 @@ impl Worker {
             stream.kept.set(Some(status));
         }
         match revalidation.store {
-            StoreVersion::V1 => self.fill_keeps_unasked(stream, revalidation, context),
+            StoreVersion::V1 => self.fill_keeps_unwritten(stream, revalidation, context),
             StoreVersion::V2 => self.turn(context, |coalescer, turn| {
                 coalescer.fill_headers(stream, FillVerdict::Store, turn);
                 coalescer.fill_ended(stream, turn);
@@ -313,7 +313,7 @@ impl Worker {
 
     /// The v1 store serves what it has, and asks again the next time. The origin is known to fail: those who wait for
     /// this must know it as well, or each of them would ask.
-    pub fn fill_keeps_unasked(
+    pub fn fill_keeps_unwritten(
         &mut self,
         stream: StreamId,
         revalidation: &Revalidation,

@@ -22,17 +22,15 @@ impl Worker {
     /// All of a body has gone into the store. Other workers are told, so that all answer alike; who misses it
     /// learns it from the next whole response.
     pub fn tell_body_length(&mut self, cache_key: &str, body: BodyId, bytes: u64) {
-        self.note_body_length(cache_key, body, bytes);
+        let key = self.url_hash(cache_key);
+        self.body_lengths.note(key, body, bytes);
         let news = News::Length {
             worker: self.id(),
-            key: self.url_hash(cache_key),
+            key,
             body,
             bytes,
         };
-        for worker in self.others().unwrap_or_default() {
-            if let Err(error) = self.enqueue_for(worker, &news.encode()) {
-                self.fault("a worker was not told of a length", error);
-            }
-        }
+        let others = self.others().unwrap_or_default();
+        self.spread(&others, &news, "a worker was not told of a length");
     }
 }

@@ -266,10 +266,15 @@ impl Worker {
             call,
             records,
         };
+        self.spread(others, &news, "a worker was not told of a purge");
+    }
+
+    /// Brings news to other workers; `fault` is said of those whom it does not reach.
+    pub(super) fn spread(&mut self, others: &[WorkerId], news: &News, fault: &'static str) {
         let bytes = news.encode();
         for &other in others {
             if let Err(error) = self.enqueue_for(other, &bytes) {
-                self.fault("a worker was not told of a purge", error);
+                self.fault(fault, error);
             }
         }
     }
