@@ -3,8 +3,28 @@
 
 use crate::peer;
 use sluice_tests::bare;
+use sluice_tests::origin::http_date;
 use std::path::Path;
 use std::process::Command;
+use std::time::SystemTime;
+
+/// When a run ended and on what, in two lines; `before` is the load average at its start, `foreign` which part of the
+/// cores others took at the median, where that was watched.
+pub fn described(before: f64, foreign: Option<f64>) -> String {
+    let foreign = foreign.map_or_else(String::new, |part| {
+        format!(
+            ", {:.0} % of the cores taken by others at the median",
+            part * 100.0
+        )
+    });
+    format!(
+        "{}; {} cores, load average {before:.2} before and {:.2} after{foreign}\n{}",
+        http_date(SystemTime::now()),
+        cores(),
+        load(),
+        versions(),
+    )
+}
 
 /// The load average of the last minute.
 pub fn load() -> f64 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Plots, as SVG.
 
+use plotters::coord::{CoordTranslate, Shift};
 use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (1000, 480);
@@ -68,11 +69,7 @@ pub fn percentiles(title: &str, curves: &[Curve]) -> String {
     {
         let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
         root.fill(&WHITE).unwrap();
-        let mut chart = ChartBuilder::on(&root)
-            .caption(title, ("sans-serif", 18))
-            .margin(12)
-            .x_label_area_size(36)
-            .y_label_area_size(56)
+        let mut chart = curves_on(&root, title)
             .build_cartesian_2d(0.0..4.2, (least..most).log_scale())
             .unwrap();
         chart
@@ -104,16 +101,37 @@ pub fn percentiles(title: &str, curves: &[Curve]) -> String {
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], style));
             chart.draw_series(longest).unwrap();
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
-            .background_style(WHITE.mix(0.8))
-            .border_style(BLACK.mix(0.3))
-            .draw()
-            .unwrap();
+        legend(&mut chart, SeriesLabelPosition::UpperLeft);
         root.present().unwrap();
     }
     svg
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// A chart with a title and room for the names of its axes.
+fn curves_on<'a, 'b>(area: &'a Area<'b>, title: &str) -> ChartBuilder<'a, 'b, SVGBackend<'b>> {
+    let mut chart = ChartBuilder::on(area);
+    chart
+        .caption(title, ("sans-serif", 18))
+        .margin(12)
+        .x_label_area_size(36)
+        .y_label_area_size(56);
+    chart
+}
+
+/// Names the curves that were drawn.
+fn legend<'a, T: CoordTranslate>(
+    chart: &mut ChartContext<'a, SVGBackend<'a>, T>,
+    position: SeriesLabelPosition,
+) {
+    let mut labels = chart.configure_series_labels();
+    labels
+        .position(position)
+        .background_style(WHITE.mix(0.8))
+        .border_style(BLACK.mix(0.3))
+        .draw()
+        .unwrap();
 }
 
 fn style(number: usize) -> ShapeStyle {
@@ -188,11 +206,7 @@ pub fn fits(title: &str, x: &str, y: &str, fits: &[Fit]) -> String {
     {
         let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
         root.fill(&WHITE).unwrap();
-        let mut chart = ChartBuilder::on(&root)
-            .caption(title, ("sans-serif", 18))
-            .margin(12)
-            .x_label_area_size(36)
-            .y_label_area_size(56)
+        let mut chart = curves_on(&root, title)
             .build_cartesian_2d(0.0..right, 0.0..top)
             .unwrap();
         let mut mesh = chart.configure_mesh();
@@ -215,11 +229,7 @@ pub fn fits(title: &str, x: &str, y: &str, fits: &[Fit]) -> String {
                 .map(|&point| Circle::new(point, 3, style.filled()));
             chart.draw_series(points).unwrap();
         }
-        let mut labels = chart.configure_series_labels();
-        labels
-            .position(SeriesLabelPosition::LowerRight)
-            .background_style(WHITE.mix(0.8));
-        labels.border_style(BLACK.mix(0.3)).draw().unwrap();
+        legend(&mut chart, SeriesLabelPosition::LowerRight);
         root.present().unwrap();
     }
     svg

@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where results go: to the terminal, and into the ignored folder.
 
+use crate::table;
 use serde_json::{Value, json};
 use sluice_tests::edge::repository;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The text of a story: what was measured and on what, the table, and what follows from it.
+pub fn text(head: &str, columns: &[&str], rows: &[Vec<String>], findings: &[String]) -> String {
+    let table = table::render(columns, rows);
+    let findings: String = findings
+        .iter()
+        .map(|finding| format!("\n- {finding}"))
+        .collect();
+    format!("{head}\n\n{table}\n\nFindings{findings}")
+}
 
 /// Prints the text and keeps it for the report, with the measured times beside it.
 ///

@@ -27,6 +27,19 @@ pub fn render(head: &[&str], rows: &[Vec<String>]) -> String {
     lines.join("\n")
 }
 
+/// The smallest and the largest of some counts, one of them where they are the same.
+///
+/// # Panics
+/// When there are none.
+pub fn range(counts: impl Iterator<Item = usize> + Clone) -> String {
+    let (least, most) = (counts.clone().min().unwrap(), counts.max().unwrap());
+    if least == most {
+        least.to_string()
+    } else {
+        format!("{least}-{most}")
+    }
+}
+
 /// Milliseconds, with as many digits as mean something.
 pub fn ms(value: f64) -> String {
     if value < 9.995 {
@@ -41,6 +54,12 @@ pub fn ms(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_that_agree_are_one() {
+        assert_eq!(range([2, 2].into_iter()), "2");
+        assert_eq!(range([3, 1, 2].into_iter()), "1-3");
+    }
 
     #[test]
     fn columns_are_aligned() {

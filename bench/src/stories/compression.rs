@@ -3,19 +3,18 @@
 //! listener for each request.
 
 use crate::sample::{Sample, extremes};
-use crate::{machine, report, table};
+use crate::{machine, report};
 use serde_json::{Value, json};
 use sluice_tests::bare::Bare;
 use sluice_tests::client::{Client, Response, request};
 use sluice_tests::edge::Edge;
 use sluice_tests::eventually;
 use sluice_tests::matrix::{Cell, Store};
-use sluice_tests::origin::{Origin, Reply, http_date};
+use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::process;
 use sluice_tests::rng::Rng;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::time::SystemTime;
 use tokio::task::JoinSet;
 
 const SIZE: usize = 100_000;
@@ -230,13 +229,10 @@ impl Row {
 }
 
 fn tell(rows: &[Row], head: &str, before: f64) -> String {
-    let mut text = format!(
+    let head = format!(
         "CPU time of a compressed hit: {SIZE} bytes, {head}, in turn, {CELL}\n\
-         {}; {} cores, load average {before:.2} before and {:.2} after\n{}\n\n",
-        http_date(SystemTime::now()),
-        machine::cores(),
-        machine::load(),
-        machine::versions(),
+         {}",
+        machine::described(before, None),
     );
     let columns = [
         "us of CPU per request",
@@ -246,21 +242,22 @@ fn tell(rows: &[Row], head: &str, before: f64) -> String {
         "by round",
     ];
     let cells: Vec<_> = rows.iter().map(Row::cells).collect();
-    text.push_str(&table::render(&columns, &cells));
-    text.push_str("\n\nFindings\n");
-    for pair in rows.chunks(2) {
-        let [ours, theirs] = pair else { continue };
+    report::text(&head, &columns, &cells, &findings(rows))
+}
+
+/// Each coding, compressed once and for each response.
+fn findings(rows: &[Row]) -> Vec<String> {
+    let (pairs, _) = rows.as_chunks::<2>();
+    let finding = |[ours, theirs]: &[Row; 2]| {
         let rounds = ours.rounds.iter().zip(&theirs.rounds);
         let (least, most) = extremes(rounds.map(|(our, their)| their.median() / our.median()));
-        let _ = writeln!(
-            text,
-            "- {}: the bare Envoy takes {:.1} times the CPU time of sluice ({least:.1} to {most:.1} times over the \
-             rounds).",
+        format!(
+            "{}: the bare Envoy takes {:.1} times the CPU time of sluice ({least:.1} to {most:.1} times over the rounds).",
             ours.coding,
             theirs.median() / ours.median(),
-        );
-    }
-    text.trim_end().to_owned()
+        )
+    };
+    pairs.iter().map(finding).collect()
 }
 
 /// Every measured time, for those who reckon otherwise.

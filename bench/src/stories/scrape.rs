@@ -10,13 +10,12 @@ use serde_json::{Value, json};
 use sluice_tests::client::{self, Client, request};
 use sluice_tests::direct::Direct;
 use sluice_tests::edge::Edge;
-use sluice_tests::origin::{Origin, Reply, http_date};
+use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::prometheus::Prometheus;
 use std::any::Any;
 use std::fmt;
-use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 const SIZE: usize = 10_000;
@@ -288,27 +287,16 @@ const COLUMNS: [&str; 11] = [
 
 fn tell(rows: &[Row], scale: &Scale, before: f64) -> String {
     let foreign = Sample::of(rows.iter().flat_map(|row| &row.runs).map(|run| run.foreign));
-    let mut text = format!(
-        "The scrape: hits of {SIZE} bytes, {} a second for {} s, scraped every {} s, {} rounds, in turn, {WORKERS} workers\n\
-         {}; {} cores, load average {before:.2} before and {:.2} after, {:.0} % of the cores taken by others at the \
-         median\n{}\n\n",
+    let head = format!(
+        "The scrape: hits of {SIZE} bytes, {} a second for {} s, scraped every {} s, {} rounds, in turn, {WORKERS} workers\n{}",
         scale.rate,
         scale.seconds,
         scale.every,
         scale.rounds,
-        http_date(SystemTime::now()),
-        machine::cores(),
-        machine::load(),
-        foreign.median() * 100.0,
-        machine::versions(),
+        machine::described(before, Some(foreign.median())),
     );
     let cells: Vec<_> = rows.iter().map(Row::cells).collect();
-    text.push_str(&table::render(&COLUMNS, &cells));
-    text.push_str("\n\nFindings\n");
-    for finding in findings(rows) {
-        let _ = writeln!(text, "- {finding}");
-    }
-    text.trim_end().to_owned()
+    report::text(&head, &COLUMNS, &cells, &findings(rows))
 }
 
 fn findings(rows: &[Row]) -> Vec<String> {

@@ -8,11 +8,10 @@ use crate::usage::Bystander;
 use crate::{machine, report, table};
 use serde_json::{Value, json};
 use sluice_tests::client::{Client, Failure, Response, request};
-use sluice_tests::origin::{Origin, Reply, http_date};
+use sluice_tests::origin::{Origin, Reply};
 use std::fmt;
-use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 const SIZE: usize = 10_000;
@@ -281,13 +280,7 @@ impl Row {
     }
 
     fn fetches(&self) -> String {
-        let counts = self.runs.iter().map(|run| run.fetches);
-        let (least, most) = (counts.clone().min().unwrap(), counts.max().unwrap());
-        if least == most {
-            least.to_string()
-        } else {
-            format!("{least}-{most}")
-        }
+        table::range(self.runs.iter().map(|run| run.fetches))
     }
 
     fn cells(&self) -> Vec<String> {
@@ -333,26 +326,15 @@ const COLUMNS: [&str; 8] = [
 
 fn tell(rows: &[Row], rounds: u32, span: Duration, before: f64) -> String {
     let foreign = Sample::of(rows.iter().flat_map(|row| &row.runs).map(|run| run.foreign));
-    let mut text = format!(
+    let head = format!(
         "The stampede: {SIZE} bytes, an origin that takes {} ms, {rounds} rounds, in turn\n\
-         {CROWD} clients at once where not said, or {REGULARS} that come again and again for {} s; \
-         {}; {} cores, load average {before:.2} before and {:.2} after, {:.0} % of the cores taken by others at the \
-         median\n{}\n\n",
+         {CROWD} clients at once where not said, or {REGULARS} that come again and again for {} s; {}",
         ORIGIN.as_millis(),
         span.as_secs(),
-        http_date(SystemTime::now()),
-        machine::cores(),
-        machine::load(),
-        foreign.median() * 100.0,
-        machine::versions(),
+        machine::described(before, Some(foreign.median())),
     );
     let cells: Vec<_> = rows.iter().map(Row::cells).collect();
-    text.push_str(&table::render(&COLUMNS, &cells));
-    text.push_str("\n\nFindings\n");
-    for finding in findings(rows) {
-        let _ = writeln!(text, "- {finding}");
-    }
-    text.trim_end().to_owned()
+    report::text(&head, &COLUMNS, &cells, &findings(rows))
 }
 
 fn findings(rows: &[Row]) -> Vec<String> {

@@ -8,10 +8,10 @@ use crate::{findings, machine, report};
 use sluice_tests::body;
 use sluice_tests::client::{Client, Response, request};
 use sluice_tests::gate::Gate;
-use sluice_tests::origin::{Origin, Reply, http_date};
+use sluice_tests::origin::{Origin, Reply};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 const CROWDS: [usize; 2] = [200, 20];
@@ -71,7 +71,7 @@ pub async fn run(quick: bool) {
         }
     }
     drop(contenders);
-    let text = tell(&rows, rounds, before, machine::load());
+    let text = tell(&rows, rounds, before);
     report::keep("wake", &text, &times(&rows));
 }
 
@@ -164,13 +164,7 @@ impl Row {
 
     /// How many requests the origin got for a key.
     fn requests(&self) -> String {
-        let counts = self.rounds.iter().map(|round| round.requests);
-        let (least, most) = (counts.clone().min().unwrap(), counts.max().unwrap());
-        if least == most {
-            least.to_string()
-        } else {
-            format!("{least}-{most}")
-        }
+        table::range(self.rounds.iter().map(|round| round.requests))
     }
 
     fn cells(&self) -> Vec<String> {
@@ -213,13 +207,12 @@ impl Row {
     }
 }
 
-fn tell(rows: &[Row], rounds: usize, before: f64, after: f64) -> String {
+fn tell(rows: &[Row], rounds: usize, before: f64) -> String {
     let cores = machine::cores();
     let mut text = format!(
         "Waking the followers of one fill: {SIZE} bytes, {rounds} rounds, contenders in turn\n\
-         {}; {cores} cores, load average {before:.2} before and {after:.2} after\n{}\n\n",
-        http_date(SystemTime::now()),
-        machine::versions(),
+         {}\n\n",
+        machine::described(before, None),
     );
     let head = [
         "ms after release",

@@ -12,10 +12,6 @@ use crate::{machine, report, table};
 use serde_json::{Value, json};
 use sluice_tests::matrix::Store;
 use sluice_tests::minio::{Bucket, Minio};
-use sluice_tests::origin::http_date;
-use std::fmt::Write as _;
-
-use std::time::SystemTime;
 
 const SIZE: usize = 10_000;
 
@@ -241,26 +237,16 @@ const COLUMNS: [&str; 17] = [
 
 fn tell(scale: &Scale, rows: &[Row], before: f64) -> String {
     let foreign = Sample::of(rows.iter().flat_map(|row| &row.runs).map(|run| run.foreign));
-    let mut text = format!(
+    let head = format!(
         "The 500 ms wall: {} objects of {SIZE} bytes, cold at each start, {} s at constant arrival rates, {} rounds, in turn, \
-         {WORKERS} workers\n{}; {} cores, load average {before:.2} before and {:.2} after, {:.0} % of the cores taken by \
-         others at the median\n{}\n\n",
+         {WORKERS} workers\n{}",
         scale.objects,
         scale.seconds,
         scale.rounds,
-        http_date(SystemTime::now()),
-        machine::cores(),
-        machine::load(),
-        foreign.median() * 100.0,
-        machine::versions(),
+        machine::described(before, Some(foreign.median())),
     );
     let cells: Vec<_> = rows.iter().map(Row::cells).collect();
-    text.push_str(&table::render(&COLUMNS, &cells));
-    text.push_str("\n\nFindings\n");
-    for finding in findings(rows) {
-        let _ = writeln!(text, "- {finding}");
-    }
-    text.trim_end().to_owned()
+    report::text(&head, &COLUMNS, &cells, &findings(rows))
 }
 
 /// What is said of our stores and each peer, and what cannot be.
