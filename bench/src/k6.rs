@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 use sluice_tests::edge::repository;
 use sluice_tests::process::Process;
+use sluice_tests::tool::built;
 use std::path::PathBuf;
 use std::process::Command;
 use tempfile::TempDir;
@@ -49,14 +50,7 @@ pub struct Outcome {
 /// # Panics
 /// When it is not there.
 fn program() -> PathBuf {
-    let installed = repository().join(".sluice/bin/k6");
-    let program = std::env::var_os("SLUICE_K6").map_or(installed, PathBuf::from);
-    assert!(
-        program.is_file(),
-        "no k6 at {}: run `make bench`, or set SLUICE_K6",
-        program.display()
-    );
-    program
+    built("k6", "SLUICE_K6", ".sluice/bin/k6", "bench")
 }
 
 /// Runs it against `base`, a URL without a slash at its end.

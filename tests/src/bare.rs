@@ -8,6 +8,7 @@ use crate::matrix::{Cell, Medium};
 use crate::origin::Origin;
 use crate::ports::{free_port, loopback};
 use crate::process::Process;
+use crate::tool::built;
 use serde_json::{Value, json};
 use sluice::render;
 use sluice::settings::Settings;
@@ -25,14 +26,7 @@ use tempfile::TempDir;
 /// When there is none.
 #[must_use]
 pub fn envoy() -> PathBuf {
-    let installed = crate::edge::repository().join(".sluice/bin/envoy");
-    let binary = std::env::var_os("SLUICE_ENVOY").map_or(installed, PathBuf::from);
-    assert!(
-        binary.is_file(),
-        "no Envoy at {}: run `make test`, or set SLUICE_ENVOY",
-        binary.display()
-    );
-    binary
+    built("Envoy", "SLUICE_ENVOY", ".sluice/bin/envoy", "test")
 }
 
 /// Sluice's own configuration with the filter left out. It may die: a control is there to show what it does.

@@ -3,6 +3,7 @@
 
 use crate::PATIENCE;
 use crate::body::{self, Stamp};
+use crate::eventually;
 use crate::message::{Framing, Head, Headers, Wire};
 use socket2::SockRef;
 use std::fmt;
@@ -326,6 +327,21 @@ impl Client {
         let mut stream = self.wire.into_inner();
         let _ = stream.shutdown().await;
     }
+}
+
+/// GETs of `target` until the store has it; the first answer that comes out of it. Until then requests wait for each
+/// other, and share what comes.
+///
+/// # Panics
+/// When it is never a hit.
+pub async fn until_hit(address: SocketAddr, target: &str) -> Response {
+    let mut last = get(address, target).await;
+    eventually(&format!("a hit of {target}"), async || {
+        last = get(address, target).await;
+        last.is_hit()
+    })
+    .await;
+    last
 }
 
 /// The bytes of a request without a body.

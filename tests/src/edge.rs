@@ -9,6 +9,7 @@ use crate::minio::{Bucket, REGION};
 use crate::origin::Origin;
 use crate::ports::{free_port, loopback};
 use crate::process::{self, Process};
+use crate::tool::built;
 use crate::{PATIENCE, eventually};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -60,14 +61,7 @@ pub fn binary() -> &'static Path {
 /// When there is none.
 #[must_use]
 pub fn module() -> PathBuf {
-    let built = repository().join(".sluice/wasm/sluice.wasm");
-    let module = std::env::var_os("SLUICE_WASM").map_or(built, PathBuf::from);
-    assert!(
-        module.is_file(),
-        "no module at {}: run `make wasm`, or set SLUICE_WASM",
-        module.display()
-    );
-    module
+    built("module", "SLUICE_WASM", ".sluice/wasm/sluice.wasm", "wasm")
 }
 
 /// The module that traps on demand: `SLUICE_TRAP_WASM`, else where the Makefile has put it.
@@ -76,14 +70,12 @@ pub fn module() -> PathBuf {
 /// When there is none.
 #[must_use]
 pub fn trap_module() -> PathBuf {
-    let built = repository().join(".sluice/wasm/sluice-trap.wasm");
-    let module = std::env::var_os("SLUICE_TRAP_WASM").map_or(built, PathBuf::from);
-    assert!(
-        module.is_file(),
-        "no module at {}: run `make trap`, or set SLUICE_TRAP_WASM",
-        module.display()
-    );
-    module
+    built(
+        "module",
+        "SLUICE_TRAP_WASM",
+        ".sluice/wasm/sluice-trap.wasm",
+        "trap",
+    )
 }
 
 /// Lines that no edge may log, whatever clients and origins do.

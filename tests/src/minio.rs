@@ -8,6 +8,7 @@ use crate::process::Process;
 use crate::proxy::Proxy;
 use crate::purger::{self, Purger};
 use crate::requests::Requests;
+use crate::tool::built;
 use crate::{PATIENCE, eventually};
 use rusty_s3::{Bucket as Signer, Credentials, S3Action as _, UrlStyle};
 use std::net::SocketAddr;
@@ -48,14 +49,7 @@ pub struct Bucket {
 /// When there is none.
 #[must_use]
 pub fn binary() -> PathBuf {
-    let built = crate::edge::repository().join(".sluice/bin/minio");
-    let binary = std::env::var_os("SLUICE_MINIO").map_or(built, PathBuf::from);
-    assert!(
-        binary.is_file(),
-        "no MinIO at {}: run `make test`, or set SLUICE_MINIO",
-        binary.display()
-    );
-    binary
+    built("MinIO", "SLUICE_MINIO", ".sluice/bin/minio", "test")
 }
 
 impl Minio {

@@ -89,7 +89,8 @@ impl Fleet {
             .component("bucket-key")
             .component("tier-two")
             .patch("EnvoyFilter", "sluice-roles", &roles(&code, 3))
-            .patch("EnvoyFilter", "sluice-edge", &cache_in_the_pods_folder());
+            // Below the pod's own folder, in which its Envoy runs.
+            .store("cache_path", "cache");
         Builder {
             name: name.to_owned(),
             gateways: 2,
@@ -120,13 +121,7 @@ impl Fleet {
 
     /// What the owner's store has of `target`: until it has, others wait for it and share it.
     pub async fn hit(&self, target: &str) -> Response {
-        let mut last = self.get(target).await;
-        eventually(&format!("a hit of {target}"), async || {
-            last = self.get(target).await;
-            last.is_hit()
-        })
-        .await;
-        last
+        client::until_hit(self.http(0), target).await
     }
 
     /// How many requests for the object have reached the bucket.
@@ -320,18 +315,6 @@ fn service(name: &str) -> Value {
             "workloadSelector": {"labels": {"istio": caches_of(name)}},
         },
     })
-}
-
-/// Below the pod's own folder, in which its Envoy runs.
-fn cache_in_the_pods_folder() -> Value {
-    let cache = |path: &str| {
-        let path = format!("/spec/configPatches/{path}/typed_config/typed_config/cache_path");
-        json!({"op": "replace", "path": path, "value": "cache"})
-    };
-    json!([
-        cache("3/patch/value"),
-        cache("4/patch/value/filter_chains/0/filters/0/typed_config/http_filters/2"),
-    ])
 }
 
 async fn start_pod(mesh: &'static Mesh, namespace: &str, name: &str, place: Place) -> Pod {

@@ -7,7 +7,6 @@ use super::kustomize::Overlay;
 use super::pod::{Place, Pod};
 use super::tls_front::TlsFront;
 use crate::client::{self, Response};
-use crate::eventually;
 use crate::minio::{Bucket, Minio, REGION};
 use crate::tls::Certificate;
 use serde_json::{Value, json};
@@ -141,13 +140,7 @@ impl Gateway {
 
     /// What the store has of `target`: until it has, others wait for it and share it.
     pub async fn hit(&self, target: &str) -> Response {
-        let mut last = self.get(target).await;
-        eventually(&format!("a hit of {target}"), async || {
-            last = self.get(target).await;
-            last.is_hit()
-        })
-        .await;
-        last
+        client::until_hit(self.http(), target).await
     }
 
     /// The bucket's host.
@@ -353,21 +346,10 @@ pub fn roles(code: &Value, count: usize) -> Value {
 /// Where on this machine the module, the cache and the pod are. Nothing else differs from a cluster.
 fn on_this_machine(overlay: Overlay, place: &Place) -> Overlay {
     let code = json!({"local": {"filename": crate::edge::module()}});
-    let cache = |path: &str| {
-        let path = format!("/spec/configPatches/{path}/typed_config/typed_config/cache_path");
-        json!({"op": "replace", "path": path, "value": place.cache()})
-    };
     let health = "/spec/configPatches/0/patch/value/address/socket_address/address";
     overlay
         .patch("EnvoyFilter", "sluice-roles", &roles(&code, ROLES))
-        .patch(
-            "EnvoyFilter",
-            "sluice-edge",
-            &json!([
-                cache("3/patch/value"),
-                cache("4/patch/value/filter_chains/0/filters/0/typed_config/http_filters/2"),
-            ]),
-        )
+        .store("cache_path", place.cache().display().to_string())
         .patch(
             "EnvoyFilter",
             "sluice-health",

@@ -70,6 +70,20 @@ impl Overlay {
         self
     }
 
+    /// With that field of the store, for clients and for what is fetched in the background.
+    pub fn store(self, field: &str, value: impl Into<Value>) -> Self {
+        const PLACES: [&str; 2] = [
+            "3/patch/value",
+            "4/patch/value/filter_chains/0/filters/0/typed_config/http_filters/2",
+        ];
+        let value = value.into();
+        let operations = PLACES.map(|place| {
+            let path = format!("/spec/configPatches/{place}/typed_config/typed_config/{field}");
+            json!({"op": "replace", "path": path, "value": value})
+        });
+        self.patch("EnvoyFilter", "sluice-edge", &json!(operations))
+    }
+
     /// The manifests, as `kubectl apply -k` would apply them.
     ///
     /// # Panics

@@ -422,22 +422,28 @@ async fn the_length_of_an_object_outlives_its_revalidation_but_no_change() {
     .await;
 }
 
+/// What bare Envoy answers to a range of `/a` once it has stored that, and on which connection.
+async fn part_of_stored(bare: &Bare) -> (Client, Response) {
+    eventually("the object is stored", async || {
+        bare.get("/a").await.headers.get("age").is_some()
+    })
+    .await;
+    let mut client = Client::connect(bare.address()).await;
+    client
+        .send(request("GET", "/a", &[("range", "bytes=100-199")]))
+        .await
+        .unwrap();
+    let part = soon(&mut client).await.expect("a part");
+    (client, part)
+}
+
 #[tokio::test]
 async fn control_bare_envoy_cuts_ranges_out_of_what_it_has_stored_without_a_length() {
     for store in Store::ALL {
         let origin = Origin::start().ready().await;
         origin.on("/a", object().chunked());
         let bare = Bare::start(&origin, Cell { store, workers: 1 }).await;
-        eventually("the object is stored", async || {
-            bare.get("/a").await.headers.get("age").is_some()
-        })
-        .await;
-        let mut client = Client::connect(bare.address()).await;
-        client
-            .send(request("GET", "/a", &[("range", "bytes=100-199")]))
-            .await
-            .unwrap();
-        let part = soon(&mut client).await.expect("a part");
+        let (_, part) = part_of_stored(&bare).await;
         assert_part("/a", "bytes=100-199", Some((100, 199)), &part);
     }
 }
@@ -514,16 +520,7 @@ async fn control_bare_v1_leaves_a_connection_stuck_after_a_part() {
         let origin = Origin::start().ready().await;
         origin.on("/a", object());
         let bare = Bare::start(&origin, Cell { store, workers: 1 }).await;
-        eventually("the object is stored", async || {
-            bare.get("/a").await.headers.get("age").is_some()
-        })
-        .await;
-        let mut client = Client::connect(bare.address()).await;
-        client
-            .send(request("GET", "/a", &[("range", "bytes=100-199")]))
-            .await
-            .unwrap();
-        let part = soon(&mut client).await.expect("a part");
+        let (mut client, part) = part_of_stored(&bare).await;
         assert_eq!((part.status, part.body.len()), (206, 100), "{part}");
         client.send(request("GET", "/a", &[])).await.unwrap();
         assert!(

@@ -2,7 +2,6 @@
 //! What mesh/SIZING.md computes, measured.
 
 use crate::fleet::{fill, targets};
-use serde_json::{Value, json};
 use sluice_tests::client::{Client, request};
 use sluice_tests::mesh::fleet::Fleet;
 use sluice_tests::popularity::{Eviction, Zipf};
@@ -11,19 +10,6 @@ use sluice_tests::rng::Rng;
 const OBJECTS: usize = 1_000;
 /// For how many of them each cache has room.
 const ROOM: usize = 60;
-
-/// Patches that give each cache that room.
-fn small_caches() -> Value {
-    let store = |place: &str| {
-        let path =
-            format!("/spec/configPatches/{place}/typed_config/typed_config/max_cache_entry_count");
-        json!({"op": "replace", "path": path, "value": ROOM})
-    };
-    json!([
-        store("3/patch/value"),
-        store("4/patch/value/filter_chains/0/filters/0/typed_config/http_filters/2"),
-    ])
-}
 
 /// The share of so many requests, of both gateways in turn, that did not reach the bucket.
 async fn hit_ratio(fleet: &Fleet, zipf: &Zipf, rng: &mut Rng, requests: usize) -> f64 {
@@ -46,8 +32,7 @@ async fn hit_ratio(fleet: &Fleet, zipf: &Zipf, rng: &mut Rng, requests: usize) -
 #[tokio::test]
 async fn a_fleet_of_three_hits_as_one_cache_with_the_room_of_all() {
     let fleet = Fleet::builder("sizing").await;
-    let fleet =
-        fleet.tier_two(|overlay| overlay.patch("EnvoyFilter", "sluice-edge", &small_caches()));
+    let fleet = fleet.tier_two(|overlay| overlay.store("max_cache_entry_count", ROOM));
     let fleet = fleet.start().await;
     fill(&fleet, &targets(OBJECTS), 1_000).await;
     let zipf = Zipf::new(OBJECTS, 0.9);
