@@ -196,9 +196,21 @@ async fn caches_answer_gateways_only(fleet: &Fleet) {
     .await;
 }
 
+/// A gateway that has nothing to do learns of the loss from its next request, which has nobody's failures to profit by.
+async fn the_first_who_asks_a_lost_cache_is_served_by_another(
+    fleet: &Fleet,
+    owners: &Owners,
+    lost: &str,
+) {
+    let (target, _) = owners.iter().find(|(_, owner)| *owner == lost).unwrap();
+    let answer = send(fleet.http(2), "GET", target, &[]).await;
+    assert!(matches!(answer.status, 200 | 404), "{answer}");
+    assert_ne!(owner_of(&answer), lost);
+}
+
 #[tokio::test]
 async fn a_lost_caches_keys_move_and_nobody_notices() {
-    let mut fleet = Fleet::builder("lost").await.start().await;
+    let mut fleet = Fleet::builder("lost").await.of(3, 3).start().await;
     let many = targets(3_000);
     let before = fleet.owners(0, &many).await;
     println!("spread of {} keys: {:?}", many.len(), spread(&before));
@@ -216,6 +228,7 @@ async fn a_lost_caches_keys_move_and_nobody_notices() {
     let mut lost = fleet.caches.remove(1);
     let at = std::time::Instant::now();
     lost.lose();
+    the_first_who_asks_a_lost_cache_is_served_by_another(&fleet, &before, lost.name()).await;
     // Nothing tells the gateways.
     load.more(600).await;
     let seen = load.since(at);
