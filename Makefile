@@ -114,9 +114,10 @@ story_4 := scrape
 stories := $(if $(STORY),$(or $(story_$(STORY)),$(STORY)),wall stampede scrape wake compression sizing)
 
 .PHONY: bench
-bench: wasm envoy minio k6 prometheus ## Measure beside nginx, Varnish and HAProxy: STORY=1 (all), QUICK=1 (a few minutes)
+bench: wasm envoy minio k6 prometheus ## Measure beside nginx, Varnish and HAProxy: STORY=1 (all), QUICK=1 (3 minutes, not an hour)
 	@.ci/debian.sh nginx-light libnginx-mod-http-lua varnish haproxy || echo "what is not there is not measured"
 	@cargo build --locked --profile bench-run -p sluice -p sluice-bench
+	@"$(builds)/bench-run/sluice-bench" plan $(stories)
 	@for story in $(stories); do \
 		env $(locations) SLUICE_K6="$(here)/$(k6)" \
 			SLUICE_PROMETHEUS="$(here)/$(dir $(firstword $(prometheus)))" SLUICE_BIN="$(builds)/bench-run/sluice" \

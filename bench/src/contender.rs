@@ -36,6 +36,7 @@ enum Server {
     Sluice(Box<Edge>),
     /// One that is not asked who waits in it.
     Other {
+        pid: u32,
         _running: Box<dyn Any>,
     },
 }
@@ -49,8 +50,8 @@ impl Contender {
         }
     }
 
-    /// The origin itself, every peer there is, and Sluice with every store.
-    pub async fn all(origin: &Origin) -> Vec<Self> {
+    /// The origin itself, the peers that coalesce, and Sluice with each of these stores.
+    pub async fn coalescing(origin: &Origin, stores: &[Store]) -> Vec<Self> {
         let mut all = vec![Self::new("no cache", origin.address(), Server::Origin)];
         if let Some(peer) = nginx::start(origin.address(), WORKERS, Lock::On).await {
             all.push(Self::new("nginx", peer.address, Server::Nginx(peer)));
@@ -63,47 +64,66 @@ impl Contender {
                 Server::Varnish { peer, slept },
             ));
         }
-        for store in [
-            Store::V2_MEMORY,
-            Store::V2_DISK,
-            Store::V1_MEMORY,
-            Store::V1_DISK,
-        ] {
+        for &store in stores {
             let edge = Edge::http(origin).store(store).workers(WORKERS);
-            let edge = Box::new(edge.start().await);
+            // As that of all others.
+            let edge = Box::new(edge.env("ACCESS_LOG", "off").start().await);
             let name = format!("sluice {store}");
             all.push(Self::new(name, edge.address(), Server::Sluice(edge)));
         }
         all
     }
 
-    /// These, HAProxy, which does not coalesce, and Envoy's cache filters without Sluice's.
+    /// These, HAProxy, which does not coalesce, and Envoy's cache filters on a disk without Sluice's.
     pub async fn everyone(origin: &Origin) -> Vec<Self> {
-        let other = |name: String, address, running: Box<dyn Any>| {
-            Self::new(name, address, Server::Other { _running: running })
-        };
-        let mut everyone = Self::all(origin).await;
+        let mut everyone = Self::coalescing(origin, &Store::ALL).await;
         if let Some(peer) = haproxy::start(origin.address(), WORKERS).await {
-            everyone.push(other("haproxy".to_owned(), peer.address, Box::new(peer)));
-        }
-        for store in [Store::V2_DISK, Store::V1_DISK] {
-            let cell = Cell {
-                store,
-                workers: WORKERS,
-            };
-            let bare = Bare::start(origin, cell).await;
-            everyone.push(other(
-                format!("bare Envoy {store}"),
-                bare.address(),
-                Box::new(bare),
+            let (address, pid) = (peer.address, peer.pid());
+            let _running = Box::new(peer);
+            everyone.push(Self::new(
+                "haproxy",
+                address,
+                Server::Other { pid, _running },
             ));
         }
+        for store in [Store::V2_DISK, Store::V1_DISK] {
+            everyone.push(Self::bare(origin, store).await);
+        }
         everyone
+    }
+
+    /// The origin itself, the peers that coalesce, and the newer store on a disk with Sluice's filter and without.
+    pub async fn foremost(origin: &Origin) -> Vec<Self> {
+        let mut foremost = Self::coalescing(origin, &[Store::V2_DISK]).await;
+        foremost.push(Self::bare(origin, Store::V2_DISK).await);
+        foremost
+    }
+
+    async fn bare(origin: &Origin, store: Store) -> Self {
+        let cell = Cell {
+            store,
+            workers: WORKERS,
+        };
+        let bare = Bare::start(origin, cell).await;
+        let (name, address) = (format!("bare Envoy {store}"), bare.address());
+        let pid = bare.pid();
+        let _running = Box::new(bare);
+        Self::new(name, address, Server::Other { pid, _running })
     }
 
     /// Whether it is ours.
     pub const fn is_sluice(&self) -> bool {
         matches!(self.server, Server::Sluice(_))
+    }
+
+    /// Its processes, without those below them; the origin itself has none of its own.
+    pub fn pids(&self) -> Vec<u32> {
+        match &self.server {
+            Server::Origin => vec![],
+            Server::Nginx(peer) | Server::Varnish { peer, .. } => vec![peer.pid()],
+            Server::Sluice(edge) => vec![edge.envoy_pid()],
+            Server::Other { pid, .. } => vec![*pid],
+        }
     }
 
     /// Waits until nothing waits in it; [`Contender::wait_parked`] counts from here.

@@ -6,6 +6,9 @@ use crate::sample::{Sample, extremes};
 /// A factor that varies more than this between rounds is not given as one figure.
 const STEADY: f64 = 4.0;
 
+/// A conclusion needs so many rounds.
+const ROUNDS: usize = 3;
+
 /// A conclusion needs a machine of which others take no more than this part.
 const QUIET: f64 = 0.1;
 
@@ -23,6 +26,8 @@ pub struct Ratio<'a> {
 #[derive(Default)]
 pub struct Conclusions {
     said: Vec<String>,
+    /// Comparisons of too few rounds.
+    few: usize,
     /// Comparisons during which the machine was too busy, and the most that others took.
     noisy: (usize, f64),
 }
@@ -37,16 +42,37 @@ impl Conclusions {
     pub fn compare(&mut self, figures: &Ratio<'_>) {
         let both = figures.ours.1.iter().chain(figures.theirs.1);
         let (_, foreign) = extremes(both.map(|(_, foreign)| *foreign));
-        if foreign > QUIET {
+        if figures.ours.1.len().min(figures.theirs.1.len()) < ROUNDS {
+            self.few += 1;
+        } else if foreign > QUIET {
             self.noisy = (self.noisy.0 + 1, self.noisy.1.max(foreign));
         } else {
             self.said.push(ratio(figures));
         }
     }
 
+    /// Compares, and says why where ours is more.
+    pub fn compare_with_reason(&mut self, figures: &Ratio<'_>, reason: &str) {
+        let before = self.said.len();
+        self.compare(figures);
+        let ours_is_more = format!(": {} has ", figures.ours.0);
+        if let [said] = &mut self.said[before..]
+            && said.contains(&ours_is_more)
+        {
+            said.push(' ');
+            said.push_str(reason);
+        }
+    }
+
     /// All of them; those that were left out are one.
     pub fn all(&self) -> Vec<String> {
         let mut all = self.said.clone();
+        if self.few > 0 {
+            let count = self.few;
+            all.push(format!(
+                "{count} comparison(s) allow no conclusion: there were fewer than {ROUNDS} rounds."
+            ));
+        }
         if let (count @ 1.., foreign) = self.noisy {
             all.push(format!(
                 "{count} comparison(s) allow no conclusion: others took up to {:.0} % of the cores meanwhile.",
@@ -65,10 +91,6 @@ fn ratio(figures: &Ratio<'_>) -> String {
         theirs: (their_name, theirs),
     } = figures;
     let head = format!("{what}, {our_name} and {their_name}");
-    let rounds = ours.len().min(theirs.len());
-    if rounds < 3 {
-        return format!("{head}: no conclusion from {rounds} round(s).");
-    }
     let factors = ours.iter().zip(theirs.iter());
     let factors = Sample::of(factors.map(|((our, _), (their, _))| their / our));
     let (least, most) = extremes(factors.times().iter().copied());
@@ -98,7 +120,7 @@ pub fn compare(ours: (&str, &[Sample]), theirs: (&str, &[Sample])) -> String {
     let rounds = factors.len();
     let (least, most) = extremes(factors.iter().copied());
     let faster = factors.iter().filter(|&&factor| factor > 1.0).count();
-    if rounds < 3 {
+    if rounds < ROUNDS {
         return format!("{our_name} and {their_name}: no conclusion from {rounds} round(s)");
     }
     if faster != 0 && faster != rounds {
@@ -171,7 +193,10 @@ mod tests {
             "time: b has 2.0 times that of a (2.0 to 2.0 over the rounds)."
         );
         assert!(said_of(&two, &one).starts_with("time: a has 2.0 times that of b"));
-        assert!(said_of(&one[..2], &two).contains("no conclusion from 2 round(s)"));
+        assert_eq!(
+            said_of(&one[..2], &two),
+            "2 comparison(s) allow no conclusion: there were fewer than 3 rounds."
+        );
         let mixed = [(2.0, 0.0), (0.5, 0.0), (2.0, 0.0)];
         assert!(said_of(&one, &mixed).contains("neither is below"));
         let noisy = [(2.0, 0.0), (2.0, 0.3), (2.0, 0.0)];
@@ -179,6 +204,22 @@ mod tests {
             said_of(&one, &noisy),
             "2 comparison(s) allow no conclusion: others took up to 30 % of the cores meanwhile."
         );
+    }
+
+    #[test]
+    fn a_reason_is_given_where_ours_is_more() {
+        let said = |ours, theirs| {
+            let mut conclusions = Conclusions::default();
+            let figures = Ratio {
+                what: "time",
+                ours: ("a", &[(ours, 0.0); 3]),
+                theirs: ("b", &[(theirs, 0.0); 3]),
+            };
+            conclusions.compare_with_reason(&figures, "It does more.");
+            conclusions.all().swap_remove(0)
+        };
+        assert!(said(2.0, 1.0).ends_with("over the rounds). It does more."));
+        assert!(!said(1.0, 2.0).contains("It does more."));
     }
 
     #[test]

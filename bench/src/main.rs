@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Measures Sluice beside its peers: `sluice-bench STORY`, and makes a page of the results: `sluice-bench report`.
+//! Measures Sluice beside its peers: `sluice-bench STORY`; says how long stories take: `sluice-bench plan STORY…`;
+//! and makes a page of the results: `sluice-bench report`.
 // A measuring tool: a broken expectation ends the run, and the panic says which.
 #![allow(
     clippy::unwrap_used,
@@ -9,6 +10,7 @@
 )]
 
 mod contender;
+mod distribution;
 mod findings;
 mod haproxy;
 mod html;
@@ -17,6 +19,7 @@ mod machine;
 mod nginx;
 mod peer;
 mod plot;
+mod progress;
 mod report;
 mod sample;
 mod server;
@@ -49,11 +52,19 @@ fn main() -> ExitCode {
         html::write();
         return ExitCode::SUCCESS;
     }
+    let quick = std::env::var("QUICK").is_ok_and(|value| !matches!(value.as_str(), "" | "0"));
+    if wanted == "plan" {
+        let names: Vec<_> = std::env::args().skip(2).collect();
+        eprintln!("{}", stories::plan(&names, quick));
+        return ExitCode::SUCCESS;
+    }
     let Some(story) = stories::find(&wanted) else {
-        eprintln!("usage: sluice-bench {}|report", stories::names().join("|"));
+        eprintln!(
+            "usage: sluice-bench {}|plan STORY…|report",
+            stories::names().join("|")
+        );
         return ExitCode::from(2);
     };
-    let quick = std::env::var("QUICK").is_ok_and(|value| !matches!(value.as_str(), "" | "0"));
     sluice::machine::Machine::raise_open_files();
     let interrupted = interrupted();
     // One thread for all clients: what they cost is the same for every contender. The origin has its own.

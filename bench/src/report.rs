@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where results go: to the terminal, and into the ignored folder.
 
+use crate::distribution::{self, Distribution};
 use crate::table;
 use serde_json::{Value, json};
 use sluice_tests::edge::repository;
@@ -46,4 +47,14 @@ pub fn keep_data(story: &str, text: &str, mut data: Value) -> String {
     std::fs::write(file, format!("{data:#}\n")).unwrap();
     println!("\nResults: {stem}.json");
     stem
+}
+
+/// Keeps distributions beside the results of that name, in `HdrHistogram`'s form.
+///
+/// # Panics
+/// When the file cannot be written.
+pub fn keep_distributions(stem: &str, named: &[(String, &Distribution)]) {
+    let file = repository().join(format!("{stem}.hlog"));
+    std::fs::write(file, distribution::log(named)).unwrap();
+    println!("Distributions: {stem}.hlog");
 }

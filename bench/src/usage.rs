@@ -37,6 +37,55 @@ pub fn peak_kib(pids: &[u32]) -> u64 {
     .sum()
 }
 
+/// Sees what a server takes of the machine from now on.
+pub struct Meter {
+    /// Its processes, without those below them.
+    pids: Vec<u32>,
+    cpu: Duration,
+}
+
+/// What a server has taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken {
+    /// User and kernel, all threads.
+    pub cpu: Duration,
+    /// The most memory that was resident, in MiB; what is on a tmpfs is not in it.
+    pub peak_mib: f64,
+}
+
+impl Meter {
+    /// Forgets the most that was resident before.
+    pub fn start(pids: &[u32]) -> Self {
+        for pid in pids.iter().flat_map(|&pid| family(pid)) {
+            // See proc(5): `VmHWM` begins anew at what is resident now.
+            let _ = std::fs::write(format!("/proc/{pid}/clear_refs"), "5");
+        }
+        Self {
+            pids: pids.to_vec(),
+            cpu: cpu_time(pids),
+        }
+    }
+
+    /// What it has taken until now; `None` when one of its processes has ended, or where it has none of its own.
+    pub fn taken(&self) -> Option<Taken> {
+        let alive = !self.pids.is_empty() && self.pids.iter().all(|&pid| alive(pid));
+        #[allow(clippy::cast_precision_loss)]
+        alive.then(|| Taken {
+            cpu: cpu_time(&self.pids).saturating_sub(self.cpu),
+            peak_mib: peak_kib(&self.pids) as f64 / 1024.0,
+        })
+    }
+}
+
+impl Taken {
+    /// Microseconds of CPU time for each of so many requests.
+    pub fn cpu_us(&self, requests: u64) -> f64 {
+        #[allow(clippy::cast_precision_loss)]
+        let requests = requests as f64;
+        self.cpu.as_secs_f64() * 1e6 / requests
+    }
+}
+
 /// Sees how much of the machine others take.
 pub struct Bystander {
     began: Instant,
@@ -99,6 +148,24 @@ fn account(pid: u32) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_meter_sees_what_was_taken_since_it_began() {
+        let own = [std::process::id()];
+        let hoard = vec![1_u8; 64 << 20];
+        std::hint::black_box(&hoard);
+        drop(hoard);
+        let meter = Meter::start(&own);
+        let before = meter.taken().unwrap();
+        while meter.taken().unwrap().cpu < before.cpu + Duration::from_millis(20) {
+            std::hint::black_box(vec![0_u8; 1 << 16]);
+        }
+        let after = meter.taken().unwrap();
+        assert!((1.0..60.0).contains(&after.peak_mib), "{}", after.peak_mib);
+        assert!(after.cpu_us(10) >= 2_000.0, "{after:?}");
+        assert!(Meter::start(&[]).taken().is_none());
+        assert!(Meter::start(&[u32::MAX]).taken().is_none());
+    }
 
     #[test]
     fn own_work_is_not_foreign() {

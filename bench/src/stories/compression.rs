@@ -2,7 +2,10 @@
 //! What a compressed hit costs Envoy in CPU time: compressed once, on its way into the cache, or by a filter of the
 //! listener for each request.
 
+use crate::findings::{Conclusions, Ratio};
+use crate::progress::Progress;
 use crate::sample::{Sample, extremes};
+use crate::usage::Bystander;
 use crate::{machine, report};
 use serde_json::{Value, json};
 use sluice_tests::bare::Bare;
@@ -42,12 +45,12 @@ struct Row {
     coding: &'static str,
     /// Of a response's body.
     bytes: usize,
-    /// CPU time for each request, a round each.
-    rounds: Vec<Sample>,
+    /// Milliseconds of CPU time for each request beside the part of the machine that others took, a round each.
+    rounds: Vec<(f64, f64)>,
 }
 
 pub async fn run(quick: bool) {
-    let (rounds, requests) = if quick { (3, 160) } else { (10, 800) };
+    let (rounds, requests) = if quick { (1, 160) } else { (10, 800) };
     let before = machine::load();
     let origin = Origin::start().ready().await;
     let object = Reply::text(feed()).header("content-type", "application/json");
@@ -80,8 +83,9 @@ pub async fn run(quick: bool) {
         }
     }
     let fetched = origin.count(PATH);
+    let mut progress = Progress::of(rounds);
     for number in 1..=rounds {
-        eprintln!("round {number} of {rounds}");
+        progress.step(format_args!("round {number}"));
         for (row, place) in rows.iter_mut().zip(0..) {
             let server = &servers[place % servers.len()];
             row.rounds.push(measure(server, row.coding, requests).await);
@@ -190,13 +194,13 @@ async fn warm(server: &Server, coding: &str) -> usize {
     bytes
 }
 
-async fn measure(server: &Server, coding: &'static str, requests: usize) -> Sample {
+async fn measure(server: &Server, coding: &'static str, requests: usize) -> (f64, f64) {
     let mut clients = Vec::new();
     for _ in 0..CONNECTIONS {
         clients.push(Client::connect(server.address).await);
     }
     let taken = || process::cpu_time(server.pid).expect("a running Envoy");
-    let before = taken();
+    let (bystander, before) = (Bystander::start(), taken());
     let mut asking = JoinSet::new();
     for mut client in clients {
         asking.spawn(async move {
@@ -207,17 +211,18 @@ async fn measure(server: &Server, coding: &'static str, requests: usize) -> Samp
         });
     }
     asking.join_all().await;
-    Sample::new([(taken() - before) / u32::try_from(requests).unwrap()])
+    let each = (taken() - before) / u32::try_from(requests).unwrap();
+    (each.as_secs_f64() * 1e3, bystander.foreign())
 }
 
 impl Row {
     /// Microseconds for each request, the median round.
     fn median(&self) -> f64 {
-        Sample::pool(&self.rounds).median() * 1e3
+        Sample::of(self.rounds.iter().map(|(time, _)| *time)).median() * 1e3
     }
 
     fn cells(&self) -> Vec<String> {
-        let (least, most) = extremes(self.rounds.iter().map(|round| round.median() * 1e3));
+        let (least, most) = extremes(self.rounds.iter().map(|(time, _)| time * 1e3));
         vec![
             self.server.to_owned(),
             self.coding.to_owned(),
@@ -229,10 +234,12 @@ impl Row {
 }
 
 fn tell(rows: &[Row], head: &str, before: f64) -> String {
+    let foreign = rows.iter().flat_map(|row| &row.rounds);
+    let foreign = Sample::of(foreign.map(|(_, foreign)| *foreign));
     let head = format!(
         "CPU time of a compressed hit: {SIZE} bytes, {head}, in turn, {CELL}\n\
          {}",
-        machine::described(before, None),
+        machine::described(before, Some(foreign.median())),
     );
     let columns = [
         "us of CPU per request",
@@ -248,29 +255,24 @@ fn tell(rows: &[Row], head: &str, before: f64) -> String {
 /// Each coding, compressed once and for each response.
 fn findings(rows: &[Row]) -> Vec<String> {
     let (pairs, _) = rows.as_chunks::<2>();
-    let finding = |[ours, theirs]: &[Row; 2]| {
-        let rounds = ours.rounds.iter().zip(&theirs.rounds);
-        let (least, most) = extremes(rounds.map(|(our, their)| their.median() / our.median()));
-        format!(
-            "{}: the bare Envoy takes {:.1} times the CPU time of sluice ({least:.1} to {most:.1} times over the rounds).",
-            ours.coding,
-            theirs.median() / ours.median(),
-        )
-    };
-    pairs.iter().map(finding).collect()
+    let mut findings = Conclusions::default();
+    for [ours, theirs] in pairs {
+        findings.compare(&Ratio {
+            what: &format!("CPU time, {}", ours.coding),
+            ours: (ours.server, &ours.rounds),
+            theirs: (theirs.server, &theirs.rounds),
+        });
+    }
+    findings.all()
 }
 
 /// Every measured time, for those who reckon otherwise.
 fn times(rows: &[Row]) -> String {
     let mut text = "server,coding,round,us\n".to_owned();
     for row in rows {
-        for (number, round) in (1..).zip(&row.rounds) {
+        for (number, (time, _)) in (1..).zip(&row.rounds) {
             let (server, coding) = (row.server.replace(',', ""), row.coding);
-            let _ = writeln!(
-                text,
-                "{server},{coding},{number},{:.1}",
-                round.median() * 1e3
-            );
+            let _ = writeln!(text, "{server},{coding},{number},{:.1}", time * 1e3);
         }
     }
     text

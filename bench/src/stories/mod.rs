@@ -8,6 +8,9 @@ mod stampede;
 mod wake;
 mod wall;
 
+use crate::progress::about;
+use std::time::Duration;
+
 /// Something that can be measured.
 #[derive(Clone, Copy, Debug)]
 pub enum Story {
@@ -25,30 +28,52 @@ pub enum Story {
     Wall,
 }
 
-const STORIES: [(&str, Story); 6] = [
-    ("wall", Story::Wall),
-    ("stampede", Story::Stampede),
-    ("scrape", Story::Scrape),
-    ("wake", Story::Wake),
-    ("compression", Story::Compression),
-    ("sizing", Story::Sizing),
+/// Each with its name, and the seconds that it takes on two cores: quick, and in full.
+const STORIES: [(&str, Story, [u64; 2]); 6] = [
+    ("wall", Story::Wall, [20, 1_600]),
+    ("stampede", Story::Stampede, [22, 560]),
+    ("scrape", Story::Scrape, [20, 480]),
+    ("wake", Story::Wake, [12, 120]),
+    ("compression", Story::Compression, [4, 60]),
+    ("sizing", Story::Sizing, [3, 15]),
 ];
 
 /// The names for the command line.
 pub fn names() -> Vec<&'static str> {
-    STORIES.iter().map(|(name, _)| *name).collect()
+    STORIES.iter().map(|(name, ..)| *name).collect()
 }
 
 /// The story of that name.
 pub fn find(wanted: &str) -> Option<Story> {
     STORIES
         .iter()
-        .find(|(name, _)| *name == wanted)
-        .map(|(_, story)| *story)
+        .find(|(name, ..)| *name == wanted)
+        .map(|(_, story, _)| *story)
+}
+
+/// How long these stories take, each and in all; names that are none are left out.
+pub fn plan(wanted: &[String], quick: bool) -> String {
+    let known = STORIES
+        .iter()
+        .filter(|(name, ..)| wanted.iter().any(|wanted| wanted == name));
+    let times: Vec<_> = known
+        .map(|(name, _, [short, long])| {
+            (
+                *name,
+                Duration::from_secs(if quick { *short } else { *long }),
+            )
+        })
+        .collect();
+    let each: Vec<_> = times
+        .iter()
+        .map(|(name, time)| format!("{name} {}", about(*time)))
+        .collect();
+    let all = about(times.iter().map(|(_, time)| *time).sum());
+    format!("{all} in all: {}", each.join(", "))
 }
 
 impl Story {
-    /// Measures it and reports; `quick` takes a minute or two.
+    /// Measures it and reports; `quick`, by a plan that shows that it works.
     pub async fn run(self, quick: bool) {
         match self {
             Self::Compression => compression::run(quick).await,
@@ -58,5 +83,23 @@ impl Story {
             Self::Wake => wake::run(quick).await,
             Self::Wall => wall::run(quick).await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quick_is_a_few_minutes_and_in_full_about_an_hour() {
+        let seconds = |at: usize| STORIES.iter().map(|(_, _, times)| times[at]).sum::<u64>();
+        assert!(seconds(0) <= 4 * 60, "{}", seconds(0));
+        assert!(seconds(1) <= 70 * 60, "{}", seconds(1));
+    }
+
+    #[test]
+    fn a_plan_names_each_story_and_all() {
+        let wanted = ["sizing", "none"].map(str::to_owned);
+        assert_eq!(plan(&wanted, true), "about 3 s in all: sizing about 3 s");
     }
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The scrape: a constant rate of hits while the real Prometheus scrapes, and while nobody does.
 
+use crate::distribution::Distribution;
 use crate::findings::{Conclusions, Ratio};
 use crate::k6::{self, Load, Outcome};
+use crate::progress::Progress;
 use crate::sample::{Sample, extremes};
-use crate::usage::{self, Bystander};
+use crate::usage::{Bystander, Meter};
 use crate::{machine, nginx, report, table};
 use serde_json::{Value, json};
 use sluice_tests::client::{self, Client, request};
@@ -25,6 +27,10 @@ const WORKERS: usize = 2;
 const SPARE_CLUSTERS: u32 = 650;
 /// As many for nginx.
 const SERIES: u32 = 120_000;
+const PROXY_REASON: &str = "A hit of nginx is cheaper than one of Envoy's cache filter with a Wasm filter before it, and \
+     Envoy is larger.";
+const SERIES_REASON: &str = "Envoy keeps each cluster with all its statistics for every worker, where nginx has only lines \
+     of text in a dictionary.";
 /// How often a client looks whether the server says that it is well.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -80,6 +86,8 @@ struct Run {
     health: f64,
     /// CPU time for each request, in microseconds, scrapes included.
     cpu: f64,
+    /// The most memory, in MiB.
+    memory: f64,
     /// The part of the machine that others took.
     foreign: f64,
 }
@@ -94,14 +102,14 @@ pub async fn run(quick: bool) {
     let scale = if quick {
         Scale {
             rate: 300,
-            seconds: 4,
-            rounds: 3,
+            seconds: 2,
+            rounds: 1,
             every: 1,
         }
     } else {
         Scale {
             rate: 1_000,
-            seconds: 60,
+            seconds: 15,
             rounds: 3,
             every: 5,
         }
@@ -109,18 +117,18 @@ pub async fn run(quick: bool) {
     let before = machine::load();
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(SIZE).max_age(86_400));
-    let kinds = [Kind::Few, Kind::All, Kind::Many, Kind::Nginx];
-    let row = |kind| {
-        [false, true].map(|scraped| Row {
+    let mut rows: Vec<_> = measured(quick)
+        .into_iter()
+        .map(|(kind, scraped)| Row {
             kind,
             scraped,
             runs: Vec::new(),
         })
-    };
-    let mut rows: Vec<_> = kinds.into_iter().flat_map(row).collect();
+        .collect();
+    let mut progress = Progress::of(rows.len() * scale.rounds as usize);
     for round in 1..=scale.rounds {
-        eprintln!("round {round} of {}", scale.rounds);
         for row in &mut rows {
+            progress.step(format_args!("{}, round {round}", row.name()));
             if let Some(server) = start(row.kind, &origin).await {
                 let run = measure(server, row.scraped, &scale, round).await;
                 row.runs.push(run);
@@ -129,7 +137,26 @@ pub async fn run(quick: bool) {
     }
     rows.retain(|row| !row.runs.is_empty());
     let text = tell(&rows, &scale, before);
-    report::keep_data("scrape", &text, data(&rows, quick));
+    let stem = report::keep_data("scrape", &text, data(&rows, quick));
+    let named = rows.iter().flat_map(Row::distributions);
+    report::keep_distributions(&stem, &named.collect::<Vec<_>>());
+}
+
+/// Who is measured, and whether it is scraped.
+fn measured(quick: bool) -> Vec<(Kind, bool)> {
+    if quick {
+        return vec![
+            (Kind::Few, false),
+            (Kind::Few, true),
+            (Kind::Many, true),
+            (Kind::Nginx, true),
+        ];
+    }
+    let kinds = [Kind::Few, Kind::All, Kind::Many, Kind::Nginx];
+    kinds
+        .into_iter()
+        .flat_map(|kind| [(kind, false), (kind, true)])
+        .collect()
 }
 
 async fn start(kind: Kind, origin: &Origin) -> Option<Server> {
@@ -175,7 +202,7 @@ async fn measure(server: Server, scraped: bool, scale: &Scale, round: u32) -> Ru
     } else {
         None
     };
-    let (bystander, cpu) = (Bystander::start(), usage::cpu_time(&[server.pid]));
+    let (bystander, meter) = (Bystander::start(), Meter::start(&[server.pid]));
     let (stop, stopped) = oneshot::channel();
     let looking = tokio::spawn(look(server.address, stopped));
     let load = Load {
@@ -185,7 +212,7 @@ async fn measure(server: Server, scraped: bool, scale: &Scale, round: u32) -> Ru
         seed: round,
     };
     let outcome = k6::run(&format!("http://{}", server.address), load).await;
-    let taken = usage::cpu_time(&[server.pid]).saturating_sub(cpu);
+    let taken = meter.taken().expect("a server that runs");
     let foreign = bystander.foreign();
     let _ = stop.send(());
     let health = looking.await.unwrap();
@@ -196,14 +223,13 @@ async fn measure(server: Server, scraped: bool, scale: &Scale, round: u32) -> Ru
         )),
         None => None,
     };
-    #[allow(clippy::cast_precision_loss)]
-    let cpu = taken.as_secs_f64() * 1e6 / outcome.requests as f64;
     Run {
+        cpu: taken.cpu_us(outcome.requests()),
+        memory: taken.peak_mib,
         outcome,
         scrape,
         bytes,
         health,
-        cpu,
         foreign,
     }
 }
@@ -233,14 +259,26 @@ impl Row {
         format!("{}{scraped}", self.kind)
     }
 
+    /// Those of each round, with their names.
+    fn distributions(&self) -> Vec<(String, &Distribution)> {
+        let name = self.name();
+        let rounds = self.runs.iter().zip(1..);
+        let named = rounds.map(|(run, round)| run.outcome.named(&format!("{name}, round {round}")));
+        named.flatten().collect()
+    }
+
     fn median(&self, figure: impl Fn(&Run) -> f64) -> f64 {
         Sample::of(self.runs.iter().map(figure)).median()
     }
 
-    fn longest(&self) -> Vec<(f64, f64)> {
+    /// A figure of each round, beside what others took of the machine.
+    fn rounds(&self, figure: impl Fn(&Run) -> f64) -> Vec<(f64, f64)> {
         let runs = self.runs.iter();
-        runs.map(|run| (run.outcome.percentile(100.0), run.foreign))
-            .collect()
+        runs.map(|run| (figure(run), run.foreign)).collect()
+    }
+
+    fn longest(&self) -> Vec<(f64, f64)> {
+        self.rounds(|run| run.outcome.percentile(100.0))
     }
 
     fn cells(&self) -> Vec<String> {
@@ -267,11 +305,12 @@ impl Row {
             format!("{}-{}", table::ms(least), table::ms(most)),
             table::ms(self.median(|run| run.health)),
             format!("{:.0}", self.median(|run| run.cpu)),
+            format!("{:.0}", self.median(|run| run.memory)),
         ]
     }
 }
 
-const COLUMNS: [&str; 11] = [
+const COLUMNS: [&str; 12] = [
     "ms",
     "kB",
     "series",
@@ -283,6 +322,7 @@ const COLUMNS: [&str; 11] = [
     "max by round",
     "healthz max",
     "us CPU",
+    "MiB",
 ];
 
 fn tell(rows: &[Row], scale: &Scale, before: f64) -> String {
@@ -301,15 +341,42 @@ fn tell(rows: &[Row], scale: &Scale, before: f64) -> String {
 
 fn findings(rows: &[Row]) -> Vec<String> {
     let mut findings = Conclusions::default();
-    for pair in rows.chunks(2) {
-        let [quiet, scraped] = pair else { continue };
+    for quiet in rows.iter().filter(|row| !row.scraped) {
+        let of_kind = |row: &&Row| row.kind == quiet.kind && row.scraped;
+        let Some(scraped) = rows.iter().find(of_kind) else {
+            continue;
+        };
         findings.compare(&Ratio {
             what: "longest time",
             ours: (&quiet.name(), &quiet.longest()),
             theirs: (&scraped.name(), &scraped.longest()),
         });
     }
+    let scraped = |kind| rows.iter().find(|row| row.kind == kind && row.scraped);
+    let nginx = scraped(Kind::Nginx);
+    for (ours, reason) in [
+        (scraped(Kind::Few), PROXY_REASON),
+        (scraped(Kind::Many), SERIES_REASON),
+    ] {
+        if let Some((ours, nginx)) = ours.zip(nginx) {
+            usage_findings(&mut findings, ours, nginx, reason);
+        }
+    }
     findings.all()
+}
+
+/// What ours takes of the machine while it is scraped, beside nginx.
+fn usage_findings(findings: &mut Conclusions, ours: &Row, nginx: &Row, reason: &str) {
+    let mut compare = |what, figure: fn(&Run) -> f64| {
+        let figures = Ratio {
+            what,
+            ours: (&ours.name(), &ours.rounds(figure)),
+            theirs: (&nginx.name(), &nginx.rounds(figure)),
+        };
+        findings.compare_with_reason(&figures, reason);
+    };
+    compare("CPU time per request, scrapes included", |run| run.cpu);
+    compare("peak memory", |run| run.memory);
 }
 
 fn data(rows: &[Row], quick: bool) -> Value {
@@ -317,12 +384,12 @@ fn data(rows: &[Row], quick: bool) -> Value {
         json!({
             "latency": run.outcome.json(), "series": run.scrape.map(|(series, _)| series),
             "scrape_ms": run.scrape.map(|(_, ms)| ms), "bytes": run.bytes, "healthz_max_ms": run.health,
-            "cpu_us_per_request": run.cpu, "foreign": run.foreign,
+            "cpu_us_per_request": run.cpu, "peak_mib": run.memory, "foreign": run.foreign,
         })
     };
     let row = |row: &Row| {
         let runs: Vec<_> = row.runs.iter().map(run).collect();
-        let rate = row.runs.first().map_or(0, |run| run.outcome.requests);
+        let rate = row.runs.first().map_or(0, |run| run.outcome.requests());
         json!({"contender": row.name(), "scraped": row.scraped, "requests": rate, "runs": runs})
     };
     let bar = |row: &Row| {

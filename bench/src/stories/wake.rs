@@ -2,12 +2,14 @@
 //! How soon the followers of one fill have their first byte, once the origin has let go of its answer.
 
 use crate::contender::Contender;
+use crate::progress::Progress;
 use crate::sample::{Sample, extremes};
 use crate::table::{self, ms};
 use crate::{findings, machine, report};
 use sluice_tests::body;
 use sluice_tests::client::{Client, Response, request};
 use sluice_tests::gate::Gate;
+use sluice_tests::matrix::Store;
 use sluice_tests::origin::{Origin, Reply};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -16,6 +18,7 @@ use tokio::task::JoinSet;
 
 const CROWDS: [usize; 2] = [200, 20];
 const SIZE: usize = 10_000;
+const QUICK_STORES: [Store; 2] = [Store::V2_DISK, Store::V1_DISK];
 const WARM: &str = "/warm";
 /// Followers arrive evenly over nginx's interval: all at once they would share one phase of its timer, and its
 /// figure would be luck.
@@ -42,12 +45,17 @@ struct Row {
 }
 
 pub async fn run(quick: bool) {
-    let rounds = if quick { 3 } else { 10 };
+    let rounds = if quick { 1 } else { 10 };
+    let stores = if quick {
+        &QUICK_STORES[..]
+    } else {
+        &Store::ALL
+    };
     let before = machine::load();
     let origin = Origin::start().ready().await;
     origin.on(WARM, Reply::ok(SIZE).max_age(3600));
     eprintln!("starting the contenders");
-    let mut contenders = Contender::all(&origin).await;
+    let mut contenders = Contender::coalescing(&origin, stores).await;
     let mut rows = Vec::new();
     for crowd in CROWDS {
         rows.extend(contenders.iter().map(|contender| Row {
@@ -60,8 +68,9 @@ pub async fn run(quick: bool) {
     for contender in &contenders {
         Client::connect(contender.address).await.get(WARM).await;
     }
+    let mut progress = Progress::of(rounds);
     for number in 1..=rounds {
-        eprintln!("round {number} of {rounds}");
+        progress.step(format_args!("round {number}"));
         for (place, crowd) in CROWDS.into_iter().enumerate() {
             for at in 0..contenders.len() {
                 let target = format!("/wake/{number}/{crowd}/{at}");

@@ -2,9 +2,11 @@
 //! The 500 ms wall: random access to objects of a bucket from a cold cache, at constant arrival rates. Now and then two
 //! clients ask for one cold object at the same time, and who polls for the other's response waits half a second.
 
+use crate::distribution::Distribution;
 use crate::findings::{Conclusions, Ratio};
 use crate::k6::{self, Load, Outcome};
 use crate::nginx::Lock;
+use crate::progress::Progress;
 use crate::sample::{Sample, extremes};
 use crate::server::{Kind, Server, WORKERS};
 use crate::usage::Bystander;
@@ -20,12 +22,55 @@ struct Scale {
     objects: u32,
     seconds: u32,
     rounds: u32,
-    rates: &'static [u32],
-    kinds: Vec<Kind>,
+    /// Who is measured at each rate.
+    rates: Vec<(u32, Vec<Kind>)>,
 }
 
 impl Scale {
+    const QUICK: [Kind; 7] = [
+        Kind::Bucket,
+        Kind::Nginx(Lock::On),
+        Kind::Varnish,
+        Kind::Haproxy,
+        Kind::Bare(Store::V2_DISK),
+        Kind::Sluice(Store::V2_DISK),
+        Kind::Sluice(Store::V1_DISK),
+    ];
+
+    /// Those that are measured at every rate.
+    const FOREMOST: [Kind; 6] = [
+        Kind::Bucket,
+        Kind::Nginx(Lock::On),
+        Kind::Nginx(Lock::Off),
+        Kind::Varnish,
+        Kind::Sluice(Store::V2_DISK),
+        Kind::Sluice(Store::V1_DISK),
+    ];
+
     fn new(quick: bool) -> Self {
+        if quick {
+            return Self {
+                objects: 300,
+                seconds: 2,
+                rounds: 1,
+                rates: vec![(300, Self::QUICK.to_vec())],
+            };
+        }
+        let foremost = |rate| (rate, Self::FOREMOST.to_vec());
+        Self {
+            objects: 10_000,
+            seconds: 15,
+            rounds: 3,
+            rates: vec![
+                foremost(100),
+                (500, Self::everyone()),
+                foremost(1_000),
+                foremost(2_000),
+            ],
+        }
+    }
+
+    fn everyone() -> Vec<Kind> {
         let peers = [
             Kind::Bucket,
             Kind::Nginx(Lock::On),
@@ -34,27 +79,14 @@ impl Scale {
             Kind::Varnish,
             Kind::Haproxy,
         ];
-        // Quick, the newer store on a disk, and the older as in Istio's proxy.
-        let stores: &[Store] = if quick {
-            &[Store::V2_DISK, Store::V1_DISK]
-        } else {
-            &Store::ALL
-        };
-        let bare = stores.iter().copied().map(Kind::Bare);
-        let ours = stores.iter().copied().map(Kind::Sluice);
-        let kinds = peers.into_iter().chain(bare).chain(ours).collect();
-        let (objects, seconds, rounds, rates): (_, _, _, &[u32]) = if quick {
-            (500, 2, 3, &[300])
-        } else {
-            (10_000, 60, 3, &[100, 500, 1_000, 2_000])
-        };
-        Self {
-            objects,
-            seconds,
-            rounds,
-            rates,
-            kinds,
-        }
+        let bare = Store::ALL.map(Kind::Bare);
+        let ours = Store::ALL.map(Kind::Sluice);
+        peers.into_iter().chain(bare).chain(ours).collect()
+    }
+
+    fn runs(&self) -> usize {
+        let servers: usize = self.rates.iter().map(|(_, kinds)| kinds.len()).sum();
+        servers * self.rounds as usize
     }
 }
 
@@ -86,19 +118,18 @@ pub async fn run(quick: bool) {
     eprintln!("filling a bucket with {} objects", scale.objects);
     let bucket = fill(scale.objects).await;
     let mut rows = Vec::new();
-    for &rate in scale.rates {
+    let mut progress = Progress::of(scale.runs());
+    for &(rate, ref kinds) in &scale.rates {
         let row = |&kind: &Kind| Row {
             kind,
             rate,
             runs: Vec::new(),
         };
-        let mut of_rate: Vec<_> = scale.kinds.iter().map(row).collect();
+        let mut of_rate: Vec<_> = kinds.iter().map(row).collect();
         for round in 1..=scale.rounds {
-            eprintln!(
-                "{rate} requests a second, round {round} of {}",
-                scale.rounds
-            );
             for row in &mut of_rate {
+                let kind = row.kind;
+                progress.step(format_args!("{kind}, {rate} a second, round {round}"));
                 if let Some(server) = row.kind.start(&bucket).await {
                     row.runs.push(measure(server, &scale, rate, round).await);
                 }
@@ -108,7 +139,9 @@ pub async fn run(quick: bool) {
         rows.append(&mut of_rate);
     }
     let text = tell(&scale, &rows, before);
-    report::keep_data("wall", &text, data(&scale, &rows, quick));
+    let stem = report::keep_data("wall", &text, data(&scale, &rows, quick));
+    let named = rows.iter().flat_map(Row::distributions);
+    report::keep_distributions(&stem, &named.collect::<Vec<_>>());
 }
 
 /// A bucket that everyone may read.
@@ -135,7 +168,7 @@ async fn measure(server: Server, scale: &Scale, rate: u32, round: u32) -> Run {
     let outcome = k6::run(&server.base, load).await;
     let died = !server.alive();
     #[allow(clippy::cast_precision_loss)]
-    let per_request = |seconds: f64| seconds * 1e6 / outcome.requests as f64;
+    let per_request = |seconds: f64| seconds * 1e6 / outcome.requests() as f64;
     let taken = server.cpu_time().zip(cpu).map(|(after, before)| {
         let taken = after.saturating_sub(before);
         per_request(taken.as_secs_f64())
@@ -164,6 +197,17 @@ impl Row {
         median.map_or_else(|| "-".to_owned(), table::ms)
     }
 
+    /// Those of each round, with their names.
+    fn distributions(&self) -> Vec<(String, &Distribution)> {
+        let (kind, rate) = (self.kind, self.rate);
+        let rounds = self.runs.iter().zip(1..);
+        let named = rounds.map(|(run, round)| {
+            run.outcome
+                .named(&format!("{kind}, {rate} a second, round {round}"))
+        });
+        named.flatten().collect()
+    }
+
     /// What else there is to say of it.
     fn remarks(&self) -> String {
         let sum = |count: fn(&Run) -> u64| self.runs.iter().map(count).sum::<u64>();
@@ -189,7 +233,7 @@ impl Row {
         vec![
             self.kind.to_string(),
             self.rate.to_string(),
-            self.median(|run| Some(run.outcome.average))
+            self.median(|run| Some(run.outcome.sent.average()))
                 .map_or_else(String::new, table::ms),
             self.percentile(0.0),
             self.percentile(50.0),
@@ -199,7 +243,8 @@ impl Row {
             self.percentile(99.9),
             self.percentile(100.0),
             format!("{}-{}", table::ms(least), table::ms(longest)),
-            whole(self.median(|run| Some(run.outcome.percentile_due(100.0)))),
+            self.median(|run| Some(run.outcome.percentile_due(100.0)))
+                .map_or_else(String::new, table::ms),
             whole(self.median(fetches)),
             most.unwrap_or(0).to_string(),
             whole(self.median(|run| run.cpu)),
