@@ -10,7 +10,6 @@ use sluice_core::cache_status::{CacheStatus, Forward};
 use sluice_core::coalescer::{LeaderResponse, Release};
 use sluice_core::entry::{ENTRY_HEADER, Entry};
 use sluice_core::hints::Hint;
-use sluice_core::host::HostError;
 use sluice_core::http_date;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::Purpose;
@@ -75,26 +74,26 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    fn of(stream: &Stream, entry: Entry<'a>) -> host::Result<Self> {
+    fn of(stream: &Stream, entry: Entry<'a>, headers: &Headers) -> Self {
         let nonce = worker::with(|worker| worker.nonce).unwrap_or_default();
         let mine = entry.fill.nonce == nonce && entry.fill.stream == stream.id.0;
-        let counted = host::header(Map::Response, "age")?.and_then(|age| seconds(&age));
+        let counted = headers.text("age").and_then(|age| age.parse().ok());
         let age = match counted {
             Some(age) => age,
             // Envoy's v2 store drops the age that a response came with.
             None if mine => entry.age,
-            None => age_by_date()?,
+            None => age_by_date(headers),
         };
         let outdated = worker::with(|worker| worker.is_outdated(&entry)).unwrap_or(false);
-        Ok(Self {
+        Self {
             mine,
             outdated: outdated && !mine,
             kept: stream.kept.get(),
             age,
             aged: counted.is_some(),
-            left: left(Map::Response, &entry)?,
+            left: left(headers, &entry),
             entry,
-        })
+        }
     }
 
     /// Whether it is served within a window of staleness.
@@ -125,39 +124,38 @@ impl<'a> Found<'a> {
     }
 }
 
+/// The response's mark, if ORIGIN has made one.
+fn marked(headers: &Headers) -> Option<Entry<'_>> {
+    headers.text(ENTRY_HEADER).and_then(Entry::parse)
+}
+
 /// Milliseconds for which the store serves a response unasked that is as it was stored.
-fn left(map: Map, entry: &Entry<'_>) -> host::Result<Millis> {
+fn left(headers: &Headers, entry: &Entry<'_>) -> Millis {
     if !entry.stored {
-        return Ok(0);
+        return 0;
     }
-    let text = |name| {
-        let value = host::header(map, name)?.and_then(|value| String::from_utf8(value).ok());
-        Ok::<_, HostError>(value.unwrap_or_default())
-    };
-    let (cache_control, date) = (text("cache-control")?, text("date")?);
-    Ok(served_for(&cache_control, &date, host::unix_millis()))
+    let cache_control = headers.joined("cache-control").unwrap_or_default();
+    let date = headers.text("date").unwrap_or_default();
+    served_for(&cache_control, date, host::unix_millis())
 }
 
 /// The age of a response that Envoy has not counted, as it comes from a revalidation.
-fn age_by_date() -> host::Result<u64> {
-    let date = host::header(Map::Response, "date")?;
-    let date = date.and_then(|date| http_date::parse(std::str::from_utf8(&date).ok()?));
+fn age_by_date(headers: &Headers) -> u64 {
+    let date = headers.text("date").and_then(http_date::parse);
     let age = date.map_or(0, |date| host::unix_seconds().saturating_sub(date));
-    Ok(u64::try_from(age).unwrap_or(0))
+    u64::try_from(age).unwrap_or(0)
 }
 
 /// A response to a request that EDGE took for cacheable.
 pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
-    let Some(value) = host::header(Map::Response, ENTRY_HEADER)? else {
-        return respond_without_entry(stream);
-    };
-    let Some(entry) = std::str::from_utf8(&value).ok().and_then(Entry::parse) else {
+    let headers = Headers::new(host::header_pairs(Map::Response)?);
+    let Some(entry) = marked(&headers) else {
         return respond_without_entry(stream);
     };
     if entry.key != stream.target.cache_key() {
         return refuse_mismatch(stream);
     }
-    let found = Found::of(stream, entry)?;
+    let found = Found::of(stream, entry, &headers);
     if stream.purpose.get() == Purpose::StoreOnly && !found.is_accepted(&stream.control) {
         stream.answered.set(true);
         stream.account.results_in(account::NOT_STORED);
@@ -181,9 +179,11 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
     } else if found.is_stale() {
         worker::with(|worker| worker.refresh(stream));
     }
-    stream.unannounced.set(unannounced(stream, &found.entry)?);
-    restore(&found.entry)?;
-    variants::restore(stream)?;
+    stream
+        .unannounced
+        .set(unannounced(stream, &found.entry, &headers));
+    restore(&found.entry, &headers)?;
+    variants::restore(stream, &headers)?;
     if !found.aged && found.age > 0 {
         host::set_header(Map::Response, "age", &found.age.to_string())?;
     }
@@ -208,16 +208,13 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
 }
 
 /// The response's body, if it is that of a stored object and no header tells its length.
-fn unannounced(stream: &Stream, entry: &Entry<'_>) -> host::Result<Option<BodyId>> {
+fn unannounced(stream: &Stream, entry: &Entry<'_>, headers: &Headers) -> Option<BodyId> {
     let comes = entry.stored && entry.status == 200 && !stream.head;
-    if !comes || host::header(Map::Response, "content-length")?.is_some() {
-        return Ok(None);
+    if !comes || headers.has("content-length") {
+        return None;
     }
-    let value = host::header(Map::Response, "etag")?;
-    let value = value
-        .as_deref()
-        .and_then(|value| std::str::from_utf8(value).ok());
-    Ok(value.and_then(stored_validator).map(|stored| stored.body))
+    let stored = headers.text("etag").and_then(stored_validator);
+    stored.map(|stored| stored.body)
 }
 
 /// A response to a fill of the filter's own, which is told to those who wait and then dropped.
@@ -237,14 +234,8 @@ pub fn respond_filled(stream: &Rc<Stream>) -> host::Result<Action> {
 
 /// A response to a refresh, whose body nobody wants: only a fill has to be seen to its end.
 pub fn respond_refreshed(stream: &Rc<Stream>) -> host::Result<Action> {
-    let value = host::header(Map::Response, ENTRY_HEADER)?;
-    let value = value
-        .as_deref()
-        .and_then(|value| std::str::from_utf8(value).ok());
-    let found = match value.and_then(Entry::parse) {
-        Some(entry) => Some(Found::of(stream, entry)?),
-        None => None,
-    };
+    let headers = Headers::new(host::header_pairs(Map::Response)?);
+    let found = marked(&headers).map(|entry| Found::of(stream, entry, &headers));
     stream.begin_reading(found.as_ref().is_some_and(|found| found.entry.stored));
     let told = stream.prepared.is_some();
     let stored = found.filter(|found| (found.mine || told) && found.entry.stored);
@@ -276,7 +267,7 @@ pub fn respond_asked(stream: &Stream) -> host::Result<Action> {
     let length = headers
         .text("content-length")
         .and_then(|length| length.parse::<u64>().ok());
-    let entry = headers.text(ENTRY_HEADER).and_then(Entry::parse);
+    let entry = marked(&headers);
     let unchanged = headers.text(":status") == Some("304");
     let whole = unchanged || length.is_some_and(|length| length <= MOST_BYTES);
     let failed = stream.kept.get().is_some() || headers.text(":status").is_none_or(is_server_error);
@@ -383,22 +374,30 @@ fn result_metric(stream: &Stream, found: &Found<'_>) -> Metric {
 }
 
 /// Undoes what ORIGIN did to the response so that Envoy's cache would store it.
-fn restore(entry: &Entry<'_>) -> host::Result<()> {
+fn restore(entry: &Entry<'_>, headers: &Headers) -> host::Result<()> {
     host::remove_header(Map::Response, ENTRY_HEADER)?;
     // The cache filter's own client adds it.
-    host::remove_header(Map::Response, "x-envoy-upstream-service-time")?;
+    remove_if_there(headers, "x-envoy-upstream-service-time")?;
     if entry.disguised {
         host::set_header(Map::Response, ":status", &entry.status.to_string())?;
     }
-    match host::header(Map::Response, STORED_CACHE_CONTROL)? {
+    match headers.get(STORED_CACHE_CONTROL) {
         Some(value) => {
-            let value = String::from_utf8_lossy(&value);
+            let value = String::from_utf8_lossy(value);
             host::set_header(Map::Response, "cache-control", &value)?;
             host::remove_header(Map::Response, STORED_CACHE_CONTROL)?;
         }
-        None => host::remove_header(Map::Response, "cache-control")?,
+        None => remove_if_there(headers, "cache-control")?,
     }
-    restore_validators()
+    restore_validators(headers)
+}
+
+/// A call of the host costs more than a look at what it gave.
+fn remove_if_there(headers: &Headers, name: &str) -> host::Result<()> {
+    match headers.has(name) {
+        true => host::remove_header(Map::Response, name),
+        false => Ok(()),
+    }
 }
 
 /// What stands in the place of a stored response's `ETag`.
@@ -408,12 +407,8 @@ fn stored_validator(value: &str) -> Option<Validator<'_>> {
     Validator::parse(value)
 }
 
-fn restore_validators() -> host::Result<()> {
-    let value = host::header(Map::Response, "etag")?;
-    let value = value
-        .as_deref()
-        .and_then(|value| std::str::from_utf8(value).ok());
-    let Some(validator) = value.and_then(stored_validator) else {
+fn restore_validators(headers: &Headers) -> host::Result<()> {
+    let Some(validator) = headers.text("etag").and_then(stored_validator) else {
         return Ok(());
     };
     match validator.etag {
@@ -553,14 +548,7 @@ fn add_cache_status(status: &CacheStatus<'_>) -> host::Result<()> {
 /// Milliseconds for which the store serves the response that it has given to a probe; `None` when it has
 /// nothing that `counts`.
 pub fn probed(counts: impl Fn(&Entry<'_>) -> bool) -> Option<Millis> {
-    let value = host::header(Map::CallResponse, ENTRY_HEADER).ok()??;
-    let entry = Entry::parse(std::str::from_utf8(&value).ok()?)?;
-    if !entry.stored || !counts(&entry) {
-        return None;
-    }
-    left(Map::CallResponse, &entry).ok()
-}
-
-fn seconds(value: &[u8]) -> Option<u64> {
-    std::str::from_utf8(value).ok()?.parse().ok()
+    let headers = Headers::new(host::header_pairs(Map::CallResponse).ok()?);
+    let entry = marked(&headers)?;
+    (entry.stored && counts(&entry)).then(|| left(&headers, &entry))
 }

@@ -166,23 +166,18 @@ impl<'a> Variance<'a> {
     }
 }
 
-/// Tells the client what the response depends on.
-pub fn restore(stream: &Rc<Stream>) -> host::Result<()> {
+/// Tells the client what the response, which had these headers, depends on.
+pub fn restore(stream: &Rc<Stream>, headers: &Headers) -> host::Result<()> {
     let policy = &stream.policy.policy;
     let path = policy.client_path(stream.target.origin_path());
     let chooses = policy.compression.applies(path);
-    let stored = host::header(Map::Response, STORED_VARY)?;
+    let stored = headers.joined(STORED_VARY);
     if stored.is_some() {
         host::remove_header(Map::Response, STORED_VARY)?;
     } else if !chooses {
         return Ok(());
     }
-    let already = host::header(Map::Response, "vary")?;
-    let text = |value: &'_ Option<Vec<u8>>| {
-        let value = value.as_deref().map(String::from_utf8_lossy);
-        value.map(Cow::into_owned)
-    };
-    let (stored, already) = (text(&stored), text(&already));
+    let already = headers.joined("vary");
     match vary::told(policy, stored.as_deref(), already.as_deref(), chooses) {
         Some(told) => host::add_header(Map::Response, "vary", &told),
         None => Ok(()),
