@@ -110,8 +110,9 @@ fuzz: ## Fuzz what the filter reads from strangers, FUZZ_SECONDS for each target
 # The story that STORY names, by its name or by its number, or all of them; then the page.
 story_1 := wall
 story_2 := stampede
+story_3 := slow
 story_4 := scrape
-stories := $(if $(STORY),$(or $(story_$(STORY)),$(STORY)),wall stampede scrape wake compression sizing)
+stories := $(if $(STORY),$(or $(story_$(STORY)),$(STORY)),wall stampede slow scrape wake compression sizing)
 
 .PHONY: bench
 bench: wasm envoy minio k6 prometheus ## Measure beside nginx, Varnish and HAProxy: STORY=1 (all), QUICK=1 (3 minutes, not an hour)

@@ -9,8 +9,10 @@
     clippy::indexing_slicing
 )]
 
+mod application;
 mod contender;
 mod distribution;
+mod feed;
 mod findings;
 mod haproxy;
 mod html;

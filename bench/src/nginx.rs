@@ -10,6 +10,7 @@ use std::process::Command;
 
 const TEMPLATE: &str = include_str!("../peers/nginx.conf");
 const WITH_METRICS: &str = include_str!("../peers/nginx-lua.conf");
+const LADDER: &str = include_str!("../peers/slow-origin/nginx.conf");
 /// Where Debian has the modules.
 const MODULES: &str = "/usr/lib/nginx/modules";
 
@@ -52,6 +53,11 @@ pub async fn start_with_metrics(origin: SocketAddr, workers: usize, series: u32)
         ("SERIES", series.to_string()),
     ];
     launch(WITH_METRICS, origin, workers, &values).await
+}
+
+/// Starts it with these lines for its only location; nothing where it is not installed.
+pub async fn start_ladder(origin: SocketAddr, workers: usize, location: &str) -> Option<Peer> {
+    launch(LADDER, origin, workers, &[("RUNG", location.to_owned())]).await
 }
 
 async fn launch(

@@ -2,6 +2,7 @@
 //! What a compressed hit costs Envoy in CPU time: compressed once, on its way into the cache, or by a filter of the
 //! listener for each request.
 
+use crate::feed::{self, feed};
 use crate::findings::{Conclusions, Ratio};
 use crate::progress::Progress;
 use crate::sample::{Sample, extremes};
@@ -15,12 +16,10 @@ use sluice_tests::eventually;
 use sluice_tests::matrix::{Cell, Store};
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::process;
-use sluice_tests::rng::Rng;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use tokio::task::JoinSet;
 
-const SIZE: usize = 100_000;
 const PATH: &str = "/feed.json";
 /// Kept-alive connections, each of which asks for one response after the other.
 const CONNECTIONS: usize = 8;
@@ -99,32 +98,6 @@ pub async fn run(quick: bool) {
     drop((ours, bare));
     let head = format!("{rounds} rounds of {requests} requests");
     report::keep("compression", &tell(&rows, &head, before), &times(&rows));
-}
-
-/// A feed that compresses as text does: objects of some words each, in an order that chance makes.
-fn feed() -> Vec<u8> {
-    const WORDS: [&str; 16] = [
-        "river", "lamp", "orchard", "signal", "copper", "harbour", "meadow", "engine", "violet",
-        "canvas", "thunder", "pepper", "glacier", "lantern", "saddle", "window",
-    ];
-    let mut rng = Rng::new(7);
-    let mut text = String::from("[\n");
-    while text.len() < SIZE {
-        let (id, price) = (rng.below(1_000_000), rng.below(100_000));
-        let mut words = || {
-            (0..8)
-                .map(|_| WORDS[rng.below(WORDS.len())])
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
-        let (title, about) = (words(), words());
-        let _ = writeln!(
-            text,
-            r#"  {{"id": {id}, "price": {price}, "title": "{title}", "about": "{about}"}},"#
-        );
-    }
-    text.truncate(SIZE);
-    text.into_bytes()
 }
 
 /// Puts compressors like those of the hop before the cache, where they see each response.
@@ -237,8 +210,9 @@ fn tell(rows: &[Row], head: &str, before: f64) -> String {
     let foreign = rows.iter().flat_map(|row| &row.rounds);
     let foreign = Sample::of(foreign.map(|(_, foreign)| *foreign));
     let head = format!(
-        "CPU time of a compressed hit: {SIZE} bytes, {head}, in turn, {CELL}\n\
+        "CPU time of a compressed hit: {} bytes, {head}, in turn, {CELL}\n\
          {}",
+        feed::SIZE,
         machine::described(before, Some(foreign.median())),
     );
     let columns = [

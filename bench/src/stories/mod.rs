@@ -4,6 +4,7 @@
 mod compression;
 mod scrape;
 mod sizing;
+mod slow;
 mod stampede;
 mod wake;
 mod wall;
@@ -20,6 +21,8 @@ pub enum Story {
     Scrape,
     /// What fleets of caches hit, computed and simulated.
     Sizing,
+    /// What each step of caching makes of a slow origin.
+    Slow,
     /// What many clients at one key get, and the origin.
     Stampede,
     /// How soon the followers of one fill go on.
@@ -29,9 +32,10 @@ pub enum Story {
 }
 
 /// Each with its name, and the seconds that it takes on two cores: quick, and in full.
-const STORIES: [(&str, Story, [u64; 2]); 6] = [
+const STORIES: [(&str, Story, [u64; 2]); 7] = [
     ("wall", Story::Wall, [20, 1_600]),
     ("stampede", Story::Stampede, [22, 560]),
+    ("slow", Story::Slow, [22, 330]),
     ("scrape", Story::Scrape, [20, 480]),
     ("wake", Story::Wake, [12, 120]),
     ("compression", Story::Compression, [4, 60]),
@@ -79,6 +83,7 @@ impl Story {
             Self::Compression => compression::run(quick).await,
             Self::Scrape => scrape::run(quick).await,
             Self::Sizing => sizing::run(quick),
+            Self::Slow => slow::run(quick).await,
             Self::Stampede => stampede::run(quick).await,
             Self::Wake => wake::run(quick).await,
             Self::Wall => wall::run(quick).await,
