@@ -27,6 +27,7 @@ mod drain;
 mod freshness;
 mod heads;
 mod health_check;
+mod host_calls;
 mod http_origin_pass;
 mod key_escaping;
 mod memory_bounds;

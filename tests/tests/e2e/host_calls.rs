@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How often a hit crosses the border of the VM, which is most of what the filter costs: about a microsecond each time,
+//! in either direction. Envoy's own trace of its Wasm host counts.
+
+use sluice_tests::client;
+use sluice_tests::edge::Edge;
+use sluice_tests::eventually;
+use sluice_tests::matrix::Store;
+use sluice_tests::origin::{Origin, Reply};
+use std::collections::BTreeMap;
+
+/// Crossings by the function that is called.
+type Crossings = BTreeMap<String, usize>;
+
+/// What a hit needs, and no more. A change that needs less says so here.
+const HIT: [(&str, usize); 15] = [
+    ("clock_time_get", 4),
+    ("malloc", 2),
+    ("proxy_add_header_map_value", 1),
+    ("proxy_get_header_map_pairs", 2),
+    ("proxy_increment_metric", 1),
+    ("proxy_on_context_create", 1),
+    ("proxy_on_delete", 1),
+    ("proxy_on_done", 1),
+    ("proxy_on_log", 1),
+    ("proxy_on_request_headers", 1),
+    ("proxy_on_response_body", 1),
+    ("proxy_on_response_headers", 1),
+    ("proxy_remove_header_map_value", 3),
+    ("proxy_replace_header_map_value", 4),
+    ("proxy_set_property", 2),
+];
+
+/// The name of the function, if the line tells of a call and not of a return.
+fn called(line: &str) -> Option<&str> {
+    let (_, call) = line
+        .split_once("[host->vm] ")
+        .or_else(|| line.split_once("[vm->host] "))?;
+    let name = call.split('(').next()?;
+    Some(name.rsplit('.').next().unwrap_or(name))
+}
+
+/// The crossings of one request, the only one under way.
+async fn crossings(edge: &Edge, target: &str) -> Crossings {
+    let before = edge.log().len();
+    let _ = edge.get(target).await;
+    eventually("the end of the request", async || {
+        edge.log()[before..].contains("[host<-vm] proxy_on_delete")
+    })
+    .await;
+    let mut crossings = Crossings::new();
+    let log = edge.log();
+    for name in log[before..].lines().filter_map(called) {
+        *crossings.entry(name.to_owned()).or_default() += 1;
+    }
+    crossings
+}
+
+#[tokio::test]
+async fn a_hit_crosses_the_border_of_the_vm_no_more_often_than_it_must() {
+    let origin = Origin::start().ready().await;
+    for path in ["/a", "/b"] {
+        let object = Reply::ok(10_000).max_age(3_600).header("etag", "\"1\"");
+        origin.on(
+            path,
+            object.header("last-modified", "Sat, 21 Nov 2026 08:00:00 GMT"),
+        );
+    }
+    let edge = Edge::http(&origin)
+        .store(Store::V2_MEMORY)
+        .workers(1)
+        .start()
+        .await;
+    eventually("a hit", async || edge.get("/a").await.is_hit()).await;
+    let traced = client::send(edge.admin(), "POST", "/logging?wasm=trace", &[]).await;
+    assert_eq!(traced.status, 200, "{traced}");
+
+    let hit = crossings(&edge, "/a").await;
+    let expected: Crossings = HIT.map(|(name, times)| (name.to_owned(), times)).into();
+    assert_eq!(hit, expected);
+    // Control: what else the filter does is counted too.
+    let miss = crossings(&edge, "/b").await;
+    assert!(
+        miss.values().sum::<usize>() > 2 * hit.values().sum::<usize>(),
+        "{miss:?}"
+    );
+}
