@@ -112,11 +112,13 @@ story_1 := wall
 story_2 := stampede
 story_3 := slow
 story_4 := scrape
-stories := $(if $(STORY),$(or $(story_$(STORY)),$(STORY)),wall stampede slow scrape wake compression sizing)
+story_6 := tls
+story_7 := hits
+stories := $(if $(STORY),$(or $(story_$(STORY)),$(STORY)),wall stampede slow scrape tls hits wake compression sizing)
 
 .PHONY: bench
 bench: wasm envoy minio k6 prometheus ## Measure beside nginx, Varnish and HAProxy: STORY=1 (all), QUICK=1 (3 minutes, not an hour)
-	@.ci/debian.sh nginx-light libnginx-mod-http-lua varnish haproxy || echo "what is not there is not measured"
+	@.ci/debian.sh nginx-light libnginx-mod-http-lua varnish haproxy nghttp2-client || echo "what is not there is not measured"
 	@cargo build --locked --profile bench-run -p sluice -p sluice-bench
 	@"$(builds)/bench-run/sluice-bench" plan $(stories)
 	@for story in $(stories); do \

@@ -10,7 +10,7 @@ const STEADY: f64 = 4.0;
 const ROUNDS: usize = 3;
 
 /// A conclusion needs a machine of which others take no more than this part.
-const QUIET: f64 = 0.1;
+pub const QUIET: f64 = 0.1;
 
 /// A figure of two contenders: each round's, beside the part of the machine that others took.
 pub struct Ratio<'a> {

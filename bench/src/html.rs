@@ -2,8 +2,8 @@
 //! The report: one HTML file of the newest results of each story, readable offline.
 
 use crate::plot::{self, Bar, Curve};
-use crate::stories;
-use serde_json::Value;
+use crate::{aim, stories};
+use serde_json::{Value, json};
 use sluice_tests::edge::repository;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -82,6 +82,9 @@ fn section(body: &mut String, result: &Value) {
             let _ = writeln!(body, "<li>{}</li>", escaped(finding));
         }
         body.push_str("</ul>\n");
+    }
+    if let Some(rows) = result["aims"].as_array() {
+        table(body, &json!(aim::COLUMNS), rows);
     }
     plots(body, result);
     match result["table"].as_array() {
@@ -214,7 +217,6 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
     use sluice_tests::browser::Browser;
 
     fn results() -> Value {

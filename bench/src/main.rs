@@ -9,11 +9,14 @@
     clippy::indexing_slicing
 )]
 
+mod aim;
 mod application;
+mod cache;
 mod contender;
 mod distribution;
 mod feed;
 mod findings;
+mod h2load;
 mod haproxy;
 mod html;
 mod k6;

@@ -3,6 +3,8 @@
 
 use crate::peer::{self, Peer};
 use sluice_tests::client;
+use sluice_tests::ports::{free_port, loopback};
+use sluice_tests::tls::Certificate;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -37,8 +39,37 @@ impl Lock {
 
 /// Starts it before `origin`; nothing where it is not installed.
 pub async fn start(origin: SocketAddr, workers: usize, lock: Lock) -> Option<Peer> {
-    let lock = ("LOCK", lock.directives().to_owned());
-    launch(TEMPLATE, origin, workers, &[lock]).await
+    let values = [
+        ("LOCK", lock.directives().to_owned()),
+        ("LISTEN", String::new()),
+    ];
+    launch(TEMPLATE, origin, workers, &values).await
+}
+
+/// Starts it before `origin` with `proxy_cache_lock on` and a second listener, whose address is given too: for HTTP/2 in
+/// cleartext, or with a certificate for TLS 1.3. Connections end after 1000 requests else, which h2load counts as failed.
+pub async fn start_listening(
+    origin: SocketAddr,
+    workers: usize,
+    certificate: Option<&Certificate>,
+) -> Option<(Peer, SocketAddr)> {
+    let second = loopback(free_port());
+    let listen = certificate.map_or_else(
+        || format!("listen {second} http2 backlog=4096;"),
+        |certificate| {
+            format!(
+                "listen {second} ssl backlog=4096; ssl_protocols TLSv1.3; ssl_certificate {}; ssl_certificate_key {};",
+                certificate.cert().display(),
+                certificate.key().display()
+            )
+        },
+    );
+    let values = [
+        ("LOCK", Lock::On.directives().to_owned()),
+        ("LISTEN", format!("{listen} keepalive_requests 100000000;")),
+    ];
+    let peer = launch(TEMPLATE, origin, workers, &values).await?;
+    Some((peer, second))
 }
 
 /// Starts it with so many series to be scraped at `/stats/prometheus`; nothing where it or its module for Lua is not

@@ -235,6 +235,84 @@ pub fn fits(title: &str, x: &str, y: &str, fits: &[Fit]) -> String {
     svg
 }
 
+/// How values lie on an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// From 0 on.
+    Linear,
+    /// Each ten times as long as the one before.
+    Log,
+}
+
+impl Scale {
+    fn position(self, value: f64) -> f64 {
+        match self {
+            Self::Linear => value,
+            Self::Log => value.max(f64::MIN_POSITIVE).log10(),
+        }
+    }
+
+    fn label(self, position: f64) -> String {
+        let value = match self {
+            Self::Linear => position,
+            Self::Log => 10_f64.powf(position),
+        };
+        let text = if value < 10.0 {
+            format!("{value:.1}")
+        } else {
+            format!("{value:.0}")
+        };
+        text.trim_end_matches(".0").to_owned()
+    }
+}
+
+/// What grows with what: named lines over a logarithmic axis.
+///
+/// # Panics
+/// Not with finite points.
+pub fn growth(title: &str, x: &str, y: (&str, Scale), curves: &[Curve]) -> String {
+    let (y, scale) = y;
+    let place = |&(at, value): &(f64, f64)| (Scale::Log.position(at), scale.position(value));
+    let all = || curves.iter().flat_map(|curve| &curve.points).map(place);
+    let (left, right) = crate::sample::extremes(all().map(|point| point.0));
+    let (bottom, top) = crate::sample::extremes(all().map(|point| point.1));
+    let (bottom, top) = match scale {
+        Scale::Linear => (0.0, top.max(f64::MIN_POSITIVE) * 1.15),
+        Scale::Log => (bottom - 0.1, top + 0.3),
+    };
+    let mut svg = String::new();
+    {
+        let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        root.fill(&WHITE).unwrap();
+        let mut chart = curves_on(&root, title)
+            .build_cartesian_2d(left..right.max(left + 0.1), bottom..top)
+            .unwrap();
+        chart
+            .configure_mesh()
+            .x_desc(x)
+            .y_desc(y)
+            .x_label_formatter(&|at| Scale::Log.label(*at))
+            .y_label_formatter(&|at| scale.label(*at))
+            .light_line_style(TRANSPARENT)
+            .draw()
+            .unwrap();
+        for (number, curve) in curves.iter().enumerate() {
+            let style = style(number);
+            chart
+                .draw_series(LineSeries::new(curve.points.iter().map(place), style))
+                .unwrap()
+                .label(&curve.name)
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], style));
+            let dots = curve.points.iter().map(place);
+            let dots = dots.map(|point| Circle::new(point, 3, style.filled()));
+            chart.draw_series(dots).unwrap();
+        }
+        legend(&mut chart, SeriesLabelPosition::UpperLeft);
+        root.present().unwrap();
+    }
+    svg
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -263,5 +341,22 @@ mod tests {
         };
         let svg = bars("CPU", &[bar]);
         assert!(svg.contains("nginx") && svg.contains("rect"), "{svg}");
+    }
+
+    #[test]
+    fn a_logarithmic_axis_says_the_values() {
+        for (value, label) in [(1.0, "1"), (2.5, "2.5"), (1_000.0, "1000")] {
+            for scale in [Scale::Linear, Scale::Log] {
+                assert_eq!(scale.label(scale.position(value)), label, "{scale:?}");
+            }
+        }
+        let curve = Curve {
+            name: "a".to_owned(),
+            points: vec![(1.0, 2.0), (100.0, 3.0)],
+        };
+        for scale in [Scale::Linear, Scale::Log] {
+            let svg = growth("title", "x", ("y", scale), std::slice::from_ref(&curve));
+            assert!(svg.contains("title") && svg.contains("<polyline"), "{svg}");
+        }
     }
 }

@@ -28,6 +28,7 @@ pub async fn start(origin: SocketAddr) -> Option<Peer> {
             .arg(folder.join("work"));
         command.arg("-f").arg(vcl);
         command.args(["-a", &address.to_string(), "-s", "malloc,256m"]);
+        command.args(["-p", "feature=+http2"]);
         command
     };
     Some(Peer::start("varnish", command).await)

@@ -195,6 +195,7 @@ fn configuration(cell: Cell, store: &str, cache: &Path, port: u16, url: &str) ->
         ("CACHE", cell.store.medium_name().to_owned()),
         ("CACHE_DIR", cache.display().to_string()),
         ("CONCURRENCY", cell.workers.to_string()),
+        ("ACCESS_LOG", "off".to_owned()),
         ("SLUICE_ENVOY", envoy().display().to_string()),
         ("SLUICE_STATE", cache.display().to_string()),
     ]);

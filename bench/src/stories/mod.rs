@@ -2,10 +2,12 @@
 //! What can be measured, a file each.
 
 mod compression;
+mod hits;
 mod scrape;
 mod sizing;
 mod slow;
 mod stampede;
+mod tls;
 mod wake;
 mod wall;
 
@@ -17,6 +19,8 @@ use std::time::Duration;
 pub enum Story {
     /// What a hit costs that is compressed.
     Compression,
+    /// What an object costs that is there.
+    Hits,
     /// What a scrape of the metrics does to hits.
     Scrape,
     /// What fleets of caches hit, computed and simulated.
@@ -25,6 +29,8 @@ pub enum Story {
     Slow,
     /// What many clients at one key get, and the origin.
     Stampede,
+    /// How long hits take over TLS 1.3 at constant rates.
+    Tls,
     /// How soon the followers of one fill go on.
     Wake,
     /// How long requests take at a constant rate from a cold cache.
@@ -32,11 +38,13 @@ pub enum Story {
 }
 
 /// Each with its name, and the seconds that it takes on two cores: quick, and in full.
-const STORIES: [(&str, Story, [u64; 2]); 7] = [
+const STORIES: [(&str, Story, [u64; 2]); 9] = [
     ("wall", Story::Wall, [20, 1_600]),
     ("stampede", Story::Stampede, [22, 560]),
     ("slow", Story::Slow, [22, 330]),
     ("scrape", Story::Scrape, [20, 480]),
+    ("tls", Story::Tls, [14, 360]),
+    ("hits", Story::Hits, [20, 420]),
     ("wake", Story::Wake, [12, 120]),
     ("compression", Story::Compression, [4, 60]),
     ("sizing", Story::Sizing, [3, 15]),
@@ -81,10 +89,12 @@ impl Story {
     pub async fn run(self, quick: bool) {
         match self {
             Self::Compression => compression::run(quick).await,
+            Self::Hits => hits::run(quick).await,
             Self::Scrape => scrape::run(quick).await,
             Self::Sizing => sizing::run(quick),
             Self::Slow => slow::run(quick).await,
             Self::Stampede => stampede::run(quick).await,
+            Self::Tls => tls::run(quick).await,
             Self::Wake => wake::run(quick).await,
             Self::Wall => wall::run(quick).await,
         }

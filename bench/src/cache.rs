@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The servers that are asked for what they have, all at the same time before one origin.
+
+use crate::peer::{self, Peer};
+use crate::{haproxy, nginx, varnish};
+use sluice_tests::bare::{self, Bare};
+use sluice_tests::edge::Edge;
+use sluice_tests::matrix::{Cell, Store};
+use sluice_tests::origin::Origin;
+use sluice_tests::tls::Certificate;
+use std::any::Any;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+/// The workers of each.
+pub const WORKERS: usize = 2;
+
+const DIRECT: &str = include_str!("../peers/envoy-direct.yaml");
+
+/// A server with its way of caching.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Envoy's `direct_response`, which is no cache, and the limit for any in Envoy.
+    Direct,
+    /// nginx.
+    Nginx,
+    /// Varnish.
+    Varnish,
+    /// HAProxy with its cache for small objects.
+    Haproxy,
+    /// Envoy's own, unbounded memory cache by `STORE`, without Sluice's filter.
+    BareMemory(&'static str),
+    /// Envoy's cache filter with its files, without Sluice's.
+    Bare(Store),
+    /// Sluice.
+    Sluice(Store),
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Direct => f.write_str("Envoy direct_response"),
+            Self::Nginx => f.write_str("nginx"),
+            Self::Varnish => f.write_str("Varnish"),
+            Self::Haproxy => f.write_str("HAProxy"),
+            Self::BareMemory(store) => write!(f, "bare Envoy {store}"),
+            Self::Bare(store) => write!(f, "bare Envoy {store}"),
+            Self::Sluice(store) => write!(f, "Sluice {store}"),
+        }
+    }
+}
+
+/// One that runs.
+pub struct Cache {
+    /// Where it speaks HTTP/1.1 in cleartext.
+    pub address: SocketAddr,
+    /// Where it speaks HTTP/2 in cleartext, or TLS if it has a certificate.
+    pub second: SocketAddr,
+    /// Its process, with those below it.
+    pub pid: u32,
+    // Ends with it.
+    _running: Box<dyn Any>,
+}
+
+impl Cache {
+    fn new(address: SocketAddr, second: SocketAddr, pid: u32, running: impl Any) -> Self {
+        Self {
+            address,
+            second,
+            pid,
+            _running: Box::new(running),
+        }
+    }
+
+    fn of_peer(peer: Peer, second: Option<SocketAddr>) -> Self {
+        let second = second.unwrap_or(peer.address);
+        Self::new(peer.address, second, peer.pid(), peer)
+    }
+
+    /// Sluice as `builder` says.
+    pub async fn sluice(builder: sluice_tests::edge::Builder) -> Self {
+        let builder = builder.workers(WORKERS).env("ACCESS_LOG", "off");
+        let edge = builder.start().await;
+        let (address, pid) = (edge.address(), edge.envoy_pid());
+        Self::new(address, address, pid, edge)
+    }
+}
+
+impl Kind {
+    /// Starts it before `origin`, whose paths are `/oSIZE.bin` with as many bytes; `None` where it is not installed.
+    pub async fn start(self, origin: &Origin, sizes: &[usize]) -> Option<Cache> {
+        let bare = |store| Cell {
+            store,
+            workers: WORKERS,
+        };
+        let bare = match self {
+            Self::Direct => return Some(Cache::of_peer(direct(sizes).await, None)),
+            Self::Nginx => {
+                let (peer, second) =
+                    nginx::start_listening(origin.address(), WORKERS, None).await?;
+                return Some(Cache::of_peer(peer, Some(second)));
+            }
+            Self::Varnish => {
+                return Some(Cache::of_peer(
+                    varnish::start(origin.address()).await?,
+                    None,
+                ));
+            }
+            Self::Haproxy => {
+                let peer = haproxy::start(origin.address(), WORKERS).await?;
+                return Some(Cache::of_peer(peer, None));
+            }
+            Self::Sluice(store) => {
+                return Some(Cache::sluice(Edge::http(origin).store(store)).await);
+            }
+            Self::BareMemory(store) => {
+                Bare::with_store(origin, bare(Store::V2_MEMORY), store).await
+            }
+            Self::Bare(store) => Bare::start(origin, bare(store)).await,
+        };
+        Some(Cache::new(bare.address(), bare.address(), bare.pid(), bare))
+    }
+
+    /// Starts it with this certificate; `None` where it is not installed.
+    ///
+    /// # Panics
+    /// When it is none of those that are measured over TLS.
+    pub async fn start_with_tls(self, origin: &Origin, certificate: &Certificate) -> Option<Cache> {
+        match self {
+            Self::Nginx => {
+                let started = nginx::start_listening(origin.address(), WORKERS, Some(certificate));
+                let (peer, second) = started.await?;
+                Some(Cache::of_peer(peer, Some(second)))
+            }
+            Self::Haproxy => {
+                let started = haproxy::start_with_tls(origin.address(), WORKERS, certificate);
+                let (peer, second) = started.await?;
+                Some(Cache::of_peer(peer, Some(second)))
+            }
+            Self::Sluice(store) => {
+                let second = sluice_tests::ports::loopback(sluice_tests::ports::free_port());
+                let edge = Edge::http(origin).store(store);
+                let edge = edge
+                    .env("TLS_CERT", certificate.cert().display().to_string())
+                    .env("TLS_KEY", certificate.key().display().to_string())
+                    .env("EDGE_TLS_PORT", second.port().to_string());
+                let cache = Cache::sluice(edge).await;
+                Some(Cache { second, ..cache })
+            }
+            _ => panic!("{self} is not measured over TLS"),
+        }
+    }
+}
+
+async fn direct(sizes: &[usize]) -> Peer {
+    let command = |folder: &Path, address: SocketAddr| {
+        let route = |size: &usize| {
+            let body = folder.join(size.to_string());
+            std::fs::write(&body, vec![b'x'; *size]).unwrap();
+            format!(
+                "{{match: {{path: /o{size}.bin}}, direct_response: {{status: 200, body: {{filename: {}}}}}}}",
+                body.display()
+            )
+        };
+        let routes: Vec<_> = sizes.iter().map(route).collect();
+        let values = [
+            ("PORT", address.port().to_string()),
+            ("ROUTES", format!("[{}]", routes.join(", "))),
+        ];
+        let config = folder.join("envoy.yaml");
+        std::fs::write(&config, peer::fill(DIRECT, &values)).unwrap();
+        let mut command = Command::new(bare::envoy());
+        command.args(["--disable-hot-restart", "--log-level", "warning"]);
+        command.args(["--concurrency", &WORKERS.to_string(), "-c"]);
+        command.arg(config);
+        command
+    };
+    Peer::start("envoy", command).await
+}
