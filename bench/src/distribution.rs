@@ -60,6 +60,27 @@ impl Distribution {
         self.histogram.mean() / NANOSECONDS
     }
 
+    /// Those of several runs together.
+    ///
+    /// # Panics
+    /// When there are none.
+    pub fn pool<'a>(several: impl IntoIterator<Item = &'a Self>) -> Self {
+        let mut several = several.into_iter();
+        let mut pool = several.next().expect("a distribution").clone();
+        for other in several {
+            pool.histogram
+                .add(&other.histogram)
+                .expect("a histogram that grows");
+            pool.ended = other.ended;
+        }
+        pool
+    }
+
+    /// Its curve, with the percentiles.
+    pub fn points(&self) -> Vec<(f64, f64)> {
+        PERCENTILES.into_iter().zip(self.curve()).collect()
+    }
+
     /// By [`PERCENTILES`].
     pub fn curve(&self) -> Vec<f64> {
         PERCENTILES.map(|wanted| self.percentile(wanted)).to_vec()
@@ -130,6 +151,15 @@ mod tests {
         assert!((hundred().average() / 50.5 - 1.0).abs() < 1e-3);
         let none = Distribution::since(SystemTime::now(), []);
         assert!(none.percentile(50.0).is_nan());
+    }
+
+    #[test]
+    fn a_pool_has_the_times_of_all() {
+        let hour = Distribution::since(SystemTime::now(), [Duration::from_secs(3_600)]);
+        let pool = Distribution::pool([&hundred(), &hour]);
+        assert_eq!(pool.count(), 101);
+        let (percentile, longest) = *pool.points().last().unwrap();
+        assert!(percentile >= 100.0 && longest > 3_599e3, "{longest}");
     }
 
     #[test]

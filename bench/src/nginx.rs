@@ -13,6 +13,7 @@ use std::process::Command;
 const TEMPLATE: &str = include_str!("../peers/nginx.conf");
 const WITH_METRICS: &str = include_str!("../peers/nginx-lua.conf");
 const LADDER: &str = include_str!("../peers/slow-origin/nginx.conf");
+const OF_WORKERS: &str = include_str!("../peers/nginx-workers.conf");
 /// Where Debian has the modules.
 const MODULES: &str = "/usr/lib/nginx/modules";
 
@@ -89,6 +90,14 @@ pub async fn start_with_metrics(origin: SocketAddr, workers: usize, series: u32)
 /// Starts it with these lines for its only location; nothing where it is not installed.
 pub async fn start_ladder(origin: SocketAddr, workers: usize, location: &str) -> Option<Peer> {
     launch(LADDER, origin, workers, &[("RUNG", location.to_owned())]).await
+}
+
+/// Starts it with compression and with the worker in each answer, whose workers have accept queues of their own or one
+/// for all; nothing where it is not installed.
+pub async fn start_workers(origin: SocketAddr, workers: usize, own_queues: bool) -> Option<Peer> {
+    let reuseport = if own_queues { "reuseport" } else { "" };
+    let reuseport = ("REUSEPORT", reuseport.to_owned());
+    launch(OF_WORKERS, origin, workers, &[reuseport]).await
 }
 
 async fn launch(

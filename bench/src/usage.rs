@@ -2,6 +2,7 @@
 //! What processes take of the machine: CPU time and memory of a server, and what others take meanwhile.
 
 use sluice_tests::process;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// A process and all below it.
@@ -21,6 +22,31 @@ pub fn alive(pid: u32) -> bool {
 pub fn cpu_time(pids: &[u32]) -> Duration {
     let all = pids.iter().flat_map(|&pid| family(pid));
     all.filter_map(process::cpu_time).sum()
+}
+
+/// The CPU time that each thread of a process has taken so far whose name begins so.
+pub fn threads(pid: u32, prefix: &str) -> BTreeMap<u32, Duration> {
+    let folder = format!("/proc/{pid}/task");
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let threads = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let named = |&thread: &u32| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/comm"));
+        name.is_ok_and(|name| name.starts_with(prefix))
+    };
+    let time = |thread: u32| {
+        // In nanoseconds, where `stat` has hundredths of a second.
+        let text = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).ok()?;
+        let nanoseconds = text.split(' ').next()?.parse().ok()?;
+        Some((thread, Duration::from_nanos(nanoseconds)))
+    };
+    threads.filter(named).filter_map(time).collect()
+}
+
+/// The CPU time that each process below this one has taken so far.
+pub fn children(pid: u32) -> BTreeMap<u32, Duration> {
+    let below = process::descendants(pid).into_keys();
+    let time = |pid| Some((pid, process::cpu_time(pid)?));
+    below.filter_map(time).collect()
 }
 
 /// The most memory that the processes and all below them have had resident, each at its time, in KiB. Pages that
@@ -165,6 +191,31 @@ mod tests {
         assert!(after.cpu_us(10) >= 2_000.0, "{after:?}");
         assert!(Meter::start(&[]).taken().is_none());
         assert!(Meter::start(&[u32::MAX]).taken().is_none());
+    }
+
+    #[test]
+    fn the_time_of_a_thread_is_its_own() {
+        let worker = std::thread::Builder::new().name("wrk:test".to_owned());
+        let (tell, told) = std::sync::mpsc::channel::<()>();
+        let (worked, done) = std::sync::mpsc::channel();
+        let worker = worker.spawn(move || {
+            let end = Instant::now() + Duration::from_millis(60);
+            while Instant::now() < end {
+                std::hint::black_box(vec![0_u8; 1 << 16]);
+            }
+            worked.send(()).unwrap();
+            let _ = told.recv();
+        });
+        done.recv().unwrap();
+        let times = threads(std::process::id(), "wrk:test");
+        assert_eq!(times.len(), 1);
+        assert!(
+            times.values().all(|time| *time > Duration::ZERO),
+            "{times:?}"
+        );
+        assert!(threads(std::process::id(), "nobody").is_empty());
+        drop(tell);
+        worker.unwrap().join().unwrap();
     }
 
     #[test]

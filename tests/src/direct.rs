@@ -27,6 +27,8 @@ pub struct Direct {
     pub background_port: Option<u16>,
     /// So many clusters more, which nobody asks, for their statistics.
     pub spare_clusters: u32,
+    /// Whether workers hand connections on to the one that has fewest.
+    pub exact_balance: bool,
 }
 
 impl Direct {
@@ -60,6 +62,9 @@ impl Direct {
             expose_background(&mut config, port);
         }
         add_clusters(&mut config, self.spare_clusters);
+        if self.exact_balance {
+            balance_exactly(&mut config);
+        }
         if self.listener_file {
             let listeners = config["static_resources"]["listeners"].take();
             write_listeners(folder, &listeners);
@@ -98,6 +103,15 @@ fn listener<'a>(config: &'a mut Value, name: &str) -> &'a mut Value {
 /// The HTTP connection manager of a listener.
 fn manager<'a>(config: &'a mut Value, name: &str) -> &'a mut Value {
     &mut listener(config, name)["filter_chains"][0]["filters"][0]["typed_config"]
+}
+
+/// For all listeners with a socket.
+fn balance_exactly(config: &mut Value) {
+    let listeners = config["static_resources"]["listeners"].as_array_mut();
+    let listeners = listeners.expect("listeners").iter_mut();
+    for listener in listeners.filter(|listener| !listener["address"].is_null()) {
+        listener["connection_balance_config"] = json!({"exact_balance": {}});
+    }
 }
 
 fn add_clusters(config: &mut Value, count: u32) {

@@ -10,6 +10,7 @@ mod stampede;
 mod tls;
 mod wake;
 mod wall;
+mod workers;
 
 use crate::progress::about;
 use std::time::Duration;
@@ -35,14 +36,17 @@ pub enum Story {
     Wake,
     /// How long requests take at a constant rate from a cold cache.
     Wall,
+    /// Which worker works, by how workers come to connections.
+    Workers,
 }
 
 /// Each with its name, and the seconds that it takes on two cores: quick, and in full.
-const STORIES: [(&str, Story, [u64; 2]); 9] = [
-    ("wall", Story::Wall, [20, 1_600]),
+const STORIES: [(&str, Story, [u64; 2]); 10] = [
+    ("wall", Story::Wall, [20, 1_300]),
     ("stampede", Story::Stampede, [22, 560]),
     ("slow", Story::Slow, [22, 330]),
     ("scrape", Story::Scrape, [20, 480]),
+    ("workers", Story::Workers, [24, 340]),
     ("tls", Story::Tls, [14, 360]),
     ("hits", Story::Hits, [20, 420]),
     ("wake", Story::Wake, [12, 120]),
@@ -97,6 +101,7 @@ impl Story {
             Self::Tls => tls::run(quick).await,
             Self::Wake => wake::run(quick).await,
             Self::Wall => wall::run(quick).await,
+            Self::Workers => workers::run(quick).await,
         }
     }
 }

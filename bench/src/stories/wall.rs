@@ -59,7 +59,7 @@ impl Scale {
         let foremost = |rate| (rate, Self::FOREMOST.to_vec());
         Self {
             objects: 10_000,
-            seconds: 15,
+            seconds: 12,
             rounds: 3,
             rates: vec![
                 foremost(100),
