@@ -17,15 +17,17 @@ pub fn text(head: &str, columns: &[&str], rows: &[Vec<String>], findings: &[Stri
     format!("{head}\n\n{table}\n\nFindings{findings}")
 }
 
-/// Prints the text and keeps it for the report, with the measured times beside it.
+/// Prints the text and keeps it for the report, with the measured times beside it; gives the files' name without its
+/// ending.
 ///
 /// # Panics
 /// When the folder cannot be written.
-pub fn keep(story: &str, text: &str, times: &str) {
-    let stem = keep_data(story, text, json!({}));
+pub fn keep(story: &str, text: &str, times: &str, quick: bool) -> String {
+    let stem = keep_data(story, text, json!({"quick": quick}));
     let file = repository().join(format!("{stem}.csv"));
     std::fs::write(file, times).unwrap();
     println!("Each measured time: {stem}.csv");
+    stem
 }
 
 /// Prints the text and keeps it with the data that the report is made of; gives the file's name without its ending.

@@ -97,7 +97,12 @@ pub async fn run(quick: bool) {
     );
     drop((ours, bare));
     let head = format!("{rounds} rounds of {requests} requests");
-    report::keep("compression", &tell(&rows, &head, before), &times(&rows));
+    report::keep(
+        "compression",
+        &tell(&rows, &head, before),
+        &times(&rows),
+        quick,
+    );
 }
 
 /// Puts compressors like those of the hop before the cache, where they see each response.

@@ -5,6 +5,7 @@ use crate::application::{Application, PAGE, RENDERING, VALIDATED};
 use crate::distribution::{Distribution, PERCENTILES};
 use crate::feed;
 use crate::findings::{Conclusions, Ratio};
+use crate::plot::{self, Curve};
 use crate::progress::Progress;
 use crate::sample::{Sample, extremes};
 use crate::usage::{Bystander, Meter, Taken};
@@ -364,6 +365,25 @@ fn findings(rows: &[Row]) -> Vec<String> {
     findings.all()
 }
 
+/// The distributions of each server's steps.
+fn plots(rows: &[Row]) -> Vec<String> {
+    let plot = |server: &str| {
+        let of_server = rows.iter().filter(|row| row.server() == server);
+        let curve = |row: &Row| Curve {
+            name: row.rung.name.to_owned(),
+            points: Distribution::pool(row.runs.iter().map(|run| &run.times)).points(),
+        };
+        let curves: Vec<_> = of_server.map(curve).collect();
+        plot::percentiles(
+            &format!("{server}: time per request by percentile"),
+            &curves,
+        )
+    };
+    let servers = ["Sluice", "nginx"].into_iter();
+    let measured = |server: &&str| rows.iter().any(|row| row.server() == *server);
+    servers.filter(measured).map(plot).collect()
+}
+
 fn data(rows: &[Row], quick: bool) -> Value {
     let run = |run: &Run| {
         json!({
@@ -387,6 +407,7 @@ fn data(rows: &[Row], quick: bool) -> Value {
     json!({
         "quick": quick, "columns": COLUMNS, "table": rows.iter().map(Row::cells).collect::<Vec<_>>(),
         "findings": findings(rows), "rows": rows.iter().map(row).collect::<Vec<_>>(),
+        "plots": plots(rows),
         "bars": [
             bars("Requests a second", |run| run.per_second),
             bars("Longest time in milliseconds", |run| run.times.percentile(100.0)),

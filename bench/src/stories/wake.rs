@@ -2,6 +2,7 @@
 //! How soon the followers of one fill have their first byte, once the origin has let go of its answer.
 
 use crate::contender::Contender;
+use crate::distribution::Distribution;
 use crate::progress::Progress;
 use crate::sample::{Sample, extremes};
 use crate::table::{self, ms};
@@ -13,7 +14,7 @@ use sluice_tests::matrix::Store;
 use sluice_tests::origin::{Origin, Reply};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::task::JoinSet;
 
 const CROWDS: [usize; 2] = [200, 20];
@@ -31,6 +32,7 @@ const MAX_LIMIT: f64 = 20.0;
 
 /// One round of one contender with one crowd.
 struct Round {
+    began: SystemTime,
     wake: Sample,
     warm: Sample,
     requests: usize,
@@ -81,7 +83,11 @@ pub async fn run(quick: bool) {
     }
     drop(contenders);
     let text = tell(&rows, rounds, before);
-    report::keep("wake", &text, &times(&rows));
+    let stem = report::keep("wake", &text, &times(&rows), quick);
+    let distributions: Vec<_> = rows.iter().flat_map(Row::distributions).collect();
+    let named = distributions.iter();
+    let named: Vec<_> = named.map(|(name, times)| (name.clone(), times)).collect();
+    report::keep_distributions(&stem, &named);
 }
 
 async fn measure(contender: &mut Contender, origin: &Origin, crowd: usize, target: &str) -> Round {
@@ -102,7 +108,7 @@ async fn measure(contender: &mut Contender, origin: &Origin, crowd: usize, targe
     contender.wait_parked(origin, target, crowd).await;
     tokio::time::sleep(SETTLE).await;
 
-    let release = Instant::now();
+    let (began, release) = (SystemTime::now(), Instant::now());
     gate.open();
     let (_, responses) = followers.join().await;
     leader.await.unwrap();
@@ -111,6 +117,7 @@ async fn measure(contender: &mut Contender, origin: &Origin, crowd: usize, targe
         assert!(right, "{} gave a follower {response}", contender.name);
     }
     Round {
+        began,
         wake: Sample::new(responses.iter().map(|response| response.at - release)),
         warm,
         requests: origin.count(target),
@@ -147,6 +154,18 @@ impl Asked {
 }
 
 impl Row {
+    /// The followers' times of each round, with their names.
+    fn distributions(&self) -> Vec<(String, Distribution)> {
+        let rounds = self.rounds.iter().zip(1..);
+        let named = rounds.map(|(round, number)| {
+            let name = format!("{}, {} followers, round {number}", self.name, self.crowd);
+            let times = round.wake.times().iter();
+            let times = times.map(|ms| Duration::from_secs_f64(ms / 1e3));
+            (name, Distribution::since(round.began, times))
+        });
+        named.collect()
+    }
+
     fn wakes(&self) -> Vec<Sample> {
         self.rounds.iter().map(|round| round.wake.clone()).collect()
     }

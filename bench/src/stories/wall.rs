@@ -17,6 +17,11 @@ use sluice_tests::minio::{Bucket, Minio};
 
 const SIZE: usize = 10_000;
 
+const CPU_REASON: &str = "Envoy takes more for a request than they do, its cache filter most of all; with Sluice each miss passes \
+     a second listener, and is signed.";
+const MEMORY_REASON: &str = "Envoy's code and tables are larger, and each worker and the main thread have a virtual machine \
+     with the filter in it.";
+
 /// How much is measured.
 struct Scale {
     objects: u32,
@@ -226,6 +231,10 @@ impl Row {
     fn cells(&self) -> Vec<String> {
         let whole =
             |figure: Option<f64>| figure.map_or("-".to_owned(), |value| format!("{value:.0}"));
+        let due = |wanted| {
+            let median = self.median(|run| Some(run.outcome.percentile_due(wanted)));
+            median.map_or_else(String::new, table::ms)
+        };
         #[allow(clippy::cast_precision_loss)]
         let fetches = |run: &Run| Some(run.fetches.0 as f64);
         let most = self.runs.iter().map(|run| run.fetches.1).max();
@@ -243,8 +252,8 @@ impl Row {
             self.percentile(99.9),
             self.percentile(100.0),
             format!("{}-{}", table::ms(least), table::ms(longest)),
-            self.median(|run| Some(run.outcome.percentile_due(100.0)))
-                .map_or_else(String::new, table::ms),
+            due(99.0),
+            due(100.0),
             whole(self.median(fetches)),
             most.unwrap_or(0).to_string(),
             whole(self.median(|run| run.cpu)),
@@ -260,7 +269,7 @@ impl Row {
     }
 }
 
-const COLUMNS: [&str; 17] = [
+const COLUMNS: [&str; 18] = [
     "ms from sending",
     "req/s",
     "avg",
@@ -272,6 +281,7 @@ const COLUMNS: [&str; 17] = [
     "p99.9",
     "max",
     "max by round",
+    "p99 due",
     "max due",
     "origin",
     "per key",
@@ -313,6 +323,7 @@ fn findings(rows: &[Row]) -> Vec<String> {
             });
         }
     }
+    usage_findings(&mut findings, rows);
     for row in rows {
         let most = row.runs.iter().map(|run| run.fetches.1).max().unwrap_or(0);
         if matches!(row.kind, Kind::Sluice(_)) && most != 1 {
@@ -323,6 +334,48 @@ fn findings(rows: &[Row]) -> Vec<String> {
         }
     }
     findings.all()
+}
+
+/// What our store that comes by default takes of the machine, beside the peers at the rate at which all are.
+fn usage_findings(findings: &mut Conclusions, rows: &[Row]) {
+    let foremost = Kind::Sluice(Store::V2_DISK);
+    let peers = [
+        Kind::Nginx(Lock::On),
+        Kind::Varnish,
+        Kind::Haproxy,
+        Kind::Bare(Store::V2_DISK),
+    ];
+    let Some(rate) = rows
+        .iter()
+        .find(|row| row.kind == Kind::Haproxy)
+        .map(|row| row.rate)
+    else {
+        return;
+    };
+    let of = |kind| rows.iter().find(|row| row.kind == kind && row.rate == rate);
+    for (ours, theirs) in peers
+        .into_iter()
+        .filter_map(|peer| of(foremost).zip(of(peer)))
+    {
+        let mut compare = |what: &str, reason, figure: fn(&Run) -> Option<f64>| {
+            let rounds = |row: &Row| -> Option<Vec<_>> {
+                let runs = row.runs.iter();
+                runs.map(|run| Some((figure(run)?, run.foreign))).collect()
+            };
+            // Who has died has no figure.
+            let Some((our_rounds, their_rounds)) = rounds(ours).zip(rounds(theirs)) else {
+                return;
+            };
+            let figures = Ratio {
+                what: &format!("{what} at {rate}/s"),
+                ours: (&ours.kind.to_string(), &our_rounds),
+                theirs: (&theirs.kind.to_string(), &their_rounds),
+            };
+            findings.compare_with_reason(&figures, reason);
+        };
+        compare("CPU time per request", CPU_REASON, |run| run.cpu);
+        compare("peak memory", MEMORY_REASON, |run| run.memory);
+    }
 }
 
 fn data(scale: &Scale, rows: &[Row], quick: bool) -> Value {
