@@ -394,6 +394,12 @@ impl Row {
         Sample::of(self.runs.iter().map(figure)).median()
     }
 
+    /// The smallest and the largest of the rounds.
+    fn spread(&self, figure: impl Fn(&Run) -> f64) -> String {
+        let (least, most) = extremes(self.runs.iter().map(figure));
+        format!("{least:.0}-{most:.0}")
+    }
+
     fn distributions(&self) -> Vec<(String, &Distribution)> {
         let rounds = self.runs.iter().zip(1..);
         let named =
@@ -404,10 +410,6 @@ impl Row {
     fn cells(&self) -> Vec<String> {
         let percentile = |wanted| table::ms(self.median(|run| run.times.percentile(wanted)));
         let (least, most) = extremes(self.runs.iter().map(|run| run.times.percentile(100.0)));
-        let spread = |figure: fn(&Run) -> f64| {
-            let (least, most) = extremes(self.runs.iter().map(figure));
-            format!("{least:.0}-{most:.0}")
-        };
         vec![
             self.load.to_string(),
             self.kind.to_string(),
@@ -418,8 +420,8 @@ impl Row {
             percentile(99.9),
             percentile(100.0),
             format!("{}-{}", table::ms(least), table::ms(most)),
-            spread(Run::busiest_connections),
-            spread(Run::busiest_cpu),
+            self.spread(Run::busiest_connections),
+            self.spread(Run::busiest_cpu),
             format!(
                 "{:.0}",
                 self.median(|run| run.taken.cpu_us(run.times.count()))
@@ -461,6 +463,18 @@ const CPU_REASON: &str =
 /// Sluice as it comes beside the other way, and beside nginx.
 fn findings(rows: &[Row]) -> Vec<String> {
     let mut findings = Conclusions::default();
+    // Who gets a connection is no matter of how busy the machine is.
+    for row in rows.iter().filter(|row| row.kind == Kind::Balanced) {
+        let same = |other: &&Row| other.kind == Kind::Sluice && other.load == row.load;
+        if let Some(ours) = rows.iter().find(same) {
+            findings.say(format!(
+                "{}: the busiest worker has {} % of the connections with Sluice as it comes, {} % with exact_balance.",
+                row.load,
+                ours.spread(Run::busiest_connections),
+                row.spread(Run::busiest_connections),
+            ));
+        }
+    }
     let pairs = [
         (Kind::Sluice, Kind::Balanced, BALANCE_REASON),
         (Kind::NginxReuseport, Kind::Nginx, ""),
