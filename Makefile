@@ -114,8 +114,8 @@ story_3 := slow
 story_4 := scrape
 story_5 := workers
 story_6 := tls
-story_7 := hits
-stories := $(if $(STORY),$(or $(story_$(STORY)),$(STORY)),wall stampede slow scrape workers tls hits wake compression sizing)
+story_7 := hits growth
+stories := $(if $(STORY),$(or $(story_$(STORY)),$(STORY)),wall stampede slow scrape workers tls hits growth wake compression sizing)
 
 .PHONY: bench
 bench: wasm envoy minio k6 prometheus ## Measure beside nginx, Varnish and HAProxy: STORY=1 (all), QUICK=1 (3 minutes, not an hour)

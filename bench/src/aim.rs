@@ -3,6 +3,7 @@
 
 use crate::findings::QUIET;
 use crate::sample::{Sample, extremes};
+use serde_json::{Value, json};
 
 /// One round's figure, and the part of the machine that others took meanwhile.
 pub type Round = (f64, f64);
@@ -101,6 +102,12 @@ impl Figure {
         let aim = self.aim.words(self.unit);
         vec![self.what.clone(), aim, median, range, self.verdict()]
     }
+}
+
+/// For the page.
+pub fn table(figures: &[Figure]) -> Value {
+    let rows: Vec<_> = figures.iter().map(Figure::cells).collect();
+    json!({"columns": COLUMNS, "rows": rows})
 }
 
 #[cfg(test)]

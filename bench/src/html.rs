@@ -2,8 +2,8 @@
 //! The report: one HTML file of the newest results of each story, readable offline.
 
 use crate::plot::{self, Bar, Curve};
-use crate::{aim, stories};
-use serde_json::{Value, json};
+use crate::stories;
+use serde_json::Value;
 use sluice_tests::edge::repository;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -83,8 +83,9 @@ fn section(body: &mut String, result: &Value) {
         }
         body.push_str("</ul>\n");
     }
-    if let Some(rows) = result["aims"].as_array() {
-        table(body, &json!(aim::COLUMNS), rows);
+    for more in result["tables"].as_array().into_iter().flatten() {
+        let rows = more["rows"].as_array().cloned().unwrap_or_default();
+        table(body, &more["columns"], &rows);
     }
     plots(body, result);
     match result["table"].as_array() {
@@ -217,6 +218,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
     use sluice_tests::browser::Browser;
 
     fn results() -> Value {

@@ -601,9 +601,10 @@ fn data(found: &Found, quick: bool) -> Value {
         let runs: Vec<_> = tail.runs.iter().map(run).collect();
         json!({"contender": tail.kind.to_string(), "rate": tail.rate, "runs": runs})
     };
+    let tails: Vec<_> = found.tails.iter().map(Tail::cells).collect();
     json!({
         "quick": quick, "columns": COLUMNS, "table": found.rows.iter().map(Row::cells).collect::<Vec<_>>(),
-        "aims": found.figures().iter().map(Figure::cells).collect::<Vec<_>>(),
+        "tables": [aim::table(&found.figures()), {"columns": TAIL_COLUMNS, "rows": tails}],
         "findings": found.findings(), "plots": plots(found),
         "rows": found.tails.iter().map(tail).collect::<Vec<_>>(),
         "hits": found.rows.iter().map(row).collect::<Vec<_>>(),

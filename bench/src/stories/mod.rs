@@ -2,6 +2,7 @@
 //! What can be measured, a file each.
 
 mod compression;
+mod growth;
 mod hits;
 mod scrape;
 mod sizing;
@@ -20,6 +21,8 @@ use std::time::Duration;
 pub enum Story {
     /// What a hit costs that is compressed.
     Compression,
+    /// What a hit costs by how much there is of everything.
+    Growth,
     /// What an object costs that is there.
     Hits,
     /// What a scrape of the metrics does to hits.
@@ -41,7 +44,7 @@ pub enum Story {
 }
 
 /// Each with its name, and the seconds that it takes on two cores: quick, and in full.
-const STORIES: [(&str, Story, [u64; 2]); 10] = [
+const STORIES: [(&str, Story, [u64; 2]); 11] = [
     ("wall", Story::Wall, [20, 1_300]),
     ("stampede", Story::Stampede, [22, 560]),
     ("slow", Story::Slow, [22, 330]),
@@ -49,6 +52,7 @@ const STORIES: [(&str, Story, [u64; 2]); 10] = [
     ("workers", Story::Workers, [24, 340]),
     ("tls", Story::Tls, [14, 360]),
     ("hits", Story::Hits, [20, 420]),
+    ("growth", Story::Growth, [20, 240]),
     ("wake", Story::Wake, [12, 120]),
     ("compression", Story::Compression, [4, 60]),
     ("sizing", Story::Sizing, [3, 15]),
@@ -93,6 +97,7 @@ impl Story {
     pub async fn run(self, quick: bool) {
         match self {
             Self::Compression => compression::run(quick).await,
+            Self::Growth => growth::run(quick).await,
             Self::Hits => hits::run(quick).await,
             Self::Scrape => scrape::run(quick).await,
             Self::Sizing => sizing::run(quick),
