@@ -25,6 +25,7 @@ mod nginx;
 mod peer;
 mod plot;
 mod progress;
+mod rendering;
 mod report;
 mod sample;
 mod server;

@@ -27,6 +27,8 @@ pub struct Direct {
     pub background_port: Option<u16>,
     /// So many clusters more, which nobody asks, for their statistics.
     pub spare_clusters: u32,
+    /// Whether statistics keep what is in their names, instead of having it as labels.
+    pub untagged: bool,
     /// Whether workers hand connections on to the one that has fewest.
     pub exact_balance: bool,
 }
@@ -62,6 +64,9 @@ impl Direct {
             expose_background(&mut config, port);
         }
         add_clusters(&mut config, self.spare_clusters);
+        if self.untagged {
+            config["stats_config"]["use_all_default_tags"] = false.into();
+        }
         if self.exact_balance {
             balance_exactly(&mut config);
         }

@@ -4,7 +4,9 @@
 use crate::distribution::Distribution;
 use crate::findings::{Conclusions, Ratio};
 use crate::k6::{self, Load, Outcome};
+use crate::peer::Peer;
 use crate::progress::Progress;
+use crate::rendering::{self, Rendering};
 use crate::sample::{Sample, extremes};
 use crate::usage::{Bystander, Meter};
 use crate::{machine, nginx, report, table};
@@ -14,7 +16,7 @@ use sluice_tests::direct::Direct;
 use sluice_tests::edge::Edge;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::prometheus::Prometheus;
-use std::any::Any;
+use std::cell::Cell;
 use std::fmt;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -33,6 +35,8 @@ const SERIES_REASON: &str = "Envoy keeps each cluster with all its statistics fo
      of text in a dictionary.";
 /// How often a client looks whether the server says that it is well.
 const LOOK: Duration = Duration::from_millis(20);
+/// From when a change has come into force to the next.
+const CHANGED: Duration = Duration::from_millis(500);
 
 /// What is scraped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +47,8 @@ enum Kind {
     All,
     /// With more than 100,000 of them.
     Many,
+    /// The same, and its policy is changed again and again, when a scrape begins if there are any.
+    Changed,
     /// nginx, with as many rendered in Lua.
     Nginx,
 }
@@ -53,6 +59,7 @@ impl fmt::Display for Kind {
             Self::Few => "Sluice, as it comes",
             Self::All => "Sluice, STATS=all",
             Self::Many => "Sluice, STATS=all and 650 clusters",
+            Self::Changed => "Sluice, STATS=all and 650 clusters, changed",
             Self::Nginx => "nginx, Lua",
         })
     }
@@ -63,8 +70,13 @@ struct Server {
     address: SocketAddr,
     metrics: SocketAddr,
     pid: u32,
-    // Ends with it.
-    _running: Box<dyn Any>,
+    running: Running,
+}
+
+/// Ends with it.
+enum Running {
+    Sluice(Box<Edge>),
+    Nginx { _nginx: Peer },
 }
 
 /// How much is measured.
@@ -84,6 +96,8 @@ struct Run {
     bytes: usize,
     /// The longest time that the server took to say that it is well, in milliseconds.
     health: f64,
+    /// The longest time from the change of a policy to an answer by it, in milliseconds.
+    change: Option<f64>,
     /// CPU time for each request, in microseconds, scrapes included.
     cpu: f64,
     /// The most memory, in MiB.
@@ -130,14 +144,15 @@ pub async fn run(quick: bool) {
         for row in &mut rows {
             progress.step(format_args!("{}, round {round}", row.name()));
             if let Some(server) = start(row.kind, &origin).await {
-                let run = measure(server, row.scraped, &scale, round).await;
+                let run = measure(row.kind, server, row.scraped, &scale, round).await;
                 row.runs.push(run);
             }
         }
     }
     rows.retain(|row| !row.runs.is_empty());
-    let text = tell(&rows, &scale, before);
-    let stem = report::keep_data("scrape", &text, data(&rows, quick));
+    let rendered = rendering::measure(&origin, SPARE_CLUSTERS, scale.rounds, quick).await;
+    let text = tell(&rows, &rendered, &scale, before);
+    let stem = report::keep_data("scrape", &text, data(&rows, &rendered, quick));
     let named = rows.iter().flat_map(Row::distributions);
     report::keep_distributions(&stem, &named.collect::<Vec<_>>());
 }
@@ -148,11 +163,11 @@ fn measured(quick: bool) -> Vec<(Kind, bool)> {
         return vec![
             (Kind::Few, false),
             (Kind::Few, true),
-            (Kind::Many, true),
+            (Kind::Changed, true),
             (Kind::Nginx, true),
         ];
     }
-    let kinds = [Kind::Few, Kind::All, Kind::Many, Kind::Nginx];
+    let kinds = [Kind::Few, Kind::All, Kind::Many, Kind::Changed, Kind::Nginx];
     kinds
         .into_iter()
         .flat_map(|kind| [(kind, false), (kind, true)])
@@ -166,16 +181,17 @@ async fn start(kind: Kind, origin: &Origin) -> Option<Server> {
             address: nginx.address,
             metrics: nginx.address,
             pid: nginx.pid(),
-            _running: Box::new(nginx),
+            running: Running::Nginx { _nginx: nginx },
         });
     }
     let edge = Edge::http(origin).workers(WORKERS).env("ACCESS_LOG", "off");
     let edge = match kind {
         Kind::Few | Kind::Nginx => edge,
         Kind::All => edge.env("STATS", "all"),
-        Kind::Many => edge.env("STATS", "all").direct(Direct {
-            spare_clusters: SPARE_CLUSTERS,
-            ..Direct::default()
+        Kind::Many => edge.env("STATS", "all").direct(many()),
+        Kind::Changed => edge.env("STATS", "all").direct(Direct {
+            listener_file: true,
+            ..many()
         }),
     };
     let edge = edge.start().await;
@@ -183,11 +199,18 @@ async fn start(kind: Kind, origin: &Origin) -> Option<Server> {
         address: edge.address(),
         metrics: edge.admin(),
         pid: edge.envoy_pid(),
-        _running: Box::new(edge),
+        running: Running::Sluice(Box::new(edge)),
     })
 }
 
-async fn measure(server: Server, scraped: bool, scale: &Scale, round: u32) -> Run {
+fn many() -> Direct {
+    Direct {
+        spare_clusters: SPARE_CLUSTERS,
+        ..Direct::default()
+    }
+}
+
+async fn measure(kind: Kind, server: Server, scraped: bool, scale: &Scale, round: u32) -> Run {
     for object in 0..OBJECTS {
         let _ = client::get(server.address, &format!("/o{object}.bin")).await;
     }
@@ -211,7 +234,22 @@ async fn measure(server: Server, scraped: bool, scale: &Scale, round: u32) -> Ru
         objects: OBJECTS,
         seed: round,
     };
-    let outcome = k6::run(&format!("http://{}", server.address), load).await;
+    let base = format!("http://{}", server.address);
+    let over = Cell::new(false);
+    let asking = async {
+        let outcome = k6::run(&base, load).await;
+        over.set(true);
+        outcome
+    };
+    let changing = async {
+        match &server.running {
+            Running::Sluice(edge) if kind == Kind::Changed => {
+                Some(change(edge, scraped, &over).await)
+            }
+            _ => None,
+        }
+    };
+    let (outcome, change) = tokio::join!(asking, changing);
     let taken = meter.taken().expect("a server that runs");
     let foreign = bystander.foreign();
     let _ = stop.send(());
@@ -230,8 +268,39 @@ async fn measure(server: Server, scraped: bool, scale: &Scale, round: u32) -> Ru
         scrape,
         bytes,
         health,
+        change,
         foreign,
     }
+}
+
+/// Changes the policy again and again, when a scrape begins if it is `scraped`, until it is `over`: the longest time from
+/// there to an answer to a new connection that has the header of the new policy, in milliseconds.
+async fn change(edge: &Edge, scraped: bool, over: &Cell<bool>) -> f64 {
+    let (mut longest, mut number) = (Duration::ZERO, 0);
+    while !over.get() {
+        number += 1;
+        let metrics = edge.admin();
+        let scrape = scraped.then(|| tokio::spawn(client::get(metrics, "/stats/prometheus")));
+        tokio::time::sleep(LOOK).await;
+        let text = number.to_string();
+        let began = Instant::now();
+        edge.update_policy(&|policy| {
+            policy["rules"] = json!([{"match": ["*"], "headers": {"x-change": text}}]);
+        });
+        while client::get(edge.address(), "/o0.bin")
+            .await
+            .header("x-change")
+            != text
+        {
+            tokio::time::sleep(LOOK / 4).await;
+        }
+        longest = longest.max(began.elapsed());
+        if let Some(scrape) = scrape {
+            scrape.await.unwrap();
+        }
+        tokio::time::sleep(CHANGED).await;
+    }
+    longest.as_secs_f64() * 1e3
 }
 
 async fn first(prometheus: &Prometheus, query: &str) -> f64 {
@@ -291,6 +360,8 @@ impl Row {
                 format!("{:.0}", Sample::of(rounds).median())
             })
         };
+        let changes: Option<Vec<_>> = self.runs.iter().map(|run| run.change).collect();
+        let change = changes.map_or_else(String::new, |all| table::ms(Sample::of(all).median()));
         #[allow(clippy::cast_precision_loss)]
         let kilobytes = self.median(|run| run.bytes as f64 / 1e3);
         vec![
@@ -304,13 +375,14 @@ impl Row {
             percentile(100.0),
             format!("{}-{}", table::ms(least), table::ms(most)),
             table::ms(self.median(|run| run.health)),
+            change,
             format!("{:.0}", self.median(|run| run.cpu)),
             format!("{:.0}", self.median(|run| run.memory)),
         ]
     }
 }
 
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 13] = [
     "ms",
     "kB",
     "series",
@@ -321,11 +393,12 @@ const COLUMNS: [&str; 12] = [
     "max",
     "max by round",
     "healthz max",
+    "change",
     "us CPU",
     "MiB",
 ];
 
-fn tell(rows: &[Row], scale: &Scale, before: f64) -> String {
+fn tell(rows: &[Row], rendered: &[Rendering], scale: &Scale, before: f64) -> String {
     let foreign = Sample::of(rows.iter().flat_map(|row| &row.runs).map(|run| run.foreign));
     let head = format!(
         "The scrape: hits of {SIZE} bytes, {} a second for {} s, scraped every {} s, {} rounds, in turn, {WORKERS} workers\n{}",
@@ -335,11 +408,14 @@ fn tell(rows: &[Row], scale: &Scale, before: f64) -> String {
         scale.rounds,
         machine::described(before, Some(foreign.median())),
     );
+    let renderings: Vec<_> = rendered.iter().map(Rendering::cells).collect();
+    let renderings = table::render(&rendering::COLUMNS, &renderings);
+    let head = format!("{head}\n\n{renderings}");
     let cells: Vec<_> = rows.iter().map(Row::cells).collect();
-    report::text(&head, &COLUMNS, &cells, &findings(rows))
+    report::text(&head, &COLUMNS, &cells, &findings(rows, rendered))
 }
 
-fn findings(rows: &[Row]) -> Vec<String> {
+fn findings(rows: &[Row], rendered: &[Rendering]) -> Vec<String> {
     let mut findings = Conclusions::default();
     for quiet in rows.iter().filter(|row| !row.scraped) {
         let of_kind = |row: &&Row| row.kind == quiet.kind && row.scraped;
@@ -351,7 +427,16 @@ fn findings(rows: &[Row]) -> Vec<String> {
             ours: (&quiet.name(), &quiet.longest()),
             theirs: (&scraped.name(), &scraped.longest()),
         });
+        if quiet.kind == Kind::Changed {
+            let change = |run: &Run| run.change.unwrap_or(f64::NAN);
+            findings.compare(&Ratio {
+                what: "time until a new policy is in force",
+                ours: (&quiet.name(), &quiet.rounds(change)),
+                theirs: (&scraped.name(), &scraped.rounds(change)),
+            });
+        }
     }
+    rendering::compare(&mut findings, rendered);
     let scraped = |kind| rows.iter().find(|row| row.kind == kind && row.scraped);
     let nginx = scraped(Kind::Nginx);
     for (ours, reason) in [
@@ -379,11 +464,12 @@ fn usage_findings(findings: &mut Conclusions, ours: &Row, nginx: &Row, reason: &
     compare("peak memory", |run| run.memory);
 }
 
-fn data(rows: &[Row], quick: bool) -> Value {
+fn data(rows: &[Row], rendered: &[Rendering], quick: bool) -> Value {
     let run = |run: &Run| {
         json!({
             "latency": run.outcome.json(), "series": run.scrape.map(|(series, _)| series),
             "scrape_ms": run.scrape.map(|(_, ms)| ms), "bytes": run.bytes, "healthz_max_ms": run.health,
+            "change_max_ms": run.change,
             "cpu_us_per_request": run.cpu, "peak_mib": run.memory, "foreign": run.foreign,
         })
     };
@@ -399,7 +485,10 @@ fn data(rows: &[Row], quick: bool) -> Value {
     let bars: Vec<_> = rows.iter().map(bar).collect();
     json!({
         "quick": quick, "columns": COLUMNS, "table": rows.iter().map(Row::cells).collect::<Vec<_>>(),
-        "findings": findings(rows), "bars": [{"title": "Longest time in milliseconds", "bars": bars}],
+        "findings": findings(rows, rendered), "bars": [{"title": "Longest time in milliseconds", "bars": bars}],
+        "tables": [{
+            "columns": rendering::COLUMNS, "rows": rendered.iter().map(Rendering::cells).collect::<Vec<_>>(),
+        }],
         "rows": rows.iter().map(row).collect::<Vec<_>>(),
     })
 }
