@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
@@ -32,11 +33,20 @@ impl Proxy {
     /// When no socket is to be had.
     #[must_use]
     pub fn start(target: SocketAddr) -> Self {
+        Self::distant(target, Duration::ZERO)
+    }
+
+    /// A proxy before `target` on which each request is so long on its way; those of a connection one after the other.
+    ///
+    /// # Panics
+    /// When no socket is to be had.
+    #[must_use]
+    pub fn distant(target: SocketAddr, delay: Duration) -> Self {
         let shared = Arc::new(Shared::default());
         let served = Arc::clone(&shared);
         let server = Server::start("proxy", move |stream, _| {
             let served = Arc::clone(&served);
-            async move { relay(stream, target, &served).await }
+            async move { relay(stream, target, delay, &served).await }
         });
         Self { shared, server }
     }
@@ -66,7 +76,12 @@ impl Proxy {
     }
 }
 
-async fn relay(mut client: TcpStream, target: SocketAddr, shared: &Shared) -> io::Result<()> {
+async fn relay(
+    mut client: TcpStream,
+    target: SocketAddr,
+    delay: Duration,
+    shared: &Shared,
+) -> io::Result<()> {
     let mut server = TcpStream::connect(target).await?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
@@ -79,6 +94,9 @@ async fn relay(mut client: TcpStream, target: SocketAddr, shared: &Shared) -> io
             let gate = shared.gates.lock().unwrap().get(head.word(1)).cloned();
             if let Some(gate) = gate {
                 gate.pass().await;
+            }
+            if !delay.is_zero() {
+                tokio::time::sleep(delay).await;
             }
             // Fields go on as they were spelled.
             let mut text = format!("{}\r\n", head.start);

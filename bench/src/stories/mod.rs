@@ -45,15 +45,15 @@ pub enum Story {
 
 /// Each with its name, and the seconds that it takes on two cores: quick, and in full.
 const STORIES: [(&str, Story, [u64; 2]); 11] = [
-    ("wall", Story::Wall, [20, 1_300]),
-    ("stampede", Story::Stampede, [22, 560]),
-    ("slow", Story::Slow, [22, 330]),
-    ("scrape", Story::Scrape, [25, 600]),
-    ("workers", Story::Workers, [24, 340]),
+    ("wall", Story::Wall, [22, 1_150]),
+    ("stampede", Story::Stampede, [28, 540]),
+    ("slow", Story::Slow, [26, 300]),
+    ("scrape", Story::Scrape, [28, 600]),
+    ("workers", Story::Workers, [24, 260]),
     ("tls", Story::Tls, [12, 300]),
     ("hits", Story::Hits, [20, 420]),
     ("growth", Story::Growth, [16, 270]),
-    ("wake", Story::Wake, [12, 120]),
+    ("wake", Story::Wake, [8, 180]),
     ("compression", Story::Compression, [4, 60]),
     ("sizing", Story::Sizing, [3, 15]),
 ];

@@ -139,7 +139,7 @@ pub async fn run(quick: bool) {
         // What nginx stores for a second lasts up to two.
         (1, Duration::from_millis(2_200))
     } else {
-        (3, Duration::from_secs(8))
+        (3, Duration::from_secs(6))
     };
     let before = machine::load();
     let application = Application::start();

@@ -129,7 +129,7 @@ impl Scale {
             rounds: 3,
             crowd: 50,
             regulars: 20,
-            expiring: Duration::from_secs(5),
+            expiring: Duration::from_secs(3),
             failing: Duration::from_secs(10),
         }
     }

@@ -8,7 +8,7 @@ use crate::k6::{self, Load, Outcome};
 use crate::nginx::Lock;
 use crate::progress::Progress;
 use crate::sample::{Sample, extremes};
-use crate::server::{Kind, Server, WORKERS};
+use crate::server::{DISTANCE, Kind, Server, WORKERS};
 use crate::usage::Bystander;
 use crate::{machine, report, table};
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ impl Scale {
         let foremost = |rate| (rate, Self::FOREMOST.to_vec());
         Self {
             objects: 10_000,
-            seconds: 12,
+            seconds: 10,
             rounds: 3,
             rates: vec![
                 foremost(100),
@@ -293,9 +293,10 @@ const COLUMNS: [&str; 18] = [
 fn tell(scale: &Scale, rows: &[Row], before: f64) -> String {
     let foreign = Sample::of(rows.iter().flat_map(|row| &row.runs).map(|run| run.foreign));
     let head = format!(
-        "The 500 ms wall: {} objects of {SIZE} bytes, cold at each start, {} s at constant arrival rates, {} rounds, in turn, \
-         {WORKERS} workers\n{}",
+        "The 500 ms wall: {} objects of {SIZE} bytes in a bucket that is {} ms away, cold at each start, {} s at constant \
+         arrival rates, {} rounds, in turn, {WORKERS} workers\n{}",
         scale.objects,
+        DISTANCE.as_millis(),
         scale.seconds,
         scale.rounds,
         machine::described(before, Some(foreign.median())),

@@ -25,7 +25,7 @@ use tokio::time::Instant;
 const WORKERS: usize = 2;
 const CONNECTIONS: u32 = 200;
 /// How long a run is.
-const SECONDS: u32 = 6;
+const SECONDS: u32 = 4;
 const QUICK_SECONDS: u32 = 2;
 /// One of either kind, kept alive and not.
 const QUICK_LOADS: [Load; 2] = [Load::ALL[0], Load::ALL[3]];
