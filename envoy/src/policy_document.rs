@@ -175,6 +175,13 @@ fn complete(document: &mut Value, settings: &Settings, origin: &Origin) -> Resul
         "store",
         "max_object_bytes",
         json!(settings.cache.max_object_bytes),
+    )?;
+    fill(document, "hot", "max_bytes", json!(settings.hot.max_bytes))?;
+    fill(
+        document,
+        "hot",
+        "max_object_bytes",
+        json!(settings.hot.max_object_bytes),
     )
 }
 

@@ -191,6 +191,17 @@ pub const SETTINGS: &[SettingDoc] = &[
         "Larger objects pass through uncached",
     ),
     doc(
+        "HOT_BYTES",
+        Value("32MiB"),
+        "How much memory each worker may use for copies of small objects that are asked for often, which it serves without \
+         the cache; at most `1GiB`, `0` for none",
+    ),
+    doc(
+        "HOT_OBJECT_BYTES",
+        Value("64KiB"),
+        "Larger objects always come out of the cache",
+    ),
+    doc(
         "STORE",
         Value("v2"),
         "Which of Envoy's cache filters stores: `v2`, or `v1` as in Istio's proxy; \

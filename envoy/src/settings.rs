@@ -55,6 +55,8 @@ pub struct Settings {
     pub store: Store,
     /// Where the cache is, and how large it may get.
     pub cache: Cache,
+    /// The copies before it.
+    pub hot: Hot,
     /// The policy; `None` is the built-in one for the kind of origin.
     pub policy: Option<PolicyChoice>,
     /// Envoy's workers.
@@ -147,6 +149,15 @@ pub struct Cache {
     pub max_bytes: u64,
     /// Bound on their number.
     pub max_entries: u64,
+    /// Bound on one object.
+    pub max_object_bytes: u64,
+}
+
+/// Copies of small objects in each worker's own memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hot {
+    /// Bound on all copies of one worker; 0: there are none.
+    pub max_bytes: u64,
     /// Bound on one object.
     pub max_object_bytes: u64,
 }

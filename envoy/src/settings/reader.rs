@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{
-    AccessLog, Cache, Locations, Medium, Metrics, Purge, Settings, SettingsError, Stats, Tls,
+    AccessLog, Cache, Hot, Locations, Medium, Metrics, Purge, Settings, SettingsError, Stats, Tls,
     Tracing,
 };
 use sluice_core::purge::TokenHash;
@@ -79,12 +79,15 @@ impl Settings {
         );
         let locations = read_locations(env);
         let cache = read_cache(env, locations.as_ref());
+        let hot = read_hot(env);
         let accepted = format!("one of {}", Store::ALL.map(Store::name).join(", "));
         let store = env.parse("STORE", &accepted, Store::parse);
         let policy = read_policy(env);
         let concurrency = read_concurrency(env);
         let ca_file = read_file(env, "SSL_CERT_FILE");
-        let cache = cache?;
+        let (cache, hot) = (cache?, hot?);
+        let concurrency = concurrency?;
+        let reserved = cache.memory_bytes() + hot.max_bytes * u64::from(concurrency);
         Some(Self {
             static_credentials: static_credentials || origin.is_none(),
             origin,
@@ -102,11 +105,12 @@ impl Settings {
             drain: Duration::from_secs(drain?),
             store: store?,
             policy,
-            concurrency: concurrency?,
+            concurrency,
             ca_file,
             locations: locations?,
-            machine: Machine::detect(cache.memory_bytes()),
+            machine: Machine::detect(reserved),
             cache,
+            hot,
             filter: true,
             stream_idle: Duration::from_secs(300),
             origin_idle: Duration::from_secs(60),
@@ -353,6 +357,23 @@ fn read_cache(env: &mut Environment<'_>, locations: Option<&Locations>) -> Optio
         max_bytes,
         max_entries: max_entries?,
         max_object_bytes,
+    })
+}
+
+fn read_hot(env: &mut Environment<'_>) -> Option<Hot> {
+    const MOST: u64 = 1 << 30;
+    let accepted = "0, or a number of bytes to 1GiB, plain or with KiB or MiB";
+    let max_bytes = env.parse("HOT_BYTES", accepted, |text| match text {
+        "0" => Some(0),
+        _ => size::parse(text).filter(|bytes| *bytes <= MOST),
+    });
+    let accepted = "a number of bytes from 1 to 1GiB, plain or with KiB or MiB";
+    let max_object_bytes = env.parse("HOT_OBJECT_BYTES", accepted, |text| {
+        size::parse(text).filter(|bytes| *bytes <= MOST)
+    });
+    Some(Hot {
+        max_bytes: max_bytes?,
+        max_object_bytes: max_object_bytes?,
     })
 }
 

@@ -29,6 +29,8 @@ fn nothing_set_is_the_demo_with_the_documented_defaults() {
     assert!(settings.cache.dir.ends_with(".sluice/state/cache"));
     assert_eq!(settings.cache.max_bytes, 1 << 30);
     assert_eq!(settings.cache.max_object_bytes, 1 << 28);
+    assert_eq!(settings.hot.max_bytes, 32 << 20);
+    assert_eq!(settings.hot.max_object_bytes, 64 << 10);
     assert_eq!(settings.cache.max_entries, 100_000);
     assert_eq!(settings.concurrency, Machine::cores());
     assert!(settings.static_credentials, "the demo has some");
@@ -154,6 +156,9 @@ fn each_bad_value_is_told_with_its_name_and_what_is_accepted() {
             "2GiB",
             "at most CACHE_MAX_BYTES, 1GiB",
         ),
+        ("HOT_BYTES", "2GiB", "0, or a number of bytes to 1GiB"),
+        ("HOT_BYTES", "off", "0, or a number of bytes to 1GiB"),
+        ("HOT_OBJECT_BYTES", "0", "from 1 to 1GiB"),
         ("STORE", "v3", "one of v1, v2, simple-v1, simple-v2"),
         ("POLICY", "/no/such/file", "a file that can be read"),
         ("POLICY", "/", "a folder"),

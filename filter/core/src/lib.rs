@@ -27,6 +27,7 @@ pub mod glob;
 pub mod glob_set;
 pub mod hints;
 pub mod host;
+pub mod hot;
 pub mod http_date;
 pub mod key;
 pub mod link;

@@ -58,6 +58,9 @@ metrics! {
     RequestsPassed, "sluice_requests_passed", Counter, "Requests that went around the store by their own nature: method, credentials, body.";
     RequestsRejected, "sluice_requests_rejected", Counter, "Requests refused for their URL or method, with nothing sent to the origin.";
     RequestsSubstituted, "sluice_requests_substituted", Counter, "Requests for missing objects answered with a redirect to a directory, the fallback document or the error document.";
+    HotHits, "sluice_hot_hits", Counter, "Requests answered from a worker's own memory; they are among sluice_requests_hit.";
+    HotAdmissions, "sluice_hot_admissions", Counter, "Objects that a worker has taken into its own memory.";
+    HotEvictions, "sluice_hot_evictions", Counter, "Objects that had to make room there for others.";
     OriginFetches, "sluice_origin_fetches", Counter, "Requests sent to the origin.";
     OriginUnlinked, "sluice_origin_unlinked", Counter, "Requests stopped before the origin because the edge role had not vouched for them.";
     OriginAdopted, "sluice_origin_adopted", Counter, "Requests sent to the origin for their clients alone, as the module was replaced while they were on their way.";
@@ -94,6 +97,8 @@ metrics! {
     ParkedNow, "sluice_parked_now", Gauge, "Requests waiting now.";
     FlightsNow, "sluice_flights_now", Gauge, "Keys being fetched now, counted once for each worker that takes part.";
     HintsNow, "sluice_hints_now", Gauge, "Keys remembered as fresh or uncacheable, summed over the workers.";
+    HotObjectsNow, "sluice_hot_objects_now", Gauge, "Objects in the workers' own memory, summed over the workers.";
+    HotBytesNow, "sluice_hot_bytes_now", Gauge, "Bytes of memory that they take, summed over the workers.";
     WaitMilliseconds, "sluice_wait_milliseconds", Histogram, "How long requests waited for a leader.";
 }
 

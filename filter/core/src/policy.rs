@@ -202,6 +202,22 @@ pub struct TtlTable {
     pub default: Duration,
 }
 
+/// Small objects in a worker's own memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HotPolicy {
+    /// Bytes of memory that one worker may use for them; 0: none are kept.
+    pub max_bytes: usize,
+    /// Larger objects are not among them.
+    pub max_object_bytes: usize,
+}
+
+impl HotPolicy {
+    /// Whether there is such a tier.
+    pub const fn is_on(self) -> bool {
+        self.max_bytes > 0
+    }
+}
+
 /// How requests for one key share a trip to the origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoalescePolicy {
@@ -246,6 +262,8 @@ pub struct PurgePolicy {
 pub struct Policy {
     /// Which cache filter stores.
     pub store: StoreVersion,
+    /// The hot tier.
+    pub hot: HotPolicy,
     /// What stands behind the edge.
     pub origin: Origin,
     /// Cache key and origin path.

@@ -113,6 +113,13 @@ fn position(digits: &str) -> Option<u64> {
 }
 
 impl Slice {
+    /// These bytes of a whole `body`.
+    pub fn cut_from(self, body: &[u8]) -> &[u8] {
+        let position = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+        let end = position(self.last).saturating_add(1).min(body.len());
+        body.get(position(self.first)..end).unwrap_or_default()
+    }
+
     /// How many bytes it has.
     pub const fn length(self) -> u64 {
         self.last - self.first + 1

@@ -11,8 +11,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use sluice_core::accept_encoding::Coding;
 use sluice_core::policy::{
-    BucketOrigin, CachePolicy, HttpOrigin, NamePattern, Obedience, Origin, PassOrStrip, Policy,
-    QueryRule, ResponsePolicy, Rule, StoreVersion, TtlTable,
+    BucketOrigin, CachePolicy, HotPolicy, HttpOrigin, NamePattern, Obedience, Origin, PassOrStrip,
+    Policy, QueryRule, ResponsePolicy, Rule, StoreVersion, TtlTable,
 };
 use support::documents::{bucket_at, bucket_document, http_document, merge, parse, refusal};
 
@@ -130,7 +130,7 @@ fn an_http_origin_needs_no_more_than_its_kind() {
 #[test]
 fn a_section_that_says_nothing_is_as_good_as_none() {
     let empty = json!({
-        "store": {}, "key": { "query": {} }, "request": {}, "response": {}, "cache": {},
+        "store": {}, "hot": {}, "key": { "query": {} }, "request": {}, "response": {}, "cache": {},
         "coalesce": {}, "limits": {},
     });
     assert_eq!(
@@ -148,6 +148,7 @@ fn every_field_counts() {
     let policy = parse(&http_document(json!({
         "origin": { "kind": "http", "authority": "app.test" },
         "store": { "version": "v1", "max_object_bytes": 5 },
+        "hot": { "max_bytes": 1_000_000, "max_object_bytes": 1_000 },
         "key": {
             "host": false,
             "merge_slashes": true,
@@ -173,6 +174,12 @@ fn every_field_counts() {
     })));
     let seconds = Duration::from_secs;
     assert_eq!(policy.store, StoreVersion::V1);
+    let (max_bytes, max_object_bytes) = (1_000_000, 1_000);
+    let hot = HotPolicy {
+        max_bytes,
+        max_object_bytes,
+    };
+    assert_eq!(policy.hot, hot);
     let authority = Some("app.test".to_owned());
     assert_eq!(policy.origin, Origin::Http(HttpOrigin { authority }));
     assert!(!policy.key.host);
@@ -791,7 +798,7 @@ proptest! {
     }
 
     #[test]
-    fn no_document_panics(section in "(store|key|request|response|site|cache|coalesce|limits)",
+    fn no_document_panics(section in "(store|hot|key|request|response|site|cache|coalesce|limits)",
                           value in any_json(), origin in any_json()) {
         let _ = Policy::parse(http_document(json!({ section.clone(): value.clone() })).to_string().as_bytes());
         let _ = Policy::parse(bucket_document(json!({ section: value })).to_string().as_bytes());

@@ -87,7 +87,7 @@ impl Account {
         if let Some(result) = self.result.get() {
             tell_result(result)?;
         }
-        host::set_property("sluice.key", &format!("{:016x}", key.0))?;
+        tell_key(key)?;
         let waited = self.waited_millis.get();
         if self.led.get() {
             host::set_property("sluice.role", "leader")?;
@@ -105,6 +105,16 @@ impl Account {
             attempts => host::set_property("sluice.attempts", &attempts.to_string()),
         }
     }
+}
+
+/// Tells Envoy of a hit that nothing else is to be said of.
+pub fn tell_hit(key: KeyHash) -> host::Result<()> {
+    tell_result(result_of(Metric::RequestsHit))?;
+    tell_key(key)
+}
+
+fn tell_key(key: KeyHash) -> host::Result<()> {
+    host::set_property("sluice.key", &format!("{:016x}", key.0))
 }
 
 /// Tells Envoy what the effective context's request has come to.

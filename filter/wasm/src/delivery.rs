@@ -10,7 +10,7 @@ use sluice_core::generations::Generations;
 use sluice_core::policy::StoreVersion;
 use sluice_core::range::{Slice, Slicer, unsatisfied_range};
 
-use crate::headers::Headers;
+use crate::headers::{Headers, extend};
 use crate::host::{self, Map};
 use crate::stream::Stream;
 use crate::worker;
@@ -26,14 +26,21 @@ pub enum Passing {
     Nothing,
 }
 
-/// Takes the demand of a request out of it, so that neither the store nor a fill sees it.
-pub fn set_aside(headers: &Headers) -> host::Result<Demand> {
+/// What a request demands.
+pub fn demand(headers: &Headers) -> Demand {
     let mut demand = Demand::default();
     for (name, value) in headers.iter().filter(|(name, _)| Demand::concerns(name)) {
         demand.observe(name, value);
-        host::remove_header(Map::Request, name)?;
     }
-    Ok(demand)
+    demand
+}
+
+/// Takes the demand of a request out of it, so that neither the store nor a fill sees it.
+pub fn set_aside(headers: &Headers) -> host::Result<()> {
+    headers
+        .iter()
+        .filter(|(name, _)| Demand::concerns(name))
+        .try_for_each(|(name, _)| host::remove_header(Map::Request, name))
 }
 
 /// Gives the effective context's request its demand back.
@@ -100,11 +107,7 @@ pub fn deliver(stream: &Stream, status: u16, separable: bool) -> host::Result<Ac
     let length = announced.or_else(|| counted(stream));
     let candidate = Candidate {
         status,
-        validators: Validators {
-            etag: headers.text("etag"),
-            last_modified: headers.text("last-modified"),
-            date: headers.text("date"),
-        },
+        validators: validators(&headers),
         length,
     };
     if whole
@@ -116,22 +119,58 @@ pub fn deliver(stream: &Stream, status: u16, separable: bool) -> host::Result<Ac
     let answer = match demand.delivery(&candidate, stream.head) {
         Delivery::Whole => return Ok(Action::Continue),
         Delivery::Part { slice, length } => return cut(stream, slice, length),
-        Delivery::NotModified => Answer::of(304, "sluice_not_modified"),
-        Delivery::PreconditionFailed => Answer::of(412, "sluice_precondition_failed"),
-        Delivery::Unsatisfiable { length } => Answer {
-            content_range: Some(unsatisfied_range(length)),
-            ..Answer::of(416, "sluice_range_unsatisfiable")
-        },
+        Delivery::NotModified => Answer::not_modified(),
+        Delivery::PreconditionFailed => Answer::precondition_failed(),
+        Delivery::Unsatisfiable { length } => Answer::unsatisfiable(length),
     };
     if separable {
-        answer.send(stream, &headers)
+        stream.answered.set(true);
+        answer.send(&headers)?;
+        Ok(Action::Pause)
     } else {
         answer.disguise(stream, &headers)
     }
 }
 
+/// Answers the effective context's request with what its client asks for of a whole 200 with these `headers`, but for
+/// its length, and this `body`. A HEAD gets no body from Envoy.
+pub fn answer_with(
+    demand: Option<&Demand>,
+    head: bool,
+    headers: &Headers,
+    body: &[u8],
+) -> host::Result<()> {
+    const DETAILS: &str = "sluice_hot";
+    let candidate = Candidate {
+        status: 200,
+        validators: validators(headers),
+        length: u64::try_from(body.len()).ok(),
+    };
+    let delivery = demand.map_or(Delivery::Whole, |demand| demand.delivery(&candidate, head));
+    match delivery {
+        Delivery::Whole => host::respond_with(200, DETAILS, headers.bytes(), body),
+        Delivery::Part { slice, length } => {
+            let range = slice.content_range(length);
+            let range = [("content-range", range.as_bytes())];
+            let headers = extend(headers.bytes(), range.into_iter());
+            host::respond_with(206, DETAILS, &headers, slice.cut_from(body))
+        }
+        Delivery::NotModified => Answer::not_modified().send(headers),
+        Delivery::PreconditionFailed => Answer::precondition_failed().send(headers),
+        Delivery::Unsatisfiable { length } => Answer::unsatisfiable(length).send(headers),
+    }
+}
+
+fn validators(headers: &Headers) -> Validators<'_> {
+    Validators {
+        etag: headers.text("etag"),
+        last_modified: headers.text("last-modified"),
+        date: headers.text("date"),
+    }
+}
+
 /// The length of a stored body that no header tells, once somebody has seen its end.
-fn counted(stream: &Stream) -> Option<u64> {
+pub fn counted(stream: &Stream) -> Option<u64> {
     let body = stream.unannounced.get()?;
     let key = stream.target.cache_key();
     worker::with(|worker| worker.body_length(key, body)).flatten()
@@ -159,6 +198,21 @@ impl Answer {
             status,
             details,
             content_range: None,
+        }
+    }
+
+    const fn not_modified() -> Self {
+        Self::of(304, "sluice_not_modified")
+    }
+
+    const fn precondition_failed() -> Self {
+        Self::of(412, "sluice_precondition_failed")
+    }
+
+    fn unsatisfiable(length: u64) -> Self {
+        Self {
+            content_range: Some(unsatisfied_range(length)),
+            ..Self::of(416, "sluice_range_unsatisfiable")
         }
     }
 
@@ -191,16 +245,14 @@ impl Answer {
             .chain(no_store)
     }
 
-    /// Answers at once, so that the store need not read the body.
-    fn send(&self, stream: &Stream, headers: &Headers) -> host::Result<Action> {
+    /// Answers at once, so that nobody need read the body.
+    fn send(&self, headers: &Headers) -> host::Result<()> {
         let kept = headers
             .iter()
             .filter(|(name, _)| self.keeps(headers, name))
             .filter_map(|(name, value)| Some((name, std::str::from_utf8(value).ok()?)));
         let fields: Vec<_> = kept.chain(self.added()).collect();
-        stream.answered.set(true);
-        host::respond(self.status, self.details, &fields, "")?;
-        Ok(Action::Pause)
+        host::respond(self.status, self.details, &fields, "")
     }
 
     /// Changes the response in place, and drops its body as it passes.

@@ -8,9 +8,12 @@ use std::rc::Rc;
 
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
+use sluice_core::board::KeyHash;
 use sluice_core::coalescer::Admission;
+use sluice_core::demand::Demand;
 use sluice_core::flight::StreamId;
 use sluice_core::host::HostError;
+use sluice_core::hot::Wanted;
 use sluice_core::key::{CanonicalTarget, Rejection, Target, canonicalize};
 use sluice_core::link::{
     BYPASS_SENTINEL, INTERNAL_PREFIX, LINK_HEADER, Link, PATH_HEADER, Purpose, Vouched,
@@ -28,6 +31,7 @@ use crate::cors::Cors;
 use crate::delivery;
 use crate::headers::Headers;
 use crate::host::{self, Map};
+use crate::hot;
 use crate::response::{
     respond_asked, respond_cached, respond_filled, respond_passed, respond_refreshed,
 };
@@ -66,6 +70,8 @@ enum State {
     New,
     /// It was answered here.
     Answered,
+    /// The same, with an object that has no media type.
+    AnsweredUntyped,
     /// It is of the filter's own, and goes on as it came.
     Background,
     /// It is of the filter's own, and for a response that is served stale.
@@ -165,44 +171,84 @@ impl Edge {
                 }
             }
         }
-        let keyed = worker::with(|worker| {
-            worker.qualify_generation(policy, &mut target);
-            worker.qualify(policy, &mut target, headers)?;
-            if facts.method == "HEAD" {
-                worker.turn_to_headers(policy, &mut target);
-            }
-            Ok::<_, TooLong>(())
-        });
+        let head = facts.method == "HEAD";
+        let keyed = self.qualify(&mut target, headers, head)?;
         let control = self.control(headers);
         let way = self.way(control, &target);
-        self.rewrite(headers, &target)?;
-        let around = match keyed.ok_or(Refusal::Unready)? {
-            Err(_) => Some(PassReason::Vary),
-            Ok(_) => (way == Way::Around).then_some(PassReason::NoStore),
+        let key = match keyed {
+            Ok(key) if way != Way::Around => key,
+            keyed => {
+                let reason = keyed.map_or(PassReason::Vary, |_| PassReason::NoStore);
+                self.rewrite(headers, &target)?;
+                self.pass(reason, target, headers)?;
+                return Ok(Action::Continue);
+            }
         };
-        if let Some(reason) = around {
-            self.pass(reason, target, headers)?;
-            return Ok(Action::Continue);
+        let mut demand = facts.demand.then(|| delivery::demand(headers));
+        let ordinary = stand_in.is_none() && way == Way::Shared;
+        if ordinary && self.answer_hot(&target, key, demand.as_ref(), head)? {
+            return Ok(Action::Pause);
         }
+        self.rewrite(headers, &target)?;
         keep_to_the_store(headers)?;
-        let mut demand = match facts.demand {
-            true => Some(delivery::set_aside(headers)?),
-            false => None,
-        };
+        if facts.demand {
+            delivery::set_aside(headers)?;
+        }
         if stand_in.is_some_and(|standing: StandIn| !standing.takes_demands()) {
             demand = None;
         }
-        let key = worker::with(|worker| worker.key_hash(target.cache_key()));
-        let key = key.ok_or(Refusal::Unready)?;
         let (target, policy) = (Rc::new(target), self.policy.clone());
         let stream = Stream {
             demand,
             control,
             visit,
             stand_in,
-            ..Stream::new(self.id, key, target, policy, facts.method == "HEAD")
+            ..Stream::new(self.id, key, target, policy, head)
         };
         self.admit(stream, &way)
+    }
+
+    /// Puts into the key of `target` all that tells its responses apart, and gives its hash.
+    fn qualify(
+        &self,
+        target: &mut CanonicalTarget,
+        headers: &Headers,
+        head: bool,
+    ) -> Result<Result<KeyHash, TooLong>, Refusal> {
+        let policy = &self.policy.policy;
+        let keyed = worker::with(|worker| {
+            worker.qualify_generation(policy, target);
+            worker.qualify(policy, target, headers)?;
+            if head {
+                worker.turn_to_headers(policy, target);
+            }
+            Ok(worker.key_hash(target.cache_key()))
+        });
+        keyed.ok_or(Refusal::Unready)
+    }
+
+    /// Answers out of the worker's memory, if that has what is asked for.
+    fn answer_hot(
+        &mut self,
+        target: &CanonicalTarget,
+        key: KeyHash,
+        demand: Option<&Demand>,
+        head: bool,
+    ) -> Result<bool, HostError> {
+        let wanted = Wanted {
+            key: target.cache_key(),
+            known_as: key,
+            policy: self.policy.number,
+        };
+        let Some(answered) = hot::answer(&wanted, demand, head)? else {
+            return Ok(false);
+        };
+        self.state = if answered.typed {
+            State::Answered
+        } else {
+            State::AnsweredUntyped
+        };
+        Ok(true)
     }
 
     /// Takes a request of the filter's own, whose target is canonical.
@@ -472,6 +518,9 @@ impl HttpContext for Edge {
         let marked = self.mark_response();
         let outcome = match &self.state {
             State::New | State::Answered | State::Background => Ok(Action::Continue),
+            State::AnsweredUntyped => {
+                host::remove_header(Map::Response, "content-type").map(|()| Action::Continue)
+            }
             State::Passed(reason, target) => self
                 .note_change()
                 .and_then(|()| respond_passed(*reason, &self.policy.policy, target)),
@@ -506,6 +555,7 @@ impl HttpContext for Edge {
             return Action::Continue;
         };
         stream.bytes.set(stream.bytes.get() + size as u64);
+        hot::take_body(stream, size, end_of_stream);
         if end_of_stream {
             worker::with(|worker| {
                 worker.has_read(stream);

@@ -3,8 +3,7 @@
 
 use std::borrow::Cow;
 
-/// The ABI's serialisation of a header map, read in place: a count, pairs of sizes, then names and
-/// values each with a NUL.
+/// The ABI's serialisation of a header map, read in place.
 #[derive(Debug)]
 pub struct Headers {
     bytes: Vec<u8>,
@@ -16,14 +15,14 @@ impl Headers {
         Self { bytes }
     }
 
+    /// The map in the ABI's serialisation.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// All names and values; values that are not UTF-8 are given as empty names' values never match.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        let (count, sizes) = match self.bytes.split_first_chunk::<4>() {
-            Some((count, rest)) => (u32::from_le_bytes(*count) as usize, rest),
-            None => (0, &[][..]),
-        };
-        let table = sizes.get(..count * 8).unwrap_or_default();
-        let mut data = sizes.get(count * 8..).unwrap_or_default();
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> + Clone {
+        let (_, table, mut data) = parts(&self.bytes);
         table.chunks_exact(8).map_while(move |entry| {
             let (name_size, value_size) = entry.split_first_chunk::<4>()?;
             let name_size = u32::from_le_bytes(*name_size) as usize;
@@ -67,4 +66,52 @@ impl Headers {
     pub fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
+}
+
+/// Fields as the ABI wants them: a count, pairs of sizes, then names and values each with a NUL.
+pub fn serialize<'a>(fields: impl Iterator<Item = (&'a str, &'a [u8])> + Clone) -> Vec<u8> {
+    let size = |length: usize| u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
+    let (count, data) = fields.clone().fold((0, 0), |(count, data), (name, value)| {
+        (count + 1, data + name.len() + value.len() + 2)
+    });
+    let mut bytes = Vec::with_capacity(4 + 8 * count + data);
+    bytes.extend(size(count));
+    for (name, value) in fields.clone() {
+        bytes.extend(size(name.len()));
+        bytes.extend(size(value.len()));
+    }
+    for (name, value) in fields {
+        bytes.extend_from_slice(name.as_bytes());
+        bytes.push(0);
+        bytes.extend_from_slice(value);
+        bytes.push(0);
+    }
+    bytes
+}
+
+/// Serialised `fields` and more, without looking at them one by one.
+pub fn extend<'a>(
+    fields: &[u8],
+    more: impl Iterator<Item = (&'a str, &'a [u8])> + Clone,
+) -> Vec<u8> {
+    let more = serialize(more);
+    let (count, table, data) = parts(fields);
+    let (more_count, more_table, more_data) = parts(&more);
+    let mut bytes = Vec::with_capacity(fields.len() + more.len());
+    bytes.extend((count + more_count).to_le_bytes());
+    for part in [table, more_table, data, more_data] {
+        bytes.extend_from_slice(part);
+    }
+    bytes
+}
+
+/// The count, the pairs of sizes, and the names and values.
+fn parts(fields: &[u8]) -> (u32, &[u8], &[u8]) {
+    let (count, rest) = match fields.split_first_chunk::<4>() {
+        Some((count, rest)) => (u32::from_le_bytes(*count), rest),
+        None => (0, &[][..]),
+    };
+    let table = (count as usize).saturating_mul(8).min(rest.len());
+    let (table, data) = rest.split_at(table);
+    (count, table, data)
 }

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use sluice_core::host::{HostError, SharedStore, Token};
 
+use crate::headers::serialize;
+
 /// Outcome of a host call.
 pub type Result<T> = std::result::Result<T, HostError>;
 
@@ -375,8 +377,15 @@ pub fn respond_bytes(
     headers: &[(&str, &str)],
     body: &[u8],
 ) -> Result<()> {
+    let headers = headers
+        .iter()
+        .map(|(name, value)| (*name, value.as_bytes()));
+    respond_with(status, details, &serialize(headers), body)
+}
+
+/// The same with headers in the ABI's serialisation.
+pub fn respond_with(status: u16, details: &str, headers: &[u8], body: &[u8]) -> Result<()> {
     const NO_GRPC_STATUS: i32 = -1;
-    let headers = serialize(headers);
     check(unsafe {
         proxy_send_local_response(
             u32::from(status),
@@ -485,22 +494,4 @@ pub fn unix_millis() -> u64 {
 /// Seconds since the Unix epoch.
 pub fn unix_seconds() -> i64 {
     i64::try_from(unix_millis() / 1_000).unwrap_or(i64::MAX)
-}
-
-/// Header lists as the ABI wants them: a count, the sizes, then names and values each with a NUL.
-fn serialize(headers: &[(&str, &str)]) -> Vec<u8> {
-    let size = |length: usize| u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
-    let mut bytes = Vec::new();
-    bytes.extend(size(headers.len()));
-    for (name, value) in headers {
-        bytes.extend(size(name.len()));
-        bytes.extend(size(value.len()));
-    }
-    for (name, value) in headers {
-        bytes.extend(name.as_bytes());
-        bytes.push(0);
-        bytes.extend(value.as_bytes());
-        bytes.push(0);
-    }
-    bytes
 }

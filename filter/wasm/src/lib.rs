@@ -21,6 +21,7 @@ mod fills;
 mod front;
 mod headers;
 mod host;
+mod hot;
 mod identity;
 mod metrics;
 mod origin;

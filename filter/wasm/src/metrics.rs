@@ -9,7 +9,7 @@ use crate::host::{self, Kind};
 #[derive(Debug)]
 pub struct Metrics {
     ids: Vec<Option<u32>>,
-    gauges: [(Metric, i64); 3],
+    gauges: [(Metric, i64); 5],
 }
 
 impl Metrics {
@@ -29,6 +29,8 @@ impl Metrics {
                 (Metric::ParkedNow, 0),
                 (Metric::FlightsNow, 0),
                 (Metric::HintsNow, 0),
+                (Metric::HotObjectsNow, 0),
+                (Metric::HotBytesNow, 0),
             ],
         }
     }
@@ -48,11 +50,14 @@ impl Metrics {
         }
     }
 
-    /// Moves the gauges to this worker's present values. Envoy sums the workers' movements.
-    pub fn set_gauges(&mut self, parked: usize, flights: usize, hints: usize) {
+    /// Moves these gauges to this worker's present values. Envoy sums the workers' movements.
+    pub fn set_gauges(&mut self, values: &[(Metric, usize)]) {
         let ids = &self.ids;
-        for ((metric, last), value) in self.gauges.iter_mut().zip([parked, flights, hints]) {
-            let value = i64::try_from(value).unwrap_or(i64::MAX);
+        for (metric, last) in &mut self.gauges {
+            let said = values.iter().find(|(said, _)| said == metric);
+            let value = said.map_or(*last, |(_, value)| {
+                i64::try_from(*value).unwrap_or(i64::MAX)
+            });
             if value != *last
                 && let Some(id) = ids.get(metric.index()).copied().flatten()
             {

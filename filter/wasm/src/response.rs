@@ -10,6 +10,7 @@ use sluice_core::cache_status::{CacheStatus, Forward};
 use sluice_core::coalescer::{LeaderResponse, Release};
 use sluice_core::entry::{ENTRY_HEADER, Entry};
 use sluice_core::hints::Hint;
+use sluice_core::hot::Sighting;
 use sluice_core::http_date;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::Purpose;
@@ -27,6 +28,7 @@ use crate::dress::{add_headers, dress};
 use crate::edge::{CACHE_STATUS, answer_failure};
 use crate::headers::Headers;
 use crate::host::{self, Map};
+use crate::hot;
 use crate::origin::{DISGUISE, STORED_CACHE_CONTROL};
 use crate::prepared::MOST_BYTES;
 use crate::revalidation::KEPT;
@@ -71,6 +73,8 @@ struct Found<'a> {
     outdated: bool,
     /// Milliseconds for which the store serves it unasked; 0 if it does not have it.
     left: Millis,
+    /// When it came, in milliseconds since 1970.
+    seen: Millis,
 }
 
 impl<'a> Found<'a> {
@@ -85,13 +89,15 @@ impl<'a> Found<'a> {
             None => age_by_date(headers),
         };
         let outdated = worker::with(|worker| worker.is_outdated(&entry)).unwrap_or(false);
+        let seen = host::unix_millis();
         Self {
             mine,
             outdated: outdated && !mine,
             kept: stream.kept.get(),
             age,
             aged: counted.is_some(),
-            left: left(headers, &entry),
+            left: left(headers, &entry, seen),
+            seen,
             entry,
         }
     }
@@ -99,6 +105,16 @@ impl<'a> Found<'a> {
     /// Whether it is served within a window of staleness.
     fn is_stale(&self) -> bool {
         self.outdated || self.is_past_its_time()
+    }
+
+    /// What is seen of the stored response now.
+    fn sighting(&self) -> Sighting {
+        Sighting {
+            lifetime: self.entry.lifetime(),
+            age: self.age,
+            seen: self.seen,
+            left: self.left,
+        }
     }
 
     fn is_past_its_time(&self) -> bool {
@@ -129,14 +145,14 @@ fn marked(headers: &Headers) -> Option<Entry<'_>> {
     headers.text(ENTRY_HEADER).and_then(Entry::parse)
 }
 
-/// Milliseconds for which the store serves a response unasked that is as it was stored.
-fn left(headers: &Headers, entry: &Entry<'_>) -> Millis {
+/// Milliseconds from `now` on for which the store serves a response unasked that is as it was stored.
+fn left(headers: &Headers, entry: &Entry<'_>, now: Millis) -> Millis {
     if !entry.stored {
         return 0;
     }
     let cache_control = headers.joined("cache-control").unwrap_or_default();
     let date = headers.text("date").unwrap_or_default();
-    served_for(&cache_control, date, host::unix_millis())
+    served_for(&cache_control, date, now)
 }
 
 /// The age of a response that Envoy has not counted, as it comes from a revalidation.
@@ -201,6 +217,9 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
     if let Some(stand_in) = stream.stand_in {
         stand_in.finish(&stream.policy.policy, status)?;
     }
+    if is_plain_hit(stream, &found) {
+        hot::begin(stream, headers.text("content-length"), found.sighting())?;
+    }
     let filling = found.mine && found.entry.stored && !found.entry.revalidated;
     let fragile = filling && stream.policy.policy.store == StoreVersion::V1;
     stream.fragile.set(fragile);
@@ -241,6 +260,7 @@ pub fn respond_refreshed(stream: &Rc<Stream>) -> host::Result<Action> {
     let stored = found.filter(|found| (found.mine || told) && found.entry.stored);
     if let Some(stored) = &stored {
         worker::with(|worker| {
+            worker.cool(stream.target.cache_key());
             worker.turn(stream.id.0, |coalescer, turn| {
                 let until = turn.now.saturating_add(stored.left);
                 coalescer.hints().set(stream.key, Hint::Fresh, until);
@@ -298,6 +318,9 @@ fn report(stream: &Stream, found: &Found<'_>) -> host::Result<()> {
         None
     };
     worker::with(|worker| {
+        if found.mine {
+            worker.cool(stream.target.cache_key());
+        }
         let result = result_metric(stream, found);
         worker.metrics.count(result, 1);
         stream.account.results_in(result_of(result));
@@ -361,6 +384,14 @@ fn filling(stream: &Stream) -> host::Result<Filling> {
     } else {
         Filling::Passed
     })
+}
+
+/// Whether the store has served a whole object as it is, to a request that nothing else is to be said of.
+fn is_plain_hit(stream: &Stream, found: &Found<'_>) -> bool {
+    let asked = stream.forced.get() || found.kept.is_some();
+    let changed = stream.demand.is_some() || stream.stand_in.is_some();
+    let whole = found.entry.stored && found.entry.status == 200 && !stream.head;
+    whole && !asked && !changed && result_metric(stream, found) == Metric::RequestsHit
 }
 
 fn result_metric(stream: &Stream, found: &Found<'_>) -> Metric {
@@ -550,5 +581,5 @@ fn add_cache_status(status: &CacheStatus<'_>) -> host::Result<()> {
 pub fn probed(counts: impl Fn(&Entry<'_>) -> bool) -> Option<Millis> {
     let headers = Headers::new(host::header_pairs(Map::CallResponse).ok()?);
     let entry = marked(&headers)?;
-    (entry.stored && counts(&entry)).then(|| left(&headers, &entry))
+    (entry.stored && counts(&entry)).then(|| left(&headers, &entry, host::unix_millis()))
 }

@@ -10,6 +10,7 @@ use sluice_core::coalescer::{Admission, Coalescer, Release, Request, Turn};
 use sluice_core::demand::Demand;
 use sluice_core::flight::{FlightPolicy, StreamId};
 use sluice_core::host::SharedStore;
+use sluice_core::hot::Capture;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{Link, Purpose};
 use sluice_core::policy::{Policy, StoreVersion};
@@ -101,6 +102,8 @@ pub struct Stream {
     pub body: RefCell<Body>,
     /// What of the response's body its client gets.
     pub passing: Cell<Passing>,
+    /// The copy that is made of it for the hot tier.
+    pub capture: RefCell<Option<Capture>>,
 }
 
 impl Stream {
@@ -136,6 +139,7 @@ impl Stream {
             reading: Cell::new(false),
             bodiless: Cell::new(false),
             unannounced: Cell::new(None),
+            capture: RefCell::new(None),
             bytes: Cell::new(0),
             body: RefCell::default(),
             // A HEAD that leads fills the store as GET, and Envoy would send a body of unannounced length.

@@ -2,6 +2,7 @@
 //! What all contexts of a VM share. There is one VM per worker thread.
 
 mod background;
+mod hot;
 mod lengths;
 mod looks;
 mod purging;
@@ -20,6 +21,7 @@ use sluice_core::coalescer::{Coalescer, Effect, FillVerdict, Release, Turn};
 use sluice_core::flight::{FlightPolicy, StreamId};
 use sluice_core::generations::Generations;
 use sluice_core::host::HostError;
+use sluice_core::hot::HotTier;
 use sluice_core::link::{
     BYPASS_SENTINEL, LINK_HEADER, Link, METHOD_HEADER, Purpose, Secrets, Vouched,
 };
@@ -96,6 +98,7 @@ pub struct Worker {
     /// Bytes of stored bodies, as headers tell them.
     pub lengths: Generations<u64>,
     body_lengths: BodyLengths,
+    hot: HotTier,
     coalescer: Coalescer,
     secrets: Secrets,
     hash_key: (u64, u64),
@@ -130,6 +133,7 @@ impl Worker {
             nonce: u64::from_le_bytes(host::random()?),
             lengths: Generations::new(policy.limits.hints),
             body_lengths: BodyLengths::new(policy.limits.hints),
+            hot: HotTier::new(policy.hot),
             coalescer: Coalescer::new(number, policy.limits.hints),
             secrets: Secrets {
                 process: process_secret(&mut store)?,
@@ -170,6 +174,8 @@ impl Worker {
             .back()
             .map_or(1, |last| last.number.wrapping_add(1));
         self.begin_purging(&policy)?;
+        // Keys and headers may be others now.
+        self.hot = HotTier::new(policy.hot);
         let flights = FlightPolicy::of(&policy);
         let numbered = NumberedPolicy {
             number,
@@ -258,6 +264,9 @@ impl Worker {
     pub fn close(&mut self, stream: StreamId) {
         if let Some(closed) = self.streams.remove(&stream) {
             self.has_read(&closed);
+            if let Some(capture) = closed.capture.take() {
+                self.drop_capture(&capture);
+            }
             self.rescue(&closed);
             self.forget_answer(stream.0);
             self.turn(stream.0, |coalescer, turn| coalescer.closed(stream, turn));
@@ -409,9 +418,13 @@ impl Worker {
 
     /// Publishes how much there is of everything.
     fn publish_gauges(&mut self) {
-        let hints = self.coalescer.hints().len();
-        self.metrics
-            .set_gauges(self.coalescer.parked(), self.coalescer.flights(), hints);
+        let values = [
+            (Metric::ParkedNow, self.coalescer.parked()),
+            (Metric::FlightsNow, self.coalescer.flights()),
+            (Metric::HintsNow, self.coalescer.hints().len()),
+        ];
+        self.metrics.set_gauges(&values);
+        self.publish_hot();
     }
 
     /// Logs an abnormal event, at most one a second.

@@ -28,6 +28,7 @@ mod freshness;
 mod heads;
 mod health_check;
 mod host_calls;
+mod hot;
 mod http_origin_pass;
 mod key_escaping;
 mod memory_bounds;

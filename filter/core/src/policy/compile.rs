@@ -17,8 +17,8 @@ use super::rules::{self, Rule};
 use super::site;
 use super::site_names::StripPrefix;
 use super::{
-    BucketOrigin, CachePolicy, CoalescePolicy, HttpOrigin, KeyPolicy, Limits, NamePattern, Origin,
-    Policy, QueryRule, RequestPolicy, ResponsePolicy, VaryPolicy,
+    BucketOrigin, CachePolicy, CoalescePolicy, HotPolicy, HttpOrigin, KeyPolicy, Limits,
+    NamePattern, Origin, Policy, QueryRule, RequestPolicy, ResponsePolicy, VaryPolicy,
 };
 use crate::compression::CompressionPolicy;
 use crate::escaping::{Escaping, append_path, escape_key};
@@ -109,6 +109,10 @@ fn compile(document: Document) -> Result<Policy, PolicyError> {
         .map_err(|error| error.within("site"))?;
     let policy = Policy {
         store: document.store.version,
+        hot: HotPolicy {
+            max_bytes: document.hot.max_bytes.size(),
+            max_object_bytes: document.hot.max_object_bytes.size(),
+        },
         origin,
         key,
         request: RequestPolicy {

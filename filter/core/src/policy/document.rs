@@ -27,6 +27,9 @@ use crate::targeted::SURROGATE_CONTROL;
 /// Largest size that survives a JSON number of Envoy's, a double.
 const MAX_BYTES: u64 = 1 << 53;
 
+/// A worker's VM can address 4 GiB in all.
+const MAX_HOT_BYTES: u64 = 1 << 30;
+
 section! {
     /// The policy of Sluice's filter: what is cached, under which key, for how long, and how requests
     /// for one key share a trip to the origin.
@@ -35,6 +38,8 @@ section! {
         origin: Origin,
         /// The store of responses.
         store: Store = Store::absent()?,
+        /// Small objects in each worker's own memory, before the store.
+        hot: Hot = Hot::absent()?,
         /// How the cache key and the origin's path are made of a request's URL.
         key: Key = Key::absent()?,
         /// Which parts of a request go on to the origin.
@@ -146,6 +151,16 @@ section! {
         version: StoreVersion = StoreVersion::V2,
         /// Larger objects are not stored.
         max_object_bytes: Whole<1, MAX_BYTES> = Whole(256 << 20),
+    }
+}
+
+section! {
+    /// Small objects that are asked for often, in each worker's own memory, before the store.
+    struct Hot {
+        /// How much of its memory one worker may use for them, in bytes. 0: there is no such tier.
+        max_bytes: Whole<0, MAX_HOT_BYTES> = Whole(0),
+        /// Larger objects always come out of the store.
+        max_object_bytes: Whole<1, MAX_HOT_BYTES> = Whole(64 << 10),
     }
 }
 

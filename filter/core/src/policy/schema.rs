@@ -47,6 +47,7 @@ fn what_the_schema_calls_a_default_is_accepted() {
     check(&schema, "");
     for section in [
         "store",
+        "hot",
         "key",
         "request",
         "response",

@@ -70,6 +70,7 @@ impl Worker {
 
     /// Another worker wants to replace what may be read here.
     pub(super) fn announce_change(&mut self, caller: WorkerId, call: u32, key: KeyHash) {
+        self.hot.remove(key);
         let now = host::monotonic_millis();
         self.readers.changes.announce(caller, call, key, now);
     }

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A copy in the making, while the response passes to its client.
+
+use super::copy::HotCopy;
+
+/// A response whose headers have passed.
+#[derive(Debug)]
+pub struct Capture {
+    copy: HotCopy,
+    length: usize,
+    /// Too much has come.
+    broken: bool,
+}
+
+impl Capture {
+    /// The beginning of `copy`, whose body of `length` bytes is to come.
+    pub fn new(copy: HotCopy, length: usize) -> Self {
+        Self {
+            copy,
+            length,
+            broken: false,
+        }
+    }
+
+    /// How many bytes the body has.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Takes the next bytes of the body, unless they are more than there should be.
+    pub fn take(&mut self, bytes: Vec<u8>) {
+        let body = &mut self.copy.body;
+        self.broken |= bytes.len() > self.length.saturating_sub(body.len());
+        if self.broken {
+            *body = Vec::new();
+        } else if body.is_empty() {
+            // As a rule these are all, and need not be copied again.
+            *body = bytes;
+        } else {
+            body.reserve_exact(self.length - body.len());
+            body.extend_from_slice(&bytes);
+        }
+    }
+
+    /// The copy, if all of the body has come.
+    pub fn finish(mut self) -> Option<HotCopy> {
+        self.copy.body.shrink_to_fit();
+        let whole = !self.broken && self.copy.body.len() == self.length;
+        whole.then_some(self.copy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sighting::Sighting;
+    use super::*;
+    use crate::board::KeyHash;
+
+    fn capture(length: usize) -> Capture {
+        let copy = HotCopy {
+            key: "a/b".to_owned(),
+            known_as: KeyHash(1),
+            policy: 1,
+            sighting: Sighting {
+                lifetime: Default::default(),
+                age: 0,
+                seen: 0,
+                left: 0,
+            },
+            headers: Vec::new(),
+            aged: true,
+            body: Vec::new(),
+        };
+        Capture::new(copy, length)
+    }
+
+    #[test]
+    fn pieces_make_a_whole() {
+        let mut capture = capture(5);
+        capture.take(b"ab".to_vec());
+        capture.take(Vec::new());
+        capture.take(b"cde".to_vec());
+        assert_eq!(capture.finish().unwrap().body, b"abcde");
+    }
+
+    #[test]
+    fn what_is_cut_short_is_no_copy() {
+        let mut capture = capture(5);
+        capture.take(b"abcd".to_vec());
+        assert_eq!(capture.finish(), None);
+    }
+
+    #[test]
+    fn what_is_longer_than_was_announced_is_no_copy() {
+        let mut capture = capture(5);
+        capture.take(b"abc".to_vec());
+        capture.take(b"def".to_vec());
+        capture.take(b"ghijk".to_vec());
+        assert_eq!(capture.finish(), None);
+    }
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Lets in what is asked for twice.
+
+use crate::board::KeyHash;
+use crate::generations::Generations;
+
+/// The keys that were asked for lately. (The doorkeeper of TinyLFU: Einziger, Friedman, Manes, "TinyLFU: A Highly
+/// Efficient Cache Admission Policy", 2017.)
+#[derive(Debug)]
+pub struct Doorkeeper {
+    seen: Generations<()>,
+}
+
+impl Doorkeeper {
+    /// One that remembers at most `capacity` keys.
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            seen: Generations::new(capacity),
+        }
+    }
+
+    /// Whether `key` was asked for before. It has been, from now on.
+    pub fn knows(&mut self, key: KeyHash) -> bool {
+        let known = self.seen.peek(key).is_some();
+        if !known {
+            self.seen.insert(key, ());
+        }
+        known
+    }
+}

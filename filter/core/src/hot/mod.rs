@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The hot tier: small objects that are asked for often, in a worker's own memory, before Envoy's cache.
+//!
+//! What is here is a [`HotCopy`] of a response that the store has just served as a fresh hit, as its client got it.
+//! It is asked for under the key of the store, purges included, and stands for what is stored only as long as a
+//! [`Sighting`] says; whatever is not so goes to the store. So a copy is never the only one, and losing it costs
+//! nothing but time.
+
+mod capture;
+mod copy;
+mod doorkeeper;
+mod sighting;
+mod tier;
+
+pub use capture::Capture;
+pub use copy::{HotCopy, Wanted};
+pub use sighting::{REREAD_MILLIS, Sighting, Still};
+pub use tier::{HotTier, Kept};

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The bounded table of copies.
+
+use std::hash::{BuildHasher, Hasher};
+use std::rc::Rc;
+
+use quick_cache::unsync::Cache;
+use quick_cache::{Lifecycle, Weighter};
+
+use super::copy::{HotCopy, Wanted};
+use super::doorkeeper::Doorkeeper;
+use super::sighting::Still;
+use crate::board::{KeyHash, Millis};
+use crate::policy::HotPolicy;
+
+/// The size of a copy by which the room for keys is reckoned: about the median of what web sites serve.
+const TYPICAL_BYTES: usize = 8 << 10;
+/// What is remembered of keys that have no copy, for each copy of typical size: the doorkeeper's key, and the table's
+/// ghost of what it has given up.
+const REMEMBERED_BYTES: usize = 256;
+/// Of the tier's memory, what may be in the making: clients may take their time to read.
+const IN_THE_MAKING: usize = 8;
+
+/// What became of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Whether it is in the tier, where it was not before.
+    pub admitted: bool,
+    /// How many others had to go.
+    pub evicted: u32,
+}
+
+/// Copies of one worker.
+#[derive(Debug)]
+pub struct HotTier {
+    copies: Cache<KeyHash, Rc<HotCopy>, Bytes, Hashed, Evictions>,
+    doorkeeper: Doorkeeper,
+    most_object_bytes: usize,
+    /// Bytes of bodies that are being copied.
+    in_the_making: usize,
+    most_in_the_making: usize,
+}
+
+impl HotTier {
+    /// An empty tier within these bounds.
+    pub fn new(policy: HotPolicy) -> Self {
+        let keys = policy.max_bytes / TYPICAL_BYTES;
+        let room = policy.max_bytes.saturating_sub(keys * REMEMBERED_BYTES);
+        let most_in_the_making = room / IN_THE_MAKING;
+        let room = room - most_in_the_making;
+        Self {
+            copies: Cache::with(keys, room as u64, Bytes, Hashed, Evictions),
+            doorkeeper: Doorkeeper::new(keys),
+            most_object_bytes: policy.max_object_bytes.min(room),
+            in_the_making: 0,
+            most_in_the_making,
+        }
+    }
+
+    /// What the store would serve at `now`, under a key of that hash.
+    pub fn get(
+        &self,
+        key: KeyHash,
+        wanted: &Wanted<'_>,
+        now: Millis,
+    ) -> Option<(Rc<HotCopy>, Still)> {
+        let copy = self.copies.get(&key)?;
+        let still = copy.stands_for(wanted, now)?;
+        Some((Rc::clone(copy), still))
+    }
+
+    /// Whether an object of `length` bytes under `key` should be copied.
+    ///
+    /// While there is room, all are. Then only what is asked for twice is, so that what comes once is not even copied.
+    pub fn wants(&mut self, key: KeyHash, length: usize) -> bool {
+        (1..=self.most_object_bytes).contains(&length)
+            && (self.has_room() || self.holds(key) || self.doorkeeper.knows(key))
+    }
+
+    /// Makes room for a copy in the making, until [`HotTier::end`]. False if there are too many.
+    pub fn begin(&mut self, length: usize) -> bool {
+        let fits = length <= self.most_in_the_making.saturating_sub(self.in_the_making);
+        if fits {
+            self.in_the_making += length;
+        }
+        fits
+    }
+
+    /// A body of `length` bytes has been copied, or will not be.
+    pub fn end(&mut self, length: usize) {
+        self.in_the_making = self.in_the_making.saturating_sub(length);
+    }
+
+    /// Takes a copy in the place of the one that there is.
+    pub fn insert(&mut self, key: KeyHash, copy: HotCopy) -> Kept {
+        let held = self.holds(key);
+        let mut evicted = Evicted::default();
+        self.copies
+            .insert_with_lifecycle(key, Rc::new(copy), &mut evicted);
+        Kept {
+            admitted: !held && self.holds(key),
+            // What it takes the place of has not made room for another key.
+            evicted: evicted.0.saturating_sub(u32::from(held)),
+        }
+    }
+
+    /// Forgets `key`.
+    pub fn remove(&mut self, key: KeyHash) {
+        self.copies.remove(&key);
+    }
+
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.copies.is_empty()
+    }
+
+    /// Number of copies, outdated ones included.
+    pub fn len(&self) -> usize {
+        self.copies.len()
+    }
+
+    /// What they take of the memory.
+    pub fn bytes(&self) -> u64 {
+        self.copies.weight()
+    }
+
+    fn holds(&self, key: KeyHash) -> bool {
+        self.copies.contains_key(&key)
+    }
+
+    fn has_room(&self) -> bool {
+        let most = self.most_object_bytes as u64;
+        self.copies.weight().saturating_add(most) <= self.copies.capacity()
+    }
+}
+
+/// Copies are weighed by what they take of the memory.
+#[derive(Clone, Debug)]
+struct Bytes;
+
+impl Weighter<KeyHash, Rc<HotCopy>> for Bytes {
+    fn weight(&self, _: &KeyHash, copy: &Rc<HotCopy>) -> u64 {
+        copy.bytes() as u64
+    }
+}
+
+/// Keys are hashes already.
+#[derive(Clone, Debug)]
+struct Hashed;
+
+impl BuildHasher for Hashed {
+    type Hasher = Hash;
+
+    fn build_hasher(&self) -> Hash {
+        Hash(0)
+    }
+}
+
+#[derive(Debug)]
+struct Hash(u64);
+
+impl Hasher for Hash {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        // A key writes its number only; nothing else would be wrong, only slow.
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+}
+
+/// Counts what has to go.
+#[derive(Clone, Debug)]
+struct Evictions;
+
+#[derive(Debug, Default)]
+struct Evicted(u32);
+
+impl Lifecycle<KeyHash, Rc<HotCopy>> for Evictions {
+    type RequestState = Evicted;
+
+    fn on_evict(&self, evicted: &mut Evicted, _: KeyHash, _: Rc<HotCopy>) {
+        evicted.0 += 1;
+    }
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The hot tier keeps what is asked for often, and its bounds, whatever passes by.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use proptest::prelude::*;
+use sluice_core::board::KeyHash;
+use sluice_core::hot::{HotCopy, HotTier, Kept, Sighting, Still, Wanted};
+use sluice_core::policy::HotPolicy;
+use sluice_core::validator::Lifetime;
+
+thread_local! {
+    static BYTES: Cell<isize> = const { Cell::new(0) };
+    static MOST: Cell<isize> = const { Cell::new(0) };
+}
+
+/// Counts what a thread has allocated and not given back.
+struct Counting;
+
+fn count(change: isize) {
+    BYTES.set(BYTES.get() + change);
+    MOST.set(MOST.get().max(BYTES.get()));
+}
+
+// SAFETY: everything is left to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+const NOW: u64 = 784_111_777_000;
+const POLICY: u32 = 3;
+
+fn bounds(max_bytes: usize) -> HotPolicy {
+    HotPolicy {
+        max_bytes,
+        max_object_bytes: 64 << 10,
+    }
+}
+
+fn hash(object: u64) -> KeyHash {
+    // Odd, so that no two are the same.
+    KeyHash((object + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+fn copy(object: u64, length: usize) -> HotCopy {
+    HotCopy {
+        key: object.to_string(),
+        known_as: hash(object),
+        policy: POLICY,
+        sighting: Sighting {
+            lifetime: Lifetime {
+                ttl: 60,
+                ..Lifetime::default()
+            },
+            age: 1,
+            seen: NOW,
+            left: 60_000,
+        },
+        headers: vec![0; 300],
+        aged: true,
+        body: vec![0; length],
+    }
+}
+
+fn get(tier: &HotTier, object: u64, now: u64) -> Option<Still> {
+    let wanted = Wanted {
+        key: &object.to_string(),
+        known_as: hash(object),
+        policy: POLICY,
+    };
+    let (_, still) = tier.get(hash(object), &wanted, now)?;
+    Some(still)
+}
+
+/// A request for an object: whether it is answered from the tier. If not, the store's answer passes.
+fn ask(tier: &mut HotTier, object: u64, length: usize) -> bool {
+    if get(tier, object, NOW).is_some() {
+        return true;
+    }
+    if tier.wants(hash(object), length) && tier.begin(length) {
+        tier.end(length);
+        tier.insert(hash(object), copy(object, length));
+    }
+    false
+}
+
+#[test]
+fn one_pass_over_a_million_keys_neither_flushes_it_nor_outgrows_it() {
+    const MAX_BYTES: usize = 4 << 20;
+    let before = BYTES.get();
+    MOST.set(before);
+    let mut tier = HotTier::new(bounds(MAX_BYTES));
+    let working_set = 0..200;
+    for _ in 0..3 {
+        for object in working_set.clone() {
+            ask(&mut tier, object, 10_000);
+        }
+    }
+    for object in 1_000..1_001_000 {
+        ask(&mut tier, object, (object % 3_000) as usize + 1);
+        // What is hot is asked for all the while, and now and then.
+        if object % 50 == 0 {
+            ask(&mut tier, (object / 50) % 200, 10_000);
+        }
+    }
+    let kept = working_set.filter(|&object| ask(&mut tier, object, 10_000));
+    assert!(kept.count() >= 190);
+    assert!(tier.bytes() <= MAX_BYTES as u64);
+    let most = usize::try_from(MOST.get() - before).unwrap();
+    assert!(most <= MAX_BYTES, "{most} bytes were allocated");
+}
+
+#[test]
+fn the_smallest_objects_outgrow_it_no_more_than_others() {
+    const MAX_BYTES: usize = 1 << 20;
+    let before = BYTES.get();
+    MOST.set(before);
+    let mut tier = HotTier::new(bounds(MAX_BYTES));
+    for round in 0..2 {
+        for object in 0..20_000 {
+            ask(&mut tier, object + round, 1);
+        }
+    }
+    assert!(tier.len() > 500, "{}", tier.len());
+    let most = usize::try_from(MOST.get() - before).unwrap();
+    assert!(most <= MAX_BYTES, "{most} bytes were allocated");
+}
+
+#[test]
+fn what_comes_once_is_not_even_copied_when_it_is_full() {
+    let mut tier = HotTier::new(bounds(1 << 20));
+    let mut object = 0;
+    while tier.wants(hash(object), 10_000) {
+        tier.insert(hash(object), copy(object, 10_000));
+        object += 1;
+    }
+    assert!((60..=105).contains(&object), "{object}");
+    assert!(tier.wants(hash(object), 10_000), "the second time");
+}
+
+#[test]
+fn a_copy_is_of_one_key_one_policy_and_no_purge() {
+    let mut tier = HotTier::new(bounds(1 << 20));
+    tier.insert(hash(7), copy(7, 10));
+    let wanted = Wanted {
+        key: "7",
+        known_as: hash(7),
+        policy: POLICY,
+    };
+    let gets = |wanted| tier.get(hash(7), &wanted, NOW).is_some();
+    assert!(gets(wanted));
+    assert!(!gets(Wanted { key: "8", ..wanted }), "another of one hash");
+    let known_as = hash(8);
+    assert!(!gets(Wanted { known_as, ..wanted }), "after a soft purge");
+    let policy = POLICY + 1;
+    assert!(!gets(Wanted { policy, ..wanted }));
+}
+
+#[test]
+fn a_copy_takes_the_place_of_the_one_before() {
+    let mut tier = HotTier::new(bounds(1 << 20));
+    let kept = |admitted| Kept {
+        admitted,
+        evicted: 0,
+    };
+    assert_eq!(tier.insert(hash(7), copy(7, 10)), kept(true));
+    let before = tier.bytes();
+    assert_eq!(tier.insert(hash(7), copy(7, 20)), kept(false));
+    assert_eq!((tier.len(), tier.bytes()), (1, before + 10));
+    assert_eq!(get(&tier, 7, NOW + 1_000).unwrap().age, 2);
+    tier.remove(hash(7));
+    assert!(tier.is_empty());
+    assert_eq!(get(&tier, 7, NOW), None);
+}
+
+#[test]
+fn large_and_empty_objects_and_those_without_a_tier_are_not_copied() {
+    let mut tier = HotTier::new(bounds(1 << 20));
+    assert!(tier.wants(hash(1), 64 << 10));
+    assert!(!tier.wants(hash(2), (64 << 10) + 1));
+    assert!(!tier.wants(hash(3), 0));
+    let mut none = HotTier::new(bounds(0));
+    assert!(!none.wants(hash(1), 1));
+    assert_eq!(get(&none, 1, NOW), None);
+}
+
+#[test]
+fn no_more_is_in_the_making_than_an_eighth() {
+    let mut tier = HotTier::new(bounds(1 << 20));
+    let begun = (0..1_000).filter(|_| tier.begin(10_000));
+    assert_eq!(begun.count(), 12);
+    tier.end(10_000);
+    assert!(tier.begin(10_000));
+    assert!(!tier.begin(10_000));
+}
+
+proptest! {
+    #[test]
+    fn no_sequence_exceeds_the_bounds(
+        max_bytes in 0_usize..200_000,
+        requests in prop::collection::vec((0_u64..60, 1_usize..70_000, any::<bool>()), 0..300),
+    ) {
+        let mut tier = HotTier::new(bounds(max_bytes));
+        for (object, length, forget) in requests {
+            ask(&mut tier, object, length);
+            if forget {
+                tier.remove(hash(object / 2));
+            }
+            prop_assert!(tier.bytes() <= max_bytes as u64);
+        }
+    }
+}

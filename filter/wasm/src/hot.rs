@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//! EDGE's part in the hot tier: answers out of it, and copies of what passes.
+
+use sluice_core::cache_status::CacheStatus;
+use sluice_core::cors::CORS_PREFIX;
+use sluice_core::demand::Demand;
+use sluice_core::hot::{Capture, HotCopy, Sighting, Wanted};
+
+use crate::account::tell_hit;
+use crate::delivery;
+use crate::edge::CACHE_STATUS;
+use crate::headers::{Headers, extend, serialize};
+use crate::host::{self, Map};
+use crate::stream::Stream;
+use crate::worker;
+
+/// Headers that each response has of its own.
+const MADE_ANEW: [&str; 6] = [
+    "age",
+    CACHE_STATUS,
+    "connection",
+    "content-length",
+    "keep-alive",
+    "transfer-encoding",
+];
+
+/// How a request was answered.
+#[derive(Clone, Copy, Debug)]
+pub struct Answered {
+    /// The response has a media type. Envoy gives one to an answer that has none.
+    pub typed: bool,
+}
+
+/// Answers the effective context's request if there is what it wants.
+pub fn answer(
+    wanted: &Wanted<'_>,
+    demand: Option<&Demand>,
+    head: bool,
+) -> host::Result<Option<Answered>> {
+    let Some((copy, still)) = worker::with(|worker| worker.hot(wanted)).flatten() else {
+        return Ok(None);
+    };
+    let status = CacheStatus::hit().ttl(still.fresh_for).detail("hot");
+    let (status, age) = (status.to_string(), still.age.to_string());
+    let own = [("age", age.as_bytes()), (CACHE_STATUS, status.as_bytes())];
+    let own = own.into_iter().skip(usize::from(!copy.aged));
+    let headers = Headers::new(extend(&copy.headers, own));
+    tell_hit(wanted.known_as)?;
+    delivery::answer_with(demand, head, &headers, &copy.body)?;
+    let typed = headers.has("content-type");
+    Ok(Some(Answered { typed }))
+}
+
+/// Begins to copy the effective context's response, whose headers are as its client gets them.
+pub fn begin(stream: &Stream, announced: Option<&str>, sighting: Sighting) -> host::Result<()> {
+    if !stream.policy.policy.hot.is_on() || stream.bodiless.get() {
+        return Ok(());
+    }
+    let announced = announced.and_then(|length| length.parse().ok());
+    let length = announced.or_else(|| delivery::counted(stream));
+    let Some(length) = length.and_then(|length| usize::try_from(length).ok()) else {
+        return Ok(());
+    };
+    let wanted = worker::with(|worker| worker.wants_copy(stream, length));
+    if wanted != Some(true) {
+        return Ok(());
+    }
+    let headers = Headers::new(host::header_pairs(Map::Response)?);
+    let copy = HotCopy {
+        key: stream.target.cache_key().to_owned(),
+        known_as: stream.key,
+        policy: stream.policy.number,
+        sighting,
+        aged: headers.has("age"),
+        headers: common(&headers, stream.policy.policy.site.cors.is_some()),
+        body: Vec::new(),
+    };
+    let capture = Capture::new(copy, length);
+    if worker::with(|worker| worker.begin_capture(&capture)) == Some(true) {
+        stream.capture.replace(Some(capture));
+    }
+    Ok(())
+}
+
+/// The fields that all responses have in common; who may read them is said to each client.
+fn common(headers: &Headers, cors: bool) -> Vec<u8> {
+    let fields = headers.iter().filter(|(name, _)| {
+        let of_client = cors && name.starts_with(CORS_PREFIX);
+        !name.starts_with(':') && !MADE_ANEW.contains(name) && !of_client
+    });
+    serialize(fields)
+}
+
+/// Copies a part of `size` bytes of the body that passes. The client gets it, whatever comes of the copy.
+pub fn take_body(stream: &Stream, size: usize, end: bool) {
+    let Some(mut capture) = stream.capture.take() else {
+        return;
+    };
+    let taken = match size {
+        0 => Ok(()),
+        _ => host::response_body(0..size).map(|bytes| capture.take(bytes)),
+    };
+    if taken.is_ok() && !end {
+        stream.capture.replace(Some(capture));
+        return;
+    }
+    worker::with(|worker| match taken {
+        Ok(()) => worker.end_capture(capture),
+        Err(error) => {
+            worker.drop_capture(&capture);
+            worker.fault("a response was not copied", error);
+        }
+    });
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A worker's part in the hot tier.
+
+use std::rc::Rc;
+
+use sluice_core::hot::{Capture, HotCopy, Still, Wanted};
+use sluice_core::metrics::Metric;
+
+use super::Worker;
+use crate::host;
+use crate::stream::Stream;
+
+impl Worker {
+    /// What the store would serve.
+    pub fn hot(&self, wanted: &Wanted<'_>) -> Option<(Rc<HotCopy>, Still)> {
+        if self.hot.is_empty() {
+            return None;
+        }
+        let key = self.url_hash(wanted.key);
+        let found = self.hot.get(key, wanted, host::unix_millis())?;
+        self.metrics.count(Metric::RequestsHit, 1);
+        self.metrics.count(Metric::HotHits, 1);
+        Some(found)
+    }
+
+    /// Whether the body of `length` bytes that passes to this client should be copied.
+    pub fn wants_copy(&mut self, stream: &Stream, length: usize) -> bool {
+        let key = self.url_hash(stream.target.cache_key());
+        self.hot.wants(key, length)
+    }
+
+    /// Makes room for a copy. False if too many are being made.
+    pub fn begin_capture(&mut self, capture: &Capture) -> bool {
+        self.hot.begin(capture.length())
+    }
+
+    /// Takes what was copied, if it has come whole.
+    pub fn end_capture(&mut self, capture: Capture) {
+        self.hot.end(capture.length());
+        let Some(copy) = capture.finish() else {
+            return;
+        };
+        let kept = self.hot.insert(self.url_hash(&copy.key), copy);
+        if kept.admitted {
+            self.metrics.count(Metric::HotAdmissions, 1);
+        }
+        if kept.evicted > 0 {
+            self.metrics.count(Metric::HotEvictions, kept.evicted);
+        }
+        self.publish_hot();
+    }
+
+    /// What was copied so far is of no use.
+    pub fn drop_capture(&mut self, capture: &Capture) {
+        self.hot.end(capture.length());
+    }
+
+    /// The store has asked the origin, or has got another response: it alone tells what there is now.
+    pub fn cool(&mut self, cache_key: &str) {
+        if !self.hot.is_empty() {
+            self.hot.remove(self.url_hash(cache_key));
+        }
+    }
+
+    pub(super) fn publish_hot(&mut self) {
+        let bytes = usize::try_from(self.hot.bytes()).unwrap_or(usize::MAX);
+        let values = [
+            (Metric::HotObjectsNow, self.hot.len()),
+            (Metric::HotBytesNow, bytes),
+        ];
+        self.metrics.set_gauges(&values);
+    }
+}
