@@ -280,17 +280,22 @@ pub fn growth(title: &str, x: &str, y: (&str, Scale), curves: &[Curve]) -> Strin
         Scale::Linear => (0.0, top.max(f64::MIN_POSITIVE) * 1.15),
         Scale::Log => (bottom - 0.1, top + 0.3),
     };
+    // Room for the last label.
+    let (left, right) = (left, right + (right - left).max(1.0) / 20.0);
+    let decades = std::iter::successors(Some(left.ceil()), |at| Some(at + 1.0));
+    let decades = decades.take_while(|at| *at <= right).count();
     let mut svg = String::new();
     {
         let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
         root.fill(&WHITE).unwrap();
         let mut chart = curves_on(&root, title)
-            .build_cartesian_2d(left..right.max(left + 0.1), bottom..top)
+            .build_cartesian_2d(left..right, bottom..top)
             .unwrap();
         chart
             .configure_mesh()
             .x_desc(x)
             .y_desc(y)
+            .x_labels(decades + 1)
             .x_label_formatter(&|at| Scale::Log.label(*at))
             .y_label_formatter(&|at| scale.label(*at))
             .light_line_style(TRANSPARENT)

@@ -119,6 +119,8 @@ struct Filled {
     cpu: f64,
     /// What was resident before, in MiB.
     before: f64,
+    /// What was resident when all of them were there.
+    after: f64,
     /// Requests that failed among the last that were sent: nothing more is measured then.
     failed: u64,
 }
@@ -199,6 +201,7 @@ async fn fill(edge: &Cache, count: usize) -> (usize, Filled) {
     let filled = Filled {
         cpu,
         before,
+        after: resident_mib(edge),
         failed,
     };
     (asked, filled)
@@ -354,9 +357,12 @@ impl Row {
         Sample::of(self.runs.iter().map(figure)).median()
     }
 
-    /// What was resident in the first round, in MiB: then there had not been more of it yet, and Envoy gives little back.
+    /// What was resident, in MiB: when objects were there that had been asked for once, else in the first round. Then
+    /// there had not been more of it yet, and Envoy gives little back.
     fn memory(&self) -> f64 {
-        self.runs.first().map_or(f64::NAN, |run| run.memory)
+        let first = self.runs.first().map(|run| run.memory);
+        let memory = self.filled.map(|filled| filled.after).or(first);
+        memory.unwrap_or(f64::NAN)
     }
 
     /// Whether nothing failed when it was filled.
@@ -443,7 +449,7 @@ impl Found {
             {
                 findings.say(format!(
                     "{growing}: {failed} requests failed when about {count} keys had been asked for. Envoy keeps the file \
-                     of each open for a while, and may have no more files open than the machine allows."
+                     of each open for five minutes at least, and may have no more files open than the machine allows."
                 ));
             }
         }
@@ -500,13 +506,13 @@ fn plots(found: &Found) -> Vec<String> {
         let of = |growing: &Growing| curve(*growing, growing.to_string(), &|row| Some(figure(row)));
         found.growing().iter().map(of).collect::<Vec<_>>()
     };
-    let mut times = by(|row| row.median(|run| run.cpu));
-    for growing in found.growing() {
-        if matches!(growing, Growing::Objects(_)) {
-            let cpu = |row: &Row| row.filled.map(|filled| filled.cpu);
-            times.push(curve(growing, format!("{growing}, a fill"), &cpu));
-        }
-    }
+    let times = by(|row| row.median(|run| run.cpu));
+    let growing = found.growing().into_iter();
+    let fills = growing.filter(|growing| matches!(growing, Growing::Objects(_)));
+    let fill = |row: &Row| row.filled.map(|filled| filled.cpu);
+    let fills: Vec<_> = fills
+        .map(|growing| curve(growing, growing.to_string(), &fill))
+        .collect();
     let linear = |y| (y, plot::Scale::Linear);
     vec![
         plot::growth(
@@ -514,6 +520,12 @@ fn plots(found: &Found) -> Vec<String> {
             "how many there are",
             linear("microseconds"),
             &times,
+        ),
+        plot::growth(
+            "CPU time of a fill",
+            "how many there are",
+            linear("microseconds"),
+            &fills,
         ),
         plot::growth(
             "Resident memory",

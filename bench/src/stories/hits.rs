@@ -554,30 +554,35 @@ fn curves(
     kinds.iter().map(curve).collect()
 }
 
+/// Those of more than one scene, which lie on lines.
 #[allow(clippy::cast_precision_loss)]
 fn plots(found: &Found) -> Vec<String> {
-    let by_size =
-        |scene: &Scene| scene.protocol == Protocol::Http1 && scene.connections == BASE.connections;
-    let by_connections =
-        |scene: &Scene| scene.protocol == Protocol::Http1 && scene.bytes == BASE.bytes;
-    let (size, connections) = (
-        |scene: &Scene| scene.bytes as f64,
-        |scene: &Scene| f64::from(scene.connections),
+    let http1 = |scene: &Scene| scene.protocol == Protocol::Http1;
+    let sizes = curves(
+        found,
+        |scene| http1(scene) && scene.connections == BASE.connections,
+        |scene| scene.bytes as f64,
+        |run| run.cpu,
     );
-    vec![
-        plot::growth(
-            "CPU time of a hit, HTTP/1.1 on 32 connections",
-            "bytes",
-            ("microseconds", plot::Scale::Log),
-            &curves(found, by_size, size, |run| run.cpu),
-        ),
-        plot::growth(
-            "Hits of 10,000 bytes a second, HTTP/1.1",
-            "connections",
-            ("hits a second", plot::Scale::Linear),
-            &curves(found, by_connections, connections, |run| run.per_second),
-        ),
-    ]
+    let connections = curves(
+        found,
+        |scene| http1(scene) && scene.bytes == BASE.bytes,
+        |scene| f64::from(scene.connections),
+        |run| run.per_second,
+    );
+    let lines = |curves: &[Curve]| curves.iter().any(|curve| curve.points.len() > 1);
+    let mut plots = Vec::new();
+    if lines(&sizes) {
+        let title = "CPU time of a hit, HTTP/1.1 on 32 connections";
+        let y = ("microseconds", plot::Scale::Log);
+        plots.push(plot::growth(title, "bytes", y, &sizes));
+    }
+    if lines(&connections) {
+        let title = "Hits of 10,000 bytes a second, HTTP/1.1";
+        let y = ("hits a second", plot::Scale::Linear);
+        plots.push(plot::growth(title, "connections", y, &connections));
+    }
+    plots
 }
 
 fn data(found: &Found, quick: bool) -> Value {
