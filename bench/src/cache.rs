@@ -36,6 +36,8 @@ pub enum Kind {
     Bare(Store),
     /// Sluice.
     Sluice(Store),
+    /// Sluice without copies of hot objects: each hit is one of Envoy's cache.
+    Cold(Store),
 }
 
 impl fmt::Display for Kind {
@@ -48,6 +50,7 @@ impl fmt::Display for Kind {
             Self::BareMemory(store) => write!(f, "bare Envoy {store}"),
             Self::Bare(store) => write!(f, "bare Envoy {store}"),
             Self::Sluice(store) => write!(f, "Sluice {store}"),
+            Self::Cold(store) => write!(f, "Sluice {store}, HOT_BYTES=0"),
         }
     }
 }
@@ -114,6 +117,10 @@ impl Kind {
             }
             Self::Sluice(store) => {
                 return Some(Cache::sluice(Edge::http(origin).store(store)).await);
+            }
+            Self::Cold(store) => {
+                let edge = Edge::http(origin).store(store).env("HOT_BYTES", "0");
+                return Some(Cache::sluice(edge).await);
             }
             Self::BareMemory(store) => {
                 Bare::with_store(origin, bare(Store::V2_MEMORY), store).await

@@ -160,7 +160,8 @@ async fn objects(scale: &Scale, origin: &Origin) -> Vec<Row> {
     for &store in scale.stores {
         for &count in scale.objects {
             progress.step(format_args!("{count} objects are fetched, {store}"));
-            let edge = Edge::http(origin).store(store);
+            // Few of them would be hot, and cheaper than many that are not.
+            let edge = Edge::http(origin).store(store).env("HOT_BYTES", "0");
             let edge = Cache::sluice(edge.env("CACHE_MAX_ENTRIES", "1000000")).await;
             let (count, filled) = fill(&edge, count).await;
             let row = Row {

@@ -31,6 +31,7 @@ const BASE: Scene = Scene {
     connections: 32,
 };
 const STREAMS: u32 = 10;
+const DISKS: [Store; 2] = [Store::V2_DISK, Store::V1_DISK];
 
 /// How an object is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,15 +90,21 @@ impl Scale {
             connections,
         };
         let http2 = Protocol::Http2 { streams: STREAMS };
-        let stores: &[Store] = if quick {
-            &[Store::V2_DISK]
+        let (stores, disks): (&[Store], &[Store]) = if quick {
+            (&DISKS[..1], &DISKS[..1])
         } else {
-            &Store::ALL
+            (&Store::ALL, &DISKS)
         };
         let peers = [Kind::Direct, Kind::Nginx, Kind::Varnish, Kind::Haproxy];
-        let bare = stores.iter().copied().map(Kind::Bare);
+        let bare = disks.iter().copied().map(Kind::Bare);
+        let cold = disks.iter().copied().map(Kind::Cold);
         let ours = stores.iter().copied().map(Kind::Sluice);
-        let kinds = peers.into_iter().chain(MEMORY).chain(bare).chain(ours);
+        let kinds = peers
+            .into_iter()
+            .chain(MEMORY)
+            .chain(bare)
+            .chain(cold)
+            .chain(ours);
         let mut scenes = vec![BASE, scene(10_000, http2, 8)];
         if !quick {
             for bytes in [1_000, 100_000, 1_000_000] {
@@ -438,11 +445,11 @@ impl Found {
             figures.push(tail(name, part, Aim::AtMost(1.0), memory));
             figures.push(tail(name, part, Aim::AtMost(1.2), Kind::Nginx));
         }
-        for store in [Store::V2_DISK, Store::V1_DISK] {
-            if self.rows.iter().any(|row| row.kind == Kind::Sluice(store)) {
+        for store in DISKS {
+            if self.rows.iter().any(|row| row.kind == Kind::Cold(store)) {
                 figures.push(cost(
                     Aim::AtMost(1.05),
-                    Kind::Sluice(store),
+                    Kind::Cold(store),
                     Kind::Bare(store),
                 ));
             }
