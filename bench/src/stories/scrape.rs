@@ -29,8 +29,8 @@ const WORKERS: usize = 2;
 const SPARE_CLUSTERS: u32 = 650;
 /// As many for nginx.
 const SERIES: u32 = 120_000;
-const PROXY_REASON: &str = "A hit of nginx is cheaper than one of Envoy's cache filter with a Wasm filter before it, and \
-     Envoy is larger.";
+const PROXY_REASON: &str =
+    "A hit of nginx is cheaper than one of an Envoy with a Wasm filter in it, and Envoy is larger.";
 const SERIES_REASON: &str = "Envoy keeps each cluster with all its statistics for every worker, where nginx has only lines \
      of text in a dictionary.";
 /// How often a client looks whether the server says that it is well.
@@ -478,14 +478,17 @@ fn data(rows: &[Row], rendered: &[Rendering], quick: bool) -> Value {
         let rate = row.runs.first().map_or(0, |run| run.outcome.requests());
         json!({"contender": row.name(), "scraped": row.scraped, "requests": rate, "runs": runs})
     };
-    let bar = |row: &Row| {
-        let longest = row.median(|run| run.outcome.percentile(100.0));
-        json!({"name": row.name(), "value": longest})
+    let bars = |title: &str, figure: fn(&Run) -> f64| {
+        let bar = |row: &Row| json!({"name": row.name(), "value": row.median(figure)});
+        json!({"title": title, "bars": rows.iter().map(bar).collect::<Vec<_>>()})
     };
-    let bars: Vec<_> = rows.iter().map(bar).collect();
     json!({
         "quick": quick, "columns": COLUMNS, "table": rows.iter().map(Row::cells).collect::<Vec<_>>(),
-        "findings": findings(rows, rendered), "bars": [{"title": "Longest time in milliseconds", "bars": bars}],
+        "findings": findings(rows, rendered), "bars": [
+            bars("Longest time in milliseconds", |run| run.outcome.percentile(100.0)),
+            bars("CPU time per request in microseconds, scrapes included", |run| run.cpu),
+            bars("Peak memory in MiB", |run| run.memory),
+        ],
         "tables": [{
             "columns": rendering::COLUMNS, "rows": rendered.iter().map(Rendering::cells).collect::<Vec<_>>(),
         }],

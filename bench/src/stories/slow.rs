@@ -325,8 +325,7 @@ fn tell(rows: &[Row], rounds: usize, span: Duration, before: f64) -> String {
 }
 
 const TIME_REASON: &str = "A hit of nginx takes less CPU time, and the application, the server and the clients share the cores.";
-const CPU_REASON: &str = "Envoy's cache filter reads a body in pieces through its whole filter chain, with a Wasm filter in it; \
-     nginx sends the stored file.";
+const CPU_REASON: &str = "Envoy takes a stored body in pieces through its filters, of which one is in Wasm; nginx sends the stored file.";
 
 /// Each step of Sluice beside the same of nginx, and the whole ladder.
 fn findings(rows: &[Row]) -> Vec<String> {

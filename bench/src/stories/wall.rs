@@ -17,8 +17,8 @@ use sluice_tests::minio::{Bucket, Minio};
 
 const SIZE: usize = 10_000;
 
-const CPU_REASON: &str = "Envoy takes more for a request than they do, its cache filter most of all; with Sluice each miss passes \
-     a second listener, and is signed.";
+const CPU_REASON: &str = "Envoy by itself takes more for a request than they do (the row of the bare Envoy); with Sluice a Wasm filter is in \
+     each, and a miss passes a second listener and is signed.";
 const MEMORY_REASON: &str = "Envoy's code and tables are larger, and each worker and the main thread have a virtual machine \
      with the filter in it.";
 
