@@ -129,6 +129,11 @@ bench: wasm envoy minio k6 prometheus ## Measure beside nginx, Varnish and HAPro
 	done
 	@"$(builds)/bench-run/sluice-bench" report
 
+.PHONY: variants
+variants: wasm release envoy $(linters) ## The CPU time of a hit, of one change of the edge at a time: VARIANTS="edge bare no-stats"
+	@.ci/debian.sh nghttp2-client
+	@exec env $(locations) SLUICE_BIN="$(builds)/release/sluice" PYTHONPATH=$(linters) bench/variants.py $(VARIANTS)
+
 .PHONY: lint
 lint: $(linters) $(istio_files) ## Check format and style: rustfmt, clippy, shellcheck, yamllint, ruff, schemas of manifests
 	@.ci/need.sh rust rust-linters

@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""variants.py VARIANT...: the CPU time of a hit of 10,000 bytes, of one change of the edge at a time.
+
+A VARIANT is "edge", as `sluice render` has it, or one or more of the changes below and paths of Wasm modules, joined
+by "+". All run at the same time and take turns for a second each, ROUNDS rounds (15); the ratios are to the first one,
+round by round. That holds on a machine that is not idle, where the microseconds by themselves do not.
+"""
+
+import contextlib
+import http.server
+import json
+import os
+import pathlib
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+
+import yaml
+
+BYTES = 10_000
+CONNECTIONS = 8
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def connection_manager(config):
+    """The connection manager of the clients' listener."""
+    listeners = config["static_resources"]["listeners"]
+    edge = next(listener for listener in listeners if listener["name"] == "edge")
+    return edge["filter_chains"][0]["filters"][0]["typed_config"]
+
+
+def filters(config):
+    """The HTTP filters of all listeners."""
+    for listener in config["static_resources"]["listeners"]:
+        manager = listener["filter_chains"][0]["filters"][0]["typed_config"]
+        yield from manager["http_filters"]
+
+
+def without(config, *names):
+    """Leaves filters out of the clients' listener."""
+    manager = connection_manager(config)
+    manager["http_filters"] = [one for one in manager["http_filters"] if one["name"] not in names]
+
+
+def route(config, **action):
+    """Gives the clients' listener one route."""
+    host = connection_manager(config)["route_config"]["virtual_hosts"][0]
+    host["routes"] = [{"match": {"prefix": "/"}, **action}]
+
+
+def edge(_):
+    """As it comes."""
+
+
+def bare(config):
+    """Envoy and its cache, without Sluice's filter and what is there for it."""
+    without(config, "sluice.edge", "remember_path")
+    connection_manager(config).pop("early_header_mutation_extensions")
+    route(config, route={"cluster": "origin_server"})
+
+
+def direct(config):
+    """Envoy's own direct_response."""
+    without(config, "sluice.edge", "remember_path", "cache", "health_check")
+    connection_manager(config).pop("early_header_mutation_extensions")
+    # As long as Envoy allows.
+    route(config, direct_response={"status": 200, "body": {"inline_string": "x" * 4096}})
+
+
+def no_hot_tier(config):
+    """HOT_BYTES=0."""
+    for one in filters(config):
+        if one["name"] == "sluice.edge":
+            value = one["typed_config"]["config"]["configuration"]
+            policy = json.loads(value["value"])
+            policy["hot"] = {"max_bytes": 0}
+            value["value"] = json.dumps(policy)
+
+
+def memory_store(config):
+    """Envoy's unbounded memory cache."""
+    store = "type.googleapis.com/envoy.extensions.http.cache_v2.simple_http_cache.v3.SimpleHttpCacheV2Config"
+    for one in filters(config):
+        if one["name"] == "cache":
+            one["typed_config"]["typed_config"] = {"@type": store}
+
+
+def no_stats(config):
+    """No statistics at all."""
+    config["stats_config"] = {"stats_matcher": {"reject_all": True}}
+
+
+def all_stats(config):
+    """STATS=all."""
+    config.pop("stats_config")
+
+
+def no_overload_manager(config):
+    """No bounds for connections and memory."""
+    config.pop("overload_manager")
+
+
+def no_timeouts(config):
+    """No timers for a request."""
+    for name in ("request_timeout", "request_headers_timeout", "stream_idle_timeout"):
+        connection_manager(config)[name] = "0s"
+
+
+def http1(config):
+    """The protocol is not guessed."""
+    connection_manager(config)["codec_type"] = "HTTP1"
+
+
+def no_health_check(config):
+    """No health check by a worker."""
+    without(config, "health_check")
+
+
+def no_path_for_log(config):
+    """The path is not remembered for the access log."""
+    without(config, "remember_path")
+
+
+CHANGES = {
+    change.__name__.replace("_", "-"): change
+    for change in (
+        edge,
+        bare,
+        direct,
+        no_hot_tier,
+        memory_store,
+        no_stats,
+        all_stats,
+        no_overload_manager,
+        no_timeouts,
+        http1,
+        no_health_check,
+        no_path_for_log,
+    )
+}
+
+
+class Origin(http.server.BaseHTTPRequestHandler):
+    """An origin that is asked once by each."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        """Answers with an object."""
+        self.send_response(200)
+        for name, value in {"content-length": BYTES, "cache-control": "max-age=3600", "etag": '"1"'}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(bytes(BYTES))
+
+    def log_message(self, *_):
+        """Nobody reads it."""
+
+
+def free_port():
+    """A port that nobody has."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class Variant:
+    """A running Envoy."""
+
+    def __init__(self, name, origin, folder):
+        self.name = name
+        parts = name.split("+")
+        modules = [part for part in parts if part.endswith(".wasm")]
+        unknown = [part for part in parts if part not in CHANGES and part not in modules]
+        if unknown:
+            known = ", ".join(CHANGES)
+            sys.exit(f"variants.py: no such change: {unknown[0]}; there are {known}, and paths of .wasm files")
+        port = free_port()
+        own = {"ORIGIN": origin, "EDGE_PORT": str(port), "ADMIN_PORT": str(free_port()), "ACCESS_LOG": "off"}
+        own |= {"SLUICE_STATE": folder, "CACHE_DIR": f"{folder}/cache"}
+        own |= {"SLUICE_WASM": str(pathlib.Path(modules[0]).resolve())} if modules else {}
+        render = [os.environ["SLUICE_BIN"], "render"]
+        config = yaml.safe_load(subprocess.run(render, env=os.environ | own, check=True, capture_output=True).stdout)
+        for part in parts:
+            if part in CHANGES:
+                CHANGES[part](config)
+        file = pathlib.Path(folder, "envoy.yaml")
+        file.write_text(yaml.safe_dump(config), encoding="utf-8")
+        envoy = [os.environ["SLUICE_ENVOY"], "--disable-hot-restart", "--concurrency", "2", "--log-level", "error"]
+        self.process = subprocess.Popen([*envoy, "--config-path", str(file)])
+        self.url = f"http://127.0.0.1:{port}/object"
+        self.costs = []
+
+    def ready(self):
+        """Waits until it answers."""
+        for _ in range(600):
+            with contextlib.suppress(OSError), urllib.request.urlopen(self.url):
+                return
+            time.sleep(0.05)
+        sys.exit(f"variants.py: {self.name} does not answer")
+
+    def cpu_seconds(self):
+        """What all its threads have taken."""
+        stat = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text(encoding="ascii")
+        fields = stat.rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+    def measure(self):
+        """Asks for a second; the microseconds of CPU time of a hit."""
+        before = self.cpu_seconds()
+        command = ["h2load", "--h1", "-c", str(CONNECTIONS), "-t", "1", "-D", "1", self.url]
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        hits = int(re.search(r"status codes: (\d+) 2xx, 0 3xx, 0 4xx, 0 5xx", said)[1])
+        return (self.cpu_seconds() - before) * 1e6 / hits
+
+
+def tell(variants):
+    """The medians, and the ratios to the first."""
+    print(f"{'variant':44} us/hit  ratio  by round   (load average {os.getloadavg()[0]:.1f})")
+    for variant in variants:
+        ratios = sorted(own / first for own, first in zip(variant.costs, variants[0].costs, strict=True))
+        middle, ends = statistics.median(ratios), f"{ratios[0]:.2f}-{ratios[-1]:.2f}"
+        print(f"{variant.name[-44:]:44} {statistics.median(variant.costs):6.1f}  {middle:5.2f}  {ends}")
+
+
+def main(names):
+    """Measures these variants."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Origin)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    origin = f"http://127.0.0.1:{server.server_address[1]}"
+    variants = []
+    with tempfile.TemporaryDirectory(prefix="sluice-variants-") as folder:
+        try:
+            for number, name in enumerate(names):
+                own = pathlib.Path(folder, str(number))
+                # The entry point makes it as it starts.
+                (own / "cache" / "v2").mkdir(parents=True)
+                variants.append(Variant(name, origin, str(own)))
+            for variant in variants:
+                variant.ready()
+                variant.measure()
+            for _ in range(int(os.environ.get("ROUNDS", "15"))):
+                for variant in variants:
+                    variant.costs.append(variant.measure())
+            tell(variants)
+        finally:
+            for variant in variants:
+                variant.process.terminate()
+                variant.process.wait()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or sys.exit(__doc__))
