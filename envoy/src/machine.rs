@@ -10,6 +10,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 pub struct Machine {
     /// How many connections clients may hold.
     pub connections: u64,
+    /// How many files may be open beside those connections.
+    pub files: u64,
     /// How large Envoy's heap may get.
     pub heap_bytes: u64,
 }
@@ -30,8 +32,21 @@ impl Machine {
         let memory = memory_bytes().unwrap_or(1 << 30).saturating_sub(reserved);
         Self {
             connections,
+            files: files.saturating_sub(connections),
             heap_bytes: (memory / 4 * 3).max(LEAST_HEAP),
         }
+    }
+
+    /// What to tell who lets the v2 store have `entries`: it keeps the file of each open for minutes after it was
+    /// asked for.
+    pub fn lacks_files_for(&self, entries: u64) -> Option<String> {
+        let files = self.files;
+        (files < entries).then(|| {
+            format!(
+                "{files} files may be open beside connections, and CACHE_MAX_ENTRIES is {entries}: if more objects than \
+                 that are asked for in five minutes, requests fail; raise the limit (ulimit -Hn), or set STORE=v1"
+            )
+        })
     }
 
     /// How many workers keep all cores busy.
@@ -99,6 +114,20 @@ mod tests {
         assert!(machine.heap_bytes >= LEAST_HEAP);
         assert!(Machine::detect(1 << 30).heap_bytes < machine.heap_bytes);
         assert!(Machine::cores() >= 1);
+    }
+
+    #[test]
+    fn who_has_too_few_files_for_the_store_is_told() {
+        let machine = Machine {
+            connections: 14_000,
+            files: 6_000,
+            heap_bytes: LEAST_HEAP,
+        };
+        assert_eq!(machine.lacks_files_for(6_000), None);
+        let told = machine.lacks_files_for(100_000).unwrap();
+        for part in ["6000 files", "CACHE_MAX_ENTRIES is 100000", "STORE=v1"] {
+            assert!(told.contains(part), "{told}");
+        }
     }
 
     #[test]

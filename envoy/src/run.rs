@@ -25,7 +25,7 @@ use crate::journal;
 use crate::local_socket::LocalSocket;
 use crate::machine::Machine;
 use crate::render;
-use crate::settings::Settings;
+use crate::settings::{Settings, Store};
 use crate::sns::{self, Https, Sns, Verifier};
 pub use error::RunError;
 
@@ -52,6 +52,11 @@ pub fn run(settings: &Settings) -> Result<u8, RunError> {
         CacheFolder::open(&settings.cache, settings.store).map_err(RunError::CacheFolder)?;
     if let Some(notice) = cache.notice() {
         say(notice);
+    }
+    if settings.store == Store::V2
+        && let Some(notice) = settings.machine.lacks_files_for(settings.cache.max_entries)
+    {
+        say(&notice);
     }
     // NB: declared before Envoy, so that it is dropped, and MinIO stopped, after it.
     let (origin, demo) = match &settings.origin {
