@@ -1,48 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The report: one HTML file of the newest results of each story, readable offline.
+//! The results as one HTML file, readable offline.
 
 use crate::plot::{self, Bar, Curve};
-use crate::stories;
 use serde_json::Value;
-use sluice_tests::edge::repository;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 
 const STYLE: &str = include_str!("../report.css");
-
-/// Writes `report.html` from the results in the ignored folder, and says where.
-///
-/// # Panics
-/// When there are none, or the file cannot be written.
-pub fn write() {
-    let folder = repository().join(".sluice/bench");
-    let results: Vec<_> = stories::names()
-        .into_iter()
-        .filter_map(|story| newest(&folder, story))
-        .collect();
-    assert!(
-        !results.is_empty(),
-        "no results in {}: run `make bench`",
-        folder.display()
-    );
-    let file = folder.join("report.html");
-    std::fs::write(&file, page(&results)).unwrap();
-    println!("{}", file.display());
-}
-
-/// The newest results of a story.
-fn newest(folder: &Path, story: &str) -> Option<Value> {
-    let prefix = format!("{story}-");
-    let entries = std::fs::read_dir(folder).ok()?;
-    let files = entries.flatten().map(|entry| entry.path());
-    let of_story = files.filter(|path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| name.starts_with(&prefix) && name.ends_with(".json"))
-    });
-    // The names end in the time.
-    let text = std::fs::read_to_string(of_story.max()?).ok()?;
-    serde_json::from_str(&text).ok()
-}
 
 /// The page of these results.
 pub fn page(results: &[Value]) -> String {

@@ -21,6 +21,7 @@ mod haproxy;
 mod html;
 mod k6;
 mod machine;
+mod markdown;
 mod nginx;
 mod peer;
 mod plot;
@@ -55,7 +56,7 @@ fn interrupted() -> oneshot::Receiver<()> {
 fn main() -> ExitCode {
     let wanted = std::env::args().nth(1).unwrap_or_default();
     if wanted == "report" {
-        html::write();
+        report::write();
         return ExitCode::SUCCESS;
     }
     let quick = std::env::var("QUICK").is_ok_and(|value| !matches!(value.as_str(), "" | "0"));

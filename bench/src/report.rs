@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where results go: to the terminal, and into the ignored folder.
+//! Where results go: to the terminal, into the ignored folder, and from there onto the pages.
 
 use crate::distribution::{self, Distribution};
-use crate::table;
+use crate::{html, markdown, stories, table};
 use serde_json::{Value, json};
 use sluice_tests::edge::repository;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The text of a story: what was measured and on what, the table, and what follows from it.
@@ -59,4 +60,43 @@ pub fn keep_distributions(stem: &str, named: &[(String, &Distribution)]) {
     let file = repository().join(format!("{stem}.hlog"));
     std::fs::write(file, distribution::log(named)).unwrap();
     println!("Distributions: {stem}.hlog");
+}
+
+/// Writes `report.html` and `report.md` from the newest results of each story, and says where.
+///
+/// # Panics
+/// When there are none, or a file cannot be written.
+pub fn write() {
+    let folder = repository().join(".sluice/bench");
+    let results: Vec<_> = stories::names()
+        .into_iter()
+        .filter_map(|story| newest(&folder, story))
+        .collect();
+    assert!(
+        !results.is_empty(),
+        "no results in {}: run `make bench`",
+        folder.display()
+    );
+    for (name, page) in [
+        ("report.html", html::page(&results)),
+        ("report.md", markdown::page(&results)),
+    ] {
+        let file = folder.join(name);
+        std::fs::write(&file, page).unwrap();
+        println!("{}", file.display());
+    }
+}
+
+/// The newest results of a story.
+fn newest(folder: &Path, story: &str) -> Option<Value> {
+    let prefix = format!("{story}-");
+    let entries = std::fs::read_dir(folder).ok()?;
+    let files = entries.flatten().map(|entry| entry.path());
+    let of_story = files.filter(|path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with(&prefix) && name.ends_with(".json"))
+    });
+    // The names end in the time.
+    let text = std::fs::read_to_string(of_story.max()?).ok()?;
+    serde_json::from_str(&text).ok()
 }
