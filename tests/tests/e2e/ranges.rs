@@ -428,6 +428,11 @@ async fn part_of_stored(bare: &Bare) -> (Client, Response) {
         bare.get("/a").await.headers.get("age").is_some()
     })
     .await;
+    part_of(bare).await
+}
+
+/// What bare Envoy answers to a range of `/a`, and on which connection.
+async fn part_of(bare: &Bare) -> (Client, Response) {
     let mut client = Client::connect(bare.address()).await;
     client
         .send(request("GET", "/a", &[("range", "bytes=100-199")]))
@@ -498,12 +503,7 @@ async fn control_bare_v1_takes_a_part_for_the_whole() {
         workers: 1,
     };
     let bare = Bare::with_store(&origin, cell, "simple-v1").await;
-    let mut client = Client::connect(bare.address()).await;
-    client
-        .send(request("GET", "/a", &[("range", "bytes=100-199")]))
-        .await
-        .unwrap();
-    let part = soon(&mut client).await.expect("a part");
+    let (_, part) = part_of(&bare).await;
     assert_eq!(part.status, 206, "{part}");
     eventually("the part is stored", async || {
         let mut client = Client::connect(bare.address()).await;
