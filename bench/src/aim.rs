@@ -3,6 +3,7 @@
 
 use crate::findings::QUIET;
 use crate::sample::{Sample, extremes};
+use crate::table;
 use serde_json::{Value, json};
 
 /// One round's figure, and the part of the machine that others took meanwhile.
@@ -102,6 +103,12 @@ impl Figure {
         let aim = self.aim.words(self.unit);
         vec![self.what.clone(), aim, median, range, self.verdict()]
     }
+}
+
+/// For the terminal.
+pub fn text(figures: &[Figure]) -> String {
+    let rows: Vec<_> = figures.iter().map(Figure::cells).collect();
+    table::render(&COLUMNS, &rows)
 }
 
 /// For the page.

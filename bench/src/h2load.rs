@@ -62,6 +62,17 @@ pub struct Pace {
     pub time: Duration,
 }
 
+impl Pace {
+    /// A plan in milliseconds, whose rate is filled in when it is known.
+    pub const fn of_millis(warm_up: u64, time: u64) -> Self {
+        Self {
+            rate: 0,
+            warm_up: Duration::from_millis(warm_up),
+            time: Duration::from_millis(time),
+        }
+    }
+}
+
 /// What came of asking at a constant rate.
 #[derive(Clone, Debug)]
 pub struct Paced {

@@ -10,7 +10,7 @@ use crate::plot::{self, Curve};
 use crate::progress::Progress;
 use crate::sample::{Sample, extremes};
 use crate::usage::{Bystander, Meter};
-use crate::{machine, report, table};
+use crate::{machine, report};
 use serde_json::{Value, json};
 use sluice_tests::client;
 use sluice_tests::edge::Edge;
@@ -488,8 +488,7 @@ fn tell(found: &Found, scale: &Scale, before: f64) -> String {
         scale.rounds,
         machine::described(before, Some(foreign)),
     );
-    let aims: Vec<_> = found.figures().iter().map(Figure::cells).collect();
-    let head = format!("{head}\n\n{}", table::render(&aim::COLUMNS, &aims));
+    let head = format!("{head}\n\n{}", aim::text(&found.figures()));
     let rows: Vec<_> = found.rows.iter().map(Row::cells).collect();
     report::text(&head, &COLUMNS, &rows, &found.findings())
 }

@@ -116,20 +116,15 @@ impl Scale {
             scenes.extend([scene(10_000, http2, 1), scene(10_000, http2, 64)]);
         }
         let millis = Duration::from_millis;
-        let pace = |warm_up, time| Pace {
-            rate: 0,
-            warm_up: millis(warm_up),
-            time: millis(time),
-        };
         Self {
             kinds: kinds.collect(),
             scenes,
             rounds: if quick { 1 } else { 3 },
             time: millis(if quick { 300 } else { 700 }),
             pace: if quick {
-                pace(200, 300)
+                Pace::of_millis(200, 300)
             } else {
-                pace(1_000, 4_000)
+                Pace::of_millis(1_000, 4_000)
             },
         }
     }
@@ -522,12 +517,11 @@ fn tell(found: &Found, scale: &Scale, before: f64) -> String {
         scale.time.as_millis(),
         machine::described(before, Some(foreign)),
     );
-    let aims: Vec<_> = found.figures().iter().map(Figure::cells).collect();
     let tails: Vec<_> = found.tails.iter().map(Tail::cells).collect();
     let rows: Vec<_> = found.rows.iter().map(Row::cells).collect();
     let head = format!(
         "{head}\n\n{}\n\n{}",
-        table::render(&aim::COLUMNS, &aims),
+        aim::text(&found.figures()),
         table::render(&TAIL_COLUMNS, &tails)
     );
     report::text(&head, &COLUMNS, &rows, &found.findings())

@@ -51,11 +51,6 @@ struct Row {
 impl Scale {
     fn new(quick: bool) -> Self {
         let millis = Duration::from_millis;
-        let pace = |warm_up, time| Pace {
-            rate: 0,
-            warm_up: millis(warm_up),
-            time: millis(time),
-        };
         Self {
             parts: if quick {
                 &[0.5]
@@ -65,9 +60,9 @@ impl Scale {
             rounds: if quick { 1 } else { 3 },
             time: millis(if quick { 300 } else { 1_000 }),
             pace: if quick {
-                pace(300, 600)
+                Pace::of_millis(300, 600)
             } else {
-                pace(1_000, 5_000)
+                Pace::of_millis(1_000, 5_000)
             },
         }
     }
