@@ -461,6 +461,24 @@ fn cases(count: u32) -> ProptestConfig {
     }
 }
 
+#[test]
+fn who_waits_for_a_response_that_is_lost_at_once_waits_for_who_fetches_it_again() {
+    let get = |worker| Step::Get { worker, key: 1 };
+    let answer = Step::Answer {
+        fetch: 0,
+        answer: Answer::Storable,
+    };
+    let lost = [Step::End { fetch: 0 }, Step::Evict { key: 1 }, get(2)];
+    let policy = flight_policy(StoreVersion::V2);
+    let mut world = World::new(policy, 3);
+    world.run(&[get(0), answer, get(1)]);
+    world.run(&lost);
+    world.finish(20_000);
+    let follower = &world.host.clients[1];
+    assert_eq!(follower.release, Some(Release::Collapsed), "{follower:?}");
+    assert_eq!(world.host.fetches.len(), 2);
+}
+
 proptest! {
     #![proptest_config(cases(1_000))]
 

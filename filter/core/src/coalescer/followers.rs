@@ -2,7 +2,7 @@
 //! Followers: what the news of a flight means for those who wait for it.
 
 use super::{Coalescer, Effect, Release, Turn};
-use crate::board::{KeyHash, Millis};
+use crate::board::{Acquired, KeyHash, Millis};
 use crate::flight::{Role, Waiter};
 use crate::hints::Hint;
 use crate::host::SharedStore;
@@ -27,6 +27,7 @@ impl Coalescer {
                     self.settle(key, outcome, turn);
                 }
             }
+            Some(_) if self.is_led_again(key, &outcome, turn) => {}
             Some(_) => self.settle(key, outcome, turn),
             None => self.remember(key, &outcome, turn.now),
         }
@@ -45,6 +46,33 @@ impl Coalescer {
             Outcome::Varies { .. } => self.hints.forget(key),
             Outcome::Failed { .. } | Outcome::LeaderLost => {}
         }
+    }
+
+    /// Whether a third worker leads by now: then all wait on. Where the store has lost the response since, they would
+    /// read what that worker's leader fetches, which the v2 store must not give to other workers while it may break.
+    fn is_led_again<S: SharedStore + ?Sized>(
+        &mut self,
+        key: KeyHash,
+        outcome: &Outcome,
+        turn: &mut Turn<'_, S>,
+    ) -> bool {
+        if !matches!(outcome, Outcome::Stored { .. }) {
+            return false;
+        }
+        let (worker, now) = (self.worker, turn.now);
+        let followed = turn.board(|board| board.follow(key, worker, now)).flatten();
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return false;
+        };
+        let Some(Acquired::Follow { leader, progress }) = followed else {
+            return false;
+        };
+        flight.role = Role::Following {
+            leader,
+            progress,
+            checked: now,
+        };
+        true
     }
 
     /// Ends the flight on this worker: everyone who waits leaves.
