@@ -22,6 +22,8 @@ pub enum Answer {
     Expired,
     /// ORIGIN: the origin fails, and the store serves what it has.
     Keep(Rc<Revalidation>),
+    /// ORIGIN: the v1 store serves what it has as it is.
+    Unwritten(Rc<Revalidation>),
     /// ORIGIN: what the origin has answered already.
     Prepared(Rc<Prepared>),
     /// ORIGIN: nothing; the response that has begun is cut off.
@@ -54,6 +56,12 @@ impl Answer {
                     .map(|(name, value)| (*name, value.as_str()));
                 host::respond(304, "sluice_kept", &headers, "")
             }
+            Self::Unwritten(stored) => host::respond(
+                304,
+                "sluice_unwritten",
+                &[("etag", &stored.unwritten())],
+                "",
+            ),
             Self::Prepared(prepared) => prepared.send(),
             Self::Reset => host::reset(Half::Response),
             Self::Outcome { status } => host::respond(*status, "sluice_outcome", &[], ""),

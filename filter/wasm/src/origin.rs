@@ -197,6 +197,9 @@ impl OriginStream {
             worker::with(|worker| worker.fill_keeps_unwritten(link.stream, kept, self.context));
             return Ok(self.refuse(Answer::Keep(Rc::new(kept.clone()))));
         }
+        if let Some(stored) = revalidation.as_ref().filter(|stored| is_late(link, stored)) {
+            return Ok(self.refuse(Answer::Unwritten(Rc::new(stored.clone()))));
+        }
         prepare_request(&policy.policy, cacheable, headers)?;
         if let Some(revalidation) = &revalidation {
             revalidation.ask(&policy.policy)?;
@@ -469,6 +472,14 @@ fn keeps_unasked(link: Link, headers: &Headers) -> bool {
             worker.is_failing(key)
         })
         .unwrap_or(false)
+}
+
+/// Whether a response has expired while its client's request was on its way to the v1 store, for which it came in
+/// time. The store would have each of those ask, and while it writes what one of them is told, it has nothing for the
+/// others.
+fn is_late(link: Link, stored: &Revalidation) -> bool {
+    let expected = matches!(link.purpose, Purpose::Fresh | Purpose::Collapsed);
+    expected && stored.store == StoreVersion::V1 && stored.has_just_expired()
 }
 
 /// The answer to a request that is only for the store.

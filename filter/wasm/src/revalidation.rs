@@ -73,6 +73,17 @@ impl Revalidation {
         servable.unwrap_or(0).saturating_sub(self.age)
     }
 
+    /// Whether the store served it unasked until just now: it counts in whole seconds.
+    pub fn has_just_expired(&self) -> bool {
+        let unasked = self.validator().map(|stored| stored.lifetime.unasked());
+        unasked.is_some_and(|unasked| self.age <= unasked.saturating_add(1))
+    }
+
+    /// The `ETag` of a 304 with which the v1 store serves what it has, and leaves that as it is.
+    pub fn unwritten(&self) -> String {
+        format!("{KEPT} {}", self.value)
+    }
+
     /// Headers of the 304 with which the store goes on serving what it has. All else of the response is
     /// kept, its `Date` above all, from which age counts.
     ///
@@ -82,7 +93,7 @@ impl Revalidation {
         let servable = self.validator().map(|stored| stored.lifetime.servable());
         let control = format!("max-age={}", servable.unwrap_or(0));
         let etag = match self.store {
-            StoreVersion::V1 => format!("{KEPT} {}", self.value),
+            StoreVersion::V1 => self.unwritten(),
             StoreVersion::V2 => self.value.clone(),
         };
         [("etag", etag), ("cache-control", control)]
