@@ -10,6 +10,7 @@ pub mod origin;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a test waits for what must happen.
@@ -27,13 +28,20 @@ pub fn envoy() -> PathBuf {
     envoy
 }
 
-/// A port on which nobody listens.
+/// A port on which nobody listens, below the kernel's ephemeral range: before the edge listens there, no connection
+/// of a client's may have taken it.
 pub fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+    const PORTS: std::ops::Range<u16> = 10_240..32_240;
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    // Test processes beside this one start elsewhere in the range.
+    let offset = (std::process::id() as usize).wrapping_mul(7_919);
+    let mut ports = std::iter::from_fn(|| {
+        let at = offset.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % PORTS.len();
+        PORTS.clone().nth(at)
+    });
+    ports
+        .find(|&port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok())
         .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
 }
 
 /// Waits for a condition that nothing announces.
