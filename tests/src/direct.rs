@@ -25,6 +25,8 @@ pub struct Direct {
     pub retries: Option<u32>,
     /// A port on which everybody reaches the listener for the filter's own requests.
     pub background_port: Option<u16>,
+    /// How long former listeners drain.
+    pub drain: Option<Duration>,
     /// So many clusters more, which nobody asks, for their statistics.
     pub spare_clusters: u32,
     /// Whether statistics keep what is in their names, instead of having it as labels.
@@ -86,6 +88,9 @@ impl Direct {
         command.arg("-c").arg(path);
         command.args(["--concurrency", &settings.concurrency.to_string()]);
         command.args(["--disable-hot-restart", "--file-flush-interval-msec", "100"]);
+        if let Some(drain) = self.drain {
+            command.args(["--drain-time-s", &drain.as_secs().to_string()]);
+        }
         command.args([
             "--log-level",
             "warning",

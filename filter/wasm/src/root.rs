@@ -89,6 +89,12 @@ impl Root {
     }
 }
 
+impl Drop for Root {
+    fn drop(&mut self) {
+        worker::with(|worker| worker.lose_root(self.context));
+    }
+}
+
 impl Context for Root {
     fn on_http_call_response(&mut self, call: u32, headers: usize, body_size: usize, _: usize) {
         worker::with(|worker| worker.call_answered(call, headers > 0, body_size));

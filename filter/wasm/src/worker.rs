@@ -57,8 +57,6 @@ const WATCH_MILLIS: u64 = 1_000;
 const SHORTEST_WATCH_MILLIS: u64 = 50;
 /// The status of a request whose origin is silent.
 const GATEWAY_TIMEOUT: u16 = 504;
-/// Policies that are kept for requests which came under them.
-const POLICIES: usize = 8;
 
 thread_local! {
     static WORKER: RefCell<Option<Worker>> = const { RefCell::new(None) };
@@ -103,6 +101,8 @@ pub struct Worker {
     secrets: Secrets,
     hash_key: (u64, u64),
     root: u32,
+    /// All root contexts that have a policy and are there, in the order of their configuration.
+    roots: Vec<u32>,
     queue: Option<Queue>,
     queues: HashMap<WorkerId, Queue>,
     policies: VecDeque<NumberedPolicy>,
@@ -141,6 +141,7 @@ impl Worker {
             },
             hash_key: (low, high),
             root: 0,
+            roots: Vec::new(),
             queue: None,
             queues: HashMap::new(),
             policies: VecDeque::new(),
@@ -160,11 +161,9 @@ impl Worker {
         })
     }
 
-    /// A queue belongs to the root context that registered it last, so each new one registers it and
-    /// looks for news that went to its predecessor.
     fn adopt(&mut self, root: u32, policy: Policy) -> host::Result<NumberedPolicy> {
-        self.root = root;
-        self.queue = Some(host::register_queue(&queue_name(self.coalescer.worker()))?);
+        self.roots.push(root);
+        self.register(root)?;
         self.coalescer.hints().set_capacity(policy.limits.hints);
         self.lengths.set_capacity(policy.limits.hints);
         self.body_lengths.set_capacity(policy.limits.hints);
@@ -182,15 +181,43 @@ impl Worker {
             policy: Rc::new(policy),
             flights,
         };
+        // Root contexts and requests that came under a policy keep it.
+        self.policies
+            .retain(|known| Rc::strong_count(&known.policy) > 1);
         self.policies.push_back(numbered.clone());
-        if self.policies.len() > POLICIES {
-            self.policies.pop_front();
-        }
-        // The timer of the former root context goes with it.
-        self.tick_period = 0;
-        self.lose_calls();
-        self.turn(root, |coalescer, turn| coalescer.rescan_all(turn));
+        self.begin_anew();
         Ok(numbered)
+    }
+
+    /// Gives a root context the timer and the queue, which belongs to the one that has registered it last.
+    fn register(&mut self, root: u32) -> host::Result<()> {
+        self.root = root;
+        self.queue = Some(host::register_queue(&queue_name(self.coalescer.worker()))?);
+        // The timer of the former one is of no more use.
+        self.tick_period = 0;
+        Ok(())
+    }
+
+    /// Looks for what went to the former root context: news, answers to its calls, and its next turn.
+    fn begin_anew(&mut self) {
+        self.lose_calls();
+        self.turn(self.root, |coalescer, turn| coalescer.rescan_all(turn));
+        self.wake_root();
+    }
+
+    /// A root context goes. It may be the one with the timer and the queue and not the oldest: where a policy is taken
+    /// back before all requests under it have ended, Envoy goes on with the root context that it had.
+    pub fn lose_root(&mut self, root: u32) {
+        self.roots.retain(|known| *known != root);
+        let Some(next) = self.roots.last().copied().filter(|_| self.root == root) else {
+            return;
+        };
+        let registered = self
+            .redirect(next)
+            .and_then(|()| self.register(next))
+            .and_then(|()| host::set_tick_period(0));
+        self.check(registered);
+        self.begin_anew();
     }
 
     /// The hash under which the board and the hints know a key. Keyed, so that nobody can choose URLs
@@ -711,21 +738,24 @@ impl Worker {
                 }
             }
         }
+        self.go_on_as_root();
+    }
+
+    /// Time has passed. What is due is done here as well, in case that nothing has come through the queue.
+    pub fn tick(&mut self) {
+        self.turn(self.root, |coalescer, turn| coalescer.tick(turn));
+        self.give_up_overdue();
+        self.renew_claims();
+        self.go_on_as_root();
+        self.publish_gauges();
+    }
+
+    /// Does what only the root context can do, or what had to wait for its turn.
+    fn go_on_as_root(&mut self) {
         self.resume_some();
         self.end_changes();
         self.send_answers();
         self.send_calls();
         self.end_purges();
-    }
-
-    /// Time has passed.
-    pub fn tick(&mut self) {
-        self.turn(self.root, |coalescer, turn| coalescer.tick(turn));
-        self.give_up_overdue();
-        self.renew_claims();
-        self.send_calls();
-        self.end_purges();
-        self.end_changes();
-        self.publish_gauges();
     }
 }

@@ -11,10 +11,12 @@ use sluice_tests::matrix::Cell;
 use sluice_tests::origin::{Origin, Reply};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::task::JoinSet;
 
 const POLICY: &str = "origin: {kind: http}\ncoalesce: {max_wait: 20s, lease: 20s}\n";
 const ROUNDS: u64 = 5;
+const DRAIN: Duration = Duration::from_secs(4);
 
 fn edge(origin: &Origin, cell: Cell) -> Builder {
     Edge::http(origin).cell(cell).policy(POLICY).direct(Direct {
@@ -102,6 +104,46 @@ async fn no_request_fails_and_no_wake_up_is_lost() {
         assert_eq!(edge.counter("sluice_wait_timeouts").await, 0, "{cell}");
         assert_eq!(edge.counter("sluice_host_errors").await, 0, "{cell}");
         edge.wait_for_value("sluice_parked_now", 0).await;
+    }
+}
+
+/// Envoy still has the policy's root context in each worker, and goes on with it. That of the one in
+/// between, which had taken over timer and queue, goes.
+#[tokio::test]
+async fn a_policy_that_is_taken_back_at_once_leaves_nobody_waiting() {
+    for cell in Cell::OF_EACH_VERSION {
+        let origin = Origin::start().ready().await;
+        let edge = Edge::http(&origin)
+            .cell(cell)
+            .policy(POLICY)
+            .direct(Direct {
+                listener_file: true,
+                drain: Some(DRAIN),
+                ..Direct::default()
+            });
+        let edge = edge.start().await;
+        for (number, round) in [(1, 1), (2, 2), (3, 1)] {
+            edge.update_policy(&|policy| touch(policy, round));
+            edge.wait_for_counter("listener_manager.listener_modified", number)
+                .await;
+        }
+        edge.wait_for_value("listener_manager.total_listeners_warming", 0)
+            .await;
+        for draining in ["listeners", "filter_chains"] {
+            let value = format!("listener_manager.total_{draining}_draining");
+            edge.wait_for_value(&value, 0).await;
+        }
+        for path in ["/a", "/b"] {
+            let gate = Gate::new();
+            origin.on(path, Reply::ok(20_000).hold(&gate));
+            let crowd = Crowd::connect(edge.address(), 60).await.fire(path);
+            edge.wait_for_value("sluice_parked_now", 59).await;
+            gate.open();
+            crowd.land().await.same_object(path);
+            assert_eq!(origin.count(path), 1, "{cell}");
+        }
+        assert_eq!(edge.counter("sluice_wait_timeouts").await, 0, "{cell}");
+        assert_eq!(edge.counter("sluice_host_errors").await, 0, "{cell}");
     }
 }
 
