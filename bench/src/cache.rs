@@ -3,6 +3,7 @@
 
 use crate::peer::{self, Peer};
 use crate::{haproxy, nginx, varnish};
+use serde_json::Value;
 use sluice_tests::bare::{self, Bare};
 use sluice_tests::edge::Edge;
 use sluice_tests::matrix::{Cell, Store};
@@ -99,7 +100,10 @@ impl Kind {
             workers: WORKERS,
         };
         let bare = match self {
-            Self::Direct => return Some(Cache::of_peer(direct(sizes).await, None)),
+            Self::Direct => {
+                let peer = direct(sizes, &|_| {}).await;
+                return Some(Cache::of_peer(peer, None));
+            }
             Self::Nginx => {
                 let (peer, second) =
                     nginx::start_listening(origin.address(), WORKERS, None).await?;
@@ -130,12 +134,31 @@ impl Kind {
         Some(Cache::new(bare.address(), bare.address(), bare.pid(), bare))
     }
 
-    /// Starts it with this certificate; `None` where it is not installed.
+    /// Starts it with this certificate and a path `/oSIZE.bin`; `None` where it is not installed.
     ///
     /// # Panics
     /// When it is none of those that are measured over TLS.
-    pub async fn start_with_tls(self, origin: &Origin, certificate: &Certificate) -> Option<Cache> {
+    pub async fn start_with_tls(
+        self,
+        origin: &Origin,
+        certificate: &Certificate,
+        size: usize,
+    ) -> Option<Cache> {
+        let second = sluice_tests::ports::loopback(sluice_tests::ports::free_port());
         match self {
+            Self::Direct => {
+                let add = |config: &mut Value| certificate.add_listener(config, second.port());
+                let peer = direct(&[size], &add).await;
+                Some(Cache::of_peer(peer, Some(second)))
+            }
+            Self::Bare(store) => {
+                let cell = Cell {
+                    store,
+                    workers: WORKERS,
+                };
+                let bare = Bare::with_tls(origin, cell, certificate, second.port()).await;
+                Some(Cache::new(bare.address(), second, bare.pid(), bare))
+            }
             Self::Nginx => {
                 let started = nginx::start_listening(origin.address(), WORKERS, Some(certificate));
                 let (peer, second) = started.await?;
@@ -147,7 +170,6 @@ impl Kind {
                 Some(Cache::of_peer(peer, Some(second)))
             }
             Self::Sluice(store) => {
-                let second = sluice_tests::ports::loopback(sluice_tests::ports::free_port());
                 let edge = Edge::http(origin).store(store);
                 let edge = edge
                     .env("TLS_CERT", certificate.cert().display().to_string())
@@ -161,7 +183,7 @@ impl Kind {
     }
 }
 
-async fn direct(sizes: &[usize]) -> Peer {
+async fn direct(sizes: &[usize], change: &dyn Fn(&mut Value)) -> Peer {
     let command = |folder: &Path, address: SocketAddr| {
         let route = |size: &usize| {
             let body = folder.join(size.to_string());
@@ -176,8 +198,11 @@ async fn direct(sizes: &[usize]) -> Peer {
             ("PORT", address.port().to_string()),
             ("ROUTES", format!("[{}]", routes.join(", "))),
         ];
-        let config = folder.join("envoy.yaml");
-        std::fs::write(&config, peer::fill(DIRECT, &values)).unwrap();
+        let text = peer::fill(DIRECT, &values);
+        let mut document: Value = serde_yaml_ng::from_str(&text).unwrap();
+        change(&mut document);
+        let config = folder.join("envoy.json");
+        std::fs::write(&config, document.to_string()).unwrap();
         let mut command = Command::new(bare::envoy());
         command.args(["--disable-hot-restart", "--log-level", "warning"]);
         command.args(["--concurrency", &WORKERS.to_string(), "-c"]);

@@ -80,6 +80,9 @@ pub struct Paced {
     pub sent: u64,
     /// Those that were not answered with 200, of all.
     pub failed: u64,
+    /// Requests a second without the warm-up: fewer than the rate when answers take so long that connections are not free
+    /// when they are to send the next. Times say nothing then, as what waits is sent ever later.
+    pub per_second: f64,
     /// From when a request was due to the end of its answer, without the warm-up.
     pub times: Distribution,
     /// What the handshake agreed on, over TLS.
@@ -147,12 +150,16 @@ pub async fn pace(ask: &Ask<'_>, pace: Pace) -> Paced {
     let text = std::fs::read_to_string(&log).unwrap();
     let sent: Vec<_> = text.lines().filter_map(Sent::of).collect();
     let interval = 1e3 / per_second;
+    let counted = within(&sent, pace);
+    #[allow(clippy::cast_precision_loss)]
+    let count = counted.len() as f64;
     Paced {
+        per_second: count / pace.time.as_secs_f64(),
         sent: u64::from(each * connections),
         failed: sent.iter().filter(|sent| sent.status != 200).count() as u64,
         times: Distribution::since(
             began,
-            from_due(&within(&sent, pace), interval)
+            from_due(&counted, interval)
                 .into_iter()
                 .map(|time| Duration::from_secs_f64(time / 1e3)),
         ),

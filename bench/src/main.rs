@@ -12,6 +12,7 @@
 mod aim;
 mod application;
 mod cache;
+mod capacity;
 mod contender;
 mod distribution;
 mod feed;
@@ -31,6 +32,7 @@ mod report;
 mod sample;
 mod server;
 mod simulation;
+mod spent;
 mod stories;
 mod table;
 mod usage;

@@ -162,13 +162,23 @@ fn own_seconds() -> f64 {
     all.into_iter().filter_map(account).sum()
 }
 
-/// The CPU time of a process and of its children that it has waited for.
+/// The CPU time of a process and of its children that it has waited for, in seconds.
 fn account(pid: u32) -> Option<f64> {
+    Some(accounts(pid)?.iter().sum())
+}
+
+/// Seconds of CPU time: of a process as a user and in the kernel, and so of its children that it has waited for.
+fn accounts(pid: u32) -> Option<[f64; 4]> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let fields = text.rsplit_once(") ")?.1.split(' ');
-    let times = fields.skip(11).take(4);
-    let ticks: f64 = times.filter_map(|field| field.parse::<f64>().ok()).sum();
-    Some(ticks / TICKS)
+    let fields: Vec<_> = text.rsplit_once(") ")?.1.split(' ').collect();
+    let seconds = |field: usize| Some(fields.get(field)?.parse::<f64>().ok()? / TICKS);
+    Some([seconds(11)?, seconds(12)?, seconds(13)?, seconds(14)?])
+}
+
+/// The CPU time of all processes that this one has started and waited for.
+pub fn ended() -> Duration {
+    let [.., user, kernel] = accounts(std::process::id()).unwrap_or_default();
+    Duration::from_secs_f64(user + kernel)
 }
 
 #[cfg(test)]
@@ -235,6 +245,17 @@ mod tests {
         assert!(threads(std::process::id(), "nobody").is_empty());
         drop(tell);
         worker.unwrap().join().unwrap();
+    }
+
+    #[test]
+    fn what_has_ended_is_counted_from_then_on() {
+        alone("what_has_ended_is_counted_from_then_on", || {
+            assert_eq!(ended(), Duration::ZERO);
+            let mut child = std::process::Command::new("sh");
+            child.args(["-c", "while [ \"$((n = n + 1))\" -lt 200000 ]; do :; done"]);
+            assert!(child.status().unwrap().success());
+            assert!(ended() >= Duration::from_millis(10), "{:?}", ended());
+        });
     }
 
     #[test]

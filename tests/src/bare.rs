@@ -8,6 +8,7 @@ use crate::matrix::{Cell, Medium};
 use crate::origin::Origin;
 use crate::ports::{free_port, loopback};
 use crate::process::Process;
+use crate::tls::Certificate;
 use crate::tool::built;
 use serde_json::{Value, json};
 use sluice::render;
@@ -67,6 +68,20 @@ impl Bare {
             change(http_filters(config));
         };
         Self::launch(&origin.url(), cell, cell.store.version_name(), &change).await
+    }
+
+    /// Starts it before `origin` with a second listener, on this port and with this certificate.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub async fn with_tls(
+        origin: &Origin,
+        cell: Cell,
+        certificate: &Certificate,
+        port: u16,
+    ) -> Self {
+        let add = |config: &mut Value| certificate.add_listener(config, port);
+        Self::launch(&origin.url(), cell, cell.store.version_name(), &add).await
     }
 
     /// Starts it before what `url` names, `http://HOST:PORT`; what varies as buckets do is stored.

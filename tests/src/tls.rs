@@ -8,6 +8,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
     ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme, SupportedProtocolVersion,
 };
+use serde_json::{Value, json};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -57,6 +58,30 @@ impl Certificate {
     #[must_use]
     pub fn key(&self) -> PathBuf {
         self.folder.path().join("key.pem")
+    }
+
+    /// Adds a listener to Envoy's configuration: as its first one, but on this port, and over TLS as an edge has it.
+    ///
+    /// # Panics
+    /// When there is none yet.
+    pub fn add_listener(&self, config: &mut Value, port: u16) {
+        let listeners = config["static_resources"]["listeners"].as_array_mut();
+        let listeners = listeners.expect("listeners");
+        let mut listener = listeners[0].clone();
+        listener["name"] = "edge_tls".into();
+        listener["address"]["socket_address"]["port_value"] = port.into();
+        listener["filter_chains"][0]["transport_socket"] = json!({"name": "tls", "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
+            "common_tls_context": {
+                "alpn_protocols": ["h2", "http/1.1"],
+                "tls_params": {"tls_minimum_protocol_version": "TLSv1_2"},
+                "tls_certificates": [{
+                    "certificate_chain": {"filename": self.cert()},
+                    "private_key": {"filename": self.key()},
+                }],
+            },
+        }});
+        listeners.push(listener);
     }
 
     /// A connection that offers these protocols and versions.

@@ -50,7 +50,7 @@ const STORIES: [(&str, Story, [u64; 2]); 11] = [
     ("slow", Story::Slow, [26, 300]),
     ("scrape", Story::Scrape, [28, 600]),
     ("workers", Story::Workers, [24, 260]),
-    ("tls", Story::Tls, [12, 300]),
+    ("tls", Story::Tls, [23, 540]),
     ("hits", Story::Hits, [20, 420]),
     ("growth", Story::Growth, [16, 270]),
     ("wake", Story::Wake, [8, 180]),

@@ -3,12 +3,13 @@
 
 use crate::aim::Round;
 use crate::cache::{Cache, Kind, WORKERS};
+use crate::capacity::{self, Capacity};
 use crate::distribution::PERCENTILES;
 use crate::findings::{Conclusions, Ratio};
 use crate::h2load::{self, Ask, Pace, Paced, Protocol};
 use crate::progress::Progress;
 use crate::sample::{Sample, extremes};
-use crate::usage::{Bystander, Meter};
+use crate::spent::{Spent, Watch};
 use crate::{machine, report, table};
 use serde_json::{Value, json};
 use sluice_tests::matrix::Store;
@@ -19,26 +20,33 @@ use std::time::Duration;
 const BYTES: usize = 10_000;
 const PATH: &str = "/o10000.bin";
 const OURS: Kind = Kind::Sluice(Store::V2_DISK);
-const KINDS: [Kind; 3] = [OURS, Kind::Nginx, Kind::Haproxy];
-/// With which saturation is looked for.
-const CONNECTIONS: u32 = 32;
+const KINDS: [Kind; 5] = [
+    OURS,
+    Kind::Bare(Store::V2_DISK),
+    Kind::Direct,
+    Kind::Nginx,
+    Kind::Haproxy,
+];
 
 /// How much is measured.
 struct Scale {
-    /// Parts of the first saturation.
+    /// Parts of its saturation with which it is tried whether each contender keeps up.
+    steps: &'static [f64],
+    /// Parts of the least rate that a contender sustains.
     parts: &'static [f64],
     rounds: u32,
-    /// Of looking for a saturation.
+    /// Of asking as fast as it goes.
     time: Duration,
+    /// Of trying a rate.
+    trial: Pace,
     /// Of one contender at one rate; which is filled in.
     pace: Pace,
 }
 
 struct Run {
     paced: Paced,
-    /// CPU time for each request, in microseconds, handshakes included.
-    cpu: f64,
-    foreign: f64,
+    /// Handshakes included.
+    spent: Spent,
 }
 
 /// All rounds of one contender at one rate.
@@ -48,22 +56,32 @@ struct Row {
     runs: Vec<Run>,
 }
 
+/// What the story has found.
+struct Found {
+    capacities: Vec<Capacity>,
+    rows: Vec<Row>,
+}
+
 impl Scale {
-    fn new(quick: bool) -> Self {
-        let millis = Duration::from_millis;
-        Self {
-            parts: if quick {
-                &[0.5]
-            } else {
-                &[0.25, 0.5, 0.75, 0.9, 1.0]
-            },
-            rounds: if quick { 1 } else { 3 },
-            time: millis(if quick { 300 } else { 1_000 }),
-            pace: if quick {
-                Pace::of_millis(300, 600)
-            } else {
-                Pace::of_millis(1_000, 5_000)
-            },
+    const fn new(quick: bool) -> Self {
+        if quick {
+            Self {
+                steps: &[0.3],
+                parts: &[1.0],
+                rounds: 1,
+                time: Duration::from_millis(300),
+                trial: Pace::of_millis(300, 300),
+                pace: Pace::of_millis(300, 600),
+            }
+        } else {
+            Self {
+                steps: &[0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9],
+                parts: &[0.25, 0.5, 1.0],
+                rounds: 3,
+                time: Duration::from_millis(1_000),
+                trial: Pace::of_millis(1_000, 2_000),
+                pace: Pace::of_millis(1_000, 4_000),
+            }
         }
     }
 }
@@ -79,23 +97,29 @@ pub async fn run(quick: bool) {
     let certificate = Certificate::new();
     let mut caches = Vec::new();
     for kind in KINDS {
-        if let Some(cache) = kind.start_with_tls(&origin, &certificate).await {
+        if let Some(cache) = kind.start_with_tls(&origin, &certificate, BYTES).await {
             caches.push((kind, cache));
         }
     }
-    let saturations = saturations(&scale, &caches).await;
-    let (first, _) = extremes(saturations.iter().map(|(_, rate)| *rate));
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let rate = |part: &f64| ((first * part / 100.0) as u32).max(1) * 100;
+    let mut capacities = capacity::saturate(&caches, ask, scale.rounds, scale.time).await;
+    let trials = (scale.steps, scale.rounds, scale.trial);
+    capacity::climb(&mut capacities, &caches, ask, trials).await;
+    let sustained = capacities.iter().map(|one| f64::from(one.sustained()));
+    let (least, _) = extremes(sustained);
     let mut rows = Vec::new();
     let runs = scale.parts.len() * caches.len() * scale.rounds as usize;
     let mut progress = Progress::of(runs);
-    for rate in scale.parts.iter().map(rate) {
+    for part in scale.parts {
+        let rate = capacity::hundreds(least, *part);
         rows.extend(at(rate, &scale, &caches, &mut progress).await);
     }
-    let text = tell(&rows, &saturations, &scale, before);
-    let stem = report::keep_data("tls", &text, data(&rows, quick));
-    let named = rows.iter().flat_map(|row| {
+    keep(&Found { capacities, rows }, &scale, quick, before);
+}
+
+fn keep(found: &Found, scale: &Scale, quick: bool, before: f64) {
+    let text = tell(found, scale, before);
+    let stem = report::keep_data("tls", &text, data(found, quick));
+    let named = found.rows.iter().flat_map(|row| {
         let runs = row.runs.iter().zip(1..);
         runs.map(move |(run, round)| {
             let name = format!("{}, {} a second, round {round}", row.kind, row.rate);
@@ -112,23 +136,6 @@ fn ask(cache: &Cache) -> Ask<'static> {
         protocol: Protocol::Http1,
         path: PATH,
     }
-}
-
-/// The hits a second of each, asked as fast as it goes; the median round.
-async fn saturations(scale: &Scale, caches: &[(Kind, Cache)]) -> Vec<(Kind, f64)> {
-    let mut rounds = vec![Vec::new(); caches.len()];
-    for (_, cache) in caches {
-        h2load::saturate(&ask(cache), CONNECTIONS, scale.time).await;
-    }
-    for _ in 0..scale.rounds {
-        for (rounds, (_, cache)) in rounds.iter_mut().zip(caches) {
-            let found = h2load::saturate(&ask(cache), CONNECTIONS, scale.time).await;
-            rounds.push(found.per_second);
-        }
-    }
-    let kinds = caches.iter().map(|(kind, _)| *kind);
-    let medians = rounds.into_iter().map(|rounds| Sample::of(rounds).median());
-    kinds.zip(medians).collect()
 }
 
 async fn at(
@@ -154,17 +161,15 @@ async fn at(
 }
 
 async fn measure(cache: &Cache, pace: Pace) -> Run {
-    let (bystander, meter) = (Bystander::start(), Meter::start(&[cache.pid]));
+    let watch = Watch::start(cache);
     let paced = h2load::pace(&ask(cache), pace).await;
-    let taken = meter.taken().expect("a server that runs");
     let agreed = paced.tls.as_deref().unwrap_or("no TLS");
     assert!(
         agreed.starts_with("TLSv1.3, TLS_AES_128_GCM_SHA256"),
         "{agreed}"
     );
     Run {
-        cpu: taken.cpu_us(paced.sent),
-        foreign: bystander.foreign(),
+        spent: watch.spent(paced.sent),
         paced,
     }
 }
@@ -179,13 +184,12 @@ fn carried(count: u64) -> Vec<f64> {
 
 impl Row {
     fn rounds(&self, percentile: f64) -> Vec<Round> {
-        let runs = self.runs.iter();
-        runs.map(|run| (run.paced.times.percentile(percentile), run.foreign))
-            .collect()
+        let round = |run: &Run| (run.paced.times.percentile(percentile), run.spent.foreign);
+        self.runs.iter().map(round).collect()
     }
 
-    fn median(&self, percentile: f64) -> f64 {
-        Sample::of(self.rounds(percentile).iter().map(|round| round.0)).median()
+    fn median(&self, figure: impl Fn(&Run) -> f64) -> f64 {
+        Sample::of(self.runs.iter().map(figure)).median()
     }
 
     fn carried(&self) -> Vec<f64> {
@@ -193,32 +197,46 @@ impl Row {
         carried(counts.min().unwrap_or(0))
     }
 
+    /// What is sent ever later is counted from ever later too: there is nothing to be said of times then.
+    fn keeps_up(&self) -> bool {
+        capacity::carries(self.rate, self.median(|run| run.paced.per_second))
+    }
+
+    /// What there is to say beside the figures.
+    fn remark(&self) -> String {
+        let failed: u64 = self.runs.iter().map(|run| run.paced.failed).sum();
+        if failed > 0 {
+            format!("{failed} failed")
+        } else if self.keeps_up() {
+            String::new()
+        } else {
+            let sent = self.median(|run| run.paced.per_second);
+            format!("{sent:.0} a second were sent")
+        }
+    }
+
     fn cells(&self) -> Vec<String> {
         let carried = self.carried();
         let at = |percentile: f64| {
-            if carried.contains(&percentile) {
-                table::ms(self.median(percentile))
+            if self.keeps_up() && carried.contains(&percentile) {
+                table::ms(self.median(|run| run.paced.times.percentile(percentile)))
             } else {
                 "-".to_owned()
             }
         };
         let (least, most) = extremes(self.rounds(100.0).into_iter().map(|round| round.0));
-        let failed: u64 = self.runs.iter().map(|run| run.paced.failed).sum();
         let mut cells = vec![self.kind.to_string(), self.rate.to_string()];
         cells.extend([50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0].map(at));
         cells.push(format!("{}-{}", table::ms(least), table::ms(most)));
-        let cpu = Sample::of(self.runs.iter().map(|run| run.cpu)).median();
-        cells.push(format!("{cpu:.0}"));
-        cells.push(if failed == 0 {
-            String::new()
-        } else {
-            format!("{failed} failed")
-        });
+        cells.push(format!("{:.0}", self.median(|run| run.spent.server)));
+        cells.push(format!("{:.0}", self.median(|run| run.spent.generator)));
+        cells.push(format!("{:.2}", self.median(|run| run.spent.cores)));
+        cells.push(self.remark());
         cells
     }
 }
 
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 14] = [
     "ms",
     "a second",
     "p50",
@@ -230,34 +248,41 @@ const COLUMNS: [&str; 12] = [
     "max",
     "max by round",
     "us CPU",
+    "us h2load",
+    "cores",
     "",
 ];
 
-fn tell(rows: &[Row], saturations: &[(Kind, f64)], scale: &Scale, before: f64) -> String {
-    let foreign = rows.iter().flat_map(|row| &row.runs).map(|run| run.foreign);
-    let saturations: Vec<_> = saturations
-        .iter()
-        .map(|(kind, rate)| format!("{kind} {rate:.0}"))
-        .collect();
+fn tell(found: &Found, scale: &Scale, before: f64) -> String {
+    let runs = found.rows.iter().flat_map(|row| &row.runs);
     let head = format!(
-        "TLS 1.3 at constant rates: hits of {BYTES} bytes, {:.1} s each, {} rounds, in turn, {WORKERS} workers\n{}\n\
-         hits a second at saturation: {}",
+        "TLS 1.3 at constant rates: hits of {BYTES} bytes, {:.1} s each, {} rounds, in turn, {WORKERS} workers\n{}",
         scale.pace.time.as_secs_f64(),
         scale.rounds,
-        machine::described(before, Some(Sample::of(foreign).median())),
-        saturations.join(", "),
+        machine::described(
+            before,
+            Some(Spent::median(runs.map(|run| &run.spent), |spent| spent.foreign))
+        ),
     );
-    let cells: Vec<_> = rows.iter().map(Row::cells).collect();
-    report::text(&head, &COLUMNS, &cells, &findings(rows))
+    let capacities: Vec<_> = found.capacities.iter().map(Capacity::cells).collect();
+    let head = format!(
+        "{head}\n\n{}",
+        table::render(&capacity::COLUMNS, &capacities)
+    );
+    let cells: Vec<_> = found.rows.iter().map(Row::cells).collect();
+    report::text(&head, &COLUMNS, &cells, &findings(found))
 }
 
-fn findings(rows: &[Row]) -> Vec<String> {
+fn findings(found: &Found) -> Vec<String> {
     let mut findings = Conclusions::default();
+    for capacity in &found.capacities {
+        capacity.compare(&mut findings);
+    }
+    let compared = |row: &&Row| row.kind != Kind::Direct && row.keeps_up();
+    let rows: Vec<_> = found.rows.iter().filter(compared).collect();
     for ours in rows.iter().filter(|row| row.kind == OURS) {
-        for theirs in rows
-            .iter()
-            .filter(|row| row.rate == ours.rate && row.kind != OURS)
-        {
+        let same_rate = rows.iter().filter(|row| row.rate == ours.rate);
+        for theirs in same_rate.filter(|row| row.kind != OURS) {
             for (name, percentile) in [("p50", 50.0), ("p99.9", 99.9), ("longest time", 100.0)] {
                 findings.compare(&Ratio {
                     what: &format!("{name} at {} a second", ours.rate),
@@ -270,7 +295,7 @@ fn findings(rows: &[Row]) -> Vec<String> {
     findings.all()
 }
 
-fn data(rows: &[Row], quick: bool) -> Value {
+fn data(found: &Found, quick: bool) -> Value {
     let row = |row: &Row| {
         let percentiles = row.carried();
         let run = |run: &Run| {
@@ -279,16 +304,20 @@ fn data(rows: &[Row], quick: bool) -> Value {
                 .map(|percentile| run.paced.times.percentile(*percentile));
             json!({
                 "latency": {"percentiles": percentiles, "sent": sent.collect::<Vec<_>>()},
-                "requests": run.paced.sent, "failed": run.paced.failed, "cpu_us_per_request": run.cpu,
-                "foreign": run.foreign, "tls": run.paced.tls,
+                "requests": run.paced.sent, "failed": run.paced.failed, "per_second": run.paced.per_second,
+                "cpu_us_per_request": run.spent.server, "generator_us_per_request": run.spent.generator,
+                "cores": run.spent.cores, "foreign": run.spent.foreign, "tls": run.paced.tls,
             })
         };
         let runs: Vec<_> = row.runs.iter().map(run).collect();
         json!({"contender": row.kind.to_string(), "rate": row.rate, "runs": runs})
     };
+    let capacities = || found.capacities.iter();
     json!({
-        "quick": quick, "columns": COLUMNS, "table": rows.iter().map(Row::cells).collect::<Vec<_>>(),
-        "findings": findings(rows), "rows": rows.iter().map(row).collect::<Vec<_>>(),
+        "quick": quick, "columns": COLUMNS, "table": found.rows.iter().map(Row::cells).collect::<Vec<_>>(),
+        "tables": [{"columns": capacity::COLUMNS, "rows": capacities().map(Capacity::cells).collect::<Vec<_>>()}],
+        "findings": findings(found), "rows": found.rows.iter().map(row).collect::<Vec<_>>(),
+        "capacities": capacities().map(Capacity::data).collect::<Vec<_>>(),
     })
 }
 
