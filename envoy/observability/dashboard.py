@@ -34,7 +34,7 @@ def percentiles(metric, *more):
     return [(f"p{p}", f"histogram_quantile({p / 100}, {buckets})") for p in (50, 90, 99)]
 
 
-RESULTS = ["hit", "miss", "revalidated", "stale", "collapsed", "hit_for_miss", "passed", "rejected"]
+RESULTS = ["hit", "miss", "revalidated", "stale", "collapsed", "hit_for_miss", "overflowed", "passed", "rejected"]
 
 ROWS = [
     ("Is it well?", [

@@ -305,6 +305,7 @@ mod tests {
             max_bytes: 1 << 20,
             max_entries: 10,
             max_object_bytes: 1 << 10,
+            max_open_keys: None,
         }
     }
 

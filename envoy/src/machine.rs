@@ -10,41 +10,53 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 pub struct Machine {
     /// How many connections clients may hold.
     pub connections: u64,
-    /// How many files may be open beside those connections.
+    /// How many files the store may have open beside those connections and those to the origin.
     pub files: u64,
     /// How large Envoy's heap may get.
     pub heap_bytes: u64,
 }
 
 const MOST_CONNECTIONS: u64 = 50_000;
-const OTHER_FILES: u64 = 6_000;
+/// Connections to the origin, of which Envoy's configuration allows 4,096, and what Envoy needs for itself.
+const OTHER_FILES: u64 = 4_096 + 512;
 const LEAST_HEAP: u64 = 64 << 20;
+/// What the v2 store takes of the heap for a key that it keeps open.
+const OPEN_KEY_BYTES: u64 = 6 << 10;
+/// What a policy may say at most.
+const MOST_OPEN_KEYS: u64 = 1 << 22;
 
 impl Machine {
     /// Looks at the limits of this process and of its container, in which `reserved` bytes are spoken for.
     pub fn detect(reserved: u64) -> Self {
-        // Connections to the origin and the cache's files need some too.
-        let files = open_files();
-        let connections = files
-            .saturating_sub(OTHER_FILES)
-            .max(files / 2)
-            .clamp(64, MOST_CONNECTIONS);
+        let (connections, files) = shares(open_files());
         let memory = memory_bytes().unwrap_or(1 << 30).saturating_sub(reserved);
         Self {
             connections,
-            files: files.saturating_sub(connections),
+            files,
             heap_bytes: (memory / 4 * 3).max(LEAST_HEAP),
         }
     }
 
-    /// What to tell who lets the v2 store have `entries`: it keeps the file of each open for minutes after it was
-    /// asked for.
-    pub fn lacks_files_for(&self, entries: u64) -> Option<String> {
+    /// How many keys the v2 store may keep open: as many as there are files for, in half of the heap.
+    pub fn open_keys(&self) -> u64 {
+        let fit = self.heap_bytes / 2 / OPEN_KEY_BYTES;
+        self.files.min(fit).clamp(1, MOST_OPEN_KEYS)
+    }
+
+    /// What to tell who lets the v2 store keep `open_keys` open, of `entries` that the cache may hold.
+    pub fn open_keys_notice(&self, open_keys: u64, entries: u64) -> Option<String> {
         let files = self.files;
-        (files < entries).then(|| {
+        if open_keys > files {
+            return Some(format!(
+                "CACHE_MAX_OPEN_KEYS is {open_keys}, and {files} files may be open beside connections: if there are none \
+                 left, requests fail; raise the limit (ulimit -Hn), or set STORE=v1"
+            ));
+        }
+        (open_keys < entries).then(|| {
             format!(
-                "{files} files may be open beside connections, and CACHE_MAX_ENTRIES is {entries}: if more objects than \
-                 that are asked for in five minutes, requests fail; raise the limit (ulimit -Hn), or set STORE=v1"
+                "of the {entries} objects that CACHE_MAX_ENTRIES allows, {open_keys} may be in use within six minutes; \
+                 requests for others go around the cache then. Allow more open files (ulimit -Hn) or memory, or set \
+                 STORE=v1"
             )
         })
     }
@@ -72,6 +84,13 @@ impl Machine {
 /// The limit on open files after [`Machine::raise_open_files`].
 fn open_files() -> u64 {
     getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
+}
+
+/// How many of so many open files are for clients' connections, and how many for the store.
+fn shares(files: u64) -> (u64, u64) {
+    let left = files - OTHER_FILES.min(files / 4);
+    let connections = (left / 2).clamp(64, MOST_CONNECTIONS);
+    (connections, left.saturating_sub(connections))
 }
 
 /// The container's memory limit or the machine's memory, whichever is less.
@@ -117,16 +136,42 @@ mod tests {
     }
 
     #[test]
+    fn connections_and_the_store_share_what_files_there_are() {
+        assert_eq!(shares(1 << 20), (50_000, (1 << 20) - 4_608 - 50_000));
+        assert_eq!(shares(20_000), (7_696, 7_696));
+        assert_eq!(shares(1_024), (384, 384));
+    }
+
+    #[test]
+    fn the_store_keeps_as_many_keys_open_as_files_and_memory_allow() {
+        let machine = |files, heap_bytes| Machine {
+            connections: 64,
+            files,
+            heap_bytes,
+        };
+        assert_eq!(machine(6_000, 1 << 30).open_keys(), 6_000);
+        assert_eq!(machine(1_000_000, 1 << 30).open_keys(), 87_381);
+    }
+
+    #[test]
     fn who_has_too_few_files_for_the_store_is_told() {
         let machine = Machine {
             connections: 14_000,
             files: 6_000,
             heap_bytes: LEAST_HEAP,
         };
-        assert_eq!(machine.lacks_files_for(6_000), None);
-        let told = machine.lacks_files_for(100_000).unwrap();
-        for part in ["6000 files", "CACHE_MAX_ENTRIES is 100000", "STORE=v1"] {
-            assert!(told.contains(part), "{told}");
+        assert_eq!(machine.open_keys_notice(6_000, 6_000), None);
+        for (open_keys, parts) in [
+            (5_000, ["100000 objects", "5000 may be in use", "STORE=v1"]),
+            (
+                7_000,
+                ["6000 files", "CACHE_MAX_OPEN_KEYS is 7000", "STORE=v1"],
+            ),
+        ] {
+            let told = machine.open_keys_notice(open_keys, 100_000).unwrap();
+            for part in parts {
+                assert!(told.contains(part), "{told}");
+            }
         }
     }
 

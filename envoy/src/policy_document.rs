@@ -9,7 +9,7 @@ use sluice_core::policy::Policy;
 
 use crate::journal::Past;
 use crate::origin::Origin;
-use crate::settings::Settings;
+use crate::settings::{Settings, Store};
 
 const BUCKET: &str = include_str!("../policies/bucket.yaml");
 const HTTP: &str = include_str!("../policies/http.yaml");
@@ -176,6 +176,10 @@ fn complete(document: &mut Value, settings: &Settings, origin: &Origin) -> Resul
         "max_object_bytes",
         json!(settings.cache.max_object_bytes),
     )?;
+    if settings.store == Store::V2 {
+        let open_keys = json!(settings.max_open_keys());
+        fill(document, "store", "max_open_keys", open_keys)?;
+    }
     fill(document, "hot", "max_bytes", json!(settings.hot.max_bytes))?;
     fill(
         document,

@@ -191,6 +191,12 @@ pub const SETTINGS: &[SettingDoc] = &[
         "Larger objects pass through uncached",
     ),
     doc(
+        "CACHE_MAX_OPEN_KEYS",
+        Derived("what the limit of open files and half of the memory allow"),
+        "How many different objects may be asked of the `v2` store within six minutes, for each of which it keeps a file \
+         open and 6 kB of memory; requests for others go around the cache; at most 4194304",
+    ),
+    doc(
         "HOT_BYTES",
         Value("32MiB"),
         "How much memory each worker may use for copies of small objects that are asked for often, which it serves without \

@@ -151,6 +151,8 @@ pub struct Cache {
     pub max_entries: u64,
     /// Bound on one object.
     pub max_object_bytes: u64,
+    /// Bound on the keys that the v2 store keeps open; `None`: what the machine allows.
+    pub max_open_keys: Option<u64>,
 }
 
 /// Copies of small objects in each worker's own memory.
@@ -163,6 +165,12 @@ pub struct Hot {
 }
 
 impl Settings {
+    /// How many keys the v2 store may keep open.
+    pub fn max_open_keys(&self) -> u64 {
+        let chosen = self.cache.max_open_keys;
+        chosen.unwrap_or_else(|| self.machine.open_keys())
+    }
+
     /// Whether there is a listener for purges.
     pub fn takes_purges(&self) -> bool {
         self.purge.token.is_some() || self.sns.is_some()

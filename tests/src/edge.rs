@@ -100,6 +100,7 @@ pub struct Builder {
     policy: Option<String>,
     direct: Option<Direct>,
     container: Option<Arc<Container>>,
+    open_files: Option<usize>,
     allowed: Vec<String>,
 }
 
@@ -150,6 +151,7 @@ impl Builder {
             policy: None,
             direct: None,
             container: None,
+            open_files: None,
             allowed: Vec::new(),
         }
         .store(Store::V2_DISK)
@@ -202,6 +204,14 @@ impl Builder {
         }
     }
 
+    /// No more files than these may be open (`ulimit -n`).
+    pub fn open_files(self, most: usize) -> Self {
+        Self {
+            open_files: Some(most),
+            ..self
+        }
+    }
+
     /// Log lines with this text are expected.
     pub fn allow_log(mut self, text: &str) -> Self {
         self.allowed.push(text.to_owned());
@@ -226,7 +236,14 @@ impl Builder {
                 .envs(&self.environment);
             return command;
         }
-        let mut command = Command::new(binary());
+        let mut command = match self.open_files {
+            Some(most) => {
+                let mut limited = Command::new("prlimit");
+                limited.arg(format!("--nofile={most}")).arg(binary());
+                limited
+            }
+            None => Command::new(binary()),
+        };
         command.env_clear().current_dir(repository());
         for name in ["PATH", "HOME"] {
             command.envs(std::env::var_os(name).map(|value| (name, value)));

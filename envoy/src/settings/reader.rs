@@ -322,6 +322,8 @@ fn parse_health_path(text: &str) -> Option<String> {
     (text.len() > 1 && text.starts_with('/') && text.bytes().all(safe)).then(|| text.to_owned())
 }
 
+const OPEN_KEYS: &str = "CACHE_MAX_OPEN_KEYS";
+
 fn read_cache(env: &mut Environment<'_>, locations: Option<&Locations>) -> Option<Cache> {
     let medium = env.parse("CACHE", "disk or memory", |text| match text {
         "disk" => Some(Medium::Disk),
@@ -335,6 +337,10 @@ fn read_cache(env: &mut Environment<'_>, locations: Option<&Locations>) -> Optio
         "a number from 1 to 1000000000",
         parse_count::<1, 1_000_000_000>,
     );
+    let max_open_keys = env.set(OPEN_KEYS).and_then(|_| {
+        let accepted = "a number from 1 to 4194304";
+        env.parse(OPEN_KEYS, accepted, parse_count::<1, 4_194_304>)
+    });
     let max_object_bytes = env.parse("CACHE_MAX_OBJECT_BYTES", size::ACCEPTED, size::parse);
     let max_bytes = max_bytes?;
     if let Some(object) = max_object_bytes.filter(|object| *object > max_bytes) {
@@ -357,6 +363,7 @@ fn read_cache(env: &mut Environment<'_>, locations: Option<&Locations>) -> Optio
         max_bytes,
         max_entries: max_entries?,
         max_object_bytes,
+        max_open_keys,
     })
 }
 

@@ -32,6 +32,7 @@ fn nothing_set_is_the_demo_with_the_documented_defaults() {
     assert_eq!(settings.hot.max_bytes, 32 << 20);
     assert_eq!(settings.hot.max_object_bytes, 64 << 10);
     assert_eq!(settings.cache.max_entries, 100_000);
+    assert_eq!(settings.max_open_keys(), settings.machine.open_keys());
     assert_eq!(settings.concurrency, Machine::cores());
     assert!(settings.static_credentials, "the demo has some");
     assert!(settings.filter);
@@ -151,6 +152,7 @@ fn each_bad_value_is_told_with_its_name_and_what_is_accepted() {
         ("CACHE_MAX_BYTES", "1GB", "KiB, MiB, GiB"),
         ("CACHE_MAX_BYTES", "0", "KiB, MiB, GiB"),
         ("CACHE_MAX_ENTRIES", "0", "1 to 1000000000"),
+        ("CACHE_MAX_OPEN_KEYS", "0", "1 to 4194304"),
         (
             "CACHE_MAX_OBJECT_BYTES",
             "2GiB",

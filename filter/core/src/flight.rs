@@ -30,6 +30,8 @@ pub struct FlightPolicy {
     pub waiters_per_key: usize,
     /// Most keys in flight on this worker.
     pub keys_in_flight: usize,
+    /// Most keys that the store may keep open; 0: no bound.
+    pub max_open_keys: usize,
 }
 
 impl FlightPolicy {
@@ -44,6 +46,10 @@ impl FlightPolicy {
             hit_for_miss: millis(policy.cache.hit_for_miss),
             waiters_per_key: policy.limits.waiters_per_key,
             keys_in_flight: policy.limits.keys_in_flight,
+            max_open_keys: match policy.store {
+                StoreVersion::V1 => 0,
+                StoreVersion::V2 => policy.max_open_keys,
+            },
         }
     }
 }

@@ -262,6 +262,8 @@ pub struct PurgePolicy {
 pub struct Policy {
     /// Which cache filter stores.
     pub store: StoreVersion,
+    /// Keys that the v2 store may keep open; 0: no bound.
+    pub max_open_keys: usize,
     /// The hot tier.
     pub hot: HotPolicy,
     /// What stands behind the edge.

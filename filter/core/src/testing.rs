@@ -969,7 +969,7 @@ impl FakeHost {
             let purpose = match release {
                 Release::Collapsed => Purpose::Collapsed,
                 Release::Lead => Purpose::Lead,
-                Release::HitForMiss | Release::WaitTimeout => Purpose::Bypass,
+                Release::HitForMiss | Release::WaitTimeout | Release::Overflow => Purpose::Bypass,
                 Release::Alone => Purpose::Alone,
                 Release::Varies => {
                     self.readmit(client);

@@ -147,7 +147,7 @@ fn a_section_that_says_nothing_is_as_good_as_none() {
 fn every_field_counts() {
     let policy = parse(&http_document(json!({
         "origin": { "kind": "http", "authority": "app.test" },
-        "store": { "version": "v1", "max_object_bytes": 5 },
+        "store": { "version": "v1", "max_object_bytes": 5, "max_open_keys": 9 },
         "hot": { "max_bytes": 1_000_000, "max_object_bytes": 1_000 },
         "key": {
             "host": false,
@@ -174,6 +174,7 @@ fn every_field_counts() {
     })));
     let seconds = Duration::from_secs;
     assert_eq!(policy.store, StoreVersion::V1);
+    assert_eq!(policy.max_open_keys, 9);
     let (max_bytes, max_object_bytes) = (1_000_000, 1_000);
     let hot = HotPolicy {
         max_bytes,

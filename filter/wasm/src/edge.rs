@@ -33,7 +33,8 @@ use crate::headers::Headers;
 use crate::host::{self, Map};
 use crate::hot;
 use crate::response::{
-    respond_asked, respond_cached, respond_filled, respond_passed, respond_refreshed,
+    answer_not_stored, respond_asked, respond_cached, respond_filled, respond_passed,
+    respond_refreshed,
 };
 use crate::site::{self, StandIn};
 use crate::stream::{NumberedPolicy, Stream};
@@ -424,6 +425,12 @@ impl Edge {
             let stream = Rc::new(stream);
             worker.open(&stream);
             if let Some(purpose) = ask_the_store(way, head)? {
+                let enters = worker.turn(id.0, |coalescer, turn| stream.may_enter(coalescer, turn));
+                if !enters && purpose == Purpose::StoreOnly {
+                    answer_not_stored(&stream)?;
+                    return Ok((stream, Action::Pause));
+                }
+                let purpose = if enters { purpose } else { Purpose::Bypass };
                 worker.send(&stream, purpose)?;
                 return Ok((stream, Action::Continue));
             }

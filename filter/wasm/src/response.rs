@@ -162,6 +162,14 @@ fn age_by_date(headers: &Headers) -> u64 {
     u64::try_from(age).unwrap_or(0)
 }
 
+/// Answers a request that is for the store only, which does not have what its client would take.
+pub fn answer_not_stored(stream: &Stream) -> host::Result<()> {
+    stream.answered.set(true);
+    stream.account.results_in(account::NOT_STORED);
+    let headers = [("cache-control", "no-store"), (CACHE_STATUS, NOT_STORED)];
+    host::respond(504, "sluice_not_stored", &headers, "")
+}
+
 /// A response to a request that EDGE took for cacheable.
 pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
     let headers = Headers::new(host::header_pairs(Map::Response)?);
@@ -173,10 +181,7 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
     }
     let found = Found::of(stream, entry, &headers);
     if stream.purpose.get() == Purpose::StoreOnly && !found.is_accepted(&stream.control) {
-        stream.answered.set(true);
-        stream.account.results_in(account::NOT_STORED);
-        let headers = [("cache-control", "no-store"), (CACHE_STATUS, NOT_STORED)];
-        host::respond(504, "sluice_not_stored", &headers, "")?;
+        answer_not_stored(stream)?;
         return Ok(Action::Pause);
     }
     if found.is_expired(&stream.control) {
@@ -532,6 +537,7 @@ fn respond_without_entry(stream: &Rc<Stream>) -> host::Result<Action> {
         description = description.detail(match stream.released.get() {
             Some(Release::WaitTimeout) => "wait-timeout",
             Some(Release::Alone) => "range",
+            Some(Release::Overflow) => "store-full",
             _ => "hit-for-miss",
         });
     }

@@ -198,20 +198,40 @@ impl Stream {
         }
     }
 
+    /// Whether it may go to the store; if not, that is noted.
+    pub fn may_enter<S: SharedStore + ?Sized>(
+        &self,
+        coalescer: &mut Coalescer,
+        turn: &mut Turn<'_, S>,
+    ) -> bool {
+        let enters = coalescer.may_enter(&self.request(), turn);
+        if !enters {
+            self.released.set(Some(Release::Overflow));
+        }
+        enters
+    }
+
     /// What it goes on for, or `None` if it waits.
     pub fn admission<S: SharedStore + ?Sized>(
         &self,
         coalescer: &mut Coalescer,
         turn: &mut Turn<'_, S>,
     ) -> Option<Purpose> {
-        if !self.policy.policy.coalesce.enabled {
+        let coalesces = self.policy.policy.coalesce.enabled;
+        let remembered = coalescer.remembered(self.key, turn.now);
+        if coalesces && remembered == Some(Admission::HitForMiss) {
+            return Some(Purpose::Bypass);
+        }
+        if !self.may_enter(coalescer, turn) {
+            return Some(Purpose::Bypass);
+        }
+        if !coalesces {
             return Some(Purpose::Alone);
         }
         let waits = !self.wants_headers() || coalescer.is_committing(self.key);
         let admission = if waits {
             coalescer.request(&self.request(), turn)
         } else {
-            let remembered = coalescer.remembered(self.key, turn.now);
             remembered.unwrap_or(Admission::Alone)
         };
         match admission {

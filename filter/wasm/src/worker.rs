@@ -573,7 +573,7 @@ impl Worker {
         let purpose = match release {
             Release::Collapsed => Purpose::Collapsed,
             Release::Lead => Purpose::Lead,
-            Release::HitForMiss | Release::WaitTimeout => Purpose::Bypass,
+            Release::HitForMiss | Release::WaitTimeout | Release::Overflow => Purpose::Bypass,
             Release::Alone => Purpose::Alone,
             Release::Varies => return self.readmit(&stream),
         };
@@ -640,8 +640,12 @@ impl Worker {
         }
         match purpose {
             Purpose::Bypass => {
-                if matches!(stream.released.get(), None | Some(Release::HitForMiss)) {
-                    let result = Metric::RequestsHitForMiss;
+                let result = match stream.released.get() {
+                    None | Some(Release::HitForMiss) => Some(Metric::RequestsHitForMiss),
+                    Some(Release::Overflow) => Some(Metric::RequestsOverflowed),
+                    Some(_) => None,
+                };
+                if let Some(result) = result {
                     self.metrics.count(result, 1);
                     stream.account.results_in(account::result_of(result));
                 }

@@ -34,6 +34,7 @@ mod http_origin_pass;
 mod key_escaping;
 mod memory_bounds;
 mod observability;
+mod open_keys;
 mod origin_hop;
 mod policy_update;
 mod purge;

@@ -65,6 +65,7 @@ use crate::host::SharedStore;
 use crate::key::CanonicalTarget;
 use crate::message::Message;
 use crate::metrics::Metric;
+use crate::open_keys::OpenKeys;
 use crate::vary::VaryNames;
 
 pub use refreshes::CLAIM_MILLIS;
@@ -113,6 +114,8 @@ pub enum Release {
     WaitTimeout,
     /// To the store, without waiting any longer.
     Alone,
+    /// Around the store: it has as many keys open as it may.
+    Overflow,
     /// As if it had just come, under the key of its own variant.
     Varies,
 }
@@ -226,6 +229,7 @@ pub struct Coalescer {
     flights: HashMap<KeyHash, LocalFlight>,
     streams: HashMap<StreamId, KeyHash>,
     hints: Hints,
+    open_keys: OpenKeys,
     parked: usize,
 }
 
@@ -238,6 +242,7 @@ impl Coalescer {
             flights: HashMap::new(),
             streams: HashMap::new(),
             hints: Hints::new(hints),
+            open_keys: OpenKeys::default(),
             parked: 0,
         }
     }
@@ -309,6 +314,11 @@ impl<S: SharedStore + ?Sized> Turn<'_, S> {
         if conflicts > 0 {
             self.push(Effect::Count(Metric::BoardConflicts, conflicts));
         }
+        self.answer(result)
+    }
+
+    /// What shared data has answered; a fault is counted.
+    fn answer<R>(&mut self, result: Result<R, BoardError>) -> Option<R> {
         match result {
             Ok(value) => Some(value),
             Err(BoardError::Contended) => {

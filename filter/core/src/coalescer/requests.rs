@@ -24,6 +24,25 @@ impl Coalescer {
         })
     }
 
+    /// Whether a request may go to the store, which then has its key open. Where the shared data cannot be used, nobody is
+    /// turned away.
+    pub fn may_enter<S: SharedStore + ?Sized>(
+        &mut self,
+        request: &Request<'_>,
+        turn: &mut Turn<'_, S>,
+    ) -> bool {
+        let (key, now, most) = (request.key, turn.now, request.policy.max_open_keys);
+        if most == 0 {
+            return true;
+        }
+        let asked = self.open_keys.ask(key, most, now, turn.store);
+        let enters = turn.answer(asked).unwrap_or(true);
+        if !enters {
+            turn.count(Metric::LimitsReached);
+        }
+        enters
+    }
+
     /// Whether a request for `key` has nothing to look for: it is remembered, or in flight on this worker.
     pub fn knows(&mut self, key: KeyHash, now: Millis) -> bool {
         self.flights.contains_key(&key) || self.hints.get(key, now).is_some()

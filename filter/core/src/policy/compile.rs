@@ -109,6 +109,7 @@ fn compile(document: Document) -> Result<Policy, PolicyError> {
         .map_err(|error| error.within("site"))?;
     let policy = Policy {
         store: document.store.version,
+        max_open_keys: document.store.max_open_keys.size(),
         hot: HotPolicy {
             max_bytes: document.hot.max_bytes.size(),
             max_object_bytes: document.hot.max_object_bytes.size(),

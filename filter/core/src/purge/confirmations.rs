@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which entries have been revalidated since they were purged softly, on whichever worker.
 
-use super::cas;
 use crate::board::{BoardError, KeyHash};
+use crate::cas;
 use crate::host::SharedStore;
 
 /// Values in shared data, and keys in each. Of more keys the oldest are forgotten: they are revalidated

@@ -18,7 +18,6 @@
 //! something breaks; a purge of one URL also covers one in 65,536 others.
 
 mod carry_out;
-mod cas;
 mod confirmations;
 mod desk;
 mod news;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which workers have served a request, and must therefore hear of every purge.
 
-use super::cas;
 use crate::board::{BoardError, WorkerId};
+use crate::cas;
 use crate::host::SharedStore;
 
 const KEY: &str = "sluice/roster";

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::cas;
 use super::record::{Kind, Record, Scope};
 use super::table::Purges;
 use crate::board::BoardError;
+use crate::cas;
 use crate::host::SharedStore;
 use crate::policy::{Origin, Policy};
 

@@ -6,9 +6,9 @@
 //! a purge of the URLs found there. What the index cannot tell is purged too: with more keys than fit, or
 //! with entries of a former process, everything.
 
-use super::cas;
 use super::record::hash;
 use crate::board::BoardError;
+use crate::cas;
 use crate::host::SharedStore;
 
 /// Values in shared data.

@@ -6,7 +6,7 @@ use crate::host::SharedStore;
 
 /// Replaces the shared value `key` (an absent one is empty) by what `change` makes of it, unless that is
 /// `None`.
-pub(super) fn update<S: SharedStore + ?Sized, R>(
+pub(crate) fn update<S: SharedStore + ?Sized, R>(
     store: &mut S,
     key: &str,
     mut change: impl FnMut(&[u8]) -> (Option<Vec<u8>>, R),
@@ -30,7 +30,7 @@ pub(super) fn update<S: SharedStore + ?Sized, R>(
 }
 
 /// The shared value `key`; an absent one is empty.
-pub(super) fn read<S: SharedStore + ?Sized>(store: &S, key: &str) -> Result<Vec<u8>, BoardError> {
+pub(crate) fn read<S: SharedStore + ?Sized>(store: &S, key: &str) -> Result<Vec<u8>, BoardError> {
     let current = store.get(key).map_err(BoardError::Host)?;
     Ok(current.map(|(bytes, _)| bytes).unwrap_or_default())
 }

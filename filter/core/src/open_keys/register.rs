@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//! All keys that the store was asked for, as one worker sees them.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+
+use super::page::{Asked, Page};
+use crate::board::{BoardError, KeyHash, Millis};
+use crate::cas;
+use crate::generations::Generations;
+use crate::host::SharedStore;
+
+const MINUTE: Millis = 60_000;
+/// Keys of a page, at least: a page is read and written as a whole.
+const PAGE_KEYS: usize = 256;
+/// Pages at most. Shared data is never given back, and by powers of two there are no more than twice as many names.
+const MOST_PAGES: usize = 4_096;
+/// Keys of which a worker remembers that they were turned away.
+const TURNED_AWAY: usize = 4_096;
+
+/// The keys that one worker has asked the store for.
+#[derive(Debug)]
+pub struct OpenKeys {
+    minute: u32,
+    /// Those of this minute, which the pages know of. They are among the keys that count, so there are no more than that.
+    counted: HashSet<KeyHash>,
+    /// Those that the store had no room for.
+    turned_away: Generations<()>,
+}
+
+impl Default for OpenKeys {
+    fn default() -> Self {
+        Self {
+            minute: 0,
+            counted: HashSet::new(),
+            turned_away: Generations::new(TURNED_AWAY),
+        }
+    }
+}
+
+impl OpenKeys {
+    /// Whether the store may be asked for `key`, which counts from now on; it may have `most` keys open.
+    ///
+    /// # Errors
+    /// The shared data cannot be used now, and nothing is counted.
+    pub fn ask<S: SharedStore + ?Sized>(
+        &mut self,
+        key: KeyHash,
+        most: usize,
+        now: Millis,
+        store: &mut S,
+    ) -> Result<bool, BoardError> {
+        let minute = u32::try_from(now / MINUTE).unwrap_or(u32::MAX);
+        if self.minute != minute {
+            self.minute = minute;
+            self.counted.clear();
+        }
+        if self.counted.contains(&key) {
+            return Ok(true);
+        }
+        let again = self.turned_away.peek(key).is_some();
+        let part = Part::of(key, most);
+        let asked = cas::update(store, &part.name, |bytes| {
+            let before = Page::decode(bytes);
+            let mut page = before.clone();
+            let asked = page.ask(part.fingerprint, minute, part.most, again);
+            ((page != before).then(|| page.encode()), asked)
+        })?;
+        match asked {
+            Asked::Open | Asked::Opens => {
+                self.counted.insert(key);
+                self.turned_away.remove(key);
+                Ok(true)
+            }
+            Asked::Full => {
+                self.turned_away.insert(key, ());
+                Ok(false)
+            }
+        }
+    }
+}
+
+/// Where a key is counted.
+struct Part {
+    /// The page's name in shared data.
+    name: String,
+    /// What the page may have.
+    most: usize,
+    fingerprint: u32,
+}
+
+impl Part {
+    fn of(key: KeyHash, most: usize) -> Self {
+        let pages = (most / PAGE_KEYS).clamp(1, MOST_PAGES);
+        let pages = 1 << pages.ilog2();
+        let [.., a, b, c, d] = key.0.to_le_bytes();
+        let page = key.0 % pages as u64;
+        let mut name = String::with_capacity(28);
+        // Writing into a String cannot fail.
+        let _ = write!(name, "sluice/open/{pages}/{page}");
+        Self {
+            name,
+            most: most / pages,
+            fingerprint: u32::from_le_bytes([a, b, c, d]),
+        }
+    }
+}
