@@ -31,11 +31,11 @@ impl Coalescer {
         request: &Request<'_>,
         turn: &mut Turn<'_, S>,
     ) -> bool {
-        let (key, now, most) = (request.key, turn.now, request.policy.max_open_keys);
+        let (key, most) = (request.key, request.policy.max_open_keys);
         if most == 0 {
             return true;
         }
-        let asked = self.open_keys.ask(key, most, now, turn.store);
+        let asked = self.open_keys.ask(key, most, turn.store);
         let enters = turn.answer(asked).unwrap_or(true);
         if !enters {
             turn.count(Metric::LimitsReached);

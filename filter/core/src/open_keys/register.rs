@@ -1,38 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //! All keys that the store was asked for, as one worker sees them.
 
-use std::collections::HashSet;
 use std::fmt::Write;
 
 use super::page::{Asked, Page};
-use crate::board::{BoardError, KeyHash, Millis};
+use crate::board::{BoardError, KeyHash};
 use crate::cas;
 use crate::generations::Generations;
 use crate::host::SharedStore;
 
-const MINUTE: Millis = 60_000;
 /// Keys of a page, at least: a page is read and written as a whole.
 const PAGE_KEYS: usize = 256;
 /// Pages at most. Shared data is never given back, and by powers of two there are no more than twice as many names.
 const MOST_PAGES: usize = 4_096;
-/// Keys of which a worker remembers that they were turned away.
-const TURNED_AWAY: usize = 4_096;
+/// Keys that a worker remembers to be open; for others it looks at their page.
+const REMEMBERED: usize = 65_536;
+/// Keys that a worker remembers to have been turned away.
+const TURNED_AWAY: usize = 16_384;
 
 /// The keys that one worker has asked the store for.
 #[derive(Debug)]
 pub struct OpenKeys {
-    minute: u32,
-    /// Those of this minute, which the pages know of. They are among the keys that count, so there are no more than that.
-    counted: HashSet<KeyHash>,
-    /// Those that the store had no room for.
+    open: Generations<()>,
     turned_away: Generations<()>,
 }
 
 impl Default for OpenKeys {
     fn default() -> Self {
         Self {
-            minute: 0,
-            counted: HashSet::new(),
+            open: Generations::new(REMEMBERED),
             turned_away: Generations::new(TURNED_AWAY),
         }
     }
@@ -47,28 +43,21 @@ impl OpenKeys {
         &mut self,
         key: KeyHash,
         most: usize,
-        now: Millis,
         store: &mut S,
     ) -> Result<bool, BoardError> {
-        let minute = u32::try_from(now / MINUTE).unwrap_or(u32::MAX);
-        if self.minute != minute {
-            self.minute = minute;
-            self.counted.clear();
-        }
-        if self.counted.contains(&key) {
+        if self.open.get(key).is_some() {
             return Ok(true);
         }
         let again = self.turned_away.peek(key).is_some();
         let part = Part::of(key, most);
         let asked = cas::update(store, &part.name, |bytes| {
-            let before = Page::decode(bytes);
-            let mut page = before.clone();
-            let asked = page.ask(part.fingerprint, minute, part.most, again);
-            ((page != before).then(|| page.encode()), asked)
+            let mut page = Page::decode(bytes);
+            let asked = page.ask(part.fingerprint, part.most, again);
+            ((asked == Asked::Opens).then(|| page.encode()), asked)
         })?;
         match asked {
             Asked::Open | Asked::Opens => {
-                self.counted.insert(key);
+                self.open.insert(key, ());
                 self.turned_away.remove(key);
                 Ok(true)
             }
@@ -86,7 +75,7 @@ struct Part {
     name: String,
     /// What the page may have.
     most: usize,
-    fingerprint: u32,
+    fingerprint: [u8; 4],
 }
 
 impl Part {
@@ -101,7 +90,7 @@ impl Part {
         Self {
             name,
             most: most / pages,
-            fingerprint: u32::from_le_bytes([a, b, c, d]),
+            fingerprint: [a, b, c, d],
         }
     }
 }

@@ -151,9 +151,9 @@ section! {
         version: StoreVersion = StoreVersion::V2,
         /// Larger objects are not stored.
         max_object_bytes: Whole<1, MAX_BYTES> = Whole(256 << 20),
-        /// How many keys the v2 store may keep open, each for at least five minutes after its last request: the
-        /// process has a file and about 6 kB of memory for each. Where there would be more, requests for further
-        /// keys go around the store. v1 keeps none open. 0: no bound.
+        /// How many keys the v2 store may keep open: from the first request for a key on, and as a rule for as long
+        /// as the process runs, it has a file and about 8 kB of memory for it. Requests for further keys go
+        /// around the store. v1 keeps none open. 0: no bound.
         max_open_keys: Whole<0, 4_194_304> = Whole(0),
     }
 }
