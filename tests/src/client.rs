@@ -102,6 +102,12 @@ impl Response {
             .any(|part| part.trim() == "hit")
     }
 
+    /// Whether Sluice says that it had it in a worker's memory.
+    #[must_use]
+    pub fn is_hot(&self) -> bool {
+        self.cache_status().ends_with("; detail=hot")
+    }
+
     /// Whether Sluice says that it had it without a request to the origin of its own: a hit, or shared with
     /// a fill, which the v1 store goes on writing for a moment after its response has ended.
     #[must_use]
@@ -314,6 +320,22 @@ impl Client {
     /// When there is no response.
     pub async fn get(&mut self, target: &str) -> Response {
         self.exchange(request("GET", target, &[])).await
+    }
+
+    /// GETs on this connection, thus of one worker, until the answer comes out of that worker's memory.
+    ///
+    /// # Panics
+    /// When it never does.
+    pub async fn heat(&mut self, target: &str, headers: &[(&str, &str)]) -> Response {
+        for _ in 0..1_000 {
+            let response = self.exchange(request("GET", target, headers)).await;
+            if response.is_hot() {
+                return response;
+            }
+            assert_eq!(response.status, 200, "{response}");
+            tokio::task::yield_now().await;
+        }
+        panic!("{target} does not become hot");
     }
 
     /// Ends the connection at once, with RST.

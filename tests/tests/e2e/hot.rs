@@ -14,26 +14,9 @@ use sluice_tests::purger::Purger;
 const LONG: u32 = 3_600;
 const SIZE: usize = 10_000;
 
-fn is_hot(response: &Response) -> bool {
-    response.cache_status().ends_with("; detail=hot")
-}
-
 fn ttl(response: &Response) -> Option<usize> {
     let mut parts = response.cache_status().split("; ");
     parts.find_map(|part| part.strip_prefix("ttl=")?.parse().ok())
-}
-
-/// Asks on one connection, thus one worker, until the answer is hot.
-async fn heat(client: &mut Client, path: &str, headers: &[(&str, &str)]) -> Response {
-    for _ in 0..1_000 {
-        let response = client.exchange(request("GET", path, headers)).await;
-        if is_hot(&response) {
-            return response;
-        }
-        assert_eq!(response.status, 200, "{response}");
-        tokio::task::yield_now().await;
-    }
-    panic!("{path} does not become hot");
 }
 
 async fn connections(edge: &Edge, count: usize) -> Vec<Client> {
@@ -75,9 +58,9 @@ async fn the_hit_after_the_first_comes_out_of_memory_and_is_the_same() {
             while !stored.is_hit() {
                 stored = client.get(path).await;
             }
-            assert!(!is_hot(&stored), "{cell}: {stored}");
+            assert!(!stored.is_hot(), "{cell}: {stored}");
             let hot = client.get(path).await;
-            assert!(is_hot(&hot), "{cell}: {hot}");
+            assert!(hot.is_hot(), "{cell}: {hot}");
             assert_eq!(fields(&hot), fields(&stored), "{cell}");
             assert_eq!(hot.header("date"), stored.header("date"), "{cell}");
             assert!(hot.body == stored.body, "{cell}");
@@ -102,7 +85,7 @@ async fn without_a_tier_every_hit_comes_out_of_the_store() {
         let edge = edge.start().await;
         let mut client = Client::connect(edge.address()).await;
         for _ in 0..20 {
-            assert!(!is_hot(&client.get("/a").await), "{cell}");
+            assert!(!client.get("/a").await.is_hot(), "{cell}");
         }
         assert!(client.get("/a").await.is_hit());
         assert_eq!(edge.counter("sluice_hot_hits").await, 0);
@@ -123,7 +106,7 @@ async fn whatever_is_asked_of_it_is_answered_as_by_the_store() {
         let without = builder.env("HOT_BYTES", "0").start().await;
         let mut hot = Client::connect(with.address()).await;
         let mut stored = Client::connect(without.address()).await;
-        heat(&mut hot, "/a", &[]).await;
+        hot.heat("/a", &[]).await;
         while !stored.get("/a").await.is_hit() {}
         for (method, headers) in [
             ("GET", &[][..]),
@@ -145,8 +128,8 @@ async fn whatever_is_asked_of_it_is_answered_as_by_the_store() {
             let asked = format!("{cell}: {method} {headers:?}");
             let from_store = stored.exchange(request(method, "/a", headers)).await;
             let from_memory = hot.exchange(request(method, "/a", headers)).await;
-            assert!(is_hot(&from_memory), "{asked}: {from_memory}");
-            assert!(!is_hot(&from_store), "{asked}: {from_store}");
+            assert!(from_memory.is_hot(), "{asked}: {from_memory}");
+            assert!(!from_store.is_hot(), "{asked}: {from_store}");
             assert_eq!(from_memory.status, from_store.status, "{asked}");
             assert_eq!(fields(&from_memory), fields(&from_store), "{asked}");
             assert!(from_memory.body == from_store.body, "{asked}");
@@ -165,11 +148,11 @@ async fn ages_go_on_and_what_is_stale_is_not_hot() {
         origin.on("/a", Reply::ok(SIZE).max_age(3));
         let edge = Edge::http(&origin).cell(cell).start().await;
         let mut client = Client::connect(edge.address()).await;
-        heat(&mut client, "/a", &[]).await;
+        client.heat("/a", &[]).await;
         let mut ages = Vec::new();
         while origin.count("/a") == 1 {
             let response = client.get("/a").await;
-            if is_hot(&response) {
+            if response.is_hot() {
                 let age = response.headers.number("age").unwrap();
                 assert_eq!(age + ttl(&response).unwrap(), 3, "{cell}: {response}");
                 ages.push(age);
@@ -178,7 +161,7 @@ async fn ages_go_on_and_what_is_stale_is_not_hot() {
         assert!(ages.is_sorted(), "{cell}");
         assert_eq!(ages.last(), Some(&2), "{cell}");
         // What has come then is hot in turn.
-        let again = heat(&mut client, "/a", &[]).await;
+        let again = client.heat("/a", &[]).await;
         assert!(again.stamp("/a").sequence > 0, "{cell}");
     })
     .await;
@@ -200,7 +183,7 @@ async fn what_is_purged_is_hot_nowhere_once_the_call_is_answered() {
             json!({"everything": true}),
         ] {
             for client in &mut clients {
-                heat(client, "/a/b", &[]).await;
+                client.heat("/a/b", &[]).await;
             }
             let fetched = origin.count("/a/b");
             purger.purge(order.clone()).await;
@@ -224,7 +207,7 @@ async fn what_is_purged_softly_or_changed_is_asked_about_first() {
         let mut clients = connections(&edge, 16).await;
         for round in 1..=4 {
             for client in &mut clients {
-                heat(client, "/a", &[]).await;
+                client.heat("/a", &[]).await;
             }
             let tag = format!("v{round}");
             origin.on("/a", Reply::ok(SIZE).max_age(LONG).etag(&tag));
@@ -275,7 +258,7 @@ async fn what_a_client_has_asked_the_origin_about_is_not_hot_any_more() {
         let edge = edge.start().await;
         let mut clients = connections(&edge, 16).await;
         for client in &mut clients {
-            heat(client, "/a", &[]).await;
+            client.heat("/a", &[]).await;
         }
         origin.on("/a", Reply::ok(SIZE).max_age(LONG).etag("new"));
         let headers = [("cache-control", "no-cache")];
@@ -288,10 +271,10 @@ async fn what_a_client_has_asked_the_origin_about_is_not_hot_any_more() {
             })
             .await;
         }
-        let told = heat(&mut clients[0], "/a", &[]).await;
+        let told = clients[0].heat("/a", &[]).await;
         assert_eq!(told.header("etag"), "\"new\"", "{cell}");
         let asked = clients[0].exchange(request("GET", "/a", &headers)).await;
-        assert!(!is_hot(&asked), "{cell}: {asked}");
+        assert!(!asked.is_hot(), "{cell}: {asked}");
     })
     .await;
 }
@@ -307,11 +290,11 @@ async fn large_and_empty_objects_and_other_statuses_are_not_hot() {
         let edge = Edge::http(&origin).cell(cell);
         let edge = edge.env("HOT_OBJECT_BYTES", "2KiB").start().await;
         let mut client = Client::connect(edge.address()).await;
-        heat(&mut client, "/fits", &[]).await;
+        client.heat("/fits", &[]).await;
         for path in ["/large", "/empty", "/missing"] {
             while !client.get(path).await.is_hit() {}
             for _ in 0..5 {
-                assert!(!is_hot(&client.get(path).await), "{cell}: {path}");
+                assert!(!client.get(path).await.is_hot(), "{cell}: {path}");
             }
         }
     })
@@ -339,14 +322,14 @@ async fn each_variant_is_hot_by_itself() {
             origin.on("/page", page(language));
             for coding in ["gzip", "br", "identity"] {
                 let headers = [("accept-language", language), ("accept-encoding", coding)];
-                heat(&mut client, "/page", &headers).await;
+                client.heat("/page", &headers).await;
             }
         }
         for language in ["en", "de"] {
             for coding in ["gzip", "br", "identity"] {
                 let headers = [("accept-language", language), ("accept-encoding", coding)];
                 let hot = client.exchange(request("GET", "/page", &headers)).await;
-                assert!(is_hot(&hot), "{cell}: {hot}");
+                assert!(hot.is_hot(), "{cell}: {hot}");
                 assert_eq!(hot.header("content-language"), language, "{cell}");
                 let told = hot.headers.get("content-encoding").unwrap_or("identity");
                 assert_eq!(told, coding, "{cell}: {hot}");
@@ -369,7 +352,7 @@ async fn each_client_hears_whether_its_page_may_read_it() {
     let policy = "origin: {kind: http}\nsite: {cors: {allowed_origins: ['https://a.test', 'https://b.test']}}\n";
     let edge = Edge::http(&origin).workers(1).policy(policy).start().await;
     let mut client = Client::connect(edge.address()).await;
-    heat(&mut client, "/a", &[("origin", "https://a.test")]).await;
+    client.heat("/a", &[("origin", "https://a.test")]).await;
     for (origin, allowed) in [
         ("https://b.test", Some("https://b.test")),
         ("https://evil.test", None),
@@ -378,7 +361,7 @@ async fn each_client_hears_whether_its_page_may_read_it() {
         let hot = client
             .exchange(request("GET", "/a", &[("origin", origin)]))
             .await;
-        assert!(is_hot(&hot), "{hot}");
+        assert!(hot.is_hot(), "{hot}");
         let mut told = hot.headers.all("access-control-allow-origin");
         assert_eq!((told.next(), told.next()), (allowed, None), "{hot}");
         assert_eq!(hot.headers.all("vary").collect::<Vec<_>>(), ["Origin"]);
@@ -400,7 +383,7 @@ async fn a_new_policy_begins_with_nothing_hot() {
         });
         let edge = edge.start().await;
         for client in &mut connections(&edge, 8).await {
-            let hot = heat(client, "/a", &[]).await;
+            let hot = client.heat("/a", &[]).await;
             assert_eq!(hot.header("x-rule"), "old");
         }
         edge.update_policy(&|policy| policy["rules"][0]["headers"]["x-rule"] = "new".into());
@@ -410,7 +393,7 @@ async fn a_new_policy_begins_with_nothing_hot() {
             .await;
         for client in &mut connections(&edge, 8).await {
             assert_eq!(client.get("/a").await.header("x-rule"), "new", "{cell}");
-            let hot = heat(client, "/a", &[]).await;
+            let hot = client.heat("/a", &[]).await;
             assert_eq!(hot.header("x-rule"), "new", "{cell}");
         }
         assert_eq!(origin.count("/a"), 1, "{cell}: it was stored");
@@ -423,14 +406,14 @@ async fn it_is_read_from_the_store_now_and_then() {
     origin.on("/a", Reply::ok(SIZE).max_age(LONG));
     let edge = Edge::http(&origin).workers(1).start().await;
     let mut client = Client::connect(edge.address()).await;
-    heat(&mut client, "/a", &[]).await;
+    client.heat("/a", &[]).await;
     eventually("a hit out of the store", async || {
         let hit = client.get("/a").await;
         assert!(hit.is_hit(), "{hit}");
-        !is_hot(&hit)
+        !hit.is_hot()
     })
     .await;
-    heat(&mut client, "/a", &[]).await;
+    client.heat("/a", &[]).await;
     assert_eq!(edge.counter("sluice_hot_admissions").await, 1, "the same");
     assert_eq!(origin.count("/a"), 1);
 }
@@ -441,7 +424,7 @@ async fn http2_clients_get_it_too() {
     origin.on("/a", Reply::ok(60_000).max_age(LONG));
     let edge = Edge::http(&origin).workers(1).start().await;
     let mut client = Client::connect(edge.address()).await;
-    let stamp = heat(&mut client, "/a", &[]).await.stamp("/a");
+    let stamp = client.heat("/a", &[]).await.stamp("/a");
     let multiplexed = Http2::connect(edge.address()).await;
     let (status, headers, body) = multiplexed.get("/a").await.unwrap();
     assert_eq!(

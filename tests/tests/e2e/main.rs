@@ -30,6 +30,7 @@ mod heads;
 mod health_check;
 mod host_calls;
 mod hot;
+mod hot_or_stored;
 mod http_origin_pass;
 mod key_escaping;
 mod memory_bounds;
