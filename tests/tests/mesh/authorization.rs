@@ -8,7 +8,7 @@ use sluice_tests::eventually;
 use sluice_tests::mesh::gateway::Gateway;
 
 /// Spellings of `/private/a.bin`.
-const SPELLINGS: [&str; 12] = [
+pub const SPELLINGS: [&str; 12] = [
     "/private/a.bin",
     "/%70rivate/a.bin",
     "/private/%61.bin",
@@ -23,8 +23,8 @@ const SPELLINGS: [&str; 12] = [
     "/private/a.bin?x=1",
 ];
 
-fn refused(response: &Response) -> bool {
-    // Authorization's refusal, or that of a path that is none.
+/// Whether it is refused by authorization, or as a path that is none.
+pub fn refused(response: &Response) -> bool {
     [403, 400].contains(&response.status)
 }
 
@@ -75,8 +75,8 @@ async fn a_denied_path_is_denied_in_every_spelling_and_for_what_the_cache_has() 
 }
 
 /// A key pair's public half, and a token of it that never expires: RS256 of `{"iss":"test","sub":"reader"}`.
-const JWKS: &str = include_str!("jwks.json");
-const TOKEN: &str = include_str!("token.txt");
+pub const JWKS: &str = include_str!("jwks.json");
+pub const TOKEN: &str = include_str!("token.txt");
 
 #[tokio::test]
 async fn a_token_is_asked_for_also_where_the_cache_has_the_answer() {

@@ -13,6 +13,7 @@ mod dead_vm;
 mod drain;
 mod fleet;
 mod gateway;
+mod hot;
 mod image;
 mod manifests;
 mod metrics;

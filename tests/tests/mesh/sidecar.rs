@@ -2,7 +2,7 @@
 //! A cache in the sidecar of a labelled workload, before its application.
 
 use serde_json::{Value, json};
-use sluice_tests::client::{self, Client, Response};
+use sluice_tests::client::{self, Client, Response, request};
 use sluice_tests::crowd::stampede;
 use sluice_tests::edge::repository;
 use sluice_tests::eventually;
@@ -30,6 +30,16 @@ enum Capture {
 
 /// A workload of a namespace of its own, with or without the label that brings a cache.
 async fn workload(namespace: &str, cached: bool, capture: Capture) -> Workload {
+    workload_with(namespace, cached, capture, |overlay| overlay).await
+}
+
+/// The same with a changed overlay.
+async fn workload_with(
+    namespace: &str,
+    cached: bool,
+    capture: Capture,
+    change: impl FnOnce(Overlay) -> Overlay,
+) -> Workload {
     let mesh = Mesh::shared().await;
     let application = Origin::start().ready().await;
     let place = Place::new();
@@ -38,7 +48,7 @@ async fn workload(namespace: &str, cached: bool, capture: Capture) -> Workload {
     let account = ["create", "serviceaccount", "web", "--namespace", namespace];
     mesh.cluster.kubectl(&account, "");
     mesh.cluster
-        .apply(&on_this_machine(namespace, &place).build());
+        .apply(&change(on_this_machine(namespace, &place)).build());
     let object = match capture {
         Capture::None => without_capture(namespace, &place, &application),
         Capture::Redirect => with_capture(namespace, &place),
@@ -190,6 +200,50 @@ async fn a_labelled_workload_has_a_cache_before_its_application() {
             .await,
         0
     );
+}
+
+/// The sidecar's policy as it comes, with a hot tier.
+fn with_hot_tier(overlay: Overlay) -> Overlay {
+    let path = repository().join("mesh/overlays/sidecar/policy.json");
+    let mut policy: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    policy["hot"] = json!({"max_bytes": 1 << 20});
+    let place = "/spec/configPatches/0/patch/value/typed_config/config/configuration/value";
+    let replace = json!([{"op": "replace", "path": place, "value": policy.to_string()}]);
+    overlay.patch("EnvoyFilter", "sluice-sidecar-roles", &replace)
+}
+
+#[tokio::test]
+async fn a_sidecar_with_a_hot_tier_serves_copies_until_a_request_changes_the_resource() {
+    let workload = workload_with("sidecar-hot", true, Capture::None, with_hot_tier);
+    let workload = workload.await.ready().await;
+    let page = |version: &str| Reply::text("page ".repeat(1_000)).etag(version);
+    workload.application.on("/page", page("v1"));
+    let mut clients = Vec::new();
+    for _ in 0..8 {
+        let mut client = Client::connect(workload.pod.at(PORT)).await;
+        let hot = client.heat("/page", &[]).await;
+        assert_eq!(hot.header("etag"), "\"v1\"", "{hot}");
+        clients.push(client);
+    }
+    let hot = client::send(workload.pod.at(PORT), "HEAD", "/page", &[]).await;
+    assert!(hot.is_hot(), "{hot}");
+    assert_eq!(workload.application.count("/page"), 1);
+    // What is somebody's own passes.
+    let own = clients[0]
+        .exchange(request("GET", "/page", &[("cookie", "a=b")]))
+        .await;
+    assert!(!own.is_hot() && !own.is_hit(), "{own}");
+    workload.application.on("/page", page("v2"));
+    let changed = client::send(workload.pod.at(PORT), "POST", "/page", &[]).await;
+    assert_eq!(changed.status, 200, "{changed}");
+    for client in &mut clients {
+        eventually("the changed page", async || {
+            client.get("/page").await.header("etag") == "\"v2\""
+        })
+        .await;
+        let hot = client.heat("/page", &[]).await;
+        assert_eq!(hot.header("etag"), "\"v2\"", "{hot}");
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A gateway answers out of its workers' memory, and never past Istio's rules.
+
+use crate::authorization::{JWKS, SPELLINGS, TOKEN, refused};
+use crate::gateway::policy;
+use serde_json::{Value, json};
+use sluice_tests::client::{Client, Response, request};
+use sluice_tests::edge::repository;
+use sluice_tests::eventually;
+use sluice_tests::mesh::gateway::Gateway;
+
+/// Enough that each worker has some.
+const CONNECTIONS: usize = 8;
+const HOT_HITS: &str = "wasmcustom.sluice_hot_hits";
+
+/// Has every worker answer `path` out of its memory.
+async fn heat(gateway: &Gateway, path: &str, headers: &[(&str, &str)]) -> Response {
+    let mut last = None;
+    for _ in 0..CONNECTIONS {
+        let mut client = Client::connect(gateway.http()).await;
+        last = Some(client.heat(path, headers).await);
+    }
+    last.unwrap()
+}
+
+/// A copy is the same as what is stored but for what is said of the way here.
+fn assert_same(hot: &Response, stored: &Response) {
+    let fields = |response: &Response| {
+        let own = ["age", "cache-status", "date"];
+        let all = response.headers.0.iter();
+        let mut fields: Vec<_> = all
+            .filter(|(name, _)| !own.contains(&name.as_str()))
+            .cloned()
+            .collect();
+        fields.sort();
+        fields
+    };
+    assert_eq!(fields(hot), fields(stored));
+    assert!(hot.body == stored.body, "{hot}");
+}
+
+#[tokio::test]
+async fn a_gateway_serves_hot_hits_as_the_store_would() {
+    let gateway = Gateway::builder("hot-hits").await.start().await;
+    gateway.bucket.put_stamped("a.bin", 1, 20_000).await;
+    gateway.bucket.put_stamped("large.bin", 1, 100_000).await;
+    let stored = gateway.hit("/a.bin").await;
+    let hot = heat(&gateway, "/a.bin", &[]).await;
+    assert_same(&hot, &stored);
+    let etag = hot.header("etag");
+    let mut client = Client::connect(gateway.http()).await;
+    for (method, headers, status) in [
+        ("HEAD", vec![], 200),
+        ("GET", vec![("if-none-match", etag)], 304),
+        ("GET", vec![("range", "bytes=0-9")], 206),
+    ] {
+        let answer = client.exchange(request(method, "/a.bin", &headers)).await;
+        assert_eq!(answer.status, status, "{answer}");
+        assert!(answer.is_hot(), "{method} {headers:?}: {answer}");
+    }
+    // Control: what is too large comes out of the store.
+    for _ in 0..5 {
+        let answer = gateway.hit("/large.bin").await;
+        assert!(!answer.is_hot(), "{answer}");
+    }
+    assert_eq!(gateway.fetches("a.bin"), 1);
+}
+
+#[tokio::test]
+async fn a_denied_path_is_denied_in_every_spelling_where_it_is_hot() {
+    let gateway = Gateway::builder("hot-denied").await.start().await;
+    gateway.bucket.put_stamped("private/a.bin", 1, 20_000).await;
+    gateway.bucket.put_stamped("public/a.bin", 1, 20_000).await;
+    let hot = heat(&gateway, "/private/a.bin", &[]).await;
+    heat(&gateway, "/public/a.bin", &[]).await;
+    let rule =
+        json!({"action": "DENY", "rules": [{"to": [{"operation": {"paths": ["/private/*"]}}]}]});
+    gateway.apply(&policy("hot-denied", &rule));
+    for _ in 0..CONNECTIONS {
+        eventually("the rule", async || {
+            refused(&gateway.get("/private/a.bin").await)
+        })
+        .await;
+    }
+    let answered = gateway.pod.statistic(HOT_HITS).await;
+    let etag = hot.header("etag");
+    for path in SPELLINGS {
+        for headers in [
+            vec![],
+            vec![("if-none-match", etag)],
+            vec![("range", "bytes=0-9")],
+        ] {
+            let response = gateway.send("GET", path, &headers).await;
+            assert!(refused(&response), "{path} {headers:?}: {response}");
+        }
+        let response = gateway.send("HEAD", path, &[]).await;
+        assert!(refused(&response), "HEAD {path}: {response}");
+    }
+    assert_eq!(gateway.pod.statistic(HOT_HITS).await, answered);
+    // Control: what is not denied is hot still.
+    heat(&gateway, "/public/a.bin", &[]).await;
+    assert_eq!(gateway.fetches("private/a.bin"), 1);
+}
+
+#[tokio::test]
+async fn a_token_is_asked_for_also_where_the_answer_is_hot() {
+    let gateway = Gateway::builder("hot-tokens").await.start().await;
+    gateway.bucket.put_stamped("a.bin", 1, 20_000).await;
+    heat(&gateway, "/a.bin", &[]).await;
+    let authentication = json!({
+        "apiVersion": "security.istio.io/v1",
+        "kind": "RequestAuthentication",
+        "metadata": {"name": "test", "namespace": "hot-tokens"},
+        "spec": {
+            "selector": {"matchLabels": {"istio": "hot-tokens"}},
+            "jwtRules": [{"issuer": "test", "jwks": JWKS}],
+        },
+    });
+    gateway.apply(&authentication.to_string());
+    let rule = json!({
+        "action": "ALLOW",
+        "rules": [{"from": [{"source": {"requestPrincipals": ["test/reader"]}}]}],
+    });
+    gateway.apply(&policy("hot-tokens", &rule));
+    let bearer = format!("Bearer {}", TOKEN.trim());
+    let with_token = [("authorization", bearer.as_str())];
+    for _ in 0..CONNECTIONS {
+        eventually("the rule and the token", async || {
+            gateway.get("/a.bin").await.status == 403
+                && gateway.send("GET", "/a.bin", &with_token).await.status == 200
+        })
+        .await;
+    }
+    let hot = heat(&gateway, "/a.bin", &with_token).await;
+    let forged = format!("{bearer}x");
+    for path in ["/a.bin", "/%61.bin", "//a.bin"] {
+        for headers in [
+            vec![],
+            vec![("if-none-match", hot.header("etag"))],
+            vec![("authorization", forged.as_str())],
+        ] {
+            let answer = gateway.send("GET", path, &headers).await;
+            assert!(
+                [401, 403].contains(&answer.status),
+                "{path} {headers:?}: {answer}"
+            );
+        }
+    }
+    assert_eq!(gateway.fetches("a.bin"), 1);
+}
+
+#[tokio::test]
+async fn a_policy_with_other_keys_begins_with_nothing_hot() {
+    let gateway = Gateway::builder("hot-policy").await.start().await;
+    gateway.bucket.put_stamped("static/a.bin", 1, 20_000).await;
+    gateway.bucket.put_stamped("a.bin", 2, 20_000).await;
+    let _ = heat(&gateway, "/static/a.bin", &[])
+        .await
+        .stamp("/static/a.bin");
+    let path = repository().join("mesh/base/policy.json");
+    let mut stripping: Value =
+        serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    stripping["key"]["strip_prefix"] = "/static".into();
+    let overlay = gateway.overlay.clone().policy(&stripping.to_string());
+    gateway.apply(&overlay.build());
+    for _ in 0..CONNECTIONS {
+        eventually("the other object", async || {
+            let answer = gateway.get("/static/a.bin").await;
+            sluice_tests::body::check("/a.bin", &answer.body).is_ok()
+        })
+        .await;
+    }
+    let hot = heat(&gateway, "/static/a.bin", &[]).await;
+    let _ = hot.stamp("/a.bin");
+    assert_eq!(gateway.fetches("static/a.bin"), 1);
+    assert_eq!(gateway.fetches("a.bin"), 1);
+}
