@@ -21,6 +21,9 @@ pub const PATH_HEADER: &str = "x-sluice-path";
 pub const KEY_HEADER: &str = "x-sluice-key";
 /// Name of the request header with the client's method, for the access log, where the store is sent another.
 pub const METHOD_HEADER: &str = "x-sluice-method";
+/// Name of the request header with the client's `:path`, where the store is sent another. It is Envoy's own, which
+/// its access logs and traces prefer to `:path`.
+pub const ORIGINAL_PATH_HEADER: &str = "x-envoy-original-path";
 /// Name of the request header by which ORIGIN asks for a response that is compressed on its way into
 /// the cache; without it nothing is.
 pub const COMPRESS_HEADER: &str = "x-sluice-compress";

@@ -382,6 +382,7 @@ impl Edge {
 
     /// Gives the request its canonical target. The scheme is part of Envoy's key but not of ours.
     fn rewrite(&self, headers: &Headers, target: &CanonicalTarget) -> Result<(), HostError> {
+        worker::keep_path(headers, target.path())?;
         let canonical = [
             (":authority", target.authority()),
             (":path", target.path()),

@@ -23,7 +23,8 @@ use sluice_core::generations::Generations;
 use sluice_core::host::HostError;
 use sluice_core::hot::HotTier;
 use sluice_core::link::{
-    BYPASS_SENTINEL, LINK_HEADER, Link, METHOD_HEADER, Purpose, Secrets, Vouched,
+    BYPASS_SENTINEL, LINK_HEADER, Link, METHOD_HEADER, ORIGINAL_PATH_HEADER, Purpose, Secrets,
+    Vouched,
 };
 use sluice_core::message::Message;
 use sluice_core::metrics::Metric;
@@ -619,6 +620,9 @@ impl Worker {
         if stream.preparation.get() == Preparation::Looked {
             target = target.for_headers();
         }
+        if !headers.has(ORIGINAL_PATH_HEADER) {
+            keep_path(&headers, target.path())?;
+        }
         host::set_header(Map::Request, ":path", target.path())?;
         let key = self.key_hash(target.cache_key());
         let stream = Rc::new(stream.retargeted(key, Rc::new(target)));
@@ -712,6 +716,14 @@ impl Worker {
 fn make_get() -> host::Result<()> {
     host::set_header(Map::Request, METHOD_HEADER, "HEAD")?;
     host::set_header(Map::Request, ":method", "GET")
+}
+
+/// Keeps the client's path for the access log and traces, where the store is to be sent another.
+pub fn keep_path(headers: &Headers, other: &str) -> host::Result<()> {
+    match headers.text(":path") {
+        Some(path) if path != other => host::set_header(Map::Request, ORIGINAL_PATH_HEADER, path),
+        _ => Ok(()),
+    }
 }
 
 /// What the root context does.

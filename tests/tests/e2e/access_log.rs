@@ -170,6 +170,35 @@ async fn what_a_client_sends_stays_within_its_field() {
 }
 
 #[tokio::test]
+async fn the_path_is_the_clients_whatever_the_store_is_asked_for() {
+    let origin = Origin::start().ready().await;
+    let gate = Gate::new();
+    origin.on("*", Reply::ok(100).max_age(600));
+    let varying = Reply::ok(100).max_age(600);
+    origin.on("/vary", varying.header("vary", "X-Side").hold(&gate));
+    let edge = edge(&origin).start().await;
+    let spelt_otherwise = "/%7Euser";
+    let spoken_of_otherwise = [("x-envoy-original-path", "/else")];
+    let _ = edge
+        .send("GET", spelt_otherwise, &spoken_of_otherwise)
+        .await;
+    assert_eq!(origin.count("/~user"), 1);
+    let _ = edge.send("GET", "/plain", &spoken_of_otherwise).await;
+    // Who waits for a response that proves to vary is sent on for a variant of it.
+    let leader = tokio::spawn(client::get(edge.address(), "/vary"));
+    gate.wait_reached(1).await;
+    let follower = tokio::spawn(client::get(edge.address(), "/vary"));
+    edge.wait_for_value("sluice_parked_now", 1).await;
+    gate.open();
+    assert_eq!(leader.await.unwrap().status, 200);
+    assert_eq!(follower.await.unwrap().status, 200);
+    for (path, count) in [(spelt_otherwise, 1), ("/plain", 1), ("/vary", 2)] {
+        let _ = lines(&edge, path, count).await;
+    }
+    assert!(edge.log_lines("/else").is_empty());
+}
+
+#[tokio::test]
 async fn without_an_access_log_there_are_no_lines() {
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(100));
