@@ -106,6 +106,8 @@ impl Kind {
                 // The private way, as it is meant: requests are signed.
                 let edge = Edge::bucket(bucket).env("S3_ENDPOINT", format!("http://{origin}"));
                 let edge = edge.store(store).workers(WORKERS).env("ACCESS_LOG", "off");
+                // There are few connections, and so more files for objects than an edge counts on.
+                let edge = edge.env("CACHE_MAX_OPEN_KEYS", "16000");
                 let edge = edge.start().await;
                 let base = format!("http://{}", edge.address());
                 (base, vec![edge.envoy_pid()], Box::new(edge))

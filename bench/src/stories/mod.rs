@@ -52,7 +52,7 @@ const STORIES: [(&str, Story, [u64; 2]); 11] = [
     ("workers", Story::Workers, [24, 260]),
     ("tls", Story::Tls, [23, 540]),
     ("hits", Story::Hits, [20, 420]),
-    ("growth", Story::Growth, [16, 270]),
+    ("growth", Story::Growth, [30, 1_170]),
     ("wake", Story::Wake, [8, 180]),
     ("compression", Story::Compression, [4, 60]),
     ("sizing", Story::Sizing, [3, 15]),
