@@ -4,7 +4,9 @@
 use crate::distribution::Distribution;
 use crate::peer;
 use sluice_tests::process::Process;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
@@ -116,14 +118,71 @@ pub async fn saturate(ask: &Ask<'_>, connections: u32, time: Duration) -> Throug
 /// When it fails.
 pub async fn each_once(ask: &Ask<'_>, paths: &[String]) -> Throughput {
     let folder = TempDir::with_prefix("sluice-bench-h2load-").unwrap();
-    let list = folder.path().join("paths");
+    let (output, _folder) = run(of_list(ask, paths, folder.path())).await;
+    Throughput::of(&output).unwrap_or_else(|| panic!("h2load says {output:?}"))
+}
+
+/// What came of asking for a list of paths.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// Requests that were answered with 200.
+    pub answered: u64,
+    /// How many were answered with another status, by that; -1 where there was none.
+    pub others: BTreeMap<i32, u64>,
+    /// From sending to the end of the answer.
+    pub times: Distribution,
+}
+
+impl Listed {
+    /// Both together.
+    pub fn with(&self, other: Self) -> Self {
+        let mut others = self.others.clone();
+        for (status, count) in other.others {
+            *others.entry(status).or_default() += count;
+        }
+        Self {
+            answered: self.answered + other.answered,
+            others,
+            times: Distribution::pool([&self.times, &other.times]),
+        }
+    }
+}
+
+/// Asks for each of these paths once, on one connection, and takes the times.
+///
+/// # Panics
+/// When it fails.
+pub async fn listed(ask: &Ask<'_>, paths: &[String]) -> Listed {
+    let folder = TempDir::with_prefix_in("sluice-bench-h2load-", "/dev/shm").unwrap();
+    let log = folder.path().join("log");
+    let began = SystemTime::now();
+    let mut command = of_list(ask, paths, folder.path());
+    command.arg("--log-file").arg(&log);
+    run(command).await;
+    let text = std::fs::read_to_string(&log).unwrap();
+    let sent = text.lines().filter_map(Sent::of);
+    let (answered, failed): (Vec<_>, Vec<_>) = sent.partition(|sent| sent.status == 200);
+    let times = answered.iter().map(|sent| Duration::from_micros(sent.took));
+    let mut others = BTreeMap::new();
+    for sent in failed {
+        *others.entry(sent.status).or_default() += 1;
+    }
+    Listed {
+        answered: answered.len() as u64,
+        others,
+        times: Distribution::since(began, times),
+    }
+}
+
+/// The command that asks for a list, which is in `folder`.
+fn of_list(ask: &Ask<'_>, paths: &[String], folder: &Path) -> Command {
+    let list = folder.join("paths");
     let urls: Vec<_> = paths.iter().map(|path| url(ask, path)).collect();
     std::fs::write(&list, urls.join("\n")).unwrap();
     let mut command = options(ask);
     command.args(["-n", &paths.len().to_string(), "-c1", "-i"]);
     command.arg(list);
-    let (output, _folder) = run(command).await;
-    Throughput::of(&output).unwrap_or_else(|| panic!("h2load says {output:?}"))
+    command
 }
 
 /// Asks so many times a second, whatever the answers do.
@@ -293,6 +352,19 @@ mod tests {
         assert_eq!(Throughput::of("finished in 2.01s"), None);
         let agreed = agreed(OUTPUT).unwrap();
         assert_eq!(agreed, "TLSv1.3, TLS_AES_128_GCM_SHA256, X25519 253 bits");
+    }
+
+    #[test]
+    fn lists_that_were_asked_for_side_by_side_are_one() {
+        let listed = |answered, others: &[(i32, u64)]| Listed {
+            answered,
+            others: others.iter().copied().collect(),
+            times: Distribution::since(SystemTime::now(), [Duration::from_millis(answered)]),
+        };
+        let both = listed(3, &[(503, 1)]).with(listed(4, &[(-1, 2), (503, 5)]));
+        assert_eq!(both.answered, 7);
+        assert_eq!(both.others, BTreeMap::from([(-1, 2), (503, 6)]));
+        assert_eq!(both.times.count(), 2);
     }
 
     #[test]

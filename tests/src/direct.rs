@@ -33,6 +33,8 @@ pub struct Direct {
     pub untagged: bool,
     /// Whether workers hand connections on to the one that has fewest.
     pub exact_balance: bool,
+    /// How many threads read and write the cache's files.
+    pub cache_threads: Option<u32>,
 }
 
 impl Direct {
@@ -71,6 +73,12 @@ impl Direct {
         }
         if self.exact_balance {
             balance_exactly(&mut config);
+        }
+        if let Some(threads) = self.cache_threads {
+            assert!(
+                set_each(&mut config, "thread_count", &threads.into()) > 0,
+                "no files"
+            );
         }
         if self.listener_file {
             let listeners = config["static_resources"]["listeners"].take();
@@ -151,6 +159,27 @@ fn expose_background(config: &mut Value, port: u16) {
     fields.remove("internal_listener");
     let listeners = config["static_resources"]["listeners"].as_array_mut();
     listeners.expect("listeners").push(exposed);
+}
+
+/// Sets each field of this name, however deep; how many there are.
+fn set_each(within: &mut Value, name: &str, value: &Value) -> usize {
+    match within {
+        Value::Object(fields) => {
+            let set = |(field, part): (&String, &mut Value)| {
+                if field == name {
+                    *part = value.clone();
+                    return 1;
+                }
+                set_each(part, name, value)
+            };
+            fields.iter_mut().map(set).sum()
+        }
+        Value::Array(parts) => {
+            let parts = parts.iter_mut();
+            parts.map(|part| set_each(part, name, value)).sum()
+        }
+        _ => 0,
+    }
 }
 
 fn listener_file(folder: &Path) -> PathBuf {

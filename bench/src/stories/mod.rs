@@ -2,6 +2,7 @@
 //! What can be measured, a file each.
 
 mod compression;
+mod disk;
 mod growth;
 mod hits;
 mod scrape;
@@ -21,6 +22,8 @@ use std::time::Duration;
 pub enum Story {
     /// What a hit costs that is compressed.
     Compression,
+    /// What Envoy's caches on a disk do with threads, with too little room and at a start.
+    Disk,
     /// What a hit costs by how much there is of everything.
     Growth,
     /// What an object costs that is there.
@@ -44,7 +47,7 @@ pub enum Story {
 }
 
 /// Each with its name, and the seconds that it takes on two cores: quick, and in full.
-const STORIES: [(&str, Story, [u64; 2]); 11] = [
+const STORIES: [(&str, Story, [u64; 2]); 12] = [
     ("wall", Story::Wall, [22, 1_150]),
     ("stampede", Story::Stampede, [28, 540]),
     ("slow", Story::Slow, [26, 300]),
@@ -53,6 +56,7 @@ const STORIES: [(&str, Story, [u64; 2]); 11] = [
     ("tls", Story::Tls, [23, 540]),
     ("hits", Story::Hits, [20, 420]),
     ("growth", Story::Growth, [30, 1_170]),
+    ("disk", Story::Disk, [20, 540]),
     ("wake", Story::Wake, [8, 180]),
     ("compression", Story::Compression, [4, 60]),
     ("sizing", Story::Sizing, [3, 15]),
@@ -97,6 +101,7 @@ impl Story {
     pub async fn run(self, quick: bool) {
         match self {
             Self::Compression => compression::run(quick).await,
+            Self::Disk => disk::run(quick).await,
             Self::Growth => growth::run(quick).await,
             Self::Hits => hits::run(quick).await,
             Self::Scrape => scrape::run(quick).await,
@@ -116,10 +121,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quick_is_a_few_minutes_and_in_full_about_an_hour() {
+    fn quick_is_a_few_minutes_and_in_full_about_an_hour_and_a_half() {
         let seconds = |at: usize| STORIES.iter().map(|(_, _, times)| times[at]).sum::<u64>();
         assert!(seconds(0) <= 4 * 60, "{}", seconds(0));
-        assert!(seconds(1) <= 75 * 60, "{}", seconds(1));
+        assert!(seconds(1) <= 100 * 60, "{}", seconds(1));
     }
 
     #[test]

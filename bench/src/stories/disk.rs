@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Envoy's caches on a disk, as Sluice has them: how many threads they want, a disk or a tmpfs, what is evicted when more
+//! is asked for than there is room, and a start with all of it there.
+
+use crate::findings::{Conclusions, Ratio};
+use crate::h2load::{self, Ask, Listed, Protocol};
+use crate::progress::Progress;
+use crate::sample::{Sample, extremes};
+use crate::usage::{self, Bystander, Meter};
+use crate::{machine, report, table};
+use serde_json::{Value, json};
+use sluice_tests::client;
+use sluice_tests::direct::Direct;
+use sluice_tests::edge::{Builder, Edge};
+use sluice_tests::matrix::Store;
+use sluice_tests::origin::{Origin, Reply};
+use sluice_tests::rng::Rng;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const BYTES: usize = 1_000;
+const WORKERS: usize = 2;
+/// Requests under way on a connection that asks for each path once.
+const STREAMS: u32 = 8;
+/// So many times as many keys are asked for as there is room for.
+const KEYS: usize = 3;
+/// How many paths h2load is given at a time.
+const LIST: usize = 5_000;
+
+/// How much is measured.
+struct Scale {
+    stores: &'static [Store],
+    threads: &'static [u32],
+    /// Requests of a round for hits.
+    listed: usize,
+    rounds: usize,
+    /// Stores, and for how many objects there is room.
+    rooms: &'static [(Store, usize)],
+    /// Requests while more is asked for than there is room for.
+    churn: usize,
+}
+
+impl Scale {
+    const fn new(quick: bool) -> Self {
+        if quick {
+            Self {
+                stores: &[Store::V2_DISK],
+                threads: &[1, 2],
+                listed: 1_000,
+                rounds: 1,
+                rooms: &[(Store::V2_DISK, 300)],
+                churn: 1_000,
+            }
+        } else {
+            Self {
+                stores: &[
+                    Store::V2_DISK,
+                    Store::V2_MEMORY,
+                    Store::V1_DISK,
+                    Store::V1_MEMORY,
+                ],
+                threads: &[1, 2, 4, 16],
+                listed: LIST,
+                rounds: 3,
+                // NB: v2 keeps a file open for each key that was asked for, and many machines allow 20,000.
+                rooms: &[
+                    (Store::V2_DISK, 1_000),
+                    (Store::V2_DISK, 4_000),
+                    (Store::V1_DISK, 1_000),
+                    (Store::V1_DISK, 10_000),
+                    (Store::V1_DISK, 100_000),
+                ],
+                churn: 10_000,
+            }
+        }
+    }
+}
+
+/// Requests of one round, and what they took.
+struct Run {
+    listed: Listed,
+    /// CPU time of all threads for each request, in microseconds.
+    cpu: f64,
+    /// That of the threads that are no workers.
+    aside: f64,
+    /// Of the list.
+    took: Duration,
+    foreign: f64,
+}
+
+/// A store with so many threads, and its rounds of hits.
+struct Pool {
+    store: Store,
+    threads: u32,
+    fill: Run,
+    hits: Vec<Run>,
+}
+
+/// A store with room for so many objects, of which more were asked for.
+struct Full {
+    store: Store,
+    room: usize,
+    /// So many of the requests went to the origin, 0 to 1.
+    missed: f64,
+    run: Run,
+    /// The most files that were there.
+    most: usize,
+    evictions: u64,
+    start: Start,
+}
+
+/// A start with a full cache, in milliseconds.
+struct Start {
+    empty: f64,
+    full: f64,
+    /// The slowest of the first hits.
+    slowest: f64,
+}
+
+struct Found {
+    pools: Vec<Pool>,
+    full: Vec<Full>,
+}
+
+pub async fn run(quick: bool) {
+    if !h2load::is_there() {
+        return;
+    }
+    let scale = Scale::new(quick);
+    let before = machine::load();
+    let origin = Origin::start().ready().await;
+    origin.on("*", Reply::ok(BYTES).max_age(86_400));
+    origin.forget_requests();
+    let pools = pools(&scale, &origin).await;
+    let mut full = Vec::new();
+    let mut progress = Progress::of(scale.rooms.len());
+    for &(store, room) in scale.rooms {
+        progress.step(format_args!(
+            "{store} with room for {room}, of {KEYS} times as many"
+        ));
+        full.push(fill_up(&scale, &origin, store, room).await);
+    }
+    let found = Found { pools, full };
+    report::keep_data(
+        "disk",
+        &tell(&found, &scale, before),
+        data(&found, &scale, quick),
+    );
+}
+
+/// An edge whose hits are all of Envoy's cache.
+fn edge(origin: &Origin, store: Store) -> Builder {
+    let edge = Edge::http(origin).store(store).workers(WORKERS);
+    edge.env("HOT_BYTES", "0").env("ACCESS_LOG", "off")
+}
+
+/// Hits by the number of threads, all in turn.
+async fn pools(scale: &Scale, origin: &Origin) -> Vec<Pool> {
+    let mut edges = Vec::new();
+    for &store in scale.stores {
+        for &threads in scale.threads {
+            let direct = Direct {
+                cache_threads: Some(threads),
+                ..Direct::default()
+            };
+            let edge = edge(origin, store).direct(direct).start().await;
+            let fill = ask_for(&edge, (0..scale.listed).collect()).await;
+            let pool = Pool {
+                store,
+                threads,
+                fill,
+                hits: Vec::new(),
+            };
+            edges.push((edge, pool));
+        }
+    }
+    for round in 1..=scale.rounds {
+        eprintln!("hits by threads, round {round} of {}", scale.rounds);
+        for (edge, pool) in &mut edges {
+            pool.hits
+                .push(ask_for(edge, (0..scale.listed).collect()).await);
+        }
+    }
+    edges.into_iter().map(|(_, pool)| pool).collect()
+}
+
+/// Fills a store, asks for more than it has room for, and starts again with what is there then.
+async fn fill_up(scale: &Scale, origin: &Origin, store: Store, room: usize) -> Full {
+    let folder = TempDir::with_prefix("sluice-bench-disk-").unwrap();
+    let builder = edge(origin, store)
+        .env("CACHE_DIR", folder.path().display().to_string())
+        .env("CACHE_MAX_ENTRIES", room.to_string());
+    let (edge, empty) = start(&builder).await;
+    for first in (0..room).step_by(LIST) {
+        ask_for(&edge, (first..room.min(first + LIST)).collect()).await;
+    }
+    let fetched = edge.counter("sluice_origin_fetches").await;
+    let mut rng = Rng::new(1);
+    let keys = (0..scale.churn).map(|_| rng.below(KEYS * room)).collect();
+    let entries = folder.path().join(store.version_name());
+    let (run, most) = tokio::join!(ask_for(&edge, keys), most_files(&entries));
+    let missed = edge.counter("sluice_origin_fetches").await - fetched;
+    let evictions = edge.stats("cache.eviction_runs").await.into_values().sum();
+    edge.stop();
+    let (edge, full) = start(&builder).await;
+    let keys = (0..1_000.min(room)).map(|_| rng.below(KEYS * room));
+    let slowest = ask_for(&edge, keys.collect()).await;
+    edge.stop();
+    #[allow(clippy::cast_precision_loss)]
+    Full {
+        store,
+        room,
+        missed: missed as f64 / scale.churn as f64,
+        run,
+        most,
+        evictions,
+        start: Start {
+            empty,
+            full,
+            slowest: slowest.listed.times.percentile(100.0),
+        },
+    }
+}
+
+/// Starts it; the milliseconds until an object has come through it.
+async fn start(builder: &Builder) -> (Edge, f64) {
+    let began = Instant::now();
+    let edge = builder.clone().start().await;
+    let answer = client::get(edge.address(), "/first").await;
+    assert_eq!(answer.status, 200, "{answer}");
+    (edge, began.elapsed().as_secs_f64() * 1e3)
+}
+
+/// Looks ten times in a second how many there are, until nobody has asked for anything for one.
+async fn most_files(folder: &Path) -> usize {
+    let (mut most, mut changed, mut last) = (0, Instant::now(), 0);
+    while changed.elapsed() < Duration::from_secs(1) {
+        let count = std::fs::read_dir(folder).map_or(0, Iterator::count);
+        most = most.max(count);
+        if count != last {
+            (changed, last) = (Instant::now(), count);
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    most
+}
+
+/// Asks for these, on a connection for each worker.
+async fn ask_for(edge: &Edge, keys: Vec<usize>) -> Run {
+    let paths: Vec<_> = keys.iter().map(|key| format!("/objects/{key}")).collect();
+    let ask = Ask {
+        address: edge.address(),
+        tls: false,
+        protocol: Protocol::Http2 { streams: STREAMS },
+        path: "",
+    };
+    let pid = edge.envoy_pid();
+    let (bystander, meter, began) = (Bystander::start(), Meter::start(&[pid]), Instant::now());
+    let workers = || usage::threads(pid, "wrk:").into_values().sum::<Duration>();
+    let worked = workers();
+    let (one, other) = paths.split_at(paths.len() / WORKERS);
+    let (one, other) = tokio::join!(h2load::listed(&ask, one), h2load::listed(&ask, other));
+    let took = began.elapsed();
+    let listed = one.with(other);
+    let alive = usage::alive(pid);
+    assert_eq!(
+        listed.answered,
+        paths.len() as u64,
+        "Envoy runs: {alive}, {:?}",
+        listed.others
+    );
+    let taken = meter.taken().expect("a server that runs");
+    let aside = taken.cpu.saturating_sub(workers() - worked);
+    #[allow(clippy::cast_precision_loss)]
+    Run {
+        cpu: taken.cpu_us(listed.answered),
+        aside: aside.as_secs_f64() * 1e6 / listed.answered as f64,
+        listed,
+        took,
+        foreign: bystander.foreign(),
+    }
+}
+
+impl Run {
+    #[allow(clippy::cast_precision_loss)]
+    fn per_second(&self) -> f64 {
+        self.listed.answered as f64 / self.took.as_secs_f64()
+    }
+}
+
+const POOLS: [&str; 7] = [
+    "hits",
+    "threads",
+    "us CPU a hit",
+    "by round",
+    "a second",
+    "p99 ms",
+    "us CPU a fill",
+];
+
+impl Pool {
+    fn cells(&self) -> Vec<String> {
+        let median = |figure: &dyn Fn(&Run) -> f64| Sample::of(self.hits.iter().map(figure));
+        let (least, most) = extremes(self.hits.iter().map(|run| run.cpu));
+        vec![
+            self.store.to_string(),
+            self.threads.to_string(),
+            format!("{:.0}", median(&|run| run.cpu).median()),
+            format!("{least:.0}-{most:.0}"),
+            format!("{:.0}", median(&Run::per_second).median()),
+            table::ms(median(&|run| run.listed.times.percentile(99.0)).median()),
+            format!("{:.0}", self.fill.cpu),
+        ]
+    }
+
+    fn rounds(&self) -> Vec<(f64, f64)> {
+        let run = |run: &Run| (run.cpu, run.foreign);
+        self.hits.iter().map(run).collect()
+    }
+}
+
+const FULL: [&str; 13] = [
+    "three times what there is room for",
+    "room",
+    "most files",
+    "missed",
+    "us CPU",
+    "off workers",
+    "a second",
+    "p50 ms",
+    "p99",
+    "max",
+    "evictions",
+    "ms to start, empty, full",
+    "then slowest",
+];
+
+impl Full {
+    fn cells(&self) -> Vec<String> {
+        let times = &self.run.listed.times;
+        let mut cells = vec![
+            self.store.to_string(),
+            self.room.to_string(),
+            self.most.to_string(),
+            format!("{:.2}", self.missed),
+            format!("{:.0}", self.run.cpu),
+            format!("{:.0}", self.run.aside),
+            format!("{:.0}", self.run.per_second()),
+        ];
+        cells.extend([50.0, 99.0, 100.0].map(|percentile| table::ms(times.percentile(percentile))));
+        let start = &self.start;
+        cells.extend([
+            self.evictions.to_string(),
+            format!("{:.0}, {:.0}", start.empty, start.full),
+            table::ms(start.slowest),
+        ]);
+        cells
+    }
+
+    #[allow(clippy::cast_precision_loss)]
+    fn finding(&self) -> String {
+        let (store, room) = (self.store, self.room);
+        let over = (self.most as f64 / room as f64 - 1.0).max(0.0) * 100.0;
+        format!(
+            "{store} with room for {room}: there were up to {over:.0} % more files while others came, and threads that \
+             are no workers, of which one evicts, took {:.0} of {:.0} us of CPU time for each request.",
+            self.run.aside, self.run.cpu
+        )
+    }
+}
+
+fn tell(found: &Found, scale: &Scale, before: f64) -> String {
+    let runs = found.pools.iter().flat_map(|pool| &pool.hits);
+    let foreign = Sample::of(runs.map(|run| run.foreign)).median();
+    let head = format!(
+        "Caches on a disk: {BYTES} bytes, {} rounds, in turn, {WORKERS} workers\n{}",
+        scale.rounds,
+        machine::described(before, Some(foreign)),
+    );
+    let pools: Vec<_> = found.pools.iter().map(Pool::cells).collect();
+    let head = format!("{head}\n\n{}", table::render(&POOLS, &pools));
+    let full: Vec<_> = found.full.iter().map(Full::cells).collect();
+    report::text(&head, &FULL, &full, &findings(found, scale))
+}
+
+fn findings(found: &Found, scale: &Scale) -> Vec<String> {
+    let mut findings = Conclusions::default();
+    for &store in scale.stores {
+        let of_store = || found.pools.iter().filter(|pool| pool.store == store);
+        if let (Some(few), Some(many)) = (of_store().next(), of_store().next_back()) {
+            let name = |pool: &Pool| format!("{} thread(s)", pool.threads);
+            findings.compare(&Ratio {
+                what: &format!("CPU time of a hit, {store}"),
+                ours: (&name(few), &few.rounds()),
+                theirs: (&name(many), &many.rounds()),
+            });
+        }
+    }
+    for full in &found.full {
+        findings.say(full.finding());
+    }
+    findings.all()
+}
+
+fn data(found: &Found, scale: &Scale, quick: bool) -> Value {
+    let cells: Vec<_> = found.pools.iter().map(Pool::cells).collect();
+    json!({
+        "quick": quick, "columns": FULL, "table": found.full.iter().map(Full::cells).collect::<Vec<_>>(),
+        "tables": [{"columns": POOLS, "rows": cells}], "findings": findings(found, scale),
+    })
+}
