@@ -61,14 +61,14 @@ def edge(_):
 
 def bare(config):
     """Envoy and its cache, without Sluice's filter and what is there for it."""
-    without(config, "sluice.edge", "remember_path")
+    without(config, "sluice.edge")
     connection_manager(config).pop("early_header_mutation_extensions")
     route(config, route={"cluster": "origin_server"})
 
 
 def direct(config):
     """Envoy's own direct_response."""
-    without(config, "sluice.edge", "remember_path", "cache", "health_check")
+    without(config, "sluice.edge", "cache", "health_check")
     connection_manager(config).pop("early_header_mutation_extensions")
     # As long as Envoy allows.
     route(config, direct_response={"status": 200, "body": {"inline_string": "x" * 4096}})
@@ -123,11 +123,6 @@ def no_health_check(config):
     without(config, "health_check")
 
 
-def no_path_for_log(config):
-    """The path is not remembered for the access log."""
-    without(config, "remember_path")
-
-
 CHANGES = {
     change.__name__.replace("_", "-"): change
     for change in (
@@ -142,7 +137,6 @@ CHANGES = {
         no_timeouts,
         http1,
         no_health_check,
-        no_path_for_log,
     )
 }
 
