@@ -23,7 +23,7 @@ const LEAST_HEAP: u64 = 64 << 20;
 /// What the v2 store takes of the heap for a key that it keeps open.
 const OPEN_KEY_BYTES: u64 = 8 << 10;
 /// What a policy may say at most.
-const MOST_OPEN_KEYS: u64 = 1 << 22;
+pub const MOST_OPEN_KEYS: u64 = 1 << 22;
 
 impl Machine {
     /// Looks at the limits of this process and of its container, in which `reserved` bytes are spoken for.

@@ -13,7 +13,7 @@ use super::{
 use sluice_core::purge::TokenHash;
 
 use crate::environment::Environment;
-use crate::machine::Machine;
+use crate::machine::{MOST_OPEN_KEYS, Machine};
 use crate::origin::{self, Addressing, BucketName, Endpoint, Origin};
 use crate::policy_document::PolicyChoice;
 use crate::size::{self, Size};
@@ -339,7 +339,7 @@ fn read_cache(env: &mut Environment<'_>, locations: Option<&Locations>) -> Optio
     );
     let max_open_keys = env.set(OPEN_KEYS).and_then(|_| {
         let accepted = "a number from 1 to 4194304";
-        env.parse(OPEN_KEYS, accepted, parse_count::<1, 4_194_304>)
+        env.parse(OPEN_KEYS, accepted, parse_count::<1, MOST_OPEN_KEYS>)
     });
     let max_object_bytes = env.parse("CACHE_MAX_OBJECT_BYTES", size::ACCEPTED, size::parse);
     let max_bytes = max_bytes?;

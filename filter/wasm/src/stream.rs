@@ -218,8 +218,10 @@ impl Stream {
         turn: &mut Turn<'_, S>,
     ) -> Option<Purpose> {
         let coalesces = self.policy.policy.coalesce.enabled;
-        let remembered = coalescer.remembered(self.key, turn.now);
-        if coalesces && remembered == Some(Admission::HitForMiss) {
+        let remembered = coalesces
+            .then(|| coalescer.remembered(self.key, turn.now))
+            .flatten();
+        if remembered == Some(Admission::HitForMiss) {
             return Some(Purpose::Bypass);
         }
         if !self.may_enter(coalescer, turn) {
@@ -229,10 +231,10 @@ impl Stream {
             return Some(Purpose::Alone);
         }
         let waits = !self.wants_headers() || coalescer.is_committing(self.key);
-        let admission = if waits {
-            coalescer.request(&self.request(), turn)
-        } else {
-            remembered.unwrap_or(Admission::Alone)
+        let admission = match remembered {
+            Some(remembered) => remembered,
+            None if waits => coalescer.request(&self.request(), turn),
+            None => Admission::Alone,
         };
         match admission {
             Admission::Fresh => Some(Purpose::Fresh),

@@ -27,8 +27,12 @@ impl Coalescer {
                     self.settle(key, outcome, turn);
                 }
             }
-            Some(_) if self.is_led_again(key, &outcome, turn) => {}
-            Some(_) => self.settle(key, outcome, turn),
+            Some(_) => {
+                let stored = matches!(outcome, Outcome::Stored { .. });
+                if !(stored && self.follow_next(key, turn)) {
+                    self.settle(key, outcome, turn);
+                }
+            }
             None => self.remember(key, &outcome, turn.now),
         }
     }
@@ -48,17 +52,14 @@ impl Coalescer {
         }
     }
 
-    /// Whether a third worker leads by now: then all wait on. Where the store has lost the response since, they would
-    /// read what that worker's leader fetches, which the v2 store must not give to other workers while it may break.
-    fn is_led_again<S: SharedStore + ?Sized>(
+    /// Waits on if a third worker leads by now; false if none does. Where the store has lost the response since, those who
+    /// wait would read what that worker's leader fetches, which the v2 store must not give to other workers while it may
+    /// break.
+    fn follow_next<S: SharedStore + ?Sized>(
         &mut self,
         key: KeyHash,
-        outcome: &Outcome,
         turn: &mut Turn<'_, S>,
     ) -> bool {
-        if !matches!(outcome, Outcome::Stored { .. }) {
-            return false;
-        }
         let (worker, now) = (self.worker, turn.now);
         let followed = turn.board(|board| board.follow(key, worker, now)).flatten();
         let Some(flight) = self.flights.get_mut(&key) else {
