@@ -22,7 +22,7 @@ use crate::size::Size;
 
 /// What the entries look like. To be raised with every change that makes old entries unreadable or wrong:
 /// of Envoy's files, of the cache key, of the internal headers that are stored.
-pub const FORMAT: &str = "sluice cache 3\n";
+pub const FORMAT: &str = "sluice cache 4\n";
 
 const TMPFS_MAGIC: FsWord = 0x0102_1994;
 const MEMORY_PREFIX: &str = "sluice-";
@@ -354,7 +354,7 @@ mod tests {
         let folder = CacheFolder::open(&cache, Store::V2).unwrap();
         let notice = folder.notice().expect("a notice");
         assert!(
-            notice.contains("sluice cache 0") && notice.contains("sluice cache 3"),
+            notice.contains("sluice cache 0") && notice.contains("sluice cache 4"),
             "{notice}"
         );
         assert!(!dir.path().join("v1").exists());

@@ -110,6 +110,11 @@ impl Changes {
         !self.announced.is_empty()
     }
 
+    /// Whether one for `key` does.
+    pub fn is_announced(&self, key: KeyHash) -> bool {
+        self.announced.iter().any(|change| change.key == key)
+    }
+
     /// What is to be done, now that `is_read` says which keys are read here.
     pub fn take_due(&mut self, now: Millis, mut is_read: impl FnMut(KeyHash) -> bool) -> Due {
         let mut due = Due::default();

@@ -54,6 +54,12 @@ impl Hints {
         (found.until > now).then_some(found.hint)
     }
 
+    /// For how long what is known of `key` holds from `now` on; 0 where nothing is known.
+    pub fn left(&self, key: KeyHash, now: Millis) -> Millis {
+        let known = self.keys.peek(key);
+        known.map_or(0, |known| known.until.saturating_sub(now))
+    }
+
     /// Remembers `hint` for `key` until then.
     pub fn set(&mut self, key: KeyHash, hint: Hint, until: Millis) {
         let known = self.keys.peek(key);

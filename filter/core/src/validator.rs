@@ -52,6 +52,8 @@ pub struct Validator<'a> {
     pub lifetime: Lifetime,
     /// Which body it is.
     pub body: BodyId,
+    /// Its length in bytes, if the origin has announced it.
+    pub length: Option<u64>,
     /// `Last-Modified`, in seconds since 1970.
     pub last_modified: Option<i64>,
     /// `ETag`.
@@ -67,11 +69,15 @@ impl<'a> Validator<'a> {
             stale_if_error,
         } = self.lifetime;
         let body = self.body.0;
-        let mut value = format!("{MARK} {ttl} {stale_while_revalidate} {stale_if_error} {body:x} ");
+        let mut value = format!("{MARK} {ttl} {stale_while_revalidate} {stale_if_error} {body:x}");
         // Writing into a String cannot fail.
+        let _ = match self.length {
+            Some(bytes) => write!(value, " {bytes}"),
+            None => write!(value, " {NONE}"),
+        };
         let _ = match self.last_modified {
-            Some(seconds) => write!(value, "{seconds}"),
-            None => write!(value, "{NONE}"),
+            Some(seconds) => write!(value, " {seconds}"),
+            None => write!(value, " {NONE}"),
         };
         let _ = write!(value, " {}", self.etag.unwrap_or(NONE));
         value
@@ -79,7 +85,7 @@ impl<'a> Validator<'a> {
 
     /// Reads such a value; `None` for any other.
     pub fn parse(value: &'a str) -> Option<Self> {
-        let mut fields = value.splitn(7, ' ');
+        let mut fields = value.splitn(8, ' ');
         if fields.next()? != MARK {
             return None;
         }
@@ -89,6 +95,10 @@ impl<'a> Validator<'a> {
             stale_if_error: fields.next()?.parse().ok()?,
         };
         let body = BodyId(u64::from_str_radix(fields.next()?, 16).ok()?);
+        let length = match fields.next()? {
+            NONE => None,
+            bytes => Some(bytes.parse().ok()?),
+        };
         let last_modified = match fields.next()? {
             NONE => None,
             seconds => Some(seconds.parse().ok()?),
@@ -97,6 +107,7 @@ impl<'a> Validator<'a> {
         Some(Self {
             lifetime,
             body,
+            length,
             last_modified,
             etag,
         })
@@ -138,13 +149,16 @@ mod tests {
     fn validator_round_trips() {
         for etag in [None, Some("\"a b\""), Some("W/\"x\""), Some("unquoted")] {
             for last_modified in [None, Some(0), Some(1_445_412_480)] {
-                let validator = Validator {
-                    lifetime: LIFETIME,
-                    body: BodyId(u64::MAX),
-                    last_modified,
-                    etag,
-                };
-                assert_eq!(Validator::parse(&validator.encode()), Some(validator));
+                for length in [None, Some(0), Some(u64::MAX)] {
+                    let validator = Validator {
+                        lifetime: LIFETIME,
+                        body: BodyId(u64::MAX),
+                        length,
+                        last_modified,
+                        etag,
+                    };
+                    assert_eq!(Validator::parse(&validator.encode()), Some(validator));
+                }
             }
         }
     }
@@ -153,12 +167,13 @@ mod tests {
     fn an_entity_tag_is_no_validator() {
         for value in [
             "",
-            "\"sluice 1 2 3 4 - -\"",
+            "\"sluice 1 2 3 4 - - -\"",
             "sluice",
-            "sluice 1 2 3 4 -",
-            "sluice 1 -2 3 4 - -",
-            "sluice 1 2 3 x - -",
-            "sluice 1 2 3 4 x -",
+            "sluice 1 2 3 4 - -",
+            "sluice 1 -2 3 4 - - -",
+            "sluice 1 2 3 x - - -",
+            "sluice 1 2 3 4 x - -",
+            "sluice 1 2 3 4 - x -",
         ] {
             assert_eq!(Validator::parse(value), None, "{value}");
         }
@@ -169,6 +184,7 @@ mod tests {
         let validator = |etag| Validator {
             lifetime: LIFETIME,
             body: BodyId(0),
+            length: None,
             last_modified: None,
             etag: Some(etag),
         };

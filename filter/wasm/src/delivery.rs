@@ -6,10 +6,10 @@ use std::ops::Range;
 use proxy_wasm::types::Action;
 use sluice_core::conditions::Validators;
 use sluice_core::demand::{Candidate, Delivery, Demand};
-use sluice_core::generations::Generations;
-use sluice_core::policy::StoreVersion;
-use sluice_core::range::{Slice, Slicer, unsatisfied_range};
+use sluice_core::range::{ByteRange, Slice, Slicer, unsatisfied_range};
 
+use crate::account;
+use crate::edge;
 use crate::headers::{Headers, extend};
 use crate::host::{self, Map};
 use crate::stream::Stream;
@@ -75,19 +75,8 @@ fn is_of_the_hop(name: &str) -> bool {
     CONNECTION.contains(&name) || name.starts_with("x-envoy-") || name.starts_with("x-sluice-")
 }
 
-/// Lets the store cut the range out, where it is sure to answer 206: the v2 store reads no more than
-/// that, and the v1 store does not end such a response.
-pub fn leave_to_store(stream: &Stream, lengths: &mut Generations<u64>) -> host::Result<()> {
-    let Some(demand) = &stream.demand else {
-        return Ok(());
-    };
-    if stream.head || stream.policy.policy.store == StoreVersion::V1 {
-        return Ok(());
-    }
-    let known = lengths.get(stream.key).copied();
-    let Some(range) = known.and_then(|length| demand.range_within(length)) else {
-        return Ok(());
-    };
+/// Has the effective context's request ask for the range only, which the store is to cut out.
+pub fn leave_to_store(stream: &Stream, range: ByteRange) -> host::Result<()> {
     stream.cut_by_store.set(true);
     host::set_header(Map::Request, "range", &range.to_string())
 }
@@ -104,7 +93,9 @@ pub fn deliver(stream: &Stream, status: u16, separable: bool) -> host::Result<Ac
         .text("content-length")
         .filter(|_| whole)
         .and_then(|length| length.parse().ok());
-    let length = announced.or_else(|| counted(stream));
+    let length = announced
+        .or_else(|| stream.stored_length.get())
+        .or_else(|| counted(stream));
     let candidate = Candidate {
         status,
         validators: validators(&headers),
@@ -117,8 +108,12 @@ pub fn deliver(stream: &Stream, status: u16, separable: bool) -> host::Result<Ac
         worker::with(|worker| worker.lengths.insert(stream.key, length));
     }
     let answer = match demand.delivery(&candidate, stream.head) {
+        Delivery::Whole if stream.cut_by_store.get() && !whole => return refuse_part(stream),
         Delivery::Whole => return Ok(Action::Continue),
-        Delivery::Part { slice, length } => return cut(stream, slice, length),
+        Delivery::Part { slice, length } if whole => {
+            return cut(stream, slice, slice, length);
+        }
+        Delivery::Part { slice, length } => return check(stream, &headers, slice, length),
         Delivery::NotModified => Answer::not_modified(),
         Delivery::PreconditionFailed => Answer::precondition_failed(),
         Delivery::Unsatisfiable { length } => Answer::unsatisfiable(length),
@@ -176,13 +171,37 @@ pub fn counted(stream: &Stream) -> Option<u64> {
     worker::with(|worker| worker.body_length(key, body)).flatten()
 }
 
-/// 206
-fn cut(stream: &Stream, slice: Slice, length: u64) -> host::Result<Action> {
+/// 206: this slice of an object of `length` bytes, which is `passing` of the body that comes.
+fn cut(stream: &Stream, slice: Slice, passing: Slice, length: u64) -> host::Result<Action> {
     host::set_header(Map::Response, ":status", "206")?;
     host::set_header(Map::Response, "content-range", &slice.content_range(length))?;
     host::set_header(Map::Response, "content-length", &slice.length().to_string())?;
-    stream.passing.set(Passing::Slice(Slicer::new(slice)));
+    stream.passing.set(Passing::Slice(Slicer::new(passing)));
     Ok(Action::Continue)
+}
+
+/// A 206 of the store's. Envoy's v2 store cuts by the length that an object had when the request came, also where
+/// another object has come since, of whose bytes it then gives those. What of them is `wanted` goes to the client,
+/// which may be less than that (RFC 9110, 15.3.7).
+fn check(stream: &Stream, headers: &Headers, wanted: Slice, length: u64) -> host::Result<Action> {
+    let told = headers.text("content-range").and_then(Slice::told);
+    if told == Some((wanted, length)) {
+        return Ok(Action::Continue);
+    }
+    worker::with(|worker| worker.lengths.insert(stream.key, length));
+    let comes = told.map(|(comes, _)| comes);
+    match comes.and_then(|comes| Some((wanted.common(comes)?, comes))) {
+        Some((slice, comes)) => cut(stream, slice, slice.within(comes), length),
+        None => refuse_part(stream),
+    }
+}
+
+/// Nothing of what the store gives is what its client wants, who may ask again.
+fn refuse_part(stream: &Stream) -> host::Result<Action> {
+    stream.answered.set(true);
+    stream.account.results_in(account::FAILED);
+    edge::answer_failure(503, false)?;
+    Ok(Action::Pause)
 }
 
 /// A response without a body that takes the place of the whole one.

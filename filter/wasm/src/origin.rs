@@ -81,6 +81,11 @@ impl Fetch {
             .filter(|revalidation| revalidation.left() > 0)
     }
 
+    /// Whether the v2 store asks about what it has, and lets all who come meanwhile wait.
+    fn validates_v2(&self) -> bool {
+        self.revalidation.is_some() && self.policy.policy.store == StoreVersion::V2
+    }
+
     /// The response is for nobody else, and the next request leads.
     fn share_nothing(&self) {
         let stream = self.link.stream;
@@ -229,7 +234,9 @@ impl OriginStream {
     fn give(&mut self, prepared: Rc<Prepared>, headers: &Headers) -> host::Result<Action> {
         let changed = prepared.status != 304;
         let answer = Answer::Prepared(prepared);
-        if changed && self.replace(&cache_key(headers), Some(answer.clone()))? {
+        let key = cache_key(headers);
+        worker::with(|worker| worker.begin_validation(self.context, &key));
+        if changed && self.replace(&key, Some(answer.clone()))? {
             return Ok(Action::Pause);
         }
         Ok(self.refuse(answer))
@@ -242,16 +249,14 @@ impl OriginStream {
 
     /// Lets the response into the store, or has it wait for those who read what it replaces.
     fn pass(&self) -> host::Result<Action> {
-        let validates = |fetch: &&Fetch| {
-            fetch.revalidation.is_some() && fetch.policy.policy.store == StoreVersion::V2
-        };
-        let Some(fetch) = self.fetch.as_ref().filter(validates) else {
+        let Some(fetch) = self.fetch.as_ref().filter(|fetch| fetch.validates_v2()) else {
             return Ok(Action::Continue);
         };
         let unchanged = host::header(Map::Response, ":status")?.as_deref() == Some(b"304");
         if !unchanged && self.replace(&fetch.cache_key, None)? {
             return Ok(Action::Pause);
         }
+        worker::with(|worker| worker.end_validation(self.context));
         Ok(Action::Continue)
     }
 
@@ -569,6 +574,9 @@ fn note_fetch(fetch: &Fetch) {
         if !fetch.link.purpose.avoids_the_store() {
             worker.fill_begins(fetch.link.stream, fetch.context, fallback(fetch));
         }
+        if fetch.validates_v2() {
+            worker.begin_validation(fetch.context, &fetch.cache_key);
+        }
         let expected = !matches!(fetch.link.purpose, Purpose::Fresh | Purpose::Collapsed);
         if expected {
             return;
@@ -739,22 +747,30 @@ fn mark_stored(
     }
     match (&fetch.revalidation, freshened) {
         (Some(revalidation), true) => freshen_validator(fetch, revalidation, lifetime),
-        _ => store_validator(headers, storage, lifetime, entry.fill.body()),
+        _ => store_validator(fetch, headers, storage, &entry),
     }
+}
+
+/// The length of an object that goes into the store, as its headers tell it.
+fn announced(fetch: &Fetch, headers: &Headers, status: u16) -> Option<u64> {
+    let comes = status == 200 && !fetch.head && matches!(fetch.body, Body::Kept);
+    let length = headers.text("content-length").filter(|_| comes);
+    length.and_then(|length| length.parse().ok())
 }
 
 /// Writes what a later revalidation has to know. Without validators the origin must not be asked for
 /// changes: its 304 would freshen an error.
 fn store_validator(
+    fetch: &Fetch,
     headers: &Headers,
     storage: &Storage,
-    lifetime: Lifetime,
-    body: BodyId,
+    entry: &Entry<'_>,
 ) -> host::Result<()> {
     let own = |name| headers.text(name).filter(|_| !storage.neutral_validators);
     let validator = Validator {
-        lifetime,
-        body,
+        lifetime: entry.lifetime(),
+        body: entry.fill.body(),
+        length: announced(fetch, headers, entry.status),
         last_modified: own("last-modified").and_then(http_date::parse),
         etag: own("etag"),
     };

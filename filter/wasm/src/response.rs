@@ -203,6 +203,7 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
     stream
         .unannounced
         .set(unannounced(stream, &found.entry, &headers));
+    stream.stored_length.set(stored_length(stream, &headers));
     restore(&found.entry, &headers)?;
     variants::restore(stream, &headers)?;
     if !found.aged && found.age > 0 {
@@ -239,6 +240,13 @@ fn unannounced(stream: &Stream, entry: &Entry<'_>, headers: &Headers) -> Option<
     }
     let stored = headers.text("etag").and_then(stored_validator);
     stored.map(|stored| stored.body)
+}
+
+/// The length of the object that the store has cut a part out of.
+fn stored_length(stream: &Stream, headers: &Headers) -> Option<u64> {
+    let part = stream.cut_by_store.get() && headers.text(":status") == Some("206");
+    let etag = headers.text("etag").filter(|_| part);
+    etag.and_then(stored_validator)?.length
 }
 
 /// A response to a fill of the filter's own, which is told to those who wait and then dropped.

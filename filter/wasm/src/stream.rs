@@ -86,6 +86,8 @@ pub struct Stream {
     pub control: RequestControl,
     /// The store was asked for the range only.
     pub cut_by_store: Cell<bool>,
+    /// Bytes of the whole object that a part which the store has cut is of, if the origin has announced them.
+    pub stored_length: Cell<Option<u64>>,
     /// What may take the place of the object if it is missing.
     pub visit: Option<Visit>,
     /// What its response is to stand for.
@@ -134,6 +136,7 @@ impl Stream {
             demand: None,
             control: RequestControl::default(),
             cut_by_store: Cell::new(false),
+            stored_length: Cell::new(None),
             visit: None,
             stand_in: None,
             reading: Cell::new(false),

@@ -661,9 +661,10 @@ impl Worker {
             // The stores fill from GET only; Envoy sends no body to a client that asked with HEAD.
             _ if stream.target.is_for_headers() => make_get(),
             Purpose::Lead if stream.head => make_get(),
-            Purpose::Fresh | Purpose::Collapsed => {
-                delivery::leave_to_store(stream, &mut self.lengths)
-            }
+            Purpose::Fresh | Purpose::Collapsed => match self.range_for_store(stream) {
+                Some(range) => delivery::leave_to_store(stream, range),
+                None => Ok(()),
+            },
             _ => Ok(()),
         }
     }

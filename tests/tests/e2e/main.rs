@@ -45,6 +45,7 @@ mod purge_s3;
 mod purge_sns;
 mod purge_soft;
 mod ranges;
+mod ranges_of_changes;
 mod readiness;
 mod request_cache_control;
 mod request_headers;

@@ -453,41 +453,6 @@ async fn control_bare_envoy_cuts_ranges_out_of_what_it_has_stored_without_a_leng
     }
 }
 
-#[tokio::test]
-async fn a_range_follows_an_object_that_changes_its_length() {
-    on_each(&[1], async |cell| {
-        let origin = Origin::start().ready().await;
-        let of = |size, tag| Reply::ok(size).max_age(1).etag(tag);
-        origin.on_each("/a", [of(2000, "v1"), of(900, "v2")]);
-        let edge = Edge::http(&origin).cell(cell).start().await;
-        eventually("the second version", async || {
-            let response = edge.send("GET", "/a", &[("range", "bytes=-100")]).await;
-            assert_eq!(
-                (response.status, response.body.len()),
-                (206, 100),
-                "{cell}: {response}"
-            );
-            let sequence = response.headers.number("x-origin-sequence").unwrap() as u64;
-            let size = if response.header("etag") == "\"v1\"" {
-                2000
-            } else {
-                900
-            };
-            assert!(
-                response.body == body::make("/a", sequence, size)[size - 100..],
-                "{response}"
-            );
-            size == 900
-        })
-        .await;
-        let beyond = edge
-            .send("GET", "/a", &[("range", "bytes=1000-1999")])
-            .await;
-        assert_eq!(beyond.status, 416, "{cell}: {beyond}");
-    })
-    .await;
-}
-
 /// The next response on a connection, if it comes within a second.
 async fn soon(client: &mut Client) -> Option<Response> {
     let response = tokio::time::timeout(Duration::from_secs(1), client.response());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A worker's part in keeping readers of the v2 store from the bytes of another response.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use sluice_core::board::{KeyHash, Millis, WorkerId};
@@ -19,6 +20,8 @@ pub struct Readers {
     changes: Changes,
     /// What ORIGIN answers by itself, once nobody reads.
     answers: Vec<(u32, Answer)>,
+    /// What the store asks the origin about, by ORIGIN's context. It asks once for a key.
+    validations: HashMap<KeyHash, u32>,
 }
 
 impl Readers {
@@ -80,10 +83,32 @@ impl Worker {
         self.readers.changes.acknowledge(call, worker);
     }
 
-    /// The response that waited has gone.
+    /// The store asks in `context` about what it has.
+    pub fn begin_validation(&mut self, context: u32, cache_key: &str) {
+        let key = self.url_hash(cache_key);
+        self.readers.validations.insert(key, context);
+    }
+
+    /// The store has its answer.
+    pub fn end_validation(&mut self, context: u32) {
+        self.readers.validations.retain(|_, of| *of != context);
+    }
+
+    /// Whether what the store has may be replaced at this very moment, as far as this worker knows.
+    pub fn may_change(&self, cache_key: &str) -> bool {
+        let readers = &self.readers;
+        if readers.validations.is_empty() && !readers.changes.is_waited_for() {
+            return false;
+        }
+        let key = self.url_hash(cache_key);
+        readers.validations.contains_key(&key) || readers.changes.is_announced(key)
+    }
+
+    /// The response that may have waited has gone.
     pub fn forget_change(&mut self, context: u32) {
         self.readers.changes.forget(context);
         self.readers.answers.retain(|(of, _)| *of != context);
+        self.end_validation(context);
     }
 
     /// One who read has read all.
@@ -165,6 +190,7 @@ impl Worker {
             self.answer_later(context, answer);
             return;
         }
+        self.end_validation(context);
         if self.redirect(context).is_ok() {
             let resumed = host::resume(Half::Response);
             self.check(resumed);
