@@ -32,6 +32,8 @@ use crate::vary::VaryNames;
 
 /// For how long a key counts as uncacheable after a response that was.
 pub const HIT_FOR_MISS: Millis = 120_000;
+/// For how long what is stored is served from an error of the origin's on.
+pub const STALE_IF_ERROR: Millis = 600_000;
 
 /// A flight on the board: its key, its number, the end of its lease.
 pub type Lease = (KeyHash, FlightId, Millis);
@@ -145,6 +147,8 @@ pub enum Answer {
     Failed(u16),
     /// One that could be stored under the key of its variant, which this key is not.
     Varying,
+    /// An error, in whose place what is stored is served, if there is something.
+    Kept,
 }
 
 #[derive(Debug)]
@@ -628,12 +632,16 @@ impl FakeHost {
         if phase != FetchPhase::Sent {
             return;
         }
+        if answer == Answer::Kept && self.keep(fetch) {
+            return;
+        }
         let (until, shunned) = (self.now + self.ttl, self.now + HIT_FOR_MISS);
         let around = purpose == Purpose::Bypass;
         let verdict = match answer {
             Answer::Storable => FillVerdict::Store,
             Answer::Uncacheable => FillVerdict::HitForMiss { until: shunned },
             Answer::Failed(status) => FillVerdict::Failed { status },
+            Answer::Kept => FillVerdict::Failed { status: 503 },
             Answer::Varying => {
                 let seat = self.clients[client.0].seat;
                 self.seats[seat].varying.insert(key);
@@ -661,6 +669,52 @@ impl FakeHost {
             }
         }
         self.run();
+    }
+
+    /// The store is told to serve what it has in the place of an error. False if it has nothing.
+    fn keep(&mut self, fetch: FetchId) -> bool {
+        let Fetch {
+            client, key, fills, ..
+        } = self.fetches[fetch.0];
+        if !fills || !self.store.has(key) {
+            return false;
+        }
+        if self.policy.store == StoreVersion::V2 {
+            // As a response that has come whole.
+            let ttl = std::mem::replace(&mut self.ttl, STALE_IF_ERROR);
+            self.answer_held(fetch);
+            self.ttl = ttl;
+            self.end(fetch);
+            self.pass_on(fetch);
+            return true;
+        }
+        self.fetches[fetch.0].phase = FetchPhase::Over;
+        self.keep_unwritten(client);
+        self.event(client, |coalescer, _, _| {
+            coalescer.hints().set_failing(key, true)
+        });
+        self.run();
+        true
+    }
+
+    /// The v1 store serves what it has as it is.
+    fn keep_unwritten(&mut self, client: Client) {
+        let until = self.now + STALE_IF_ERROR;
+        self.event(client, |coalescer, stream, turn| {
+            coalescer.fill_kept(stream, until, turn)
+        });
+        self.set_stage(client, Stage::Draining);
+        self.respond(client, LeaderResponse::Filling { until });
+    }
+
+    /// Whether the origin has just failed, and is not asked for what the v1 store has.
+    fn keeps_unasked(&mut self, client: Client) -> bool {
+        let key = self.clients[client.0].key;
+        let now = self.now;
+        let seat = self.clients[client.0].seat;
+        let kept = self.policy.store == StoreVersion::V1 && self.store.has(key);
+        let coalescer = self.coalescer(seat).filter(|_| kept);
+        coalescer.is_some_and(|coalescer| coalescer.hints().is_failing(key, now))
     }
 
     /// More of a body comes.
@@ -771,6 +825,10 @@ impl FakeHost {
                 self.readable(client, until);
             }
             Lookup::Pending => self.clients[client.0].stage = Stage::Pending,
+            Lookup::Miss { .. } if self.keeps_unasked(client) => {
+                self.clients[client.0].stage = Stage::Draining;
+                self.keep_unwritten(client);
+            }
             Lookup::Miss { fills } => {
                 let refused = self.clients[client.0].head && self.policy.store == StoreVersion::V1;
                 self.fetch(client, fills && !refused);

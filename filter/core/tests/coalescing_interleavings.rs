@@ -82,7 +82,11 @@ fn ordinary() -> impl Strategy<Value = Step> {
 /// What happens in the world.
 fn anything() -> impl Strategy<Value = Step> {
     let small = || 0..8_u8;
-    let unwanted = prop_oneof![Just(Answer::Uncacheable), Just(Answer::Failed(503))];
+    let unwanted = prop_oneof![
+        Just(Answer::Uncacheable),
+        Just(Answer::Failed(503)),
+        Just(Answer::Kept)
+    ];
     prop_oneof![
         24 => ordinary(),
         1 => (small(), small()).prop_map(|(worker, key)| Step::Head { worker, key }),
@@ -130,6 +134,11 @@ fn flight_policy(store: StoreVersion) -> FlightPolicy {
     FlightPolicy::of(&Policy { store, ..bucket() })
 }
 
+/// For how long responses are fresh: for good, or so that they expire between steps and while they come.
+fn ttl() -> impl Strategy<Value = Millis> {
+    prop_oneof![Just(3_600_000), 1..3_000_u64]
+}
+
 /// A host, and what is watched from step to step.
 struct World {
     host: FakeHost,
@@ -137,6 +146,8 @@ struct World {
     orphans: BTreeMap<(usize, KeyHash), Millis>,
     /// The board failed at some time.
     faulty: bool,
+    /// What the origin answers in the end.
+    answer: Answer,
 }
 
 impl World {
@@ -146,6 +157,7 @@ impl World {
             host: FakeHost::new(policy, workers, target),
             orphans: BTreeMap::new(),
             faulty: false,
+            answer: Answer::Storable,
         }
     }
 
@@ -327,7 +339,7 @@ impl World {
         while self.host.now < end && !self.is_over() {
             for fetch in self.host.open_fetches() {
                 match self.host.fetches[fetch.0].phase {
-                    FetchPhase::Sent => self.host.answer(fetch, Answer::Storable),
+                    FetchPhase::Sent => self.host.answer(fetch, self.answer),
                     FetchPhase::Held { .. } => self.host.pass_on(fetch),
                     _ => self.host.end(fetch),
                 }
@@ -376,8 +388,9 @@ fn pick<T: Copy>(among: &[T], number: u8) -> Option<T> {
 }
 
 /// Everyone gets an answer, whatever went wrong before the origin began to answer.
-fn all_is_released(policy: FlightPolicy, workers: usize, steps: &[Step]) {
+fn all_is_released(policy: FlightPolicy, workers: usize, ttl: Millis, steps: &[Step]) {
     let mut world = World::new(policy, workers);
+    world.host.ttl = ttl;
     world.run(steps);
     // The lease of a dead worker, and the rescan that finds it; max_wait for a store that forgot.
     world.finish(20_000);
@@ -451,6 +464,51 @@ fn each_key_is_fetched_once(store: StoreVersion, workers: usize, steps: &[Step])
     }
 }
 
+/// Where the origin fails and nothing else goes wrong, all get what is stored, and each worker asks once at most.
+fn an_error_is_met_once(store: StoreVersion, workers: usize, steps: &[Step]) {
+    let mut world = World::new(flight_policy(store), workers);
+    world.host.ttl = 1;
+    for key in 0..KEYS {
+        world.host.get(0, key);
+    }
+    world.finish(20_000);
+    let before = world.host.fetches.len();
+    world.answer = Answer::Kept;
+    for step in steps {
+        let step = match *step {
+            Step::Answer { fetch, .. } => Step::Answer {
+                fetch,
+                answer: Answer::Kept,
+            },
+            // Headers that the store holds are those of a whole response.
+            Step::AnswerHeld { .. } | Step::LoseWrites { .. } => Step::TickAll,
+            step => step,
+        };
+        world.run(&[step]);
+        if matches!(step, Step::Advance { .. }) {
+            world.tick_all();
+        }
+    }
+    world.finish(20_000);
+    for key in (0..KEYS).map(KeyHash) {
+        let fetches = world.host.fetches.iter().skip(before);
+        let fetches = fetches.filter(|fetch| fetch.key == key).count();
+        let most = match store {
+            StoreVersion::V1 => workers,
+            StoreVersion::V2 => 1,
+        };
+        assert!(fetches <= most, "{fetches} requests for {key:?}");
+    }
+    for client in &world.host.clients {
+        assert_eq!(client.stage, Stage::Over(Ending::Served), "{client:?}");
+        let shared = matches!(
+            client.release,
+            None | Some(Release::Collapsed | Release::Lead)
+        );
+        assert!(shared, "{client:?}");
+    }
+}
+
 fn cases(count: u32) -> ProptestConfig {
     ProptestConfig {
         cases: count,
@@ -486,18 +544,20 @@ proptest! {
     fn all_is_released_once_the_origin_answers(
         policy in policy(),
         workers in 1..=4_usize,
+        ttl in ttl(),
         steps in vec(anything(), 0..80),
     ) {
-        all_is_released(policy, workers, &steps);
+        all_is_released(policy, workers, ttl, &steps);
     }
 
     #[test]
     fn all_is_released_though_the_board_fails(
         policy in policy(),
         workers in 2..=4_usize,
+        ttl in ttl(),
         steps in vec(anything_and_board_faults(), 0..80),
     ) {
-        all_is_released(policy, workers, &steps);
+        all_is_released(policy, workers, ttl, &steps);
     }
 
     #[test]
@@ -507,6 +567,15 @@ proptest! {
         steps in vec(ordinary(), 0..80),
     ) {
         each_key_is_fetched_once(store, workers, &steps);
+    }
+
+    #[test]
+    fn all_get_what_is_stored_where_the_origin_fails(
+        store in store(),
+        workers in 1..=4_usize,
+        steps in vec(ordinary(), 0..80),
+    ) {
+        an_error_is_met_once(store, workers, &steps);
     }
 }
 
@@ -531,13 +600,14 @@ proptest! {
     fn soak(
         policy in policy(),
         workers in 1..=4_usize,
+        ttl in ttl(),
         steps in vec(anything(), 0..200),
         faulty_steps in vec(anything_and_board_faults(), 0..120),
         ordinary_steps in vec(ordinary(), 0..200),
     ) {
-        all_is_released(policy, workers, &steps);
+        all_is_released(policy, workers, ttl, &steps);
         nobody_waits_for_a_silent_origin(policy, workers, &steps);
-        all_is_released(policy, workers, &faulty_steps);
+        all_is_released(policy, workers, ttl, &faulty_steps);
         each_key_is_fetched_once(policy.store, workers, &ordinary_steps);
     }
 }

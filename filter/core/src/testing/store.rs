@@ -96,6 +96,12 @@ impl FakeStore {
         self.entries.get(&key)?.stored.filter(|until| *until > now)
     }
 
+    /// Whether there is a response, fresh or stale.
+    pub fn has(&self, key: KeyHash) -> bool {
+        let entry = self.entries.get(&key);
+        entry.is_some_and(|entry| entry.stored.is_some())
+    }
+
     /// A fetch that fills `key` has begun.
     pub fn begin(&mut self, key: KeyHash, fetch: FetchId) {
         if self.version == StoreVersion::V2 {
