@@ -1,25 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Loopback ports for servers that cannot be told to bind port 0.
 
+use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Below the kernel's ephemeral range: the connections of a thousand clients never take one of these.
-const FIRST: u16 = 10_240;
-const COUNT: u16 = 22_000;
+/// Below the kernel's ephemeral range, so that the connections of a thousand clients never take one of these, and above
+/// the ports of the entry point's own tests.
+const FIRST: u16 = 12_240;
+/// Ports that a process has for itself.
+const BLOCK: u16 = 500;
+const BLOCKS: u16 = 40;
 
-static NEXT: AtomicU16 = AtomicU16::new(0);
+/// A block of ports, for as long as this process lives.
+struct Block {
+    first: u16,
+    next: AtomicU16,
+    _lock: File,
+}
 
-/// A port that nobody listens on now. Another process can still take it first: retry then.
+static PORTS: LazyLock<Block> = LazyLock::new(Block::take);
+
+impl Block {
+    /// Two Envoys of different processes may listen on one port, and each would get some of the requests for it; an
+    /// origin that is gone for a while wants its port back. So nobody looks for ports where another does.
+    fn take() -> Self {
+        let folder = std::env::temp_dir().join("sluice-ports");
+        fs::create_dir_all(&folder).expect("a folder for locks");
+        let locked = (0..BLOCKS).find_map(|number| {
+            let lock = File::create(folder.join(number.to_string())).expect("a file to lock");
+            lock.try_lock().is_ok().then_some((number, lock))
+        });
+        let (number, lock) = locked.expect("fewer test processes at one time");
+        Self {
+            first: FIRST + BLOCK * number,
+            next: AtomicU16::new(0),
+            _lock: lock,
+        }
+    }
+}
+
+/// A port that nobody listens on now, and no other process with this harness will.
 ///
 /// # Panics
 /// When no port is free.
 #[must_use]
 pub fn free_port() -> u16 {
-    // Test processes beside this one start elsewhere in the range.
-    let offset = u16::try_from(std::process::id().wrapping_mul(7919) % u32::from(COUNT)).unwrap();
-    (0..COUNT)
-        .map(|_| FIRST + (offset + NEXT.fetch_add(1, Ordering::Relaxed) % COUNT) % COUNT)
+    (0..BLOCK)
+        .map(|_| PORTS.first + PORTS.next.fetch_add(1, Ordering::Relaxed) % BLOCK)
         .find(|&port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok())
         .expect("a free loopback port")
 }

@@ -28,10 +28,10 @@ pub fn envoy() -> PathBuf {
     envoy
 }
 
-/// A port on which nobody listens, below the kernel's ephemeral range: before the edge listens there, no connection
-/// of a client's may have taken it.
+/// A port on which nobody listens, below the kernel's ephemeral range and the ports of the end-to-end tests: before the
+/// edge listens there, no connection of a client's may have taken it.
 pub fn free_port() -> u16 {
-    const PORTS: std::ops::Range<u16> = 10_240..32_240;
+    const PORTS: std::ops::Range<u16> = 10_240..12_240;
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     // Test processes beside this one start elsewhere in the range.
     let offset = (std::process::id() as usize).wrapping_mul(7_919);
