@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What Istio forbids stays forbidden when the cache has it, in whatever spelling it is asked for.
 
-use crate::gateway::policy;
-use serde_json::json;
+use serde_json::{Value, json};
 use sluice_tests::client::Response;
 use sluice_tests::eventually;
 use sluice_tests::mesh::gateway::Gateway;
 
 /// Spellings of `/private/a.bin`.
-pub const SPELLINGS: [&str; 12] = [
+const SPELLINGS: [&str; 12] = [
     "/private/a.bin",
     "/%70rivate/a.bin",
     "/private/%61.bin",
@@ -23,9 +22,89 @@ pub const SPELLINGS: [&str; 12] = [
     "/private/a.bin?x=1",
 ];
 
+/// Spellings of `/a.bin`.
+const TOKEN_SPELLINGS: [&str; 3] = ["/a.bin", "/%61.bin", "//a.bin"];
+
+/// A key pair's public half, and a token of it that never expires: RS256 of `{"iss":"test","sub":"reader"}`.
+const JWKS: &str = include_str!("jwks.json");
+const TOKEN: &str = include_str!("token.txt");
+
 /// Whether it is refused by authorization, or as a path that is none.
 pub fn refused(response: &Response) -> bool {
     [403, 400].contains(&response.status)
+}
+
+/// Has Istio authorize the gateway's requests by `rules`, or refuse them.
+fn authorize(gateway: &Gateway, namespace: &str, action: &str, rules: &Value) {
+    let policy = json!({
+        "apiVersion": "security.istio.io/v1",
+        "kind": "AuthorizationPolicy",
+        "metadata": {"name": "test", "namespace": namespace},
+        "spec": {
+            "selector": {"matchLabels": {"istio": namespace}},
+            "action": action,
+            "rules": rules,
+        },
+    });
+    gateway.apply(&policy.to_string());
+}
+
+/// Denies these paths. It takes a moment until every worker knows.
+pub fn deny(gateway: &Gateway, namespace: &str, paths: &str) {
+    let rules = json!([{"to": [{"operation": {"paths": [paths]}}]}]);
+    authorize(gateway, namespace, "DENY", &rules);
+}
+
+/// Checks that `/private/a.bin`, with that `ETag`, is denied in every spelling and whatever is asked of it.
+pub async fn assert_private_is_denied(gateway: &Gateway, etag: &str) {
+    for path in SPELLINGS {
+        for headers in [
+            vec![],
+            vec![("if-none-match", etag)],
+            vec![("range", "bytes=0-9")],
+        ] {
+            let response = gateway.send("GET", path, &headers).await;
+            assert!(refused(&response), "{path} {headers:?}: {response}");
+        }
+        let response = gateway.send("HEAD", path, &[]).await;
+        assert!(refused(&response), "HEAD {path}: {response}");
+    }
+}
+
+/// Lets nobody in but a reader with a token, and gives the value of `Authorization` that such a one sends. It takes a
+/// moment until every worker knows.
+pub fn ask_for_token(gateway: &Gateway, namespace: &str) -> String {
+    let authentication = json!({
+        "apiVersion": "security.istio.io/v1",
+        "kind": "RequestAuthentication",
+        "metadata": {"name": "test", "namespace": namespace},
+        "spec": {
+            "selector": {"matchLabels": {"istio": namespace}},
+            "jwtRules": [{"issuer": "test", "jwks": JWKS}],
+        },
+    });
+    gateway.apply(&authentication.to_string());
+    let rules = json!([{"from": [{"source": {"requestPrincipals": ["test/reader"]}}]}]);
+    authorize(gateway, namespace, "ALLOW", &rules);
+    format!("Bearer {}", TOKEN.trim())
+}
+
+/// Checks that `/a.bin`, with that `ETag`, is for nobody without the token, in whatever spelling.
+pub async fn assert_token_is_asked_for(gateway: &Gateway, bearer: &str, etag: &str) {
+    let forged = format!("{bearer}x");
+    for path in TOKEN_SPELLINGS {
+        for headers in [
+            vec![],
+            vec![("if-none-match", etag)],
+            vec![("authorization", forged.as_str())],
+        ] {
+            let answer = gateway.send("GET", path, &headers).await;
+            assert!(
+                [401, 403].contains(&answer.status),
+                "{path} {headers:?}: {answer}"
+            );
+        }
+    }
 }
 
 #[tokio::test]
@@ -48,35 +127,17 @@ async fn a_denied_path_is_denied_in_every_spelling_and_for_what_the_cache_has() 
     let missing = gateway.get("/private/missing").await;
     assert_eq!(missing.status, 404, "{missing}");
 
-    let rule =
-        json!({"action": "DENY", "rules": [{"to": [{"operation": {"paths": ["/private/*"]}}]}]});
-    gateway.apply(&policy("denied", &rule));
+    deny(&gateway, "denied", "/private/*");
     eventually("the rule", async || {
         refused(&gateway.get("/private/a.bin").await)
     })
     .await;
-    let etag = first.header("etag");
-    for path in SPELLINGS {
-        for headers in [
-            vec![],
-            vec![("if-none-match", etag)],
-            vec![("range", "bytes=0-9")],
-        ] {
-            let response = gateway.send("GET", path, &headers).await;
-            assert!(refused(&response), "{path} {headers:?}: {response}");
-        }
-        let response = gateway.send("HEAD", path, &[]).await;
-        assert!(refused(&response), "HEAD {path}: {response}");
-    }
+    assert_private_is_denied(&gateway, first.header("etag")).await;
     // An error that is remembered is an answer as well.
     assert!(refused(&gateway.get("/private/missing").await));
     let _ = gateway.get("/public/a.bin").await.stamp("/public/a.bin");
     assert_eq!(gateway.fetches("private/a.bin"), 1);
 }
-
-/// A key pair's public half, and a token of it that never expires: RS256 of `{"iss":"test","sub":"reader"}`.
-pub const JWKS: &str = include_str!("jwks.json");
-pub const TOKEN: &str = include_str!("token.txt");
 
 #[tokio::test]
 async fn a_token_is_asked_for_also_where_the_cache_has_the_answer() {
@@ -84,22 +145,7 @@ async fn a_token_is_asked_for_also_where_the_cache_has_the_answer() {
     gateway.bucket.put_stamped("a.bin", 1, 20_000).await;
     let _ = gateway.get("/a.bin").await.stamp("/a.bin");
     let hit = gateway.hit("/a.bin").await;
-    let authentication = json!({
-        "apiVersion": "security.istio.io/v1",
-        "kind": "RequestAuthentication",
-        "metadata": {"name": "test", "namespace": "tokens"},
-        "spec": {
-            "selector": {"matchLabels": {"istio": "tokens"}},
-            "jwtRules": [{"issuer": "test", "jwks": JWKS}],
-        },
-    });
-    gateway.apply(&authentication.to_string());
-    let rule = json!({
-        "action": "ALLOW",
-        "rules": [{"from": [{"source": {"requestPrincipals": ["test/reader"]}}]}],
-    });
-    gateway.apply(&policy("tokens", &rule));
-    let bearer = format!("Bearer {}", TOKEN.trim());
+    let bearer = ask_for_token(&gateway, "tokens");
     let with_token = [("authorization", bearer.as_str())];
     eventually("the rule", async || {
         gateway.get("/a.bin").await.status == 403
@@ -110,21 +156,10 @@ async fn a_token_is_asked_for_also_where_the_cache_has_the_answer() {
     })
     .await;
     let etag = hit.header("etag");
-    for path in ["/a.bin", "/%61.bin", "//a.bin"] {
+    assert_token_is_asked_for(&gateway, &bearer, etag).await;
+    for path in TOKEN_SPELLINGS {
         let served = gateway.send("GET", path, &with_token).await;
         assert!(served.is_hit(), "{path}: {served}");
-        let forged = format!("{bearer}x");
-        for headers in [
-            vec![],
-            vec![("if-none-match", etag)],
-            vec![("authorization", forged.as_str())],
-        ] {
-            let refused = gateway.send("GET", path, &headers).await;
-            assert!(
-                [401, 403].contains(&refused.status),
-                "{path} {headers:?}: {refused}"
-            );
-        }
         let not_modified = gateway
             .send("GET", path, &[with_token[0], ("if-none-match", etag)])
             .await;

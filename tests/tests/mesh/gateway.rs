@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The gateway serves objects of a private bucket, and asks for each once.
 
+use crate::authorization::deny;
 use serde_json::{Value, json};
 use sluice_tests::client::request;
 use sluice_tests::crowd::stampede;
@@ -154,10 +155,7 @@ fn managers(configuration: &Value) -> Vec<(&str, &Value)> {
 #[tokio::test]
 async fn the_filter_stands_behind_istios_authorization_and_before_the_cache() {
     let gateway = Gateway::builder("order").await.start().await;
-    gateway.apply(&policy(
-        "order",
-        &json!({"action": "DENY", "rules": [{"to": [{"operation": {"paths": ["/no"]}}]}]}),
-    ));
+    deny(&gateway, "order", "/no");
     eventually("authorization", async || {
         gateway.get("/no").await.status == 403
     })
@@ -217,17 +215,4 @@ async fn the_filter_stands_behind_istios_authorization_and_before_the_cache() {
             .await,
         4
     );
-}
-
-/// An authorization policy for the gateway.
-pub fn policy(namespace: &str, spec: &Value) -> String {
-    let mut spec = spec.clone();
-    spec["selector"] = json!({"matchLabels": {"istio": namespace}});
-    json!({
-        "apiVersion": "security.istio.io/v1",
-        "kind": "AuthorizationPolicy",
-        "metadata": {"name": "test", "namespace": namespace},
-        "spec": spec,
-    })
-    .to_string()
 }
