@@ -19,6 +19,17 @@ pub struct Overlay {
     policy: Option<String>,
 }
 
+/// The text of the policy that a folder of `mesh/` comes with, changed.
+///
+/// # Panics
+/// When the folder has none.
+pub fn changed_policy(folder: &str, change: impl FnOnce(&mut Value)) -> String {
+    let path = repository().join("mesh").join(folder).join("policy.json");
+    let mut policy = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    change(&mut policy);
+    policy.to_string()
+}
+
 impl Overlay {
     /// What `base` says.
     pub fn on(base: &str) -> Self {

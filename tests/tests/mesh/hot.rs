@@ -4,11 +4,10 @@
 use crate::authorization::{
     ask_for_token, assert_private_is_denied, assert_token_is_asked_for, deny, refused,
 };
-use serde_json::Value;
 use sluice_tests::client::{Client, Response, request};
-use sluice_tests::edge::repository;
 use sluice_tests::eventually;
 use sluice_tests::mesh::gateway::Gateway;
+use sluice_tests::mesh::kustomize::changed_policy;
 
 /// Enough that each worker has some.
 const CONNECTIONS: usize = 8;
@@ -116,11 +115,10 @@ async fn a_policy_with_other_keys_begins_with_nothing_hot() {
     let _ = heat(&gateway, "/static/a.bin", &[])
         .await
         .stamp("/static/a.bin");
-    let path = repository().join("mesh/base/policy.json");
-    let mut stripping: Value =
-        serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    stripping["key"]["strip_prefix"] = "/static".into();
-    let overlay = gateway.overlay.clone().policy(&stripping.to_string());
+    let stripping = changed_policy("base", |policy| {
+        policy["key"]["strip_prefix"] = "/static".into();
+    });
+    let overlay = gateway.overlay.clone().policy(&stripping);
     gateway.apply(&overlay.build());
     for _ in 0..CONNECTIONS {
         eventually("the other object", async || {

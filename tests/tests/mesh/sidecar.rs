@@ -8,7 +8,7 @@ use sluice_tests::edge::repository;
 use sluice_tests::eventually;
 use sluice_tests::gate::Gate;
 use sluice_tests::mesh::Mesh;
-use sluice_tests::mesh::kustomize::Overlay;
+use sluice_tests::mesh::kustomize::{Overlay, changed_policy};
 use sluice_tests::mesh::pod::{Place, Pod};
 use sluice_tests::origin::{Origin, Reply};
 
@@ -204,11 +204,11 @@ async fn a_labelled_workload_has_a_cache_before_its_application() {
 
 /// The sidecar's policy as it comes, with a hot tier.
 fn with_hot_tier(overlay: Overlay) -> Overlay {
-    let path = repository().join("mesh/overlays/sidecar/policy.json");
-    let mut policy: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    policy["hot"] = json!({"max_bytes": 1 << 20});
+    let policy = changed_policy("overlays/sidecar", |policy| {
+        policy["hot"] = json!({"max_bytes": 1 << 20});
+    });
     let place = "/spec/configPatches/0/patch/value/typed_config/config/configuration/value";
-    let replace = json!([{"op": "replace", "path": place, "value": policy.to_string()}]);
+    let replace = json!([{"op": "replace", "path": place, "value": policy}]);
     overlay.patch("EnvoyFilter", "sluice-sidecar-roles", &replace)
 }
 

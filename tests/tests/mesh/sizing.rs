@@ -2,10 +2,9 @@
 //! What mesh/SIZING.md computes, measured.
 
 use crate::fleet::{fill, targets};
-use serde_json::Value;
 use sluice_tests::client::{Client, request};
-use sluice_tests::edge::repository;
 use sluice_tests::mesh::fleet::Fleet;
+use sluice_tests::mesh::kustomize::changed_policy;
 use sluice_tests::popularity::{Eviction, Zipf};
 use sluice_tests::rng::Rng;
 
@@ -31,18 +30,11 @@ async fn hit_ratio(fleet: &Fleet, zipf: &Zipf, rng: &mut Rng, requests: usize) -
     1.0 - (fleet.all_fetches() - before) as f64 / requests as f64
 }
 
-/// The policy as it comes, but for the copies in memory: what is computed is the store alone.
-fn without_copies() -> String {
-    let path = repository().join("mesh/base/policy.json");
-    let mut policy: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    policy["hot"]["max_bytes"] = 0.into();
-    policy.to_string()
-}
-
 #[tokio::test]
 async fn a_fleet_of_three_hits_as_one_cache_with_the_room_of_all() {
     let fleet = Fleet::builder("sizing").await;
-    let policy = without_copies();
+    // Without copies in memory: what is computed is the store alone.
+    let policy = changed_policy("base", |policy| policy["hot"]["max_bytes"] = 0.into());
     let fleet =
         fleet.tier_two(|overlay| overlay.store("max_cache_entry_count", ROOM).policy(&policy));
     let fleet = fleet.start().await;
