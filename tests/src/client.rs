@@ -80,6 +80,17 @@ impl Response {
         self.headers.get(name).unwrap_or_default()
     }
 
+    /// The fields in order, but for those that each answer has of its own, or each answer of the origin.
+    #[must_use]
+    pub fn stored_fields(&self) -> Vec<(String, String)> {
+        const OWN: [&str; 4] = ["age", "cache-status", "date", "x-origin-sequence"];
+        let all = self.headers.0.iter();
+        let stored = all.filter(|(name, _)| !OWN.contains(&name.as_str()));
+        let mut fields: Vec<_> = stored.cloned().collect();
+        fields.sort();
+        fields
+    }
+
     /// The member of `Cache-Status` that Sluice wrote.
     #[must_use]
     pub fn cache_status(&self) -> &str {
