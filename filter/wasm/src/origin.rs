@@ -203,6 +203,7 @@ impl OriginStream {
             return Ok(self.refuse(Answer::Keep(Rc::new(kept.clone()))));
         }
         if let Some(stored) = revalidation.as_ref().filter(|stored| is_late(link, stored)) {
+            worker::with(|worker| worker.store_is_late(link.stream));
             return Ok(self.refuse(Answer::Unwritten(Rc::new(stored.clone()))));
         }
         prepare_request(&policy.policy, cacheable, headers)?;

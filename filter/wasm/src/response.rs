@@ -65,6 +65,8 @@ struct Found<'a> {
     mine: bool,
     /// The status with which the origin has failed this request, where the store keeps what it has.
     kept: Option<u16>,
+    /// Whether it was fresh when its client's request was let go to the store.
+    late: bool,
     /// In seconds.
     age: u64,
     /// Whether the response says its age.
@@ -94,6 +96,7 @@ impl<'a> Found<'a> {
             mine,
             outdated: outdated && !mine,
             kept: stream.kept.get(),
+            late: stream.late.get(),
             age,
             aged: counted.is_some(),
             left: left(headers, &entry, seen),
@@ -129,7 +132,7 @@ impl<'a> Found<'a> {
         let accepted = lifetime.ttl.saturating_add(control.max_stale.unwrap_or(0));
         // The stores count in whole seconds.
         let servable = lifetime.servable().max(accepted).saturating_add(1);
-        !self.mine && self.entry.stored && self.age > servable
+        !self.mine && !self.late && self.entry.stored && self.age > servable
     }
 
     /// Whether its client, who takes what the store has and nothing else, takes this.

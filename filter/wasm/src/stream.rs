@@ -68,6 +68,8 @@ pub struct Stream {
     pub released: Cell<Option<Release>>,
     /// The status with which the origin has failed it, where the store keeps what it has: ORIGIN says so.
     pub kept: Cell<Option<u16>>,
+    /// What the store had for it has expired on the way there, and is served all the same: ORIGIN says so.
+    pub late: Cell<bool>,
     /// What ORIGIN answers it with, without asking the origin.
     pub prepared: Option<Rc<Prepared>>,
     /// The store was told to ask the origin first.
@@ -127,6 +129,7 @@ impl Stream {
             purpose: Cell::new(Purpose::Alone),
             released: Cell::new(None),
             kept: Cell::new(None),
+            late: Cell::new(false),
             prepared: None,
             forced: Cell::new(false),
             answered: Cell::new(false),

@@ -315,6 +315,13 @@ impl Worker {
         }
     }
 
+    /// What the store has for a request has expired on the way there, and is served all the same.
+    pub fn store_is_late(&self, stream: StreamId) {
+        if let Some(stream) = self.streams.get(&stream) {
+            stream.late.set(true);
+        }
+    }
+
     /// A request is on its way to the origin.
     pub fn fill_begins(&mut self, stream: StreamId, context: u32, fallback: Option<Fallback>) {
         let now = host::monotonic_millis();
