@@ -98,7 +98,7 @@ pub async fn saturate(
 }
 
 async fn saturated(cache: &Cache, ask: &Ask<'_>, time: Duration) -> Saturated {
-    let watch = Watch::start(cache);
+    let watch = Watch::start(cache.pid);
     let found = h2load::saturate(ask, CONNECTIONS, time).await;
     assert_eq!(found.failed, 0, "{found:?}");
     Saturated {

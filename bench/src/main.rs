@@ -24,6 +24,7 @@ mod k6;
 mod machine;
 mod markdown;
 mod nginx;
+mod objects;
 mod peer;
 mod plot;
 mod progress;

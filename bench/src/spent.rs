@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What requests take of the machine: of the server, of the generator that shares it, and of others.
 
-use crate::cache::Cache;
 use crate::sample::Sample;
 use crate::usage::{self, Bystander, Meter};
 use std::time::{Duration, Instant};
@@ -28,13 +27,13 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// From now on.
-    pub fn start(cache: &Cache) -> Self {
+    /// From now on, of the server with that process id.
+    pub fn start(server: u32) -> Self {
         Self {
             began: Instant::now(),
             generators: usage::ended(),
             bystander: Bystander::start(),
-            server: Meter::start(&[cache.pid]),
+            server: Meter::start(&[server]),
         }
     }
 

@@ -6,14 +6,15 @@ use crate::findings::{Conclusions, Ratio};
 use crate::h2load::{self, Ask, Listed, Protocol};
 use crate::progress::Progress;
 use crate::sample::{Sample, extremes};
-use crate::usage::{self, Bystander, Meter};
-use crate::{machine, report, table};
+use crate::spent::Watch;
+use crate::usage;
+use crate::{machine, objects, report, table};
 use serde_json::{Value, json};
 use sluice_tests::client;
 use sluice_tests::direct::Direct;
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::matrix::Store;
-use sluice_tests::origin::{Origin, Reply};
+use sluice_tests::origin::Origin;
 use sluice_tests::rng::Rng;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -129,9 +130,7 @@ pub async fn run(quick: bool) {
     }
     let scale = Scale::new(quick);
     let before = machine::load();
-    let origin = Origin::start().ready().await;
-    origin.on("*", Reply::ok(BYTES).max_age(86_400));
-    origin.forget_requests();
+    let origin = objects::of(BYTES).await;
     let pools = pools(&scale, &origin).await;
     let mut full = Vec::new();
     let mut progress = Progress::of(scale.rooms.len());
@@ -256,7 +255,7 @@ async fn ask_for(edge: &Edge, keys: Vec<usize>) -> Run {
         path: "",
     };
     let pid = edge.envoy_pid();
-    let (bystander, meter, began) = (Bystander::start(), Meter::start(&[pid]), Instant::now());
+    let (watch, began) = (Watch::start(pid), Instant::now());
     let workers = || usage::threads(pid, "wrk:").into_values().sum::<Duration>();
     let worked = workers();
     let (one, other) = paths.split_at(paths.len() / WORKERS);
@@ -270,15 +269,15 @@ async fn ask_for(edge: &Edge, keys: Vec<usize>) -> Run {
         "Envoy runs: {alive}, {:?}",
         listed.others
     );
-    let taken = meter.taken().expect("a server that runs");
-    let aside = taken.cpu.saturating_sub(workers() - worked);
+    let spent = watch.spent(listed.answered);
     #[allow(clippy::cast_precision_loss)]
+    let worked = (workers() - worked).as_secs_f64() * 1e6 / listed.answered as f64;
     Run {
-        cpu: taken.cpu_us(listed.answered),
-        aside: aside.as_secs_f64() * 1e6 / listed.answered as f64,
+        cpu: spent.server,
+        aside: (spent.server - worked).max(0.0),
         listed,
         took,
-        foreign: bystander.foreign(),
+        foreign: spent.foreign,
     }
 }
 

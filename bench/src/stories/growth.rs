@@ -9,8 +9,9 @@ use crate::h2load::{self, Ask, Protocol};
 use crate::plot::{self, Curve};
 use crate::progress::Progress;
 use crate::sample::{Sample, extremes};
+use crate::spent::Watch;
 use crate::usage::{Bystander, Meter};
-use crate::{machine, report};
+use crate::{machine, objects, report};
 use serde_json::{Value, json};
 use sluice_tests::client;
 use sluice_tests::edge::Edge;
@@ -149,9 +150,7 @@ pub async fn run(quick: bool) {
     }
     let scale = Scale::new(quick);
     let before = machine::load();
-    let origin = Origin::start().ready().await;
-    origin.on("*", Reply::ok(BYTES).max_age(86_400));
-    origin.forget_requests();
+    let origin = objects::of(BYTES).await;
     let mut rows = objects(&scale, &origin).await;
     rows.extend(once(&scale, &origin).await);
     rows.extend(in_flight(&scale, &origin).await);
@@ -249,13 +248,13 @@ async fn again(edge: &Cache, count: usize, listed: usize, round: usize) -> Run {
     let apart = (count / listed).max(1);
     let chosen = (0..listed).map(|n| object((n * apart + round) % count));
     let chosen: Vec<_> = chosen.collect();
-    let (bystander, meter) = (Bystander::start(), Meter::start(&[edge.pid]));
+    let watch = Watch::start(edge.pid);
     assert_eq!(each_once(edge, &chosen).await, 0);
-    let taken = meter.taken().expect("a server that runs");
+    let spent = watch.spent(chosen.len() as u64);
     Run {
-        cpu: taken.cpu_us(chosen.len() as u64),
+        cpu: spent.server,
         memory: resident_mib(edge),
-        foreign: bystander.foreign(),
+        foreign: spent.foreign,
     }
 }
 
@@ -288,14 +287,14 @@ fn resident_mib(edge: &Cache) -> f64 {
 
 /// Hits of one object.
 async fn hits(edge: &Cache, time: Duration) -> Run {
-    let (bystander, meter) = (Bystander::start(), Meter::start(&[edge.pid]));
+    let watch = Watch::start(edge.pid);
     let found = h2load::saturate(&ask(edge, Protocol::Http1), 32, time).await;
     assert_eq!(found.failed, 0);
-    let taken = meter.taken().expect("a server that runs");
+    let spent = watch.spent(found.answered);
     Run {
-        cpu: taken.cpu_us(found.answered),
+        cpu: spent.server,
         memory: resident_mib(edge),
-        foreign: bystander.foreign(),
+        foreign: spent.foreign,
     }
 }
 

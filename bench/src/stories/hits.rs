@@ -10,7 +10,8 @@ use crate::h2load::{self, Ask, Pace, Paced, Protocol};
 use crate::plot::{self, Curve};
 use crate::progress::Progress;
 use crate::sample::{Sample, extremes};
-use crate::usage::{Bystander, Meter};
+use crate::spent::Watch;
+use crate::usage::Bystander;
 use crate::{machine, report, table};
 use serde_json::{Value, json};
 use sluice_tests::matrix::Store;
@@ -247,15 +248,15 @@ fn ask<'a>(cache: &Cache, protocol: Protocol, path: &'a str) -> Ask<'a> {
 }
 
 async fn measure(cache: &Cache, scene: Scene, path: &str, time: Duration) -> Run {
-    let (bystander, meter) = (Bystander::start(), Meter::start(&[cache.pid]));
+    let watch = Watch::start(cache.pid);
     let ask = ask(cache, scene.protocol, path);
     let found = h2load::saturate(&ask, scene.connections, time).await;
-    let taken = meter.taken().expect("a server that runs");
+    let spent = watch.spent(found.answered);
     Run {
-        cpu: taken.cpu_us(found.answered),
+        cpu: spent.server,
         per_second: found.per_second,
         failed: found.failed,
-        foreign: bystander.foreign(),
+        foreign: spent.foreign,
     }
 }
 

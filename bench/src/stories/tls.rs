@@ -161,7 +161,7 @@ async fn at(
 }
 
 async fn measure(cache: &Cache, pace: Pace) -> Run {
-    let watch = Watch::start(cache);
+    let watch = Watch::start(cache.pid);
     let paced = h2load::pace(&ask(cache), pace).await;
     let agreed = paced.tls.as_deref().unwrap_or("no TLS");
     assert!(
