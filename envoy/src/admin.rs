@@ -1,9 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Envoy's admin interface, as far as the entry point needs it.
 
+use std::collections::BTreeMap;
+
+use sluice_core::metrics::Metric;
 use ureq::Agent;
 
 use crate::http;
+
+/// How often Envoy has read a filter from its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilterUpdates {
+    /// It has taken it.
+    pub taken: u64,
+    /// It goes on with what it had.
+    pub refused: u64,
+}
 
 /// A client of the admin interface.
 pub struct Admin {
@@ -31,23 +43,38 @@ impl Admin {
 
     /// How many requests are under way, the clients' and those to the origin (a fill goes on without its client).
     pub fn active_requests(&self) -> Option<u64> {
-        let uri = format!(
-            "{}/stats?filter=(downstream|upstream)_rq_active$",
-            self.base
-        );
-        let text = self
-            .client
-            .get(uri)
-            .call()
-            .ok()?
-            .body_mut()
-            .read_to_string()
-            .ok()?;
-        let ours =
-            |line: &&str| line.starts_with("http.edge") || line.starts_with("cluster.origin.");
-        text.lines()
-            .filter(ours)
-            .map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
-            .sum()
+        let active = self.stats("(downstream|upstream)_rq_active$")?;
+        let ours = |name: &str| name.starts_with("http.edge") || name.starts_with("cluster.origin.");
+        let ours = active.iter().filter(|(name, _)| ours(name));
+        Some(ours.map(|(_, value)| value).sum())
+    }
+
+    /// How many keys of the v2 store the filter has seen opened, in all its instances.
+    pub fn opened_keys(&self) -> Option<u64> {
+        let name = Metric::StoreKeysOpened.name();
+        Some(self.stats(&format!("{name}$"))?.values().sum())
+    }
+
+    /// What has become of the files from which Envoy reads the filter `name`.
+    pub fn updates(&self, name: &str) -> Option<FilterUpdates> {
+        let name = format!("extension_config_discovery.http_filter.{name}.update_");
+        let stats = self.stats(&name)?;
+        let value = |end: &str| stats.get(&format!("{name}{end}")).copied();
+        Some(FilterUpdates {
+            taken: value("success")?,
+            refused: value("rejected")?,
+        })
+    }
+
+    /// Envoy's counters and gauges whose names contain what `filter` describes.
+    fn stats(&self, filter: &str) -> Option<BTreeMap<String, u64>> {
+        let uri = format!("{}/stats?filter={filter}", self.base);
+        let mut response = self.client.get(uri).call().ok()?;
+        let text = response.body_mut().read_to_string().ok()?;
+        let values = text.lines().filter_map(|line| {
+            let (name, value) = line.rsplit_once(": ")?;
+            Some((name.to_owned(), value.parse().ok()?))
+        });
+        Some(values.collect())
     }
 }

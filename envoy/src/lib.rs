@@ -16,6 +16,7 @@ pub mod origin;
 pub mod policy_document;
 mod random;
 pub mod render;
+pub mod renewal;
 pub mod run;
 pub mod setting_docs;
 pub mod settings;

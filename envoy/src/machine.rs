@@ -4,6 +4,7 @@
 use std::fs;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use sluice_core::open_keys::MOST_OPEN_KEYS;
 
 /// What the machine can take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +23,6 @@ const OTHER_FILES: u64 = 4_096 + 512;
 const LEAST_HEAP: u64 = 64 << 20;
 /// What the v2 store takes of the heap for a key that it keeps open.
 const OPEN_KEY_BYTES: u64 = 8 << 10;
-/// What a policy may say at most.
-pub const MOST_OPEN_KEYS: u64 = 1 << 22;
 
 impl Machine {
     /// Looks at the limits of this process and of its container, in which `reserved` bytes are spoken for.

@@ -7,7 +7,7 @@ mod watch;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
+use crate::admin::Admin;
 use crate::ca_bundle;
 use crate::cache_folder::CacheFolder;
 use crate::child::{Child, exit_code};
@@ -24,7 +25,8 @@ use crate::http;
 use crate::journal;
 use crate::local_socket::LocalSocket;
 use crate::machine::Machine;
-use crate::render;
+use crate::render::Renderer;
+use crate::renewal::{Renewal, RenewedFiles, write_private};
 use crate::settings::{Settings, Store};
 use crate::sns::{self, Https, Sns, Verifier};
 pub use error::RunError;
@@ -32,8 +34,8 @@ pub use error::RunError;
 const START_PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 /// Components of Envoy whose warnings are no news: that its cache filters are work in progress, at every start, and
-/// that the v1 store has ended an insertion, at every one.
-const QUIETER: &str = "misc:error,cache_filter:error";
+/// that the v1 store has ended an insertion, at every one. And that it refuses a filter that is renewed.
+const QUIETER: &str = "misc:error,cache_filter:error,config:error";
 
 /// Runs the edge until it is told to stop or ends by itself; gives the exit code.
 pub fn run(settings: &Settings) -> Result<u8, RunError> {
@@ -77,14 +79,18 @@ pub fn run(settings: &Settings) -> Result<u8, RunError> {
     let sns = settings.sns.as_ref().map(|sns| serve_sns(settings, sns));
     let sns = sns.transpose()?;
     let sns = sns.as_ref().map(LocalSocket::path);
-    let config = render::render_after(settings, &origin, cache.entries(), &past, sns)
+    let renderer = Renderer::new(settings, &origin, cache.entries(), &past, sns)
         .map_err(RunError::Render)?;
-    let config = write_config(settings, &config)?;
+    let renewed = write_renewed(settings, &renderer)?;
+    let config = renderer.bootstrap(renewed.as_ref());
+    let config = write_config(settings, &config.map_err(RunError::Render)?)?;
     let mut envoy = start_envoy(settings, &config, demo.as_ref())?;
     if let Some(code) = wait_until_ready(settings, &mut envoy, &mut signals)? {
         return Ok(code);
     }
     announce(settings, &origin.to_string());
+    let admin = Admin::new(settings.admin_port);
+    let _renewal = renewed.map(|files| Renewal::start(admin, renderer, files));
     Ok(watch::watch(settings, &mut envoy, demo, &mut signals))
 }
 
@@ -142,22 +148,29 @@ fn check_ports(settings: &Settings) -> Result<(), RunError> {
     Ok(())
 }
 
+/// Writes the filters that Envoy reads again, where there is a store that needs it.
+fn write_renewed(
+    settings: &Settings,
+    renderer: &Renderer,
+) -> Result<Option<RenewedFiles>, RunError> {
+    if !(settings.filter && settings.store == Store::V2) {
+        return Ok(None);
+    }
+    let folder = format!("envoy-{}", settings.edge_port);
+    let folder = settings.locations.state.join(folder);
+    let files = RenewedFiles::new(folder.clone(), settings.max_open_keys());
+    let written = files.write_first(renderer).map_err(RunError::Render)?;
+    written.map_err(|error| RunError::Io(folder, error))?;
+    Ok(Some(files))
+}
+
 /// Writes the configuration where only this user reads it.
 fn write_config(settings: &Settings, config: &str) -> Result<PathBuf, RunError> {
     let path = settings
         .locations
         .state
         .join(format!("envoy-{}.yaml", settings.edge_port));
-    let write = || {
-        let mut file = File::options()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&path)?;
-        file.write_all(config.as_bytes())
-    };
-    write().map_err(|error| RunError::Io(path.clone(), error))?;
+    write_private(&path, config).map_err(|error| RunError::Io(path.clone(), error))?;
     Ok(path)
 }
 

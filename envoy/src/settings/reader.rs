@@ -10,10 +10,11 @@ use super::{
     AccessLog, Cache, Hot, Locations, Medium, Metrics, Purge, Settings, SettingsError, Stats, Tls,
     Tracing,
 };
+use sluice_core::open_keys::MOST_OPEN_KEYS;
 use sluice_core::purge::TokenHash;
 
 use crate::environment::Environment;
-use crate::machine::{MOST_OPEN_KEYS, Machine};
+use crate::machine::Machine;
 use crate::origin::{self, Addressing, BucketName, Endpoint, Origin};
 use crate::policy_document::PolicyChoice;
 use crate::size::{self, Size};

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use crate::board::{FlightId, Millis};
 use crate::key::CanonicalTarget;
+use crate::open_keys::OpenKeysBound;
 use crate::policy::{Policy, StoreVersion};
 
 /// Longest time between two looks at the board.
@@ -30,8 +31,8 @@ pub struct FlightPolicy {
     pub waiters_per_key: usize,
     /// Most keys in flight on this worker.
     pub keys_in_flight: usize,
-    /// Most keys that the store may keep open; 0: no bound.
-    pub max_open_keys: usize,
+    /// Most keys that the store may keep open.
+    pub open_keys: OpenKeysBound,
 }
 
 impl FlightPolicy {
@@ -46,9 +47,9 @@ impl FlightPolicy {
             hit_for_miss: millis(policy.cache.hit_for_miss),
             waiters_per_key: policy.limits.waiters_per_key,
             keys_in_flight: policy.limits.keys_in_flight,
-            max_open_keys: match policy.store {
-                StoreVersion::V1 => 0,
-                StoreVersion::V2 => policy.max_open_keys,
+            open_keys: match policy.store {
+                StoreVersion::V1 => OpenKeysBound::default(),
+                StoreVersion::V2 => policy.open_keys,
             },
         }
     }

@@ -81,6 +81,7 @@ metrics! {
     LimitsReached, "sluice_limits_reached", Counter, "Requests not coalesced because a bound was reached: waiters of a key, keys in flight, room on the board, open keys of the v2 store.";
     BoardConflicts, "sluice_board_conflicts", Counter, "Compare-and-swaps on the board that another worker won.";
     HostErrors, "sluice_host_errors", Counter, "Calls to Envoy that failed; the request went on uncoalesced.";
+    StoreKeysOpened, "sluice_store_keys_opened", Counter, "Keys that an instance of the v2 store was asked for, each once.";
     StoreProbes, "sluice_store_probes", Counter, "Looks at the v1 store: whether a finished fill can be read, or whether it has what a HEAD asks for.";
     FillsAborted, "sluice_fills_aborted", Counter, "Fills ended because the v1 store does not survive the loss of their client.";
     ReadersEnded, "sluice_readers_ended", Counter, "Responses cut off because the v2 store got another one in their place, with whose bytes they would have gone on.";

@@ -17,6 +17,7 @@ mod ttl;
 use std::time::Duration;
 
 use crate::compression::CompressionPolicy;
+use crate::open_keys::OpenKeysBound;
 use crate::purge::{Purges, TokenHash};
 
 pub use error::PolicyError;
@@ -262,8 +263,8 @@ pub struct PurgePolicy {
 pub struct Policy {
     /// Which cache filter stores.
     pub store: StoreVersion,
-    /// Keys that the v2 store may keep open; 0: no bound.
-    pub max_open_keys: usize,
+    /// Keys that the v2 store may keep open.
+    pub open_keys: OpenKeysBound,
     /// The hot tier.
     pub hot: HotPolicy,
     /// What stands behind the edge.
@@ -290,4 +291,15 @@ pub struct Policy {
     pub purge: PurgePolicy,
     /// Bounds.
     pub limits: Limits,
+}
+
+impl Policy {
+    /// Whether a response under this policy is one under `other`: they differ in how many keys may be open at most.
+    pub fn serves_as(&self, other: &Self) -> bool {
+        let this = Self {
+            open_keys: other.open_keys,
+            ..self.clone()
+        };
+        this == *other
+    }
 }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 use sluice_core::board::KeyHash;
 use sluice_core::host::SharedStore;
-use sluice_core::open_keys::OpenKeys;
+use sluice_core::open_keys::{Asked, OpenKeys, OpenKeysBound};
 use sluice_core::testing::FakeSharedData;
 
 const MOST: usize = 1_024;
@@ -20,11 +20,12 @@ fn key(number: u64) -> KeyHash {
     KeyHash(bits ^ (bits >> 31))
 }
 
-/// Some workers before one store, which never ends a session.
+/// Some workers before one store, which ends no session before another instance takes its place.
 struct Edge {
     workers: Vec<OpenKeys>,
     shared: FakeSharedData,
     sessions: HashSet<u64>,
+    instance: u32,
 }
 
 impl Edge {
@@ -33,13 +34,18 @@ impl Edge {
             workers: (0..workers).map(|_| OpenKeys::default()).collect(),
             shared: FakeSharedData::default(),
             sessions: HashSet::new(),
+            instance: 0,
         }
     }
 
     /// A request; whether it goes to the store.
     fn get(&mut self, worker: usize, number: u64, most: usize) -> bool {
-        let worker = &mut self.workers[worker];
-        let enters = worker.ask(key(number), most, &mut self.shared).unwrap();
+        let bound = OpenKeysBound {
+            most,
+            instance: self.instance,
+        };
+        let asked = self.workers[worker].ask(key(number), bound, &mut self.shared);
+        let enters = asked.unwrap() != Asked::Full;
         if self.sessions.contains(&number) {
             assert!(enters, "a key that is open is not turned away");
         }
@@ -76,6 +82,36 @@ fn a_flood_leaves_room_for_what_is_asked_for_again() {
         assert!(!edge.get(0, number, MOST), "the first time");
         assert!(edge.get(0, number, MOST), "the second time");
     }
+}
+
+#[test]
+fn another_instance_has_room_again_for_as_many_keys() {
+    let mut edge = Edge::new(2);
+    for instance in 0..4 {
+        edge.instance = instance;
+        edge.sessions.clear();
+        for number in 0..10_000 {
+            edge.get(0, number, MOST);
+        }
+        let open = edge.sessions.clone();
+        assert!(open.len() >= MOST * 7 / 10 && open.len() <= MOST);
+        assert!(open.iter().all(|number| edge.get(1, *number, MOST)));
+    }
+}
+
+#[test]
+fn requests_that_still_have_the_former_instance_count_nothing() {
+    let mut edge = Edge::new(2);
+    edge.instance = 1;
+    for number in 0..64 {
+        edge.get(0, number, MOST);
+    }
+    let sets = edge.shared.calls().set;
+    edge.instance = 0;
+    for number in 64..10_000 {
+        assert!(edge.get(0, number, MOST) && edge.get(1, number, MOST));
+    }
+    assert_eq!(edge.shared.calls().set, sets);
 }
 
 #[test]
@@ -125,7 +161,11 @@ fn a_worker_looks_at_shared_data_once_for_a_key() {
 fn shared_data_that_cannot_be_used_is_a_fault_and_counts_nothing() {
     let mut edge = Edge::new(1);
     edge.shared.fail_next(1);
-    let asked = edge.workers[0].ask(key(1), MOST, &mut edge.shared);
+    let bound = OpenKeysBound {
+        most: MOST,
+        instance: 0,
+    };
+    let asked = edge.workers[0].ask(key(1), bound, &mut edge.shared);
     assert!(asked.is_err());
     assert!(edge.shared.get("sluice/open/4/0").unwrap().is_none());
     assert!(edge.get(0, 1, MOST));

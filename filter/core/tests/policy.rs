@@ -147,7 +147,7 @@ fn a_section_that_says_nothing_is_as_good_as_none() {
 fn every_field_counts() {
     let policy = parse(&http_document(json!({
         "origin": { "kind": "http", "authority": "app.test" },
-        "store": { "version": "v1", "max_object_bytes": 5, "max_open_keys": 9 },
+        "store": { "version": "v1", "max_object_bytes": 5, "max_open_keys": 9, "instance": 3 },
         "hot": { "max_bytes": 1_000_000, "max_object_bytes": 1_000 },
         "key": {
             "host": false,
@@ -174,7 +174,7 @@ fn every_field_counts() {
     })));
     let seconds = Duration::from_secs;
     assert_eq!(policy.store, StoreVersion::V1);
-    assert_eq!(policy.max_open_keys, 9);
+    assert_eq!((policy.open_keys.most, policy.open_keys.instance), (9, 3));
     let (max_bytes, max_object_bytes) = (1_000_000, 1_000);
     let hot = HotPolicy {
         max_bytes,
@@ -866,4 +866,15 @@ fn impossible_compressions_and_variants_are_refused() {
         let refused = refusal(&bucket_document(section));
         assert!(refused.starts_with(expected), "{refused}");
     }
+}
+
+#[test]
+fn policies_that_differ_in_the_bound_on_open_keys_serve_the_same() {
+    let policy = |store: &str| {
+        let store: Value = serde_json::from_str(store).expect("JSON");
+        parse(&http_document(json!({ "store": store })))
+    };
+    let first = policy(r#"{"instance": 1, "max_open_keys": 5}"#);
+    assert!(first.serves_as(&policy(r#"{"instance": 2, "max_open_keys": 4}"#)));
+    assert!(!first.serves_as(&policy(r#"{"instance": 1, "version": "v1"}"#)));
 }

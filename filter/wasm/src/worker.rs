@@ -175,7 +175,10 @@ impl Worker {
             .map_or(1, |last| last.number.wrapping_add(1));
         self.begin_purging(&policy)?;
         // Keys and headers may be others now.
-        self.hot = HotTier::new(policy.hot);
+        let last = self.policies.back();
+        if last.is_none_or(|last| !last.policy.serves_as(&policy)) {
+            self.hot = HotTier::new(policy.hot);
+        }
         let flights = FlightPolicy::of(&policy);
         let numbered = NumberedPolicy {
             number,

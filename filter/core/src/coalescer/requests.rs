@@ -10,6 +10,7 @@ use crate::hints::Hint;
 use crate::host::SharedStore;
 use crate::message::Outcome;
 use crate::metrics::Metric;
+use crate::open_keys::Asked;
 use crate::policy::StoreVersion;
 
 /// Requests that have gone away and keep their place on a waiting list, beside one for each that waits.
@@ -31,16 +32,20 @@ impl Coalescer {
         request: &Request<'_>,
         turn: &mut Turn<'_, S>,
     ) -> bool {
-        let (key, most) = (request.key, request.policy.max_open_keys);
-        if most == 0 {
-            return true;
+        let asked = self
+            .open_keys
+            .ask(request.key, request.policy.open_keys, turn.store);
+        match turn.answer(asked) {
+            Some(Asked::Full) => {
+                turn.count(Metric::LimitsReached);
+                false
+            }
+            Some(Asked::Opens) => {
+                turn.count(Metric::StoreKeysOpened);
+                true
+            }
+            Some(Asked::Open) | None => true,
         }
-        let asked = self.open_keys.ask(key, most, turn.store);
-        let enters = turn.answer(asked).unwrap_or(true);
-        if !enters {
-            turn.count(Metric::LimitsReached);
-        }
-        enters
     }
 
     /// Whether a request for `key` has nothing to look for: it is remembered, or in flight on this worker.

@@ -4,7 +4,8 @@
 //! The store has a session for each key that it was asked for: an open file and some kilobytes of headers, whether the
 //! entry is evicted or not. A session's time is over five minutes after its last use, but then it only ends if it is the
 //! first of all in the store's table when another request comes. So where anything at all is asked for again and again,
-//! nearly all sessions stay for as long as the process runs, and where no more files may be open, connections fail too.
+//! nearly all sessions stay for as long as that instance of the store does, and where no more files may be open,
+//! connections fail too. The entry point replaces the store by another instance on the same folder before it is full.
 //!
 //! The filter sees each request before the store does, and counts:
 //!
@@ -15,5 +16,8 @@
 mod page;
 mod register;
 
+/// What a bound may be at most: 32 GiB of memory.
+pub const MOST_OPEN_KEYS: u64 = 1 << 22;
+
 pub use page::{Asked, Page};
-pub use register::OpenKeys;
+pub use register::{OpenKeys, OpenKeysBound};

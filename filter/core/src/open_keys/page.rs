@@ -4,7 +4,7 @@
 /// Of what a page may have, the part that is left for keys that were turned away before: `1 / SPARE`.
 const SPARE: usize = 4;
 
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 const FINGERPRINT_BYTES: usize = 4;
 
 /// What becomes of a request for a key.
@@ -21,6 +21,8 @@ pub enum Asked {
 /// The keys whose hashes choose this page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
+    /// The instance of the store that was asked for them.
+    instance: u32,
     /// What of the keys' hashes does not choose the page. Two keys of a page with one fingerprint count as one.
     fingerprints: Vec<[u8; FINGERPRINT_BYTES]>,
 }
@@ -28,29 +30,48 @@ pub struct Page {
 impl Page {
     /// Reads a page; anything that this code did not write is an empty one.
     pub fn decode(bytes: &[u8]) -> Self {
-        let fingerprints = match bytes.split_first() {
-            Some((&FORMAT, bytes)) => match bytes.as_chunks() {
-                (fingerprints, []) => fingerprints.to_vec(),
-                _ => Vec::new(),
-            },
-            _ => Vec::new(),
+        Self::read(bytes).unwrap_or_default()
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let ([FORMAT], rest) = bytes.split_first_chunk()? else {
+            return None;
         };
-        Self { fingerprints }
+        let (instance, rest) = rest.split_first_chunk()?;
+        let (fingerprints, []) = rest.as_chunks() else {
+            return None;
+        };
+        Some(Self {
+            instance: u32::from_le_bytes(*instance),
+            fingerprints: fingerprints.to_vec(),
+        })
     }
 
     /// The bytes that [`Page::decode`] reads.
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(1 + FINGERPRINT_BYTES * self.fingerprints.len());
+        let mut bytes = Vec::with_capacity(5 + FINGERPRINT_BYTES * self.fingerprints.len());
         bytes.push(FORMAT);
+        bytes.extend(self.instance.to_le_bytes());
         bytes.extend(self.fingerprints.as_flattened());
         bytes
     }
 
-    /// The store is to be asked for the key with this fingerprint. A page may have `most` keys; the last of them are for
-    /// keys that come `again` after they were turned away, so that a flood of keys that are asked for once leaves
-    /// room for others.
-    pub fn ask(&mut self, fingerprint: [u8; FINGERPRINT_BYTES], most: usize, again: bool) -> Asked {
-        if self.fingerprints.contains(&fingerprint) {
+    /// The store is to be asked for the key with this fingerprint, in its `instance`, the first request to which finds an
+    /// empty page. A page may have `most` keys; the last of them are for keys that come `again` after they were turned
+    /// away, so that a flood of keys that are asked for once leaves room for others.
+    pub fn ask(
+        &mut self,
+        fingerprint: [u8; FINGERPRINT_BYTES],
+        instance: u32,
+        most: usize,
+        again: bool,
+    ) -> Asked {
+        if instance > self.instance {
+            self.instance = instance;
+            self.fingerprints.clear();
+        }
+        // Of a former instance nothing is counted any more: it ends with the requests that it has.
+        if instance < self.instance || self.fingerprints.contains(&fingerprint) {
             return Asked::Open;
         }
         let limit = if again { most } else { most - most / SPARE };
@@ -74,7 +95,7 @@ mod tests {
     const MOST: usize = 64;
 
     fn ask(page: &mut Page, key: u32, again: bool) -> Asked {
-        page.ask(key.to_le_bytes(), MOST, again)
+        page.ask(key.to_le_bytes(), 0, MOST, again)
     }
 
     #[test]
@@ -96,6 +117,24 @@ mod tests {
         let opened = (0..1_000).filter(|key| ask(&mut page, *key, false) == Asked::Opens);
         assert_eq!(opened.count(), MOST - MOST / 4);
         assert_eq!(ask(&mut page, 999, true), Asked::Opens);
+    }
+
+    #[test]
+    fn another_instance_of_the_store_has_no_key_open() {
+        let mut page = Page::default();
+        let ask = |page: &mut Page, key: u32, instance| {
+            page.ask(key.to_le_bytes(), instance, MOST, true)
+        };
+        for key in 0..MOST as u32 {
+            ask(&mut page, key, 3);
+        }
+        assert_eq!(ask(&mut page, 999, 3), Asked::Full);
+        assert_eq!(ask(&mut page, 999, 4), Asked::Opens);
+        assert_eq!(page.open(), 1);
+        // Who still has the former one.
+        assert_eq!(ask(&mut page, 1_000, 3), Asked::Open);
+        assert_eq!(page.open(), 1);
+        assert_eq!(Page::decode(&page.encode()), page);
     }
 
     #[test]

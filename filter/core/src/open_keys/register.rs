@@ -18,9 +18,20 @@ const REMEMBERED: usize = 65_536;
 /// Keys that a worker remembers to have been turned away.
 const TURNED_AWAY: usize = 16_384;
 
+/// How many keys the store may keep open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenKeysBound {
+    /// So many; 0: any number.
+    pub most: usize,
+    /// The instance of the store that may. Each has a higher number than the one before, and begins with none.
+    pub instance: u32,
+}
+
 /// The keys that one worker has asked the store for.
 #[derive(Debug)]
 pub struct OpenKeys {
+    /// The newest instance of the store that it has asked.
+    instance: u32,
     open: Generations<()>,
     turned_away: Generations<()>,
 }
@@ -28,6 +39,7 @@ pub struct OpenKeys {
 impl Default for OpenKeys {
     fn default() -> Self {
         Self {
+            instance: 0,
             open: Generations::new(REMEMBERED),
             turned_away: Generations::new(TURNED_AWAY),
         }
@@ -35,37 +47,41 @@ impl Default for OpenKeys {
 }
 
 impl OpenKeys {
-    /// Whether the store may be asked for `key`, which counts from now on; it may have `most` keys open.
+    /// Whether the store may be asked for `key`, which counts from now on.
     ///
     /// # Errors
     /// The shared data cannot be used now, and nothing is counted.
     pub fn ask<S: SharedStore + ?Sized>(
         &mut self,
         key: KeyHash,
-        most: usize,
+        bound: OpenKeysBound,
         store: &mut S,
-    ) -> Result<bool, BoardError> {
-        if self.open.get(key).is_some() {
-            return Ok(true);
+    ) -> Result<Asked, BoardError> {
+        let OpenKeysBound { most, instance } = bound;
+        if instance > self.instance {
+            *self = Self {
+                instance,
+                ..Self::default()
+            };
+        }
+        if most == 0 || instance < self.instance || self.open.get(key).is_some() {
+            return Ok(Asked::Open);
         }
         let again = self.turned_away.peek(key).is_some();
         let part = Part::of(key, most);
         let asked = cas::update(store, &part.name, |bytes| {
             let mut page = Page::decode(bytes);
-            let asked = page.ask(part.fingerprint, part.most, again);
+            let asked = page.ask(part.fingerprint, instance, part.most, again);
             ((asked == Asked::Opens).then(|| page.encode()), asked)
         })?;
         match asked {
             Asked::Open | Asked::Opens => {
                 self.open.insert(key, ());
                 self.turned_away.remove(key);
-                Ok(true)
             }
-            Asked::Full => {
-                self.turned_away.insert(key, ());
-                Ok(false)
-            }
+            Asked::Full => self.turned_away.insert(key, ()),
         }
+        Ok(asked)
     }
 }
 

@@ -21,6 +21,7 @@ use super::{
     NamePattern, Origin, Policy, QueryRule, RequestPolicy, ResponsePolicy, VaryPolicy,
 };
 use crate::compression::CompressionPolicy;
+use crate::open_keys::OpenKeysBound;
 use crate::escaping::{Escaping, append_path, escape_key};
 use crate::request::forward_header;
 use crate::targeted::SURROGATE_CONTROL;
@@ -109,7 +110,10 @@ fn compile(document: Document) -> Result<Policy, PolicyError> {
         .map_err(|error| error.within("site"))?;
     let policy = Policy {
         store: document.store.version,
-        max_open_keys: document.store.max_open_keys.size(),
+        open_keys: OpenKeysBound {
+            most: document.store.max_open_keys.size(),
+            instance: u32::try_from(document.store.instance.0).unwrap_or(u32::MAX),
+        },
         hot: HotPolicy {
             max_bytes: document.hot.max_bytes.size(),
             max_object_bytes: document.hot.max_object_bytes.size(),

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The renewal of the v2 store while Envoy runs.
+//!
+//! The store keeps each key open that it was ever asked for, as [`sluice_core::open_keys`] says, and ends all of that only
+//! with itself. So when many keys are open, Envoy gets another instance of the store, on the same folder: it reads the
+//! cache filter from a file that it watches ([`RenewedFiles`]). Requests under way end with the instance that they have, new
+//! ones get the new one, and nothing that is stored is lost.
+//!
+//! - Envoy has an instance for each way to write the folder's path, of which there are [`INSTANCES`]. Each may keep an equal
+//!   part of all keys open that may be.
+//! - Where a former instance is still in use, by a long download for example, Envoy refuses its path with other bounds. Then
+//!   the next path is tried.
+//! - The filter counts the keys that are open, and is told with its policy that there are none again.
+
+mod files;
+mod instance;
+
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::admin::Admin;
+use crate::render::Renderer;
+use crate::run::say;
+
+pub use files::{RenewedFiles, RenewedFilter, write_private};
+pub use instance::{INSTANCES, StoreInstance};
+
+/// How often Envoy is asked how many keys are open.
+const POLL: Duration = Duration::from_millis(500);
+/// How long Envoy may take to read a file.
+const PATIENCE: Duration = Duration::from_secs(5);
+const READ_POLL: Duration = Duration::from_millis(20);
+/// How long is waited after a renewal that failed: ever longer.
+const SHORTEST_PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+
+/// Renews the store whenever that is due, until it is dropped.
+pub struct Renewal {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Renewal {
+    /// Looks after the store of the Envoy with this admin interface, which has read the first `files`.
+    pub fn start(admin: Admin, renderer: Renderer, files: RenewedFiles) -> Self {
+        let (stop, stopped) = mpsc::channel();
+        let mut store = RenewedStore::new(admin, renderer, files);
+        let thread = thread::spawn(move || {
+            while stopped.recv_timeout(POLL) == Err(RecvTimeoutError::Timeout) {
+                store.look_after();
+            }
+        });
+        Self {
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Renewal {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            // Where it has panicked it has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Why there is no other instance.
+enum Failure {
+    /// All others are still in use.
+    InUse,
+    /// Something else.
+    Fault(String),
+}
+
+/// The store, as far as it is renewed.
+struct RenewedStore {
+    admin: Admin,
+    renderer: Renderer,
+    files: RenewedFiles,
+    /// The one that new requests get.
+    instance: StoreInstance,
+    /// The highest number that was tried.
+    last_number: u32,
+    /// The filter's count of keys when this instance began.
+    opened_before: u64,
+    pause: Duration,
+    paused_until: Option<Instant>,
+}
+
+impl RenewedStore {
+    fn new(admin: Admin, renderer: Renderer, files: RenewedFiles) -> Self {
+        let instance = files.first_instance();
+        Self {
+            admin,
+            renderer,
+            files,
+            instance,
+            last_number: instance.number,
+            opened_before: 0,
+            pause: SHORTEST_PAUSE,
+            paused_until: None,
+        }
+    }
+
+    fn look_after(&mut self) {
+        if (self.paused_until).is_some_and(|until| Instant::now() < until) {
+            return;
+        }
+        let Some(opened) = self.admin.opened_keys() else {
+            return;
+        };
+        if opened < self.opened_before {
+            // Somebody has set Envoy's counters back.
+            self.opened_before = 0;
+        }
+        if !self.instance.is_due(opened - self.opened_before) {
+            return;
+        }
+        match self.renew(opened) {
+            Ok(()) => {
+                self.pause = SHORTEST_PAUSE;
+                self.paused_until = None;
+            }
+            Err(failure) => self.wait(&failure),
+        }
+    }
+
+    /// Gives new requests another instance.
+    fn renew(&mut self, opened: u64) -> Result<(), Failure> {
+        if !self.put(RenewedFilter::FormerCache, self.instance)? {
+            return Err(Failure::InUse);
+        }
+        for candidate in self.instance.candidates(self.last_number) {
+            self.last_number = candidate.number;
+            if self.put(RenewedFilter::Cache, candidate)? {
+                self.instance = candidate;
+                self.opened_before = opened;
+                // NB: after the store, so that no key which it has open is taken for one of the former instance.
+                self.put(RenewedFilter::Edge, candidate)?;
+                return Ok(());
+            }
+        }
+        Err(Failure::InUse)
+    }
+
+    /// Puts a filter's file in place. False if Envoy refuses it.
+    fn put(&self, filter: RenewedFilter, instance: StoreInstance) -> Result<bool, Failure> {
+        let silent = || Failure::Fault("Envoy does not answer".to_owned());
+        let before = self.admin.updates(filter.name()).ok_or_else(silent)?;
+        let text = self.renderer.renewed(filter, instance);
+        let text = text.map_err(|error| Failure::Fault(error.to_string()))?;
+        self.files
+            .write(filter, &text)
+            .map_err(|error| Failure::Fault(error.to_string()))?;
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            let now = self.admin.updates(filter.name()).ok_or_else(silent)?;
+            if now != before {
+                return Ok(now.taken > before.taken);
+            }
+            thread::sleep(READ_POLL);
+        }
+        Err(Failure::Fault(format!(
+            "Envoy has not read {}",
+            self.files.path(filter).display()
+        )))
+    }
+
+    fn wait(&mut self, failure: &Failure) {
+        let seconds = self.pause.as_secs();
+        say(&match failure {
+            Failure::InUse => format!(
+                "the store cannot be renewed, as long requests still use each of its {INSTANCES} instances: what is not open in \
+                 it goes around it when it is full; trying again in {seconds} s"
+            ),
+            Failure::Fault(what) => {
+                format!("the store could not be renewed: {what}; trying again in {seconds} s")
+            }
+        });
+        self.paused_until = Some(Instant::now() + self.pause);
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+    }
+}
