@@ -44,7 +44,8 @@ impl Admin {
     /// How many requests are under way, the clients' and those to the origin (a fill goes on without its client).
     pub fn active_requests(&self) -> Option<u64> {
         let active = self.stats("(downstream|upstream)_rq_active$")?;
-        let ours = |name: &str| name.starts_with("http.edge") || name.starts_with("cluster.origin.");
+        let ours =
+            |name: &str| name.starts_with("http.edge") || name.starts_with("cluster.origin.");
         let ours = active.iter().filter(|(name, _)| ours(name));
         Some(ours.map(|(_, value)| value).sum())
     }

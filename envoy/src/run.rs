@@ -56,8 +56,7 @@ pub fn run(settings: &Settings) -> Result<u8, RunError> {
         say(notice);
     }
     if settings.store == Store::V2
-        && let Some(notice) = (settings.machine)
-            .open_keys_notice(settings.max_open_keys(), settings.cache.max_entries)
+        && let Some(notice) = (settings.machine).open_keys_notice(settings.max_open_keys())
     {
         say(&notice);
     }
@@ -79,8 +78,8 @@ pub fn run(settings: &Settings) -> Result<u8, RunError> {
     let sns = settings.sns.as_ref().map(|sns| serve_sns(settings, sns));
     let sns = sns.transpose()?;
     let sns = sns.as_ref().map(LocalSocket::path);
-    let renderer = Renderer::new(settings, &origin, cache.entries(), &past, sns)
-        .map_err(RunError::Render)?;
+    let renderer =
+        Renderer::new(settings, &origin, cache.entries(), &past, sns).map_err(RunError::Render)?;
     let renewed = write_renewed(settings, &renderer)?;
     let config = renderer.bootstrap(renewed.as_ref());
     let config = write_config(settings, &config.map_err(RunError::Render)?)?;

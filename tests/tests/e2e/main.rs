@@ -61,6 +61,8 @@ mod site_ready_made;
 mod slow_readers;
 mod stale_if_error;
 mod stale_while_revalidate;
+mod store_renewal;
 mod tls;
 mod unsafe_methods;
 mod vary;
+mod websocket;

@@ -17,7 +17,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 /// An origin that gives each of its connections to `serve`, as long as the test runs.
-async fn raw_origin<F>(serve: impl Fn(TcpStream) -> F + Send + 'static) -> SocketAddr
+pub async fn raw_origin<F>(serve: impl Fn(TcpStream) -> F + Send + 'static) -> SocketAddr
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -32,13 +32,13 @@ where
 }
 
 /// Runs `each` on one store of either kind: what passes the hop has nothing to do with how it is stored.
-async fn on_both<F: Future<Output = ()>>(mut each: impl FnMut(Cell) -> F) {
+pub async fn on_both<F: Future<Output = ()>>(mut each: impl FnMut(Cell) -> F) {
     for store in [Store::V1_DISK, Store::V2_DISK] {
         each(Cell { store, workers: 1 }).await;
     }
 }
 
-fn before(origin: SocketAddr, cell: Cell) -> Builder {
+pub fn before(origin: SocketAddr, cell: Cell) -> Builder {
     Builder::new()
         .env("ORIGIN", format!("http://{origin}"))
         .cell(cell)
@@ -373,51 +373,6 @@ async fn a_client_that_expects_100_continue_gets_it() {
         client.send_more("hello").await.unwrap();
         let response = client.response().await.unwrap();
         assert_eq!(response.body, b"5 none", "{cell}: {response}");
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_websocket_stays_open_both_ways() {
-    on_both(async |cell| {
-        let origin = raw_origin(async |mut stream| {
-            let (read, mut write) = stream.split();
-            let mut wire = Wire::new(read);
-            let Ok(Some(head)) = wire.head().await else {
-                return;
-            };
-            assert_eq!(head.headers.get("upgrade"), Some("websocket"));
-            let switch = "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n";
-            let _ = write.write_all(switch.as_bytes()).await;
-            while let Ok(bytes @ [_, ..]) = wire.some(usize::MAX).await.as_deref() {
-                let _ = write.write_all(bytes).await;
-            }
-        })
-        .await;
-        let impatient = Direct {
-            origin_idle: Some(Duration::from_millis(100)),
-            ..Direct::default()
-        };
-        let edge = before(origin, cell).direct(impatient).start().await;
-        let mut client = Client::connect(edge.address()).await;
-        let headers = [
-            ("connection", "upgrade"),
-            ("upgrade", "websocket"),
-            ("sec-websocket-version", "13"),
-            ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
-        ];
-        client.send(request("GET", "/chat", &headers)).await.unwrap();
-        let mut switched = Vec::new();
-        while !switched.ends_with(b"\r\n\r\n") {
-            switched.extend(client.some(usize::MAX).await.unwrap());
-        }
-        assert!(switched.starts_with(b"HTTP/1.1 101 "), "{cell}");
-        for message in ["ping", "pong"] {
-            // Nobody has to say anything for longer than an origin may be silent.
-            tokio::time::sleep(Duration::from_millis(300)).await;
-            client.send_more(message).await.unwrap();
-            assert_eq!(client.some(usize::MAX).await.unwrap(), message.as_bytes());
-        }
     })
     .await;
 }

@@ -122,9 +122,8 @@ mod tests {
     #[test]
     fn another_instance_of_the_store_has_no_key_open() {
         let mut page = Page::default();
-        let ask = |page: &mut Page, key: u32, instance| {
-            page.ask(key.to_le_bytes(), instance, MOST, true)
-        };
+        let ask =
+            |page: &mut Page, key: u32, instance| page.ask(key.to_le_bytes(), instance, MOST, true);
         for key in 0..MOST as u32 {
             ask(&mut page, key, 3);
         }

@@ -21,8 +21,8 @@ use super::{
     NamePattern, Origin, Policy, QueryRule, RequestPolicy, ResponsePolicy, VaryPolicy,
 };
 use crate::compression::CompressionPolicy;
-use crate::open_keys::OpenKeysBound;
 use crate::escaping::{Escaping, append_path, escape_key};
+use crate::open_keys::OpenKeysBound;
 use crate::request::forward_header;
 use crate::targeted::SURROGATE_CONTROL;
 
