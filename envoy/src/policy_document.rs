@@ -9,6 +9,7 @@ use sluice_core::policy::Policy;
 
 use crate::journal::Past;
 use crate::origin::Origin;
+use crate::renewal::StoreInstance;
 use crate::settings::{Settings, Store};
 
 const BUCKET: &str = include_str!("../policies/bucket.yaml");
@@ -94,6 +95,16 @@ impl PolicyDocument {
     /// Adds that messages of Amazon SNS are taken.
     pub fn take_sns(&mut self) -> Result<(), PolicyDocumentError> {
         self.fill_purge("sns", json!(true))
+    }
+
+    /// The document of the filter before `instance` of the store.
+    pub fn before(&self, instance: StoreInstance) -> Value {
+        let mut json = self.json.clone();
+        if let Some(store) = json.get_mut("store").and_then(Value::as_object_mut) {
+            store.insert("instance".to_owned(), json!(instance.number));
+            store.insert("max_open_keys".to_owned(), json!(instance.max_open_keys));
+        }
+        json
     }
 
     fn fill_purge(&mut self, field: &str, value: Value) -> Result<(), PolicyDocumentError> {

@@ -126,10 +126,7 @@ impl Renderer {
         instance: StoreInstance,
     ) -> Result<String, RenderError> {
         let cache = self.cache.of(instance);
-        let mut policy = self.policy.json.clone();
-        policy["store"]["instance"] = instance.number.into();
-        policy["store"]["max_open_keys"] = instance.max_open_keys.into();
-        let (name, policy) = (filter.name(), indented(&policy));
+        let (name, policy) = (filter.name(), indented(&self.policy.before(instance)));
         self.render(RENEWED, context! { name, cache, policy })
     }
 

@@ -27,7 +27,7 @@ pub use files::{RenewedFiles, RenewedFilter, write_private};
 pub use instance::{INSTANCES, StoreInstance};
 
 /// How often Envoy is asked how many keys are open.
-const POLL: Duration = Duration::from_millis(500);
+const POLL: Duration = Duration::from_millis(200);
 /// How long Envoy may take to read a file.
 const PATIENCE: Duration = Duration::from_secs(5);
 const READ_POLL: Duration = Duration::from_millis(20);

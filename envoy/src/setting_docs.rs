@@ -193,8 +193,8 @@ pub const SETTINGS: &[SettingDoc] = &[
     doc(
         "CACHE_MAX_OPEN_KEYS",
         Derived("what the limit of open files and half of the memory allow"),
-        "How many different objects may be asked of the `v2` store from one start to the next, for each of which it keeps a \
-         file open and 8 kB of memory; requests for others go around the cache; at most 4194304",
+        "How many objects the `v2` store may have open at one time, each of them a file and 8 kB of memory; it is renewed \
+         before they are so many; at most 4194304",
     ),
     doc(
         "HOT_BYTES",

@@ -8,7 +8,9 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_yaml_ng::Value;
-use sluice::render::render;
+use sluice::journal::Past;
+use sluice::render::{Renderer, render};
+use sluice::renewal::{RenewedFiles, RenewedFilter};
 use sluice::settings::{Settings, Store};
 use support::modules::{self, DEAD};
 use support::{envoy, exchange, free_port, status};
@@ -39,8 +41,12 @@ fn parsed(settings: &Settings) -> Value {
 fn validate(folder: &Path, settings: &Settings) {
     let cache = folder.join("cache");
     let config = render(settings, settings.origin.as_ref().unwrap(), &cache).unwrap();
+    validate_config(folder, settings, &config);
+}
+
+fn validate_config(folder: &Path, settings: &Settings, config: &str) {
     let path = folder.join("envoy.yaml");
-    std::fs::write(&path, &config).unwrap();
+    std::fs::write(&path, config).unwrap();
     let output = Command::new(envoy())
         .args(["--mode", "validate", "--log-level", "warning", "-c"])
         .arg(&path)
@@ -120,6 +126,69 @@ fn envoy_takes_every_kind_of_configuration() {
         settings.filter = false;
         validate(folder.path(), &settings);
     }
+}
+
+#[test]
+fn a_store_that_is_renewed_begins_as_one_that_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let module = modules::write(folder.path(), DEAD);
+    let cert = folder.path().join("cert");
+    std::fs::write(&cert, CERT).unwrap();
+    for origin in ["http://127.0.0.1:8000", "s3://site"] {
+        let settings = settings(&[
+            ("ORIGIN", origin),
+            ("SSL_CERT_FILE", cert.to_str().unwrap()),
+            ("CACHE_MAX_OPEN_KEYS", "400"),
+            ("SLUICE_WASM", module.to_str().unwrap()),
+        ]);
+        let (origin, cache) = (
+            settings.origin.as_ref().unwrap(),
+            folder.path().join("cache"),
+        );
+        let renderer = Renderer::new(&settings, origin, &cache, &Past::default(), None).unwrap();
+        let files = RenewedFiles::new(folder.path().join("renewed"), settings.max_open_keys());
+        files.write_first(&renderer).unwrap().unwrap();
+        let config = renderer.bootstrap(Some(&files)).unwrap();
+        validate_config(folder.path(), &settings, &config);
+
+        let fixed: Value = serde_yaml_ng::from_str(&renderer.bootstrap(None).unwrap()).unwrap();
+        for (filter, fixed_name) in [
+            (RenewedFilter::Cache, "cache"),
+            (RenewedFilter::FormerCache, "cache"),
+            (RenewedFilter::Edge, "sluice.edge"),
+        ] {
+            let text = std::fs::read_to_string(files.path(filter)).unwrap();
+            let text = text
+                .replace(r#""instance": 0,"#, "")
+                .replace(r#""max_open_keys": 100"#, r#""max_open_keys": 400"#);
+            let file: Value = serde_yaml_ng::from_str(&text).unwrap();
+            let renewed = &file["resources"][0];
+            assert_eq!(renewed["name"].as_str(), Some(filter.name()));
+            assert_eq!(
+                policy_parsed(&renewed["typed_config"]),
+                policy_parsed(filter_config(&fixed, fixed_name)),
+            );
+        }
+    }
+}
+
+/// The configuration of a filter of the first listener.
+fn filter_config<'a>(config: &'a Value, name: &str) -> &'a Value {
+    let listener = &config["static_resources"]["listeners"][0];
+    let manager = &listener["filter_chains"][0]["filters"][0]["typed_config"];
+    let mut filters = manager["http_filters"].as_sequence().unwrap().iter();
+    let filter = filters.find(|filter| filter["name"].as_str() == Some(name));
+    &filter.unwrap()["typed_config"]
+}
+
+/// The same, with the filter's policy as a document in the place of its text.
+fn policy_parsed(config: &Value) -> Value {
+    let mut config = config.clone();
+    if let Some(text) = config["config"]["configuration"]["value"].as_str() {
+        let policy: Value = serde_yaml_ng::from_str(text).unwrap();
+        config["config"]["configuration"]["value"] = policy;
+    }
+    config
 }
 
 #[test]

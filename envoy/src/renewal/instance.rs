@@ -7,7 +7,7 @@ pub const INSTANCES: u32 = 4;
 
 /// Of the keys that an instance may keep open, the part with which the next is due. The filter leaves a quarter to keys that
 /// are asked for a second time.
-const DUE_PERCENT: u64 = 60;
+const DUE_PERCENT: u64 = 50;
 
 /// An instance of the v2 store. All have one folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,8 +116,8 @@ mod tests {
 
     #[test]
     fn the_next_is_due_before_keys_are_turned_away() {
-        assert!(!FIRST.is_due(59));
-        assert!(FIRST.is_due(60));
+        assert!(!FIRST.is_due(49));
+        assert!(FIRST.is_due(50));
         assert!(StoreInstance::first(1).is_due(1));
         assert!(!StoreInstance::first(1).is_due(0));
     }

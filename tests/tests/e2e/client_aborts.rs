@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! No client can bring the edge down, or make it serve a wrong object, whenever and however it leaves.
 
+use super::store_renewal::RENEWALS;
 use sluice_tests::bare::Bare;
 use sluice_tests::crowd::stampede;
 use sluice_tests::edge::Edge;
@@ -29,8 +30,19 @@ fn sea(origin: &Origin, keys: usize) -> Vec<String> {
 
 async fn storm_over_the_edge(cell: Cell, clients: usize) -> Wreckage {
     let origin = Origin::start().ready().await;
-    let paths = sea(&origin, clients / 8);
     let mut edge = Edge::http(&origin).cell(cell).start().await;
+    let wreckage = storm_over(&origin, &mut edge, cell, clients).await;
+    // After the storm everything is as before.
+    origin.on("/after", Reply::ok(50_000));
+    stampede(edge.address(), 50, "/after")
+        .await
+        .same_object("/after");
+    assert_eq!(origin.count("/after"), 1, "{cell}");
+    wreckage
+}
+
+async fn storm_over(origin: &Origin, edge: &mut Edge, cell: Cell, clients: usize) -> Wreckage {
+    let paths = sea(origin, clients / 8);
     let storm = Storm {
         clients,
         at_once: 100,
@@ -57,13 +69,20 @@ async fn storm_over_the_edge(cell: Cell, clients: usize) -> Wreckage {
         flights == 0
     })
     .await;
-    // After the storm everything is as before.
-    origin.on("/after", Reply::ok(50_000));
-    stampede(edge.address(), 50, "/after")
-        .await
-        .same_object("/after");
-    assert_eq!(origin.count("/after"), 1, "{cell}");
     wreckage
+}
+
+#[tokio::test]
+async fn edge_survives_clients_that_leave_while_its_store_is_renewed() {
+    for store in [Store::V2_DISK, Store::V2_MEMORY] {
+        let cell = Cell { store, workers: 2 };
+        let origin = Origin::start().ready().await;
+        let edge = Edge::http(&origin).cell(cell);
+        let mut edge = edge.env("CACHE_MAX_OPEN_KEYS", "40").start().await;
+        storm_over(&origin, &mut edge, cell, 1_200).await;
+        let renewed = edge.counter(RENEWALS).await;
+        assert!(renewed > 3, "{cell}: {renewed}");
+    }
 }
 
 #[tokio::test]

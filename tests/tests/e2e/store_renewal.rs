@@ -12,10 +12,11 @@ use sluice_tests::matrix::Store;
 use sluice_tests::origin::{Origin, Reply};
 use std::collections::HashMap;
 
-/// All instances together; each is renewed after 60 % of its quarter.
+/// All instances together; each is renewed after half of its quarter.
 pub const MOST: usize = 400;
 const STORES: [Store; 2] = [Store::V2_DISK, Store::V2_MEMORY];
-const RENEWALS: &str = "extension_config_discovery.http_filter.sluice.edge.update_success";
+/// One more than renewals: the start counts too.
+pub const RENEWALS: &str = "extension_config_discovery.http_filter.sluice.edge.update_success";
 pub const REFUSALS: &str = "extension_config_discovery.http_filter.cache.update_rejected";
 /// What no socket on the way takes in while its client does not read.
 const LARGE: usize = 24_000_000;
@@ -44,7 +45,6 @@ fn open_files(edge: &Edge) -> usize {
 
 /// How often the store was renewed.
 async fn renewals(edge: &Edge) -> u64 {
-    // Once is the start.
     edge.counter(RENEWALS).await - 1
 }
 
