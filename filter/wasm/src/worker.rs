@@ -101,7 +101,6 @@ pub struct Worker {
     coalescer: Coalescer,
     secrets: Secrets,
     hash_key: (u64, u64),
-    root: u32,
     /// All root contexts that have a policy and are there, in the order of their configuration.
     roots: Vec<u32>,
     queue: Option<Queue>,
@@ -141,7 +140,6 @@ impl Worker {
                 vm: u64::from_le_bytes(host::random()?),
             },
             hash_key: (low, high),
-            root: 0,
             roots: Vec::new(),
             queue: None,
             queues: HashMap::new(),
@@ -164,7 +162,7 @@ impl Worker {
 
     fn adopt(&mut self, root: u32, policy: Policy) -> host::Result<NumberedPolicy> {
         self.roots.push(root);
-        self.register(root)?;
+        self.register()?;
         self.coalescer.hints().set_capacity(policy.limits.hints);
         self.lengths.set_capacity(policy.limits.hints);
         self.body_lengths.set_capacity(policy.limits.hints);
@@ -193,9 +191,14 @@ impl Worker {
         Ok(numbered)
     }
 
-    /// Gives a root context the timer and the queue, which belongs to the one that has registered it last.
-    fn register(&mut self, root: u32) -> host::Result<()> {
-        self.root = root;
+    /// The newest root context, which has the timer and the queue; 0 is none.
+    fn root(&self) -> u32 {
+        self.roots.last().copied().unwrap_or(0)
+    }
+
+    /// Has the newest root context, which the host must take for the caller, take over the timer and the queue. That
+    /// belongs to the one that has registered it last.
+    fn register(&mut self) -> host::Result<()> {
         self.queue = Some(host::register_queue(&queue_name(self.coalescer.worker()))?);
         // The timer of the former one is of no more use.
         self.tick_period = 0;
@@ -205,20 +208,21 @@ impl Worker {
     /// Looks for what went to the former root context: news, answers to its calls, and its next turn.
     fn begin_anew(&mut self) {
         self.lose_calls();
-        self.turn(self.root, |coalescer, turn| coalescer.rescan_all(turn));
+        self.turn(self.root(), |coalescer, turn| coalescer.rescan_all(turn));
         self.wake_root();
     }
 
     /// A root context goes. It may be the one with the timer and the queue and not the oldest: where a policy is taken
     /// back before all requests under it have ended, Envoy goes on with the root context that it had.
     pub fn lose_root(&mut self, root: u32) {
+        let serves = self.is_root(root);
         self.roots.retain(|known| *known != root);
-        let Some(next) = self.roots.last().copied().filter(|_| self.root == root) else {
+        if !serves || self.roots.is_empty() {
             return;
-        };
+        }
         let registered = self
-            .redirect(next)
-            .and_then(|()| self.register(next))
+            .redirect(self.root())
+            .and_then(|()| self.register())
             .and_then(|()| host::set_tick_period(0));
         self.check(registered);
         self.begin_anew();
@@ -399,7 +403,7 @@ impl Worker {
                 overdue.stream,
                 GATEWAY_TIMEOUT,
                 &overdue.revalidation,
-                self.root,
+                self.root(),
             );
             self.answer_later(overdue.context, Answer::Keep(overdue.revalidation));
         }
@@ -553,7 +557,7 @@ impl Worker {
             let answered = self.redirect(context).and_then(|()| answer.send());
             self.check(answered);
         }
-        self.come_back(self.root);
+        self.come_back(self.root());
     }
 
     fn check(&mut self, result: host::Result<()>) {
@@ -713,7 +717,7 @@ impl Worker {
         if period != self.tick_period {
             self.publish_gauges();
             let set = self
-                .redirect(self.root)
+                .redirect(self.root())
                 .and_then(|()| host::set_tick_period(u32::try_from(period).unwrap_or(0)));
             if set.is_ok() {
                 self.tick_period = period;
@@ -741,7 +745,7 @@ pub fn keep_path(headers: &Headers, other: &str) -> host::Result<()> {
 impl Worker {
     /// Whether that context is the one with the timer and the queue.
     pub fn is_root(&self, context: u32) -> bool {
-        self.root == context
+        self.root() == context
     }
 
     /// Takes the messages out of this worker's queue.
@@ -751,7 +755,7 @@ impl Worker {
             match host::dequeue(queue) {
                 Ok(Some(bytes)) => {
                     if let Some(message) = Message::decode(&bytes) {
-                        self.turn(self.root, |coalescer, turn| {
+                        self.turn(self.root(), |coalescer, turn| {
                             coalescer.message(message, turn)
                         });
                     } else if let Some(news) = News::decode(&bytes) {
@@ -770,7 +774,7 @@ impl Worker {
 
     /// Time has passed. What is due is done here as well, in case that nothing has come through the queue.
     pub fn tick(&mut self) {
-        self.turn(self.root, |coalescer, turn| coalescer.tick(turn));
+        self.turn(self.root(), |coalescer, turn| coalescer.tick(turn));
         self.give_up_overdue();
         self.renew_claims();
         self.go_on_as_root();

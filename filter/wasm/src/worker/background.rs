@@ -112,7 +112,7 @@ impl Worker {
     pub(super) fn renew_claims(&mut self) {
         let now = host::monotonic_millis();
         for key in self.calls.take_unrenewed(now, CLAIM_MILLIS / 2) {
-            self.turn(self.root, |coalescer, turn| {
+            self.turn(self.root(), |coalescer, turn| {
                 coalescer.refreshing(key, turn);
             });
         }
@@ -247,18 +247,18 @@ impl Worker {
                 if left.is_some() && self.soft_generation(sent.target.cache_key()) > 0 {
                     self.confirm(key);
                 }
-                self.turn(self.root, |coalescer, turn| {
+                self.turn(self.root(), |coalescer, turn| {
                     let until = left.map(|left| turn.now.saturating_add(left));
                     coalescer.probed(key, until, turn);
                 });
             }
             Call::Look(key) => self.looked(key, answered),
-            Call::Fill(_) => self.prepared(sent.call, self.root),
+            Call::Fill(_) => self.prepared(sent.call, self.root()),
             Call::Size(key) => {
                 if answered {
                     self.sized(key, &sent.policy);
                 }
-                self.prepared(sent.call, self.root);
+                self.prepared(sent.call, self.root());
             }
             Call::Ask(key) | Call::Refresh(key) => {
                 let failed = !(answered && has_succeeded());
@@ -266,7 +266,7 @@ impl Worker {
                     self.metrics.count(Metric::RefreshFailures, 1);
                 }
                 let pause = pause(&sent.policy);
-                self.turn(self.root, |coalescer, turn| {
+                self.turn(self.root(), |coalescer, turn| {
                     coalescer.refreshed(key, failed, pause, turn);
                 });
             }

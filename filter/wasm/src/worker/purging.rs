@@ -372,7 +372,7 @@ impl Worker {
             }
         }
         self.keep_time();
-        self.come_back(self.root);
+        self.come_back(self.root());
     }
 
     /// A worker that does not answer has lost its VM, which will read the purges before it serves. If it

@@ -126,7 +126,7 @@ impl Worker {
             self.go_on(settled);
         }
         self.keep_time();
-        self.come_back(self.root);
+        self.come_back(self.root());
     }
 
     /// Lets others know of what nobody reads here, and ends those who have had their time.

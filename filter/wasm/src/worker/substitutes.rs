@@ -53,7 +53,7 @@ impl Worker {
                 None => self.look_further(&stream, held),
             }
         }
-        self.come_back(self.root);
+        self.come_back(self.root());
     }
 
     fn release_with(&mut self, stream: &Stream, held: Held, document: &Document) {
