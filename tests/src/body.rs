@@ -33,6 +33,7 @@ pub fn make(path: &str, sequence: u64, size: usize) -> Vec<u8> {
         hash(path)
     )
     .into_bytes();
+    body.reserve_exact(size - body.len());
     let noise = noise();
     for piece in (body.len()..size).step_by(PIECE) {
         let offset = mix(sequence.wrapping_mul(0x0100_0000_01B3) ^ piece as u64);

@@ -27,6 +27,24 @@ enum Content {
     Zeros(usize),
 }
 
+impl Content {
+    fn len(&self) -> usize {
+        match self {
+            Self::Stamped(size) | Self::Zeros(size) => *size,
+            Self::Bytes(bytes) => bytes.len(),
+        }
+    }
+
+    /// What answer number `sequence` for `target` has of it.
+    fn payload(&self, target: &str, sequence: u64) -> Payload {
+        match self {
+            Self::Stamped(size) => Payload::Bytes(body::make(target, sequence, *size)),
+            Self::Bytes(bytes) => Payload::Bytes(bytes.clone()),
+            Self::Zeros(size) => Payload::Zeros(*size),
+        }
+    }
+}
+
 /// The bytes of one answer's body.
 #[derive(Clone, Debug)]
 enum Payload {
@@ -468,11 +486,8 @@ async fn answer(
     if reply.ending == Ending::ResetBeforeHead {
         return Ok(After::Reset);
     }
-    let mut content = match &reply.content {
-        Content::Stamped(size) => Payload::Bytes(body::make(head.word(1), sequence, *size)),
-        Content::Bytes(bytes) => Payload::Bytes(bytes.clone()),
-        Content::Zeros(size) => Payload::Zeros(*size),
-    };
+    let whole = reply.content.len();
+    let mut slice = 0..whole;
     let mut status = reply.status;
     let mut more = Vec::new();
     let etag = reply
@@ -485,17 +500,16 @@ async fn answer(
         && etag.is_some_and(|tag| asked("if-none-match").is_some_and(|tags| tags.contains(tag)))
     {
         status = 304;
-        content = Payload::Bytes(Vec::new());
     } else if let Some((from, to)) = asked("range")
         .filter(|_| reply.ranges)
-        .and_then(|r| range(r, content.len()))
+        .and_then(|r| range(r, whole))
     {
         status = 206;
         more.push((
             "content-range".to_owned(),
-            format!("bytes {from}-{to}/{}", content.len()),
+            format!("bytes {from}-{to}/{whole}"),
         ));
-        content = content.slice(from, to + 1);
+        slice = from..to + 1;
     }
     let bodiless = matches!(status, 204 | 304);
     let framing = if bodiless { None } else { Some(reply.framing) };
@@ -509,7 +523,7 @@ async fn answer(
     }
     match framing {
         Some(Framing::Length(_)) => {
-            more.push(("content-length".to_owned(), content.len().to_string()))
+            more.push(("content-length".to_owned(), slice.len().to_string()))
         }
         Some(Framing::Chunked) => more.push(("transfer-encoding".to_owned(), "chunked".to_owned())),
         Some(Framing::Close) => more.push(("connection".to_owned(), "close".to_owned())),
@@ -526,6 +540,11 @@ async fn answer(
         } else {
             After::Keep
         });
+    }
+    // Made only now: a large body takes a while.
+    let mut content = reply.content.payload(head.word(1), sequence);
+    if slice.len() < whole {
+        content = content.slice(slice.start, slice.end);
     }
     send_body(write, reply, &content, bytes).await
 }
