@@ -7,6 +7,7 @@ pub mod cache_folder;
 mod child;
 pub mod demo;
 mod environment;
+mod eviction;
 pub mod health;
 pub mod http;
 pub mod journal;

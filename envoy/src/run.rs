@@ -20,6 +20,7 @@ use crate::ca_bundle;
 use crate::cache_folder::CacheFolder;
 use crate::child::{Child, exit_code};
 use crate::demo::Demo;
+use crate::eviction::Eviction;
 use crate::health;
 use crate::http;
 use crate::journal;
@@ -90,6 +91,7 @@ pub fn run(settings: &Settings) -> Result<u8, RunError> {
     announce(settings, &origin.to_string());
     let admin = Admin::new(settings.admin_port);
     let _renewal = renewed.map(|files| Renewal::start(admin, renderer, files));
+    let _eviction = Eviction::start(settings, cache.entries());
     Ok(watch::watch(settings, &mut envoy, demo, &mut signals))
 }
 

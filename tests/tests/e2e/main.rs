@@ -24,6 +24,7 @@ mod dead_vm;
 mod demo_site;
 mod documentation;
 mod drain;
+mod eviction;
 mod expiry;
 mod freshness;
 mod heads;
