@@ -148,16 +148,17 @@ impl Listed {
     }
 }
 
-/// Asks for each of these paths once, on one connection, and takes the times.
+/// Asks for each of these paths once, on one connection, and takes the times; so many a second where there is a rate.
 ///
 /// # Panics
 /// When it fails.
-pub async fn listed(ask: &Ask<'_>, paths: &[String]) -> Listed {
+pub async fn listed(ask: &Ask<'_>, paths: &[String], rate: Option<u32>) -> Listed {
     let folder = TempDir::with_prefix_in("sluice-bench-h2load-", "/dev/shm").unwrap();
     let log = folder.path().join("log");
     let began = SystemTime::now();
     let mut command = of_list(ask, paths, folder.path());
     command.arg("--log-file").arg(&log);
+    command.args(rate.map(|rate| format!("--rps={rate}")));
     run(command).await;
     let text = std::fs::read_to_string(&log).unwrap();
     let sent = text.lines().filter_map(Sent::of);

@@ -427,13 +427,22 @@ impl Edge {
             .collect()
     }
 
+    /// The id of the process that was started, of which its Envoy is a child, or which is Envoy itself.
+    ///
+    /// # Panics
+    /// When it does not run.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.as_ref().expect("a running edge").pid()
+    }
+
     /// The process id of its Envoy.
     ///
     /// # Panics
     /// When there is none.
     #[must_use]
     pub fn envoy_pid(&self) -> u32 {
-        let pid = self.process.as_ref().expect("a running edge").pid();
+        let pid = self.pid();
         let mut family: Vec<_> = process::descendants(pid).into_keys().collect();
         family.push(pid);
         family

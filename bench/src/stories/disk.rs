@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Envoy's caches on a disk, as Sluice has them: how many threads they want, a disk or a tmpfs, what is evicted when more
-//! is asked for than there is room, and a start with all of it there.
+//! Envoy's caches on a disk, as Sluice has them: how many threads they want, a disk or a tmpfs, what eviction takes when
+//! more is asked for than there is room, by Sluice's entry point and by Envoy alone, and a start with all of it there.
 
 use crate::findings::{Conclusions, Ratio};
 use crate::h2load::{self, Ask, Listed, Protocol};
@@ -16,7 +16,8 @@ use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::matrix::Store;
 use sluice_tests::origin::Origin;
 use sluice_tests::rng::Rng;
-use std::path::Path;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -28,6 +29,8 @@ const STREAMS: u32 = 8;
 const KEYS: usize = 3;
 /// How many paths h2load is given at a time.
 const LIST: usize = 5_000;
+/// New objects a second, on each of two connections, of a store that is full and has nothing else to do.
+const TRICKLE: u32 = 100;
 
 /// How much is measured.
 struct Scale {
@@ -38,8 +41,12 @@ struct Scale {
     rounds: usize,
     /// Stores, and for how many objects there is room.
     rooms: &'static [(Store, usize)],
-    /// Requests while more is asked for than there is room for.
+    /// Rounds of requests while more is asked for than there is room for.
+    churns: usize,
+    /// Requests of such a round, where there is room for fewer than ten times as many, else a tenth of that.
     churn: usize,
+    /// How long few come in, in seconds.
+    trickle: u32,
 }
 
 impl Scale {
@@ -51,7 +58,9 @@ impl Scale {
                 listed: 1_000,
                 rounds: 1,
                 rooms: &[(Store::V2_DISK, 300)],
+                churns: 1,
                 churn: 1_000,
+                trickle: 1,
             }
         } else {
             Self {
@@ -72,7 +81,9 @@ impl Scale {
                     (Store::V1_DISK, 10_000),
                     (Store::V1_DISK, 100_000),
                 ],
-                churn: 10_000,
+                churns: 3,
+                churn: 4_000,
+                trickle: 20,
             }
         }
     }
@@ -98,16 +109,29 @@ struct Pool {
     hits: Vec<Run>,
 }
 
+/// Who makes room.
+#[derive(Clone, Copy)]
+enum By {
+    /// The entry point, before Envoy has to.
+    Sluice,
+    /// Envoy, started without the entry point.
+    Envoy,
+}
+
 /// A store with room for so many objects, of which more were asked for.
 struct Full {
     store: Store,
     room: usize,
+    by: By,
     /// So many of the requests went to the origin, 0 to 1.
     missed: f64,
     run: Run,
     /// The most files that were there.
     most: usize,
-    evictions: u64,
+    /// How often Envoy read the folder.
+    reads: u64,
+    /// While few come in: of a core, all threads that are no workers.
+    trickle: f64,
     start: Start,
 }
 
@@ -138,7 +162,7 @@ pub async fn run(quick: bool) {
         progress.step(format_args!(
             "{store} with room for {room}, of {KEYS} times as many"
         ));
-        full.push(fill_up(&scale, &origin, store, room).await);
+        full.extend(fill_up(&scale, &origin, store, room).await);
     }
     let found = Found { pools, full };
     report::keep_data(
@@ -184,41 +208,117 @@ async fn pools(scale: &Scale, origin: &Origin) -> Vec<Pool> {
     edges.into_iter().map(|(_, pool)| pool).collect()
 }
 
-/// Fills a store, asks for more than it has room for, and starts again with what is there then.
-async fn fill_up(scale: &Scale, origin: &Origin, store: Store, room: usize) -> Full {
-    let folder = TempDir::with_prefix("sluice-bench-disk-").unwrap();
-    let builder = edge(origin, store)
-        .env("CACHE_DIR", folder.path().display().to_string())
-        .env("CACHE_MAX_ENTRIES", room.to_string());
-    let (edge, empty) = start(&builder).await;
-    for first in (0..room).step_by(LIST) {
-        ask_for(&edge, (first..room.min(first + LIST)).collect()).await;
+/// A store that more is asked of than it has room for.
+struct Crowded {
+    builder: Builder,
+    edge: Edge,
+    by: By,
+    /// Where its files are.
+    entries: PathBuf,
+    _folder: TempDir,
+    /// To start it, in milliseconds.
+    empty: f64,
+    rng: Rng,
+    runs: Vec<Run>,
+    most: usize,
+    trickle: f64,
+}
+
+/// Fills two stores alike, one of which has the entry point, asks each in turn for more than there is room for, and starts
+/// them again with what is there then.
+async fn fill_up(scale: &Scale, origin: &Origin, store: Store, room: usize) -> Vec<Full> {
+    let mut both = Vec::new();
+    for by in [By::Sluice, By::Envoy] {
+        both.push(Crowded::new(origin, store, room, by).await);
     }
-    let fetched = edge.counter("sluice_origin_fetches").await;
-    let mut rng = Rng::new(1);
-    let keys = (0..scale.churn).map(|_| rng.below(KEYS * room)).collect();
-    let entries = folder.path().join(store.version_name());
-    let (run, most) = tokio::join!(ask_for(&edge, keys), most_files(&entries));
-    let missed = edge.counter("sluice_origin_fetches").await - fetched;
-    let evictions = edge.stats("cache.eviction_runs").await.into_values().sum();
-    edge.stop();
-    let (edge, full) = start(&builder).await;
-    let keys = (0..1_000.min(room)).map(|_| rng.below(KEYS * room));
-    let slowest = ask_for(&edge, keys.collect()).await;
-    edge.stop();
-    #[allow(clippy::cast_precision_loss)]
-    Full {
-        store,
-        room,
-        missed: missed as f64 / scale.churn as f64,
-        run,
-        most,
-        evictions,
-        start: Start {
+    let mut fetched = Vec::new();
+    for crowded in &both {
+        fetched.push(crowded.edge.counter("sluice_origin_fetches").await);
+    }
+    let churn = scale.churn.max(room / 10);
+    for _ in 0..scale.churns {
+        for crowded in &mut both {
+            crowded.churn(churn, room).await;
+        }
+    }
+    let mut full = Vec::new();
+    for (mut crowded, before) in both.into_iter().zip(fetched) {
+        let missed = crowded.edge.counter("sluice_origin_fetches").await - before;
+        crowded.trickle(scale, room).await;
+        #[allow(clippy::cast_precision_loss)]
+        let missed = missed as f64 / (scale.churns * churn) as f64;
+        full.push(crowded.restart(store, room, missed).await);
+    }
+    full
+}
+
+impl Crowded {
+    async fn new(origin: &Origin, store: Store, room: usize, by: By) -> Self {
+        let folder = TempDir::with_prefix("sluice-bench-disk-").unwrap();
+        let builder = edge(origin, store)
+            .env("CACHE_DIR", folder.path().display().to_string())
+            .env("CACHE_MAX_ENTRIES", room.to_string());
+        let (builder, name) = match by {
+            By::Sluice => (builder, store.version_name()),
+            By::Envoy => (builder.direct(Direct::default()), "direct"),
+        };
+        let (edge, empty) = start(&builder).await;
+        for first in (0..room).step_by(LIST) {
+            ask_for(&edge, (first..room.min(first + LIST)).collect()).await;
+        }
+        Self {
+            builder,
+            edge,
+            by,
+            entries: folder.path().join(name),
+            _folder: folder,
             empty,
-            full,
-            slowest: slowest.listed.times.percentile(100.0),
-        },
+            rng: Rng::new(1),
+            runs: Vec::new(),
+            most: 0,
+            trickle: 0.0,
+        }
+    }
+
+    async fn churn(&mut self, requests: usize, room: usize) {
+        let keys = (0..requests).map(|_| self.rng.below(KEYS * room)).collect();
+        let (run, most) = tokio::join!(ask_for(&self.edge, keys), most_files(&self.entries));
+        self.runs.push(run);
+        self.most = self.most.max(most);
+    }
+
+    /// Asks for new objects, few a second.
+    async fn trickle(&mut self, scale: &Scale, room: usize) {
+        let count = (TRICKLE * scale.trickle) as usize * WORKERS;
+        let keys = (KEYS * room..KEYS * room + count).collect();
+        let run = ask_at(&self.edge, keys, Some(TRICKLE)).await;
+        #[allow(clippy::cast_precision_loss)]
+        let aside = run.aside * count as f64 / 1e6;
+        self.trickle = aside / run.took.as_secs_f64();
+    }
+
+    async fn restart(mut self, store: Store, room: usize, missed: f64) -> Full {
+        let reads = self.edge.stats("cache.eviction_runs").await;
+        self.edge.stop();
+        let (edge, full) = start(&self.builder).await;
+        let keys = (0..1_000.min(room)).map(|_| self.rng.below(KEYS * room));
+        let slowest = ask_for(&edge, keys.collect()).await;
+        edge.stop();
+        Full {
+            store,
+            room,
+            by: self.by,
+            missed,
+            run: Run::of_all(self.runs),
+            most: self.most,
+            reads: reads.into_values().sum(),
+            trickle: self.trickle,
+            start: Start {
+                empty: self.empty,
+                full,
+                slowest: slowest.listed.times.percentile(100.0),
+            },
+        }
     }
 }
 
@@ -247,6 +347,11 @@ async fn most_files(folder: &Path) -> usize {
 
 /// Asks for these, on a connection for each worker.
 async fn ask_for(edge: &Edge, keys: Vec<usize>) -> Run {
+    ask_at(edge, keys, None).await
+}
+
+/// The same, so many a second on each where there is a rate.
+async fn ask_at(edge: &Edge, keys: Vec<usize>, rate: Option<u32>) -> Run {
     let paths: Vec<_> = keys.iter().map(|key| format!("/objects/{key}")).collect();
     let ask = Ask {
         address: edge.address(),
@@ -255,11 +360,14 @@ async fn ask_for(edge: &Edge, keys: Vec<usize>) -> Run {
         path: "",
     };
     let pid = edge.envoy_pid();
-    let (watch, began) = (Watch::start(pid), Instant::now());
+    let (watch, began) = (Watch::start(edge.pid()), Instant::now());
     let workers = || usage::threads(pid, "wrk:").into_values().sum::<Duration>();
     let worked = workers();
     let (one, other) = paths.split_at(paths.len() / WORKERS);
-    let (one, other) = tokio::join!(h2load::listed(&ask, one), h2load::listed(&ask, other));
+    let (one, other) = tokio::join!(
+        h2load::listed(&ask, one, rate),
+        h2load::listed(&ask, other, rate)
+    );
     let took = began.elapsed();
     let listed = one.with(other);
     let alive = usage::alive(pid);
@@ -282,6 +390,29 @@ async fn ask_for(edge: &Edge, keys: Vec<usize>) -> Run {
 }
 
 impl Run {
+    /// Of rounds with as many requests each.
+    ///
+    /// # Panics
+    /// When there is none.
+    fn of_all(runs: Vec<Self>) -> Self {
+        #[allow(clippy::cast_precision_loss)]
+        let count = runs.len() as f64;
+        let mean = |figure: &dyn Fn(&Self) -> f64| runs.iter().map(figure).sum::<f64>() / count;
+        let (cpu, aside) = (mean(&|run| run.cpu), mean(&|run| run.aside));
+        let (took, foreign) = (
+            runs.iter().map(|run| run.took).sum(),
+            mean(&|run| run.foreign),
+        );
+        let listed = runs.into_iter().map(|run| run.listed);
+        Self {
+            cpu,
+            aside,
+            took,
+            foreign,
+            listed: listed.reduce(|one, other| one.with(other)).unwrap(),
+        }
+    }
+
     #[allow(clippy::cast_precision_loss)]
     fn per_second(&self) -> f64 {
         self.listed.answered as f64 / self.took.as_secs_f64()
@@ -319,9 +450,19 @@ impl Pool {
     }
 }
 
-const FULL: [&str; 13] = [
+impl fmt::Display for By {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Sluice => "Sluice",
+            Self::Envoy => "Envoy alone",
+        })
+    }
+}
+
+const FULL: [&str; 15] = [
     "three times what there is room for",
     "room",
+    "room is made by",
     "most files",
     "missed",
     "us CPU",
@@ -330,7 +471,8 @@ const FULL: [&str; 13] = [
     "p50 ms",
     "p99",
     "max",
-    "evictions",
+    "Envoy reads",
+    "200 new a second: cores",
     "ms to start, empty, full",
     "then slowest",
 ];
@@ -341,6 +483,7 @@ impl Full {
         let mut cells = vec![
             self.store.to_string(),
             self.room.to_string(),
+            self.by.to_string(),
             self.most.to_string(),
             format!("{:.2}", self.missed),
             format!("{:.0}", self.run.cpu),
@@ -350,7 +493,8 @@ impl Full {
         cells.extend([50.0, 99.0, 100.0].map(|percentile| table::ms(times.percentile(percentile))));
         let start = &self.start;
         cells.extend([
-            self.evictions.to_string(),
+            self.reads.to_string(),
+            format!("{:.2}", self.trickle),
             format!("{:.0}, {:.0}", start.empty, start.full),
             table::ms(start.slowest),
         ]);
@@ -359,12 +503,13 @@ impl Full {
 
     #[allow(clippy::cast_precision_loss)]
     fn finding(&self) -> String {
-        let (store, room) = (self.store, self.room);
+        let (store, room, by) = (self.store, self.room, self.by);
         let over = (self.most as f64 / room as f64 - 1.0).max(0.0) * 100.0;
         format!(
-            "{store} with room for {room}: there were up to {over:.0} % more files while others came, and threads that \
-             are no workers, of which one evicts, took {:.0} of {:.0} us of CPU time for each request.",
-            self.run.aside, self.run.cpu
+            "{store} with room for {room}, which {by} makes: there were up to {over:.0} % more files while others came, and \
+             threads that are no workers, of which one evicts, took {:.0} of {:.0} us of CPU time for each request, and {:.2} \
+             of a core at 200 new objects a second.",
+            self.run.aside, self.run.cpu, self.trickle
         )
     }
 }
