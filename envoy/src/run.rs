@@ -121,6 +121,7 @@ fn make_state_folder(path: &Path) -> Result<(), RunError> {
     made.map_err(|error| RunError::Io(path.to_owned(), error))
 }
 
+/// Envoy itself would share a port with another Envoy, and each would get some of the requests.
 fn check_ports(settings: &Settings) -> Result<(), RunError> {
     let listeners = [
         ("EDGE_PORT", Some(settings.edge_port)),
@@ -138,7 +139,9 @@ fn check_ports(settings: &Settings) -> Result<(), RunError> {
     let purge = settings
         .takes_purges()
         .then_some(("PURGE_PORT", purge.bind, purge.port));
-    for (name, ip, port) in listeners.chain([admin]).chain(purge) {
+    let metrics = settings.metrics;
+    let metrics = metrics.map(|metrics| ("METRICS_PORT", metrics.bind, metrics.port));
+    for (name, ip, port) in listeners.chain([admin]).chain(purge).chain(metrics) {
         let address = SocketAddr::new(ip, port);
         TcpListener::bind(address).map_err(|error| RunError::Port {
             name,

@@ -47,7 +47,7 @@ fn requests_go_through_the_cache_to_the_origin() {
 fn a_port_in_use_is_named_before_anything_starts() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    for name in ["EDGE_PORT", "ADMIN_PORT"] {
+    for name in ["EDGE_PORT", "ADMIN_PORT", "METRICS_PORT"] {
         let (code, says) = edge(&Origin::start()).set(name, &port).refused();
         assert_eq!(code, Some(1));
         assert!(
