@@ -32,7 +32,7 @@ const POLL: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(5);
 const READ_POLL: Duration = Duration::from_millis(20);
 /// How long is waited after a renewal that failed: ever longer.
-const SHORTEST_PAUSE: Duration = Duration::from_secs(5);
+const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// Renews the store whenever that is due, until it is dropped.
