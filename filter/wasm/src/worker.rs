@@ -208,6 +208,7 @@ impl Worker {
     /// Looks for what went to the former root context: news, answers to its calls, and its next turn.
     fn begin_anew(&mut self) {
         self.lose_calls();
+        self.lose_entries();
         self.turn(self.root(), |coalescer, turn| coalescer.rescan_all(turn));
         self.wake_root();
     }

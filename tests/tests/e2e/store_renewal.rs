@@ -3,6 +3,7 @@
 //! control is `open_keys.rs`: a store that is not renewed, and turns away what is beyond that.)
 
 use super::open_keys::{is_overflow, path, without_copies};
+use serde_json::json;
 use sluice_tests::client::{Client, Response, request};
 use sluice_tests::crowd::Crowd;
 use sluice_tests::edge::Edge;
@@ -10,7 +11,11 @@ use sluice_tests::eventually;
 use sluice_tests::gate::Gate;
 use sluice_tests::matrix::Store;
 use sluice_tests::origin::{Origin, Reply};
+use sluice_tests::purger::Purger;
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::task::JoinSet;
 
 /// All instances together; each is renewed after half of its quarter.
 pub const MOST: usize = 400;
@@ -208,4 +213,34 @@ async fn hot_copies_stay_through_a_renewal() {
     assert_eq!(edge.counter("sluice_hot_objects_now").await, copies);
     let _ = client.get("/hot").await.stamp("/hot");
     assert_eq!(origin.count("/hot"), 1);
+}
+
+/// What goes to the journal in the moment of a renewal is sent again.
+#[tokio::test]
+async fn every_purge_is_recorded_through_renewals() {
+    let origin = origin().await;
+    let purger = Purger::new();
+    let edge = purger.open(without_copies(&origin, Store::V2_DISK));
+    let edge = edge.env("CACHE_MAX_OPEN_KEYS", MOST.to_string());
+    let edge = edge.start().await;
+    let mut purges = JoinSet::new();
+    let stop = Arc::new(AtomicBool::new(false));
+    for number in 0..8 {
+        let stop = Arc::clone(&stop);
+        purges.spawn(async move {
+            while !stop.load(Ordering::Relaxed) {
+                // Panics where the answer is not 200.
+                purger
+                    .purge(json!({"url": format!("http://edge.test/purged{number}")}))
+                    .await;
+            }
+        });
+    }
+    let mut next = 0;
+    for _ in 0..12 {
+        renew(&edge, &mut next).await;
+    }
+    stop.store(true, Ordering::Relaxed);
+    purges.join_all().await;
+    assert_eq!(edge.counter("sluice_purges_unrecorded").await, 0);
 }

@@ -44,8 +44,9 @@ pub struct Purging {
     callers: HashSet<u32>,
     /// Whether the journal says that requests have changed resources.
     changes_recorded: bool,
-    due_entries: Vec<(u32, String)>,
-    entries: HashMap<u32, u32>,
+    due_entries: Vec<JournalEntry>,
+    /// Those on their way into the journal, by Envoy's number for the call.
+    entries: HashMap<u32, JournalEntry>,
 }
 
 impl Purging {
@@ -53,6 +54,14 @@ impl Purging {
     pub fn tick_period(&self) -> Option<Millis> {
         (!self.desk.is_empty()).then_some(CALL_MILLIS)
     }
+}
+
+/// Records for the journal.
+#[derive(Debug)]
+struct JournalEntry {
+    /// Who waits for it.
+    call: u32,
+    text: String,
 }
 
 /// Why a purge has not been carried out.
@@ -197,8 +206,8 @@ impl Worker {
             .open(context, number, others.clone(), journal, now)
             .ok_or(Unavailable::Busy)?;
         if journal {
-            let entry = records.iter().map(|record| format!("{record}\n"));
-            self.purging.due_entries.push((call, entry.collect()));
+            let text = records.iter().map(|record| format!("{record}\n")).collect();
+            self.purging.due_entries.push(JournalEntry { call, text });
         }
         self.tell(&others, call, records);
         self.wake_root();
@@ -228,8 +237,11 @@ impl Worker {
         }
         if let Some(Record { number, .. }) = records.last() {
             self.purging.changes_recorded = true;
-            let entry = format!("{number} soft everything\n");
-            self.purging.due_entries.push((NO_CALL, entry));
+            let text = format!("{number} soft everything\n");
+            self.purging.due_entries.push(JournalEntry {
+                call: NO_CALL,
+                text,
+            });
             self.wake_root();
         }
     }
@@ -324,32 +336,39 @@ impl Worker {
 
     /// Writes into the journal what is due.
     fn write_journal(&mut self) {
-        for (call, text) in std::mem::take(&mut self.purging.due_entries) {
+        for entry in std::mem::take(&mut self.purging.due_entries) {
             let headers = [
                 (":method", "POST"),
                 (":scheme", "http"),
                 (":authority", JOURNAL_CLUSTER),
                 (":path", "/"),
             ];
-            let sent = host::http_post(JOURNAL_CLUSTER, &headers, text.as_bytes(), JOURNAL_TIMEOUT);
-            match sent {
-                Ok(entry) => {
-                    self.purging.entries.insert(entry, call);
+            let text = entry.text.as_bytes();
+            match host::http_post(JOURNAL_CLUSTER, &headers, text, JOURNAL_TIMEOUT) {
+                Ok(number) => {
+                    self.purging.entries.insert(number, entry);
                 }
                 Err(error) => {
                     self.fault("a purge was not recorded", error);
-                    self.purging.desk.journaled(call, false);
+                    self.purging.desk.journaled(entry.call, false);
                 }
             }
         }
     }
 
     /// The journal has answered, or will not.
-    pub(super) fn journal_answered(&mut self, entry: u32, recorded: bool) {
-        if let Some(call) = self.purging.entries.remove(&entry) {
-            self.purging.desk.journaled(call, recorded);
+    pub(super) fn journal_answered(&mut self, number: u32, recorded: bool) {
+        if let Some(entry) = self.purging.entries.remove(&number) {
+            self.purging.desk.journaled(entry.call, recorded);
             self.end_purges();
         }
+    }
+
+    /// The root context that has sent these entries is not this one: they are sent again, as the same record twice is
+    /// the same as once.
+    pub(super) fn lose_entries(&mut self) {
+        let lost = self.purging.entries.drain().map(|(_, entry)| entry);
+        self.purging.due_entries.extend(lost);
     }
 
     /// Answers the calls that wait for nothing any more.
