@@ -56,7 +56,7 @@ const STORIES: [(&str, Story, [u64; 2]); 12] = [
     ("tls", Story::Tls, [23, 540]),
     ("hits", Story::Hits, [20, 420]),
     ("growth", Story::Growth, [30, 1_170]),
-    ("disk", Story::Disk, [20, 540]),
+    ("disk", Story::Disk, [26, 1_050]),
     ("wake", Story::Wake, [8, 180]),
     ("compression", Story::Compression, [4, 60]),
     ("sizing", Story::Sizing, [3, 15]),
