@@ -23,8 +23,9 @@ const OTHER_FILES: u64 = 4_096 + 512;
 const LEAST_HEAP: u64 = 64 << 20;
 /// What the v2 store takes of the heap for a key that it keeps open.
 const OPEN_KEY_BYTES: u64 = 8 << 10;
-/// With fewer keys that may be open the store is renewed every second or so, by which some requests come too late.
-const FEW_OPEN_KEYS: u64 = 4_096;
+/// What part of all entries may be open at least, `1 / FEW_OPEN_KEYS`, so that a store that is renewed, which is read as a
+/// whole, costs little for each of them.
+const FEW_OPEN_KEYS: u64 = 4;
 
 impl Machine {
     /// Looks at the limits of this process and of its container, in which `reserved` bytes are spoken for.
@@ -44,8 +45,8 @@ impl Machine {
         self.files.min(fit).clamp(1, MOST_OPEN_KEYS)
     }
 
-    /// What to tell who lets the v2 store keep `open_keys` open.
-    pub fn open_keys_notice(&self, open_keys: u64) -> Option<String> {
+    /// What to tell who lets the v2 store keep `open_keys` open, of `entries` that the cache may hold.
+    pub fn open_keys_notice(&self, open_keys: u64, entries: u64) -> Option<String> {
         let files = self.files;
         if open_keys > files {
             return Some(format!(
@@ -53,11 +54,11 @@ impl Machine {
                  left, requests fail; raise the limit (ulimit -Hn), or set STORE=v1"
             ));
         }
-        (open_keys < FEW_OPEN_KEYS).then(|| {
+        (open_keys < entries / FEW_OPEN_KEYS).then(|| {
             format!(
-                "{open_keys} objects may be open in the cache at one time, which is few: where more than some hundred others \
-                 are asked for in a second, requests go around it. Allow more open files (ulimit -Hn) or memory, or set \
-                 STORE=v1"
+                "{open_keys} objects may be open in the cache at one time, and CACHE_MAX_ENTRIES is {entries}: where many \
+                 different ones are asked for, the store is renewed often, which takes CPU time. Allow more open files \
+                 (ulimit -Hn) or memory, or set STORE=v1"
             )
         })
     }
@@ -161,15 +162,18 @@ mod tests {
             files: 6_000,
             heap_bytes: LEAST_HEAP,
         };
-        assert_eq!(machine.open_keys_notice(6_000), None);
+        assert_eq!(machine.open_keys_notice(6_000, 24_000), None);
         for (open_keys, parts) in [
-            (300, ["300 objects", "ulimit -Hn", "STORE=v1"]),
+            (
+                300,
+                ["300 objects", "CACHE_MAX_ENTRIES is 100000", "STORE=v1"],
+            ),
             (
                 7_000,
                 ["6000 files", "CACHE_MAX_OPEN_KEYS is 7000", "STORE=v1"],
             ),
         ] {
-            let told = machine.open_keys_notice(open_keys).unwrap();
+            let told = machine.open_keys_notice(open_keys, 100_000).unwrap();
             for part in parts {
                 assert!(told.contains(part), "{told}");
             }

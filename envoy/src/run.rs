@@ -57,7 +57,8 @@ pub fn run(settings: &Settings) -> Result<u8, RunError> {
         say(notice);
     }
     if settings.store == Store::V2
-        && let Some(notice) = (settings.machine).open_keys_notice(settings.max_open_keys())
+        && let Some(notice) = (settings.machine)
+            .open_keys_notice(settings.max_open_keys(), settings.cache.max_entries)
     {
         say(&notice);
     }
