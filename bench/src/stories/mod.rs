@@ -121,10 +121,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quick_is_a_few_minutes_and_in_full_about_an_hour_and_a_half() {
+    fn quick_is_four_minutes_and_in_full_it_is_less_than_two_hours() {
         let seconds = |at: usize| STORIES.iter().map(|(_, _, times)| times[at]).sum::<u64>();
-        assert!(seconds(0) <= 4 * 60, "{}", seconds(0));
-        assert!(seconds(1) <= 100 * 60, "{}", seconds(1));
+        assert!((210..270).contains(&seconds(0)), "{}", seconds(0));
+        assert!(seconds(1) <= 120 * 60, "{}", seconds(1));
     }
 
     #[test]
