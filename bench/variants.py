@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""variants.py VARIANT...: the CPU time of a hit of 10,000 bytes, of one change of the edge at a time.
+"""variants.py VARIANT...: the CPU time of a hit of 10,000 bytes, of one change of the edge at a time; with MISSES=1, of
+a miss.
 
 A VARIANT is "edge", as `sluice render` has it, or one or more of the changes below and paths of Wasm modules, joined
 by "+". All run at the same time and take turns for a second each, ROUNDS rounds (15); the ratios are to the first one,
@@ -26,7 +27,8 @@ import yaml
 
 BYTES = 10_000
 CONNECTIONS = 8
-TICKS = os.sysconf("SC_CLK_TCK")
+# Requests of a turn on each connection, each for an object that nobody has asked for.
+MISSES = 60
 
 
 def connection_manager(config):
@@ -123,6 +125,48 @@ def no_health_check(config):
     without(config, "health_check")
 
 
+def cluster(config, name):
+    """A cluster."""
+    return next(one for one in config["static_resources"]["clusters"] if one["name"] == name)
+
+
+def protocol_options(config, name):
+    """How a cluster speaks HTTP."""
+    options = cluster(config, name)["typed_extension_protocol_options"]
+    return options["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"]
+
+
+def hop(config):
+    """The connection manager of the hop to the origin."""
+    listeners = config["static_resources"]["listeners"]
+    listener = next(listener for listener in listeners if listener["name"] == "origin")
+    return listener["filter_chains"][0]["filters"][0]["typed_config"]
+
+
+def http2_hop(config):
+    """One connection of each worker's to the hop, rather than one for each request."""
+    hop(config)["codec_type"] = "HTTP2"
+    protocol_options(config, "origin")["explicit_http_config"] = {"http2_protocol_options": {}}
+
+
+def no_hop(config):
+    """Cluster origin is the origin itself: no guard, no second try, no response where there is none."""
+    server = cluster(config, "origin_server")["load_assignment"]
+    cluster(config, "origin")["load_assignment"] = server | {"cluster_name": "origin"}
+
+
+def thin_hop(config):
+    """No guard and nothing stripped."""
+    hop(config)["http_filters"] = [one for one in hop(config)["http_filters"] if one["name"] == "router"]
+    protocol_options(config, "origin_server").pop("http_filters")
+
+
+def no_next_turn(config):
+    """For v1, which then does not survive the answer of a dead VM."""
+    options = protocol_options(config, "origin")
+    options["http_filters"] = [one for one in options["http_filters"] if one["name"] != "next_turn"]
+
+
 CHANGES = {
     change.__name__.replace("_", "-"): change
     for change in (
@@ -137,14 +181,26 @@ CHANGES = {
         no_timeouts,
         http1,
         no_health_check,
+        http2_hop,
+        no_hop,
+        thin_hop,
+        no_next_turn,
     )
 }
 
 
+class Server(http.server.ThreadingHTTPServer):
+    """A server for many connections at a time."""
+
+    request_queue_size = 1024
+
+
 class Origin(http.server.BaseHTTPRequestHandler):
-    """An origin that is asked once by each."""
+    """An origin that has an object under every name."""
 
     protocol_version = "HTTP/1.1"
+    # Headers and body in one write.
+    wbufsize = -1
 
     def do_GET(self):
         """Answers with an object."""
@@ -190,6 +246,8 @@ class Variant:
         envoy = [os.environ["SLUICE_ENVOY"], "--disable-hot-restart", "--concurrency", "2", "--log-level", "error"]
         self.process = subprocess.Popen([*envoy, "--config-path", str(file)])
         self.url = f"http://127.0.0.1:{port}/object"
+        self.folder = folder
+        self.missed = 0
         self.costs = []
 
     def ready(self):
@@ -202,22 +260,42 @@ class Variant:
 
     def cpu_seconds(self):
         """What all its threads have taken."""
-        stat = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text(encoding="ascii")
-        fields = stat.rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        threads = pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
+        return sum(int(thread.read_text(encoding="ascii").split()[0]) for thread in threads) / 1e9
+
+    def load(self):
+        """h2load's arguments: all connections ask for one object for a second, or each for others, each once."""
+        if not misses():
+            return [["-c", str(CONNECTIONS), "-D", "1", self.url]]
+        return [["-c", "1", "-n", str(MISSES), "-i", self.fresh_urls(number)] for number in range(CONNECTIONS)]
+
+    def fresh_urls(self, connection):
+        """A file of objects that nobody has asked for."""
+        file = pathlib.Path(self.folder, f"urls-{connection}")
+        urls = (f"{self.url}/{number}\n" for number in range(self.missed, self.missed + MISSES))
+        file.write_text("".join(urls), encoding="ascii")
+        self.missed += MISSES
+        return str(file)
 
     def measure(self):
-        """Asks for a second; the microseconds of CPU time of a hit."""
+        """Asks; the microseconds of CPU time of an answer."""
         before = self.cpu_seconds()
-        command = ["h2load", "--h1", "-c", str(CONNECTIONS), "-t", "1", "-D", "1", self.url]
-        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        hits = int(re.search(r"status codes: (\d+) 2xx, 0 3xx, 0 4xx, 0 5xx", said)[1])
-        return (self.cpu_seconds() - before) * 1e6 / hits
+        commands = [["h2load", "--h1", "-t", "1", *load] for load in self.load()]
+        loads = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
+        said = "".join(load.communicate()[0] for load in loads)
+        answers = sum(map(int, re.findall(r"status codes: (\d+) 2xx, 0 3xx, 0 4xx, 0 5xx", said)))
+        return (self.cpu_seconds() - before) * 1e6 / answers
+
+
+def misses():
+    """Whether misses are measured, rather than hits."""
+    return os.environ.get("MISSES", "") not in ("", "0")
 
 
 def tell(variants):
     """The medians, and the ratios to the first."""
-    print(f"{'variant':44} us/hit  ratio  by round   (load average {os.getloadavg()[0]:.1f})")
+    answer = "miss" if misses() else "hit "
+    print(f"{'variant':44} us/{answer} ratio  by round   (load average {os.getloadavg()[0]:.1f})")
     for variant in variants:
         ratios = sorted(own / first for own, first in zip(variant.costs, variants[0].costs, strict=True))
         middle, ends = statistics.median(ratios), f"{ratios[0]:.2f}-{ratios[-1]:.2f}"
@@ -226,7 +304,7 @@ def tell(variants):
 
 def main(names):
     """Measures these variants."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Origin)
+    server = Server(("127.0.0.1", 0), Origin)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     origin = f"http://127.0.0.1:{server.server_address[1]}"
     variants = []
@@ -235,7 +313,8 @@ def main(names):
             for number, name in enumerate(names):
                 own = pathlib.Path(folder, str(number))
                 # The entry point makes it as it starts.
-                (own / "cache" / "v2").mkdir(parents=True)
+                store = "v1" if os.environ.get("STORE", "").endswith("v1") else "v2"
+                (own / "cache" / store).mkdir(parents=True)
                 variants.append(Variant(name, origin, str(own)))
             for variant in variants:
                 variant.ready()
