@@ -85,6 +85,8 @@ struct RenewedStore {
     instance: StoreInstance,
     /// The highest number that was tried.
     last_number: u32,
+    /// The number that the filter knows.
+    told_number: u32,
     /// The filter's count of keys when this instance began.
     opened_before: u64,
     pause: Duration,
@@ -100,6 +102,7 @@ impl RenewedStore {
             files,
             instance,
             last_number: instance.number,
+            told_number: instance.number,
             opened_before: 0,
             pause: SHORTEST_PAUSE,
             paused_until: None,
@@ -117,10 +120,14 @@ impl RenewedStore {
             // Somebody has set Envoy's counters back.
             self.opened_before = 0;
         }
-        if !self.instance.is_due(opened - self.opened_before) {
+        let renewed = if self.told_number != self.instance.number {
+            self.tell()
+        } else if self.instance.is_due(opened - self.opened_before) {
+            self.renew(opened)
+        } else {
             return;
-        }
-        match self.renew(opened) {
+        };
+        match renewed {
             Ok(()) => {
                 self.pause = SHORTEST_PAUSE;
                 self.paused_until = None;
@@ -140,11 +147,19 @@ impl RenewedStore {
                 self.instance = candidate;
                 self.opened_before = opened;
                 // NB: after the store, so that no key which it has open is taken for one of the former instance.
-                self.put(RenewedFilter::Edge, candidate)?;
-                return Ok(());
+                return self.tell();
             }
         }
         Err(Failure::InUse)
+    }
+
+    /// Tells the filter which instance there is.
+    fn tell(&mut self) -> Result<(), Failure> {
+        if !self.put(RenewedFilter::Edge, self.instance)? {
+            return Err(Failure::Fault("Envoy refuses the policy".to_owned()));
+        }
+        self.told_number = self.instance.number;
+        Ok(())
     }
 
     /// Puts a filter's file in place. False if Envoy refuses it.

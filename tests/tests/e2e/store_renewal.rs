@@ -167,6 +167,29 @@ async fn while_each_instance_is_in_use_the_store_is_not_renewed_and_that_is_said
     let _ = response.stamp(&path(next));
 }
 
+/// The store is another one by then, and has room; the filter has still to be told.
+#[tokio::test]
+async fn where_the_filter_cannot_be_told_at_once_it_is_told_later() {
+    let origin = origin().await;
+    let edge = start(&origin, Store::V2_DISK).await;
+    let files = format!("state/envoy-{}", edge.address().port());
+    let in_the_way = edge.folder().join(files).join("sluice.edge.new");
+    std::fs::create_dir(&in_the_way).unwrap();
+    let mut client = Client::connect(edge.address()).await;
+    let mut next = 0;
+    eventually("the store is full", async || {
+        next += 1;
+        is_overflow(&client.get(&path(next)).await)
+    })
+    .await;
+    edge.wait_for_log("the store could not be renewed").await;
+    assert_eq!(renewals(&edge).await, 0);
+    std::fs::remove_dir(&in_the_way).unwrap();
+    eventually("it is told", async || renewals(&edge).await > 0).await;
+    let response = client.get("/new").await;
+    assert!(!is_overflow(&response), "{response}");
+}
+
 #[tokio::test]
 async fn those_who_wait_for_one_object_get_it_through_a_renewal() {
     for store in STORES {
