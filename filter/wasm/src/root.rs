@@ -11,7 +11,7 @@ use crate::host::{self, Level};
 use crate::origin::OriginStream;
 use crate::purge::PurgeCall;
 use crate::stream::NumberedPolicy;
-use crate::worker;
+use crate::worker::{self, Worker};
 
 /// The `root_id` of ORIGIN in Envoy's configuration; any that is not among these is EDGE.
 const ORIGIN_ROOT_ID: &[u8] = b"origin";
@@ -87,6 +87,12 @@ impl Root {
         };
         Ok(())
     }
+
+    /// Has the worker go on, if it is this root context that has the timer and the queue. A former one may still be
+    /// called for what was on its way, and a call that it made now would be lost with it.
+    fn serve(&self, event: impl FnOnce(&mut Worker)) {
+        worker::with(|worker| worker.is_root(self.context).then(|| event(worker)));
+    }
 }
 
 impl Drop for Root {
@@ -97,7 +103,7 @@ impl Drop for Root {
 
 impl Context for Root {
     fn on_http_call_response(&mut self, call: u32, headers: usize, body_size: usize, _: usize) {
-        worker::with(|worker| worker.call_answered(call, headers > 0, body_size));
+        self.serve(|worker| worker.call_answered(call, headers > 0, body_size));
     }
 }
 
@@ -113,11 +119,11 @@ impl RootContext for Root {
     }
 
     fn on_tick(&mut self) {
-        worker::with(|worker| worker.is_root(self.context).then(|| worker.tick()));
+        self.serve(Worker::tick);
     }
 
     fn on_queue_ready(&mut self, _: u32) {
-        worker::with(worker::Worker::receive);
+        self.serve(Worker::receive);
     }
 
     fn create_http_context(&self, context: u32) -> Option<Box<dyn HttpContext>> {
