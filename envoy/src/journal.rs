@@ -7,12 +7,12 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use sluice_core::purge::Purges;
 
-use crate::local_socket::{self, LocalSocket};
+use crate::local_socket::{self, Answer, LocalSocket};
 
 /// Name of the file in the cache's folder.
 const FILE: &str = "purges";
@@ -135,43 +135,40 @@ pub struct Past {
 /// # Errors
 /// The socket cannot be bound.
 pub fn serve(journal: Journal, state: &Path) -> io::Result<LocalSocket> {
-    let (listener, socket) = LocalSocket::bind("journal", state)?;
-    std::thread::spawn(move || accept(&listener, journal));
-    Ok(socket)
+    let journal = Mutex::new(journal);
+    local_socket::serve("journal", state, move |body| record(body, &journal))
 }
 
-/// One connection after the other, one call on each: purges are rare, and order is what counts.
-fn accept(listener: &UnixListener, mut journal: Journal) {
-    for stream in listener.incoming().flatten() {
-        if let Err(error) = record(&stream, &mut journal) {
+fn record(body: &[u8], journal: &Mutex<Journal>) -> Answer {
+    let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "no text");
+    let recorded = std::str::from_utf8(body).map_err(no_text).and_then(|text| {
+        let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
+        journal.append(text)
+    });
+    match recorded {
+        Ok(()) => Answer::from("200 OK"),
+        Err(error) => {
             crate::run::say(&format!("the journal of purges: {error}"));
+            Answer::from("500 Internal Server Error")
         }
     }
-}
-
-fn record(stream: &UnixStream, journal: &mut Journal) -> io::Result<()> {
-    let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "no text");
-    let recorded = local_socket::read_call(stream)
-        .and_then(|body| String::from_utf8(body).map_err(no_text))
-        .and_then(|text| journal.append(&text));
-    let status = if recorded.is_ok() {
-        "200 OK"
-    } else {
-        "500 Internal Server Error"
-    };
-    local_socket::answer(stream, status, "")?;
-    recorded
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Read as _;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
 
     use super::*;
     use tempfile::TempDir;
 
+    /// Within which an answer is of use to the filter.
+    const CALL_TIMEOUT: Duration = Duration::from_secs(2);
+
     fn call(path: &Path, body: &str) -> String {
         let mut stream = UnixStream::connect(path).unwrap();
+        stream.set_read_timeout(Some(CALL_TIMEOUT)).unwrap();
         let length = body.len();
         write!(
             stream,
@@ -181,6 +178,15 @@ mod tests {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
+    }
+
+    #[test]
+    fn a_connection_without_a_call_has_no_call_wait() {
+        let dir = TempDir::new().unwrap();
+        let journal = Journal::create(dir.path()).unwrap();
+        let socket = serve(journal, dir.path()).unwrap();
+        let _silent = UnixStream::connect(socket.path()).unwrap();
+        assert!(call(socket.path(), "1 hard bucket 7\n").starts_with("HTTP/1.1 200"));
     }
 
     #[test]

@@ -2,10 +2,12 @@
 //! Unix sockets on which the filter, which can neither write files nor verify certificates, calls the entry point.
 
 use std::fs;
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead, BufReader, Read as _, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use crate::random;
@@ -61,14 +63,77 @@ impl Drop for LocalSocket {
     }
 }
 
+/// What a call is answered.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its code and phrase.
+    pub status: &'static str,
+    /// Its body.
+    pub body: String,
+}
+
+impl From<&'static str> for Answer {
+    fn from(status: &'static str) -> Self {
+        Self {
+            status,
+            body: String::new(),
+        }
+    }
+}
+
+/// Answers calls to a socket in `state`, several at a time. Each connection has a thread: Envoy keeps one on which it
+/// has given up its call before it was sent, and others' calls must not wait for that.
+///
+/// # Errors
+/// The socket cannot be bound.
+pub fn serve(
+    name: &'static str,
+    state: &Path,
+    take: impl Fn(&[u8]) -> Answer + Send + Sync + 'static,
+) -> io::Result<LocalSocket> {
+    let (listener, socket) = LocalSocket::bind(name, state)?;
+    let take = Arc::new(take);
+    let accept = move || {
+        for stream in listener.incoming().flatten() {
+            let take = Arc::clone(&take);
+            let converse = move || match converse(&stream, &*take) {
+                Ok(()) => {}
+                Err(error) => crate::run::say(&format!("a call to the {name} socket: {error}")),
+            };
+            // Without a thread there is no answer, which Envoy takes for a failed call.
+            if let Err(error) = thread::Builder::new().spawn(converse) {
+                crate::run::say(&format!("the {name} socket: {error}"));
+            }
+        }
+    };
+    thread::Builder::new().spawn(accept)?;
+    Ok(socket)
+}
+
+fn converse(stream: &UnixStream, take: &impl Fn(&[u8]) -> Answer) -> io::Result<()> {
+    let mut reader = BufReader::new(stream.take(MAX_HEAD + MAX_BODY as u64));
+    // Closed without a call, after whatever time.
+    if reader.fill_buf()?.is_empty() {
+        return Ok(());
+    }
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let answer = take(&read_call(reader)?);
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let Answer { status, body } = answer;
+    let length = body.len();
+    let mut out = stream;
+    write!(
+        out,
+        "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    )
+}
+
 /// The body of the one request on a connection. Envoy is the only client, and says its length.
 ///
 /// # Errors
 /// It does not come in time, is no request, or is too long.
-pub fn read_call(stream: &UnixStream) -> io::Result<Vec<u8>> {
+fn read_call(mut reader: impl BufRead) -> io::Result<Vec<u8>> {
     let invalid = |what| io::Error::new(io::ErrorKind::InvalidData, what);
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let mut reader = BufReader::new(stream.take(MAX_HEAD + MAX_BODY as u64));
     let mut length = 0;
     loop {
         let mut line = String::new();
@@ -95,20 +160,6 @@ pub fn read_call(stream: &UnixStream) -> io::Result<Vec<u8>> {
     Ok(body)
 }
 
-/// Answers the one request on a connection with `status`, its code and phrase.
-///
-/// # Errors
-/// The answer cannot be written.
-pub fn answer(stream: &UnixStream, status: &str, body: &str) -> io::Result<()> {
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let length = body.len();
-    let mut out = stream;
-    write!(
-        out,
-        "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,14 +180,9 @@ mod tests {
 
     #[test]
     fn a_call_that_is_too_long_is_not_read() {
-        let (mut client, server) = UnixStream::pair().unwrap();
         let length = MAX_BODY + 1;
-        write!(
-            client,
-            "POST / HTTP/1.1\r\ncontent-length: {length}\r\n\r\n"
-        )
-        .unwrap();
-        let error = read_call(&server).unwrap_err();
+        let call = format!("POST / HTTP/1.1\r\ncontent-length: {length}\r\n\r\n");
+        let error = read_call(call.as_bytes()).unwrap_err();
         assert_eq!(error.to_string(), "a call that is too long");
     }
 }
