@@ -14,11 +14,10 @@ mod entries;
 mod schedule;
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::admin::Admin;
+use crate::joining_thread::{JoiningThread, StopToken};
 use crate::run::say;
 use crate::settings::Settings;
 use entries::Entries;
@@ -36,51 +35,28 @@ pub struct Usage {
     pub files: u64,
 }
 
-/// The thread that makes room, until this is dropped.
-#[derive(Debug)]
-pub struct Eviction {
-    thread: Option<JoinHandle<()>>,
-    /// Tells the thread to end, by being dropped.
-    running: Option<Sender<()>>,
-}
-
-impl Eviction {
-    /// Makes room in `folder`, the entries of Envoy's cache; `None` where `settings` want no store with files.
-    pub fn start(settings: &Settings, folder: &Path) -> Option<Self> {
-        if !settings.store.has_files() {
-            return None;
-        }
-        let (running, ended) = mpsc::channel();
-        let bound = Usage {
-            bytes: settings.cache.max_bytes,
-            files: settings.cache.max_entries,
-        };
+/// Makes room in `folder`, the entries of Envoy's cache; `None` where `settings` want no store with files.
+pub fn start(settings: &Settings, folder: &Path) -> Option<JoiningThread> {
+    if !settings.store.has_files() {
+        return None;
+    }
+    let bound = Usage {
+        bytes: settings.cache.max_bytes,
+        files: settings.cache.max_entries,
+    };
+    let (admin, folder) = (Admin::new(settings.admin_port), folder.to_owned());
+    let work = move |stop| {
         let mut evictor = Evictor {
-            admin: Admin::new(settings.admin_port),
+            admin,
             schedule: Schedule::new(bound),
-            folder: folder.to_owned(),
-            ended,
+            folder,
+            stop,
             complained: false,
         };
-        let thread = thread::Builder::new()
-            .name("eviction".into())
-            .spawn(move || evictor.run());
-        // Without it Envoy evicts as it does anyway.
-        Some(Self {
-            thread: thread.ok(),
-            running: Some(running),
-        })
-    }
-}
-
-impl Drop for Eviction {
-    fn drop(&mut self) {
-        self.running.take();
-        if let Some(thread) = self.thread.take() {
-            // A thread that panicked has nothing more to say.
-            let _ = thread.join();
-        }
-    }
+        evictor.run();
+    };
+    // Without it Envoy evicts as it does anyway.
+    JoiningThread::start("eviction", work).ok()
 }
 
 /// What the thread has.
@@ -88,7 +64,7 @@ struct Evictor {
     admin: Admin,
     schedule: Schedule,
     folder: PathBuf,
-    ended: Receiver<()>,
+    stop: StopToken,
     /// Whether it has been said that the folder cannot be worked on.
     complained: bool,
 }
@@ -96,7 +72,7 @@ struct Evictor {
 impl Evictor {
     fn run(&mut self) {
         let (mut asked, mut wait) = (Instant::now(), Duration::ZERO);
-        while self.rest(wait) {
+        while self.stop.rest(wait) {
             // No answer is what an Envoy that ends gives.
             let Some(caches) = self.admin.caches() else {
                 wait = schedule::LONGEST_WAIT;
@@ -116,7 +92,7 @@ impl Evictor {
         let mut worked = Instant::now();
         // Half of the time is for those who want the folder, or the core, meanwhile.
         let mut pause = || {
-            let goes_on = self.rest(worked.elapsed().min(LONGEST_PAUSE));
+            let goes_on = self.stop.rest(worked.elapsed().min(LONGEST_PAUSE));
             worked = Instant::now();
             goes_on
         };
@@ -131,10 +107,5 @@ impl Evictor {
             let folder = self.folder.display();
             say(&format!("{folder}: {error}: left to Envoy to evict"));
         }
-    }
-
-    /// Waits; `false` when the edge ends.
-    fn rest(&self, time: Duration) -> bool {
-        self.ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout)
     }
 }

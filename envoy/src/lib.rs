@@ -10,6 +10,7 @@ mod environment;
 mod eviction;
 pub mod health;
 pub mod http;
+mod joining_thread;
 pub mod journal;
 pub mod local_socket;
 pub mod machine;

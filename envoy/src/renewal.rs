@@ -15,11 +15,12 @@
 mod files;
 mod instance;
 
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::thread::{self, JoinHandle};
+use std::io;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::admin::Admin;
+use crate::joining_thread::JoiningThread;
 use crate::render::Renderer;
 use crate::run::say;
 
@@ -35,37 +36,18 @@ const READ_POLL: Duration = Duration::from_millis(20);
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// Renews the store whenever that is due, until it is dropped.
-pub struct Renewal {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Renewal {
-    /// Looks after the store of the Envoy with this admin interface, which has read the first `files`.
-    pub fn start(admin: Admin, renderer: Renderer, files: RenewedFiles) -> Self {
-        let (stop, stopped) = mpsc::channel();
-        let mut store = RenewedStore::new(admin, renderer, files);
-        let thread = thread::spawn(move || {
-            while stopped.recv_timeout(POLL) == Err(RecvTimeoutError::Timeout) {
-                store.look_after();
-            }
-        });
-        Self {
-            stop: Some(stop),
-            thread: Some(thread),
+/// Looks after the store of the Envoy with this admin interface, which has read the first `files`: renews it whenever
+/// that is due.
+///
+/// # Errors
+/// There can be no more threads.
+pub fn start(admin: Admin, renderer: Renderer, files: RenewedFiles) -> io::Result<JoiningThread> {
+    let mut store = RenewedStore::new(admin, renderer, files);
+    JoiningThread::start("renewal", move |stop| {
+        while stop.rest(POLL) {
+            store.look_after();
         }
-    }
-}
-
-impl Drop for Renewal {
-    fn drop(&mut self) {
-        self.stop = None;
-        if let Some(thread) = self.thread.take() {
-            // Where it has panicked it has said so.
-            let _ = thread.join();
-        }
-    }
+    })
 }
 
 /// Why there is no other instance.

@@ -20,14 +20,14 @@ use crate::ca_bundle;
 use crate::cache_folder::CacheFolder;
 use crate::child::{Child, exit_code};
 use crate::demo::Demo;
-use crate::eviction::Eviction;
+use crate::eviction;
 use crate::health;
 use crate::http;
 use crate::journal;
 use crate::local_socket::LocalSocket;
 use crate::machine::Machine;
 use crate::render::Renderer;
-use crate::renewal::{Renewal, RenewedFiles, write_private};
+use crate::renewal::{self, RenewedFiles, write_private};
 use crate::settings::{Settings, Store};
 use crate::sns::{self, Https, Sns, Verifier};
 pub use error::RunError;
@@ -91,8 +91,11 @@ pub fn run(settings: &Settings) -> Result<u8, RunError> {
     }
     announce(settings, &origin.to_string());
     let admin = Admin::new(settings.admin_port);
-    let _renewal = renewed.map(|files| Renewal::start(admin, renderer, files));
-    let _eviction = Eviction::start(settings, cache.entries());
+    let renewal = renewed.map(|files| renewal::start(admin, renderer, files));
+    let _renewal = renewal
+        .transpose()
+        .map_err(|error| RunError::Io("a thread".into(), error))?;
+    let _eviction = eviction::start(settings, cache.entries());
     Ok(watch::watch(settings, &mut envoy, demo, &mut signals))
 }
 
