@@ -166,9 +166,8 @@ fn write_renewed(
     }
     let folder = format!("envoy-{}", settings.edge_port);
     let folder = settings.locations.state.join(folder);
-    let files = RenewedFiles::new(folder.clone(), settings.max_open_keys());
-    let written = files.write_first(renderer).map_err(RunError::Render)?;
-    written.map_err(|error| RunError::Io(folder, error))?;
+    let files = RenewedFiles::new(folder, settings.max_open_keys());
+    files.write_first(renderer)?;
     Ok(Some(files))
 }
 

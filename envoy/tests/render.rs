@@ -147,7 +147,7 @@ fn a_store_that_is_renewed_begins_as_one_that_is_not() {
         );
         let renderer = Renderer::new(&settings, origin, &cache, &Past::default(), None).unwrap();
         let files = RenewedFiles::new(folder.path().join("renewed"), settings.max_open_keys());
-        files.write_first(&renderer).unwrap().unwrap();
+        files.write_first(&renderer).unwrap();
         let config = renderer.bootstrap(Some(&files)).unwrap();
         validate_config(folder.path(), &settings, &config);
 

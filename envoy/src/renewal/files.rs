@@ -7,7 +7,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::StoreInstance;
-use crate::render::{RenderError, Renderer};
+use crate::render::Renderer;
+use crate::run::RunError;
 
 /// A filter that Envoy reads again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,15 +65,15 @@ impl RenewedFiles {
     ///
     /// # Errors
     /// The templates are wrong, or the folder cannot be written to.
-    pub fn write_first(&self, renderer: &Renderer) -> Result<io::Result<()>, RenderError> {
+    pub fn write_first(&self, renderer: &Renderer) -> Result<(), RunError> {
+        let failed = |error| RunError::Io(self.folder.clone(), error);
+        fs::create_dir_all(&self.folder).map_err(failed)?;
         for filter in RenewedFilter::ALL {
-            let text = renderer.renewed(filter, self.first)?;
-            let written = fs::create_dir_all(&self.folder).and_then(|()| self.write(filter, &text));
-            if written.is_err() {
-                return Ok(written);
-            }
+            let text = renderer.renewed(filter, self.first);
+            let text = text.map_err(RunError::Render)?;
+            self.write(filter, &text).map_err(failed)?;
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Puts a file with `text`, which only this user reads, in the place of the filter's: Envoy sees all of it at once.
