@@ -175,6 +175,14 @@ impl World {
         }
     }
 
+    /// The same for one step, after which no timer is late.
+    fn run_in_time(&mut self, step: Step) {
+        self.run(&[step]);
+        if matches!(step, Step::Advance { .. }) {
+            self.tick_all();
+        }
+    }
+
     fn step(&mut self, step: Step) {
         let seat = |number: u8| usize::from(number) % self.host.workers();
         let key = |number: u8| u64::from(number) % KEYS;
@@ -373,6 +381,18 @@ impl World {
         assert_eq!(self.host.leases(), BTreeMap::new(), "leases that never end");
     }
 
+    /// All have been served, and nobody went around the others.
+    fn assert_all_shared(&self) {
+        for client in &self.host.clients {
+            assert_eq!(client.stage, Stage::Over(Ending::Served), "{client:?}");
+            let shared = matches!(
+                client.release,
+                None | Some(Release::Collapsed | Release::Lead)
+            );
+            assert!(shared, "{client:?}");
+        }
+    }
+
     fn is_over(&mut self) -> bool {
         let idle = (0..self.host.workers()).all(|seat| {
             self.host
@@ -422,10 +442,7 @@ fn each_key_is_fetched_once(store: StoreVersion, workers: usize, steps: &[Step])
     };
     let mut world = World::new(policy, workers);
     for step in steps {
-        world.run(&[*step]);
-        if matches!(step, Step::Advance { .. }) {
-            world.tick_all();
-        }
+        world.run_in_time(*step);
         for seat in 0..workers {
             let told = world.host.messages(seat) == 0;
             assert!(
@@ -454,14 +471,7 @@ fn each_key_is_fetched_once(store: StoreVersion, workers: usize, steps: &[Step])
             "fetches of {key:?} for {asked} requests"
         );
     }
-    for client in &world.host.clients {
-        assert_eq!(client.stage, Stage::Over(Ending::Served), "{client:?}");
-        let shared = matches!(
-            client.release,
-            None | Some(Release::Collapsed | Release::Lead)
-        );
-        assert!(shared, "{client:?}");
-    }
+    world.assert_all_shared();
 }
 
 /// Where the origin fails and nothing else goes wrong, all get what is stored, and each worker asks once at most.
@@ -484,10 +494,7 @@ fn an_error_is_met_once(store: StoreVersion, workers: usize, steps: &[Step]) {
             Step::AnswerHeld { .. } | Step::LoseWrites { .. } => Step::TickAll,
             step => step,
         };
-        world.run(&[step]);
-        if matches!(step, Step::Advance { .. }) {
-            world.tick_all();
-        }
+        world.run_in_time(step);
     }
     world.finish(20_000);
     for key in (0..KEYS).map(KeyHash) {
@@ -499,14 +506,7 @@ fn an_error_is_met_once(store: StoreVersion, workers: usize, steps: &[Step]) {
         };
         assert!(fetches <= most, "{fetches} requests for {key:?}");
     }
-    for client in &world.host.clients {
-        assert_eq!(client.stage, Stage::Over(Ending::Served), "{client:?}");
-        let shared = matches!(
-            client.release,
-            None | Some(Release::Collapsed | Release::Lead)
-        );
-        assert!(shared, "{client:?}");
-    }
+    world.assert_all_shared();
 }
 
 fn cases(count: u32) -> ProptestConfig {
