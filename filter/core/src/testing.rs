@@ -573,6 +573,11 @@ impl FakeHost {
 impl FakeHost {
     /// Response headers that can be stored come, and the v2 store holds them.
     pub fn answer_held(&mut self, fetch: FetchId) {
+        self.hold(fetch, self.now + self.ttl);
+    }
+
+    /// The same for a response that is served until then.
+    fn hold(&mut self, fetch: FetchId, until: Millis) {
         let Fetch {
             client,
             fills,
@@ -580,7 +585,6 @@ impl FakeHost {
             ..
         } = self.fetches[fetch.0];
         if phase == FetchPhase::Sent && fills && self.policy.store == StoreVersion::V2 {
-            let until = self.now + self.ttl;
             self.fetches[fetch.0].phase = FetchPhase::Held {
                 until,
                 ended: false,
@@ -681,9 +685,7 @@ impl FakeHost {
         }
         if self.policy.store == StoreVersion::V2 {
             // As a response that has come whole.
-            let ttl = std::mem::replace(&mut self.ttl, STALE_IF_ERROR);
-            self.answer_held(fetch);
-            self.ttl = ttl;
+            self.hold(fetch, self.now + STALE_IF_ERROR);
             self.end(fetch);
             self.pass_on(fetch);
             return true;
