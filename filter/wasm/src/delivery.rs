@@ -89,10 +89,7 @@ pub fn deliver(stream: &Stream, status: u16, separable: bool) -> host::Result<Ac
     };
     let headers = Headers::new(host::header_pairs(Map::Response)?);
     let whole = headers.text(":status") != Some("206");
-    let announced = headers
-        .text("content-length")
-        .filter(|_| whole)
-        .and_then(|length| length.parse().ok());
+    let announced = headers.content_length().filter(|_| whole);
     let length = announced
         .or_else(|| stream.stored_length.get())
         .or_else(|| counted(stream));

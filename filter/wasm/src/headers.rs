@@ -62,6 +62,11 @@ impl Headers {
         Some(joined)
     }
 
+    /// How many bytes the body has, if they say so.
+    pub fn content_length(&self) -> Option<u64> {
+        self.text("content-length")?.parse().ok()
+    }
+
     /// Whether there is a header of that name.
     pub fn has(&self, name: &str) -> bool {
         self.get(name).is_some()

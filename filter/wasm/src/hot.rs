@@ -52,11 +52,10 @@ pub fn answer(
 }
 
 /// Begins to copy the effective context's response, whose headers are as its client gets them.
-pub fn begin(stream: &Stream, announced: Option<&str>, sighting: Sighting) -> host::Result<()> {
+pub fn begin(stream: &Stream, announced: Option<u64>, sighting: Sighting) -> host::Result<()> {
     if !stream.policy.policy.hot.is_on() || stream.bodiless.get() {
         return Ok(());
     }
-    let announced = announced.and_then(|length| length.parse().ok());
     let length = announced.or_else(|| delivery::counted(stream));
     let Some(length) = length.and_then(|length| usize::try_from(length).ok()) else {
         return Ok(());

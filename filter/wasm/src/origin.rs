@@ -661,11 +661,8 @@ fn verdict_of(
         vary: variance.unkeyed(),
         has_set_cookie: headers.has("set-cookie"),
         has_validator: headers.has("etag") || headers.has("last-modified"),
-        content_length: headers
-            .text("content-length")
-            // Of the headers of a large object are no more than of any other's.
-            .filter(|_| !fetch.for_headers)
-            .and_then(|length| length.parse().ok()),
+        // Of the headers of a large object are no more than of any other's.
+        content_length: headers.content_length().filter(|_| !fetch.for_headers),
     };
     match judge(policy, rule, &facts, host::unix_seconds()) {
         Verdict::Store(storage) if fetch.for_headers => Verdict::Store(storage.for_headers()),
@@ -680,9 +677,14 @@ fn fill_id(fetch: &Fetch) -> FillId {
     }
 }
 
+/// Whether a response of that status brings an object as it is stored.
+const fn brings_object(fetch: &Fetch, status: u16) -> bool {
+    status == 200 && !fetch.head && matches!(fetch.body, Body::Kept)
+}
+
 /// The response's body, if only its end tells how long it is.
 fn unannounced(fetch: &Fetch, headers: &Headers, status: u16, freshened: bool) -> Option<BodyId> {
-    let comes = status == 200 && !freshened && !fetch.head && matches!(fetch.body, Body::Kept);
+    let comes = brings_object(fetch, status) && !freshened;
     (comes && !headers.has("content-length")).then(|| fill_id(fetch).body())
 }
 
@@ -752,13 +754,6 @@ fn mark_stored(
     }
 }
 
-/// The length of an object that goes into the store, as its headers tell it.
-fn announced(fetch: &Fetch, headers: &Headers, status: u16) -> Option<u64> {
-    let comes = status == 200 && !fetch.head && matches!(fetch.body, Body::Kept);
-    let length = headers.text("content-length").filter(|_| comes);
-    length.and_then(|length| length.parse().ok())
-}
-
 /// Writes what a later revalidation has to know. Without validators the origin must not be asked for
 /// changes: its 304 would freshen an error.
 fn store_validator(
@@ -768,10 +763,11 @@ fn store_validator(
     entry: &Entry<'_>,
 ) -> host::Result<()> {
     let own = |name| headers.text(name).filter(|_| !storage.neutral_validators);
+    let length = headers.content_length();
     let validator = Validator {
         lifetime: entry.lifetime(),
         body: entry.fill.body(),
-        length: announced(fetch, headers, entry.status),
+        length: length.filter(|_| brings_object(fetch, entry.status)),
         last_modified: own("last-modified").and_then(http_date::parse),
         etag: own("etag"),
     };
@@ -821,10 +817,8 @@ fn keep_cache_control(headers: &Headers, stored: &str) -> host::Result<()> {
 
 /// Remembers how long a stored object is.
 fn note_length(fetch: &Fetch, headers: &Headers, status: u16, verdict: &Verdict) {
-    let length = headers.text("content-length");
-    let length = length
-        .filter(|_| status == 200 && matches!(verdict, Verdict::Store(_)))
-        .and_then(|length| length.parse().ok());
+    let stored = status == 200 && matches!(verdict, Verdict::Store(_));
+    let length = headers.content_length().filter(|_| stored);
     worker::with(|worker| {
         let key = worker.key_hash(&fetch.cache_key);
         match length {

@@ -227,7 +227,7 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
         stand_in.finish(&stream.policy.policy, status)?;
     }
     if is_plain_hit(stream, &found) {
-        hot::begin(stream, headers.text("content-length"), found.sighting())?;
+        hot::begin(stream, headers.content_length(), found.sighting())?;
     }
     let filling = found.mine && found.entry.stored && !found.entry.revalidated;
     let fragile = filling && stream.policy.policy.store == StoreVersion::V1;
@@ -300,9 +300,7 @@ pub fn respond_refreshed(stream: &Rc<Stream>) -> host::Result<Action> {
 /// only the news that there is another one.
 pub fn respond_asked(stream: &Stream) -> host::Result<Action> {
     let headers = Headers::new(host::header_pairs(Map::Response)?);
-    let length = headers
-        .text("content-length")
-        .and_then(|length| length.parse::<u64>().ok());
+    let length = headers.content_length();
     let entry = marked(&headers);
     let unchanged = headers.text(":status") == Some("304");
     let whole = unchanged || length.is_some_and(|length| length <= MOST_BYTES);

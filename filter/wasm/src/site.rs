@@ -262,11 +262,11 @@ impl Document {
     pub fn answered(size: usize) -> Option<Self> {
         let headers = Headers::new(host::header_pairs(Map::CallResponse).ok()?);
         let status = headers.text(":status")?.parse().ok()?;
-        let length = headers
-            .text("content-length")
-            .and_then(|length| length.parse().ok());
-        let whole = length.is_none_or(|length: usize| length == size);
-        let fits = u64::try_from(size).is_ok_and(|size| size <= MOST_BYTES);
+        let bytes = u64::try_from(size).ok()?;
+        let whole = headers
+            .content_length()
+            .is_none_or(|length| length == bytes);
+        let fits = bytes <= MOST_BYTES;
         if !matches!(status, 200 | 204) || !whole || !fits {
             return None;
         }
