@@ -56,7 +56,7 @@ impl Direct {
             settings.origin_idle = idle;
         }
         let origin = settings.origin.clone().expect("an origin");
-        let cache = settings.cache.dir.join("direct");
+        let cache = settings.cache.dir.join(settings.store.version());
         std::fs::create_dir_all(&cache).unwrap();
         let text = render::render(&settings, &origin, &cache).unwrap();
         let mut config: Value = serde_yaml_ng::from_str(&text).unwrap();

@@ -258,9 +258,9 @@ impl Crowded {
         let builder = edge(origin, store)
             .env("CACHE_DIR", folder.path().display().to_string())
             .env("CACHE_MAX_ENTRIES", room.to_string());
-        let (builder, name) = match by {
-            By::Sluice => (builder, store.version_name()),
-            By::Envoy => (builder.direct(Direct::default()), "direct"),
+        let builder = match by {
+            By::Sluice => builder,
+            By::Envoy => builder.direct(Direct::default()),
         };
         let (edge, empty) = start(&builder).await;
         for first in (0..room).step_by(LIST) {
@@ -270,7 +270,7 @@ impl Crowded {
             builder,
             edge,
             by,
-            entries: folder.path().join(name),
+            entries: folder.path().join(store.version_name()),
             _folder: folder,
             empty,
             rng: Rng::new(1),

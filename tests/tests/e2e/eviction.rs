@@ -35,14 +35,14 @@ impl Small {
             .env("CACHE_DIR", folder.path().display().to_string())
             .env("CACHE_MAX_ENTRIES", ROOM.to_string())
             .env("CACHE_MAX_OPEN_KEYS", "40000");
-        let (builder, name) = if entry_point {
-            (builder, store.version_name())
+        let builder = if entry_point {
+            builder
         } else {
-            (builder.direct(Direct::default()), "direct")
+            builder.direct(Direct::default())
         };
         Self {
             edge: builder.start().await,
-            entries: folder.path().join(name),
+            entries: folder.path().join(store.version_name()),
             _folder: folder,
         }
     }
