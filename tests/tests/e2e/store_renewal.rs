@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 pub const MOST: usize = 400;
 const STORES: [Store; 2] = [Store::V2_DISK, Store::V2_MEMORY];
 /// One more than renewals: the start counts too.
-pub const RENEWALS: &str = "extension_config_discovery.http_filter.sluice.edge.update_success";
+const RENEWALS: &str = "extension_config_discovery.http_filter.sluice.edge.update_success";
 pub const REFUSALS: &str = "extension_config_discovery.http_filter.cache.update_rejected";
 /// What no socket on the way takes in while its client does not read.
 const LARGE: usize = 24_000_000;
@@ -49,7 +49,7 @@ fn open_files(edge: &Edge) -> usize {
 }
 
 /// How often the store was renewed.
-async fn renewals(edge: &Edge) -> u64 {
+pub async fn renewals(edge: &Edge) -> u64 {
     edge.counter(RENEWALS).await - 1
 }
 
