@@ -31,11 +31,15 @@ CONNECTIONS = 8
 MISSES = 60
 
 
-def connection_manager(config):
-    """The connection manager of the clients' listener."""
-    listeners = config["static_resources"]["listeners"]
-    edge = next(listener for listener in listeners if listener["name"] == "edge")
-    return edge["filter_chains"][0]["filters"][0]["typed_config"]
+def named(name, among):
+    """The one of this name."""
+    return next(one for one in among if one["name"] == name)
+
+
+def connection_manager(config, listener="edge"):
+    """The connection manager of the clients' listener, or of that of the hop to the origin."""
+    chain = named(listener, config["static_resources"]["listeners"])["filter_chains"][0]
+    return chain["filters"][0]["typed_config"]
 
 
 def filters(config):
@@ -127,7 +131,7 @@ def no_health_check(config):
 
 def cluster(config, name):
     """A cluster."""
-    return next(one for one in config["static_resources"]["clusters"] if one["name"] == name)
+    return named(name, config["static_resources"]["clusters"])
 
 
 def protocol_options(config, name):
@@ -136,16 +140,9 @@ def protocol_options(config, name):
     return options["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"]
 
 
-def hop(config):
-    """The connection manager of the hop to the origin."""
-    listeners = config["static_resources"]["listeners"]
-    listener = next(listener for listener in listeners if listener["name"] == "origin")
-    return listener["filter_chains"][0]["filters"][0]["typed_config"]
-
-
 def http2_hop(config):
     """One connection of each worker's to the hop, rather than one for each request."""
-    hop(config)["codec_type"] = "HTTP2"
+    connection_manager(config, "origin")["codec_type"] = "HTTP2"
     protocol_options(config, "origin")["explicit_http_config"] = {"http2_protocol_options": {}}
 
 
@@ -157,7 +154,8 @@ def no_hop(config):
 
 def thin_hop(config):
     """No guard and nothing stripped."""
-    hop(config)["http_filters"] = [one for one in hop(config)["http_filters"] if one["name"] == "router"]
+    hop = connection_manager(config, "origin")
+    hop["http_filters"] = [named("router", hop["http_filters"])]
     protocol_options(config, "origin_server").pop("http_filters")
 
 
