@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FsWord;
 
 use crate::journal::{Journal, Past};
+use crate::private;
 use crate::random;
 use crate::settings::{Cache, Medium, Store};
 use crate::size::Size;
@@ -123,7 +124,7 @@ impl CacheFolder {
 
     fn open_at(root: &Path, store: Store, ends_with_edge: bool) -> Result<Self, CacheFolderError> {
         let io_error = |error| CacheFolderError::Io(root.to_owned(), error);
-        make_private_folder(root).map_err(io_error)?;
+        private::make_folder(root).map_err(io_error)?;
         // NB: in this order, as another edge may be making the folder its own just now.
         if !is_unused(root).map_err(io_error)? && read_format(root).map_err(io_error)?.is_none() {
             return Err(CacheFolderError::Foreign(root.to_owned()));
@@ -145,7 +146,7 @@ impl CacheFolder {
         };
         fs::write(root.join("format"), FORMAT).map_err(io_error)?;
         let entries = root.join(store.version());
-        make_private_folder(&entries).map_err(io_error)?;
+        private::make_folder(&entries).map_err(io_error)?;
         let warm = fs::read_dir(&entries).map_err(io_error)?.next().is_some();
         Ok(Self {
             root: root.to_owned(),
@@ -194,14 +195,6 @@ impl Drop for CacheFolder {
             let _ = fs::remove_dir_all(&self.root);
         }
     }
-}
-
-fn make_private_folder(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
 }
 
 fn read_format(root: &Path) -> io::Result<Option<String>> {

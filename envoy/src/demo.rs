@@ -7,10 +7,9 @@ mod keys;
 mod site;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 
@@ -19,6 +18,7 @@ pub use self::error::DemoError;
 use self::keys::Keys;
 use crate::child::Child;
 use crate::origin::{Addressing, BucketName, Endpoint, Origin};
+use crate::private;
 use crate::settings::Settings;
 
 const BUCKET: &str = "site";
@@ -43,7 +43,7 @@ impl Demo {
             .as_ref()
             .ok_or(DemoError::NoOrigin)?;
         let folder = settings.locations.state.join("minio");
-        make_private_folder(&folder)?;
+        make_folder(&folder)?;
         let (keys, lock) = Keys::load(&folder)?;
         let port = free_port().map_err(|error| DemoError::Io("a free port".into(), error))?;
         let log = folder.join("minio.log");
@@ -100,12 +100,8 @@ fn origin_at(endpoint: Endpoint) -> Origin {
     Origin::Bucket(bucket.at(endpoint, REGION, Addressing::Path))
 }
 
-fn make_private_folder(path: &Path) -> Result<(), DemoError> {
-    let made = fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path);
-    made.map_err(|error| DemoError::Io(path.to_owned(), error))
+fn make_folder(path: &Path) -> Result<(), DemoError> {
+    private::make_folder(path).map_err(|error| DemoError::Io(path.to_owned(), error))
 }
 
 fn free_port() -> io::Result<u16> {
@@ -122,15 +118,9 @@ fn start_minio(
     keys: &Keys,
 ) -> Result<Child, DemoError> {
     let failed = |error| DemoError::Io(log.to_owned(), error);
-    let output = File::options()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(log)
-        .map_err(failed)?;
+    let output = private::create(log).map_err(failed)?;
     let certificates = folder.join("certs");
-    make_private_folder(&certificates)?;
+    make_folder(&certificates)?;
     let mut command = Command::new(program);
     // Nothing of the user's own MinIO, such as its certificates, is to be found.
     command.env_clear().env("HOME", folder);

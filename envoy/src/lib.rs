@@ -16,6 +16,7 @@ pub mod local_socket;
 pub mod machine;
 pub mod origin;
 pub mod policy_document;
+mod private;
 mod random;
 pub mod render;
 pub mod renewal;

@@ -24,7 +24,7 @@ use crate::joining_thread::JoiningThread;
 use crate::render::Renderer;
 use crate::run::say;
 
-pub use files::{RenewedFiles, RenewedFilter, write_private};
+pub use files::{RenewedFiles, RenewedFilter};
 pub use instance::{INSTANCES, StoreInstance};
 
 /// How often Envoy is asked how many keys are open.

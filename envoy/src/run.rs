@@ -4,10 +4,9 @@
 mod error;
 mod watch;
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -26,8 +25,9 @@ use crate::http;
 use crate::journal;
 use crate::local_socket::LocalSocket;
 use crate::machine::Machine;
+use crate::private;
 use crate::render::Renderer;
-use crate::renewal::{self, RenewedFiles, write_private};
+use crate::renewal::{self, RenewedFiles};
 use crate::settings::{Settings, Store};
 use crate::sns::{self, Https, Sns, Verifier};
 pub use error::RunError;
@@ -43,7 +43,8 @@ pub fn run(settings: &Settings) -> Result<u8, RunError> {
     Machine::raise_open_files();
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD])
         .map_err(|error| RunError::Io("signal handlers".into(), error))?;
-    make_state_folder(&settings.locations.state)?;
+    let state = &settings.locations.state;
+    private::make_folder(state).map_err(|error| RunError::Io(state.clone(), error))?;
     check_ports(settings)?;
     if settings.filter && !settings.locations.wasm.is_file() {
         return Err(RunError::Missing(
@@ -72,8 +73,7 @@ pub fn run(settings: &Settings) -> Result<u8, RunError> {
     };
     let mut past = cache.past();
     let journal = cache.take_journal().map(|journal| {
-        journal::serve(journal, &settings.locations.state)
-            .map_err(|error| RunError::Io(settings.locations.state.clone(), error))
+        journal::serve(journal, state).map_err(|error| RunError::Io(state.clone(), error))
     });
     let journal = journal.transpose()?;
     past.socket = journal.as_ref().map(|socket| socket.path().to_owned());
@@ -115,14 +115,6 @@ fn serve_sns(settings: &Settings, sns: &Sns) -> Result<LocalSocket, RunError> {
 pub fn say(line: &str) {
     // Nobody to tell that nobody listens.
     let _ = writeln!(io::stderr(), "sluice: {line}");
-}
-
-fn make_state_folder(path: &Path) -> Result<(), RunError> {
-    let made = fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path);
-    made.map_err(|error| RunError::Io(path.to_owned(), error))
 }
 
 /// Envoy itself would share a port with another Envoy, and each would get some of the requests.
@@ -177,7 +169,7 @@ fn write_config(settings: &Settings, config: &str) -> Result<PathBuf, RunError> 
         .locations
         .state
         .join(format!("envoy-{}.yaml", settings.edge_port));
-    write_private(&path, config).map_err(|error| RunError::Io(path.clone(), error))?;
+    private::write(&path, config).map_err(|error| RunError::Io(path.clone(), error))?;
     Ok(path)
 }
 

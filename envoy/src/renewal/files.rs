@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The files from which Envoy reads the filters that are renewed.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io;
+use std::path::PathBuf;
 
 use super::StoreInstance;
+use crate::private;
 use crate::render::Renderer;
 use crate::run::RunError;
 
@@ -67,7 +67,7 @@ impl RenewedFiles {
     /// The templates are wrong, or the folder cannot be written to.
     pub fn write_first(&self, renderer: &Renderer) -> Result<(), RunError> {
         let failed = |error| RunError::Io(self.folder.clone(), error);
-        fs::create_dir_all(&self.folder).map_err(failed)?;
+        private::make_folder(&self.folder).map_err(failed)?;
         for filter in RenewedFilter::ALL {
             let text = renderer.renewed(filter, self.first);
             let text = text.map_err(RunError::Render)?;
@@ -80,18 +80,7 @@ impl RenewedFiles {
     pub fn write(&self, filter: RenewedFilter, text: &str) -> io::Result<()> {
         let path = self.path(filter);
         let new = path.with_extension("new");
-        write_private(&new, text)?;
+        private::write(&new, text)?;
         fs::rename(&new, &path)
     }
-}
-
-/// Writes a file that only this user reads.
-pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = File::options()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(text.as_bytes())
 }
