@@ -19,7 +19,7 @@ fn version(tag: &str) -> Reply {
 }
 
 /// A client that has read no more than the head of a response.
-struct SlowReader {
+pub struct SlowReader {
     client: Client,
     head: Head,
     response: Response,
@@ -34,9 +34,9 @@ enum Read {
 }
 
 impl SlowReader {
-    async fn begin(address: SocketAddr) -> Self {
+    pub async fn begin(address: SocketAddr, path: &str) -> Self {
         let mut client = Client::connect_narrow(address).await;
-        client.send(request("GET", "/a", &[])).await.unwrap();
+        client.send(request("GET", path, &[])).await.unwrap();
         let (head, response) = client.head().await.unwrap();
         assert_eq!(response.status, 200, "{response}");
         Self {
@@ -46,8 +46,13 @@ impl SlowReader {
         }
     }
 
-    async fn finish(mut self) -> Read {
-        let (body, whole) = match self.client.rest(&self.head, self.response).await {
+    pub async fn rest(mut self) -> Result<Response, Failure> {
+        self.client.rest(&self.head, self.response).await
+    }
+
+    /// Reads the rest of `/a`.
+    async fn finish(self) -> Read {
+        let (body, whole) = match self.rest().await {
             Ok(response) => (response.body, true),
             Err(Failure::Truncated(response, _)) => (response.body, false),
             Err(failure) => panic!("{failure}"),
@@ -72,7 +77,7 @@ async fn a_slow_reader_never_gets_bytes_of_another_version() {
         let edge = Edge::http(&origin).cell(cell).start().await;
         let mut readers = Vec::new();
         while readers.len() < 4 {
-            readers.push(SlowReader::begin(edge.address()).await);
+            readers.push(SlowReader::begin(edge.address(), "/a").await);
         }
         eventually("the other version", async || {
             edge.get("/a").await.header("etag") == "\"two\""
@@ -101,7 +106,7 @@ async fn a_slow_reader_of_an_object_that_stays_the_same_gets_all_of_it() {
         origin.on("/a", version("one"));
         let edge = Edge::http(&origin).cell(cell).start().await;
         fill(&edge).await;
-        let reader = SlowReader::begin(edge.address()).await;
+        let reader = SlowReader::begin(edge.address(), "/a").await;
         eventually("a revalidation", async || {
             edge.get("/a").await;
             origin.count("/a") > 1
@@ -123,7 +128,7 @@ async fn control_bare_v2_mixes_versions() {
     };
     let bare = Bare::start(&origin, cell).await;
     let _ = bare.get("/a").await.stamp("/a");
-    let reader = SlowReader::begin(bare.address()).await;
+    let reader = SlowReader::begin(bare.address(), "/a").await;
     eventually("the other version", async || {
         bare.get("/a").await.header("etag") == "\"two\""
     })

@@ -3,8 +3,9 @@
 //! control is `open_keys.rs`: a store that is not renewed, and turns away what is beyond that.)
 
 use super::open_keys::{is_overflow, path, without_copies};
+use super::slow_readers::SlowReader;
 use serde_json::json;
-use sluice_tests::client::{Client, Response, request};
+use sluice_tests::client::{Client, Response};
 use sluice_tests::crowd::Crowd;
 use sluice_tests::edge::Edge;
 use sluice_tests::eventually;
@@ -80,15 +81,6 @@ pub async fn renew(edge: &Edge, next: &mut usize) {
     .await;
 }
 
-/// A client that has asked for a large object and reads nothing of it.
-async fn slow_reader(edge: &Edge, path: &str) -> Client {
-    let mut client = Client::connect_narrow(edge.address()).await;
-    client.send(request("GET", path, &[])).await.unwrap();
-    let (head, _) = client.head().await.unwrap();
-    assert_eq!(head.word(1), "200", "{path}");
-    client
-}
-
 #[tokio::test]
 async fn any_number_of_objects_is_stored_and_few_are_open() {
     const OBJECTS: usize = 1_000;
@@ -124,16 +116,14 @@ async fn a_long_download_goes_on_through_many_renewals() {
         origin.on("/large", Reply::ok(LARGE).max_age(3_600));
         let edge = start(&origin, store).await;
         let _ = edge.get("/large").await.stamp("/large");
-        let mut reader = Client::connect_narrow(edge.address()).await;
-        reader.send(request("GET", "/large", &[])).await.unwrap();
-        let (head, begun) = reader.head().await.unwrap();
+        let reader = SlowReader::begin(edge.address(), "/large").await;
         let mut next = 0;
         for _ in 0..8 {
             renew(&edge, &mut next).await;
         }
         assert!(edge.counter(REFUSALS).await > 0, "{store}: all were free");
         assert!(open_files(&edge) <= MOST, "{store}");
-        let _ = reader.rest(&head, begun).await.unwrap().stamp("/large");
+        let _ = reader.rest().await.unwrap().stamp("/large");
         assert_eq!(origin.count("/large"), 1, "{store}");
     }
 }
@@ -148,7 +138,8 @@ async fn while_each_instance_is_in_use_the_store_is_not_renewed_and_that_is_said
         if number > 0 {
             renew(&edge, &mut next).await;
         }
-        readers.push(slow_reader(&edge, &format!("/large{number}")).await);
+        let large = format!("/large{number}");
+        readers.push(SlowReader::begin(edge.address(), &large).await);
     }
     let mut client = Client::connect(edge.address()).await;
     let known = ask_until(&mut client, "/known", Response::is_hit).await;
