@@ -72,6 +72,7 @@ fn copy(object: u64, length: usize) -> HotCopy {
         },
         headers: vec![0; 300],
         aged: true,
+        typed: true,
         body: vec![0; length],
     }
 }

@@ -133,12 +133,14 @@ pub fn answer_with(
     body: &[u8],
 ) -> host::Result<()> {
     const DETAILS: &str = "sluice_hot";
-    let candidate = Candidate {
-        status: 200,
-        validators: validators(headers),
-        length: u64::try_from(body.len()).ok(),
-    };
-    let delivery = demand.map_or(Delivery::Whole, |demand| demand.delivery(&candidate, head));
+    let delivery = demand.map_or(Delivery::Whole, |demand| {
+        let candidate = Candidate {
+            status: 200,
+            validators: validators(headers),
+            length: u64::try_from(body.len()).ok(),
+        };
+        demand.delivery(&candidate, head)
+    });
     match delivery {
         Delivery::Whole => host::respond_with(200, DETAILS, headers.bytes(), body),
         Delivery::Part { slice, length } => {

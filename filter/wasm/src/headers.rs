@@ -20,8 +20,14 @@ impl Headers {
         &self.bytes
     }
 
-    /// All names and values; values that are not UTF-8 are given as empty names' values never match.
+    /// All names and values; a name that is not UTF-8 is given as an empty one, which never matches.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> + Clone {
+        self.fields()
+            .map(|(name, value)| (std::str::from_utf8(name).unwrap_or(""), value))
+    }
+
+    /// The same, without a look at what the names consist of.
+    fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
         let (_, table, mut data) = parts(&self.bytes);
         table.chunks_exact(8).map_while(move |entry| {
             let (name_size, value_size) = entry.split_first_chunk::<4>()?;
@@ -30,14 +36,14 @@ impl Headers {
             let name = data.get(..name_size)?;
             let value = data.get(name_size + 1..name_size + 1 + value_size)?;
             data = data.get(name_size + value_size + 2..)?;
-            Some((std::str::from_utf8(name).unwrap_or(""), value))
+            Some((name, value))
         })
     }
 
     /// The first value of that (lower-case) name.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
-        self.iter()
-            .find(|(candidate, _)| *candidate == name)
+        self.fields()
+            .find(|(candidate, _)| *candidate == name.as_bytes())
             .map(|(_, value)| value)
     }
 
@@ -50,8 +56,8 @@ impl Headers {
     /// The values of all lines of that name, with commas between them, unless they are not text.
     pub fn joined(&self, name: &str) -> Option<Cow<'_, str>> {
         let mut lines = self
-            .iter()
-            .filter(|(candidate, _)| *candidate == name)
+            .fields()
+            .filter(|(candidate, _)| *candidate == name.as_bytes())
             .map(|(_, value)| std::str::from_utf8(value));
         let mut joined = Cow::Borrowed(lines.next()?.ok()?);
         for line in lines {

@@ -47,8 +47,7 @@ pub fn answer(
     let headers = Headers::new(extend(&copy.headers, own));
     tell_hit(wanted.known_as)?;
     delivery::answer_with(demand, head, &headers, &copy.body)?;
-    let typed = headers.has("content-type");
-    Ok(Some(Answered { typed }))
+    Ok(Some(Answered { typed: copy.typed }))
 }
 
 /// Begins to copy the effective context's response, whose headers are as its client gets them.
@@ -71,6 +70,7 @@ pub fn begin(stream: &Stream, announced: Option<u64>, sighting: Sighting) -> hos
         policy: stream.policy.number,
         sighting,
         aged: headers.has("age"),
+        typed: headers.has("content-type"),
         headers: common(&headers, stream.policy.policy.site.cors.is_some()),
         body: Vec::new(),
     };

@@ -69,6 +69,7 @@ mod tests {
             },
             headers: Vec::new(),
             aged: true,
+            typed: true,
             body: Vec::new(),
         };
         Capture::new(copy, length)

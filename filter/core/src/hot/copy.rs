@@ -34,6 +34,8 @@ pub struct HotCopy {
     pub headers: Vec<u8>,
     /// Whether it says its `Age`.
     pub aged: bool,
+    /// Whether it says its media type.
+    pub typed: bool,
     /// Its body.
     pub body: Vec<u8>,
 }
