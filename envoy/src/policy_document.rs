@@ -10,7 +10,7 @@ use sluice_core::policy::Policy;
 use crate::journal::Past;
 use crate::origin::Origin;
 use crate::renewal::StoreInstance;
-use crate::settings::{Settings, Store};
+use crate::settings::{AccessLog, Settings, Store};
 
 const BUCKET: &str = include_str!("../policies/bucket.yaml");
 const HTTP: &str = include_str!("../policies/http.yaml");
@@ -191,6 +191,8 @@ fn complete(document: &mut Value, settings: &Settings, origin: &Origin) -> Resul
         let open_keys = json!(settings.max_open_keys());
         fill(document, "store", "max_open_keys", open_keys)?;
     }
+    let account = settings.access_log == AccessLog::Json || settings.tracing.is_some();
+    fill(document, "response", "account", json!(account))?;
     fill(document, "hot", "max_bytes", json!(settings.hot.max_bytes))?;
     fill(
         document,
@@ -267,6 +269,28 @@ mod tests {
             document.json.pointer("/store/max_object_bytes"),
             Some(&json!(1 << 28))
         );
+    }
+
+    #[test]
+    fn requests_are_accounted_for_where_the_access_log_or_traces_show_it() {
+        for (variable, value, shown) in [
+            ("ACCESS_LOG", "json", true),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318", true),
+            ("ACCESS_LOG", "text", false),
+            ("ACCESS_LOG", "off", false),
+        ] {
+            let lookup = |name: &str| match name {
+                "ORIGIN" => Some("http://example.com".into()),
+                name => (name == variable).then(|| value.into()),
+            };
+            let settings = Settings::from_lookup(&lookup).unwrap();
+            let origin = settings.origin.as_ref().unwrap();
+            let document = PolicyDocument::parse(HTTP, &settings, origin).unwrap();
+            assert_eq!(
+                document.policy.response.account, shown,
+                "{variable}={value}"
+            );
+        }
     }
 
     #[test]

@@ -157,6 +157,8 @@ pub struct ResponsePolicy {
     pub remove_headers: Vec<NamePattern>,
     /// Lower-case members of `Vary` that do not matter.
     pub ignore_vary: Vec<String>,
+    /// Whether Envoy is told what has become of each request, for its access log and traces.
+    pub account: bool,
 }
 
 /// How responses of an HTTP origin that vary with request headers are told apart.

@@ -100,6 +100,7 @@ fn a_bucket_needs_no_more_than_its_name_and_host() {
             ]
             .map(str::to_owned)
             .into(),
+            account: true,
         },
         cache: CachePolicy {
             default: Rule {
@@ -120,6 +121,7 @@ fn an_http_origin_needs_no_more_than_its_kind() {
         response: ResponsePolicy {
             remove_headers: built_in_hidden_headers(),
             ignore_vary: Vec::new(),
+            account: true,
         },
         cache: default_cache(),
         ..support::http()

@@ -241,7 +241,8 @@ impl Edge {
             known_as: key,
             policy: self.policy.number,
         };
-        let Some(answered) = hot::answer(&wanted, demand, head)? else {
+        let account = self.policy.policy.response.account;
+        let Some(answered) = hot::answer(&wanted, demand, head, account)? else {
             return Ok(false);
         };
         self.state = if answered.typed {
@@ -461,8 +462,11 @@ impl Edge {
         change.map_or(Ok(()), |change| change.note(&self.policy.policy))
     }
 
-    /// Tells the access log what has become of the request.
+    /// Tells the access log what has become of the request, if it shows that.
     fn tell(&self) {
+        if !self.policy.policy.response.account {
+            return;
+        }
         let told = match &self.state {
             State::Cached(stream) => stream.account.tell(stream.key),
             State::Passed(..) => tell_result(result_of(Metric::RequestsPassed)),
@@ -482,8 +486,10 @@ impl Edge {
         });
         let answered = match refusal {
             Refusal::Rejected(rejection) => {
-                // The access log may lack it, the client not.
-                let _ = tell_result(result_of(Metric::RequestsRejected));
+                if self.policy.policy.response.account {
+                    // The access log may lack it, the client not.
+                    let _ = tell_result(result_of(Metric::RequestsRejected));
+                }
                 answer_rejection(*rejection)
             }
             Refusal::Host(_) | Refusal::Unready | Refusal::Stranger => answer_failure(503, false),

@@ -31,11 +31,12 @@ pub struct Answered {
     pub typed: bool,
 }
 
-/// Answers the effective context's request if there is what it wants.
+/// Answers the effective context's request if there is what it wants, and tells Envoy if there is an `account` of it.
 pub fn answer(
     wanted: &Wanted<'_>,
     demand: Option<&Demand>,
     head: bool,
+    account: bool,
 ) -> host::Result<Option<Answered>> {
     let Some((copy, still)) = worker::with(|worker| worker.hot(wanted)).flatten() else {
         return Ok(None);
@@ -45,7 +46,9 @@ pub fn answer(
     let own = [("age", age.as_bytes()), (CACHE_STATUS, status.as_bytes())];
     let own = own.into_iter().skip(usize::from(!copy.aged));
     let headers = Headers::new(extend(&copy.headers, own));
-    tell_hit(wanted.known_as)?;
+    if account {
+        tell_hit(wanted.known_as)?;
+    }
     delivery::answer_with(demand, head, &headers, &copy.body)?;
     Ok(Some(Answered { typed: copy.typed }))
 }

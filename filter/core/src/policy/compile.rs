@@ -129,6 +129,7 @@ fn compile(document: Document) -> Result<Policy, PolicyError> {
         response: ResponsePolicy {
             remove_headers: hidden_headers(document.response.remove_headers, bucket),
             ignore_vary,
+            account: document.response.account,
         },
         compression: compile_compression(document.compression, bucket)
             .map_err(|error| error.within("compression"))?,

@@ -259,6 +259,10 @@ section! {
         /// origin, accept-encoding, access-control-request-method, access-control-request-headers;
         /// for an HTTP origin: none.
         ignore_vary: Option<Vec<HeaderName>> = None,
+        /// Whether Envoy is told the result, key, role and times of each request, as filter state whose names begin
+        /// with wasm.sluice; the edge's entry point fills it in: where neither access log nor traces show them,
+        /// telling would be a waste.
+        account: bool = true,
     }
 }
 
