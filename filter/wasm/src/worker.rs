@@ -555,6 +555,9 @@ impl Worker {
 
     fn send_answers(&mut self) {
         for (context, answer) in std::mem::take(&mut self.due_answers) {
+            if matches!(answer, Answer::Reset) {
+                self.metrics.count(Metric::FillsAborted, 1);
+            }
             let answered = self.redirect(context).and_then(|()| answer.send());
             self.check(answered);
         }
