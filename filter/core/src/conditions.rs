@@ -67,6 +67,11 @@ impl Conditions {
         true
     }
 
+    /// Whether the client has a response of its own, which may be as good.
+    pub fn may_be_unchanged(&self) -> bool {
+        self.if_none_match.is_some() || self.if_modified_since.is_some()
+    }
+
     /// The fields, for a request that takes them along.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let values = [

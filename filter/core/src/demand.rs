@@ -77,6 +77,11 @@ impl Demand {
         self.range.as_deref().and_then(ByteRange::parse).is_some()
     }
 
+    /// Whether its client has the object, and asks whether it has changed.
+    pub fn may_be_unchanged(&self) -> bool {
+        self.conditions.may_be_unchanged()
+    }
+
     /// The range, if a store that knows the body's `length` may cut it out: nothing but the length can
     /// turn the answer into another than 206.
     pub fn range_within(&self, length: u64) -> Option<ByteRange> {
@@ -232,6 +237,19 @@ mod tests {
             &[("if-match", "*")],
         ] {
             assert_eq!(within(fields), None, "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn who_asks_for_changes_has_the_object() {
+        for (name, has) in [
+            ("if-none-match", true),
+            ("if-modified-since", true),
+            ("if-match", false),
+            ("if-unmodified-since", false),
+            ("if-range", false),
+        ] {
+            assert_eq!(demand(&[(name, "\"a\"")]).may_be_unchanged(), has, "{name}");
         }
     }
 

@@ -78,6 +78,22 @@ pub enum Ending {
     Left,
 }
 
+/// What a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A GET.
+    Get,
+    /// A HEAD.
+    Head,
+    /// A GET whose client has the object: its whole answer is 304.
+    Conditional {
+        /// Whether a fill in the background was to lead for it (v1).
+        led_for: bool,
+    },
+    /// A fill in the background, which no client ends.
+    Background,
+}
+
 /// A request and what became of it.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientRecord {
@@ -85,8 +101,8 @@ pub struct ClientRecord {
     pub seat: usize,
     /// Its key.
     pub key: KeyHash,
-    /// Whether it is a HEAD.
-    pub head: bool,
+    /// What it is.
+    pub kind: Kind,
     /// What the coalescer made of it.
     pub admission: Admission,
     /// How it left the waiting list.
@@ -181,6 +197,8 @@ pub struct FakeHost {
     pub data: FakeSharedData,
     /// Whether an abort waits for [`FakeHost::carry_out_aborts`].
     pub slow_aborts: bool,
+    /// Whether no fill in the background leads for anyone, as its call fails.
+    pub calls_fail: bool,
     /// The rules for requests that come from now on.
     pub policy: FlightPolicy,
     /// All requests so far.
@@ -212,6 +230,7 @@ impl FakeHost {
             ttl: 3_600_000,
             data: FakeSharedData::default(),
             slow_aborts: false,
+            calls_fail: false,
             policy,
             clients: Vec::new(),
             fetches: Vec::new(),
@@ -427,22 +446,32 @@ impl FakeHost {
 impl FakeHost {
     /// A GET comes.
     pub fn get(&mut self, seat: usize, key: u64) -> Client {
-        self.arrive(seat, key, false)
+        self.arrive(seat, key, Kind::Get)
     }
 
     /// A HEAD comes. On v1 it stands for all that waits for others and cannot lead.
     pub fn head(&mut self, seat: usize, key: u64) -> Client {
-        self.arrive(seat, key, true)
+        self.arrive(seat, key, Kind::Head)
+    }
+
+    /// A GET comes whose client has the object.
+    pub fn conditional(&mut self, seat: usize, key: u64) -> Client {
+        self.arrive(seat, key, Kind::Conditional { led_for: false })
     }
 
     /// A request comes. A worker that is dead answers by itself.
-    pub fn arrive(&mut self, seat: usize, key: u64, head: bool) -> Client {
+    pub fn arrive(&mut self, seat: usize, key: u64, kind: Kind) -> Client {
+        let client = self.come(seat, KeyHash(key), kind);
+        self.run();
+        client
+    }
+
+    fn come(&mut self, seat: usize, key: KeyHash, kind: Kind) -> Client {
         let client = Client(self.clients.len());
-        let key = KeyHash(key);
         self.clients.push(ClientRecord {
             seat,
             key,
-            head,
+            kind,
             admission: Admission::Alone,
             release: None,
             purpose: Purpose::Alone,
@@ -452,15 +481,23 @@ impl FakeHost {
             self.clients[client.0].key = variant(key, client);
         }
         self.admit(client);
-        self.run();
         client
     }
 
     fn admit(&mut self, client: Client) {
-        let admission = self.with_request(client, Coalescer::request);
+        let is_led_for = self.is_led_for(client);
+        let admission = self.with_request(client, |coalescer, request, turn| {
+            let mut request = request.clone();
+            request.may_lead &= !is_led_for;
+            coalescer.request(&request, turn)
+        });
         let Some(admission) = admission else {
             return;
         };
+        if is_led_for && admission == Admission::Alone {
+            self.lead_in_background(client);
+            return;
+        }
         self.clients[client.0].admission = admission;
         match admission {
             Admission::Park => self.clients[client.0].stage = Stage::Parked,
@@ -474,6 +511,65 @@ impl FakeHost {
         }
     }
 
+    fn is_led_for(&self, client: Client) -> bool {
+        let v1 = self.policy.store == StoreVersion::V1;
+        v1 && self.clients[client.0].kind == Kind::Conditional { led_for: false }
+    }
+
+    /// A fill in the background leads for a request, which takes part then.
+    fn lead_in_background(&mut self, client: Client) {
+        let ClientRecord { seat, key, .. } = self.clients[client.0];
+        self.clients[client.0].kind = Kind::Conditional { led_for: true };
+        self.clients[client.0].release = None;
+        if !self.calls_fail {
+            self.fill_in_background(seat, key);
+        }
+        self.admit(client);
+    }
+
+    fn fill_in_background(&mut self, seat: usize, key: KeyHash) {
+        let fill = self.come(seat, key, Kind::Background);
+        let leads = self.clients[fill.0].admission;
+        if !matches!(leads, Admission::Lead | Admission::Park) {
+            // There is no need for it.
+            self.detach(fill);
+            self.closed(fill);
+        }
+    }
+
+    /// Those who wait on its worker for a fill in the background have their 304 with its headers.
+    fn answer_followers(&mut self, fill: Client) {
+        let ClientRecord {
+            seat, key, kind, ..
+        } = self.clients[fill.0];
+        let coalescer = self.coalescer(seat).filter(|_| kind == Kind::Background);
+        let waiting = coalescer.map(|coalescer| coalescer.waiting(key));
+        for stream in waiting.unwrap_or_default() {
+            let follower = self.unpark(stream);
+            if matches!(self.clients[follower.0].kind, Kind::Conditional { .. }) {
+                let answered =
+                    self.turn(seat, |coalescer, turn| coalescer.answered(stream, turn.now));
+                assert!(answered.flatten().is_some(), "{follower:?} does not wait");
+                self.set_stage(follower, Stage::Over(Ending::Served));
+            }
+        }
+    }
+
+    /// Whether a client has its whole answer while its own fill goes on (v1).
+    pub fn has_its_304(&self, client: Client) -> bool {
+        let asks = matches!(self.clients[client.0].kind, Kind::Conditional { .. });
+        let Stage::Reading(fetch) = self.stage(client) else {
+            return false;
+        };
+        let Fetch {
+            client: owner,
+            phase,
+            ..
+        } = self.fetches[fetch.0];
+        let fills = matches!(phase, FetchPhase::Body { until: Some(_) });
+        asks && owner == client && fills && self.policy.store == StoreVersion::V1
+    }
+
     /// A client leaves before its response has ended.
     pub fn abort(&mut self, client: Client) {
         if matches!(self.stage(client), Stage::Over(_)) {
@@ -483,12 +579,18 @@ impl FakeHost {
             Stage::Reading(fetch) => Some(fetch),
             _ => None,
         };
+        let rescued = self.has_its_304(client);
         self.detach(client);
         self.closed(client);
         if let Some(fetch) = filling {
             self.guard(client, fetch);
         }
         self.run();
+        if rescued {
+            let ClientRecord { seat, key, .. } = self.clients[client.0];
+            self.fill_in_background(seat, key);
+            self.run();
+        }
     }
 
     /// On v1 ORIGIN ends a fill whose client has gone when more of the body comes, at the latest.
@@ -665,7 +767,10 @@ impl FakeHost {
             }
             match self.policy.store {
                 StoreVersion::V2 => self.respond(client, LeaderResponse::Unshared),
-                StoreVersion::V1 => self.respond(client, LeaderResponse::Filling { until }),
+                StoreVersion::V1 => {
+                    self.respond(client, LeaderResponse::Filling { until });
+                    self.answer_followers(client);
+                }
             }
         } else if !around {
             for client in self.store.refuse(key, fetch) {
@@ -832,7 +937,8 @@ impl FakeHost {
                 self.keep_unwritten(client);
             }
             Lookup::Miss { fills } => {
-                let refused = self.clients[client.0].head && self.policy.store == StoreVersion::V1;
+                let head = self.clients[client.0].kind == Kind::Head;
+                let refused = head && self.policy.store == StoreVersion::V1;
                 self.fetch(client, fills && !refused);
                 if matches!(purpose, Purpose::Fresh | Purpose::Collapsed) {
                     self.with_request(client, Coalescer::unexpected_miss);
@@ -904,11 +1010,11 @@ impl FakeHost {
         call: impl FnOnce(&mut Coalescer, &Request<'_>, &mut Turn<'_, FakeSharedData>) -> R,
     ) -> Option<R> {
         let ClientRecord {
-            seat, key, head, ..
+            seat, key, kind, ..
         } = self.clients[client.0];
         let (target, policy) = (Rc::clone(&self.target), self.policy);
         let stream = stream_of(client);
-        let may_lead = !head || policy.store == StoreVersion::V2;
+        let may_lead = kind != Kind::Head || policy.store == StoreVersion::V2;
         let request = Request {
             stream,
             key,
@@ -1030,6 +1136,10 @@ impl FakeHost {
                 Release::Collapsed => Purpose::Collapsed,
                 Release::Lead => Purpose::Lead,
                 Release::HitForMiss | Release::WaitTimeout | Release::Overflow => Purpose::Bypass,
+                Release::Alone if self.is_led_for(client) => {
+                    self.lead_in_background(client);
+                    continue;
+                }
                 Release::Alone => Purpose::Alone,
                 Release::Varies => {
                     self.readmit(client);
@@ -1049,6 +1159,9 @@ impl FakeHost {
         self.seats[seat].varying.insert(key);
         self.clients[client.0].key = variant(key, client);
         self.clients[client.0].release = None;
+        if let Kind::Conditional { led_for } = &mut self.clients[client.0].kind {
+            *led_for = false;
+        }
         self.admit(client);
     }
 }

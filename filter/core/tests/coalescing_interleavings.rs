@@ -13,7 +13,7 @@ use sluice_core::board::{KeyHash, Millis};
 use sluice_core::coalescer::Release;
 use sluice_core::flight::FlightPolicy;
 use sluice_core::policy::{Policy, StoreVersion};
-use sluice_core::testing::{Answer, Client, Ending, FakeHost, FetchPhase, Stage};
+use sluice_core::testing::{Answer, Client, Ending, FakeHost, FetchPhase, Kind, Stage};
 use support::{bucket, canonicalize_path};
 
 /// Keys that requests are for; few, so that they meet.
@@ -29,6 +29,8 @@ const ROUND: Millis = 50;
 enum Step {
     Get { worker: u8, key: u8 },
     Head { worker: u8, key: u8 },
+    Conditional { worker: u8, key: u8 },
+    LeaveWith304 { client: u8 },
     Answer { fetch: u8, answer: Answer },
     AnswerHeld { fetch: u8 },
     PassOn { fetch: u8 },
@@ -62,6 +64,7 @@ fn ordinary() -> impl Strategy<Value = Step> {
     let small = || 0..8_u8;
     prop_oneof![
         6 => (small(), small()).prop_map(|(worker, key)| Step::Get { worker, key }),
+        2 => (small(), small()).prop_map(|(worker, key)| Step::Conditional { worker, key }),
         3 => small().prop_map(|fetch| Step::Answer { fetch, answer: Answer::Storable }),
         2 => small().prop_map(|fetch| Step::AnswerHeld { fetch }),
         2 => small().prop_map(|fetch| Step::PassOn { fetch }),
@@ -79,6 +82,11 @@ fn ordinary() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// A client leaves whose whole answer has come before its fill.
+fn leaving() -> impl Strategy<Value = Step> {
+    (0..8_u8).prop_map(|client| Step::LeaveWith304 { client })
+}
+
 /// What happens in the world.
 fn anything() -> impl Strategy<Value = Step> {
     let small = || 0..8_u8;
@@ -91,6 +99,7 @@ fn anything() -> impl Strategy<Value = Step> {
         24 => ordinary(),
         1 => (small(), small()).prop_map(|(worker, key)| Step::Head { worker, key }),
         2 => (small(), unwanted).prop_map(|(fetch, answer)| Step::Answer { fetch, answer }),
+        1 => leaving(),
         1 => small().prop_map(|fetch| Step::Reset { fetch }),
         4 => (0..32_u8).prop_map(|client| Step::Abort { client }),
         2 => small().prop_map(|worker| Step::Lose { worker }),
@@ -148,6 +157,8 @@ struct World {
     faulty: bool,
     /// What the origin answers in the end.
     answer: Answer,
+    /// Who has left with its 304 while it led.
+    left: Vec<Client>,
 }
 
 impl World {
@@ -158,6 +169,7 @@ impl World {
             orphans: BTreeMap::new(),
             faulty: false,
             answer: Answer::Storable,
+            left: Vec::new(),
         }
     }
 
@@ -200,6 +212,18 @@ impl World {
             } => {
                 self.host.head(seat(worker), key(number));
             }
+            Step::Conditional {
+                worker,
+                key: number,
+            } => {
+                self.host.conditional(seat(worker), key(number));
+            }
+            Step::LeaveWith304 { client } => {
+                let mut served = self.host.open_clients();
+                served.retain(|client| self.host.has_its_304(*client));
+                let client = pick(&served, client);
+                client.into_iter().for_each(|client| self.leave(client));
+            }
             Step::Answer {
                 fetch: number,
                 answer,
@@ -234,7 +258,9 @@ impl World {
                     .for_each(|fetch| self.host.reset(fetch));
             }
             Step::Abort { client } => {
-                let client = pick(&self.host.open_clients(), client);
+                let mut clients = self.host.open_clients();
+                clients.retain(|client| self.host.clients[client.0].kind != Kind::Background);
+                let client = pick(&clients, client);
                 client
                     .into_iter()
                     .for_each(|client| self.host.abort(client));
@@ -280,6 +306,11 @@ impl World {
             Step::LoseWrites { count } => self.host.data.lose_next(u32::from(count)),
             Step::FailCalls { count } => self.host.data.fail_next(u32::from(count)),
         }
+    }
+
+    fn leave(&mut self, client: Client) {
+        self.left.push(client);
+        self.host.abort(client);
     }
 
     fn tick_all(&mut self) {
@@ -474,6 +505,36 @@ fn each_key_is_fetched_once(store: StoreVersion, workers: usize, steps: &[Step])
     world.assert_all_shared();
 }
 
+/// Where a leader leaves with its 304 and nothing goes wrong, its key is fetched once more, and all others get it.
+fn a_304_costs_one_more_fetch(workers: usize, steps: &[Step]) {
+    let mut world = World::new(flight_policy(StoreVersion::V1), workers);
+    // So that who asks for changes leads.
+    world.host.calls_fail = true;
+    for step in steps {
+        world.run(&[*step]);
+        if matches!(step, Step::Advance { .. }) {
+            world.tick_all();
+        }
+    }
+    world.finish(20_000);
+    for key in (0..KEYS).map(KeyHash) {
+        let of_key = |client: &Client| world.host.clients[client.0].key == key;
+        let left = world.left.iter().filter(|client| of_key(client)).count();
+        let fetches = world.host.fetches.iter();
+        let fetched = fetches.filter(|fetch| fetch.key == key).count();
+        assert!(
+            fetched <= 1 + left,
+            "{fetched} fetches of {key:?}, {left} have left"
+        );
+        assert_eq!(world.host.store().has(key), fetched > 0, "{key:?}");
+    }
+    for (number, client) in world.host.clients.iter().enumerate() {
+        let left = world.left.contains(&Client(number));
+        let ending = if left { Ending::Left } else { Ending::Served };
+        assert_eq!(client.stage, Stage::Over(ending), "{client:?}");
+    }
+}
+
 /// Where the origin fails and nothing else goes wrong, all get what is stored, and each worker asks once at most.
 fn an_error_is_met_once(store: StoreVersion, workers: usize, steps: &[Step]) {
     let mut world = World::new(flight_policy(store), workers);
@@ -567,6 +628,14 @@ proptest! {
         steps in vec(ordinary(), 0..80),
     ) {
         each_key_is_fetched_once(store, workers, &steps);
+    }
+
+    #[test]
+    fn a_leader_that_leaves_with_its_304_costs_one_more_fetch(
+        workers in 1..=4_usize,
+        steps in vec(prop_oneof![8 => ordinary(), 2 => leaving()], 0..80),
+    ) {
+        a_304_costs_one_more_fetch(workers, &steps);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use crate::delivery::Bodiless;
 use crate::edge;
 use crate::host::{self, Half};
 use crate::prepared::Prepared;
@@ -34,6 +35,8 @@ pub enum Answer {
         /// 204, or 502 for nothing.
         status: u16,
     },
+    /// EDGE: what a client who waits needs of a response whose body it does not need.
+    Bodiless(Bodiless),
     /// EDGE: the error that the leader got.
     Failed {
         /// The leader's status.
@@ -65,6 +68,7 @@ impl Answer {
             Self::Prepared(prepared) => prepared.send(),
             Self::Reset => host::reset(Half::Response),
             Self::Outcome { status } => host::respond(*status, "sluice_outcome", &[], ""),
+            Self::Bodiless(bodiless) => bodiless.send(),
             Self::Failed { status } => edge::answer_failure(*status, true),
         }
     }

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use proxy_wasm::types::Action;
+use sluice_core::cache_status::CacheStatus;
 use sluice_core::conditions::Validators;
 use sluice_core::demand::{Candidate, Delivery, Demand};
 use sluice_core::range::{ByteRange, Slice, Slicer, unsatisfied_range};
@@ -155,6 +156,28 @@ pub fn answer_with(
     }
 }
 
+/// What `demand` makes of a response with these `headers`, if that has no body.
+pub fn bodiless(demand: &Demand, status: u16, headers: &Headers) -> Option<Bodiless> {
+    let candidate = Candidate {
+        status,
+        validators: validators(headers),
+        length: None,
+    };
+    let answer = match demand.delivery(&candidate, false) {
+        Delivery::NotModified => Answer::not_modified(),
+        Delivery::PreconditionFailed => Answer::precondition_failed(),
+        Delivery::Whole | Delivery::Part { .. } | Delivery::Unsatisfiable { .. } => return None,
+    };
+    let fields = answer.fields(headers).into_iter();
+    Some(Bodiless {
+        status: answer.status,
+        details: answer.details,
+        fields: fields
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect(),
+    })
+}
+
 fn validators(headers: &Headers) -> Validators<'_> {
     Validators {
         etag: headers.text("etag"),
@@ -201,6 +224,34 @@ fn refuse_part(stream: &Stream) -> host::Result<Action> {
     stream.account.results_in(account::FAILED);
     edge::answer_failure(503, false)?;
     Ok(Action::Pause)
+}
+
+/// The whole answer of a client that needs no body.
+#[derive(Clone, Debug)]
+pub struct Bodiless {
+    status: u16,
+    details: &'static str,
+    fields: Vec<(String, String)>,
+}
+
+impl Bodiless {
+    /// The same, with what is to be said of the way here in the place of what the response says of its own.
+    pub fn described(mut self, status: &CacheStatus<'_>) -> Self {
+        let mut fields = self.fields.iter_mut().rev();
+        if let Some((_, value)) = fields.find(|(name, _)| name == edge::CACHE_STATUS) {
+            *value = status.to_string();
+        }
+        self
+    }
+
+    /// Answers the effective context's request.
+    pub fn send(&self) -> host::Result<()> {
+        let fields = self.fields.iter();
+        let fields: Vec<_> = fields
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        host::respond(self.status, self.details, &fields, "")
+    }
 }
 
 /// A response without a body that takes the place of the whole one.
@@ -263,14 +314,17 @@ impl Answer {
             .chain(no_store)
     }
 
-    /// Answers at once, so that nobody need read the body.
-    fn send(&self, headers: &Headers) -> host::Result<()> {
+    fn fields<'a>(&'a self, headers: &'a Headers) -> Vec<(&'a str, &'a str)> {
         let kept = headers
             .iter()
             .filter(|(name, _)| self.keeps(headers, name))
             .filter_map(|(name, value)| Some((name, std::str::from_utf8(value).ok()?)));
-        let fields: Vec<_> = kept.chain(self.added()).collect();
-        host::respond(self.status, self.details, &fields, "")
+        kept.chain(self.added()).collect()
+    }
+
+    /// Answers at once, so that nobody need read the body.
+    fn send(&self, headers: &Headers) -> host::Result<()> {
+        host::respond(self.status, self.details, &self.fields(headers), "")
     }
 
     /// Changes the response in place, and drops its body as it passes.

@@ -23,7 +23,7 @@ use sluice_core::validator::Validator;
 
 use crate::account::{self, result_of};
 use crate::answer::Answer;
-use crate::delivery::{Passing, deliver};
+use crate::delivery::{Passing, bodiless, deliver};
 use crate::dress::{add_headers, dress};
 use crate::edge::{CACHE_STATUS, answer_failure};
 use crate::headers::Headers;
@@ -254,9 +254,18 @@ fn stored_length(stream: &Stream, headers: &Headers) -> Option<u64> {
 
 /// A response to a fill of the filter's own, which is told to those who wait and then dropped.
 pub fn respond_filled(stream: &Rc<Stream>) -> host::Result<Action> {
+    let followers = worker::with(|worker| worker.conditional_followers(stream)).unwrap_or_default();
+    let shared = if followers.is_empty() {
+        None
+    } else {
+        shared(stream)?
+    };
     let action = respond_cached(stream)?;
     if stream.answered.get() {
         return Ok(action);
+    }
+    if let Some((status, way)) = shared {
+        answer_followers(stream, followers, status, &way)?;
     }
     if stream.fragile.get() {
         host::set_header(Map::Response, ":status", "200")?;
@@ -265,6 +274,34 @@ pub fn respond_filled(stream: &Rc<Stream>) -> host::Result<Action> {
         return Ok(Action::Continue);
     }
     Ok(end_own(stream, 204))
+}
+
+/// The status of the origin's response to a fill, if the store takes it, and how those come to it who share it.
+fn shared(stream: &Stream) -> host::Result<Option<(u16, CacheStatus<'static>)>> {
+    let headers = Headers::new(host::header_pairs(Map::Response)?);
+    let found = marked(&headers).map(|entry| Found::of(stream, entry, &headers));
+    let taken = |found: &Found<'_>| found.mine && found.entry.stored && found.kept.is_none();
+    let found = found.filter(taken);
+    Ok(found.map(|found| (found.entry.status, collapsed(&found))))
+}
+
+/// Answers those who wait for a fill and whose copy is still good, who need not wait for its end.
+fn answer_followers(
+    stream: &Stream,
+    followers: Vec<Rc<Stream>>,
+    status: u16,
+    way: &CacheStatus<'_>,
+) -> host::Result<()> {
+    let headers = Headers::new(host::header_pairs(Map::Response)?);
+    for follower in followers {
+        let demand = follower.demand.as_ref();
+        let answer = demand.and_then(|demand| bodiless(demand, status, &headers));
+        if let Some(answer) = answer {
+            let answer = answer.described(way);
+            worker::with(|worker| worker.answer_follower(&follower, answer, stream.id.0));
+        }
+    }
+    Ok(())
 }
 
 /// A response to a refresh, whose body nobody wants: only a fill has to be seen to its end.
@@ -490,15 +527,20 @@ fn describe(stream: &Stream, found: &Found<'_>) -> CacheStatus<'static> {
             .ttl(ttl);
     }
     if stream.released.get() == Some(Release::Collapsed) {
-        // What it has waited for was a validation, or there was nothing.
-        let forward = if found.is_stale() || entry.revalidated {
-            Forward::Stale
-        } else {
-            Forward::UriMiss
-        };
-        return CacheStatus::forwarded(forward).collapsed().ttl(ttl);
+        return collapsed(found);
     }
     CacheStatus::hit().ttl(ttl)
+}
+
+fn collapsed(found: &Found<'_>) -> CacheStatus<'static> {
+    let ttl = found.entry.lifetime().fresh_for(found.age);
+    // What it has waited for was a validation, or there was nothing.
+    let forward = if found.is_stale() || found.entry.revalidated {
+        Forward::Stale
+    } else {
+        Forward::UriMiss
+    };
+    CacheStatus::forwarded(forward).collapsed().ttl(ttl)
 }
 
 /// A response that ORIGIN has not marked: it went around the store, or is Envoy's own.

@@ -182,6 +182,20 @@ impl Stream {
         !self.head && demand.is_some_and(Demand::is_for_part)
     }
 
+    /// Whether a fill in the background leads in its place, if nobody else does: its client may have its whole
+    /// answer, 304, with the headers of the object, of which the v1 store would lose the rest with it.
+    pub fn is_led_for(&self) -> bool {
+        let asks = self.demand.as_ref().is_some_and(Demand::may_be_unchanged);
+        asks && self.may_have_less() && !self.is_for_part() && self.stand_in.is_none()
+    }
+
+    /// Whether its client may have its whole answer before the object has come with which it fills the store,
+    /// and leave then: 304, 412, or a part.
+    pub fn may_have_less(&self) -> bool {
+        let v1 = self.policy.policy.store == StoreVersion::V1;
+        v1 && !self.head && self.demand.is_some()
+    }
+
     /// Whether it asks for the headers of a whole that it cannot fetch. On v1 a HEAD cannot fill the store:
     /// Envoy does not survive a HEAD that is sent on as GET when its object is large. It does not wait for
     /// others' fills either, which nobody can read before their end, and a fill in the background would let
@@ -237,9 +251,11 @@ impl Stream {
             return Some(Purpose::Alone);
         }
         let waits = !self.wants_headers() || coalescer.is_committing(self.key);
+        let mut request = self.request();
+        request.may_lead &= !self.is_led_for();
         let admission = match remembered {
             Some(remembered) => remembered,
-            None if waits => coalescer.request(&self.request(), turn),
+            None if waits => coalescer.request(&request, turn),
             None => Admission::Alone,
         };
         match admission {

@@ -303,9 +303,9 @@ impl Worker {
             if let Some(capture) = closed.capture.take() {
                 self.drop_capture(&capture);
             }
-            self.rescue(&closed);
             self.forget_answer(stream.0);
             self.turn(stream.0, |coalescer, turn| coalescer.closed(stream, turn));
+            self.rescue(&closed);
         }
     }
 

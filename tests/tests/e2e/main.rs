@@ -19,6 +19,7 @@ mod coalescing_stampede;
 mod coalescing_uncacheable;
 mod compression;
 mod conditions;
+mod conditions_cold;
 mod credentials;
 mod dead_vm;
 mod demo_site;

@@ -4,8 +4,9 @@
 //! Each worker has one [`Coalescer`]. It alone owns the worker's flights, hints and waiting lists;
 //! what workers must agree on is on the [`Board`]. An event may read and change the board, and says
 //! what is to be done by [`Effect`]s, which the caller carries out after the call has returned. Every
-//! parked request leaves by exactly one `Resume` or `Fail`, or by going away itself
-//! ([`Coalescer::closed`]).
+//! parked request leaves by exactly one `Resume` or `Fail`, or by itself: by going away
+//! ([`Coalescer::closed`]), or where all that it needs are the headers of the response
+//! ([`Coalescer::answered`]).
 //!
 //! How a flight goes, by [`Phase`](crate::flight::Phase) and [`Outcome`](crate::message::Outcome):
 //!
@@ -44,7 +45,8 @@
 //! That is also why a fill whose leader has left is handed over at its end, and not before.
 //!
 //! On v1 a fill whose client has gone must not go on, and until it is gone the store would not take the
-//! response to the next leader. So it is aborted first ([`Effect::Abort`]).
+//! response to the next leader. So it is aborted first ([`Effect::Abort`]). Whose answer may be 304, and who may
+//! leave with it, does not lead there: the caller has a request of its own do it, which nobody ends.
 
 mod followers;
 mod handover;

@@ -215,6 +215,34 @@ impl Coalescer {
             }
             return;
         }
+        self.leave(stream, key);
+    }
+
+    /// Requests of this worker that wait for `key`, in order of arrival.
+    pub fn waiting(&self, key: KeyHash) -> Vec<StreamId> {
+        let flight = self.flights.get(&key);
+        let waiters = flight.into_iter().flat_map(|flight| &flight.waiters);
+        let streams = waiters.map(|waiter| waiter.stream);
+        streams
+            .filter(|stream| self.streams.contains_key(stream))
+            .collect()
+    }
+
+    /// A waiting request has its answer by the headers of what it waits for. How long it has waited; `None` if it
+    /// does not wait.
+    pub fn answered(&mut self, stream: StreamId, now: Millis) -> Option<Millis> {
+        let key = *self.streams.get(&stream)?;
+        let mut waiters = self.flights.get(&key)?.waiters.iter();
+        let since = waiters.find(|waiter| waiter.stream == stream)?.since;
+        self.leave(stream, key);
+        Some(now.saturating_sub(since))
+    }
+
+    /// Takes a request from the waiting list.
+    fn leave(&mut self, stream: StreamId, key: KeyHash) {
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
         self.streams.remove(&stream);
         flight.waiting -= 1;
         self.parked -= 1;

@@ -14,8 +14,10 @@ use sluice_core::policy::StoreVersion;
 use sluice_core::validator::Validator;
 
 use super::Worker;
+use crate::account::result_of;
+use crate::answer::Answer;
 use crate::calls::{Call, Sent, Stored};
-use crate::delivery::{self, Passing};
+use crate::delivery::{self, Bodiless, Passing};
 use crate::host::{self, Map};
 use crate::prepared::Prepared;
 use crate::response;
@@ -118,18 +120,22 @@ impl Worker {
         }
     }
 
-    /// Has done for a range or a HEAD what it needs before it may take part. False if it has had all that.
+    /// Has done for a range, a HEAD or a request for changes what it needs before it may take part. False if it has
+    /// had all that.
     ///
     /// For a range on v2 that is a fill that goes on without it, and can be read meanwhile. On v1 a range
     /// leads itself, once the size is known, so as not to wait for the end; for others, and after it has
-    /// left, a fill goes on. A HEAD needs a fill only to have revalidated what the store has.
+    /// left, a fill goes on. A HEAD needs a fill only to have revalidated what the store has. A request for changes
+    /// needs one there that goes on when it has its 304.
     fn prepare(&mut self, stream: &Stream) -> bool {
         let key = stream.key;
         let (preparation, call) = match (stream.policy.policy.store, stream.preparation.get()) {
             (StoreVersion::V1, Preparation::None) if stream.head => {
                 (Preparation::Looked, Call::Look(key))
             }
-            (StoreVersion::V1, Preparation::None) => (Preparation::Sized, Call::Size(key)),
+            (StoreVersion::V1, Preparation::None) if stream.is_for_part() => {
+                (Preparation::Sized, Call::Size(key))
+            }
             (_, Preparation::Done) => return false,
             _ => (Preparation::Done, Call::Fill(key)),
         };
@@ -153,31 +159,39 @@ impl Worker {
     /// What a request goes on for that would go on for `purpose`; `None` if it waits first. A range is
     /// worth no fill that nobody shares: where nothing more can be done for it, it goes to the origin.
     pub fn ready(&mut self, stream: &Stream, purpose: Purpose) -> Option<Purpose> {
-        let coalesces = stream.policy.policy.coalesce.enabled;
-        let prepares = stream.is_for_part() || stream.wants_headers();
-        if purpose != Purpose::Alone || !prepares || !coalesces {
+        let waits = stream.is_for_part() || stream.wants_headers() || stream.is_led_for();
+        let prepares = purpose == Purpose::Alone && waits && stream.policy.policy.coalesce.enabled;
+        let fills = matches!(purpose, Purpose::Lead | Purpose::Alone);
+        let calls = prepares || (fills && stream.may_have_less());
+        if (calls && !self.keep_headers(stream)) || !prepares {
             return Some(purpose);
-        }
-        if stream.headers.borrow().is_empty() {
-            let headers = self
-                .redirect(stream.id.0)
-                .and_then(|()| delivery::headers_for_calls());
-            match headers {
-                Ok(headers) => *stream.headers.borrow_mut() = headers,
-                Err(error) => {
-                    self.check(Err(error));
-                    return Some(purpose);
-                }
-            }
         }
         if self.prepare(stream) {
             return None;
         }
-        if stream.head {
+        if !stream.is_for_part() {
             return Some(Purpose::Alone);
         }
         stream.released.set(Some(Release::Alone));
         Some(Purpose::Bypass)
+    }
+
+    /// Keeps what the client has sent for calls on its behalf. False if it cannot be read.
+    fn keep_headers(&mut self, stream: &Stream) -> bool {
+        if !stream.headers.borrow().is_empty() {
+            return true;
+        }
+        let headers = self
+            .redirect(stream.id.0)
+            .and_then(|()| delivery::headers_for_calls());
+        match headers {
+            Ok(headers) => *stream.headers.borrow_mut() = headers,
+            Err(error) => {
+                self.check(Err(error));
+                return false;
+            }
+        }
+        true
     }
 
     fn call_for(&mut self, stream: &Stream, call: Call) {
@@ -190,13 +204,48 @@ impl Worker {
         self.wake_root();
     }
 
-    /// A range that leads on v1 has gone, and its fill with it: one that nobody can end takes its place.
+    /// A request that fills the v1 store and has had less than the object has gone, and its fill with it: one that
+    /// nobody can end takes its place.
     pub(super) fn rescue(&mut self, stream: &Stream) {
-        let cut = matches!(stream.passing.get(), Passing::Slice(_));
-        let under_way = self.fills.context(stream.id).is_some();
-        if stream.fragile.get() && cut && under_way && self.calls.has_room_to_prepare() {
-            self.call_for(stream, Call::Fill(stream.key));
+        let less = !matches!(stream.passing.get(), Passing::Whole);
+        let filled = stream.fragile.get() && stream.may_have_less() && less;
+        let Some(context) = self.fills.context(stream.id).filter(|_| filled) else {
+            return;
+        };
+        if !self.calls.has_room_to_prepare() || self.coalescer.is_committing(stream.key) {
+            return;
         }
+        // The store would not take the next response before this one has gone. The coalescer sees to that for leaders
+        // only.
+        if !self.due_answers.iter().any(|(of, _)| *of == context) {
+            self.answer_later(context, Answer::Reset);
+        }
+        self.call_for(stream, Call::Fill(stream.key));
+    }
+
+    /// The streams that wait for the response of `filled` and ask for changes.
+    pub fn conditional_followers(&self, filled: &Stream) -> Vec<Rc<Stream>> {
+        let waiting = self.coalescer.waiting(filled.key).into_iter();
+        let streams = waiting.filter_map(|stream| self.stream(stream));
+        streams.filter(|stream| stream.is_led_for()).collect()
+    }
+
+    /// A waiting request has its whole answer. `context` is that of this event.
+    pub fn answer_follower(&mut self, follower: &Stream, answer: Bodiless, context: u32) {
+        let answered = self.turn(context, |coalescer, turn| {
+            coalescer.answered(follower.id, turn.now)
+        });
+        let Some(waited) = answered else { return };
+        for metric in [Metric::FollowersResumed, Metric::RequestsCollapsed] {
+            self.metrics.count(metric, 1);
+        }
+        self.metrics.record(Metric::WaitMilliseconds, waited);
+        follower.account.has_waited(waited);
+        follower
+            .account
+            .results_in(result_of(Metric::RequestsCollapsed));
+        follower.answered.set(true);
+        self.answer_later(follower.id.0, Answer::Bodiless(answer));
     }
 
     /// Those who have waited for a call take part now. `context` is that of this event.
@@ -207,7 +256,7 @@ impl Worker {
                 continue;
             };
             let mut request = stream.request();
-            request.may_lead = may_lead;
+            request.may_lead |= may_lead;
             let admission = self.turn(context, |coalescer, turn| coalescer.request(&request, turn));
             let release = match admission {
                 Admission::Park => continue,

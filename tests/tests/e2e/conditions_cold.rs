@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A client that asks whether its copy of a cold object is still good has its whole answer with the object's headers.
+//! It may leave then: the object comes without it.
+
+use serde_json::json;
+use sluice_tests::client::{Client, request, until_hit};
+use sluice_tests::crowd::{Crowd, Flight};
+use sluice_tests::edge::{Builder, Edge};
+use sluice_tests::gate::Gate;
+use sluice_tests::http2::Http2;
+use sluice_tests::matrix::{Cell, Version, on_each};
+use sluice_tests::origin::{Origin, Reply};
+use sluice_tests::purger::Purger;
+
+const SIZE: usize = 400_000;
+const HELD_AFTER: usize = 100_000;
+const SAME: [(&str, &str); 1] = [("if-none-match", "\"v1\"")];
+const OTHER: [(&str, &str); 1] = [("if-none-match", "\"v0\"")];
+const UNMATCHED: [(&str, &str); 1] = [("if-match", "\"v0\"")];
+const POLICY: &str = "origin: {kind: http}\ncoalesce: {lease: 20s, max_wait: 20s}\n";
+
+fn object() -> Reply {
+    Reply::ok(SIZE).max_age(600).etag("v1")
+}
+
+/// An origin that holds the body of its first response, and an edge before it.
+struct Scene {
+    origin: Origin,
+    gate: Gate,
+    edge: Edge,
+    cell: Cell,
+}
+
+impl Scene {
+    async fn new(cell: Cell) -> Self {
+        Self::with(cell, |edge| edge.policy(POLICY)).await
+    }
+
+    /// With other settings.
+    async fn with(cell: Cell, set: impl FnOnce(Builder) -> Builder) -> Self {
+        let origin = Origin::start().ready().await;
+        let gate = Gate::new();
+        origin.on_each("/a", [object().hold_after(HELD_AFTER, &gate), object()]);
+        let edge = set(Edge::http(&origin)).cell(cell).start().await;
+        Self {
+            origin,
+            gate,
+            edge,
+            cell,
+        }
+    }
+
+    /// The status that a client gets, which leaves as soon as it has the head of the response and `followers` have come.
+    async fn leave_with_head(&self, headers: &[(&str, &str)], followers: usize) -> (u16, Flight) {
+        let mut leader = Client::connect(self.edge.address()).await;
+        leader.send(request("GET", "/a", headers)).await.unwrap();
+        let (_, head) = leader.head().await.unwrap();
+        let crowd = self.crowd(followers).await;
+        leader.reset();
+        (head.status, crowd)
+    }
+
+    /// So many clients of the object, which wait for it on v1.
+    async fn crowd(&self, followers: usize) -> Flight {
+        let crowd = Crowd::connect(self.edge.address(), followers).await;
+        let crowd = crowd.fire("/a");
+        self.gate.wait_reached(1).await;
+        if self.cell.store.version == Version::V1 {
+            self.edge
+                .wait_for_value("sluice_parked_now", followers as u64)
+                .await;
+        }
+        crowd
+    }
+
+    /// The object has come, and has cost so many requests.
+    async fn assert_stored(&self, requests: usize) {
+        let whole = until_hit(self.edge.address(), "/a").await;
+        let _ = whole.stamp("/a");
+        assert_eq!(self.origin.count("/a"), requests, "{}", self.cell);
+        for gauge in ["sluice_parked_now", "sluice_flights_now"] {
+            self.edge.wait_for_value(gauge, 0).await;
+        }
+    }
+
+    fn is_v1(&self) -> bool {
+        self.cell.store.version == Version::V1
+    }
+}
+
+/// All of a crowd get the same object.
+async fn assert_same(crowd: Flight, clients: usize) {
+    let outcomes = crowd.land().await;
+    if clients > 0 {
+        outcomes.same_object("/a");
+    }
+}
+
+#[tokio::test]
+async fn a_304_for_a_cold_object_is_at_its_end_before_the_object_is() {
+    on_each(&[1, 2], async |cell| {
+        let scene = Scene::new(cell).await;
+        scene.origin.on("/next", object());
+        let mut client = Client::connect(scene.edge.address()).await;
+        let unchanged = client.exchange(request("GET", "/a", &SAME)).await;
+        assert_eq!(unchanged.status, 304, "{cell}: {unchanged}");
+        assert_eq!(unchanged.header("etag"), "\"v1\"", "{cell}: {unchanged}");
+        // The connection is free.
+        let _ = client.get("/next").await.stamp("/next");
+        scene.gate.open();
+        scene.assert_stored(1).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_304_over_http2_is_so_too() {
+    on_each(&[1], async |cell| {
+        let scene = Scene::new(cell).await;
+        let connection = Http2::connect(scene.edge.address()).await;
+        let (status, headers, body) = connection.send("GET", "/a", &SAME).await.unwrap();
+        assert_eq!((status, body.len()), (304, 0), "{cell}: {headers:?}");
+        scene.gate.open();
+        scene.assert_stored(1).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_leaves_with_its_304_ends_no_fill() {
+    on_each(&[1, 2], async |cell| {
+        for followers in [0, 20] {
+            let scene = Scene::new(cell).await;
+            let (status, crowd) = scene.leave_with_head(&SAME, followers).await;
+            assert_eq!(status, 304, "{cell}");
+            scene.gate.open();
+            assert_same(crowd, followers).await;
+            scene.assert_stored(1).await;
+            for counter in ["sluice_handovers", "sluice_fills_aborted"] {
+                assert_eq!(scene.edge.counter(counter).await, 0, "{cell}: {counter}");
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn control_who_leaves_with_a_part_of_the_object_ends_its_fill_on_v1() {
+    on_each(&[2], async |cell| {
+        let scene = Scene::new(cell).await;
+        let (status, crowd) = scene.leave_with_head(&[], 20).await;
+        assert_eq!(status, 200, "{cell}");
+        if scene.is_v1() {
+            scene.origin.wait_for_requests("/a", 2).await;
+        }
+        scene.gate.open();
+        crowd.land().await.same_object("/a");
+        let ended = u64::from(scene.is_v1());
+        scene.assert_stored(if scene.is_v1() { 2 } else { 1 }).await;
+        for counter in ["sluice_handovers", "sluice_fills_aborted"] {
+            assert_eq!(
+                scene.edge.counter(counter).await,
+                ended,
+                "{cell}: {counter}"
+            );
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn many_who_leave_with_their_304_cost_one_request_for_each_object() {
+    on_each(&[2], async |cell| {
+        let origin = Origin::start().ready().await;
+        origin.on("/*", object());
+        let edge = Edge::http(&origin).cell(cell).start().await;
+        let paths: Vec<_> = (0..20).map(|n| format!("/a{n}")).collect();
+        for path in &paths {
+            let mut client = Client::connect(edge.address()).await;
+            let unchanged = client.exchange(request("GET", path, &SAME)).await;
+            assert_eq!(unchanged.status, 304, "{cell}: {unchanged}");
+            client.reset();
+        }
+        for path in &paths {
+            let _ = until_hit(edge.address(), path).await.stamp(path);
+            assert_eq!(origin.count(path), 1, "{cell}: {path}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_has_another_copy_gets_the_object_of_the_one_request() {
+    on_each(&[1, 2], async |cell| {
+        let scene = Scene::new(cell).await;
+        let crowd = Crowd::connect(scene.edge.address(), 10).await;
+        let crowd = crowd.fire_each(|n| request("GET", "/a", if n == 0 { &OTHER } else { &[] }));
+        scene.gate.wait_reached(1).await;
+        scene.gate.open();
+        crowd.land().await.same_object("/a");
+        scene.assert_stored(1).await;
+    })
+    .await;
+}
+
+/// A condition that asks for no changes is as likely to be met by the object itself, which its client then has at once.
+#[tokio::test]
+async fn who_leaves_with_its_412_is_followed_by_one_other() {
+    on_each(&[1, 2], async |cell| {
+        for followers in [0, 20] {
+            let scene = Scene::new(cell).await;
+            let (status, crowd) = scene.leave_with_head(&UNMATCHED, followers).await;
+            assert_eq!(status, 412, "{cell}");
+            let requests = if scene.is_v1() { 2 } else { 1 };
+            // The first one is still held.
+            scene.origin.wait_for_requests("/a", requests).await;
+            if !scene.is_v1() {
+                scene.gate.open();
+            }
+            assert_same(crowd, followers).await;
+            scene.assert_stored(requests).await;
+            scene.gate.open();
+        }
+    })
+    .await;
+}
+
+/// Where no fill leads in the background, one takes the place of that which ends.
+#[tokio::test]
+async fn who_leaves_with_the_304_of_a_fill_of_its_own_costs_one_more_request() {
+    const UNCOALESCED: &str = "origin: {kind: http}\ncoalesce: {enabled: false}\n";
+    const OBEDIENT: &str = "origin: {kind: http}\nrequest: {cache_control: obey}\n";
+    const RELOAD: [(&str, &str); 2] = [SAME[0], ("cache-control", "max-age=0")];
+    on_each(&[2], async |cell| {
+        for (policy, headers) in [(UNCOALESCED, &SAME[..]), (OBEDIENT, &RELOAD)] {
+            let scene = Scene::with(cell, |edge| edge.policy(policy)).await;
+            let (status, _) = scene.leave_with_head(headers, 0).await;
+            assert_eq!(status, 304, "{cell}");
+            if scene.is_v1() {
+                // Without coalescing whoever asks before would ask the origin.
+                scene.edge.wait_for_counter("sluice_store_probes", 1).await;
+                scene.edge.wait_for_value("sluice_flights_now", 0).await;
+                scene.assert_stored(2).await;
+                scene.gate.open();
+            } else {
+                scene.gate.open();
+                scene.assert_stored(1).await;
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_asks_for_changes_takes_over_from_a_leader_that_leaves() {
+    on_each(&[1, 2], async |cell| {
+        let scene = Scene::new(cell).await;
+        let mut leader = Client::connect(scene.edge.address()).await;
+        leader.send(request("GET", "/a", &[])).await.unwrap();
+        let _ = leader.head().await.unwrap();
+        let crowd = Crowd::connect(scene.edge.address(), 10).await;
+        let crowd = crowd.fire_each(|_| request("GET", "/a", &SAME));
+        if scene.is_v1() {
+            scene.edge.wait_for_value("sluice_parked_now", 10).await;
+        }
+        leader.reset();
+        let requests = if scene.is_v1() { 2 } else { 1 };
+        scene.origin.wait_for_requests("/a", requests).await;
+        if !scene.is_v1() {
+            scene.gate.open();
+        }
+        crowd.land().await.all(304);
+        scene.assert_stored(requests).await;
+        scene.gate.open();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_waits_for_a_fill_that_a_soft_purge_overtakes_gets_the_object() {
+    on_each(&[2], async |cell| {
+        let purger = Purger::new();
+        let scene = Scene::with(cell, |edge| purger.open(edge)).await;
+        let (status, crowd) = scene.leave_with_head(&SAME, 10).await;
+        assert_eq!(status, 304, "{cell}");
+        let purge = json!({"url": "http://edge.test/a", "soft": true});
+        purger.purge(purge).await;
+        scene.gate.open();
+        for response in crowd.land().await.all(200) {
+            let _ = response.stamp("/a");
+        }
+        if scene.is_v1() {
+            assert_eq!(scene.origin.count("/a"), 2, "{cell}");
+            assert_eq!(scene.edge.counter("sluice_handovers").await, 1, "{cell}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_stored_is_asked_for_once_more_and_then_no_more_often_than_it_is_wanted() {
+    on_each(&[1], async |cell| {
+        let origin = Origin::start().ready().await;
+        origin.on(
+            "/a",
+            Reply::ok(SIZE)
+                .etag("v1")
+                .header("cache-control", "private"),
+        );
+        let edge = Edge::http(&origin).cell(cell).start().await;
+        for _ in 0..3 {
+            let unchanged = edge.send("GET", "/a", &SAME).await;
+            assert_eq!(unchanged.status, 304, "{cell}: {unchanged}");
+        }
+        let most = if cell.store.version == Version::V1 {
+            4
+        } else {
+            3
+        };
+        assert_eq!(origin.count("/a"), most, "{cell}");
+    })
+    .await;
+}
