@@ -55,18 +55,21 @@ pub enum Kind {
     Slow,
     /// GET of a part over HTTP/1.1, which leaves with RST.
     Range,
+    /// GET over HTTP/1.1 whose answer is 304 where there is something, which leaves with RST.
+    Conditional,
     /// GET over HTTP/2, which leaves with RST_STREAM.
     StreamReset,
     /// GET over HTTP/2, which drops the connection.
     Http2Drop,
 }
 
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 8] = [
     Kind::Reset,
     Kind::Fin,
     Kind::Head,
     Kind::Slow,
     Kind::Range,
+    Kind::Conditional,
     Kind::StreamReset,
     Kind::Http2Drop,
 ];
@@ -163,6 +166,9 @@ impl Storm {
                     wreckage.wrong.push(format!("{path}: a HEAD with a body"));
                 }
             }
+            Ok(Seen::Whole(304, content)) if kind == Kind::Conditional && content.is_empty() => {
+                wreckage.whole += 1;
+            }
             Ok(Seen::Slice(slice)) => match slice.check(path) {
                 Ok(()) => wreckage.whole += 1,
                 Err(wrong) => wreckage.wrong.push(wrong),
@@ -248,6 +254,7 @@ async fn over_http1(
     let bytes = match kind {
         Kind::Head => request("HEAD", path, &[]),
         Kind::Range => request("GET", path, &[("range", &part)]),
+        Kind::Conditional => request("GET", path, &[("if-none-match", "*")]),
         _ => request("GET", path, &[]),
     };
     let seen = match phase {
