@@ -8,6 +8,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use sluice::render::render;
 use sluice::settings::Settings;
+use sluice_core::policy::Policy;
 use sluice_core::purge::Purges;
 
 const MANAGER: &str = "/filter_chains/0/filters/0/typed_config";
@@ -267,7 +268,7 @@ fn a_sidecars_policy_is_the_built_in_one() {
     );
     let edge = &filter["typed_config"]["config"]["configuration"]["value"];
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mesh/overlays/sidecar/policy.json");
-    let parse = |text: &str| sluice_core::policy::Policy::parse(text.as_bytes()).unwrap();
+    let parse = |text: &str| Policy::parse(text.as_bytes()).unwrap();
     let (mut edge, mesh) = (
         parse(edge.as_str().unwrap()),
         parse(&std::fs::read_to_string(path).unwrap()),
@@ -275,6 +276,7 @@ fn a_sidecars_policy_is_the_built_in_one() {
     // What a sidecar stores is smaller, and there is no room for copies in its memory.
     edge.cache.max_object_bytes = mesh.cache.max_object_bytes;
     edge.hot = mesh.hot;
+    assert_told(&mut edge, &mesh);
     assert_eq!(mesh, edge);
 }
 
@@ -325,7 +327,7 @@ fn the_gateways_policy_is_the_built_in_one() {
         policy["origin"]["addressing"] = json!("virtual_host");
         policy["origin"]["bucket"] = json!("bucket");
         policy["origin"]["authority"] = json!(BUCKETS_HOST);
-        sluice_core::policy::Policy::parse(policy.to_string().as_bytes()).unwrap()
+        Policy::parse(policy.to_string().as_bytes()).unwrap()
     };
     let mut edge = parse(serde_json::from_str(edge.as_str().unwrap()).unwrap());
     let policy = parse(policy);
@@ -339,5 +341,12 @@ fn the_gateways_policy_is_the_built_in_one() {
     // The edge's default is for a machine of its own; a pod has less memory.
     assert!(policy.hot.is_on() && policy.hot.max_bytes < edge.hot.max_bytes);
     edge.hot.max_bytes = policy.hot.max_bytes;
+    assert_told(&mut edge, &policy);
     assert_eq!(policy, edge);
+}
+
+/// The edge knows whether somebody is shown what becomes of requests. In a mesh anybody may want to see it.
+fn assert_told(edge: &mut Policy, mesh: &Policy) {
+    assert!(mesh.response.account && !edge.response.account);
+    edge.response.account = true;
 }
