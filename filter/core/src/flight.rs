@@ -208,6 +208,14 @@ impl LocalFlight {
         matches!(&self.role, Role::Leading(leader) if matches!(leader.phase, Phase::Committing(_)))
     }
 
+    /// Whether a probe has not found the response, and another is to follow (v1).
+    pub fn is_probed_again(&self) -> bool {
+        let Role::Leading(leader) = &self.role else {
+            return false;
+        };
+        matches!(leader.phase, Phase::Committing(commit) if commit.probes > 0 && commit.next_probe.is_some())
+    }
+
     /// Whether one of this worker's requests leads.
     pub fn leads(&self) -> bool {
         matches!(self.role, Role::Leading(_))

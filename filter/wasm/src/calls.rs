@@ -27,6 +27,8 @@ const FILL_TIMEOUT: Duration = Duration::from_secs(3_600);
 const SIZE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the response of a missing object is held at most.
 const SUBSTITUTE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timer period while calls are under way.
+const WATCH_MILLIS: Millis = 1_000;
 /// Refreshes of one worker at one time.
 const MOST_REFRESHES: usize = 128;
 /// Fills, looks and questions for sizes of one worker at one time.
@@ -162,9 +164,9 @@ impl Calls {
         all.filter(|sent| counts(sent.call)).count()
     }
 
-    /// Whether there is nothing to watch over.
-    pub fn is_empty(&self) -> bool {
-        self.under_way.is_empty()
+    /// The timer period in which [`Calls::take_unrenewed`] is wanted.
+    pub fn tick_period(&self) -> Option<Millis> {
+        (!self.under_way.is_empty()).then_some(WATCH_MILLIS)
     }
 
     /// Sends a call from the root context; `encode` gives the link its secret.

@@ -9,6 +9,10 @@ use sluice_core::flight::StreamId;
 
 use crate::revalidation::Revalidation;
 
+/// Timer period while only the origin is waited for, however long it may take.
+const LONGEST_WATCH_MILLIS: Millis = 1_000;
+const SHORTEST_WATCH_MILLIS: Millis = 50;
+
 /// A request of ORIGIN.
 #[derive(Clone, Debug)]
 struct Fill {
@@ -45,6 +49,9 @@ pub struct Overdue {
 #[derive(Debug, Default)]
 pub struct Fills {
     fills: HashMap<StreamId, Fill>,
+    /// The shortest time that an origin had to begin its answer, when those that are overdue were last looked for or
+    /// since.
+    patience: Option<Millis>,
 }
 
 impl Fills {
@@ -56,6 +63,8 @@ impl Fills {
         fallback: Option<Fallback>,
         now: Millis,
     ) {
+        let patience = fallback.as_ref().map(|fallback| fallback.patience);
+        self.patience = [self.patience, patience].into_iter().flatten().min();
         self.fills.insert(
             stream,
             Fill {
@@ -90,18 +99,10 @@ impl Fills {
         self.fills.get(&stream).map(|fill| fill.context)
     }
 
-    /// Whether there is nothing to watch.
-    pub fn is_empty(&self) -> bool {
-        self.fills.is_empty()
-    }
-
-    /// The shortest time that an origin has to begin its answer.
-    pub fn patience(&self) -> Option<Millis> {
-        let fallbacks = self
-            .fills
-            .values()
-            .filter_map(|fill| fill.fallback.as_ref());
-        fallbacks.map(|fallback| fallback.patience).min()
+    /// The timer period in which [`Fills::overdue`] is wanted.
+    pub fn tick_period(&self) -> Option<Millis> {
+        let patience = self.patience?;
+        Some(patience.clamp(SHORTEST_WATCH_MILLIS, LONGEST_WATCH_MILLIS))
     }
 
     /// Those whose origin has not answered in time, each named once.
@@ -119,6 +120,11 @@ impl Fills {
                 });
             }
         }
+        let fallbacks = self
+            .fills
+            .values()
+            .filter_map(|fill| fill.fallback.as_ref());
+        self.patience = fallbacks.map(|fallback| fallback.patience).min();
         overdue
     }
 }

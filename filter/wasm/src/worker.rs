@@ -15,7 +15,7 @@ use std::hash::Hasher;
 use std::rc::Rc;
 
 use siphasher::sip::SipHasher13;
-use sluice_core::board::{KeyHash, WorkerId};
+use sluice_core::board::{KeyHash, Millis, WorkerId};
 use sluice_core::body_lengths::BodyLengths;
 use sluice_core::coalescer::{Coalescer, Effect, FillVerdict, Release, Turn};
 use sluice_core::flight::{FlightPolicy, StreamId};
@@ -53,9 +53,6 @@ use readers::Readers;
 const VM_ID: &str = "sluice";
 /// Requests that are resumed in one turn.
 const RESUME_BATCH: usize = 16;
-/// Timer period while only the origin is waited for.
-const WATCH_MILLIS: u64 = 1_000;
-const SHORTEST_WATCH_MILLIS: u64 = 50;
 /// The status of a request whose origin is silent.
 const GATEWAY_TIMEOUT: u16 = 504;
 
@@ -117,7 +114,7 @@ pub struct Worker {
     substitutes: Substitutes,
     due_answers: Vec<(u32, Answer)>,
     due_resumes: VecDeque<(StreamId, Release)>,
-    tick_period: u64,
+    tick_period: Millis,
     logged: u64,
     /// The effective context is another than that of the callback.
     redirected: bool,
@@ -703,31 +700,35 @@ impl Worker {
         host::enqueue(queue, message)
     }
 
-    /// Runs the timer while it is needed, and no faster than that.
+    /// The timer period that is needed; 0 is none.
+    fn needed_period(&self) -> Millis {
+        let needed = [
+            self.coalescer.tick_period(),
+            self.fills.tick_period(),
+            self.calls.tick_period(),
+            self.purging.tick_period(),
+            self.readers.tick_period(),
+        ];
+        needed.into_iter().flatten().min().unwrap_or(0)
+    }
+
+    /// Runs the timer where it is needed, and often enough. Whether less would do is for [`Worker::tick`] to see, so that
+    /// one request after the other does not start and stop it.
     fn keep_time(&mut self) {
-        let watch = if self.fills.is_empty() && self.calls.is_empty() {
-            0
-        } else {
-            let patience = self.fills.patience().unwrap_or(WATCH_MILLIS);
-            patience.clamp(SHORTEST_WATCH_MILLIS, WATCH_MILLIS)
-        };
-        let period = self.coalescer.tick_period().unwrap_or(watch);
-        let wanted = [self.purging.tick_period(), self.readers.tick_period()];
-        let shortest = wanted.into_iter().flatten().min();
-        let period = match shortest {
-            Some(wanted) if period == 0 || wanted < period => wanted,
-            _ => period,
-        };
-        if period != self.tick_period {
-            self.publish_gauges();
-            let set = self
-                .redirect(self.root())
-                .and_then(|()| host::set_tick_period(u32::try_from(period).unwrap_or(0)));
-            if set.is_ok() {
-                self.tick_period = period;
-            }
-            self.check(set);
+        let period = self.needed_period();
+        if period > 0 && (self.tick_period == 0 || period < self.tick_period) {
+            self.set_period(period);
         }
+    }
+
+    fn set_period(&mut self, period: Millis) {
+        let set = self
+            .redirect(self.root())
+            .and_then(|()| host::set_tick_period(u32::try_from(period).unwrap_or(0)));
+        if set.is_ok() {
+            self.tick_period = period;
+        }
+        self.check(set);
     }
 }
 
@@ -782,6 +783,10 @@ impl Worker {
         self.give_up_overdue();
         self.renew_claims();
         self.go_on_as_root();
+        let period = self.needed_period();
+        if period != self.tick_period {
+            self.set_period(period);
+        }
         self.publish_gauges();
     }
 

@@ -193,6 +193,7 @@ impl Coalescer {
                 PROBE_MILLIS
             };
             commit.next_probe = Some(turn.now + pause);
+            self.probes_are_due |= pause > 0;
             self.probe_if_due(key, turn);
         }
     }

@@ -233,6 +233,8 @@ pub struct Coalescer {
     hints: Hints,
     open_keys: OpenKeys,
     parked: usize,
+    /// Whether a probe was to follow one that found nothing, at the last tick or since.
+    probes_are_due: bool,
 }
 
 impl Coalescer {
@@ -246,6 +248,7 @@ impl Coalescer {
             hints: Hints::new(hints),
             open_keys: OpenKeys::default(),
             parked: 0,
+            probes_are_due: false,
         }
     }
 

@@ -18,7 +18,7 @@ impl Coalescer {
     pub fn tick_period(&self) -> Option<Millis> {
         if self.flights.is_empty() {
             None
-        } else if self.flights.values().any(LocalFlight::is_committing) {
+        } else if self.probes_are_due {
             Some(PROBE_MILLIS)
         } else {
             Some(TICK_MILLIS)
@@ -46,6 +46,7 @@ impl Coalescer {
             }
             self.leave_stalled(key, turn);
         }
+        self.probes_are_due = self.flights.values().any(LocalFlight::is_probed_again);
     }
 
     /// Looks at the board for every key that another worker leads, and asks the store anew, as after
