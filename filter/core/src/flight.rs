@@ -175,6 +175,8 @@ pub struct LocalFlight {
     pub waiters: VecDeque<Waiter>,
     /// How many of them have not gone away.
     pub waiting: usize,
+    /// Whether requests of other workers may wait for this worker's leader.
+    pub awaited: bool,
     /// How they leave a leader that has stalled.
     pub rush: Rush,
     /// Whether the store has already failed to take a response.
@@ -190,6 +192,7 @@ impl LocalFlight {
             role,
             waiters: VecDeque::new(),
             waiting: 0,
+            awaited: false,
             rush: Rush::FIRST,
             unshared: false,
         }
@@ -201,6 +204,11 @@ impl LocalFlight {
             Role::Leading(leader) => Some(leader),
             Role::Following { .. } => None,
         }
+    }
+
+    /// Whether anyone waits for this worker's leader, as far as is known here.
+    pub fn is_awaited(&self) -> bool {
+        self.waiting > 0 || self.awaited
     }
 
     /// Whether it waits for the store only (v1).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The news of how a flight ended, as it travels through the queue of each waiting worker.
+//! What workers tell each other of a flight: who leads is told that others wait, and these how it ended.
 
 use crate::board::{FlightId, KeyHash, Millis, WorkerId};
 use crate::vary::VaryNames;
@@ -36,15 +36,24 @@ pub enum Outcome {
     },
 }
 
-/// An outcome and the flight it is of.
+/// Something new of a flight.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It has ended.
+    Ended(Outcome),
+    /// Requests of another worker wait for it.
+    Awaited,
+}
+
+/// An event and the flight it is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The key.
     pub key: KeyHash,
     /// Its flight.
     pub flight: FlightId,
-    /// How it ended.
-    pub outcome: Outcome,
+    /// What is new.
+    pub event: Event,
 }
 
 const FORMAT: u8 = 1;
@@ -54,13 +63,14 @@ const BYTES: usize = 24;
 impl Message {
     /// The bytes that [`Message::decode`] reads.
     pub fn encode(&self) -> Vec<u8> {
-        let (tag, argument, names) = match &self.outcome {
-            Outcome::Stored { until } => (0, *until, ""),
-            Outcome::HitForMiss { until } => (1, *until, ""),
-            Outcome::Failed { status } => (2, u64::from(*status), ""),
-            Outcome::LeaderLost => (3, 0, ""),
-            Outcome::Kept { until } => (4, *until, ""),
-            Outcome::Varies { names } => (5, 0, names.as_str()),
+        let (tag, argument, names) = match &self.event {
+            Event::Ended(Outcome::Stored { until }) => (0, *until, ""),
+            Event::Ended(Outcome::HitForMiss { until }) => (1, *until, ""),
+            Event::Ended(Outcome::Failed { status }) => (2, u64::from(*status), ""),
+            Event::Ended(Outcome::LeaderLost) => (3, 0, ""),
+            Event::Ended(Outcome::Kept { until }) => (4, *until, ""),
+            Event::Ended(Outcome::Varies { names }) => (5, 0, names.as_str()),
+            Event::Awaited => (6, 0, ""),
         };
         let mut bytes = Vec::with_capacity(BYTES + names.len());
         bytes.extend([FORMAT, tag]);
@@ -82,17 +92,18 @@ impl Message {
         let (sequence, rest) = rest.split_first_chunk()?;
         let (argument, names) = rest.split_first_chunk()?;
         let argument = u64::from_le_bytes(*argument);
-        let outcome = match tag {
-            0 => Outcome::Stored { until: argument },
-            1 => Outcome::HitForMiss { until: argument },
-            2 => Outcome::Failed {
+        let event = match tag {
+            0 => Event::Ended(Outcome::Stored { until: argument }),
+            1 => Event::Ended(Outcome::HitForMiss { until: argument }),
+            2 => Event::Ended(Outcome::Failed {
                 status: u16::try_from(argument).ok()?,
-            },
-            3 => Outcome::LeaderLost,
-            4 => Outcome::Kept { until: argument },
-            5 => Outcome::Varies {
+            }),
+            3 => Event::Ended(Outcome::LeaderLost),
+            4 => Event::Ended(Outcome::Kept { until: argument }),
+            5 => Event::Ended(Outcome::Varies {
                 names: VaryNames::parse(std::str::from_utf8(names).ok()?),
-            },
+            }),
+            6 => Event::Awaited,
             _ => return None,
         };
         let flight = FlightId {
@@ -100,11 +111,7 @@ impl Message {
             sequence: u32::from_le_bytes(*sequence),
         };
         let key = KeyHash(u64::from_le_bytes(*key));
-        (names.is_empty() || *tag == 5).then_some(Self {
-            key,
-            flight,
-            outcome,
-        })
+        (names.is_empty() || *tag == 5).then_some(Self { key, flight, event })
     }
 }
 
@@ -113,8 +120,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_outcome_round_trips() {
-        for outcome in [
+    fn every_event_round_trips() {
+        let outcomes = [
             Outcome::Stored { until: u64::MAX },
             Outcome::HitForMiss { until: 3 },
             Outcome::Failed { status: 503 },
@@ -123,7 +130,12 @@ mod tests {
             Outcome::Varies {
                 names: VaryNames::parse("accept,x-plan"),
             },
-        ] {
+        ];
+        for event in outcomes
+            .map(Event::Ended)
+            .into_iter()
+            .chain([Event::Awaited])
+        {
             let flight = FlightId {
                 worker: WorkerId(258),
                 sequence: 0x0304_0506,
@@ -131,7 +143,7 @@ mod tests {
             let message = Message {
                 key: KeyHash(0xdead_beef),
                 flight,
-                outcome,
+                event,
             };
             assert_eq!(Message::decode(&message.encode()), Some(message));
         }

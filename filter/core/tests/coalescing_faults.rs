@@ -75,6 +75,7 @@ fn lost_message_is_made_up_for_by_a_rescan() {
         let mut host = host(store, 2);
         host.get(0, KEY);
         let follower = host.get(1, KEY);
+        host.deliver(0);
         host.answer(FIRST, Answer::Storable);
         host.end(FIRST);
         host.store().commit(KeyHash(KEY));

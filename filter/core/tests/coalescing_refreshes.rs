@@ -13,6 +13,7 @@ use sluice_core::coalescer::{Admission, CLAIM_MILLIS, Coalescer, Effect, Release
 use sluice_core::flight::{FlightPolicy, StreamId};
 use sluice_core::hints::Hint;
 use sluice_core::key::CanonicalTarget;
+use sluice_core::message::Event;
 use sluice_core::policy::{Policy, StoreVersion};
 use sluice_core::testing::FakeSharedData;
 use support::{bucket, canonicalize_path};
@@ -154,7 +155,7 @@ fn on_v1_followers_everywhere_get_what_the_store_keeps_and_learn_why() {
         coalescer.fill_kept(StreamId(1), until, turn);
     });
     let news = edge.effects.iter().find_map(|effect| match effect {
-        Effect::Notify { message, .. } => Some(message.clone()),
+        Effect::Notify { message, .. } if message.event != Event::Awaited => Some(message.clone()),
         _ => None,
     });
     let news = news.expect("a message to the other worker");

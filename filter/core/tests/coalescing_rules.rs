@@ -12,8 +12,8 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::StoreVersion;
 use sluice_core::testing::{Answer, Calls, Ending, FakeHost, FetchId, HIT_FOR_MISS, Stage};
 use support::flights::{
-    FIRST, KEY, STORES, admission, assert_all_over, fill, host, host_with, live, policy, release,
-    releases,
+    FIRST, KEY, STORES, admission, assert_all_over, await_probe, fill, host, host_with, live,
+    policy, release, releases,
 };
 
 #[test]
@@ -114,6 +114,7 @@ fn on_v1_followers_are_released_only_when_a_probe_has_found_the_object() {
 fn eager_probes_come_before_the_patient_ones() {
     let mut host = host(StoreVersion::V1, 1);
     host.get(0, KEY);
+    host.get(0, KEY);
     host.answer(FIRST, Answer::Storable);
     host.end(FIRST);
     for probe in 1..=3 {
@@ -128,6 +129,67 @@ fn eager_probes_come_before_the_patient_ones() {
     host.tick(0);
     assert_eq!(host.probes(0), 1);
     assert_eq!(host.counter(Metric::StoreProbes), 5);
+}
+
+/// A leader whose response has ended, and that the v1 store does not have yet.
+fn unawaited() -> FakeHost {
+    let mut host = host(StoreVersion::V1, 2);
+    host.get(0, KEY);
+    host.answer(FIRST, Answer::Storable);
+    host.end(FIRST);
+    assert_eq!(host.probes(0), 0);
+    host
+}
+
+#[test]
+fn where_nobody_waits_the_store_is_asked_later_and_once() {
+    let mut host = unawaited();
+    live(&mut host, 40);
+    assert_eq!(host.probes(0), 0);
+    host.store().commit(KeyHash(KEY));
+    live(&mut host, 10);
+    host.answer_probe(0);
+    assert_eq!(host.counter(Metric::StoreProbes), 1);
+    let next = host.get(0, KEY);
+    assert_eq!(admission(&host, next), Admission::Fresh);
+}
+
+#[test]
+fn whoever_comes_has_the_store_asked_at_once() {
+    let mut host = unawaited();
+    host.get(0, KEY);
+    assert_eq!(host.probes(0), 1);
+    host.get(0, KEY);
+    assert_eq!(host.probes(0), 1);
+}
+
+#[test]
+fn whoever_comes_to_another_worker_has_the_store_asked_as_soon_as_the_leader_hears_of_it() {
+    let mut host = unawaited();
+    let follower = host.get(1, KEY);
+    assert_eq!(host.probes(0), 0);
+    host.store().commit(KeyHash(KEY));
+    host.deliver(0);
+    host.answer_probe(0);
+    host.deliver_all();
+    assert_eq!(release(&host, follower), Some(Release::Collapsed));
+    assert_eq!(host.fetches.len(), 1);
+}
+
+#[test]
+fn whoever_waits_unheard_of_waits_a_little_longer() {
+    let mut host = host(StoreVersion::V1, 2);
+    host.get(0, KEY);
+    let follower = host.get(1, KEY);
+    host.lose(0);
+    host.answer(FIRST, Answer::Storable);
+    host.end(FIRST);
+    host.store().commit(KeyHash(KEY));
+    live(&mut host, 50);
+    host.answer_probe(0);
+    host.deliver_all();
+    assert_eq!(release(&host, follower), Some(Release::Collapsed));
+    assert_eq!(host.fetches.len(), 1);
 }
 
 #[test]
@@ -246,6 +308,7 @@ fn on_v1_leader_that_leaves_after_the_end_takes_nobody_with_it() {
     let mut host = host(StoreVersion::V1, 2);
     let leader = host.get(0, KEY);
     let follower = host.get(1, KEY);
+    host.deliver(0);
     host.answer(FIRST, Answer::Storable);
     host.end(FIRST);
     host.abort(leader);
@@ -468,6 +531,7 @@ fn a_flight_of_v1_commits_between_the_end_of_its_response_and_the_sight_of_it() 
     host.end(FIRST);
     assert!(commits(&mut host));
     host.store().commit(KeyHash(KEY));
+    await_probe(&mut host, 0, KeyHash(KEY));
     host.answer_probe(0);
     assert!(!commits(&mut host), "over");
     host.close_all();

@@ -6,7 +6,7 @@ mod support;
 
 use sluice_core::board::KeyHash;
 use sluice_core::coalescer::{Effect, Release};
-use sluice_core::message::Outcome;
+use sluice_core::message::{Event, Outcome};
 use sluice_core::testing::{Answer, Ending, FakeHost, FetchId, Stage};
 use support::flights::{FIRST, KEY, STORES, assert_all_over, fill, host, live};
 
@@ -120,7 +120,9 @@ fn the_key_without_variants_is_neither_fresh_nor_shunned() {
     let hint = host.coalescer(0).unwrap().hints().get(KeyHash(KEY), now);
     assert_eq!(hint, None);
     let notified = |(_, effect): &(_, Effect)| match effect {
-        Effect::Notify { message, .. } => matches!(message.outcome, Outcome::HitForMiss { .. }),
+        Effect::Notify { message, .. } => {
+            matches!(message.event, Event::Ended(Outcome::HitForMiss { .. }))
+        }
         _ => false,
     };
     assert!(!host.effects.iter().any(notified));

@@ -2,20 +2,45 @@
 //! Followers: what the news of a flight means for those who wait for it.
 
 use super::{Coalescer, Effect, Release, Turn};
-use crate::board::{Acquired, KeyHash, Millis};
+use crate::board::{Acquired, FlightId, KeyHash, Millis};
 use crate::flight::{Role, Waiter};
 use crate::hints::Hint;
 use crate::host::SharedStore;
-use crate::message::{Message, Outcome};
+use crate::message::{Event, Message, Outcome};
 
 impl Coalescer {
     /// News from another worker.
     pub fn message<S: SharedStore + ?Sized>(&mut self, message: Message, turn: &mut Turn<'_, S>) {
-        let Message {
-            key,
-            flight,
-            outcome,
-        } = message;
+        let Message { key, flight, event } = message;
+        match event {
+            Event::Ended(outcome) => self.flight_ended(key, flight, outcome, turn),
+            Event::Awaited => self.flight_awaited(key, flight, turn),
+        }
+    }
+
+    /// Requests of another worker wait for a leader of this one.
+    fn flight_awaited<S: SharedStore + ?Sized>(
+        &mut self,
+        key: KeyHash,
+        id: FlightId,
+        turn: &mut Turn<'_, S>,
+    ) {
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
+        if flight.leader().is_some_and(|leader| leader.id == id) {
+            flight.awaited = true;
+            Self::begin_to_probe(key, flight, turn);
+        }
+    }
+
+    fn flight_ended<S: SharedStore + ?Sized>(
+        &mut self,
+        key: KeyHash,
+        flight: FlightId,
+        outcome: Outcome,
+        turn: &mut Turn<'_, S>,
+    ) {
         match self.flights.get(&key).map(|flight| flight.role) {
             // A lease of ours that ran out made two leaders; each tells its own.
             Some(Role::Leading(_)) => {}
@@ -68,11 +93,7 @@ impl Coalescer {
         let Some(Acquired::Follow { leader, progress }) = followed else {
             return false;
         };
-        flight.role = Role::Following {
-            leader,
-            progress,
-            checked: now,
-        };
+        turn.follow(key, flight, leader, progress);
         true
     }
 

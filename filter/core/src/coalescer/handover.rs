@@ -42,12 +42,8 @@ impl Coalescer {
             return false;
         };
         match (acquired, &mut flight.role) {
-            (Some(Some(Acquired::Follow { leader, progress })), role) => {
-                *role = Role::Following {
-                    leader,
-                    progress,
-                    checked: now,
-                };
+            (Some(Some(Acquired::Follow { leader, progress })), _) => {
+                turn.follow(key, flight, leader, progress);
                 return true;
             }
             (Some(Some(Acquired::Lead | Acquired::Full) | None), _) => {}
@@ -82,6 +78,8 @@ impl Coalescer {
         flight.waiting -= 1;
         self.parked -= 1;
         flight.rush = Rush::FIRST;
+        // Whoever waits for a flight that is taken over is not known here.
+        flight.awaited |= !flight.leads();
         flight.role = Role::Leading(Leader {
             id,
             stream: waiter.stream,

@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use super::{Coalescer, Effect, FillVerdict, LeaderResponse, Turn};
 use crate::board::{KeyHash, Millis};
-use crate::flight::{Commit, Leader, Phase, StreamId};
+use crate::flight::{Commit, Leader, LocalFlight, Phase, StreamId};
 use crate::hints::Hint;
 use crate::host::SharedStore;
-use crate::message::{Message, Outcome};
+use crate::message::{Event, Message, Outcome};
 use crate::metrics::Metric;
 use crate::policy::StoreVersion;
 
@@ -18,6 +18,8 @@ const BAD_GATEWAY: u16 = 502;
 const EAGER_PROBES: u32 = 4;
 /// Time between further probes.
 pub(super) const PROBE_MILLIS: Millis = 10;
+/// How long the v1 store is not asked where nobody waits. As a rule it takes less.
+const COMMIT_MILLIS: Millis = 50;
 
 impl Coalescer {
     /// ORIGIN has seen the response headers of the fill that `stream` caused.
@@ -90,23 +92,39 @@ impl Coalescer {
         }
     }
 
-    /// Asks the v1 store whether what has ended can be read. On v2 EDGE will see that it can.
+    /// Has the v1 store asked whether what has ended can be read. On v2 EDGE will see that it can.
     fn commit<S: SharedStore + ?Sized>(&mut self, key: KeyHash, turn: &mut Turn<'_, S>) {
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
         };
-        if flight.policy.store == StoreVersion::V1 {
-            let target = Rc::clone(&flight.target);
-            if let Some(leader) = flight.leader() {
-                let commit = Commit {
-                    since: turn.now,
-                    probes: 1,
-                    next_probe: None,
-                };
-                leader.phase = Phase::Committing(commit);
-            }
-            turn.count(Metric::StoreProbes);
-            turn.push(Effect::Probe { key, target });
+        if flight.policy.store == StoreVersion::V2 {
+            return;
+        }
+        if let Some(leader) = flight.leader() {
+            leader.phase = Phase::Committing(Commit {
+                since: turn.now,
+                probes: 0,
+                next_probe: Some(turn.now + COMMIT_MILLIS),
+            });
+        }
+        if flight.is_awaited() {
+            Self::begin_to_probe(key, flight, turn);
+        }
+    }
+
+    /// Somebody waits for a leader of this worker: asks the v1 store, if the response has ended and it has not been asked.
+    pub(super) fn begin_to_probe<S: SharedStore + ?Sized>(
+        key: KeyHash,
+        flight: &mut LocalFlight,
+        turn: &mut Turn<'_, S>,
+    ) {
+        let target = Rc::clone(&flight.target);
+        if let Some(Leader {
+            phase: Phase::Committing(commit @ Commit { probes: 0, .. }),
+            ..
+        }) = flight.leader()
+        {
+            turn.probe(key, commit, target);
         }
     }
 
@@ -240,10 +258,7 @@ impl Coalescer {
         if commit.since.saturating_add(max_wait) <= turn.now {
             self.not_stored(key, turn);
         } else if commit.next_probe.is_some_and(|due| due <= turn.now) {
-            commit.next_probe = None;
-            commit.probes += 1;
-            turn.count(Metric::StoreProbes);
-            turn.push(Effect::Probe { key, target });
+            turn.probe(key, commit, target);
         }
     }
 
@@ -310,7 +325,7 @@ impl Coalescer {
                 let message = Message {
                     key,
                     flight: leader.id,
-                    outcome: outcome.clone(),
+                    event: Event::Ended(outcome.clone()),
                 };
                 turn.push(Effect::Notify { worker, message });
             }

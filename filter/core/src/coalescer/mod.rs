@@ -44,6 +44,10 @@
 //! joined from another worker's thread on the wrong one, and they would hang or crash the process.
 //! That is also why a fill whose leader has left is handed over at its end, and not before.
 //!
+//! On v1 the store is asked at once whether it has a response, and again, while somebody waits for that: on this worker, or
+//! on another, which says so. Where nobody does, it is asked when it has it, as a rule, as a question in vain goes all the way
+//! to ORIGIN, and takes as much as a fill.
+//!
 //! On v1 a fill whose client has gone must not go on, and until it is gone the store would not take the
 //! response to the next leader. So it is aborted first ([`Effect::Abort`]). Whose answer may be 304, and who may
 //! leave with it, does not lead there: the caller has a request of its own do it, which nobody ends.
@@ -58,16 +62,15 @@ mod timer;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use crate::board::{Board, BoardError, KeyHash, Millis, WorkerId};
-#[cfg(feature = "testing")]
-use crate::flight::Role;
-use crate::flight::{FlightPolicy, LocalFlight, StreamId};
+use crate::board::{Board, BoardError, FlightId, KeyHash, Millis, WorkerId};
+use crate::flight::{Commit, FlightPolicy, LocalFlight, Role, StreamId};
 use crate::hints::Hints;
 use crate::host::SharedStore;
 use crate::key::CanonicalTarget;
-use crate::message::Message;
+use crate::message::{Event, Message};
 use crate::metrics::Metric;
 use crate::open_keys::OpenKeys;
+use crate::policy::StoreVersion;
 use crate::vary::VaryNames;
 
 pub use refreshes::CLAIM_MILLIS;
@@ -306,6 +309,47 @@ impl<S: SharedStore + ?Sized> Turn<'_, S> {
 
     fn count(&mut self, metric: Metric) {
         self.push(Effect::Count(metric, 1));
+    }
+
+    /// Waits for another worker's leader.
+    fn follow(
+        &mut self,
+        key: KeyHash,
+        flight: &mut LocalFlight,
+        leader: FlightId,
+        progress: Millis,
+    ) {
+        let knows = matches!(flight.role, Role::Following { leader: known, .. } if known == leader);
+        flight.role = Role::Following {
+            leader,
+            progress,
+            checked: self.now,
+        };
+        if !knows {
+            self.tell_leader(key, leader, flight.policy.store);
+        }
+    }
+
+    fn probe(&mut self, key: KeyHash, commit: &mut Commit, target: Rc<CanonicalTarget>) {
+        commit.next_probe = None;
+        commit.probes += 1;
+        self.count(Metric::StoreProbes);
+        self.push(Effect::Probe { key, target });
+    }
+
+    /// Tells another worker's leader that requests of this one wait for it. On v2 they would not get the response sooner.
+    fn tell_leader(&mut self, key: KeyHash, leader: FlightId, store: StoreVersion) {
+        if store == StoreVersion::V1 {
+            let message = Message {
+                key,
+                flight: leader,
+                event: Event::Awaited,
+            };
+            self.push(Effect::Notify {
+                worker: leader.worker,
+                message,
+            });
+        }
     }
 
     /// Uses the board; a fault is counted and leaves the caller without an answer.

@@ -94,6 +94,7 @@ impl Coalescer {
                     checked: turn.now,
                 };
                 self.insert_flight(request, role);
+                turn.tell_leader(request.key, leader, request.policy.store);
                 self.park(request, turn)
             }
             Some(Acquired::Full) => {
@@ -183,6 +184,7 @@ impl Coalescer {
         self.parked += 1;
         self.streams.insert(request.stream, request.key);
         turn.count(Metric::FollowersParked);
+        Self::begin_to_probe(request.key, flight, turn);
         Admission::Park
     }
 

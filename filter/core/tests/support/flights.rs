@@ -2,8 +2,8 @@
 //! What the tests of coalescing do again and again.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
-use sluice_core::board::Millis;
-use sluice_core::coalescer::{Admission, Release};
+use sluice_core::board::{KeyHash, Millis};
+use sluice_core::coalescer::{Admission, Coalescer, Release};
 use sluice_core::flight::FlightPolicy;
 use sluice_core::policy::{Policy, StoreVersion};
 use sluice_core::testing::{Answer, Client, FakeHost, FetchId, FetchPhase};
@@ -36,19 +36,33 @@ pub fn host(store: StoreVersion, workers: usize) -> FakeHost {
     host_with(policy(store), workers)
 }
 
-/// The fill comes to its end and everyone is told.
+/// The fill, of which its worker knows who waits for it, comes to its end and everyone is told.
 pub fn fill(host: &mut FakeHost, fetch: FetchId) {
     let key = host.fetches[fetch.0].key;
+    let seat = host.clients[host.fetches[fetch.0].client.0].seat;
+    while host.messages(seat) > 0 {
+        host.deliver(seat);
+    }
     if host.fetches[fetch.0].phase == FetchPhase::Sent {
         host.answer(fetch, Answer::Storable);
     }
     host.end(fetch);
     host.store().commit(key);
+    await_probe(host, seat, key);
     for seat in 0..host.workers() {
         host.answer_probe(seat);
     }
     host.deliver_all();
     host.close_all();
+}
+
+/// The worker has asked the v1 store whether it has that response, as it does at once only where somebody waits.
+pub fn await_probe(host: &mut FakeHost, seat: usize, key: KeyHash) {
+    let commits = |coalescer: &mut Coalescer| coalescer.is_committing(key);
+    if host.probes(seat) == 0 && host.coalescer(seat).is_some_and(commits) {
+        host.advance(50);
+        host.tick(seat);
+    }
 }
 
 /// Time passes as it does: in small steps, with the timers running.
