@@ -20,8 +20,29 @@ pub struct Readers {
     changes: Changes,
     /// What ORIGIN answers by itself, once nobody reads.
     answers: Vec<(u32, Answer)>,
-    /// What the store asks the origin about, by ORIGIN's context. It asks once for a key.
-    validations: HashMap<KeyHash, u32>,
+    validations: Validations,
+}
+
+/// What the store asks the origin about, in ORIGIN's contexts. It asks once for a key.
+#[derive(Debug, Default)]
+struct Validations {
+    contexts: HashMap<KeyHash, u32>,
+    keys: HashMap<u32, KeyHash>,
+}
+
+impl Validations {
+    fn begin(&mut self, context: u32, key: KeyHash) {
+        self.contexts.insert(key, context);
+        self.keys.insert(context, key);
+    }
+
+    fn end(&mut self, context: u32) {
+        if let Some(key) = self.keys.remove(&context)
+            && self.contexts.get(&key) == Some(&context)
+        {
+            self.contexts.remove(&key);
+        }
+    }
 }
 
 impl Readers {
@@ -86,22 +107,23 @@ impl Worker {
     /// The store asks in `context` about what it has.
     pub fn begin_validation(&mut self, context: u32, cache_key: &str) {
         let key = self.url_hash(cache_key);
-        self.readers.validations.insert(key, context);
+        self.readers.validations.begin(context, key);
     }
 
     /// The store has its answer.
     pub fn end_validation(&mut self, context: u32) {
-        self.readers.validations.retain(|_, of| *of != context);
+        self.readers.validations.end(context);
     }
 
     /// Whether what the store has may be replaced at this very moment, as far as this worker knows.
     pub fn may_change(&self, cache_key: &str) -> bool {
         let readers = &self.readers;
-        if readers.validations.is_empty() && !readers.changes.is_waited_for() {
+        let validations = &readers.validations.contexts;
+        if validations.is_empty() && !readers.changes.is_waited_for() {
             return false;
         }
         let key = self.url_hash(cache_key);
-        readers.validations.contains_key(&key) || readers.changes.is_announced(key)
+        validations.contains_key(&key) || readers.changes.is_announced(key)
     }
 
     /// The response that may have waited has gone.
