@@ -134,6 +134,12 @@ variants: wasm release envoy $(linters) ## The CPU time of a hit, of one change 
 	@.ci/debian.sh nghttp2-client
 	@exec env $(locations) SLUICE_BIN="$(builds)/release/sluice" PYTHONPATH=$(linters) bench/variants.py $(VARIANTS)
 
+.PHONY: instructions
+instructions: wasm release envoy $(linters) ## The instructions of a hit, as valgrind counts them: VARIANTS="edge bare no-stats"
+	@.ci/debian.sh valgrind
+	@exec env $(locations) SLUICE_BIN="$(builds)/release/sluice" PYTHONPATH=$(linters) \
+		bench/instructions.py $(VARIANTS)
+
 .PHONY: lint
 lint: $(linters) $(istio_files) ## Check format and style: rustfmt, clippy, shellcheck, yamllint, ruff, schemas of manifests
 	@.ci/need.sh rust rust-linters

@@ -76,8 +76,8 @@ def direct(config):
     """Envoy's own direct_response."""
     without(config, "sluice.edge", "cache", "health_check")
     connection_manager(config).pop("early_header_mutation_extensions")
-    # As long as Envoy allows.
-    route(config, direct_response={"status": 200, "body": {"inline_string": "x" * 4096}})
+    connection_manager(config)["route_config"]["max_direct_response_body_size_bytes"] = BYTES
+    route(config, direct_response={"status": 200, "body": {"inline_string": "x" * BYTES}})
 
 
 def no_hot_tier(config):
@@ -92,10 +92,12 @@ def no_hot_tier(config):
 
 def memory_store(config):
     """Envoy's unbounded memory cache."""
-    store = "type.googleapis.com/envoy.extensions.http.cache_v2.simple_http_cache.v3.SimpleHttpCacheV2Config"
+    v1 = "http.cache.simple_http_cache.v3.SimpleHttpCacheConfig"
+    v2 = "http.cache_v2.simple_http_cache.v3.SimpleHttpCacheV2Config"
     for one in filters(config):
         if one["name"] == "cache":
-            one["typed_config"]["typed_config"] = {"@type": store}
+            store = v2 if "cache_v2" in one["typed_config"]["@type"] else v1
+            one["typed_config"]["typed_config"] = {"@type": f"type.googleapis.com/envoy.extensions.{store}"}
 
 
 def no_stats(config):
@@ -203,7 +205,8 @@ class Origin(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         """Answers with an object."""
         self.send_response(200)
-        for name, value in {"content-length": BYTES, "cache-control": "max-age=3600", "etag": '"1"'}.items():
+        headers = {"content-type": "text/plain", "cache-control": "max-age=3600", "etag": '"1"'}
+        for name, value in {**headers, "content-length": BYTES}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(bytes(BYTES))
@@ -222,7 +225,7 @@ def free_port():
 class Variant:
     """A running Envoy."""
 
-    def __init__(self, name, origin, folder):
+    def __init__(self, name, origin, folder, runner=(), workers=2):
         self.name = name
         parts = name.split("+")
         modules = [part for part in parts if part.endswith(".wasm")]
@@ -230,8 +233,8 @@ class Variant:
         if unknown:
             known = ", ".join(CHANGES)
             sys.exit(f"variants.py: no such change: {unknown[0]}; there are {known}, and paths of .wasm files")
-        port = free_port()
-        own = {"ORIGIN": origin, "EDGE_PORT": str(port), "ADMIN_PORT": str(free_port()), "ACCESS_LOG": "off"}
+        self.port = free_port()
+        own = {"ORIGIN": origin, "EDGE_PORT": str(self.port), "ADMIN_PORT": str(free_port()), "ACCESS_LOG": "off"}
         own |= {"SLUICE_STATE": folder, "CACHE_DIR": f"{folder}/cache"}
         own |= {"SLUICE_WASM": str(pathlib.Path(modules[0]).resolve())} if modules else {}
         render = [os.environ["SLUICE_BIN"], "render"]
@@ -241,9 +244,9 @@ class Variant:
                 CHANGES[part](config)
         file = pathlib.Path(folder, "envoy.yaml")
         file.write_text(yaml.safe_dump(config), encoding="utf-8")
-        envoy = [os.environ["SLUICE_ENVOY"], "--disable-hot-restart", "--concurrency", "2", "--log-level", "error"]
-        self.process = subprocess.Popen([*envoy, "--config-path", str(file)])
-        self.url = f"http://127.0.0.1:{port}/object"
+        envoy = [*runner, os.environ["SLUICE_ENVOY"], "--disable-hot-restart", "--log-level", "error"]
+        self.process = subprocess.Popen([*envoy, "--concurrency", str(workers), "--config-path", str(file)])
+        self.url = f"http://127.0.0.1:{self.port}/object"
         self.folder = folder
         self.missed = 0
         self.costs = []
@@ -285,6 +288,12 @@ class Variant:
         return (self.cpu_seconds() - before) * 1e6 / answers
 
 
+def store_folder(folder):
+    """Makes the store's folder, as the entry point does when it starts."""
+    store = "v1" if os.environ.get("STORE", "").endswith("v1") else "v2"
+    pathlib.Path(folder, "cache", store).mkdir(parents=True)
+
+
 def misses():
     """Whether misses are measured, rather than hits."""
     return os.environ.get("MISSES", "") not in ("", "0")
@@ -310,9 +319,7 @@ def main(names):
         try:
             for number, name in enumerate(names):
                 own = pathlib.Path(folder, str(number))
-                # The entry point makes it as it starts.
-                store = "v1" if os.environ.get("STORE", "").endswith("v1") else "v2"
-                (own / "cache" / store).mkdir(parents=True)
+                store_folder(own)
                 variants.append(Variant(name, origin, str(own)))
             for variant in variants:
                 variant.ready()
