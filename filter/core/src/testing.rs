@@ -533,6 +533,7 @@ impl FakeHost {
         if !matches!(leads, Admission::Lead | Admission::Park) {
             // There is no need for it.
             self.detach(fill);
+            self.clients[fill.0].stage = Stage::Over(Ending::Served);
             self.closed(fill);
         }
     }
