@@ -74,6 +74,18 @@ async fn crossings(edge: &Edge, target: &str) -> Crossings {
     crossings
 }
 
+/// The same of one of many alike. A timer that rests soon, or a late look at the health of the edge, may fall into one of
+/// them, and not into the next.
+async fn usual_crossings(edge: &Edge, target: &str) -> Crossings {
+    let mut last = crossings(edge, target).await;
+    eventually("two requests alike", async || {
+        let former = std::mem::replace(&mut last, crossings(edge, target).await);
+        former == last
+    })
+    .await;
+    last
+}
+
 /// The crossings of a hit on one object, and those of a miss on another.
 async fn hit_and_miss(hot_bytes: &str, access_log: &str) -> [Crossings; 2] {
     let origin = Origin::start().ready().await;
@@ -100,7 +112,10 @@ async fn hit_and_miss(hot_bytes: &str, access_log: &str) -> [Crossings; 2] {
     }
     let traced = client::send(edge.admin(), "POST", "/logging?wasm=trace", &[]).await;
     assert_eq!(traced.status, 200, "{traced}");
-    [crossings(&edge, "/a").await, crossings(&edge, "/b").await]
+    [
+        usual_crossings(&edge, "/a").await,
+        crossings(&edge, "/b").await,
+    ]
 }
 
 #[tokio::test]
