@@ -206,6 +206,14 @@ impl LocalFlight {
         }
     }
 
+    /// Its wait for the store, if that is what its leader, a request of this worker, is about (v1).
+    pub fn commit(&mut self) -> Option<&mut Commit> {
+        match &mut self.leader()?.phase {
+            Phase::Committing(commit) => Some(commit),
+            _ => None,
+        }
+    }
+
     /// Whether anyone waits for this worker's leader, as far as is known here.
     pub fn is_awaited(&self) -> bool {
         self.waiting > 0 || self.awaited

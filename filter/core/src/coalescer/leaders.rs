@@ -119,11 +119,7 @@ impl Coalescer {
         turn: &mut Turn<'_, S>,
     ) {
         let target = Rc::clone(&flight.target);
-        if let Some(Leader {
-            phase: Phase::Committing(commit @ Commit { probes: 0, .. }),
-            ..
-        }) = flight.leader()
-        {
+        if let Some(commit) = flight.commit().filter(|commit| commit.probes == 0) {
             turn.probe(key, commit, target);
         }
     }
@@ -195,11 +191,7 @@ impl Coalescer {
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
         };
-        let Some(Leader {
-            phase: Phase::Committing(commit),
-            ..
-        }) = flight.leader()
-        else {
+        let Some(commit) = flight.commit() else {
             return;
         };
         if let Some(until) = until {
@@ -248,11 +240,7 @@ impl Coalescer {
             return;
         };
         let (target, max_wait) = (Rc::clone(&flight.target), flight.policy.max_wait);
-        let Some(Leader {
-            phase: Phase::Committing(commit),
-            ..
-        }) = flight.leader()
-        else {
+        let Some(commit) = flight.commit() else {
             return;
         };
         if commit.since.saturating_add(max_wait) <= turn.now {

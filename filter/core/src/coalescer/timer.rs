@@ -4,7 +4,7 @@
 use super::leaders::PROBE_MILLIS;
 use super::{Coalescer, Effect, Release, Turn};
 use crate::board::{KeyHash, Millis};
-use crate::flight::{Leader, LocalFlight, Phase, Role, Rush};
+use crate::flight::{Leader, LocalFlight, Role, Rush};
 use crate::host::SharedStore;
 use crate::metrics::Metric;
 
@@ -54,16 +54,14 @@ impl Coalescer {
     pub fn rescan_all<S: SharedStore + ?Sized>(&mut self, turn: &mut Turn<'_, S>) {
         let keys: Vec<KeyHash> = self.flights.keys().copied().collect();
         for key in keys {
-            match self.flights.get_mut(&key).map(|flight| &mut flight.role) {
-                Some(Role::Following { .. }) => self.rescan(key, turn),
-                Some(Role::Leading(Leader {
-                    phase: Phase::Committing(commit),
-                    ..
-                })) => {
-                    commit.next_probe = Some(turn.now);
-                    self.probe_if_due(key, turn);
-                }
-                Some(Role::Leading(_)) | None => {}
+            let Some(flight) = self.flights.get_mut(&key) else {
+                continue;
+            };
+            if !flight.leads() {
+                self.rescan(key, turn);
+            } else if let Some(commit) = flight.commit() {
+                commit.next_probe = Some(turn.now);
+                self.probe_if_due(key, turn);
             }
         }
     }
