@@ -10,7 +10,7 @@ trap 'rm -f "$log"' EXIT
 if cargo test --locked "$@" 2>&1 | tee "$log"; then
     exit
 fi
-mapfile -t failed < <(sed -n 's/^test \(.*\) \.\.\. FAILED$/\1/p' "$log" | sort -u)
+mapfile -t failed < <(sed -n 's/^---- \(.*\) stdout ----$/\1/p' "$log" | sort -u)
 if [ ${#failed[@]} = 0 ] || [ ${#failed[@]} -gt 5 ]; then
     exit 1
 fi

@@ -20,6 +20,7 @@ pub mod container;
 pub mod crowd;
 pub mod direct;
 pub mod edge;
+pub mod failure;
 pub mod gate;
 pub mod http2;
 pub mod load;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Child processes that end with the test, however it ends.
 
-use crate::PATIENCE;
+use crate::{PATIENCE, failure};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -62,6 +62,8 @@ impl Process {
     /// # Panics
     /// When the log cannot be opened.
     pub fn start_ending_by(signal: i32, mut command: Command, log: &Path) -> io::Result<Self> {
+        // Whatever tests servers comes by here.
+        failure::say_at_once();
         let file = File::options().create(true).append(true).open(log).unwrap();
         command
             .stdin(Stdio::null())
