@@ -24,8 +24,8 @@ echo "installing Debian packages: ${absent[*]}" >&2
 mkdir -p .sluice
 export DEBIAN_FRONTEND=noninteractive
 if ! {
-    apt-get -q update &&
-        apt-get -qy -o DPkg::Lock::Timeout=300 install --no-install-recommends "${absent[@]}"
+    apt-get -q -o Acquire::Retries=5 update &&
+        apt-get -qy -o Acquire::Retries=5 -o DPkg::Lock::Timeout=300 install --no-install-recommends "${absent[@]}"
 } >"$log" 2>&1 </dev/null; then
     tail -n 5 "$log" >&2
     echo "missing: ${absent[*]}, which apt-get could not install (see $log). To mend it: $mend" >&2
