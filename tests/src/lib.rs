@@ -46,8 +46,9 @@ pub mod tool;
 
 use std::time::Duration;
 
-/// How long a test waits for something that must happen.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a test waits for something that must happen: for longer than a machine stands still that writes much to a
+/// slow disk.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Polls `probe` until it says yes, for conditions that nothing announces (counters, files, processes).
 ///

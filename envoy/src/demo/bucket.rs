@@ -15,7 +15,7 @@ use crate::child::Child;
 use crate::http;
 use crate::origin::Endpoint;
 
-const START_PATIENCE: Duration = Duration::from_secs(30);
+const START_PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 /// How long a signed request stays valid.
 const VALIDITY: Duration = Duration::from_secs(60);

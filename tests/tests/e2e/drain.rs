@@ -8,7 +8,6 @@ use sluice_tests::eventually;
 use sluice_tests::gate::Gate;
 use sluice_tests::matrix::Cell;
 use sluice_tests::origin::{Origin, Reply};
-use std::time::{Duration, Instant};
 
 #[tokio::test]
 async fn requests_under_way_end_before_the_edge_does() {
@@ -18,7 +17,9 @@ async fn requests_under_way_end_before_the_edge_does() {
         origin.on("/cold", Reply::ok(100_000).hold(&cold));
         origin.on("/body", Reply::ok(400_000).hold_after(100_000, &body));
         origin.on("/post", Reply::ok(100_000).hold_after(1_000, &around));
-        let mut edge = Edge::http(&origin).cell(cell).start().await;
+        // Longer than a test waits for anything: an edge that waits for the end of this time fails it.
+        let builder = Edge::http(&origin).cell(cell).env("DRAIN_SECONDS", "3600");
+        let mut edge = builder.start().await;
         // Before the headers with followers parked, in the body, and around the store.
         let parked = Crowd::connect(edge.address(), 20).await.fire("/cold");
         let filling = Crowd::connect(edge.address(), 1).await.fire("/body");
@@ -33,7 +34,6 @@ async fn requests_under_way_end_before_the_edge_does() {
         })
         .await;
         assert!(edge.alive(), "{cell}");
-        let released = Instant::now();
         for gate in [cold, body, around] {
             gate.open();
         }
@@ -42,12 +42,6 @@ async fn requests_under_way_end_before_the_edge_does() {
         passing.land().await.same_object("/post");
         let (code, log) = edge.ended().await;
         assert_eq!(code, Some(0), "{cell}: {log}");
-        // Not after the whole time that requests may take.
-        assert!(
-            released.elapsed() < Duration::from_secs(5),
-            "{cell}: {:?}",
-            released.elapsed()
-        );
         assert_eq!(origin.count("/cold"), 1, "{cell}");
     }
 }
@@ -88,7 +82,7 @@ async fn a_second_signal_ends_the_wait() {
     let origin = Origin::start().ready().await;
     let gate = Gate::new();
     origin.on("/a", Reply::ok(1000).hold(&gate));
-    let builder = Edge::http(&origin).env("DRAIN_SECONDS", "600");
+    let builder = Edge::http(&origin).env("DRAIN_SECONDS", "3600");
     let mut edge = builder.start().await;
     let flight = Crowd::connect(edge.address(), 2).await.fire("/a");
     gate.wait_reached(1).await;
