@@ -384,10 +384,12 @@ fn report(stream: &Stream, found: &Found<'_>) -> host::Result<()> {
             let until = turn.now.saturating_add(left);
             match filled {
                 Some(filling) => coalescer.response(stream.id, filling.response(until), turn),
-                // The store has not asked: it had a fill under way, which may bring what was purged.
+                // The store has not asked: it had a fill under way, which may bring what was purged. Who waits gets that
+                // too, and one of all has it refreshed.
                 None if entry.stored && (stream.forced.get() || found.outdated) => {
                     coalescer.hints().forget(stream.key);
-                    coalescer.response(stream.id, LeaderResponse::Unshared, turn);
+                    let until = turn.now;
+                    coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
                 }
                 None if entry.stored => {
                     coalescer.hints().set(stream.key, Hint::Fresh, until);
