@@ -146,6 +146,8 @@ pub struct Waiter {
     pub since: Millis,
     /// Whether its response can fill the store, so that it may lead.
     pub may_lead: bool,
+    /// Whether it is there to lead for others, and for nothing else.
+    pub for_others: bool,
 }
 
 /// Releases followers of a stalled leader in growing batches.

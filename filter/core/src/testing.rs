@@ -76,6 +76,8 @@ pub enum Ending {
     Truncated,
     /// Its client left, or its worker died.
     Left,
+    /// Without one: a fill in the background that nobody needs.
+    Unneeded,
 }
 
 /// What a request is.
@@ -499,6 +501,11 @@ impl FakeHost {
             return;
         }
         self.clients[client.0].admission = admission;
+        let leads = matches!(admission, Admission::Lead | Admission::Park);
+        if self.clients[client.0].kind == Kind::Background && !leads {
+            self.end_unneeded(client);
+            return;
+        }
         match admission {
             Admission::Park => self.clients[client.0].stage = Stage::Parked,
             Admission::Fresh => self.enter(client, Purpose::Fresh),
@@ -522,20 +529,15 @@ impl FakeHost {
         self.clients[client.0].kind = Kind::Conditional { led_for: true };
         self.clients[client.0].release = None;
         if !self.calls_fail {
-            self.fill_in_background(seat, key);
+            self.come(seat, key, Kind::Background);
         }
         self.admit(client);
     }
 
-    fn fill_in_background(&mut self, seat: usize, key: KeyHash) {
-        let fill = self.come(seat, key, Kind::Background);
-        let leads = self.clients[fill.0].admission;
-        if !matches!(leads, Admission::Lead | Admission::Park) {
-            // There is no need for it.
-            self.detach(fill);
-            self.clients[fill.0].stage = Stage::Over(Ending::Served);
-            self.closed(fill);
-        }
+    /// There is no need for a fill in the background.
+    fn end_unneeded(&mut self, fill: Client) {
+        self.clients[fill.0].stage = Stage::Over(Ending::Unneeded);
+        self.closed(fill);
     }
 
     /// Those who wait on its worker for a fill in the background have their 304 with its headers.
@@ -589,7 +591,7 @@ impl FakeHost {
         self.run();
         if rescued {
             let ClientRecord { seat, key, .. } = self.clients[client.0];
-            self.fill_in_background(seat, key);
+            self.come(seat, key, Kind::Background);
             self.run();
         }
     }
@@ -949,7 +951,13 @@ impl FakeHost {
     }
 
     fn fetch(&mut self, client: Client, fills: bool) {
-        let ClientRecord { key, purpose, .. } = self.clients[client.0];
+        let ClientRecord {
+            key, purpose, kind, ..
+        } = self.clients[client.0];
+        assert!(
+            kind != Kind::Background || purpose == Purpose::Lead,
+            "{client:?} goes to the origin for nobody"
+        );
         let fetch = FetchId(self.fetches.len());
         let (phase, astray) = (FetchPhase::Sent, false);
         self.fetches.push(Fetch {
@@ -1021,6 +1029,7 @@ impl FakeHost {
             key,
             target: &target,
             may_lead,
+            for_others: kind == Kind::Background,
             policy,
         };
         self.turn(seat, |coalescer, turn| call(coalescer, &request, turn))
@@ -1144,6 +1153,10 @@ impl FakeHost {
                 Release::Alone => Purpose::Alone,
                 Release::Varies => {
                     self.readmit(client);
+                    continue;
+                }
+                Release::Unneeded => {
+                    self.end_unneeded(client);
                     continue;
                 }
             };

@@ -416,6 +416,7 @@ mod race {
             key: KeyHash(KEY),
             target: &target,
             may_lead: true,
+            for_others: false,
             policy: policy(StoreVersion::V2),
         };
         let mut effects = Vec::new();
@@ -513,6 +514,7 @@ mod race {
                 key,
                 target: &target,
                 may_lead: true,
+                for_others: false,
                 policy,
             };
             let mut effects = Vec::new();

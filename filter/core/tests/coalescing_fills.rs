@@ -8,7 +8,7 @@ use sluice_core::board::KeyHash;
 use sluice_core::coalescer::{Admission, Effect, Release};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::StoreVersion;
-use sluice_core::testing::{Answer, Client, Ending, FakeHost, FetchId, Stage};
+use sluice_core::testing::{Answer, Client, Ending, FakeHost, FetchId, Kind, Stage};
 use support::flights::{
     FIRST, KEY, admission, assert_all_over, fill, host, live, release, releases,
 };
@@ -285,4 +285,57 @@ fn on_v2_response_that_is_stale_at_its_end_makes_another_lead_instead_of_all() {
     fill(&mut host, FetchId(1));
     assert_eq!(releases(&host, &followers, Release::Collapsed), 2);
     assert_all_over(&mut host);
+}
+
+/// A fill in the background that waits, as a GET leads, and a GET that waits beside it.
+fn fill_that_waits(store: StoreVersion, workers: usize) -> (FakeHost, Client, Client) {
+    let mut host = host(store, workers);
+    host.get(0, KEY);
+    let fill = host.arrive(workers - 1, KEY, Kind::Background);
+    let other = host.get(workers - 1, KEY);
+    assert_eq!(host.parked(), 2);
+    (host, fill, other)
+}
+
+#[test]
+fn fill_in_the_background_that_waits_ends_when_there_is_nothing_to_lead_for() {
+    for (store, workers) in [(StoreVersion::V1, 1), (StoreVersion::V2, 2)] {
+        for answer in [Answer::Uncacheable, Answer::Failed(503), Answer::Storable] {
+            let (mut host, waiting, other) = fill_that_waits(store, workers);
+            host.answer(FIRST, answer);
+            fill(&mut host, FIRST);
+            assert_eq!(host.stage(waiting), Stage::Over(Ending::Unneeded));
+            // The control: who waits for its own sake asks for itself, if that is what is to be done.
+            let asks = answer == Answer::Uncacheable;
+            assert_eq!(host.fetches.len(), if asks { 2 } else { 1 }, "{answer:?}");
+            assert_eq!(release(&host, other) == Some(Release::HitForMiss), asks);
+        }
+    }
+}
+
+#[test]
+fn fill_in_the_background_leaves_a_stalled_leader_for_nowhere() {
+    for (store, workers) in [(StoreVersion::V1, 1), (StoreVersion::V2, 2)] {
+        let (mut host, waiting, other) = fill_that_waits(store, workers);
+        let max_wait = host.policy.max_wait;
+        live(&mut host, max_wait + 20);
+        assert_eq!(host.stage(waiting), Stage::Over(Ending::Unneeded));
+        // It takes nobody's place among those who leave first.
+        assert_eq!(release(&host, other), Some(Release::WaitTimeout));
+        assert_eq!(host.counter(Metric::WaitTimeouts), 1);
+        assert_eq!(host.fetches.len(), 2);
+    }
+}
+
+#[test]
+fn fill_in_the_background_that_waits_leads_when_the_leader_is_lost() {
+    for (store, workers) in [(StoreVersion::V1, 1), (StoreVersion::V2, 2)] {
+        let (mut host, waiting, other) = fill_that_waits(store, workers);
+        host.abort(Client(0));
+        host.deliver_all();
+        assert_eq!(release(&host, waiting), Some(Release::Lead));
+        fill(&mut host, FetchId(1));
+        assert_eq!(release(&host, other), Some(Release::Collapsed));
+        assert_eq!(host.fetches.len(), 2);
+    }
 }

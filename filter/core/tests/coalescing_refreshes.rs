@@ -178,6 +178,7 @@ fn request(target: &Rc<CanonicalTarget>, stream: u32) -> Request<'_> {
         key: KEY,
         target,
         may_lead: true,
+        for_others: false,
         policy: FlightPolicy::of(&Policy {
             store: StoreVersion::V1,
             ..bucket()

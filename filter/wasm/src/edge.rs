@@ -276,7 +276,10 @@ impl Edge {
         let opened = worker::with(|worker| -> Option<host::Result<_>> {
             let sent = worker.call(link.stream)?;
             let key = worker.key_hash(sent.target.cache_key());
-            let stream = Rc::new(Stream::new(id, key, sent.target, sent.policy, false));
+            let stream = Rc::new(Stream {
+                for_others: true,
+                ..Stream::new(id, key, sent.target, sent.policy, false)
+            });
             worker.open(&stream);
             let admission = worker.turn(id.0, |coalescer, turn| {
                 coalescer.request(&stream.request(), turn)

@@ -60,6 +60,8 @@ pub struct Stream {
     pub policy: NumberedPolicy,
     /// Whether the client asked with HEAD.
     pub head: bool,
+    /// Whether it is a fill in the background, for others.
+    pub for_others: bool,
     /// What is told of it.
     pub account: Rc<Account>,
     /// What it is for, as its link says.
@@ -125,6 +127,7 @@ impl Stream {
             key,
             policy,
             head,
+            for_others: false,
             account: Rc::default(),
             purpose: Cell::new(Purpose::Alone),
             released: Cell::new(None),
@@ -160,6 +163,7 @@ impl Stream {
     /// This request, for another response of its URL, as if it had just come.
     pub fn retargeted(&self, key: KeyHash, target: Rc<CanonicalTarget>) -> Self {
         Self {
+            for_others: self.for_others,
             account: Rc::clone(&self.account),
             demand: self.demand.clone(),
             control: self.control,
@@ -214,6 +218,7 @@ impl Stream {
             key: self.key,
             target: &self.target,
             may_lead: !self.is_for_part() && !self.wants_headers(),
+            for_others: self.for_others,
             policy: self.policy.flights,
         }
     }

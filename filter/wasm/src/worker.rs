@@ -592,6 +592,10 @@ impl Worker {
             Release::HitForMiss | Release::WaitTimeout | Release::Overflow => Purpose::Bypass,
             Release::Alone => Purpose::Alone,
             Release::Varies => return self.readmit(&stream),
+            Release::Unneeded => {
+                self.end_unneeded(&stream);
+                return Ok(());
+            }
         };
         stream.released.set(Some(release));
         let Some(purpose) = self.ready(&stream, purpose) else {
@@ -614,6 +618,10 @@ impl Worker {
             }
             Ok(Err(TooLong)) | Err(_) => (stream, Some(Purpose::Bypass)),
         };
+        if stream.for_others && purpose.is_some_and(|purpose| purpose != Purpose::Lead) {
+            self.end_unneeded(stream);
+            return again.map(|_| ());
+        }
         let Some(purpose) = purpose.and_then(|purpose| self.ready(stream, purpose)) else {
             return Ok(());
         };
@@ -622,6 +630,12 @@ impl Worker {
         // Whatever went wrong, a request must not stay parked.
         let resumed = host::resume(Half::Request);
         again.map(|_| ()).and(sent).and(resumed)
+    }
+
+    /// Ends a fill in the background that waits for another one, which those for whom it is there do not need any more.
+    fn end_unneeded(&mut self, fill: &Stream) {
+        fill.answered.set(true);
+        self.answer_later(fill.id.0, Answer::Outcome { status: 204 });
     }
 
     fn retarget(&mut self, stream: &Stream) -> host::Result<Result<Rc<Stream>, TooLong>> {

@@ -9,6 +9,7 @@
 
 mod access_log;
 mod background;
+mod background_fills;
 mod bucket_signing;
 mod cache_status;
 mod client_aborts;

@@ -132,10 +132,11 @@ impl Coalescer {
         self.parked -= 1;
         let waited = turn.now.saturating_sub(waiter.since);
         let release = match outcome {
+            Outcome::Varies { .. } => Release::Varies,
+            _ if waiter.for_others => Release::Unneeded,
             Outcome::Stored { .. } | Outcome::Kept { .. } => Release::Collapsed,
             Outcome::HitForMiss { .. } => Release::HitForMiss,
             Outcome::LeaderLost => Release::Alone,
-            Outcome::Varies { .. } => Release::Varies,
             Outcome::Failed { status } => {
                 turn.push(Effect::Fail {
                     stream,

@@ -86,6 +86,8 @@ pub struct Request<'a> {
     pub target: &'a Rc<CanonicalTarget>,
     /// Whether its response can fill the store.
     pub may_lead: bool,
+    /// Whether it is a fill in the background: it leads for others, or it ends.
+    pub for_others: bool,
     /// The rules.
     pub policy: FlightPolicy,
 }
@@ -123,6 +125,8 @@ pub enum Release {
     Overflow,
     /// As if it had just come, under the key of its own variant.
     Varies,
+    /// Nowhere: it was to lead for others, who have what they need or go on by themselves.
+    Unneeded,
 }
 
 /// What the caller has to do.
@@ -202,7 +206,7 @@ pub enum FillVerdict {
 /// What EDGE sees of the response headers of a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaderResponse {
-    /// The store had it: nobody who asks it can miss any more.
+    /// The store had it: nobody who asks it can miss any more. It may be a fill that a purge has overtaken, and fresh no longer.
     Readable {
         /// Until when it is fresh.
         until: Millis,

@@ -179,6 +179,7 @@ impl Coalescer {
             stream: request.stream,
             since: turn.now,
             may_lead: request.may_lead,
+            for_others: request.for_others,
         });
         flight.waiting += 1;
         self.parked += 1;

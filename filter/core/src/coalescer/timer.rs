@@ -109,13 +109,18 @@ impl Coalescer {
             if self.streams.remove(&waiter.stream).is_none() {
                 continue;
             }
-            left -= 1;
             flight.waiting -= 1;
             self.parked -= 1;
-            turn.count(Metric::WaitTimeouts);
+            let release = if waiter.for_others {
+                Release::Unneeded
+            } else {
+                left -= 1;
+                turn.count(Metric::WaitTimeouts);
+                Release::WaitTimeout
+            };
             turn.push(Effect::Resume {
                 stream: waiter.stream,
-                release: Release::WaitTimeout,
+                release,
                 waited: now.saturating_sub(waiter.since),
             });
         }
