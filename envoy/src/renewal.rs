@@ -27,8 +27,12 @@ use crate::run::say;
 pub use files::{RenewedFiles, RenewedFilter};
 pub use instance::{INSTANCES, StoreInstance};
 
-/// How often Envoy is asked how many keys are open.
-const POLL: Duration = Duration::from_millis(200);
+/// How long Envoy is not asked how many keys are open: less than the workers could take to open so many that a renewal is
+/// due, within these bounds.
+const SHORTEST_REST: Duration = Duration::from_millis(200);
+const LONGEST_REST: Duration = Duration::from_secs(5);
+/// How many keys a worker opens in a second, at most: twice what one does that does nothing else.
+const KEYS_PER_SECOND: u64 = 10_000;
 /// How long Envoy may take to read a file.
 const PATIENCE: Duration = Duration::from_secs(5);
 const READ_POLL: Duration = Duration::from_millis(20);
@@ -36,15 +40,20 @@ const READ_POLL: Duration = Duration::from_millis(20);
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// Looks after the store of the Envoy with this admin interface, which has read the first `files`: renews it whenever
-/// that is due.
+/// Looks after the store of the Envoy with this admin interface and so many workers, which has read the first `files`:
+/// renews it whenever that is due.
 ///
 /// # Errors
 /// There can be no more threads.
-pub fn start(admin: Admin, renderer: Renderer, files: RenewedFiles) -> io::Result<JoiningThread> {
-    let mut store = RenewedStore::new(admin, renderer, files);
+pub fn start(
+    admin: Admin,
+    workers: u32,
+    renderer: Renderer,
+    files: RenewedFiles,
+) -> io::Result<JoiningThread> {
+    let mut store = RenewedStore::new(admin, workers, renderer, files);
     JoiningThread::start("renewal", move |stop| {
-        while stop.rest(POLL) {
+        while stop.rest(store.rest()) {
             store.look_after();
         }
     })
@@ -71,12 +80,16 @@ struct RenewedStore {
     told_number: u32,
     /// The filter's count of keys when this instance began.
     opened_before: u64,
+    /// How many keys this instance had open when Envoy was asked last.
+    open: u64,
+    /// How many may be opened in a second.
+    rate: u64,
     pause: Duration,
     paused_until: Option<Instant>,
 }
 
 impl RenewedStore {
-    fn new(admin: Admin, renderer: Renderer, files: RenewedFiles) -> Self {
+    fn new(admin: Admin, workers: u32, renderer: Renderer, files: RenewedFiles) -> Self {
         let instance = files.first_instance();
         Self {
             admin,
@@ -86,9 +99,19 @@ impl RenewedStore {
             last_number: instance.number,
             told_number: instance.number,
             opened_before: 0,
+            open: 0,
+            rate: u64::from(workers).saturating_mul(KEYS_PER_SECOND),
             pause: SHORTEST_PAUSE,
             paused_until: None,
         }
+    }
+
+    /// How long it can be left alone.
+    fn rest(&self) -> Duration {
+        if self.told_number != self.instance.number {
+            return SHORTEST_REST;
+        }
+        rest(self.instance.left_until_due(self.open), self.rate)
     }
 
     fn look_after(&mut self) {
@@ -102,9 +125,10 @@ impl RenewedStore {
             // Somebody has set Envoy's counters back.
             self.opened_before = 0;
         }
+        self.open = opened - self.opened_before;
         let renewed = if self.told_number != self.instance.number {
             self.tell()
-        } else if self.instance.is_due(opened - self.opened_before) {
+        } else if self.instance.left_until_due(self.open) == 0 {
             self.renew(opened)
         } else {
             return;
@@ -128,6 +152,7 @@ impl RenewedStore {
             if self.put(RenewedFilter::Cache, candidate)? {
                 self.instance = candidate;
                 self.opened_before = opened;
+                self.open = 0;
                 // NB: after the store, so that no key which it has open is taken for one of the former instance.
                 return self.tell();
             }
@@ -180,5 +205,43 @@ impl RenewedStore {
         });
         self.paused_until = Some(Instant::now() + self.pause);
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// How long workers may be left alone that open `rate` keys in a second at most, where `left` is not to be passed by much.
+fn rest(left: u64, rate: u64) -> Duration {
+    let millis = left.saturating_mul(1_000) / rate.max(1);
+    Duration::from_millis(millis).clamp(SHORTEST_REST, LONGEST_REST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_more_keys_may_be_opened_the_longer_a_store_is_left_alone() {
+        let millis = |left, rate| rest(left, rate).as_millis();
+        assert_eq!(millis(0, 20_000), 200);
+        assert_eq!(millis(2_500, 20_000), 200);
+        assert_eq!(millis(8_192, 20_000), 409);
+        assert_eq!(millis(8_192, 10_000), 819);
+        assert_eq!(millis(u64::MAX, 20_000), 5_000);
+        assert_eq!(millis(1, 0), 1_000);
+    }
+
+    #[test]
+    fn what_workers_open_during_a_rest_leaves_room_until_keys_are_turned_away() {
+        for most in [80_000, 200_000, 1 << 22] {
+            let instance = StoreInstance::first(most);
+            // It is full with three quarters, as the last is for keys that come a second time.
+            let full = instance.max_open_keys * 3 / 4;
+            for open in (0..instance.left_until_due(0)).step_by(97) {
+                let opens = rest(instance.left_until_due(open), 20_000).as_millis() * 20;
+                assert!(
+                    u128::from(open) + opens <= u128::from(full),
+                    "{most}: {open}"
+                );
+            }
+        }
     }
 }

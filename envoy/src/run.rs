@@ -91,7 +91,7 @@ pub fn run(settings: &Settings) -> Result<u8, RunError> {
     }
     announce(settings, &origin.to_string());
     let admin = Admin::new(settings.admin_port);
-    let renewal = renewed.map(|files| renewal::start(admin, renderer, files));
+    let renewal = renewed.map(|files| renewal::start(admin, settings.concurrency, renderer, files));
     let _renewal = renewal
         .transpose()
         .map_err(|error| RunError::Io("a thread".into(), error))?;

@@ -35,9 +35,10 @@ impl StoreInstance {
             .filter(move |candidate| candidate.path_number() != self.path_number())
     }
 
-    /// Whether the next is due when it has `opened` keys.
-    pub fn is_due(self, opened: u64) -> bool {
-        opened.saturating_mul(100) >= self.max_open_keys.saturating_mul(DUE_PERCENT)
+    /// How many more keys it may have than `opened` before the next is due.
+    pub fn left_until_due(self, opened: u64) -> u64 {
+        let due = self.max_open_keys.saturating_mul(DUE_PERCENT);
+        due.div_ceil(100).saturating_sub(opened)
     }
 
     /// How this instance writes the path of the store's folder.
@@ -116,9 +117,9 @@ mod tests {
 
     #[test]
     fn the_next_is_due_before_keys_are_turned_away() {
-        assert!(!FIRST.is_due(49));
-        assert!(FIRST.is_due(50));
-        assert!(StoreInstance::first(1).is_due(1));
-        assert!(!StoreInstance::first(1).is_due(0));
+        let left = [0, 49, 50, 51].map(|opened| FIRST.left_until_due(opened));
+        assert_eq!(left, [50, 1, 0, 0]);
+        let least = [0, 1].map(|opened| StoreInstance::first(1).left_until_due(opened));
+        assert_eq!(least, [1, 0]);
     }
 }
