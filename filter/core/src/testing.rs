@@ -545,16 +545,20 @@ impl FakeHost {
         let ClientRecord {
             seat, key, kind, ..
         } = self.clients[fill.0];
-        let coalescer = self.coalescer(seat).filter(|_| kind == Kind::Background);
-        let waiting = coalescer.map(|coalescer| coalescer.waiting(key));
-        for stream in waiting.unwrap_or_default() {
+        if kind != Kind::Background {
+            return;
+        }
+        let (clients, now) = (self.clients.clone(), self.now);
+        let asks = |stream: StreamId| {
+            let client = clients.get(stream.0 as usize)?;
+            matches!(client.kind, Kind::Conditional { .. }).then_some(())
+        };
+        let answered = self
+            .coalescer(seat)
+            .map(|coalescer| coalescer.answer_waiting(key, now, asks));
+        for (stream, ..) in answered.unwrap_or_default() {
             let follower = self.unpark(stream);
-            if matches!(self.clients[follower.0].kind, Kind::Conditional { .. }) {
-                let answered =
-                    self.turn(seat, |coalescer, turn| coalescer.answered(stream, turn.now));
-                assert!(answered.flatten().is_some(), "{follower:?} does not wait");
-                self.set_stage(follower, Stage::Over(Ending::Served));
-            }
+            self.set_stage(follower, Stage::Over(Ending::Served));
         }
     }
 

@@ -111,6 +111,25 @@ fn on_v1_followers_are_released_only_when_a_probe_has_found_the_object() {
 }
 
 #[test]
+fn on_v1_the_headers_of_a_fill_are_the_answer_of_those_who_ask_for_changes() {
+    let mut host = host(StoreVersion::V1, 1);
+    let first = host.conditional(0, KEY);
+    let other = host.get(0, KEY);
+    let last = host.conditional(0, KEY);
+    host.answer(FIRST, Answer::Storable);
+    for client in [first, last] {
+        assert_eq!(host.stage(client), Stage::Over(Ending::Served));
+    }
+    assert_eq!(host.stage(other), Stage::Parked);
+    assert_eq!(
+        host.coalescer(0).map(|coalescer| coalescer.parked()),
+        Some(1)
+    );
+    fill(&mut host, FIRST);
+    assert_all_over(&mut host);
+}
+
+#[test]
 fn eager_probes_come_before_the_patient_ones() {
     let mut host = host(StoreVersion::V1, 1);
     host.get(0, KEY);

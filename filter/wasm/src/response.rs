@@ -8,6 +8,7 @@ use sluice_core::board::Millis;
 use sluice_core::body_lengths::BodyId;
 use sluice_core::cache_status::{CacheStatus, Forward};
 use sluice_core::coalescer::{LeaderResponse, Release};
+use sluice_core::demand::Demand;
 use sluice_core::entry::{ENTRY_HEADER, Entry};
 use sluice_core::hints::Hint;
 use sluice_core::hot::Sighting;
@@ -254,18 +255,13 @@ fn stored_length(stream: &Stream, headers: &Headers) -> Option<u64> {
 
 /// A response to a fill of the filter's own, which is told to those who wait and then dropped.
 pub fn respond_filled(stream: &Rc<Stream>) -> host::Result<Action> {
-    let followers = worker::with(|worker| worker.conditional_followers(stream)).unwrap_or_default();
-    let shared = if followers.is_empty() {
-        None
-    } else {
-        shared(stream)?
-    };
+    let shared = shared(stream)?;
     let action = respond_cached(stream)?;
     if stream.answered.get() {
         return Ok(action);
     }
     if let Some((status, way)) = shared {
-        answer_followers(stream, followers, status, &way)?;
+        answer_followers(stream, status, &way)?;
     }
     if stream.fragile.get() {
         host::set_header(Map::Response, ":status", "200")?;
@@ -276,8 +272,11 @@ pub fn respond_filled(stream: &Rc<Stream>) -> host::Result<Action> {
     Ok(end_own(stream, 204))
 }
 
-/// The status of the origin's response to a fill, if the store takes it, and how those come to it who share it.
+/// The status of the origin's response to a fill, if the v1 store takes it, and how those come to it who share it.
 fn shared(stream: &Stream) -> host::Result<Option<(u16, CacheStatus<'static>)>> {
+    if stream.policy.policy.store == StoreVersion::V2 {
+        return Ok(None);
+    }
     let headers = Headers::new(host::header_pairs(Map::Response)?);
     let found = marked(&headers).map(|entry| Found::of(stream, entry, &headers));
     let taken = |found: &Found<'_>| found.mine && found.entry.stored && found.kept.is_none();
@@ -286,21 +285,10 @@ fn shared(stream: &Stream) -> host::Result<Option<(u16, CacheStatus<'static>)>> 
 }
 
 /// Answers those who wait for a fill and whose copy is still good, who need not wait for its end.
-fn answer_followers(
-    stream: &Stream,
-    followers: Vec<Rc<Stream>>,
-    status: u16,
-    way: &CacheStatus<'_>,
-) -> host::Result<()> {
+fn answer_followers(stream: &Stream, status: u16, way: &CacheStatus<'_>) -> host::Result<()> {
     let headers = Headers::new(host::header_pairs(Map::Response)?);
-    for follower in followers {
-        let demand = follower.demand.as_ref();
-        let answer = demand.and_then(|demand| bodiless(demand, status, &headers));
-        if let Some(answer) = answer {
-            let answer = answer.described(way);
-            worker::with(|worker| worker.answer_follower(&follower, answer, stream.id.0));
-        }
-    }
+    let answer = |demand: &Demand| Some(bodiless(demand, status, &headers)?.described(way));
+    worker::with(|worker| worker.answer_followers(stream, answer));
     Ok(())
 }
 

@@ -490,11 +490,7 @@ impl Worker {
                 release,
                 waited,
             } => {
-                self.metrics.count(Metric::FollowersResumed, 1);
-                self.metrics.record(Metric::WaitMilliseconds, waited);
-                if let Some(follower) = self.streams.get(&stream) {
-                    follower.account.has_waited(waited);
-                }
+                self.has_waited(stream, waited);
                 self.due_resumes.push_back((stream, release));
             }
             Effect::Fail {
@@ -502,15 +498,8 @@ impl Worker {
                 status,
                 waited,
             } => {
-                self.metrics.count(Metric::FollowersResumed, 1);
                 self.metrics.count(Metric::FollowersFailed, 1);
-                self.metrics.record(Metric::WaitMilliseconds, waited);
-                if let Some(follower) = self.stream(stream) {
-                    follower.answered.set(true);
-                    follower.account.has_waited(waited);
-                    follower.account.results_in(account::FAILED);
-                    self.answer_later(stream.0, Answer::Failed { status });
-                }
+                self.answer_follower(stream, waited, account::FAILED, Answer::Failed { status });
             }
             Effect::Learn { target, names } => self.learn(target.url(), names),
             Effect::Notify { worker, message } => {
@@ -527,6 +516,31 @@ impl Worker {
                     self.wake_root();
                 }
             }
+        }
+    }
+
+    /// A request has waited so long, and waits no more.
+    fn has_waited(&mut self, stream: StreamId, waited: Millis) {
+        self.metrics.count(Metric::FollowersResumed, 1);
+        self.metrics.record(Metric::WaitMilliseconds, waited);
+        if let Some(follower) = self.streams.get(&stream) {
+            follower.account.has_waited(waited);
+        }
+    }
+
+    /// Answers a request that has waited so long, and came to that `result`.
+    fn answer_follower(
+        &mut self,
+        stream: StreamId,
+        waited: Millis,
+        result: &'static str,
+        answer: Answer,
+    ) {
+        self.has_waited(stream, waited);
+        if let Some(follower) = self.streams.get(&stream) {
+            follower.answered.set(true);
+            follower.account.results_in(result);
+            self.answer_later(stream.0, answer);
         }
     }
 

@@ -6,7 +6,7 @@
 //! what is to be done by [`Effect`]s, which the caller carries out after the call has returned. Every
 //! parked request leaves by exactly one `Resume` or `Fail`, or by itself: by going away
 //! ([`Coalescer::closed`]), or where all that it needs are the headers of the response
-//! ([`Coalescer::answered`]).
+//! ([`Coalescer::answer_waiting`]).
 //!
 //! How a flight goes, by [`Phase`](crate::flight::Phase) and [`Outcome`](crate::message::Outcome):
 //!

@@ -218,34 +218,6 @@ impl Coalescer {
             }
             return;
         }
-        self.leave(stream, key);
-    }
-
-    /// Requests of this worker that wait for `key`, in order of arrival.
-    pub fn waiting(&self, key: KeyHash) -> Vec<StreamId> {
-        let flight = self.flights.get(&key);
-        let waiters = flight.into_iter().flat_map(|flight| &flight.waiters);
-        let streams = waiters.map(|waiter| waiter.stream);
-        streams
-            .filter(|stream| self.streams.contains_key(stream))
-            .collect()
-    }
-
-    /// A waiting request has its answer by the headers of what it waits for. How long it has waited; `None` if it
-    /// does not wait.
-    pub fn answered(&mut self, stream: StreamId, now: Millis) -> Option<Millis> {
-        let key = *self.streams.get(&stream)?;
-        let mut waiters = self.flights.get(&key)?.waiters.iter();
-        let since = waiters.find(|waiter| waiter.stream == stream)?.since;
-        self.leave(stream, key);
-        Some(now.saturating_sub(since))
-    }
-
-    /// Takes a request from the waiting list.
-    fn leave(&mut self, stream: StreamId, key: KeyHash) {
-        let Some(flight) = self.flights.get_mut(&key) else {
-            return;
-        };
         self.streams.remove(&stream);
         flight.waiting -= 1;
         self.parked -= 1;
@@ -260,5 +232,37 @@ impl Coalescer {
                 .waiters
                 .retain(|waiter| streams.contains_key(&waiter.stream));
         }
+    }
+
+    /// The headers of what requests wait for have come, and those of this worker to which `answer` has an answer by them
+    /// wait no longer: these, for how long they have waited, and their answers.
+    pub fn answer_waiting<T>(
+        &mut self,
+        key: KeyHash,
+        now: Millis,
+        mut answer: impl FnMut(StreamId) -> Option<T>,
+    ) -> Vec<(StreamId, Millis, T)> {
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return Vec::new();
+        };
+        let mut answered = Vec::new();
+        flight.waiters.retain(|waiter| {
+            let stream = waiter.stream;
+            if !self.streams.contains_key(&stream) {
+                return false;
+            }
+            let Some(answer) = answer(stream) else {
+                return true;
+            };
+            self.streams.remove(&stream);
+            answered.push((stream, now.saturating_sub(waiter.since), answer));
+            false
+        });
+        flight.waiting -= answered.len();
+        self.parked -= answered.len();
+        if flight.waiting == 0 && !flight.leads() {
+            self.flights.remove(&key);
+        }
+        answered
     }
 }

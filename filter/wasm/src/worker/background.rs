@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use sluice_core::board::{KeyHash, Millis};
 use sluice_core::coalescer::{Admission, CLAIM_MILLIS, Release};
+use sluice_core::demand::Demand;
 use sluice_core::entry::Entry;
 use sluice_core::flight::StreamId;
 use sluice_core::hints::Hint;
@@ -223,29 +224,28 @@ impl Worker {
         self.call_for(stream, Call::Fill(stream.key));
     }
 
-    /// The streams that wait for the response of `filled` and ask for changes.
-    pub fn conditional_followers(&self, filled: &Stream) -> Vec<Rc<Stream>> {
-        let waiting = self.coalescer.waiting(filled.key).into_iter();
-        let streams = waiting.filter_map(|stream| self.stream(stream));
-        streams.filter(|stream| stream.is_led_for()).collect()
-    }
-
-    /// A waiting request has its whole answer. `context` is that of this event.
-    pub fn answer_follower(&mut self, follower: &Stream, answer: Bodiless, context: u32) {
-        let answered = self.turn(context, |coalescer, turn| {
-            coalescer.answered(follower.id, turn.now)
+    /// Gives those who wait for the response of `filled`, and ask for changes, the answer that it is to what they demand.
+    pub fn answer_followers(
+        &mut self,
+        filled: &Stream,
+        answer: impl Fn(&Demand) -> Option<Bodiless>,
+    ) {
+        let (now, streams) = (host::monotonic_millis(), &self.streams);
+        let answered = self.coalescer.answer_waiting(filled.key, now, |id| {
+            let follower = streams.get(&id)?;
+            // The headers are what the fill's own policy makes of them.
+            let alike = follower.target.cache_key() == filled.target.cache_key()
+                && follower.policy.number == filled.policy.number;
+            let demand = follower.demand.as_ref();
+            demand
+                .filter(|_| alike && follower.is_led_for())
+                .and_then(&answer)
         });
-        let Some(waited) = answered else { return };
-        for metric in [Metric::FollowersResumed, Metric::RequestsCollapsed] {
-            self.metrics.count(metric, 1);
+        for (id, waited, answer) in answered {
+            let result = Metric::RequestsCollapsed;
+            self.metrics.count(result, 1);
+            self.answer_follower(id, waited, result_of(result), Answer::Bodiless(answer));
         }
-        self.metrics.record(Metric::WaitMilliseconds, waited);
-        follower.account.has_waited(waited);
-        follower
-            .account
-            .results_in(result_of(Metric::RequestsCollapsed));
-        follower.answered.set(true);
-        self.answer_later(follower.id.0, Answer::Bodiless(answer));
     }
 
     /// Those who have waited for a call take part now. `context` is that of this event.
