@@ -429,6 +429,9 @@ impl Edge {
         let decided = worker::with(|worker| -> Result<_, HostError> {
             let stream = Rc::new(stream);
             worker.open(&stream);
+            if matches!(way, Way::Checked(_)) {
+                worker.keep_for_rescue(&stream);
+            }
             if let Some(purpose) = ask_the_store(way, head)? {
                 let enters = worker.turn(id.0, |coalescer, turn| stream.may_enter(coalescer, turn));
                 if !enters && purpose == Purpose::StoreOnly {

@@ -230,9 +230,10 @@ async fn who_leaves_with_its_412_is_followed_by_one_other() {
 async fn who_leaves_with_the_304_of_a_fill_of_its_own_costs_one_more_request() {
     const UNCOALESCED: &str = "origin: {kind: http}\ncoalesce: {enabled: false}\n";
     const OBEDIENT: &str = "origin: {kind: http}\nrequest: {cache_control: obey}\n";
-    const RELOAD: [(&str, &str); 2] = [SAME[0], ("cache-control", "max-age=0")];
+    const PLAN: (&str, &str) = ("x-plan", "gold");
+    const RELOAD: [(&str, &str); 3] = [SAME[0], PLAN, ("cache-control", "max-age=0")];
     on_each(&[2], async |cell| {
-        for (policy, headers) in [(UNCOALESCED, &SAME[..]), (OBEDIENT, &RELOAD)] {
+        for (policy, headers) in [(UNCOALESCED, &[SAME[0], PLAN][..]), (OBEDIENT, &RELOAD)] {
             let scene = Scene::with(cell, |edge| edge.policy(policy)).await;
             let (status, _) = scene.leave_with_head(headers, 0).await;
             assert_eq!(status, 304, "{cell}");
@@ -245,6 +246,10 @@ async fn who_leaves_with_the_304_of_a_fill_of_its_own_costs_one_more_request() {
             } else {
                 scene.gate.open();
                 scene.assert_stored(1).await;
+            }
+            for asked in scene.origin.requests().of("/a") {
+                assert_eq!(asked.headers.get(PLAN.0), Some(PLAN.1), "{cell}: {policy}");
+                assert_eq!(asked.headers.get("cache-control"), None, "{cell}: {policy}");
             }
         }
     })

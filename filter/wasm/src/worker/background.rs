@@ -177,6 +177,13 @@ impl Worker {
         Some(Purpose::Bypass)
     }
 
+    /// Keeps what the client has sent, where a call may have to take the place of its request.
+    pub fn keep_for_rescue(&mut self, stream: &Stream) {
+        if stream.may_have_less() {
+            self.keep_headers(stream);
+        }
+    }
+
     /// Keeps what the client has sent for calls on its behalf. False if it cannot be read.
     fn keep_headers(&mut self, stream: &Stream) -> bool {
         if !stream.headers.borrow().is_empty() {
@@ -206,10 +213,12 @@ impl Worker {
     }
 
     /// A request that fills the v1 store and has had less than the object has gone, and its fill with it: one that
-    /// nobody can end takes its place.
+    /// nobody can end takes its place. Not of one that the store was believed to have, as nothing is known of what its
+    /// client has sent: the next one fetches that.
     pub(super) fn rescue(&mut self, stream: &Stream) {
         let less = !matches!(stream.passing.get(), Passing::Whole);
-        let filled = stream.fragile.get() && stream.may_have_less() && less;
+        let known = !stream.headers.borrow().is_empty();
+        let filled = stream.fragile.get() && stream.may_have_less() && less && known;
         let Some(context) = self.fills.context(stream.id).filter(|_| filled) else {
             return;
         };
