@@ -519,10 +519,7 @@ fn a_304_costs_one_more_fetch(workers: usize, steps: &[Step]) {
     // So that who asks for changes leads.
     world.host.calls_fail = true;
     for step in steps {
-        world.run(&[*step]);
-        if matches!(step, Step::Advance { .. }) {
-            world.tick_all();
-        }
+        world.run_in_time(*step);
     }
     world.finish(20_000);
     for key in (0..KEYS).map(KeyHash) {

@@ -83,6 +83,14 @@ impl Scene {
         }
     }
 
+    /// So many fills have ended with their clients, and as many others have led.
+    async fn assert_ended(&self, fills: usize) {
+        for counter in ["sluice_handovers", "sluice_fills_aborted"] {
+            let count = self.edge.counter(counter).await;
+            assert_eq!(count, fills as u64, "{}: {counter}", self.cell);
+        }
+    }
+
     fn is_v1(&self) -> bool {
         self.cell.store.version == Version::V1
     }
@@ -136,9 +144,7 @@ async fn who_leaves_with_its_304_ends_no_fill() {
             scene.gate.open();
             assert_same(crowd, followers).await;
             scene.assert_stored(1).await;
-            for counter in ["sluice_handovers", "sluice_fills_aborted"] {
-                assert_eq!(scene.edge.counter(counter).await, 0, "{cell}: {counter}");
-            }
+            scene.assert_ended(0).await;
         }
     })
     .await;
@@ -155,15 +161,9 @@ async fn control_who_leaves_with_a_part_of_the_object_ends_its_fill_on_v1() {
         }
         scene.gate.open();
         crowd.land().await.same_object("/a");
-        let ended = u64::from(scene.is_v1());
-        scene.assert_stored(if scene.is_v1() { 2 } else { 1 }).await;
-        for counter in ["sluice_handovers", "sluice_fills_aborted"] {
-            assert_eq!(
-                scene.edge.counter(counter).await,
-                ended,
-                "{cell}: {counter}"
-            );
-        }
+        let ended = usize::from(scene.is_v1());
+        scene.assert_stored(1 + ended).await;
+        scene.assert_ended(ended).await;
     })
     .await;
 }
