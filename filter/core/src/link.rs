@@ -4,8 +4,6 @@
 //! The two roles run in one VM, but between them lies Envoy's cache filter, which makes requests of its
 //! own. ORIGIN honours nothing without a link that carries the VM's secret.
 
-use std::fmt::Write;
-
 use crate::flight::StreamId;
 
 /// Name of the request header.
@@ -85,6 +83,14 @@ impl Purpose {
         )
     }
 
+    /// Whether such a request of the filter's own goes on under a link of its own, and not that of who has sent it.
+    pub const fn is_relinked(self) -> bool {
+        matches!(
+            self,
+            Self::Ask | Self::Refresh | Self::Fill | Self::Substitute
+        )
+    }
+
     const fn letter(self) -> char {
         match self {
             Self::Fresh => 'f',
@@ -157,19 +163,11 @@ impl Link {
     /// The header's value, with the VM's secrets.
     pub fn encode(self, secrets: Secrets) -> String {
         let mut value = String::with_capacity(49);
-        let Self {
-            purpose,
-            stream,
-            policy,
-        } = self;
-        let Secrets { process, vm } = secrets;
-        // Writing into a String cannot fail.
-        let _ = write!(
-            value,
-            "{process:016x}{vm:016x}{}{:08x}{policy:08x}",
-            purpose.letter(),
-            stream.0
-        );
+        push_hexadecimal(&mut value, &secrets.process.to_be_bytes());
+        push_hexadecimal(&mut value, &secrets.vm.to_be_bytes());
+        value.push(self.purpose.letter());
+        push_hexadecimal(&mut value, &self.stream.0.to_be_bytes());
+        push_hexadecimal(&mut value, &self.policy.to_be_bytes());
         value
     }
 
@@ -191,6 +189,15 @@ impl Link {
             stream: StreamId(u32::try_from(hexadecimal(stream)?).ok()?),
             policy: u32::try_from(hexadecimal(policy)?).ok()?,
         }))
+    }
+}
+
+/// Two digits for each byte. Each request has a link, and formatting by the standard library takes eight times as long.
+fn push_hexadecimal(text: &mut String, bytes: &[u8]) {
+    let digit = |half: u8| char::from(if half < 10 { b'0' + half } else { b'a' - 10 + half });
+    for byte in bytes {
+        text.push(digit(byte >> 4));
+        text.push(digit(byte & 15));
     }
 }
 

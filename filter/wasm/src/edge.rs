@@ -256,6 +256,9 @@ impl Edge {
     /// Takes a request of the filter's own, whose target is canonical.
     fn receive_own(&mut self, link: Link, headers: &Headers) -> Result<Action, Refusal> {
         take_path(headers)?;
+        if link.purpose.is_relinked() {
+            host::remove_header(Map::Request, LINK_HEADER)?;
+        }
         match link.purpose {
             Purpose::Ask | Purpose::Refresh => self.receive_refresh(link),
             Purpose::Fill => self.receive_fill(link),
@@ -415,7 +418,7 @@ impl Edge {
             worker.metrics.count(Metric::RequestsPassed, 1);
             worker.encode_link(link)
         });
-        host::set_header(Map::Request, LINK_HEADER, &link.ok_or(Refusal::Unready)?)?;
+        host::add_header(Map::Request, LINK_HEADER, &link.ok_or(Refusal::Unready)?)?;
         if !headers.has("if-range") {
             host::set_header(Map::Request, "if-range", BYPASS_SENTINEL)?;
         }

@@ -301,7 +301,9 @@ impl Worker {
                 self.drop_capture(&capture);
             }
             self.forget_answer(stream.0);
-            self.turn(stream.0, |coalescer, turn| coalescer.closed(stream, turn));
+            if self.coalescer.takes_part(stream) {
+                self.turn(stream.0, |coalescer, turn| coalescer.closed(stream, turn));
+            }
             self.rescue(&closed);
         }
     }
@@ -679,7 +681,8 @@ impl Worker {
         if purpose == Purpose::Lead {
             stream.account.leads();
         }
-        host::set_header(Map::Request, LINK_HEADER, &self.encode_link(stream.link()))?;
+        // It has none: Envoy would look for one in an index of all headers, which it would make for that.
+        host::add_header(Map::Request, LINK_HEADER, &self.encode_link(stream.link()))?;
         if matches!(purpose, Purpose::Lead | Purpose::Alone) && self.must_revalidate(stream) {
             stream.forced.set(true);
             self.metrics.count(Metric::PurgeRevalidations, 1);

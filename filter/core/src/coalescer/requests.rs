@@ -189,6 +189,11 @@ impl Coalescer {
         Admission::Park
     }
 
+    /// Whether a request leads or waits: of others [`Coalescer::closed`] has nothing to do.
+    pub fn takes_part(&self, stream: StreamId) -> bool {
+        self.streams.contains_key(&stream)
+    }
+
     /// The client of `stream` has gone, or its response has been sent.
     pub fn closed<S: SharedStore + ?Sized>(&mut self, stream: StreamId, turn: &mut Turn<'_, S>) {
         let Some((&stream, &key)) = self.streams.get_key_value(&stream) else {
