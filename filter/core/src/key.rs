@@ -14,7 +14,7 @@ pub use crate::rejection::Rejection;
 
 /// What the client sent, as far as it names an object. The method is no part of it: `GET` and
 /// `HEAD` share a key.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Target<'a> {
     /// `:scheme`; tells which port goes without saying, and is never in the key.
     pub scheme: Option<&'a str>,

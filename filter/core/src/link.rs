@@ -194,7 +194,13 @@ impl Link {
 
 /// Two digits for each byte. Each request has a link, and formatting by the standard library takes eight times as long.
 fn push_hexadecimal(text: &mut String, bytes: &[u8]) {
-    let digit = |half: u8| char::from(if half < 10 { b'0' + half } else { b'a' - 10 + half });
+    let digit = |half: u8| {
+        char::from(if half < 10 {
+            b'0' + half
+        } else {
+            b'a' - 10 + half
+        })
+    };
     for byte in bytes {
         text.push(digit(byte >> 4));
         text.push(digit(byte & 15));

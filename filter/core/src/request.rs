@@ -3,6 +3,8 @@
 //! along.
 
 use crate::demand::Demand;
+use crate::key::Target;
+use crate::link::INTERNAL_PREFIX;
 use crate::policy::{Origin, PassOrStrip, Policy};
 use crate::rejection::Rejection;
 
@@ -61,6 +63,10 @@ impl PassReason {
 pub struct RequestFacts<'a> {
     /// `:method`.
     pub method: &'a str,
+    /// What it names.
+    pub target: Target<'a>,
+    /// A header of the filter's own namespace.
+    pub internal: bool,
     /// There is a body, announced by a header.
     pub announced_body: bool,
     /// The request did not end with its headers.
@@ -71,6 +77,8 @@ pub struct RequestFacts<'a> {
     pub grpc: bool,
     /// `Authorization`.
     pub authorization: bool,
+    /// `Cache-Control` or `Pragma`: it asks something of caches.
+    pub control: bool,
     /// `Cookie`.
     pub cookie: bool,
     /// `Range`, or any of the conditions of RFC 9110, 13.1.
@@ -82,33 +90,48 @@ pub struct RequestFacts<'a> {
 }
 
 impl<'a> RequestFacts<'a> {
-    /// Facts without any header; `end_of_stream` if nothing follows the headers.
-    pub fn new(method: &'a str, end_of_stream: bool) -> Self {
-        Self {
-            method,
+    /// Facts of these headers, with names in lower case; `end_of_stream` if nothing follows them.
+    pub fn of(
+        headers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+        end_of_stream: bool,
+    ) -> Self {
+        let mut facts = Self {
+            method: "",
+            target: Target::default(),
+            internal: false,
             announced_body: false,
             open_ended: !end_of_stream,
             upgrade: false,
             grpc: false,
             authorization: false,
+            control: false,
             cookie: false,
             demand: false,
             origin: false,
             asks_for_method: false,
+        };
+        for (name, value) in headers {
+            facts.observe(name, value);
         }
+        facts
     }
 
-    /// Takes a header into account; `name` in lower case.
-    pub fn observe(&mut self, name: &str, value: &[u8]) {
+    fn observe(&mut self, name: &[u8], value: &'a [u8]) {
         match name {
-            "content-length" => self.announced_body |= !value.iter().all(|&byte| byte == b'0'),
-            "transfer-encoding" => self.announced_body = true,
-            "upgrade" | ":protocol" => self.upgrade = true,
-            "content-type" => self.grpc |= is_grpc(value),
-            "authorization" => self.authorization = true,
-            "cookie" => self.cookie = true,
-            "origin" => self.origin = true,
-            "access-control-request-method" => self.asks_for_method = true,
+            b":method" => self.method = std::str::from_utf8(value).unwrap_or_default(),
+            b":scheme" => self.target.scheme = std::str::from_utf8(value).ok(),
+            b":authority" => self.target.authority = value,
+            b":path" => self.target.path = value,
+            b"content-length" => self.announced_body |= !value.iter().all(|&byte| byte == b'0'),
+            b"transfer-encoding" => self.announced_body = true,
+            b"upgrade" | b":protocol" => self.upgrade = true,
+            b"content-type" => self.grpc |= is_grpc(value),
+            b"authorization" => self.authorization = true,
+            b"cache-control" | b"pragma" => self.control = true,
+            b"cookie" => self.cookie = true,
+            b"origin" => self.origin = true,
+            b"access-control-request-method" => self.asks_for_method = true,
+            _ if name.starts_with(INTERNAL_PREFIX.as_bytes()) => self.internal = true,
             _ => self.demand |= Demand::concerns(name),
         }
     }
@@ -248,7 +271,7 @@ pub fn forward_header(policy: &Policy, cacheable: bool, name: &str) -> bool {
     if name.starts_with("x-sluice-") || name.starts_with("x-envoy-") || HOP_BY_HOP.contains(&name) {
         return false;
     }
-    if Demand::concerns(name) {
+    if Demand::concerns(name.as_bytes()) {
         return !cacheable;
     }
     // What the edge answers for makes no difference to what is stored.

@@ -50,11 +50,11 @@ pub struct Visit {
 impl Visit {
     /// The visit of a client that sent `path` and `accept`; `None` where the policy knows no
     /// substitutes.
-    pub fn of(
+    pub fn of<'a>(
         policy: &Policy,
         target: &CanonicalTarget,
         path: &[u8],
-        accept: Option<&str>,
+        accept: impl FnOnce() -> Option<&'a str>,
     ) -> Option<Self> {
         let site = &policy.site;
         if !site.has_substitutes() || !matches!(policy.origin, Origin::Bucket(_)) {
@@ -67,7 +67,7 @@ impl Visit {
                 .flatten(),
             falls_back: match site.fallback_for {
                 FallbackFor::All => true,
-                FallbackFor::Navigation => accept.is_some_and(wants_a_page),
+                FallbackFor::Navigation => accept().is_some_and(wants_a_page),
             },
         })
     }

@@ -108,9 +108,11 @@ fn a_preflight_is_told_methods_headers_and_for_how_long() {
 #[test]
 fn the_edge_answers_preflights_where_it_answers_for_origins() {
     let preflight = |policy: &Policy, headers: &[&str]| {
-        let mut facts = RequestFacts::new("OPTIONS", true);
-        headers.iter().for_each(|name| facts.observe(name, b"GET"));
-        classify(policy, &facts)
+        let method: (&[u8], &[u8]) = (b":method", b"OPTIONS");
+        let headers = headers
+            .iter()
+            .map(|name| (name.as_bytes(), b"GET".as_slice()));
+        classify(policy, &RequestFacts::of(headers.chain([method]), true))
     };
     let all = ["origin", "access-control-request-method"];
     let section = "site: {cors: {allowed_origins: [\"*\"]}}";

@@ -9,15 +9,16 @@ use sluice_core::request::{Disposition, PassReason, RequestFacts, classify, forw
 use support::{bucket, http};
 
 fn disposition(policy: &Policy, method: &str, headers: &[(&str, &str)]) -> Disposition {
-    let mut facts = RequestFacts::new(method, true);
-    headers
+    let headers = headers
         .iter()
-        .for_each(|(name, value)| facts.observe(name, value.as_bytes()));
-    classify(policy, &facts)
+        .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    let all = headers.chain([(b":method".as_slice(), method.as_bytes())]);
+    classify(policy, &RequestFacts::of(all, true))
 }
 
 fn open_ended(policy: &Policy, method: &str) -> Disposition {
-    classify(policy, &RequestFacts::new(method, false))
+    let headers = [(b":method".as_slice(), method.as_bytes())];
+    classify(policy, &RequestFacts::of(headers, false))
 }
 
 fn with_cors() -> Policy {

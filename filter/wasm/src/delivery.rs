@@ -30,7 +30,8 @@ pub enum Passing {
 /// What a request demands.
 pub fn demand(headers: &Headers) -> Demand {
     let mut demand = Demand::default();
-    for (name, value) in headers.iter().filter(|(name, _)| Demand::concerns(name)) {
+    let demands = |(name, _): &(&str, &[u8])| Demand::concerns(name.as_bytes());
+    for (name, value) in headers.iter().filter(demands) {
         demand.observe(name, value);
     }
     demand
@@ -40,7 +41,7 @@ pub fn demand(headers: &Headers) -> Demand {
 pub fn set_aside(headers: &Headers) -> host::Result<()> {
     headers
         .iter()
-        .filter(|(name, _)| Demand::concerns(name))
+        .filter(|(name, _)| Demand::concerns(name.as_bytes()))
         .try_for_each(|(name, _)| host::remove_header(Map::Request, name))
 }
 

@@ -115,21 +115,16 @@ impl Edge {
         let headers = Headers::new(host::header_pairs(Map::Request)?);
         #[cfg(feature = "trap")]
         crate::trap::on_demand(&headers, "edge");
-        if let Some(link) = headers.get(LINK_HEADER)
-            && let Some(link) = own_link(link)?
-        {
-            return self.receive_own(link, &headers);
-        }
-        let method = headers.text(":method").unwrap_or_default();
-        let mut facts = RequestFacts::new(method, end_of_stream);
-        for (name, value) in headers.iter() {
-            facts.observe(name, value);
-            if name.starts_with(INTERNAL_PREFIX) {
-                host::remove_header(Map::Request, name)?;
+        let facts = RequestFacts::of(headers.fields(), end_of_stream);
+        if facts.internal {
+            if let Some(link) = own_link(&headers)? {
+                return self.receive_own(link, &headers);
             }
+            strip_internal(&headers)?;
         }
         self.cors = self.cors_policy().map(|_| Cors::of(&headers));
-        let target = self.canonicalize(&headers)?;
+        let canonical = canonicalize(&self.policy.policy, &facts.target);
+        let target = canonical.map_err(Refusal::Rejected)?;
         match classify(&self.policy.policy, &facts) {
             Disposition::Reject(rejection) => Err(Refusal::Rejected(rejection)),
             Disposition::Preflight => {
@@ -138,8 +133,8 @@ impl Edge {
             }
             Disposition::Pass(reason) => {
                 let policy = &self.policy.policy;
-                self.change = Change::of(policy, method, &headers, target.url());
-                self.rewrite(&headers, &target)?;
+                self.change = Change::of(policy, facts.method, &headers, target.url());
+                rewrite(&facts.target, &target)?;
                 self.pass(reason, target, &headers)?;
                 Ok(Action::Continue)
             }
@@ -155,8 +150,9 @@ impl Edge {
         facts: &RequestFacts<'_>,
     ) -> Result<Action, Refusal> {
         let policy = &self.policy.policy;
-        let path = headers.get(":path").unwrap_or_default();
-        let mut visit = Visit::of(policy, &target, path, headers.text("accept"));
+        let mut visit = Visit::of(policy, &target, facts.target.path, || {
+            headers.text("accept")
+        });
         let mut stand_in = None;
         if let Some(visitor) = &visit {
             match site::way(policy, visitor, &target) {
@@ -174,13 +170,13 @@ impl Edge {
         }
         let head = facts.method == "HEAD";
         let keyed = self.qualify(&mut target, headers, head)?;
-        let control = self.control(headers);
+        let control = self.control(facts.control, headers);
         let way = self.way(control, &target);
         let key = match keyed {
             Ok(key) if way != Way::Around => key,
             keyed => {
                 let reason = keyed.map_or(PassReason::Vary, |_| PassReason::NoStore);
-                self.rewrite(headers, &target)?;
+                rewrite(&facts.target, &target)?;
                 self.pass(reason, target, headers)?;
                 return Ok(Action::Continue);
             }
@@ -190,8 +186,8 @@ impl Edge {
         if ordinary && self.answer_hot(&target, key, demand.as_ref(), head)? {
             return Ok(Action::Pause);
         }
-        self.rewrite(headers, &target)?;
-        keep_to_the_store(headers)?;
+        rewrite(&facts.target, &target)?;
+        keep_to_the_store(facts, headers)?;
         if facts.demand {
             delivery::set_aside(headers)?;
         }
@@ -335,9 +331,10 @@ impl Edge {
             varies.is_ok().then_some((key, target, sent.policy))
         });
         let (key, target, policy) = keyed.flatten().ok_or(Refusal::Stranger)?;
-        self.rewrite(headers, &target)?;
+        let facts = RequestFacts::of(headers.fields(), true);
+        rewrite(&facts.target, &target)?;
         self.bounded = true;
-        let control = self.control(headers);
+        let control = self.control(facts.control, headers);
         let way = self.way(control, &target);
         let stream = Stream {
             control,
@@ -346,13 +343,9 @@ impl Edge {
         self.admit(stream, &way)
     }
 
-    fn canonicalize(&self, headers: &Headers) -> Result<CanonicalTarget, Refusal> {
-        canonical_target(&self.policy.policy, headers).map_err(Refusal::Rejected)
-    }
-
-    /// What the client asks of caches, where the policy obeys.
-    fn control(&self, headers: &Headers) -> RequestControl {
-        if self.policy.policy.request.cache_control == Obedience::Ignore {
+    /// What the client `asks` of caches, where the policy obeys.
+    fn control(&self, asks: bool, headers: &Headers) -> RequestControl {
+        if !asks || self.policy.policy.request.cache_control == Obedience::Ignore {
             return RequestControl::default();
         }
         let cache_control = headers.joined("cache-control");
@@ -385,22 +378,6 @@ impl Edge {
             (Some(cors), Some(policy)) => cors.mark_response(policy),
             _ => Ok(()),
         }
-    }
-
-    /// Gives the request its canonical target. The scheme is part of Envoy's key but not of ours.
-    fn rewrite(&self, headers: &Headers, target: &CanonicalTarget) -> Result<(), HostError> {
-        worker::keep_path(headers, target.path())?;
-        let canonical = [
-            (":authority", target.authority()),
-            (":path", target.path()),
-            (":scheme", "http"),
-        ];
-        for (name, value) in canonical {
-            if headers.get(name) != Some(value.as_bytes()) {
-                host::set_header(Map::Request, name, value)?;
-            }
-        }
-        Ok(())
     }
 
     fn pass(
@@ -610,8 +587,37 @@ fn pass_body(stream: &Stream, size: usize) -> host::Result<()> {
     delivery::pass_body(stream, size)
 }
 
+/// Takes from a client's request what only the filter may say.
+fn strip_internal(headers: &Headers) -> Result<(), HostError> {
+    headers
+        .iter()
+        .filter(|(name, _)| name.starts_with(INTERNAL_PREFIX))
+        .try_for_each(|(name, _)| host::remove_header(Map::Request, name))
+}
+
+/// Gives the request its canonical target in the place of the one that was `sent`. The scheme is part of Envoy's key but
+/// not of ours.
+fn rewrite(sent: &Target<'_>, target: &CanonicalTarget) -> Result<(), HostError> {
+    worker::keep_path(sent.path, target.path())?;
+    let scheme = sent.scheme.unwrap_or_default();
+    let canonical = [
+        (":authority", sent.authority, target.authority()),
+        (":path", sent.path, target.path()),
+        (":scheme", scheme.as_bytes(), "http"),
+    ];
+    for (name, sent, value) in canonical {
+        if sent != value.as_bytes() {
+            host::set_header(Map::Request, name, value)?;
+        }
+    }
+    Ok(())
+}
+
 /// The link of a request of the filter's own; that of any other is nothing.
-fn own_link(link: &[u8]) -> Result<Option<Link>, Refusal> {
+fn own_link(headers: &Headers) -> Result<Option<Link>, Refusal> {
+    let Some(link) = headers.get(LINK_HEADER) else {
+        return Ok(None);
+    };
     let vouched = worker::with(|worker| worker.decode_link(link)).flatten();
     if let Some(Vouched::Here(link)) = vouched
         && link.purpose.is_background()
@@ -640,7 +646,10 @@ fn ask_the_store(way: &Way, head: bool) -> Result<Option<Purpose>, HostError> {
 }
 
 /// The store obeys what is asked for here, which is the filter's to ask.
-fn keep_to_the_store(headers: &Headers) -> Result<(), HostError> {
+fn keep_to_the_store(facts: &RequestFacts<'_>, headers: &Headers) -> Result<(), HostError> {
+    if !facts.authorization && !facts.control {
+        return Ok(());
+    }
     for name in ["authorization", "cache-control", "pragma"] {
         if headers.has(name) {
             host::remove_header(Map::Request, name)?;

@@ -27,7 +27,7 @@ impl Headers {
     }
 
     /// The same, without a look at what the names consist of.
-    fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
+    pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> + Clone {
         let (_, table, mut data) = parts(&self.bytes);
         table.chunks_exact(8).map_while(move |entry| {
             let (name_size, value_size) = entry.split_first_chunk::<4>()?;

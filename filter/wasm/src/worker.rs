@@ -666,7 +666,7 @@ impl Worker {
             target = target.for_headers();
         }
         if !headers.has(ORIGINAL_PATH_HEADER) {
-            keep_path(&headers, target.path())?;
+            keep_path(headers.get(":path").unwrap_or_default(), target.path())?;
         }
         host::set_header(Map::Request, ":path", target.path())?;
         let key = self.key_hash(target.cache_key());
@@ -770,10 +770,13 @@ fn make_get() -> host::Result<()> {
 }
 
 /// Keeps the client's path for the access log and traces, where the store is to be sent another.
-pub fn keep_path(headers: &Headers, other: &str) -> host::Result<()> {
-    match headers.text(":path") {
-        Some(path) if path != other => host::set_header(Map::Request, ORIGINAL_PATH_HEADER, path),
-        _ => Ok(()),
+pub fn keep_path(sent: &[u8], other: &str) -> host::Result<()> {
+    if sent == other.as_bytes() {
+        return Ok(());
+    }
+    match std::str::from_utf8(sent) {
+        Ok(path) => host::set_header(Map::Request, ORIGINAL_PATH_HEADER, path),
+        Err(_) => Ok(()),
     }
 }
 
