@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use crate::body_lengths::BodyId;
 use crate::validator::Lifetime;
+use crate::words::Words;
 
 /// Name of the response header.
 pub const ENTRY_HEADER: &str = "x-sluice-entry";
@@ -89,7 +90,7 @@ impl<'a> Entry<'a> {
 
     /// Reads a header's value; `None` for one of another format.
     pub fn parse(value: &'a str) -> Option<Self> {
-        let mut fields = value.splitn(11, ' ');
+        let mut fields = Words::of(value);
         if fields.next()? != FORMAT {
             return None;
         }
@@ -113,7 +114,7 @@ impl<'a> Entry<'a> {
             stored: flags & STORED != 0,
             revalidated: flags & REVALIDATED != 0,
             disguised: flags & DISGUISED != 0,
-            key: fields.next()?,
+            key: fields.rest()?,
         })
     }
 

@@ -52,3 +52,4 @@ pub mod testing;
 pub mod validator;
 pub mod vary;
 pub mod varying;
+mod words;

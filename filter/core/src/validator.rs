@@ -10,6 +10,7 @@ use std::fmt::Write;
 
 use crate::body_lengths::BodyId;
 use crate::http_date;
+use crate::words::Words;
 
 /// Begins the value, which no origin's entity tag does.
 const MARK: &str = "sluice";
@@ -85,7 +86,7 @@ impl<'a> Validator<'a> {
 
     /// Reads such a value; `None` for any other.
     pub fn parse(value: &'a str) -> Option<Self> {
-        let mut fields = value.splitn(8, ' ');
+        let mut fields = Words::of(value);
         if fields.next()? != MARK {
             return None;
         }
@@ -103,7 +104,7 @@ impl<'a> Validator<'a> {
             NONE => None,
             seconds => Some(seconds.parse().ok()?),
         };
-        let etag = Some(fields.next()?).filter(|etag| *etag != NONE);
+        let etag = Some(fields.rest()?).filter(|etag| *etag != NONE);
         Some(Self {
             lifetime,
             body,

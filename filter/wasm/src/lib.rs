@@ -28,6 +28,7 @@ mod origin;
 mod prepared;
 mod purge;
 mod response;
+mod response_fields;
 mod revalidation;
 mod root;
 mod site;

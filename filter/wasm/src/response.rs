@@ -20,7 +20,6 @@ use sluice_core::policy::{Policy, StoreVersion};
 use sluice_core::request::PassReason;
 use sluice_core::request_control::RequestControl;
 use sluice_core::store_freshness::served_for;
-use sluice_core::validator::Validator;
 
 use crate::account::{self, result_of};
 use crate::answer::Answer;
@@ -32,7 +31,7 @@ use crate::host::{self, Map};
 use crate::hot;
 use crate::origin::{DISGUISE, STORED_CACHE_CONTROL};
 use crate::prepared::MOST_BYTES;
-use crate::revalidation::KEPT;
+use crate::response_fields::{ResponseFields, UPSTREAM_SERVICE_TIME};
 use crate::site::hold;
 use crate::stream::Stream;
 use crate::{variants, worker};
@@ -81,15 +80,15 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    fn of(stream: &Stream, entry: Entry<'a>, headers: &Headers) -> Self {
+    fn of(stream: &Stream, entry: Entry<'a>, fields: &ResponseFields<'_>) -> Self {
         let nonce = worker::with(|worker| worker.nonce).unwrap_or_default();
         let mine = entry.fill.nonce == nonce && entry.fill.stream == stream.id.0;
-        let counted = headers.text("age").and_then(|age| age.parse().ok());
+        let counted = fields.age();
         let age = match counted {
             Some(age) => age,
             // Envoy's v2 store drops the age that a response came with.
             None if mine => entry.age,
-            None => age_by_date(headers),
+            None => age_by_date(fields),
         };
         let outdated = worker::with(|worker| worker.is_outdated(&entry)).unwrap_or(false);
         let seen = host::unix_millis();
@@ -100,7 +99,7 @@ impl<'a> Found<'a> {
             late: stream.late.get(),
             age,
             aged: counted.is_some(),
-            left: left(headers, &entry, seen),
+            left: left(fields, &entry, seen),
             seen,
             entry,
         }
@@ -144,24 +143,18 @@ impl<'a> Found<'a> {
     }
 }
 
-/// The response's mark, if ORIGIN has made one.
-fn marked(headers: &Headers) -> Option<Entry<'_>> {
-    headers.text(ENTRY_HEADER).and_then(Entry::parse)
-}
-
 /// Milliseconds from `now` on for which the store serves a response unasked that is as it was stored.
-fn left(headers: &Headers, entry: &Entry<'_>, now: Millis) -> Millis {
+fn left(fields: &ResponseFields<'_>, entry: &Entry<'_>, now: Millis) -> Millis {
     if !entry.stored {
         return 0;
     }
-    let cache_control = headers.joined("cache-control").unwrap_or_default();
-    let date = headers.text("date").unwrap_or_default();
-    served_for(&cache_control, date, now)
+    let cache_control = fields.cache_control().unwrap_or_default();
+    served_for(cache_control, fields.date().unwrap_or_default(), now)
 }
 
 /// The age of a response that Envoy has not counted, as it comes from a revalidation.
-fn age_by_date(headers: &Headers) -> u64 {
-    let date = headers.text("date").and_then(http_date::parse);
+fn age_by_date(fields: &ResponseFields<'_>) -> u64 {
+    let date = fields.date().and_then(http_date::parse);
     let age = date.map_or(0, |date| host::unix_seconds().saturating_sub(date));
     u64::try_from(age).unwrap_or(0)
 }
@@ -177,13 +170,14 @@ pub fn answer_not_stored(stream: &Stream) -> host::Result<()> {
 /// A response to a request that EDGE took for cacheable.
 pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
     let headers = Headers::new(host::header_pairs(Map::Response)?);
-    let Some(entry) = marked(&headers) else {
+    let fields = ResponseFields::of(&headers);
+    let Some(entry) = fields.entry() else {
         return respond_without_entry(stream);
     };
     if entry.key != stream.target.cache_key() {
         return refuse_mismatch(stream);
     }
-    let found = Found::of(stream, entry, &headers);
+    let found = Found::of(stream, entry, &fields);
     if stream.purpose.get() == Purpose::StoreOnly && !found.is_accepted(&stream.control) {
         answer_not_stored(stream)?;
         return Ok(Action::Pause);
@@ -206,9 +200,9 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
     }
     stream
         .unannounced
-        .set(unannounced(stream, &found.entry, &headers));
-    stream.stored_length.set(stored_length(stream, &headers));
-    restore(&found.entry, &headers)?;
+        .set(unannounced(stream, &found.entry, &fields));
+    stream.stored_length.set(stored_length(stream, &fields));
+    restore(&found.entry, &fields)?;
     variants::restore(stream, &headers)?;
     if !found.aged && found.age > 0 {
         host::set_header(Map::Response, "age", &found.age.to_string())?;
@@ -228,7 +222,7 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
         stand_in.finish(&stream.policy.policy, status)?;
     }
     if is_plain_hit(stream, &found) {
-        hot::begin(stream, headers.content_length(), found.sighting())?;
+        hot::begin(stream, fields.content_length(), found.sighting())?;
     }
     let filling = found.mine && found.entry.stored && !found.entry.revalidated;
     let fragile = filling && stream.policy.policy.store == StoreVersion::V1;
@@ -237,20 +231,15 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
 }
 
 /// The response's body, if it is that of a stored object and no header tells its length.
-fn unannounced(stream: &Stream, entry: &Entry<'_>, headers: &Headers) -> Option<BodyId> {
+fn unannounced(stream: &Stream, entry: &Entry<'_>, fields: &ResponseFields<'_>) -> Option<BodyId> {
     let comes = entry.stored && entry.status == 200 && !stream.head;
-    if !comes || headers.has("content-length") {
-        return None;
-    }
-    let stored = headers.text("etag").and_then(stored_validator);
-    stored.map(|stored| stored.body)
+    comes.then(|| fields.unannounced_body()).flatten()
 }
 
 /// The length of the object that the store has cut a part out of.
-fn stored_length(stream: &Stream, headers: &Headers) -> Option<u64> {
-    let part = stream.cut_by_store.get() && headers.text(":status") == Some("206");
-    let etag = headers.text("etag").filter(|_| part);
-    etag.and_then(stored_validator)?.length
+fn stored_length(stream: &Stream, fields: &ResponseFields<'_>) -> Option<u64> {
+    let part = stream.cut_by_store.get() && fields.status() == Some("206");
+    part.then(|| fields.validator()).flatten()?.length
 }
 
 /// A response to a fill of the filter's own, which is told to those who wait and then dropped.
@@ -278,7 +267,10 @@ fn shared(stream: &Stream) -> host::Result<Option<(u16, CacheStatus<'static>)>> 
         return Ok(None);
     }
     let headers = Headers::new(host::header_pairs(Map::Response)?);
-    let found = marked(&headers).map(|entry| Found::of(stream, entry, &headers));
+    let fields = ResponseFields::of(&headers);
+    let found = fields
+        .entry()
+        .map(|entry| Found::of(stream, entry, &fields));
     let taken = |found: &Found<'_>| found.mine && found.entry.stored && found.kept.is_none();
     let found = found.filter(taken);
     Ok(found.map(|found| (found.entry.status, collapsed(&found))))
@@ -295,7 +287,10 @@ fn answer_followers(stream: &Stream, status: u16, way: &CacheStatus<'_>) -> host
 /// A response to a refresh, whose body nobody wants: only a fill has to be seen to its end.
 pub fn respond_refreshed(stream: &Rc<Stream>) -> host::Result<Action> {
     let headers = Headers::new(host::header_pairs(Map::Response)?);
-    let found = marked(&headers).map(|entry| Found::of(stream, entry, &headers));
+    let fields = ResponseFields::of(&headers);
+    let found = fields
+        .entry()
+        .map(|entry| Found::of(stream, entry, &fields));
     stream.begin_reading(found.as_ref().is_some_and(|found| found.entry.stored));
     let told = stream.prepared.is_some();
     let stored = found.filter(|found| (found.mine || told) && found.entry.stored);
@@ -325,11 +320,12 @@ pub fn respond_refreshed(stream: &Rc<Stream>) -> host::Result<Action> {
 /// only the news that there is another one.
 pub fn respond_asked(stream: &Stream) -> host::Result<Action> {
     let headers = Headers::new(host::header_pairs(Map::Response)?);
-    let length = headers.content_length();
-    let entry = marked(&headers);
-    let unchanged = headers.text(":status") == Some("304");
+    let fields = ResponseFields::of(&headers);
+    let (status, length) = (fields.status(), fields.content_length());
+    let entry = fields.entry();
+    let unchanged = status == Some("304");
     let whole = unchanged || length.is_some_and(|length| length <= MOST_BYTES);
-    let failed = stream.kept.get().is_some() || headers.text(":status").is_none_or(is_server_error);
+    let failed = stream.kept.get().is_some() || status.is_none_or(is_server_error);
     if entry.is_some_and(|entry| entry.stored) && whole && !failed {
         return Ok(Action::Continue);
     }
@@ -446,41 +442,31 @@ fn result_metric(stream: &Stream, found: &Found<'_>) -> Metric {
 }
 
 /// Undoes what ORIGIN did to the response so that Envoy's cache would store it.
-fn restore(entry: &Entry<'_>, headers: &Headers) -> host::Result<()> {
+fn restore(entry: &Entry<'_>, fields: &ResponseFields<'_>) -> host::Result<()> {
     host::remove_header(Map::Response, ENTRY_HEADER)?;
-    // The cache filter's own client adds it.
-    remove_if_there(headers, "x-envoy-upstream-service-time")?;
+    // The cache filter's own client adds it. A call of the host costs more than a look at what it gave.
+    if fields.has_upstream_service_time() {
+        host::remove_header(Map::Response, UPSTREAM_SERVICE_TIME)?;
+    }
     if entry.disguised {
         host::set_header(Map::Response, ":status", &entry.status.to_string())?;
     }
-    match headers.get(STORED_CACHE_CONTROL) {
+    match fields.own_cache_control {
         Some(value) => {
             let value = String::from_utf8_lossy(value);
             host::set_header(Map::Response, "cache-control", &value)?;
             host::remove_header(Map::Response, STORED_CACHE_CONTROL)?;
         }
-        None => remove_if_there(headers, "cache-control")?,
+        None if fields.has_cache_control() => {
+            host::remove_header(Map::Response, "cache-control")?;
+        }
+        None => {}
     }
-    restore_validators(headers)
+    restore_validators(fields)
 }
 
-/// A call of the host costs more than a look at what it gave.
-fn remove_if_there(headers: &Headers, name: &str) -> host::Result<()> {
-    match headers.has(name) {
-        true => host::remove_header(Map::Response, name),
-        false => Ok(()),
-    }
-}
-
-/// What stands in the place of a stored response's `ETag`.
-fn stored_validator(value: &str) -> Option<Validator<'_>> {
-    // A 304 that the v1 store was not to write.
-    let value = value.strip_prefix(KEPT).map_or(value, str::trim_start);
-    Validator::parse(value)
-}
-
-fn restore_validators(headers: &Headers) -> host::Result<()> {
-    let Some(validator) = headers.text("etag").and_then(stored_validator) else {
+fn restore_validators(fields: &ResponseFields<'_>) -> host::Result<()> {
+    let Some(validator) = fields.validator() else {
         return Ok(());
     };
     match validator.etag {
@@ -627,6 +613,7 @@ fn add_cache_status(status: &CacheStatus<'_>) -> host::Result<()> {
 /// nothing that `counts`.
 pub fn probed(counts: impl Fn(&Entry<'_>) -> bool) -> Option<Millis> {
     let headers = Headers::new(host::header_pairs(Map::CallResponse).ok()?);
-    let entry = marked(&headers)?;
-    (entry.stored && counts(&entry)).then(|| left(&headers, &entry, host::unix_millis()))
+    let fields = ResponseFields::of(&headers);
+    let entry = fields.entry()?;
+    (entry.stored && counts(&entry)).then(|| left(&fields, &entry, host::unix_millis()))
 }
