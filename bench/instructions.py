@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """instructions.py VARIANT...: the instructions of a worker for a hit of 10,000 bytes, of one change of the edge at a
-time, as valgrind's callgrind counts them on Envoy.
+time, as valgrind's callgrind counts them on Envoy; with MISSES=1, for a miss.
 
 A VARIANT is what it is for variants.py. One connection asks, one request after the other, and a run differs from the
 next by a thousandth, whatever else the machine does. The kernel's part is not in it. PROFILES=FOLDER keeps callgrind's
@@ -9,6 +9,7 @@ files, for callgrind_annotate.
 """
 
 import http.client
+import itertools
 import os
 import pathlib
 import subprocess
@@ -16,7 +17,7 @@ import sys
 import tempfile
 import threading
 
-from variants import Origin, Server, Variant, store_folder
+from variants import Origin, Server, Variant, misses, store_folder
 
 # Until V8 has compiled what is hot, for good.
 WARM = 1500
@@ -40,10 +41,15 @@ def control(variant, *order):
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def ask(connection, times):
+def paths():
+    """What is asked for: one object, or others, each once."""
+    return (f"/object/{number}" for number in itertools.count()) if misses() else itertools.repeat("/object")
+
+
+def ask(connection, targets, times):
     """Requests on a connection that stays open."""
-    for _ in range(times):
-        connection.request("GET", "/object")
+    for target in itertools.islice(targets, times):
+        connection.request("GET", target)
         response = connection.getresponse()
         response.read()
         if response.status != 200:
@@ -64,11 +70,12 @@ def count(name, origin, folder):
     try:
         variant.ready()
         connection = http.client.HTTPConnection("127.0.0.1", variant.port)
-        ask(connection, WARM)
+        targets = paths()
+        ask(connection, targets, WARM)
         control(variant, "--instr=on")
-        ask(connection, 10)
+        ask(connection, targets, 10)
         control(variant, "--zero")
-        ask(connection, COUNTED)
+        ask(connection, targets, COUNTED)
         control(variant, "--dump")
     finally:
         variant.process.terminate()
