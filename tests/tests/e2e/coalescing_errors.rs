@@ -172,14 +172,10 @@ async fn an_error_does_not_outlive_its_second() {
         let origin = Origin::start().ready().await;
         origin.on_each("/a", [Reply::status(503), Reply::ok(1000)]);
         let edge = Edge::http(&origin).cell(cell).start().await;
-        assert_eq!(edge.get("/a").await.status, 503);
-        let started = std::time::Instant::now();
+        let error = edge.get("/a").await;
+        assert_eq!(error.status, 503, "{cell}");
+        assert!(error.cache_status().ends_with("; ttl=1"), "{cell}: {error}");
         eventually("the object", async || edge.get("/a").await.status == 200).await;
-        assert!(
-            started.elapsed().as_secs() < 4,
-            "{cell}: after {:?}",
-            started.elapsed()
-        );
     })
     .await;
 }

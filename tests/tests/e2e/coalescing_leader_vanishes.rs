@@ -9,11 +9,9 @@ use sluice_tests::http2::Http2;
 use sluice_tests::matrix::{Cell, Version, on_each};
 use sluice_tests::origin::{Origin, Reply};
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
 
-/// Far below the lease, so that its end cannot be what helped.
-const AT_ONCE: Duration = Duration::from_secs(2);
-const POLICY: &str = "origin: {kind: http}\ncoalesce: {lease: 20s, max_wait: 20s}\n";
+/// Far above what a test lasts, so that its end cannot be what helped.
+const POLICY: &str = "origin: {kind: http}\ncoalesce: {lease: 600s, max_wait: 600s}\n";
 
 /// `followers` wait for a leader whose response is held; `lead` starts it and gives what makes it go.
 ///
@@ -36,7 +34,6 @@ async fn leader_leaves_before_headers<Leave>(
     let flight = Crowd::connect(edge.address(), followers).await.fire("/a");
     edge.wait_for_counter("sluice_parked_now", followers as u64)
         .await;
-    let left = Instant::now();
     leave().await;
     edge.wait_for_counter("sluice_handovers", 1).await;
     let requests = match cell.store.version {
@@ -46,8 +43,6 @@ async fn leader_leaves_before_headers<Leave>(
         }
         Version::V2 => 1,
     };
-    let handover = left.elapsed();
-    assert!(handover < AT_ONCE, "a new leader after {handover:?}");
     first.open();
     second.open();
     flight.land().await.same_object("/a");

@@ -162,7 +162,7 @@ async fn followers_of_other_workers_get_the_whole_object_at_the_end_of_the_fill_
         "/a",
         Reply::ok(300_000).hold(&head).hold_after(100_000, &rest),
     );
-    let policy = "origin: {kind: http}\ncoalesce: {max_wait: 20s, lease: 20s}\n";
+    let policy = "origin: {kind: http}\ncoalesce: {max_wait: 600s, lease: 600s}\n";
     let builder = Edge::http(&origin).store(Store::V2_DISK).policy(policy);
     let edge = builder.start().await;
     let early = Crowd::connect(edge.address(), 40).await.fire("/a");

@@ -17,7 +17,7 @@ const HELD_AFTER: usize = 100_000;
 const SAME: [(&str, &str); 1] = [("if-none-match", "\"v1\"")];
 const OTHER: [(&str, &str); 1] = [("if-none-match", "\"v0\"")];
 const UNMATCHED: [(&str, &str); 1] = [("if-match", "\"v0\"")];
-const POLICY: &str = "origin: {kind: http}\ncoalesce: {lease: 20s, max_wait: 20s}\n";
+const POLICY: &str = "origin: {kind: http}\ncoalesce: {lease: 600s, max_wait: 600s}\n";
 
 fn object() -> Reply {
     Reply::ok(SIZE).max_age(600).etag("v1")

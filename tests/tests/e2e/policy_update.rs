@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-const POLICY: &str = "origin: {kind: http}\ncoalesce: {max_wait: 20s, lease: 20s}\n";
+const POLICY: &str = "origin: {kind: http}\ncoalesce: {max_wait: 600s, lease: 600s}\n";
 const ROUNDS: u64 = 5;
 const DRAIN: Duration = Duration::from_secs(4);
 

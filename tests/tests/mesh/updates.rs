@@ -183,7 +183,7 @@ fn named_policy(name: &str) -> String {
     let policy = json!({
         "origin": {"kind": "bucket"},
         "cache": {"ttl": {"200": "1h"}},
-        "coalesce": {"max_wait": "25s"},
+        "coalesce": {"max_wait": "600s"},
         "store": {"version": "v1"},
         "rules": [{"match": ["*"], "headers": {"X-Policy": name}}],
     });
