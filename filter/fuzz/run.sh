@@ -20,7 +20,7 @@ RUSTFLAGS="${coverage[*]}" cargo build --quiet --locked --profile fuzz -p sluice
 for target in "${targets[@]}"; do
     found=.sluice/fuzz/$target
     mkdir -p "$found"
-    "$builds/$host/fuzz/fuzz-$target" -max_total_time="$seconds" -timeout=5 -rss_limit_mb=1024 -print_final_stats=1 \
+    "$builds/$host/fuzz/fuzz-$target" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=1024 -print_final_stats=1 \
         -artifact_prefix="$found-" "$found" "filter/fuzz/corpus/$target" >"$found.log" 2>&1 || {
         tail -n 40 "$found.log"
         echo "fuzz $target: failed; filter/fuzz/run.sh 1 $target repeats it with what is in $found-*" >&2
