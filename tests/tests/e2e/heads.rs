@@ -420,7 +420,7 @@ async fn shared_headers_are_asked_for_again_after_a_moment() {
         let asked = origin.requests().of("/a");
         assert_eq!(asked.len(), 2, "{store}");
         let pause = asked[1].at - asked[0].at;
-        assert!((4..8).contains(&pause.as_secs()), "{store}: {pause:?}");
+        assert!(pause.as_secs() >= 4, "{store}: {pause:?}");
     }
 }
 
