@@ -8,6 +8,7 @@ use sluice_tests::direct::Direct;
 use sluice_tests::edge::Edge;
 use sluice_tests::matrix::{Cell, Store};
 use sluice_tests::message::Wire;
+use sluice_tests::standstill::unless_the_machine_stands_still;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
@@ -64,17 +65,22 @@ async fn say(client: &mut Client, message: &str) {
 #[tokio::test]
 async fn a_websocket_stays_open_both_ways() {
     on_both(async |cell| {
-        let impatient = Direct {
-            origin_idle: Some(Duration::from_millis(100)),
-            ..Direct::default()
-        };
-        let edge = before(echo().await, cell).direct(impatient).start().await;
-        let mut client = connect(&edge).await;
-        for message in ["ping", "pong"] {
-            // Nobody has to say anything for longer than an origin may be silent.
-            tokio::time::sleep(Duration::from_millis(300)).await;
-            say(&mut client, message).await;
-        }
+        // The origin has to accept it in time.
+        let slack = Duration::from_secs(1);
+        unless_the_machine_stands_still(slack, async || {
+            let impatient = Direct {
+                origin_idle: Some(Duration::from_secs(2)),
+                ..Direct::default()
+            };
+            let edge = before(echo().await, cell).direct(impatient).start().await;
+            let mut client = connect(&edge).await;
+            for message in ["ping", "pong"] {
+                // Nobody has to say anything for longer than an origin may be silent.
+                tokio::time::sleep(Duration::from_millis(2_500)).await;
+                say(&mut client, message).await;
+            }
+        })
+        .await;
     })
     .await;
 }
