@@ -246,16 +246,31 @@ fn a_call_waits_for_every_worker_and_the_journal() {
 fn a_call_tells_who_is_missing_in_the_end() {
     let mut desk = Desk::default();
     let call = desk
-        .open(77, 9, vec![WorkerId(2), WorkerId(3)], true, 0)
+        .open(77, 9, vec![WorkerId(2), WorkerId(3)], false, 0)
         .unwrap();
     desk.acknowledge(call, WorkerId(3));
     desk.acknowledge(call, WorkerId(4));
     assert_eq!(desk.take_done(1_999), []);
     let [receipt] = desk.take_done(2_000).try_into().unwrap();
-    assert_eq!((receipt.workers, receipt.recorded), (2, false));
+    assert_eq!((receipt.workers, receipt.recorded), (2, true));
     assert_eq!(receipt.missing, [WorkerId(2)]);
     desk.acknowledge(call, WorkerId(2));
     assert_eq!(desk.take_done(3_000), [], "too late");
+}
+
+#[test]
+fn a_slow_journal_is_waited_for_longer_than_a_silent_worker() {
+    let mut desk = Desk::default();
+    let open = |desk: &mut Desk| desk.open(77, 9, vec![WorkerId(2)], true, 0).unwrap();
+    let call = open(&mut desk);
+    assert_eq!(desk.take_done(9_999), []);
+    desk.journaled(call, true);
+    let [receipt] = desk.take_done(9_999).try_into().unwrap();
+    assert_eq!((receipt.workers, receipt.recorded), (1, true));
+    open(&mut desk);
+    assert_eq!(desk.take_done(9_999), []);
+    let [receipt] = desk.take_done(10_000).try_into().unwrap();
+    assert!(!receipt.recorded);
 }
 
 #[test]

@@ -9,7 +9,10 @@ use crate::board::{Millis, WorkerId};
 const CALLS: usize = 256;
 /// How long workers may take to acknowledge. One that takes longer has lost its VM, as a rule, and reads
 /// the purges from shared data before it serves again.
-const PATIENCE: Millis = 2_000;
+const WORKERS_PATIENCE: Millis = 2_000;
+/// How long the journal may take: as long as a disk may that others write much to. A purge that it has a moment later
+/// was answered as if a restart could undo it.
+pub const JOURNAL_PATIENCE: Millis = 10_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Journal {
@@ -26,7 +29,7 @@ struct Call {
     context: u32,
     waiting: Vec<WorkerId>,
     journal: Journal,
-    deadline: Millis,
+    opened: Millis,
     number: u64,
     /// Those who had to hear of it.
     workers: usize,
@@ -78,7 +81,7 @@ impl Desk {
             } else {
                 Journal::Done
             },
-            deadline: now + PATIENCE,
+            opened: now,
             number,
         };
         self.calls.insert(self.last, call);
@@ -116,8 +119,10 @@ impl Desk {
     /// Takes the calls out that wait for nothing any more, or have waited for too long.
     pub fn take_done(&mut self, now: Millis) -> Vec<Receipt> {
         let is_done = |call: &Call| {
-            let complete = call.waiting.is_empty() && call.journal != Journal::Awaited;
-            complete || call.deadline <= now
+            let waited = now.saturating_sub(call.opened);
+            let heard = call.waiting.is_empty() || waited >= WORKERS_PATIENCE;
+            let written = call.journal != Journal::Awaited || waited >= JOURNAL_PATIENCE;
+            heard && written
         };
         let (done, waiting) = std::mem::take(&mut self.calls)
             .into_iter()

@@ -33,7 +33,7 @@ mod url;
 
 pub use carry_out::{carry_out, invalidate};
 pub use confirmations::Confirmations;
-pub use desk::{Desk, Receipt};
+pub use desk::{Desk, JOURNAL_PATIENCE, Receipt};
 pub use news::News;
 pub use notification::{NotificationError, changed_objects};
 pub use order::{Order, OrderError, What};

@@ -11,8 +11,8 @@ use sluice_core::key::CanonicalTarget;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::purge::{
-    Confirmations, Desk, Initial, News, Noted, Order, Purges, Receipt, Record, Roster,
-    SharedPurges, TagHash, Tags, bucket_of, carry_out, invalidate, url_of,
+    Confirmations, Desk, Initial, JOURNAL_PATIENCE, News, Noted, Order, Purges, Receipt, Record,
+    Roster, SharedPurges, TagHash, Tags, bucket_of, carry_out, invalidate, url_of,
 };
 
 use super::Worker;
@@ -24,7 +24,7 @@ use crate::stream::Stream;
 
 /// The entry point's journal.
 const JOURNAL_CLUSTER: &str = "purge_journal";
-const JOURNAL_TIMEOUT: Duration = Duration::from_secs(2);
+const JOURNAL_TIMEOUT: Duration = Duration::from_millis(JOURNAL_PATIENCE);
 /// Timer period while calls are under way.
 const CALL_MILLIS: Millis = 100;
 /// The call number of news that nobody waits for.
