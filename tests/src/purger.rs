@@ -13,7 +13,7 @@ use crate::ports::{free_port, loopback};
 /// A token that edges may be given.
 pub const TOKEN: &str = "a-token-for-tests-only";
 
-/// How long the edge waits for a worker, or for its journal.
+/// How long the edge waits for a worker; for its journal it waits longer.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
 
 /// The listener for purges of one edge.

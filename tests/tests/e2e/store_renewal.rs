@@ -264,7 +264,7 @@ async fn purges_are_recorded_through_renewals() {
 
 #[tokio::test]
 async fn every_purge_is_recorded_through_renewals() {
-    // Workers and journal have two seconds for each.
+    // Workers have two seconds for each.
     let slack = Duration::from_secs(1);
     unless_the_machine_stands_still(slack, purges_are_recorded_through_renewals).await;
 }
