@@ -40,6 +40,7 @@ pub mod requests;
 pub mod rng;
 pub mod server;
 pub mod sns;
+pub mod stall;
 pub mod standstill;
 pub mod storm;
 pub mod tls;

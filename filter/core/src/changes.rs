@@ -10,8 +10,8 @@ use crate::board::{KeyHash, Millis, WorkerId};
 /// How long readers may go on. Those who wait for the changed response wait as long.
 pub const GRACE: Millis = 250;
 /// How long workers may take to answer. One that takes longer has lost its VM, as a rule, and its readers
-/// with it.
-const PATIENCE: Millis = 2_000;
+/// with it. One that only was slow goes on with the bytes of another response, or has Envoy crash.
+const PATIENCE: Millis = 10_000;
 /// Timer period while something waits.
 const TICK: Millis = 50;
 

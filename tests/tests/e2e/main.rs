@@ -62,6 +62,7 @@ mod site_documents;
 mod site_errors;
 mod site_ready_made;
 mod slow_readers;
+mod slow_workers;
 mod stale_if_error;
 mod stale_while_revalidate;
 mod store_renewal;

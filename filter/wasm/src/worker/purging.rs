@@ -315,13 +315,18 @@ impl Worker {
         }
     }
 
-    fn acknowledge(&mut self, caller: WorkerId, call: u32) {
-        let worker = self.id();
-        // Whoever was too slow once has been taken off the list, and has to catch up.
-        if !matches!(Roster::new(&mut SharedData).join(worker), Ok(false)) {
+    /// Another worker waits for this one. If this one was too slow once, it has been taken off the list, hears of nothing
+    /// more, and has to catch up.
+    pub(super) fn stay_listed(&mut self) {
+        if !matches!(Roster::new(&mut SharedData).join(self.id()), Ok(false)) {
             self.purging.joined = false;
             self.attend();
         }
+    }
+
+    fn acknowledge(&mut self, caller: WorkerId, call: u32) {
+        let worker = self.id();
+        self.stay_listed();
         let news = News::Acknowledged { worker, call };
         if let Err(error) = self.enqueue_for(caller, &news.encode()) {
             self.fault("a purge was not acknowledged", error);
@@ -395,7 +400,7 @@ impl Worker {
     }
 
     /// A worker that does not answer has lost its VM, which will read the purges before it serves. If it
-    /// lives all the same, it joins again with the next purge that it hears of.
+    /// lives all the same, it joins again when it reads the news that it has not answered.
     fn expel_missing(&mut self, receipt: &Receipt) {
         if receipt.missing.is_empty() {
             return;

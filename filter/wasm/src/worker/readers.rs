@@ -94,6 +94,7 @@ impl Worker {
 
     /// Another worker wants to replace what may be read here.
     pub(super) fn announce_change(&mut self, caller: WorkerId, call: u32, key: KeyHash) {
+        self.stay_listed();
         self.hot.remove(key);
         let now = host::monotonic_millis();
         self.readers.changes.announce(caller, call, key, now);
@@ -202,9 +203,17 @@ impl Worker {
         }
     }
 
+    /// Takes workers off the list that have not said whether they read.
+    fn expel_unread(&mut self, missing: &[WorkerId]) {
+        if !missing.is_empty() {
+            self.warn(|| format!("sluice: workers {missing:?} did not answer to a change"));
+        }
+        self.expel(missing);
+    }
+
     /// Lets the changed response into the store.
     fn go_on(&mut self, settled: Settled) {
-        self.expel(&settled.missing);
+        self.expel_unread(&settled.missing);
         let context = settled.context;
         let mut answers = self.readers.answers.iter();
         if let Some(at) = answers.position(|(of, _)| *of == context) {
