@@ -3,20 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use sluice_core::metrics::Metric;
 use ureq::Agent;
 
 use crate::eviction::Usage;
 use crate::http;
-
-/// How often Envoy has read a filter from its file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FilterUpdates {
-    /// It has taken it.
-    pub taken: u64,
-    /// It goes on with what it had.
-    pub refused: u64,
-}
 
 /// What Envoy says of one of its file-system caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,23 +50,6 @@ impl Admin {
             |name: &str| name.starts_with("http.edge") || name.starts_with("cluster.origin.");
         let ours = active.iter().filter(|(name, _)| ours(name));
         Some(ours.map(|(_, value)| value).sum())
-    }
-
-    /// How many keys of the v2 store the filter has seen opened, in all its instances.
-    pub fn opened_keys(&self) -> Option<u64> {
-        let name = Metric::StoreKeysOpened.name();
-        Some(self.stats(&format!("{name}$"))?.values().sum())
-    }
-
-    /// What has become of the files from which Envoy reads the filter `name`.
-    pub fn updates(&self, name: &str) -> Option<FilterUpdates> {
-        let name = format!("extension_config_discovery.http_filter.{name}.update_");
-        let stats = self.stats(&name)?;
-        let value = |end: &str| stats.get(&format!("{name}{end}")).copied();
-        Some(FilterUpdates {
-            taken: value("success")?,
-            refused: value("rejected")?,
-        })
     }
 
     /// The file-system caches, by their folders as Envoy's configuration spells them.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The cache's folder: one edge at a time, one format, one subfolder per store.
+//! The cache's folder: one edge at a time, one format.
 //!
 //! ```text
 //! DIR/lock      held by the edge that uses the folder, for as long as it lives
 //! DIR/format    the version of what the folder holds
 //! DIR/purges    what of the entries has been purged, see [`crate::journal`]
-//! DIR/v1, v2    the entries of one store each, which cannot read each other's
+//! DIR/entries   the entries, as Envoy's store keeps them
 //! ```
 
 use std::fmt;
@@ -18,12 +18,16 @@ use rustix::fs::FsWord;
 use crate::journal::{Journal, Past};
 use crate::private;
 use crate::random;
-use crate::settings::{Cache, Medium, Store};
+use crate::settings::{Cache, Medium};
 use crate::size::Size;
 
 /// What the entries look like. To be raised with every change that makes old entries unreadable or wrong:
 /// of Envoy's files, of the cache key, of the internal headers that are stored.
-pub const FORMAT: &str = "sluice cache 4\n";
+pub const FORMAT: &str = "sluice cache 5\n";
+/// The subfolder with the entries.
+pub const ENTRIES: &str = "entries";
+/// All subfolders that any format has had for entries.
+const EVER_ENTRIES: [&str; 3] = [ENTRIES, "v1", "v2"];
 
 const TMPFS_MAGIC: FsWord = 0x0102_1994;
 const MEMORY_PREFIX: &str = "sluice-";
@@ -105,10 +109,10 @@ pub struct CacheFolder {
 }
 
 impl CacheFolder {
-    /// Takes the folder that `cache` asks for, ready for `store`.
-    pub fn open(cache: &Cache, store: Store) -> Result<Self, CacheFolderError> {
+    /// Takes the folder that `cache` asks for.
+    pub fn open(cache: &Cache) -> Result<Self, CacheFolderError> {
         match cache.medium {
-            Medium::Disk => Self::open_at(&cache.dir, store, false),
+            Medium::Disk => Self::open_at(&cache.dir, false),
             Medium::Memory => {
                 check_tmpfs(&cache.dir, cache.max_bytes)?;
                 remove_orphans(&cache.dir);
@@ -117,12 +121,12 @@ impl CacheFolder {
                     random::hex::<8>()
                         .map_err(|error| CacheFolderError::Io(cache.dir.clone(), error))?
                 );
-                Self::open_at(&cache.dir.join(name), store, true)
+                Self::open_at(&cache.dir.join(name), true)
             }
         }
     }
 
-    fn open_at(root: &Path, store: Store, ends_with_edge: bool) -> Result<Self, CacheFolderError> {
+    fn open_at(root: &Path, ends_with_edge: bool) -> Result<Self, CacheFolderError> {
         let io_error = |error| CacheFolderError::Io(root.to_owned(), error);
         private::make_folder(root).map_err(io_error)?;
         // NB: in this order, as another edge may be making the folder its own just now.
@@ -145,7 +149,7 @@ impl CacheFolder {
             _ => Journal::create(root).map_err(io_error)?,
         };
         fs::write(root.join("format"), FORMAT).map_err(io_error)?;
-        let entries = root.join(store.version());
+        let entries = root.join(ENTRIES);
         private::make_folder(&entries).map_err(io_error)?;
         let warm = fs::read_dir(&entries).map_err(io_error)?.next().is_some();
         Ok(Self {
@@ -230,10 +234,10 @@ fn lock(root: &Path) -> Result<File, CacheFolderError> {
     }
 }
 
-/// Removes every store's entries.
+/// Removes all entries.
 fn empty(root: &Path) -> io::Result<()> {
-    for store in Store::ALL {
-        match fs::remove_dir_all(root.join(store.version())) {
+    for entries in EVER_ENTRIES {
+        match fs::remove_dir_all(root.join(entries)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
@@ -298,7 +302,6 @@ mod tests {
             max_bytes: 1 << 20,
             max_entries: 10,
             max_object_bytes: 1 << 10,
-            max_open_keys: None,
         }
     }
 
@@ -314,59 +317,58 @@ mod tests {
     fn one_edge_at_a_time_uses_a_folder() {
         let dir = TempDir::new().unwrap();
         let cache = disk(&dir.path().join("new/cache"));
-        let first = CacheFolder::open(&cache, Store::V2).unwrap();
-        let second = CacheFolder::open(&cache, Store::V2).unwrap_err();
+        let first = CacheFolder::open(&cache).unwrap();
+        let second = CacheFolder::open(&cache).unwrap_err();
         assert!(matches!(second, CacheFolderError::InUse(_)), "{second}");
         drop(first);
-        CacheFolder::open(&cache, Store::V2).unwrap();
+        CacheFolder::open(&cache).unwrap();
     }
 
     #[test]
-    fn entries_stay_and_each_store_has_its_own() {
+    fn entries_outlive_the_edge() {
         let dir = TempDir::new().unwrap();
         let cache = disk(dir.path());
-        let entry = |store: &str| dir.path().join(store).join("cache-1");
-        for store in [Store::V1, Store::V2] {
-            let folder = CacheFolder::open(&cache, store).unwrap();
-            assert_eq!(folder.entries(), dir.path().join(store.name()));
-            fs::write(folder.entries().join("cache-1"), store.name()).unwrap();
-            assert_eq!(folder.notice(), None);
-        }
-        assert_eq!(fs::read_to_string(entry("v1")).unwrap(), "v1");
-        assert_eq!(fs::read_to_string(entry("v2")).unwrap(), "v2");
+        let folder = CacheFolder::open(&cache).unwrap();
+        fs::write(folder.entries().join("cache-1"), "stored").unwrap();
+        drop(folder);
+        let folder = CacheFolder::open(&cache).unwrap();
+        let entry = fs::read_to_string(folder.entries().join("cache-1"));
+        assert_eq!((folder.notice(), entry.unwrap().as_str()), (None, "stored"));
     }
 
     #[test]
     fn entries_of_another_format_are_removed_and_that_is_said() {
         let dir = TempDir::new().unwrap();
         let cache = disk(dir.path());
-        let folder = CacheFolder::open(&cache, Store::V1).unwrap();
-        fs::write(folder.entries().join("cache-1"), "old").unwrap();
-        drop(folder);
+        for entries in EVER_ENTRIES {
+            fs::create_dir(dir.path().join(entries)).unwrap();
+            fs::write(dir.path().join(entries).join("cache-1"), "old").unwrap();
+        }
         fs::write(dir.path().join("format"), "sluice cache 0\n").unwrap();
-        let folder = CacheFolder::open(&cache, Store::V2).unwrap();
+        let folder = CacheFolder::open(&cache).unwrap();
         let notice = folder.notice().expect("a notice");
         assert!(
-            notice.contains("sluice cache 0") && notice.contains("sluice cache 4"),
+            notice.contains("sluice cache 0") && notice.contains(FORMAT.trim()),
             "{notice}"
         );
-        assert!(!dir.path().join("v1").exists());
+        let left = EVER_ENTRIES.map(|entries| dir.path().join(entries).join("cache-1").exists());
+        assert_eq!(left, [false; 3]);
         drop(folder);
-        assert_eq!(CacheFolder::open(&cache, Store::V2).unwrap().notice(), None);
+        assert_eq!(CacheFolder::open(&cache).unwrap().notice(), None);
     }
 
     #[test]
     fn a_folder_of_somebody_elses_stays_as_it_is() {
         let dir = TempDir::new().unwrap();
         fs::write(dir.path().join("thesis.txt"), "years of work").unwrap();
-        let error = CacheFolder::open(&disk(dir.path()), Store::V2).unwrap_err();
+        let error = CacheFolder::open(&disk(dir.path())).unwrap_err();
         assert!(matches!(error, CacheFolderError::Foreign(_)), "{error}");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
     #[test]
     fn a_cache_in_memory_ends_with_its_edge() {
-        let folder = CacheFolder::open(&memory(1 << 20), Store::V2).unwrap();
+        let folder = CacheFolder::open(&memory(1 << 20)).unwrap();
         let entries = folder.entries().to_owned();
         assert!(entries.starts_with("/dev/shm") && entries.is_dir());
         drop(folder);
@@ -375,27 +377,24 @@ mod tests {
 
     #[test]
     fn what_a_dead_edge_left_in_memory_is_removed_and_a_living_edges_is_not() {
-        let living = CacheFolder::open(&memory(1 << 20), Store::V2).unwrap();
+        let living = CacheFolder::open(&memory(1 << 20)).unwrap();
         let dead = TempDir::with_prefix_in(MEMORY_PREFIX, "/dev/shm").unwrap();
         fs::write(dead.path().join("format"), FORMAT).unwrap();
-        fs::create_dir(dead.path().join("v2")).unwrap();
+        fs::create_dir(dead.path().join(ENTRIES)).unwrap();
         let foreign = TempDir::with_prefix_in(MEMORY_PREFIX, "/dev/shm").unwrap();
-        let next = CacheFolder::open(&memory(1 << 20), Store::V2).unwrap();
+        let next = CacheFolder::open(&memory(1 << 20)).unwrap();
         assert!(!dead.path().exists());
         assert!(living.entries().exists() && next.entries().exists() && foreign.path().exists());
     }
 
     #[test]
     fn memory_has_to_be_memory_and_large_enough() {
-        let wrong = CacheFolder::open(
-            &Cache {
-                dir: "/proc".into(),
-                ..memory(1)
-            },
-            Store::V2,
-        );
+        let wrong = CacheFolder::open(&Cache {
+            dir: "/proc".into(),
+            ..memory(1)
+        });
         assert!(matches!(wrong, Err(CacheFolderError::NotTmpfs(_))));
-        let large = CacheFolder::open(&memory(1 << 60), Store::V2).unwrap_err();
+        let large = CacheFolder::open(&memory(1 << 60)).unwrap_err();
         assert!(large.to_string().starts_with("CACHE_MAX_BYTES="), "{large}");
     }
 }

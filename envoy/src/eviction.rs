@@ -35,11 +35,8 @@ pub struct Usage {
     pub files: u64,
 }
 
-/// Makes room in `folder`, the entries of Envoy's cache; `None` where `settings` want no store with files.
+/// Makes room in `folder`, the entries of Envoy's cache; `None` where there can be no more threads.
 pub fn start(settings: &Settings, folder: &Path) -> Option<JoiningThread> {
-    if !settings.store.has_files() {
-        return None;
-    }
     let bound = Usage {
         bytes: settings.cache.max_bytes,
         files: settings.cache.max_entries,

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use sluice::demo::Demo;
 use sluice::settings::Settings;
-use sluice::{health, http, render, run, setting_docs};
+use sluice::{cache_folder, health, http, render, run, setting_docs};
 
 const USAGE: &str = "\
 usage: sluice             run the edge; settings come from the environment
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         [Some("render")] => with_settings(|settings| {
             let example = Demo::example_origin();
             let origin = settings.origin.as_ref().unwrap_or(&example);
-            let cache_dir = settings.cache.dir.join(settings.store.version());
+            let cache_dir = settings.cache.dir.join(cache_folder::ENTRIES);
             render::render(&settings, origin, &cache_dir).map(|config| print(&config))
         }),
         [Some("settings")] => {

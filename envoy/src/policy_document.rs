@@ -9,8 +9,7 @@ use sluice_core::policy::Policy;
 
 use crate::journal::Past;
 use crate::origin::Origin;
-use crate::renewal::StoreInstance;
-use crate::settings::{AccessLog, Settings, Store};
+use crate::settings::{AccessLog, Settings};
 
 const BUCKET: &str = include_str!("../policies/bucket.yaml");
 const HTTP: &str = include_str!("../policies/http.yaml");
@@ -97,16 +96,6 @@ impl PolicyDocument {
         self.fill_purge("sns", json!(true))
     }
 
-    /// The document of the filter before `instance` of the store.
-    pub fn before(&self, instance: StoreInstance) -> Value {
-        let mut json = self.json.clone();
-        if let Some(store) = json.get_mut("store").and_then(Value::as_object_mut) {
-            store.insert("instance".to_owned(), json!(instance.number));
-            store.insert("max_open_keys".to_owned(), json!(instance.max_open_keys));
-        }
-        json
-    }
-
     fn fill_purge(&mut self, field: &str, value: Value) -> Result<(), PolicyDocumentError> {
         fill(&mut self.json, "purge", field, value).map_err(|reason| PolicyDocumentError {
             source: "the policy".to_owned(),
@@ -175,22 +164,13 @@ fn complete(document: &mut Value, settings: &Settings, origin: &Origin) -> Resul
     if let Some(token) = settings.purge.token {
         fill(document, "purge", "token_sha256", json!(token.to_hex()))?;
     }
-    fill(
-        document,
-        "store",
-        "version",
-        json!(settings.store.version()),
-    )?;
+    fill(document, "store", "version", json!("v1"))?;
     fill(
         document,
         "store",
         "max_object_bytes",
         json!(settings.cache.max_object_bytes),
     )?;
-    if settings.store == Store::V2 {
-        let open_keys = json!(settings.max_open_keys());
-        fill(document, "store", "max_open_keys", open_keys)?;
-    }
     let account = settings.access_log == AccessLog::Json || settings.tracing.is_some();
     fill(document, "response", "account", json!(account))?;
     fill(document, "hot", "max_bytes", json!(settings.hot.max_bytes))?;
@@ -264,7 +244,6 @@ mod tests {
         };
         assert_eq!(bucket.authority, "site.s3.us-east-1.amazonaws.com");
         assert_eq!(bucket.path_prefix, "/a%20b");
-        assert_eq!(document.json.pointer("/store/version"), Some(&json!("v2")));
         assert_eq!(
             document.json.pointer("/store/max_object_bytes"),
             Some(&json!(1 << 28))
@@ -303,9 +282,9 @@ mod tests {
                 "origin.bucket",
             ),
             (
-                "store: {version: v1}",
+                "store: {max_object_bytes: 5}",
                 "http://example.com",
-                "store.version",
+                "store.max_object_bytes",
             ),
         ] {
             let error = parse(text, origin).unwrap_err();

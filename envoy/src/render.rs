@@ -18,16 +18,9 @@ use crate::ca_bundle;
 use crate::journal::Past;
 use crate::origin::{Bucket, Origin};
 use crate::policy_document::{PolicyDocument, PolicyDocumentError};
-use crate::renewal::{RenewedFiles, RenewedFilter, StoreInstance};
 use crate::settings::{AccessLog, Metrics, Settings, Stats, Tracing};
 
-const BOOTSTRAP: &str = "envoy.yaml.j2";
-const RENEWED: &str = "renewed.yaml.j2";
-const TEMPLATES: [(&str, &str); 3] = [
-    (BOOTSTRAP, include_str!("../envoy.yaml.j2")),
-    (RENEWED, include_str!("../renewed.yaml.j2")),
-    ("filters.yaml.j2", include_str!("../filters.yaml.j2")),
-];
+const TEMPLATE: &str = include_str!("../envoy.yaml.j2");
 
 /// Why there is no configuration.
 #[derive(Debug)]
@@ -49,7 +42,7 @@ impl fmt::Display for RenderError {
                 "SSL_CERT_FILE: must name the CA certificates that verify an https origin, as none of {} exists",
                 ca_bundle::USUAL_PATHS.join(", ")
             ),
-            Self::Template(error) => write!(out, "{error:#}"),
+            Self::Template(error) => write!(out, "envoy.yaml.j2: {error:#}"),
         }
     }
 }
@@ -62,112 +55,48 @@ pub fn render(
     origin: &Origin,
     cache_dir: &Path,
 ) -> Result<String, RenderError> {
-    Renderer::new(settings, origin, cache_dir, &Past::default(), None)?.bootstrap(None)
+    render_after(settings, origin, cache_dir, &Past::default(), None)
 }
 
-/// What Envoy is told, at its start and later.
-pub struct Renderer {
-    environment: Environment<'static>,
-    policy: PolicyDocument,
-    cache: CacheView,
-    /// What is the same for all templates.
-    context: minijinja::Value,
-}
-
-impl Renderer {
-    /// For `settings` before `origin`, with the cache's entries in `cache_dir`, after what is known of former processes,
-    /// and with messages of SNS verified at the socket `sns`.
-    pub fn new(
-        settings: &Settings,
-        origin: &Origin,
-        cache_dir: &Path,
-        past: &Past,
-        sns: Option<&Path>,
-    ) -> Result<Self, RenderError> {
-        let mut policy = PolicyDocument::load(settings, origin).map_err(RenderError::Policy)?;
-        policy.remember(past).map_err(RenderError::Policy)?;
-        if sns.is_some() {
-            policy.take_sns().map_err(RenderError::Policy)?;
-        }
-        let context = context! {
-            edge => Edge::new(settings),
-            origin => OriginView::new(settings, origin, &policy.policy)?,
-            compressions => compressions(settings, origin, &policy.policy),
-            filter => settings.filter,
-            wasm => settings.locations.wasm,
-            purge => PurgeView::new(settings, &policy.policy),
-            metrics => settings.metrics.map(MetricsView::from),
-            tracing => settings.tracing.as_ref().map(TracingView::new),
-            access_log => access_log(settings.access_log),
-            account => if settings.filter { ACCOUNT } else { &[] },
-            few_stats => settings.stats == Stats::Few,
-            journal => past.socket.as_ref().map(|path| path.display().to_string()),
-            sns => sns.map(|path| path.display().to_string()),
-        };
-        Ok(Self {
-            environment: environment().map_err(RenderError::Template)?,
-            policy,
-            cache: CacheView::new(settings, cache_dir),
-            context,
-        })
+/// The same, where something is known of former processes, and messages of SNS are verified at the socket `sns`.
+pub fn render_after(
+    settings: &Settings,
+    origin: &Origin,
+    cache_dir: &Path,
+    past: &Past,
+    sns: Option<&Path>,
+) -> Result<String, RenderError> {
+    let mut policy = PolicyDocument::load(settings, origin).map_err(RenderError::Policy)?;
+    policy.remember(past).map_err(RenderError::Policy)?;
+    if sns.is_some() {
+        policy.take_sns().map_err(RenderError::Policy)?;
     }
-
-    /// What Envoy starts with, and if need be reads the filters `renewed` from.
-    pub fn bootstrap(&self, renewed: Option<&RenewedFiles>) -> Result<String, RenderError> {
-        let renewed = renewed.map(RenewedView::new);
-        let (cache, policy) = (&self.cache, indented(&self.policy.json));
-        self.render(BOOTSTRAP, context! { renewed, cache, policy })
-    }
-
-    /// A filter that stands before `instance` of the store, or is it, as one of those files.
-    pub fn renewed(
-        &self,
-        filter: RenewedFilter,
-        instance: StoreInstance,
-    ) -> Result<String, RenderError> {
-        let cache = self.cache.of(instance);
-        let (name, policy) = (filter.name(), indented(&self.policy.before(instance)));
-        self.render(RENEWED, context! { name, cache, policy })
-    }
-
-    fn render(&self, template: &str, context: minijinja::Value) -> Result<String, RenderError> {
-        let template = self.environment.get_template(template);
-        template
-            .and_then(|template| template.render(context! { ..context, ..self.context.clone() }))
-            .map_err(RenderError::Template)
-    }
-}
-
-fn environment() -> Result<Environment<'static>, minijinja::Error> {
     let mut environment = Environment::new();
-    // NB: every value in a template comes out as JSON, which is YAML: none can break out of its place.
+    // NB: every value in the template comes out as JSON, which is YAML: none can break out of its place.
     environment.set_auto_escape_callback(|_| AutoEscape::Json);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_trim_blocks(true);
     environment.set_lstrip_blocks(true);
-    for (name, text) in TEMPLATES {
-        environment.add_template(name, text)?;
-    }
-    Ok(environment)
-}
-
-/// Where the template finds the filters that are renewed.
-#[derive(Serialize)]
-struct RenewedView {
-    cache: String,
-    former_cache: String,
-    edge: String,
-}
-
-impl RenewedView {
-    fn new(files: &RenewedFiles) -> Self {
-        let path = |filter| files.path(filter).display().to_string();
-        Self {
-            cache: path(RenewedFilter::Cache),
-            former_cache: path(RenewedFilter::FormerCache),
-            edge: path(RenewedFilter::Edge),
-        }
-    }
+    let context = context! {
+        edge => Edge::new(settings),
+        cache => CacheView::new(settings, cache_dir),
+        origin => OriginView::new(settings, origin, &policy.policy)?,
+        compressions => compressions(settings, origin, &policy.policy),
+        filter => settings.filter,
+        wasm => settings.locations.wasm,
+        policy => indented(&policy.json),
+        purge => PurgeView::new(settings, &policy.policy),
+        metrics => settings.metrics.map(MetricsView::from),
+        tracing => settings.tracing.as_ref().map(TracingView::new),
+        access_log => access_log(settings.access_log),
+        account => if settings.filter { ACCOUNT } else { &[] },
+        few_stats => settings.stats == Stats::Few,
+        journal => past.socket.as_ref().map(|path| path.display().to_string()),
+        sns => sns.map(|path| path.display().to_string()),
+    };
+    environment
+        .render_named_str("envoy.yaml.j2", TEMPLATE, context)
+        .map_err(RenderError::Template)
 }
 
 /// What listeners and the bootstrap need.
@@ -295,10 +224,8 @@ const fn access_log(log: AccessLog) -> &'static str {
 }
 
 /// What the cache filter needs.
-#[derive(Clone, Serialize)]
+#[derive(Serialize)]
 struct CacheView {
-    version: &'static str,
-    files: bool,
     dir: String,
     max_bytes: u64,
     max_entries: u64,
@@ -308,20 +235,10 @@ struct CacheView {
 impl CacheView {
     fn new(settings: &Settings, dir: &Path) -> Self {
         Self {
-            version: settings.store.version(),
-            files: settings.store.has_files(),
             dir: dir.display().to_string(),
             max_bytes: settings.cache.max_bytes,
             max_entries: settings.cache.max_entries,
             threads: settings.concurrency.clamp(2, 16),
-        }
-    }
-
-    fn of(&self, instance: StoreInstance) -> Self {
-        Self {
-            dir: instance.dir(&self.dir),
-            max_bytes: instance.max_bytes(self.max_bytes),
-            ..self.clone()
         }
     }
 }
@@ -452,8 +369,8 @@ fn seconds(duration: Duration) -> String {
     format!("{}s", duration.as_secs_f64())
 }
 
-/// The policy over several lines, as deep as `filters.yaml.j2` puts the first.
+/// The policy over several lines, each of them as deep as the template puts the first.
 fn indented(policy: &Value) -> minijinja::Value {
-    const INDENT: &str = "\n      ";
+    const INDENT: &str = "\n          ";
     minijinja::Value::from_safe_string(format!("{policy:#}").replace('\n', INDENT))
 }

@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
-use crate::admin::Admin;
 use crate::ca_bundle;
 use crate::cache_folder::CacheFolder;
 use crate::child::{Child, exit_code};
@@ -26,17 +25,16 @@ use crate::journal;
 use crate::local_socket::LocalSocket;
 use crate::machine::Machine;
 use crate::private;
-use crate::render::Renderer;
-use crate::renewal::{self, RenewedFiles};
-use crate::settings::{Settings, Store};
+use crate::render;
+use crate::settings::Settings;
 use crate::sns::{self, Https, Sns, Verifier};
 pub use error::RunError;
 
 const START_PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
-/// Components of Envoy whose warnings are no news: that its cache filters are work in progress, at every start, and
-/// that the v1 store has ended an insertion, at every one. And that it refuses a filter that is renewed.
-const QUIETER: &str = "misc:error,cache_filter:error,config:error";
+/// Components of Envoy whose warnings are no news: that its cache filter is work in progress, at every start, and that
+/// the store has ended an insertion, at every one.
+const QUIETER: &str = "misc:error,cache_filter:error";
 
 /// Runs the edge until it is told to stop or ends by itself; gives the exit code.
 pub fn run(settings: &Settings) -> Result<u8, RunError> {
@@ -52,16 +50,9 @@ pub fn run(settings: &Settings) -> Result<u8, RunError> {
             settings.locations.wasm.clone(),
         ));
     }
-    let mut cache =
-        CacheFolder::open(&settings.cache, settings.store).map_err(RunError::CacheFolder)?;
+    let mut cache = CacheFolder::open(&settings.cache).map_err(RunError::CacheFolder)?;
     if let Some(notice) = cache.notice() {
         say(notice);
-    }
-    if settings.store == Store::V2
-        && let Some(notice) = (settings.machine)
-            .open_keys_notice(settings.max_open_keys(), settings.cache.max_entries)
-    {
-        say(&notice);
     }
     // NB: declared before Envoy, so that it is dropped, and MinIO stopped, after it.
     let (origin, demo) = match &settings.origin {
@@ -80,21 +71,14 @@ pub fn run(settings: &Settings) -> Result<u8, RunError> {
     let sns = settings.sns.as_ref().map(|sns| serve_sns(settings, sns));
     let sns = sns.transpose()?;
     let sns = sns.as_ref().map(LocalSocket::path);
-    let renderer =
-        Renderer::new(settings, &origin, cache.entries(), &past, sns).map_err(RunError::Render)?;
-    let renewed = write_renewed(settings, &renderer)?;
-    let config = renderer.bootstrap(renewed.as_ref());
-    let config = write_config(settings, &config.map_err(RunError::Render)?)?;
+    let config = render::render_after(settings, &origin, cache.entries(), &past, sns)
+        .map_err(RunError::Render)?;
+    let config = write_config(settings, &config)?;
     let mut envoy = start_envoy(settings, &config, demo.as_ref())?;
     if let Some(code) = wait_until_ready(settings, &mut envoy, &mut signals)? {
         return Ok(code);
     }
     announce(settings, &origin.to_string());
-    let admin = Admin::new(settings.admin_port);
-    let renewal = renewed.map(|files| renewal::start(admin, settings.concurrency, renderer, files));
-    let _renewal = renewal
-        .transpose()
-        .map_err(|error| RunError::Io("a thread".into(), error))?;
     let _eviction = eviction::start(settings, cache.entries());
     Ok(watch::watch(settings, &mut envoy, demo, &mut signals))
 }
@@ -146,21 +130,6 @@ fn check_ports(settings: &Settings) -> Result<(), RunError> {
         })?;
     }
     Ok(())
-}
-
-/// Writes the filters that Envoy reads again, where there is a store that needs it.
-fn write_renewed(
-    settings: &Settings,
-    renderer: &Renderer,
-) -> Result<Option<RenewedFiles>, RunError> {
-    if !(settings.filter && settings.store == Store::V2) {
-        return Ok(None);
-    }
-    let folder = format!("envoy-{}", settings.edge_port);
-    let folder = settings.locations.state.join(folder);
-    let files = RenewedFiles::new(folder, settings.max_open_keys());
-    files.write_first(renderer)?;
-    Ok(Some(files))
 }
 
 /// Writes the configuration where only this user reads it.

@@ -191,12 +191,6 @@ pub const SETTINGS: &[SettingDoc] = &[
         "Larger objects pass through uncached",
     ),
     doc(
-        "CACHE_MAX_OPEN_KEYS",
-        Derived("what the limit of open files and half of the memory allow"),
-        "How many objects the `v2` store may have open at one time, each of them a file and 8 kB of memory; it is renewed \
-         before they are so many; at most 4194304",
-    ),
-    doc(
         "HOT_BYTES",
         Value("32MiB"),
         "How much memory each worker may use for copies of small objects that are asked for often, which it serves without \
@@ -206,12 +200,6 @@ pub const SETTINGS: &[SettingDoc] = &[
         "HOT_OBJECT_BYTES",
         Value("64KiB"),
         "Larger objects always come out of the cache",
-    ),
-    doc(
-        "STORE",
-        Value("v2"),
-        "Which of Envoy's cache filters stores: `v2`, or `v1` as in Istio's proxy; \
-         `simple-v1` and `simple-v2` are unbounded, for benchmarks only",
     ),
     doc(
         "POLICY",

@@ -17,7 +17,6 @@ pub use crate::environment::{Problem, SettingsError};
 use crate::machine::Machine;
 use crate::origin::{Endpoint, Origin};
 use crate::sns::Sns;
-pub use crate::store::Store;
 
 /// A valid set of settings.
 #[derive(Clone, Debug)]
@@ -51,8 +50,6 @@ pub struct Settings {
     pub health_path: String,
     /// How long requests under way may take to end when the edge stops.
     pub drain: Duration,
-    /// Which cache filter stores.
-    pub store: Store,
     /// Where the cache is, and how large it may get.
     pub cache: Cache,
     /// The copies before it.
@@ -151,8 +148,6 @@ pub struct Cache {
     pub max_entries: u64,
     /// Bound on one object.
     pub max_object_bytes: u64,
-    /// Bound on the keys that the v2 store keeps open; `None`: what the machine allows.
-    pub max_open_keys: Option<u64>,
 }
 
 /// Copies of small objects in each worker's own memory.
@@ -165,12 +160,6 @@ pub struct Hot {
 }
 
 impl Settings {
-    /// How many keys the v2 store may keep open.
-    pub fn max_open_keys(&self) -> u64 {
-        let chosen = self.cache.max_open_keys;
-        chosen.unwrap_or_else(|| self.machine.open_keys())
-    }
-
     /// Whether there is a listener for purges.
     pub fn takes_purges(&self) -> bool {
         self.purge.token.is_some() || self.sns.is_some()

@@ -18,79 +18,62 @@ fn bucket(origin: &Origin, module: &str) -> Variables {
 
 #[test]
 fn nothing_is_signed_or_sent_that_a_working_filter_has_not_approved() {
-    for store in ["v1", "v2"] {
-        let origin = Origin::start();
-        let http = Variables::new(&origin.url(), DEAD)
-            .set("STORE", store)
-            .start();
-        let bucket = bucket(&origin, DEAD).set("STORE", store).start();
-        // The client cannot approve of itself, through the cache (GET) or around it.
-        let claim = "x-sluice-proof: 1\r\n";
-        for request in ["GET /site/a.b/x", "HEAD /site/a.b/x", "OPTIONS /site/a.b/x"] {
-            assert_eq!(
-                status(&exchange(bucket.port, request, claim)),
-                403,
-                "{store}: {request}"
-            );
-        }
-        for request in ["GET /x", "POST /x", "DELETE /..%2fother/x?acl"] {
-            assert_eq!(
-                status(&exchange(http.port, request, claim)),
-                403,
-                "{store}: {request}"
-            );
-        }
+    let origin = Origin::start();
+    let http = Variables::new(&origin.url(), DEAD).start();
+    let bucket = bucket(&origin, DEAD).start();
+    // The client cannot approve of itself, through the cache (GET) or around it.
+    let claim = "x-sluice-proof: 1\r\n";
+    for request in ["GET /site/a.b/x", "HEAD /site/a.b/x", "OPTIONS /site/a.b/x"] {
         assert_eq!(
-            status(&exchange(
-                bucket.port,
-                "GET /site/a.b/x",
-                "if-range: \"sluice-bypass\"\r\n"
-            )),
-            403
+            status(&exchange(bucket.port, request, claim)),
+            403,
+            "{request}"
         );
-        assert_eq!(origin.requests(), [""; 0], "{store}");
     }
+    for request in ["GET /x", "POST /x", "DELETE /..%2fother/x?acl"] {
+        assert_eq!(
+            status(&exchange(http.port, request, claim)),
+            403,
+            "{request}"
+        );
+    }
+    assert_eq!(
+        status(&exchange(
+            bucket.port,
+            "GET /site/a.b/x",
+            "if-range: \"sluice-bypass\"\r\n"
+        )),
+        403
+    );
+    assert_eq!(origin.requests(), [""; 0]);
 }
 
 #[test]
 fn a_filter_that_dies_on_the_way_to_the_origin_costs_answers_and_nothing_else() {
-    for store in ["v1", "v2"] {
-        let origin = Origin::start();
-        let edge = bucket(&origin, TRAPPING).set("STORE", store).start();
-        let envoy = edge.envoy();
-        for number in 0..100 {
-            let answer = get(edge.port, &format!("/site/a.b/{number}"));
-            assert!(
-                matches!(status(&answer), 403 | 500 | 503),
-                "{store}: {answer}"
-            );
-        }
-        assert_eq!(edge.envoy(), envoy);
-        assert!(runs(envoy));
-        assert!(
-            edge.log().contains("unreachable"),
-            "it has not died even once"
-        );
-        assert_eq!(origin.requests(), [""; 0], "{store}");
+    let origin = Origin::start();
+    let edge = bucket(&origin, TRAPPING).start();
+    let envoy = edge.envoy();
+    for number in 0..100 {
+        let answer = get(edge.port, &format!("/site/a.b/{number}"));
+        assert!(matches!(status(&answer), 403 | 500 | 503), "{answer}");
     }
+    assert_eq!(edge.envoy(), envoy);
+    assert!(runs(envoy));
+    assert!(
+        edge.log().contains("unreachable"),
+        "it has not died even once"
+    );
+    assert_eq!(origin.requests(), [""; 0]);
 }
 
 #[test]
 fn an_origin_that_is_nowhere_to_be_found_is_answered_for() {
-    for store in ["v1", "v2"] {
-        let edge = Variables::new("http://no-such-host.invalid", APPROVING)
-            .set("STORE", store)
-            .start();
-        let envoy = edge.envoy();
-        for number in 0..20 {
-            assert_eq!(
-                status(&get(edge.port, &format!("/{number}"))),
-                503,
-                "{store}"
-            );
-        }
-        assert!(runs(envoy));
+    let edge = Variables::new("http://no-such-host.invalid", APPROVING).start();
+    let envoy = edge.envoy();
+    for number in 0..20 {
+        assert_eq!(status(&get(edge.port, &format!("/{number}"))), 503);
     }
+    assert!(runs(envoy));
 }
 
 #[test]

@@ -16,7 +16,6 @@ const MANAGER: &str = "/filter_chains/0/filters/0/typed_config";
 /// The standalone edge's configuration for the kind of origin that is meant.
 fn standalone(variables: &[(&str, &str)]) -> Value {
     let mut all = HashMap::from([
-        ("STORE", "v1"),
         ("CONCURRENCY", "2"),
         ("AWS_REGION", "nowhere-1"),
         ("SLUICE_WASM", "sluice.wasm"),

@@ -8,10 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_yaml_ng::Value;
-use sluice::journal::Past;
-use sluice::render::{Renderer, render};
-use sluice::renewal::{RenewedFiles, RenewedFilter};
-use sluice::settings::{Settings, Store};
+use sluice::render::render;
+use sluice::settings::Settings;
 use support::modules::{self, DEAD};
 use support::{envoy, exchange, free_port, status};
 
@@ -41,12 +39,8 @@ fn parsed(settings: &Settings) -> Value {
 fn validate(folder: &Path, settings: &Settings) {
     let cache = folder.join("cache");
     let config = render(settings, settings.origin.as_ref().unwrap(), &cache).unwrap();
-    validate_config(folder, settings, &config);
-}
-
-fn validate_config(folder: &Path, settings: &Settings, config: &str) {
     let path = folder.join("envoy.yaml");
-    std::fs::write(&path, config).unwrap();
+    std::fs::write(&path, &config).unwrap();
     let output = Command::new(envoy())
         .args(["--mode", "validate", "--log-level", "warning", "-c"])
         .arg(&path)
@@ -103,17 +97,7 @@ fn envoy_takes_every_kind_of_configuration() {
         .map(|origin| [origin, tls.as_slice()].concat())
         .collect();
     kinds.push([origins[0], keys.as_slice()].concat());
-    for store in Store::ALL {
-        kinds.push(vec![
-            ("ORIGIN", "http://example.com"),
-            ("STORE", store.name()),
-        ]);
-        kinds.push(vec![
-            ("ORIGIN", "s3://site"),
-            ("STORE", store.name()),
-            ("SSL_CERT_FILE", tls[0].1),
-        ]);
-    }
+    kinds.push(vec![("ORIGIN", "http://example.com")]);
     for variables in kinds {
         let mut settings = settings(
             &[
@@ -126,69 +110,6 @@ fn envoy_takes_every_kind_of_configuration() {
         settings.filter = false;
         validate(folder.path(), &settings);
     }
-}
-
-#[test]
-fn a_store_that_is_renewed_begins_as_one_that_is_not() {
-    let folder = tempfile::tempdir().unwrap();
-    let module = modules::write(folder.path(), DEAD);
-    let cert = folder.path().join("cert");
-    std::fs::write(&cert, CERT).unwrap();
-    for origin in ["http://127.0.0.1:8000", "s3://site"] {
-        let settings = settings(&[
-            ("ORIGIN", origin),
-            ("SSL_CERT_FILE", cert.to_str().unwrap()),
-            ("CACHE_MAX_OPEN_KEYS", "400"),
-            ("SLUICE_WASM", module.to_str().unwrap()),
-        ]);
-        let (origin, cache) = (
-            settings.origin.as_ref().unwrap(),
-            folder.path().join("cache"),
-        );
-        let renderer = Renderer::new(&settings, origin, &cache, &Past::default(), None).unwrap();
-        let files = RenewedFiles::new(folder.path().join("renewed"), settings.max_open_keys());
-        files.write_first(&renderer).unwrap();
-        let config = renderer.bootstrap(Some(&files)).unwrap();
-        validate_config(folder.path(), &settings, &config);
-
-        let fixed: Value = serde_yaml_ng::from_str(&renderer.bootstrap(None).unwrap()).unwrap();
-        for (filter, fixed_name) in [
-            (RenewedFilter::Cache, "cache"),
-            (RenewedFilter::FormerCache, "cache"),
-            (RenewedFilter::Edge, "sluice.edge"),
-        ] {
-            let text = std::fs::read_to_string(files.path(filter)).unwrap();
-            let text = text
-                .replace(r#""instance": 0,"#, "")
-                .replace(r#""max_open_keys": 100"#, r#""max_open_keys": 400"#);
-            let file: Value = serde_yaml_ng::from_str(&text).unwrap();
-            let renewed = &file["resources"][0];
-            assert_eq!(renewed["name"].as_str(), Some(filter.name()));
-            assert_eq!(
-                policy_parsed(&renewed["typed_config"]),
-                policy_parsed(filter_config(&fixed, fixed_name)),
-            );
-        }
-    }
-}
-
-/// The configuration of a filter of the first listener.
-fn filter_config<'a>(config: &'a Value, name: &str) -> &'a Value {
-    let listener = &config["static_resources"]["listeners"][0];
-    let manager = &listener["filter_chains"][0]["filters"][0]["typed_config"];
-    let mut filters = manager["http_filters"].as_sequence().unwrap().iter();
-    let filter = filters.find(|filter| filter["name"].as_str() == Some(name));
-    &filter.unwrap()["typed_config"]
-}
-
-/// The same, with the filter's policy as a document in the place of its text.
-fn policy_parsed(config: &Value) -> Value {
-    let mut config = config.clone();
-    if let Some(text) = config["config"]["configuration"]["value"].as_str() {
-        let policy: Value = serde_yaml_ng::from_str(text).unwrap();
-        config["config"]["configuration"]["value"] = policy;
-    }
-    config
 }
 
 #[test]
@@ -218,19 +139,14 @@ fn no_value_breaks_out_of_its_place() {
 
 #[test]
 fn without_the_filter_there_is_a_bare_cache_and_nothing_of_the_filters() {
-    for store in ["v1", "v2"] {
-        let mut settings = settings(&[("ORIGIN", "http://127.0.0.1:8000"), ("STORE", store)]);
-        settings.filter = false;
-        let config = rendered(&settings);
-        for part in ["wasm", "guard", "sluice_background", "next_turn"] {
-            let code = config
-                .lines()
-                .filter(|line| !line.trim_start().starts_with('#'));
-            assert!(
-                !code.into_iter().any(|line| line.contains(part)),
-                "{store}: {part}"
-            );
-        }
+    let mut settings = settings(&[("ORIGIN", "http://127.0.0.1:8000")]);
+    settings.filter = false;
+    let config = rendered(&settings);
+    for part in ["wasm", "guard", "sluice_background", "next_turn"] {
+        let code = config
+            .lines()
+            .filter(|line| !line.trim_start().starts_with('#'));
+        assert!(!code.into_iter().any(|line| line.contains(part)), "{part}");
     }
 }
 
@@ -260,7 +176,6 @@ fn an_https_origin_is_verified_by_its_name() {
 fn the_policy_stands_in_it_whole() {
     let config = parsed(&settings(&[
         ("ORIGIN", "s3://site/a"),
-        ("STORE", "v1"),
         ("CACHE_MAX_OBJECT_BYTES", "1MiB"),
     ]));
     let filters = &config["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
@@ -274,7 +189,6 @@ fn the_policy_stands_in_it_whole() {
     let text = &edge["typed_config"]["config"]["configuration"]["value"];
     let policy: serde_json::Value = serde_json::from_str(text.as_str().unwrap()).unwrap();
     assert_eq!(policy["origin"]["prefix"].as_str(), Some("a"));
-    assert_eq!(policy["store"]["version"].as_str(), Some("v1"));
     assert_eq!(policy["store"]["max_object_bytes"].as_u64(), Some(1 << 20));
 }
 

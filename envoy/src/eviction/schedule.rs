@@ -36,8 +36,7 @@ pub struct Step {
     pub wait: Duration,
 }
 
-/// What is known of the caches that Envoy has in one folder, by its names: the one that is in use, and those before it, see
-/// [`crate::renewal`].
+/// What is known of the caches that Envoy has in one folder, by its names.
 #[derive(Debug)]
 pub struct Schedule {
     bound: Usage,

@@ -55,7 +55,7 @@ pub fn stop_in_order(settings: &Settings, envoy: &mut Child, signals: &mut Signa
                 "not waiting any longer for {} requests",
                 active.unwrap_or(0)
             ));
-            // NB: told to end in order, Envoy crashes when requests of the v2 cache are under way.
+            // NB: told to end in order, Envoy crashes where its store is being filled.
             envoy.signal(Signal::KILL);
             return envoy.stop().map_or(1, |_| 0);
         }

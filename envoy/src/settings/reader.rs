@@ -10,7 +10,6 @@ use super::{
     AccessLog, Cache, Hot, Locations, Medium, Metrics, Purge, Settings, SettingsError, Stats, Tls,
     Tracing,
 };
-use sluice_core::open_keys::MOST_OPEN_KEYS;
 use sluice_core::purge::TokenHash;
 
 use crate::environment::Environment;
@@ -19,7 +18,6 @@ use crate::origin::{self, Addressing, BucketName, Endpoint, Origin};
 use crate::policy_document::PolicyChoice;
 use crate::size::{self, Size};
 use crate::sns::{Sns, Topic};
-use crate::store::Store;
 
 const PORT: &str = "a port from 1 to 65535";
 
@@ -81,8 +79,6 @@ impl Settings {
         let locations = read_locations(env);
         let cache = read_cache(env, locations.as_ref());
         let hot = read_hot(env);
-        let accepted = format!("one of {}", Store::ALL.map(Store::name).join(", "));
-        let store = env.parse("STORE", &accepted, Store::parse);
         let policy = read_policy(env);
         let concurrency = read_concurrency(env);
         let ca_file = read_file(env, "SSL_CERT_FILE");
@@ -104,7 +100,6 @@ impl Settings {
             tracing,
             health_path: health_path?,
             drain: Duration::from_secs(drain?),
-            store: store?,
             policy,
             concurrency,
             ca_file,
@@ -323,8 +318,6 @@ fn parse_health_path(text: &str) -> Option<String> {
     (text.len() > 1 && text.starts_with('/') && text.bytes().all(safe)).then(|| text.to_owned())
 }
 
-const OPEN_KEYS: &str = "CACHE_MAX_OPEN_KEYS";
-
 fn read_cache(env: &mut Environment<'_>, locations: Option<&Locations>) -> Option<Cache> {
     let medium = env.parse("CACHE", "disk or memory", |text| match text {
         "disk" => Some(Medium::Disk),
@@ -338,10 +331,6 @@ fn read_cache(env: &mut Environment<'_>, locations: Option<&Locations>) -> Optio
         "a number from 1 to 1000000000",
         parse_count::<1, 1_000_000_000>,
     );
-    let max_open_keys = env.set(OPEN_KEYS).and_then(|_| {
-        let accepted = "a number from 1 to 4194304";
-        env.parse(OPEN_KEYS, accepted, parse_count::<1, MOST_OPEN_KEYS>)
-    });
     let max_object_bytes = env.parse("CACHE_MAX_OBJECT_BYTES", size::ACCEPTED, size::parse);
     let max_bytes = max_bytes?;
     if let Some(object) = max_object_bytes.filter(|object| *object > max_bytes) {
@@ -364,7 +353,6 @@ fn read_cache(env: &mut Environment<'_>, locations: Option<&Locations>) -> Optio
         max_bytes,
         max_entries: max_entries?,
         max_object_bytes,
-        max_open_keys,
     })
 }
 

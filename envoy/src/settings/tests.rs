@@ -24,7 +24,6 @@ fn nothing_set_is_the_demo_with_the_documented_defaults() {
     assert_eq!((settings.edge_port, settings.admin_port), (8080, 9901));
     assert_eq!(settings.tls, None);
     assert_eq!(settings.health_path, "/healthz");
-    assert_eq!(settings.store, Store::V2);
     assert_eq!(settings.cache.medium, Medium::Disk);
     assert!(settings.cache.dir.ends_with(".sluice/state/cache"));
     assert_eq!(settings.cache.max_bytes, 1 << 30);
@@ -32,7 +31,6 @@ fn nothing_set_is_the_demo_with_the_documented_defaults() {
     assert_eq!(settings.hot.max_bytes, 32 << 20);
     assert_eq!(settings.hot.max_object_bytes, 64 << 10);
     assert_eq!(settings.cache.max_entries, 100_000);
-    assert_eq!(settings.max_open_keys(), settings.machine.open_keys());
     assert_eq!(settings.concurrency, Machine::cores());
     assert!(settings.static_credentials, "the demo has some");
     assert!(settings.filter);
@@ -152,7 +150,6 @@ fn each_bad_value_is_told_with_its_name_and_what_is_accepted() {
         ("CACHE_MAX_BYTES", "1GB", "KiB, MiB, GiB"),
         ("CACHE_MAX_BYTES", "0", "KiB, MiB, GiB"),
         ("CACHE_MAX_ENTRIES", "0", "1 to 1000000000"),
-        ("CACHE_MAX_OPEN_KEYS", "0", "1 to 4194304"),
         (
             "CACHE_MAX_OBJECT_BYTES",
             "2GiB",
@@ -161,7 +158,6 @@ fn each_bad_value_is_told_with_its_name_and_what_is_accepted() {
         ("HOT_BYTES", "2GiB", "0, or a number of bytes to 1GiB"),
         ("HOT_BYTES", "off", "0, or a number of bytes to 1GiB"),
         ("HOT_OBJECT_BYTES", "0", "from 1 to 1GiB"),
-        ("STORE", "v3", "one of v1, v2, simple-v1, simple-v2"),
         ("POLICY", "/no/such/file", "a file that can be read"),
         ("POLICY", "/", "a folder"),
         ("CONCURRENCY", "0", "1 to 512"),
@@ -242,7 +238,7 @@ fn all_problems_are_told_at_once() {
         ("BIND", "x"),
         ("EDGE_PORT", "x"),
         ("CACHE", "x"),
-        ("STORE", "x"),
+        ("STATS", "x"),
         ("CONCURRENCY", "x"),
     ];
     let problems = problems(&bad);
@@ -281,9 +277,9 @@ fn a_role_signs_where_no_key_is_set() {
 fn a_value_that_is_no_text_is_told_too() {
     use std::os::unix::ffi::OsStringExt as _;
     let error = Settings::from_lookup(&|name| {
-        (name == "STORE").then(|| OsString::from_vec(vec![b'v', 0xff]))
+        (name == "CACHE").then(|| OsString::from_vec(vec![b'v', 0xff]))
     });
-    assert!(error.unwrap_err().to_string().starts_with("STORE="));
+    assert!(error.unwrap_err().to_string().starts_with("CACHE="));
 }
 
 const TOPICS: &str =
