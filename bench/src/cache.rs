@@ -6,7 +6,7 @@ use crate::{haproxy, nginx, varnish};
 use serde_json::Value;
 use sluice_tests::bare::{self, Bare};
 use sluice_tests::edge::Edge;
-use sluice_tests::matrix::{Cell, Store};
+use sluice_tests::matrix::{Cell, Store, Version};
 use sluice_tests::origin::Origin;
 use sluice_tests::tls::Certificate;
 use std::any::Any;
@@ -31,8 +31,8 @@ pub enum Kind {
     Varnish,
     /// HAProxy with its cache for small objects.
     Haproxy,
-    /// Envoy's own, unbounded memory cache by `STORE`, without Sluice's filter.
-    BareMemory(&'static str),
+    /// Envoy's cache filter with its own, unbounded store in memory, without Sluice's.
+    BareMemory(Version),
     /// Envoy's cache filter with its files, without Sluice's.
     Bare(Store),
     /// Sluice.
@@ -48,7 +48,8 @@ impl fmt::Display for Kind {
             Self::Nginx => f.write_str("nginx"),
             Self::Varnish => f.write_str("Varnish"),
             Self::Haproxy => f.write_str("HAProxy"),
-            Self::BareMemory(store) => write!(f, "bare Envoy {store}"),
+            Self::BareMemory(Version::V1) => f.write_str("bare Envoy simple-v1"),
+            Self::BareMemory(Version::V2) => f.write_str("bare Envoy simple-v2"),
             Self::Bare(store) => write!(f, "bare Envoy {store}"),
             Self::Sluice(store) => write!(f, "Sluice {store}"),
             Self::Cold(store) => write!(f, "Sluice {store}, HOT_BYTES=0"),
@@ -126,9 +127,7 @@ impl Kind {
                 let edge = Edge::http(origin).store(store).env("HOT_BYTES", "0");
                 return Some(Cache::sluice(edge).await);
             }
-            Self::BareMemory(store) => {
-                Bare::with_store(origin, bare(Store::V2_MEMORY), store).await
-            }
+            Self::BareMemory(version) => Bare::without_files(origin, version, WORKERS).await,
             Self::Bare(store) => Bare::start(origin, bare(store)).await,
         };
         Some(Cache::new(bare.address(), bare.address(), bare.pid(), bare))

@@ -4,7 +4,7 @@
 use crate::PATIENCE;
 use crate::client::{self, Client, Response, request};
 use crate::edge::tail;
-use crate::matrix::{Cell, Medium};
+use crate::matrix::{Cell, Medium, Store, Version};
 use crate::origin::Origin;
 use crate::ports::{free_port, loopback};
 use crate::process::Process;
@@ -44,15 +44,27 @@ impl Bare {
     /// # Panics
     /// When it does not come up.
     pub async fn start(origin: &Origin, cell: Cell) -> Self {
-        Self::with_store(origin, cell, cell.store.version_name()).await
+        Self::launch(&origin.url(), cell, &|_| {}).await
     }
 
-    /// Starts it before `origin` with this value of `STORE`.
+    /// Starts it before `origin` with Envoy's unbounded store in memory, which has no files.
     ///
     /// # Panics
     /// When it does not come up.
-    pub async fn with_store(origin: &Origin, cell: Cell, store: &str) -> Self {
-        Self::launch(&origin.url(), cell, store, &|_| {}).await
+    pub async fn without_files(origin: &Origin, version: Version, workers: usize) -> Self {
+        let store = Store {
+            version,
+            medium: Medium::Memory,
+        };
+        let change = |config: &mut Value| {
+            let kind = match version {
+                Version::V1 => "cache.simple_http_cache.v3.SimpleHttpCacheConfig",
+                Version::V2 => "cache_v2.simple_http_cache.v3.SimpleHttpCacheV2Config",
+            };
+            let kind = format!("type.googleapis.com/envoy.extensions.http.{kind}");
+            cache_filter(config)["typed_config"]["typed_config"] = json!({"@type": kind});
+        };
+        Self::launch(&origin.url(), Cell { store, workers }, &change).await
     }
 
     /// Starts it before `origin` with the HTTP filters of its listener changed.
@@ -67,7 +79,7 @@ impl Bare {
         let change = |config: &mut Value| {
             change(http_filters(config));
         };
-        Self::launch(&origin.url(), cell, cell.store.version_name(), &change).await
+        Self::launch(&origin.url(), cell, &change).await
     }
 
     /// Starts it before `origin` with a second listener, on this port and with this certificate.
@@ -81,7 +93,7 @@ impl Bare {
         port: u16,
     ) -> Self {
         let add = |config: &mut Value| certificate.add_listener(config, port);
-        Self::launch(&origin.url(), cell, cell.store.version_name(), &add).await
+        Self::launch(&origin.url(), cell, &add).await
     }
 
     /// Starts it before what `url` names, `http://HOST:PORT`; what varies as buckets do is stored.
@@ -90,17 +102,14 @@ impl Bare {
     /// When it does not come up.
     pub async fn before(url: &str, cell: Cell) -> Self {
         let allow = |config: &mut Value| {
-            let filters = http_filters(config);
-            let cache = filters.iter_mut().find(|filter| filter["name"] == "cache");
-            let cache = cache.expect("a cache filter");
             let names = ["origin", "accept-encoding"];
             let names = names.map(|name| json!({"exact": name, "ignore_case": true}));
-            cache["typed_config"]["allowed_vary_headers"] = json!(names);
+            cache_filter(config)["typed_config"]["allowed_vary_headers"] = json!(names);
         };
-        Self::launch(url, cell, cell.store.version_name(), &allow).await
+        Self::launch(url, cell, &allow).await
     }
 
-    async fn launch(url: &str, cell: Cell, store: &str, change: &dyn Fn(&mut Value)) -> Self {
+    async fn launch(url: &str, cell: Cell, change: &dyn Fn(&mut Value)) -> Self {
         for _ in 0..5 {
             let folder = TempDir::with_prefix("sluice-bare-").unwrap();
             let memory = match cell.store.medium {
@@ -114,8 +123,11 @@ impl Bare {
                 .map_or_else(|| folder.path().join("cache"), |dir| dir.path().to_owned());
             std::fs::create_dir_all(&cache).unwrap();
             let port = free_port();
-            let text = configuration(cell, store, &cache, port, url);
+            let text = configuration(cell, &cache, port, url);
             let mut document: Value = serde_yaml_ng::from_str(&text).unwrap();
+            if cell.store.version == Version::V2 {
+                put_v2_in_place(&mut document);
+            }
             change(&mut document);
             let config = folder.path().join("envoy.json");
             std::fs::write(&config, document.to_string()).unwrap();
@@ -201,13 +213,28 @@ fn http_filters(config: &mut Value) -> &mut Vec<Value> {
     manager["http_filters"].as_array_mut().expect("filters")
 }
 
-fn configuration(cell: Cell, store: &str, cache: &Path, port: u16, url: &str) -> String {
+/// Their cache filter.
+fn cache_filter(config: &mut Value) -> &mut Value {
+    let mut filters = http_filters(config).iter_mut();
+    let cache = filters.find(|filter| filter["name"] == "cache");
+    cache.expect("a cache filter")
+}
+
+/// Envoy's newer cache filter, which Sluice does not use, in the place of the other.
+fn put_v2_in_place(config: &mut Value) {
+    let filter = "type.googleapis.com/envoy.extensions.filters.http.cache_v2.v3.CacheV2Config";
+    let files = "type.googleapis.com/envoy.extensions.http.cache_v2.file_system_http_cache.v3.FileSystemHttpCacheV2Config";
+    let config = &mut cache_filter(config)["typed_config"];
+    config["@type"] = filter.into();
+    config["typed_config"]["@type"] = files.into();
+}
+
+fn configuration(cell: Cell, cache: &Path, port: u16, url: &str) -> String {
     let variables = HashMap::from([
         ("ORIGIN", url.to_owned()),
         ("EDGE_PORT", port.to_string()),
         ("ADMIN_PORT", free_port().to_string()),
-        ("STORE", store.to_owned()),
-        ("CACHE", cell.store.medium_name().to_owned()),
+        ("CACHE", cell.store.medium.to_string()),
         ("CACHE_DIR", cache.display().to_string()),
         ("CONCURRENCY", cell.workers.to_string()),
         ("ACCESS_LOG", "off".to_owned()),

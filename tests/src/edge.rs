@@ -4,7 +4,7 @@
 use crate::client::{self, Client, Response, request};
 use crate::container::Container;
 use crate::direct::{self, Direct};
-use crate::matrix::{Cell, Store};
+use crate::matrix::{Cell, Medium, Store};
 use crate::minio::{Bucket, REGION};
 use crate::origin::Origin;
 use crate::ports::{free_port, loopback};
@@ -164,10 +164,14 @@ impl Builder {
         self
     }
 
-    /// `STORE` and `CACHE`.
+    /// `CACHE`.
+    pub fn medium(self, medium: Medium) -> Self {
+        self.env("CACHE", medium.to_string())
+    }
+
+    /// The medium of this store.
     pub fn store(self, store: Store) -> Self {
-        self.env("STORE", store.version_name())
-            .env("CACHE", store.medium_name())
+        self.medium(store.medium)
     }
 
     /// `CONCURRENCY`.
@@ -175,7 +179,7 @@ impl Builder {
         self.env("CONCURRENCY", workers.to_string())
     }
 
-    /// `STORE`, `CACHE` and `CONCURRENCY`.
+    /// `CACHE` and `CONCURRENCY`.
     pub fn cell(self, cell: Cell) -> Self {
         self.store(cell.store).workers(cell.workers)
     }

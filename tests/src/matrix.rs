@@ -21,32 +21,41 @@ pub enum Medium {
     Disk,
 }
 
-/// A value of `STORE` and one of `CACHE`.
+impl fmt::Display for Medium {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Memory => "memory",
+            Self::Disk => "disk",
+        })
+    }
+}
+
+/// A store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Store {
-    /// `STORE`.
+    /// Only what is bare has the choice.
     pub version: Version,
     /// `CACHE`.
     pub medium: Medium,
 }
 
 impl Store {
-    /// `STORE=v1 CACHE=memory`
+    /// v1, `CACHE=memory`
     pub const V1_MEMORY: Self = Self {
         version: Version::V1,
         medium: Medium::Memory,
     };
-    /// `STORE=v1 CACHE=disk`
+    /// v1, `CACHE=disk`
     pub const V1_DISK: Self = Self {
         version: Version::V1,
         medium: Medium::Disk,
     };
-    /// `STORE=v2 CACHE=memory`
+    /// v2, `CACHE=memory`
     pub const V2_MEMORY: Self = Self {
         version: Version::V2,
         medium: Medium::Memory,
     };
-    /// `STORE=v2 CACHE=disk`
+    /// v2, `CACHE=disk`
     pub const V2_DISK: Self = Self {
         version: Version::V2,
         medium: Medium::Disk,
@@ -59,7 +68,7 @@ impl Store {
         Self::V2_DISK,
     ];
 
-    /// The value of `STORE`.
+    /// The version's name.
     #[must_use]
     pub const fn version_name(self) -> &'static str {
         match self.version {
@@ -67,20 +76,11 @@ impl Store {
             Version::V2 => "v2",
         }
     }
-
-    /// The value of `CACHE`.
-    #[must_use]
-    pub const fn medium_name(self) -> &'static str {
-        match self.medium {
-            Medium::Memory => "memory",
-            Medium::Disk => "disk",
-        }
-    }
 }
 
 impl fmt::Display for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.version_name(), self.medium_name())
+        write!(f, "{}-{}", self.version_name(), self.medium)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::spent::Watch;
 use crate::usage::Bystander;
 use crate::{machine, report, table};
 use serde_json::{Value, json};
-use sluice_tests::matrix::Store;
+use sluice_tests::matrix::{Store, Version};
 use sluice_tests::origin::{Origin, Reply};
 use std::fmt;
 use std::time::Duration;
@@ -24,7 +24,7 @@ const PRIVATE: &str = "/private.bin";
 /// What the aims are about: Sluice with its bounded cache on a disk.
 const OURS: Kind = Kind::Sluice(Store::V2_DISK);
 /// Envoy's own memory caches, the better of which is to be reached.
-const MEMORY: [Kind; 2] = [Kind::BareMemory("simple-v1"), Kind::BareMemory("simple-v2")];
+const MEMORY: [Kind; 2] = [Kind::BareMemory(Version::V1), Kind::BareMemory(Version::V2)];
 /// As many connections as bring every worker to work, and a bit of waiting.
 const BASE: Scene = Scene {
     bytes: 10_000,

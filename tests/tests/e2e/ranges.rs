@@ -457,11 +457,7 @@ async fn control_bare_envoy_cuts_ranges_out_of_what_it_has_stored_without_a_leng
 async fn control_bare_v1_takes_a_part_for_the_whole() {
     let origin = Origin::start().ready().await;
     origin.on("/a", object());
-    let cell = Cell {
-        store: Store::V1_MEMORY,
-        workers: 1,
-    };
-    let bare = Bare::with_store(&origin, cell, "simple-v1").await;
+    let bare = Bare::without_files(&origin, Version::V1, 1).await;
     let (_, part) = part_of(&bare).await;
     assert_eq!(part.status, 206, "{part}");
     eventually("the part is stored", async || {
