@@ -28,18 +28,13 @@ def gauge(metric):
     return f"sum({metric}{{{EDGE}}})"
 
 
-def in_use(metric):
-    """A gauge of the store, without those of former instances."""
-    return f"sum({metric}{{{EDGE}}} and on (job, instance, cache_path) sluice:cache_in_use:limit_bytes)"
-
-
 def percentiles(metric, *more):
     """Median, p90 and p99 of a histogram."""
     buckets = by("le", f"{metric}_bucket", *more)
     return [(f"p{p}", f"histogram_quantile({p / 100}, {buckets})") for p in (50, 90, 99)]
 
 
-RESULTS = ["hit", "miss", "revalidated", "stale", "collapsed", "hit_for_miss", "overflowed", "passed", "rejected"]
+RESULTS = ["hit", "miss", "revalidated", "stale", "collapsed", "hit_for_miss", "passed", "rejected"]
 
 ROWS = [
     ("Is it well?", [
@@ -89,11 +84,11 @@ ROWS = [
     ("Store", [
         ("Fullness", "percentunit",
          [("{{instance}}", 'sluice:cache_fullness:ratio{job=~"$job",instance=~"$instance"}')]),
-        ("Size", "bytes", [("stored", in_use("envoy_cache_size_bytes")),
-                           ("limit", in_use("envoy_cache_size_limit_bytes")),
+        ("Size", "bytes", [("stored", gauge("envoy_cache_size_bytes")),
+                           ("limit", gauge("envoy_cache_size_limit_bytes")),
                            ("in the workers' memory", gauge("sluice_hot_bytes_now"))]),
-        ("Objects", "short", [("stored", in_use("envoy_cache_size_count")),
-                              ("limit", in_use("envoy_cache_size_limit_count")),
+        ("Objects", "short", [("stored", gauge("envoy_cache_size_count")),
+                              ("limit", gauge("envoy_cache_size_limit_count")),
                               ("known to be fresh", gauge("sluice_hints_now")),
                               ("in the workers' memory", gauge("sluice_hot_objects_now"))]),
         ("Out of the workers' memory", "ops", [("hits", rate("sluice_hot_hits")),
