@@ -118,7 +118,7 @@ story_7 := hits growth
 stories := $(if $(STORY),$(or $(story_$(STORY)),$(STORY)),wall stampede slow scrape workers tls hits growth disk wake compression sizing)
 
 .PHONY: bench
-bench: wasm envoy minio k6 prometheus ## Measure beside nginx, Varnish and HAProxy: STORY=1 (all), QUICK=1 (4 minutes, not 104)
+bench: wasm envoy minio k6 prometheus ## Measure beside nginx, Varnish and HAProxy: STORY=1 (all), QUICK=1 (4 minutes, not 84)
 	@.ci/debian.sh nginx-light libnginx-mod-http-lua varnish haproxy nghttp2-client || echo "what is not there is not measured"
 	@cargo build --locked --profile bench-run -p sluice -p sluice-bench
 	@"$(builds)/bench-run/sluice-bench" plan $(stories)

@@ -92,12 +92,10 @@ def no_hot_tier(config):
 
 def memory_store(config):
     """Envoy's unbounded memory cache."""
-    v1 = "http.cache.simple_http_cache.v3.SimpleHttpCacheConfig"
-    v2 = "http.cache_v2.simple_http_cache.v3.SimpleHttpCacheV2Config"
+    store = "type.googleapis.com/envoy.extensions.http.cache.simple_http_cache.v3.SimpleHttpCacheConfig"
     for one in filters(config):
         if one["name"] == "cache":
-            store = v2 if "cache_v2" in one["typed_config"]["@type"] else v1
-            one["typed_config"]["typed_config"] = {"@type": f"type.googleapis.com/envoy.extensions.{store}"}
+            one["typed_config"]["typed_config"] = {"@type": store}
 
 
 def no_stats(config):
@@ -162,7 +160,7 @@ def thin_hop(config):
 
 
 def no_next_turn(config):
-    """For v1, which then does not survive the answer of a dead VM."""
+    """The cache then does not survive the answer of a dead VM."""
     options = protocol_options(config, "origin")
     options["http_filters"] = [one for one in options["http_filters"] if one["name"] != "next_turn"]
 
@@ -290,8 +288,7 @@ class Variant:
 
 def store_folder(folder):
     """Makes the store's folder, as the entry point does when it starts."""
-    store = "v1" if os.environ.get("STORE", "").endswith("v1") else "v2"
-    pathlib.Path(folder, "cache", store).mkdir(parents=True)
+    pathlib.Path(folder, "cache", "entries").mkdir(parents=True)
 
 
 def misses():

@@ -6,7 +6,7 @@ use crate::{haproxy, nginx, varnish};
 use serde_json::Value;
 use sluice_tests::bare::{self, Bare};
 use sluice_tests::edge::Edge;
-use sluice_tests::matrix::{Cell, Store, Version};
+use sluice_tests::matrix::{Cell, Medium, Store, Version};
 use sluice_tests::origin::Origin;
 use sluice_tests::tls::Certificate;
 use std::any::Any;
@@ -36,9 +36,9 @@ pub enum Kind {
     /// Envoy's cache filter with its files, without Sluice's.
     Bare(Store),
     /// Sluice.
-    Sluice(Store),
+    Sluice(Medium),
     /// Sluice without copies of hot objects: each hit is one of Envoy's cache.
-    Cold(Store),
+    Cold(Medium),
 }
 
 impl fmt::Display for Kind {
@@ -51,8 +51,8 @@ impl fmt::Display for Kind {
             Self::BareMemory(Version::V1) => f.write_str("bare Envoy simple-v1"),
             Self::BareMemory(Version::V2) => f.write_str("bare Envoy simple-v2"),
             Self::Bare(store) => write!(f, "bare Envoy {store}"),
-            Self::Sluice(store) => write!(f, "Sluice {store}"),
-            Self::Cold(store) => write!(f, "Sluice {store}, HOT_BYTES=0"),
+            Self::Sluice(medium) => write!(f, "Sluice {medium}"),
+            Self::Cold(medium) => write!(f, "Sluice {medium}, HOT_BYTES=0"),
         }
     }
 }
@@ -120,11 +120,11 @@ impl Kind {
                 let peer = haproxy::start(origin.address(), WORKERS).await?;
                 return Some(Cache::of_peer(peer, None));
             }
-            Self::Sluice(store) => {
-                return Some(Cache::sluice(Edge::http(origin).store(store)).await);
+            Self::Sluice(medium) => {
+                return Some(Cache::sluice(Edge::http(origin).medium(medium)).await);
             }
-            Self::Cold(store) => {
-                let edge = Edge::http(origin).store(store).env("HOT_BYTES", "0");
+            Self::Cold(medium) => {
+                let edge = Edge::http(origin).medium(medium).env("HOT_BYTES", "0");
                 return Some(Cache::sluice(edge).await);
             }
             Self::BareMemory(version) => Bare::without_files(origin, version, WORKERS).await,
@@ -168,8 +168,8 @@ impl Kind {
                 let (peer, second) = started.await?;
                 Some(Cache::of_peer(peer, Some(second)))
             }
-            Self::Sluice(store) => {
-                let edge = Edge::http(origin).store(store);
+            Self::Sluice(medium) => {
+                let edge = Edge::http(origin).medium(medium);
                 let edge = edge
                     .env("TLS_CERT", certificate.cert().display().to_string())
                     .env("TLS_KEY", certificate.key().display().to_string())

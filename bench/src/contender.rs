@@ -7,7 +7,7 @@ use crate::{haproxy, nginx, varnish};
 use sluice_tests::bare::Bare;
 use sluice_tests::edge::Edge;
 use sluice_tests::eventually;
-use sluice_tests::matrix::{Cell, Store};
+use sluice_tests::matrix::{Cell, Medium, Store};
 use sluice_tests::origin::Origin;
 use std::any::Any;
 use std::net::SocketAddr;
@@ -50,8 +50,8 @@ impl Contender {
         }
     }
 
-    /// The origin itself, the peers that coalesce, and Sluice with each of these stores.
-    pub async fn coalescing(origin: &Origin, stores: &[Store]) -> Vec<Self> {
+    /// The origin itself, the peers that coalesce, and Sluice with its store on each of these.
+    pub async fn coalescing(origin: &Origin, media: &[Medium]) -> Vec<Self> {
         let mut all = vec![Self::new("no cache", origin.address(), Server::Origin)];
         if let Some(peer) = nginx::start(origin.address(), WORKERS, Lock::On).await {
             all.push(Self::new("nginx", peer.address, Server::Nginx(peer)));
@@ -64,11 +64,11 @@ impl Contender {
                 Server::Varnish { peer, slept },
             ));
         }
-        for &store in stores {
-            let edge = Edge::http(origin).store(store).workers(WORKERS);
+        for &medium in media {
+            let edge = Edge::http(origin).medium(medium).workers(WORKERS);
             // As that of all others.
             let edge = Box::new(edge.env("ACCESS_LOG", "off").start().await);
-            let name = format!("sluice {store}");
+            let name = format!("sluice {medium}");
             all.push(Self::new(name, edge.address(), Server::Sluice(edge)));
         }
         all
@@ -76,7 +76,7 @@ impl Contender {
 
     /// These, HAProxy, which does not coalesce, and Envoy's cache filters on a disk without Sluice's.
     pub async fn everyone(origin: &Origin) -> Vec<Self> {
-        let mut everyone = Self::coalescing(origin, &Store::ALL).await;
+        let mut everyone = Self::coalescing(origin, &[Medium::Disk, Medium::Memory]).await;
         if let Some(peer) = haproxy::start(origin.address(), WORKERS).await {
             let (address, pid) = (peer.address, peer.pid());
             let _running = Box::new(peer);
@@ -86,16 +86,16 @@ impl Contender {
                 Server::Other { pid, _running },
             ));
         }
-        for store in [Store::V2_DISK, Store::V1_DISK] {
+        for store in [Store::V1_DISK, Store::V2_DISK] {
             everyone.push(Self::bare(origin, store).await);
         }
         everyone
     }
 
-    /// The origin itself, the peers that coalesce, and the newer store on a disk with Sluice's filter and without.
+    /// The origin itself, the peers that coalesce, and Envoy's cache on a disk with Sluice's filter and without.
     pub async fn foremost(origin: &Origin) -> Vec<Self> {
-        let mut foremost = Self::coalescing(origin, &[Store::V2_DISK]).await;
-        foremost.push(Self::bare(origin, Store::V2_DISK).await);
+        let mut foremost = Self::coalescing(origin, &[Medium::Disk]).await;
+        foremost.push(Self::bare(origin, Store::V1_DISK).await);
         foremost
     }
 

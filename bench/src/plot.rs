@@ -333,11 +333,11 @@ mod tests {
     #[test]
     fn plots_name_what_they_show() {
         let curve = Curve {
-            name: "Sluice v2".to_owned(),
+            name: "Sluice disk".to_owned(),
             points: vec![(0.0, 1.0), (50.0, 2.0), (99.0, 5.0), (100.0, 500.0)],
         };
         let svg = percentiles("Times", &[curve]);
-        for part in ["<svg", "Times", "Sluice v2", "polyline", "circle", "99.9"] {
+        for part in ["<svg", "Times", "Sluice disk", "polyline", "circle", "99.9"] {
             assert!(svg.contains(part), "{part}: {svg}");
         }
         let bar = Bar {

@@ -6,7 +6,7 @@ use crate::usage;
 use crate::{haproxy, varnish};
 use sluice_tests::bare::Bare;
 use sluice_tests::edge::Edge;
-use sluice_tests::matrix::{Cell, Store};
+use sluice_tests::matrix::{Cell, Medium, Store};
 use sluice_tests::minio::Bucket;
 use sluice_tests::proxy::Proxy;
 use std::any::Any;
@@ -35,7 +35,7 @@ pub enum Kind {
     /// Envoy's cache filter without Sluice's.
     Bare(Store),
     /// Sluice.
-    Sluice(Store),
+    Sluice(Medium),
 }
 
 impl fmt::Display for Kind {
@@ -48,7 +48,7 @@ impl fmt::Display for Kind {
             Self::Varnish => f.write_str("Varnish"),
             Self::Haproxy => f.write_str("HAProxy"),
             Self::Bare(store) => write!(f, "bare Envoy {store}"),
-            Self::Sluice(store) => write!(f, "Sluice {store}"),
+            Self::Sluice(medium) => write!(f, "Sluice {medium}"),
         }
     }
 }
@@ -102,13 +102,11 @@ impl Kind {
                 let bare = Bare::before(&format!("http://{origin}"), cell).await;
                 (peer(bare.address()), vec![bare.pid()], Box::new(bare))
             }
-            Self::Sluice(store) => {
+            Self::Sluice(medium) => {
                 // The private way, as it is meant: requests are signed.
                 let edge = Edge::bucket(bucket).env("S3_ENDPOINT", format!("http://{origin}"));
-                let edge = edge.store(store).workers(WORKERS).env("ACCESS_LOG", "off");
-                // There are few connections, and so more files for objects than an edge counts on.
-                let edge = edge.env("CACHE_MAX_OPEN_KEYS", "16000");
-                let edge = edge.start().await;
+                let edge = edge.medium(medium).workers(WORKERS);
+                let edge = edge.env("ACCESS_LOG", "off").start().await;
                 let base = format!("http://{}", edge.address());
                 (base, vec![edge.envoy_pid()], Box::new(edge))
             }

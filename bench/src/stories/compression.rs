@@ -24,7 +24,7 @@ const PATH: &str = "/feed.json";
 /// Kept-alive connections, each of which asks for one response after the other.
 const CONNECTIONS: usize = 8;
 const CELL: Cell = Cell {
-    store: Store::V2_DISK,
+    store: Store::V1_DISK,
     workers: 2,
 };
 const COMPRESSING: &str = "origin: {kind: http}\ncompression: {enabled: true}\n";

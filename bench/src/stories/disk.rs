@@ -10,10 +10,11 @@ use crate::spent::Watch;
 use crate::usage;
 use crate::{machine, objects, report, table};
 use serde_json::{Value, json};
+use sluice::cache_folder;
 use sluice_tests::client;
 use sluice_tests::direct::Direct;
 use sluice_tests::edge::{Builder, Edge};
-use sluice_tests::matrix::Store;
+use sluice_tests::matrix::Medium;
 use sluice_tests::origin::Origin;
 use sluice_tests::rng::Rng;
 use std::fmt;
@@ -34,13 +35,13 @@ const TRICKLE: u32 = 100;
 
 /// How much is measured.
 struct Scale {
-    stores: &'static [Store],
+    media: &'static [Medium],
     threads: &'static [u32],
     /// Requests of a round for hits.
     listed: usize,
     rounds: usize,
-    /// Stores, and for how many objects there is room.
-    rooms: &'static [(Store, usize)],
+    /// For how many objects there is room.
+    rooms: &'static [usize],
     /// Rounds of requests while more is asked for than there is room for.
     churns: usize,
     /// Requests of such a round, where there is room for fewer than ten times as many, else a tenth of that.
@@ -53,34 +54,22 @@ impl Scale {
     const fn new(quick: bool) -> Self {
         if quick {
             Self {
-                stores: &[Store::V2_DISK],
+                media: &[Medium::Disk],
                 threads: &[1, 2],
                 listed: 1_000,
                 rounds: 1,
-                rooms: &[(Store::V2_DISK, 300)],
+                rooms: &[300],
                 churns: 1,
                 churn: 1_000,
                 trickle: 1,
             }
         } else {
             Self {
-                stores: &[
-                    Store::V2_DISK,
-                    Store::V2_MEMORY,
-                    Store::V1_DISK,
-                    Store::V1_MEMORY,
-                ],
+                media: &[Medium::Disk, Medium::Memory],
                 threads: &[1, 2, 4, 16],
                 listed: LIST,
                 rounds: 3,
-                // NB: v2 keeps a file open for each key that was asked for, and many machines allow 20,000.
-                rooms: &[
-                    (Store::V2_DISK, 1_000),
-                    (Store::V2_DISK, 4_000),
-                    (Store::V1_DISK, 1_000),
-                    (Store::V1_DISK, 10_000),
-                    (Store::V1_DISK, 100_000),
-                ],
+                rooms: &[1_000, 10_000, 100_000],
                 churns: 3,
                 churn: 4_000,
                 trickle: 20,
@@ -103,7 +92,7 @@ struct Run {
 
 /// A store with so many threads, and its rounds of hits.
 struct Pool {
-    store: Store,
+    medium: Medium,
     threads: u32,
     fill: Run,
     hits: Vec<Run>,
@@ -120,7 +109,6 @@ enum By {
 
 /// A store with room for so many objects, of which more were asked for.
 struct Full {
-    store: Store,
     room: usize,
     by: By,
     /// So many of the requests went to the origin, 0 to 1.
@@ -158,11 +146,9 @@ pub async fn run(quick: bool) {
     let pools = pools(&scale, &origin).await;
     let mut full = Vec::new();
     let mut progress = Progress::of(scale.rooms.len());
-    for &(store, room) in scale.rooms {
-        progress.step(format_args!(
-            "{store} with room for {room}, of {KEYS} times as many"
-        ));
-        full.extend(fill_up(&scale, &origin, store, room).await);
+    for &room in scale.rooms {
+        progress.step(format_args!("room for {room}, of {KEYS} times as many"));
+        full.extend(fill_up(&scale, &origin, room).await);
     }
     let found = Found { pools, full };
     report::keep_data(
@@ -173,24 +159,25 @@ pub async fn run(quick: bool) {
 }
 
 /// An edge whose hits are all of Envoy's cache.
-fn edge(origin: &Origin, store: Store) -> Builder {
-    let edge = Edge::http(origin).store(store).workers(WORKERS);
+fn edge(origin: &Origin) -> Builder {
+    let edge = Edge::http(origin).workers(WORKERS);
     edge.env("HOT_BYTES", "0").env("ACCESS_LOG", "off")
 }
 
 /// Hits by the number of threads, all in turn.
 async fn pools(scale: &Scale, origin: &Origin) -> Vec<Pool> {
     let mut edges = Vec::new();
-    for &store in scale.stores {
+    for &medium in scale.media {
         for &threads in scale.threads {
             let direct = Direct {
                 cache_threads: Some(threads),
                 ..Direct::default()
             };
-            let edge = edge(origin, store).direct(direct).start().await;
+            let edge = edge(origin).medium(medium).direct(direct);
+            let edge = edge.start().await;
             let fill = ask_for(&edge, (0..scale.listed).collect()).await;
             let pool = Pool {
-                store,
+                medium,
                 threads,
                 fill,
                 hits: Vec::new(),
@@ -226,10 +213,10 @@ struct Crowded {
 
 /// Fills two stores alike, one of which has the entry point, asks each in turn for more than there is room for, and starts
 /// them again with what is there then.
-async fn fill_up(scale: &Scale, origin: &Origin, store: Store, room: usize) -> Vec<Full> {
+async fn fill_up(scale: &Scale, origin: &Origin, room: usize) -> Vec<Full> {
     let mut both = Vec::new();
     for by in [By::Sluice, By::Envoy] {
-        both.push(Crowded::new(origin, store, room, by).await);
+        both.push(Crowded::new(origin, room, by).await);
     }
     let mut fetched = Vec::new();
     for crowded in &both {
@@ -247,15 +234,15 @@ async fn fill_up(scale: &Scale, origin: &Origin, store: Store, room: usize) -> V
         crowded.trickle(scale, room).await;
         #[allow(clippy::cast_precision_loss)]
         let missed = missed as f64 / (scale.churns * churn) as f64;
-        full.push(crowded.restart(store, room, missed).await);
+        full.push(crowded.restart(room, missed).await);
     }
     full
 }
 
 impl Crowded {
-    async fn new(origin: &Origin, store: Store, room: usize, by: By) -> Self {
+    async fn new(origin: &Origin, room: usize, by: By) -> Self {
         let folder = TempDir::with_prefix("sluice-bench-disk-").unwrap();
-        let builder = edge(origin, store)
+        let builder = edge(origin)
             .env("CACHE_DIR", folder.path().display().to_string())
             .env("CACHE_MAX_ENTRIES", room.to_string());
         let builder = match by {
@@ -270,7 +257,7 @@ impl Crowded {
             builder,
             edge,
             by,
-            entries: folder.path().join(store.version_name()),
+            entries: folder.path().join(cache_folder::ENTRIES),
             _folder: folder,
             empty,
             rng: Rng::new(1),
@@ -297,7 +284,7 @@ impl Crowded {
         self.trickle = aside / run.took.as_secs_f64();
     }
 
-    async fn restart(mut self, store: Store, room: usize, missed: f64) -> Full {
+    async fn restart(mut self, room: usize, missed: f64) -> Full {
         let reads = self.edge.stats("cache.eviction_runs").await;
         self.edge.stop();
         let (edge, full) = start(&self.builder).await;
@@ -305,7 +292,6 @@ impl Crowded {
         let slowest = ask_for(&edge, keys.collect()).await;
         edge.stop();
         Full {
-            store,
             room,
             by: self.by,
             missed,
@@ -434,7 +420,7 @@ impl Pool {
         let median = |figure: &dyn Fn(&Run) -> f64| Sample::of(self.hits.iter().map(figure));
         let (least, most) = extremes(self.hits.iter().map(|run| run.cpu));
         vec![
-            self.store.to_string(),
+            self.medium.to_string(),
             self.threads.to_string(),
             format!("{:.0}", median(&|run| run.cpu).median()),
             format!("{least:.0}-{most:.0}"),
@@ -459,9 +445,8 @@ impl fmt::Display for By {
     }
 }
 
-const FULL: [&str; 15] = [
-    "three times what there is room for",
-    "room",
+const FULL: [&str; 14] = [
+    "asked for three times what there is room for",
     "room is made by",
     "most files",
     "missed",
@@ -481,7 +466,6 @@ impl Full {
     fn cells(&self) -> Vec<String> {
         let times = &self.run.listed.times;
         let mut cells = vec![
-            self.store.to_string(),
             self.room.to_string(),
             self.by.to_string(),
             self.most.to_string(),
@@ -503,10 +487,10 @@ impl Full {
 
     #[allow(clippy::cast_precision_loss)]
     fn finding(&self) -> String {
-        let (store, room, by) = (self.store, self.room, self.by);
+        let (room, by) = (self.room, self.by);
         let over = (self.most as f64 / room as f64 - 1.0).max(0.0) * 100.0;
         format!(
-            "{store} with room for {room}, which {by} makes: there were up to {over:.0} % more files while others came, and \
+            "room for {room}, which {by} makes: there were up to {over:.0} % more files while others came, and \
              threads that are no workers, of which one evicts, took {:.0} of {:.0} us of CPU time for each request, and {:.2} \
              of a core at 200 new objects a second.",
             self.run.aside, self.run.cpu, self.trickle
@@ -530,12 +514,12 @@ fn tell(found: &Found, scale: &Scale, before: f64) -> String {
 
 fn findings(found: &Found, scale: &Scale) -> Vec<String> {
     let mut findings = Conclusions::default();
-    for &store in scale.stores {
-        let of_store = || found.pools.iter().filter(|pool| pool.store == store);
-        if let (Some(few), Some(many)) = (of_store().next(), of_store().next_back()) {
+    for &medium in scale.media {
+        let of_medium = || found.pools.iter().filter(|pool| pool.medium == medium);
+        if let (Some(few), Some(many)) = (of_medium().next(), of_medium().next_back()) {
             let name = |pool: &Pool| format!("{} thread(s)", pool.threads);
             findings.compare(&Ratio {
-                what: &format!("CPU time of a hit, {store}"),
+                what: &format!("CPU time of a hit, {medium}"),
                 ours: (&name(few), &few.rounds()),
                 theirs: (&name(many), &many.rounds()),
             });

@@ -17,7 +17,6 @@ use sluice_tests::client;
 use sluice_tests::edge::Edge;
 use sluice_tests::gate::Gate;
 use sluice_tests::http2::Http2;
-use sluice_tests::matrix::{Store, Version};
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::process;
 use std::fmt;
@@ -38,17 +37,14 @@ const AT_ORIGIN: usize = 4_096;
 const LIST: usize = 5_000;
 /// What the process may take beyond what it is configured to hold, in MiB.
 const SPARE_MIB: f64 = 64.0;
-/// Keys that the v2 store may keep open where objects are asked for once, and what it takes for each, in KiB.
-const OPEN_KEYS: u32 = 5_000;
-const OPEN_KEY_KIB: u32 = 8;
 /// Requests that bring all tables and pools to their size before that.
 const WARM_UP: usize = 2_000;
 
 /// What grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Growing {
-    Objects(Store),
-    Once(Store),
+    Objects,
+    Once,
     InFlight,
     Rules,
 }
@@ -56,8 +52,8 @@ enum Growing {
 impl fmt::Display for Growing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Objects(store) => write!(f, "objects in {store}"),
-            Self::Once(store) => write!(f, "keys asked for once, {store}"),
+            Self::Objects => f.write_str("objects"),
+            Self::Once => f.write_str("keys asked for once"),
             Self::InFlight => f.write_str("keys in flight"),
             Self::Rules => f.write_str("policy rules"),
         }
@@ -66,7 +62,6 @@ impl fmt::Display for Growing {
 
 /// How much is measured.
 struct Scale {
-    stores: &'static [Store],
     objects: &'static [usize],
     /// Different keys, each of which is asked for once.
     once: usize,
@@ -83,7 +78,6 @@ impl Scale {
     const fn new(quick: bool) -> Self {
         if quick {
             Self {
-                stores: &[Store::V2_DISK],
                 objects: &[10, 1_000],
                 once: 10_000,
                 in_flight: &[1, 100],
@@ -94,7 +88,6 @@ impl Scale {
             }
         } else {
             Self {
-                stores: &[Store::V2_DISK, Store::V1_DISK],
                 objects: &[100, 1_000, 10_000, 100_000],
                 once: 1_000_000,
                 in_flight: &[1, 10, 100, 1_000, 10_000],
@@ -152,7 +145,7 @@ pub async fn run(quick: bool) {
     let before = machine::load();
     let origin = objects::of(BYTES).await;
     let mut rows = objects(&scale, &origin).await;
-    rows.extend(once(&scale, &origin).await);
+    rows.push(once(&scale, &origin).await);
     rows.extend(in_flight(&scale, &origin).await);
     rows.extend(rules(&scale, &origin).await);
     let mut starts = Vec::new();
@@ -167,24 +160,20 @@ pub async fn run(quick: bool) {
 /// Edges that have so many objects, each of which was asked for once; then a part of them again.
 async fn objects(scale: &Scale, origin: &Origin) -> Vec<Row> {
     let mut edges = Vec::new();
-    let mut progress = Progress::of(scale.objects.len() * scale.stores.len());
-    for &store in scale.stores {
-        for &count in scale.objects {
-            progress.step(format_args!("{count} objects are fetched, {store}"));
-            // Few of them would be hot, and cheaper than many that are not.
-            let edge = Edge::http(origin).store(store).env("HOT_BYTES", "0");
-            let edge = edge.env("CACHE_MAX_ENTRIES", "1000000");
-            // There are few connections, and so more files for objects than an edge counts on.
-            let edge = Cache::sluice(edge.env("CACHE_MAX_OPEN_KEYS", "16000")).await;
-            let (count, filled) = fill(&edge, count).await;
-            let row = Row {
-                growing: Growing::Objects(store),
-                count,
-                runs: Vec::new(),
-                filled: Some(filled),
-            };
-            edges.push((edge, row));
-        }
+    let mut progress = Progress::of(scale.objects.len());
+    for &count in scale.objects {
+        progress.step(format_args!("{count} objects are fetched"));
+        // Few of them would be hot, and cheaper than many that are not.
+        let edge = Edge::http(origin).env("HOT_BYTES", "0");
+        let edge = Cache::sluice(edge.env("CACHE_MAX_ENTRIES", "1000000")).await;
+        let (count, filled) = fill(&edge, count).await;
+        let row = Row {
+            growing: Growing::Objects,
+            count,
+            runs: Vec::new(),
+            filled: Some(filled),
+        };
+        edges.push((edge, row));
     }
     for round in 0..scale.rounds {
         for (edge, row) in &mut edges {
@@ -197,26 +186,19 @@ async fn objects(scale: &Scale, origin: &Origin) -> Vec<Row> {
     edges.into_iter().map(|(_, row)| row).collect()
 }
 
-/// Edges that are asked once for each of so many keys, many more than they keep.
-async fn once(scale: &Scale, origin: &Origin) -> Vec<Row> {
-    let mut rows = Vec::new();
-    let mut progress = Progress::of(scale.stores.len());
-    for &store in scale.stores {
-        progress.step(format_args!("{} keys, each once, {store}", scale.once));
-        let edge = Edge::http(origin).store(store).env("HOT_BYTES", "0");
-        let edge = edge.env("CACHE_MAX_OPEN_KEYS", OPEN_KEYS.to_string());
-        let edge = Cache::sluice(edge).await;
-        let warm: Vec<_> = (0..WARM_UP).map(|n| format!("/warm/{n}.bin")).collect();
-        assert_eq!(each_once(&edge, &warm).await, 0);
-        let (count, filled) = fill(&edge, scale.once).await;
-        rows.push(Row {
-            growing: Growing::Once(store),
-            count,
-            runs: Vec::new(),
-            filled: Some(filled),
-        });
+/// An edge that is asked once for each of so many keys, many more than it keeps.
+async fn once(scale: &Scale, origin: &Origin) -> Row {
+    eprintln!("{} keys, each once", scale.once);
+    let edge = Cache::sluice(Edge::http(origin).env("HOT_BYTES", "0")).await;
+    let warm: Vec<_> = (0..WARM_UP).map(|n| format!("/warm/{n}.bin")).collect();
+    assert_eq!(each_once(&edge, &warm).await, 0);
+    let (count, filled) = fill(&edge, scale.once).await;
+    Row {
+        growing: Growing::Once,
+        count,
+        runs: Vec::new(),
+        filled: Some(filled),
     }
-    rows
 }
 
 /// Asks once for each of so many objects, until some fail; how many it has asked for.
@@ -434,16 +416,12 @@ impl Row {
 
     /// What the process has grown by for keys that were asked for once, and what it may.
     fn growth(&self) -> Option<Figure> {
-        let Growing::Once(store) = self.growing else {
+        if self.growing != Growing::Once {
             return None;
-        };
-        let keeps = match store.version {
-            Version::V1 => 0.0,
-            Version::V2 => f64::from(OPEN_KEYS * OPEN_KEY_KIB) / 1_024.0,
-        };
+        }
         Some(Figure {
             what: format!("growth by {} {}", self.count, self.growing),
-            aim: Aim::AtMost((SPARE_MIB + keeps).round()),
+            aim: Aim::AtMost(SPARE_MIB),
             unit: " MiB",
             // What others do on the machine does not change it.
             rounds: vec![(self.grown()?, 0.0)],
@@ -462,7 +440,7 @@ impl Found {
     fn growing(&self) -> Vec<Growing> {
         let mut growing: Vec<_> = self.rows.iter().map(|row| row.growing).collect();
         growing.dedup();
-        growing.retain(|growing| !matches!(growing, Growing::Once(_)));
+        growing.retain(|growing| *growing != Growing::Once);
         growing
     }
 
@@ -529,7 +507,7 @@ fn tell(found: &Found, scale: &Scale, before: f64) -> String {
     let runs = found.rows.iter().flat_map(|row| &row.runs);
     let foreign = Sample::of(runs.map(|run| run.foreign)).median();
     let head = format!(
-        "Growth: hits of {BYTES} bytes, v2-disk, {} rounds, in turn, {WORKERS} workers\n{}",
+        "Growth: hits of {BYTES} bytes, {} rounds, in turn, {WORKERS} workers\n{}",
         scale.rounds,
         machine::described(before, Some(foreign)),
     );
@@ -552,12 +530,8 @@ fn plots(found: &Found) -> Vec<String> {
         found.growing().iter().map(of).collect::<Vec<_>>()
     };
     let times = by(|row| row.median(|run| run.cpu));
-    let growing = found.growing().into_iter();
-    let fills = growing.filter(|growing| matches!(growing, Growing::Objects(_)));
     let fill = |row: &Row| row.filled.map(|filled| filled.cpu);
-    let fills: Vec<_> = fills
-        .map(|growing| curve(growing, growing.to_string(), &fill))
-        .collect();
+    let fills = curve(Growing::Objects, Growing::Objects.to_string(), &fill);
     let linear = |y| (y, plot::Scale::Linear);
     vec![
         plot::growth(
@@ -570,7 +544,7 @@ fn plots(found: &Found) -> Vec<String> {
             "CPU time of a fill",
             "how many there are",
             linear("microseconds"),
-            &fills,
+            &[fills],
         ),
         plot::growth(
             "Resident memory",

@@ -14,7 +14,7 @@ use crate::spent::Watch;
 use crate::usage::Bystander;
 use crate::{machine, report, table};
 use serde_json::{Value, json};
-use sluice_tests::matrix::{Store, Version};
+use sluice_tests::matrix::{Medium, Store, Version};
 use sluice_tests::origin::{Origin, Reply};
 use std::fmt;
 use std::time::Duration;
@@ -22,7 +22,10 @@ use std::time::Duration;
 /// Never stored: what passes the caches.
 const PRIVATE: &str = "/private.bin";
 /// What the aims are about: Sluice with its bounded cache on a disk.
-const OURS: Kind = Kind::Sluice(Store::V2_DISK);
+const OURS: Kind = Kind::Sluice(Medium::Disk);
+/// The same without copies of hot objects, and without the filter.
+const COLD: Kind = Kind::Cold(Medium::Disk);
+const BARE: Kind = Kind::Bare(Store::V1_DISK);
 /// Envoy's own memory caches, the better of which is to be reached.
 const MEMORY: [Kind; 2] = [Kind::BareMemory(Version::V1), Kind::BareMemory(Version::V2)];
 /// As many connections as bring every worker to work, and a bit of waiting.
@@ -32,7 +35,6 @@ const BASE: Scene = Scene {
     connections: 32,
 };
 const STREAMS: u32 = 10;
-const DISKS: [Store; 2] = [Store::V2_DISK, Store::V1_DISK];
 
 /// How an object is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,21 +93,12 @@ impl Scale {
             connections,
         };
         let http2 = Protocol::Http2 { streams: STREAMS };
-        let (stores, disks): (&[Store], &[Store]) = if quick {
-            (&DISKS[..1], &DISKS[..1])
-        } else {
-            (&Store::ALL, &DISKS)
-        };
-        let peers = [Kind::Direct, Kind::Nginx, Kind::Varnish, Kind::Haproxy];
-        let bare = disks.iter().copied().map(Kind::Bare);
-        let cold = disks.iter().copied().map(Kind::Cold);
-        let ours = stores.iter().copied().map(Kind::Sluice);
-        let kinds = peers
-            .into_iter()
-            .chain(MEMORY)
-            .chain(bare)
-            .chain(cold)
-            .chain(ours);
+        let mut kinds = vec![Kind::Direct, Kind::Nginx, Kind::Varnish, Kind::Haproxy];
+        kinds.extend(MEMORY);
+        kinds.extend([BARE, COLD, OURS]);
+        if !quick {
+            kinds.extend([Kind::Bare(Store::V2_DISK), Kind::Sluice(Medium::Memory)]);
+        }
         let mut scenes = vec![BASE, scene(10_000, http2, 8)];
         if !quick {
             for bytes in [1_000, 100_000, 1_000_000] {
@@ -118,7 +111,7 @@ impl Scale {
         }
         let millis = Duration::from_millis;
         Self {
-            kinds: kinds.collect(),
+            kinds,
             scenes,
             rounds: if quick { 1 } else { 3 },
             time: millis(if quick { 300 } else { 700 }),
@@ -298,7 +291,7 @@ async fn tails(scale: &Scale, caches: &[(Kind, Cache)], rows: &[Row]) -> Vec<Tai
 async fn passes(scale: &Scale, caches: &[(Kind, Cache)]) -> [Vec<Round>; 2] {
     let mut passes = [Vec::new(), Vec::new()];
     for _ in 0..scale.rounds {
-        for (rounds, wanted) in passes.iter_mut().zip([OURS, Kind::Bare(Store::V2_DISK)]) {
+        for (rounds, wanted) in passes.iter_mut().zip([OURS, BARE]) {
             let (_, cache) = caches.iter().find(|(kind, _)| *kind == wanted).unwrap();
             let run = measure(cache, BASE, PRIVATE, scale.time).await;
             rounds.push((run.cpu, run.foreign));
@@ -441,15 +434,7 @@ impl Found {
             figures.push(tail(name, part, Aim::AtMost(1.0), memory));
             figures.push(tail(name, part, Aim::AtMost(1.2), Kind::Nginx));
         }
-        for store in DISKS {
-            if self.rows.iter().any(|row| row.kind == Kind::Cold(store)) {
-                figures.push(cost(
-                    Aim::AtMost(1.05),
-                    Kind::Cold(store),
-                    Kind::Bare(store),
-                ));
-            }
-        }
+        figures.push(cost(Aim::AtMost(1.05), COLD, BARE));
         let [ours, bare] = &self.passes;
         figures.push(Figure {
             what: "CPU of a request that passes, with the filter less without".to_owned(),
@@ -472,14 +457,13 @@ impl Found {
             one,
             other,
         ];
-        let disk = Kind::Bare(Store::V2_DISK);
         for (what, figure) in [
             ("CPU time of a hit", (|run| run.cpu) as fn(&Run) -> f64),
             ("time from one hit to the next at saturation", |run| {
                 run.per_second.recip()
             }),
         ] {
-            for theirs in others.into_iter().chain([disk]) {
+            for theirs in others.into_iter().chain([BARE]) {
                 let (our, their) = (self.of(BASE, OURS, figure), self.of(BASE, theirs, figure));
                 if !their.is_empty() {
                     findings.compare(&Ratio {

@@ -48,16 +48,16 @@ pub enum Story {
 
 /// Each with its name, and the seconds that it takes on two cores: quick, and in full.
 const STORIES: [(&str, Story, [u64; 2]); 12] = [
-    ("wall", Story::Wall, [22, 1_150]),
-    ("stampede", Story::Stampede, [28, 540]),
+    ("wall", Story::Wall, [22, 970]),
+    ("stampede", Story::Stampede, [28, 430]),
     ("slow", Story::Slow, [26, 300]),
     ("scrape", Story::Scrape, [28, 600]),
     ("workers", Story::Workers, [24, 260]),
     ("tls", Story::Tls, [23, 540]),
-    ("hits", Story::Hits, [20, 420]),
-    ("growth", Story::Growth, [30, 1_170]),
-    ("disk", Story::Disk, [26, 1_050]),
-    ("wake", Story::Wake, [8, 180]),
+    ("hits", Story::Hits, [20, 330]),
+    ("growth", Story::Growth, [30, 640]),
+    ("disk", Story::Disk, [26, 750]),
+    ("wake", Story::Wake, [7, 130]),
     ("compression", Story::Compression, [4, 60]),
     ("sizing", Story::Sizing, [3, 15]),
 ];

@@ -23,8 +23,8 @@ const ORIGIN: Duration = Duration::from_millis(100);
 const REST: Duration = Duration::from_millis(10);
 
 /// Ours as it comes.
-const FOREMOST: &str = "sluice v2-disk";
-const PEERS: [&str; 3] = ["nginx", "varnish", "bare Envoy v2-disk"];
+const FOREMOST: &str = "sluice disk";
+const PEERS: [&str; 3] = ["nginx", "varnish", "bare Envoy v1-disk"];
 const CPU_REASON: &str = "Envoy by itself takes more for a request than they do (the row of the bare Envoy); with Sluice a Wasm filter is in \
      each, and on a miss a second listener.";
 const MEMORY_REASON: &str = "Envoy's code and tables are larger, and each worker and the main thread have a virtual machine \
@@ -479,7 +479,7 @@ fn findings(rows: &[Row]) -> Vec<String> {
     findings.all()
 }
 
-/// What our store that comes by default takes beside one of the peers.
+/// What ours takes as it comes, beside one of the peers.
 fn usage_findings(findings: &mut Conclusions, ours: &Row, theirs: &Row) {
     let busy = [Scene::Expiring, Scene::Uncacheable, Scene::Failing];
     if busy.contains(&ours.scene) {

@@ -12,17 +12,17 @@ use crate::sample::{Sample, extremes};
 use crate::spent::{Spent, Watch};
 use crate::{machine, report, table};
 use serde_json::{Value, json};
-use sluice_tests::matrix::Store;
+use sluice_tests::matrix::{Medium, Store};
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::tls::Certificate;
 use std::time::Duration;
 
 const BYTES: usize = 10_000;
 const PATH: &str = "/o10000.bin";
-const OURS: Kind = Kind::Sluice(Store::V2_DISK);
+const OURS: Kind = Kind::Sluice(Medium::Disk);
 const KINDS: [Kind; 5] = [
     OURS,
-    Kind::Bare(Store::V2_DISK),
+    Kind::Bare(Store::V1_DISK),
     Kind::Direct,
     Kind::Nginx,
     Kind::Haproxy,

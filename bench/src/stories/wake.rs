@@ -10,7 +10,7 @@ use crate::{findings, machine, report};
 use sluice_tests::body;
 use sluice_tests::client::{Client, Response, request};
 use sluice_tests::gate::Gate;
-use sluice_tests::matrix::Store;
+use sluice_tests::matrix::Medium;
 use sluice_tests::origin::{Origin, Reply};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -19,7 +19,6 @@ use tokio::task::JoinSet;
 
 const CROWDS: [usize; 2] = [200, 20];
 const SIZE: usize = 10_000;
-const QUICK_STORES: [Store; 2] = [Store::V2_DISK, Store::V1_DISK];
 const WARM: &str = "/warm";
 /// Followers arrive evenly over nginx's interval: all at once they would share one phase of its timer, and its
 /// figure would be luck.
@@ -48,16 +47,16 @@ struct Row {
 
 pub async fn run(quick: bool) {
     let rounds = if quick { 1 } else { 10 };
-    let stores = if quick {
-        &QUICK_STORES[..]
+    let media: &[Medium] = if quick {
+        &[Medium::Disk]
     } else {
-        &Store::ALL
+        &[Medium::Disk, Medium::Memory]
     };
     let before = machine::load();
     let origin = Origin::start().ready().await;
     origin.on(WARM, Reply::ok(SIZE).max_age(3600));
     eprintln!("starting the contenders");
-    let mut contenders = Contender::coalescing(&origin, stores).await;
+    let mut contenders = Contender::coalescing(&origin, media).await;
     let mut rows = Vec::new();
     for crowd in CROWDS {
         rows.extend(contenders.iter().map(|contender| Row {

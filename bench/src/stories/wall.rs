@@ -12,7 +12,7 @@ use crate::server::{DISTANCE, Kind, Server, WORKERS};
 use crate::usage::Bystander;
 use crate::{machine, report, table};
 use serde_json::{Value, json};
-use sluice_tests::matrix::Store;
+use sluice_tests::matrix::{Medium, Store};
 use sluice_tests::minio::{Bucket, Minio};
 
 const SIZE: usize = 10_000;
@@ -32,24 +32,22 @@ struct Scale {
 }
 
 impl Scale {
-    const QUICK: [Kind; 7] = [
+    const QUICK: [Kind; 6] = [
         Kind::Bucket,
         Kind::Nginx(Lock::On),
         Kind::Varnish,
         Kind::Haproxy,
-        Kind::Bare(Store::V2_DISK),
-        Kind::Sluice(Store::V2_DISK),
-        Kind::Sluice(Store::V1_DISK),
+        Kind::Bare(Store::V1_DISK),
+        Kind::Sluice(Medium::Disk),
     ];
 
     /// Those that are measured at every rate.
-    const FOREMOST: [Kind; 6] = [
+    const FOREMOST: [Kind; 5] = [
         Kind::Bucket,
         Kind::Nginx(Lock::On),
         Kind::Nginx(Lock::Off),
         Kind::Varnish,
-        Kind::Sluice(Store::V2_DISK),
-        Kind::Sluice(Store::V1_DISK),
+        Kind::Sluice(Medium::Disk),
     ];
 
     fn new(quick: bool) -> Self {
@@ -85,7 +83,7 @@ impl Scale {
             Kind::Haproxy,
         ];
         let bare = Store::ALL.map(Kind::Bare);
-        let ours = Store::ALL.map(Kind::Sluice);
+        let ours = [Medium::Disk, Medium::Memory].map(Kind::Sluice);
         peers.into_iter().chain(bare).chain(ours).collect()
     }
 
@@ -305,7 +303,7 @@ fn tell(scale: &Scale, rows: &[Row], before: f64) -> String {
     report::text(&head, &COLUMNS, &cells, &findings(rows))
 }
 
-/// What is said of our stores and each peer, and what cannot be.
+/// What is said of ours and each peer, and what cannot be.
 fn findings(rows: &[Row]) -> Vec<String> {
     let mut findings = Conclusions::default();
     for ours in rows
@@ -337,14 +335,14 @@ fn findings(rows: &[Row]) -> Vec<String> {
     findings.all()
 }
 
-/// What our store that comes by default takes of the machine, beside the peers at the rate at which all are.
+/// What ours takes of the machine as it comes, beside the peers at the rate at which all are.
 fn usage_findings(findings: &mut Conclusions, rows: &[Row]) {
-    let foremost = Kind::Sluice(Store::V2_DISK);
+    let foremost = Kind::Sluice(Medium::Disk);
     let peers = [
         Kind::Nginx(Lock::On),
         Kind::Varnish,
         Kind::Haproxy,
-        Kind::Bare(Store::V2_DISK),
+        Kind::Bare(Store::V1_DISK),
     ];
     let Some(rate) = rows
         .iter()
