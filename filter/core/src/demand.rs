@@ -82,14 +82,6 @@ impl Demand {
         self.conditions.may_be_unchanged()
     }
 
-    /// The range, if a store that knows the body's `length` may cut it out: nothing but the length can
-    /// turn the answer into another than 206.
-    pub fn range_within(&self, length: u64) -> Option<ByteRange> {
-        let range = self.range.as_deref().and_then(ByteRange::parse)?;
-        let satisfied = matches!(range.of(length), Part::Slice(_));
-        (satisfied && !self.conditions.has_if_range()).then_some(range)
-    }
-
     /// What to make of a response. Conditions are about responses that succeed (RFC 9110, 13.2.1), and
     /// a range is cut out of a 200 to GET only (14.2).
     pub fn delivery(&self, candidate: &Candidate<'_>, head: bool) -> Delivery {
@@ -210,33 +202,6 @@ mod tests {
         ] {
             let found = same.delivery(&Candidate { status, ..OBJECT }, true);
             assert_eq!(name(found), expected, "{status}");
-        }
-    }
-
-    #[test]
-    fn a_range_is_left_to_the_store_only_if_it_is_sure_to_be_cut() {
-        assert!(demand(&[("range", "bytes=-1")]).is_for_part());
-        assert!(!demand(&[("range", "bytes=0-1,3-4")]).is_for_part());
-        let within = |fields: &[_]| {
-            demand(fields)
-                .range_within(100)
-                .map(|range| range.to_string())
-        };
-        assert_eq!(
-            within(&[("range", "Bytes=, 0-9")]).as_deref(),
-            Some("bytes=0-9")
-        );
-        assert_eq!(
-            within(&[("range", "bytes=-1")]).as_deref(),
-            Some("bytes=-1")
-        );
-        for fields in [
-            &[("range", "bytes=100-")][..],
-            &[("range", "bytes=0-1,3-4")],
-            &[("range", "bytes=0-9"), ("if-range", "\"v1\"")],
-            &[("if-match", "*")],
-        ] {
-            assert_eq!(within(fields), None, "{fields:?}");
         }
     }
 

@@ -6,8 +6,7 @@ use std::rc::Rc;
 
 use crate::board::{FlightId, Millis};
 use crate::key::CanonicalTarget;
-use crate::open_keys::OpenKeysBound;
-use crate::policy::{Policy, StoreVersion};
+use crate::policy::Policy;
 
 /// Longest time between two looks at the board.
 const RESCAN_MILLIS: Millis = 500;
@@ -19,8 +18,6 @@ pub struct StreamId(pub u32);
 /// What the flights of a key take from the policy under which they began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlightPolicy {
-    /// Which store the response goes into.
-    pub store: StoreVersion,
     /// How long followers wait without progress.
     pub max_wait: Millis,
     /// How long leadership lasts without renewal.
@@ -31,8 +28,6 @@ pub struct FlightPolicy {
     pub waiters_per_key: usize,
     /// Most keys in flight on this worker.
     pub keys_in_flight: usize,
-    /// Most keys that the store may keep open.
-    pub open_keys: OpenKeysBound,
 }
 
 impl FlightPolicy {
@@ -41,16 +36,11 @@ impl FlightPolicy {
         let millis =
             |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         Self {
-            store: policy.store,
             max_wait: millis(policy.coalesce.max_wait),
             lease: millis(policy.coalesce.lease),
             hit_for_miss: millis(policy.cache.hit_for_miss),
             waiters_per_key: policy.limits.waiters_per_key,
             keys_in_flight: policy.limits.keys_in_flight,
-            open_keys: match policy.store {
-                StoreVersion::V1 => OpenKeysBound::default(),
-                StoreVersion::V2 => policy.open_keys,
-            },
         }
     }
 }
@@ -73,24 +63,15 @@ impl FlightPolicy {
 pub enum Phase {
     /// No response headers yet.
     Fetching,
-    /// The response is on its way into the store, and cannot be read yet: before EDGE has seen its
-    /// headers (v2), or before it has ended (v1).
+    /// The response is on its way into the store, and cannot be read before its end.
     Filling,
-    /// The client has gone while the response was on its way into the store, which must not go on (v1).
+    /// The client has gone while the response was on its way into the store, which must not go on.
     Aborting {
         /// Since when.
         since: Millis,
     },
-    /// The client has gone before EDGE saw the headers of the response that is on its way into the
-    /// store, which goes on (v2).
-    Abandoned,
-    /// The response has ended and the store is busy making it readable (v1).
+    /// The response has ended and the store is busy making it readable.
     Committing(Commit),
-    /// The response is on its way into the store, and this worker's requests can join it (v2).
-    Streaming {
-        /// Until when it is fresh.
-        until: Millis,
-    },
 }
 
 /// The wait for a store that makes an entry readable some time after its end.
@@ -113,8 +94,6 @@ pub struct Leader {
     pub stream: StreamId,
     /// How far it has come.
     pub phase: Phase,
-    /// Whether the origin's response has come to its end.
-    pub ended: bool,
     /// When it last made progress.
     pub progress: Millis,
     /// When the lease was last renewed.
@@ -208,7 +187,7 @@ impl LocalFlight {
         }
     }
 
-    /// Its wait for the store, if that is what its leader, a request of this worker, is about (v1).
+    /// Its wait for the store, if that is what its leader, a request of this worker, is about.
     pub fn commit(&mut self) -> Option<&mut Commit> {
         match &mut self.leader()?.phase {
             Phase::Committing(commit) => Some(commit),
@@ -221,12 +200,12 @@ impl LocalFlight {
         self.waiting > 0 || self.awaited
     }
 
-    /// Whether it waits for the store only (v1).
+    /// Whether it waits for the store only.
     pub fn is_committing(&self) -> bool {
         matches!(&self.role, Role::Leading(leader) if matches!(leader.phase, Phase::Committing(_)))
     }
 
-    /// Whether a probe has not found the response, and another is to follow (v1).
+    /// Whether a probe has not found the response, and another is to follow.
     pub fn is_probed_again(&self) -> bool {
         let Role::Leading(leader) = &self.role else {
             return false;

@@ -57,8 +57,6 @@ pub enum Purpose {
     StoreOnly,
     /// It only asks whether the store has it, and never goes on to the origin.
     Probe,
-    /// It asks the origin around the store whether what is served stale has changed, for nobody.
-    Ask,
     /// It makes the store revalidate what it serves stale, for nobody.
     Refresh,
     /// It leads, and nobody wants its response.
@@ -79,16 +77,13 @@ impl Purpose {
     pub const fn is_background(self) -> bool {
         matches!(
             self,
-            Self::Probe | Self::Ask | Self::Refresh | Self::Fill | Self::Size | Self::Substitute
+            Self::Probe | Self::Refresh | Self::Fill | Self::Size | Self::Substitute
         )
     }
 
     /// Whether such a request of the filter's own goes on under a link of its own, and not that of who has sent it.
     pub const fn is_relinked(self) -> bool {
-        matches!(
-            self,
-            Self::Ask | Self::Refresh | Self::Fill | Self::Substitute
-        )
+        matches!(self, Self::Refresh | Self::Fill | Self::Substitute)
     }
 
     const fn letter(self) -> char {
@@ -101,7 +96,6 @@ impl Purpose {
             Self::Checked => 'k',
             Self::StoreOnly => 's',
             Self::Probe => 'p',
-            Self::Ask => 'q',
             Self::Refresh => 'r',
             Self::Fill => 'i',
             Self::Size => 'z',
@@ -119,7 +113,6 @@ impl Purpose {
             b'k' => Self::Checked,
             b's' => Self::StoreOnly,
             b'p' => Self::Probe,
-            b'q' => Self::Ask,
             b'r' => Self::Refresh,
             b'i' => Self::Fill,
             b'z' => Self::Size,

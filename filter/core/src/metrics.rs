@@ -55,7 +55,6 @@ metrics! {
     RequestsStale, "sluice_requests_stale", Counter, "Requests answered from the store with a stale response, within a window that allows it.";
     RequestsCollapsed, "sluice_requests_collapsed", Counter, "Requests that waited for another one's response and shared it.";
     RequestsHitForMiss, "sluice_requests_hit_for_miss", Counter, "Requests that went around the store because their key is known to be uncacheable.";
-    RequestsOverflowed, "sluice_requests_overflowed", Counter, "Requests that went around the v2 store because it has as many keys open as it may.";
     RequestsPassed, "sluice_requests_passed", Counter, "Requests that went around the store by their own nature: method, credentials, body.";
     RequestsRejected, "sluice_requests_rejected", Counter, "Requests refused for their URL or method, with nothing sent to the origin.";
     RequestsSubstituted, "sluice_requests_substituted", Counter, "Requests for missing objects answered with a redirect to a directory, the fallback document or the error document.";
@@ -78,13 +77,11 @@ metrics! {
     HitForMissMarked, "sluice_hit_for_miss_marked", Counter, "Keys found to be uncacheable.";
     VaryingLearnt, "sluice_varying_learnt", Counter, "Responses that were not stored because their key lacked a request header that they vary with; the next ones have it.";
     UnexpectedMisses, "sluice_unexpected_misses", Counter, "Requests for a key believed fresh that reached the origin all the same, after an eviction for example.";
-    LimitsReached, "sluice_limits_reached", Counter, "Requests not coalesced because a bound was reached: waiters of a key, keys in flight, room on the board, open keys of the v2 store.";
+    LimitsReached, "sluice_limits_reached", Counter, "Requests not coalesced because a bound was reached: waiters of a key, keys in flight, room on the board.";
     BoardConflicts, "sluice_board_conflicts", Counter, "Compare-and-swaps on the board that another worker won.";
     HostErrors, "sluice_host_errors", Counter, "Calls to Envoy that failed; the request went on uncoalesced.";
-    StoreKeysOpened, "sluice_store_keys_opened", Counter, "Keys that an instance of the v2 store was asked for, each once.";
-    StoreProbes, "sluice_store_probes", Counter, "Looks at the v1 store: whether a finished fill can be read, or whether it has what a HEAD asks for.";
-    FillsAborted, "sluice_fills_aborted", Counter, "Fills ended because the v1 store does not survive the loss of their client.";
-    ReadersEnded, "sluice_readers_ended", Counter, "Responses cut off because the v2 store got another one in their place, with whose bytes they would have gone on.";
+    StoreProbes, "sluice_store_probes", Counter, "Looks at the store: whether a finished fill can be read, or whether it has what a HEAD asks for.";
+    FillsAborted, "sluice_fills_aborted", Counter, "Fills ended because Envoy's cache does not survive the loss of their client.";
     KeyMismatches, "sluice_key_mismatches", Counter, "Stored responses of another key, found by comparing the full key, and not served.";
     Purges, "sluice_purges", Counter, "Purges that were carried out.";
     PurgesRefused, "sluice_purges_refused", Counter, "Calls to purge that were refused, for a wrong token for example, with nothing purged.";

@@ -17,21 +17,11 @@ mod ttl;
 use std::time::Duration;
 
 use crate::compression::CompressionPolicy;
-use crate::open_keys::OpenKeysBound;
 use crate::purge::{Purges, TokenHash};
 
 pub use error::PolicyError;
 pub use rules::{Rule, Rules};
 pub use site::{CorsPolicy, FallbackFor, OriginPattern, SitePolicy};
-
-/// Which of Envoy's cache filters stores the responses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoreVersion {
-    /// `envoy.filters.http.cache`: an entry is readable some time after the response has ended.
-    V1,
-    /// `envoy.filters.http.cache_v2`: others can join a fill from its response headers on.
-    V2,
-}
 
 /// What stands behind the edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -263,10 +253,6 @@ pub struct PurgePolicy {
 /// The whole policy. Parsed once per configuration, never per request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// Which cache filter stores.
-    pub store: StoreVersion,
-    /// Keys that the v2 store may keep open.
-    pub open_keys: OpenKeysBound,
     /// The hot tier.
     pub hot: HotPolicy,
     /// What stands behind the edge.
@@ -293,15 +279,4 @@ pub struct Policy {
     pub purge: PurgePolicy,
     /// Bounds.
     pub limits: Limits,
-}
-
-impl Policy {
-    /// Whether a response under this policy is one under `other`: they differ in how many keys may be open at most.
-    pub fn serves_as(&self, other: &Self) -> bool {
-        let this = Self {
-            open_keys: other.open_keys,
-            ..self.clone()
-        };
-        this == *other
-    }
 }

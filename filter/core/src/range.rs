@@ -125,29 +125,6 @@ impl Slice {
         self.last - self.first + 1
     }
 
-    /// What a 206 says of itself in `Content-Range`, and of a body of how many bytes.
-    pub fn told(content_range: &str) -> Option<(Self, u64)> {
-        let (slice, length) = content_range.strip_prefix("bytes ")?.split_once('/')?;
-        let (first, last) = slice.split_once('-')?;
-        let (first, last) = (first.parse().ok()?, last.parse().ok()?);
-        (first <= last).then_some((Self { first, last }, length.parse().ok()?))
-    }
-
-    /// The bytes that are in both.
-    pub fn common(self, other: Self) -> Option<Self> {
-        let first = self.first.max(other.first);
-        let last = self.last.min(other.last);
-        (first <= last).then_some(Self { first, last })
-    }
-
-    /// Where these bytes are in a body that begins with the first of `other`.
-    pub const fn within(self, other: Self) -> Self {
-        Self {
-            first: self.first.saturating_sub(other.first),
-            last: self.last.saturating_sub(other.first),
-        }
-    }
-
     /// The value of `Content-Range` for a body of `length` bytes.
     pub fn content_range(self, length: u64) -> String {
         format!("bytes {}-{}/{length}", self.first, self.last)
@@ -264,27 +241,6 @@ mod tests {
         assert_eq!(slice.length(), 10);
         assert_eq!(slice.content_range(100), "bytes 10-19/100");
         assert_eq!(unsatisfied_range(100), "bytes */100");
-    }
-
-    #[test]
-    fn what_a_part_says_of_itself_reads_back() {
-        let part = Slice {
-            first: 10,
-            last: 19,
-        };
-        assert_eq!(Slice::told(&part.content_range(100)), Some((part, 100)));
-        for value in ["", "bytes */100", "bytes 9-1/100", "bytes 1-9/*", "1-9/100"] {
-            assert_eq!(Slice::told(value), None, "{value}");
-        }
-    }
-
-    #[test]
-    fn a_part_of_a_part_is_what_both_have() {
-        let slice = |first, last| Slice { first, last };
-        let common = slice(500, 899).common(slice(800, 1999));
-        assert_eq!(common, Some(slice(800, 899)));
-        assert_eq!(common.unwrap().within(slice(800, 1999)), slice(0, 99));
-        assert_eq!(slice(800, 899).common(slice(900, 999)), None);
     }
 
     proptest! {

@@ -10,35 +10,30 @@ use sluice_core::board::{ATTEMPTS, FLIGHTS_PER_SLOT, KeyHash, SLOTS, WorkerId};
 use sluice_core::coalescer::{Admission, Coalescer, Release, Request, Turn};
 use sluice_core::flight::{FlightPolicy, StreamId};
 use sluice_core::metrics::Metric;
-use sluice_core::policy::StoreVersion;
-use sluice_core::testing::{Answer, Ending, FakeSharedData, FetchId, Stage};
-use support::flights::{
-    FIRST, KEY, STORES, admission, fill, host, host_with, live, policy, release,
-};
+use sluice_core::testing::{Answer, Ending, FakeHost, FakeSharedData, FetchId, Stage};
+use support::flights::{FIRST, KEY, admission, fill, host, host_with, live, policy, release};
 use support::{bucket, canonicalize_path};
 
 #[test]
 fn lease_of_a_dead_worker_is_taken_over_when_it_has_run_out() {
-    for store in STORES {
-        let mut host = host(store, 2);
-        let lease = host.policy.lease;
-        host.get(0, KEY);
-        let follower = host.get(1, KEY);
-        host.kill(0);
-        host.revive(0);
-        live(&mut host, lease - 10);
-        assert_eq!(host.stage(follower), Stage::Parked);
-        live(&mut host, 600);
-        assert_eq!(release(&host, follower), Some(Release::Lead), "{store:?}");
-        fill(&mut host, FetchId(1));
-        assert_eq!(host.stage(follower), Stage::Over(Ending::Served));
-        assert_eq!(host.board(), []);
-    }
+    let mut host = host(2);
+    let lease = host.policy.lease;
+    host.get(0, KEY);
+    let follower = host.get(1, KEY);
+    host.kill(0);
+    host.revive(0);
+    live(&mut host, lease - 10);
+    assert_eq!(host.stage(follower), Stage::Parked);
+    live(&mut host, 600);
+    assert_eq!(release(&host, follower), Some(Release::Lead));
+    fill(&mut host, FetchId(1));
+    assert_eq!(host.stage(follower), Stage::Over(Ending::Served));
+    assert_eq!(host.board(), []);
 }
 
 #[test]
 fn worker_that_comes_back_waits_for_its_former_lease_like_others() {
-    let mut host = host(StoreVersion::V2, 1);
+    let mut host = host(1);
     host.get(0, KEY);
     host.kill(0);
     host.revive(0);
@@ -50,7 +45,7 @@ fn worker_that_comes_back_waits_for_its_former_lease_like_others() {
 
 #[test]
 fn leader_whose_lease_ran_out_ends_its_flight_without_disturbing_the_next() {
-    let mut host = host(StoreVersion::V1, 3);
+    let mut host = host(3);
     let lease = host.policy.lease;
     let old = host.get(0, KEY);
     let near = host.get(0, KEY);
@@ -71,29 +66,27 @@ fn leader_whose_lease_ran_out_ends_its_flight_without_disturbing_the_next() {
 
 #[test]
 fn lost_message_is_made_up_for_by_a_rescan() {
-    for store in STORES {
-        let mut host = host(store, 2);
-        host.get(0, KEY);
-        let follower = host.get(1, KEY);
-        host.deliver(0);
-        host.answer(FIRST, Answer::Storable);
-        host.end(FIRST);
-        host.store().commit(KeyHash(KEY));
-        host.answer_probe(0);
-        assert_eq!(host.messages(1), 1);
-        host.lose(1);
-        live(&mut host, 510);
-        assert_eq!(release(&host, follower), Some(Release::Lead), "{store:?}");
-        assert_eq!(host.fetches.len(), 1, "it finds the store filled");
-        host.close_all();
-        assert_eq!(host.board(), []);
-    }
+    let mut host = host(2);
+    host.get(0, KEY);
+    let follower = host.get(1, KEY);
+    host.deliver(0);
+    host.answer(FIRST, Answer::Storable);
+    host.end(FIRST);
+    host.store().commit(KeyHash(KEY));
+    host.answer_probe(0);
+    assert_eq!(host.messages(1), 1);
+    host.lose(1);
+    live(&mut host, 510);
+    assert_eq!(release(&host, follower), Some(Release::Lead));
+    assert_eq!(host.fetches.len(), 1, "it finds the store filled");
+    host.close_all();
+    assert_eq!(host.board(), []);
 }
 
 #[test]
 fn news_of_a_former_flight_does_not_reach_those_who_wait_for_the_next() {
     for answer in [Answer::Failed(503), Answer::Uncacheable] {
-        let mut host = host(StoreVersion::V2, 3);
+        let mut host = host(3);
         host.get(0, KEY);
         let hasty = host.get(1, KEY);
         host.answer(FIRST, answer);
@@ -110,7 +103,7 @@ fn news_of_a_former_flight_does_not_reach_those_who_wait_for_the_next() {
 
 #[test]
 fn news_of_a_flight_that_was_taken_over_unnoticed_is_looked_up_on_the_board() {
-    let mut host = host(StoreVersion::V2, 3);
+    let mut host = host(3);
     host.get(0, KEY);
     let follower = host.get(1, KEY);
     host.kill(0);
@@ -123,13 +116,21 @@ fn news_of_a_flight_that_was_taken_over_unnoticed_is_looked_up_on_the_board() {
     assert_eq!(host.board(), []);
 }
 
-#[test]
-fn policy_update_looks_at_once_for_what_the_lost_queue_held() {
-    let mut host = host(StoreVersion::V2, 2);
-    host.get(0, KEY);
-    let follower = host.get(1, KEY);
+/// The fill of the first worker, of which it knows that others wait for it, ends, and it finds the response in the store.
+fn end_and_find(host: &mut FakeHost) {
+    host.deliver_all();
     host.answer(FIRST, Answer::Storable);
     host.end(FIRST);
+    host.store().commit(KeyHash(KEY));
+    host.answer_probe(0);
+}
+
+#[test]
+fn policy_update_looks_at_once_for_what_the_lost_queue_held() {
+    let mut host = host(2);
+    host.get(0, KEY);
+    let follower = host.get(1, KEY);
+    end_and_find(&mut host);
     host.lose(1);
     host.rescan_all(1);
     assert_eq!(host.stage(follower), Stage::Draining);
@@ -138,7 +139,7 @@ fn policy_update_looks_at_once_for_what_the_lost_queue_held() {
 
 #[test]
 fn policy_update_leaves_those_alone_whose_leader_is_there() {
-    let mut host = host(StoreVersion::V2, 2);
+    let mut host = host(2);
     host.get(0, KEY);
     let followers = [host.get(0, KEY), host.get(1, KEY)];
     host.rescan_all(0);
@@ -152,15 +153,14 @@ fn policy_update_leaves_those_alone_whose_leader_is_there() {
     host.rescan_all(0);
     host.rescan_all(1);
     assert_eq!(host.stage(followers[1]), Stage::Parked);
-    host.end(FIRST);
-    host.deliver_all();
+    fill(&mut host, FIRST);
     assert_eq!(host.parked(), 0);
     assert_eq!(host.fetches.len(), 1);
 }
 
 #[test]
-fn on_v1_lost_answer_to_a_probe_keeps_nobody_for_ever() {
-    let mut host = host(StoreVersion::V1, 1);
+fn lost_answer_to_a_probe_keeps_nobody_for_ever() {
+    let mut host = host(1);
     let max_wait = host.policy.max_wait;
     host.get(0, KEY);
     let follower = host.get(0, KEY);
@@ -176,8 +176,8 @@ fn on_v1_lost_answer_to_a_probe_keeps_nobody_for_ever() {
 }
 
 #[test]
-fn on_v1_store_that_does_not_take_the_response_makes_another_lead() {
-    let mut host = host(StoreVersion::V1, 1);
+fn store_that_does_not_take_the_response_makes_another_lead() {
+    let mut host = host(1);
     host.get(0, KEY);
     for _ in 0..20 {
         host.get(0, KEY);
@@ -197,14 +197,19 @@ fn on_v1_store_that_does_not_take_the_response_makes_another_lead() {
 
 #[test]
 fn store_that_never_takes_the_response_does_not_make_a_queue_of_its_followers() {
-    let mut host = host(StoreVersion::V2, 1);
+    let mut host = host(1);
     host.get(0, KEY);
     let followers: Vec<_> = (0..20).map(|_| host.get(0, KEY)).collect();
     for fetch in [FIRST, FetchId(1)] {
-        host.store().evict(KeyHash(KEY));
-        host.store().refuse(KeyHash(KEY), fetch);
-        host.fetches[fetch.0].fills = false;
         host.answer(fetch, Answer::Storable);
+        host.end(fetch);
+        host.close_all();
+        host.store().drop_commits(KeyHash(KEY));
+        let max_wait = host.policy.max_wait;
+        for _ in 0..(max_wait + 50) / 10 {
+            host.answer_probe(0);
+            live(&mut host, 10);
+        }
     }
     let released = |release| {
         followers
@@ -221,8 +226,8 @@ fn store_that_never_takes_the_response_does_not_make_a_queue_of_its_followers() 
 }
 
 #[test]
-fn on_v1_policy_update_asks_the_store_anew() {
-    let mut host = host(StoreVersion::V1, 1);
+fn policy_update_asks_the_store_anew() {
+    let mut host = host(1);
     host.get(0, KEY);
     let follower = host.get(0, KEY);
     host.answer(FIRST, Answer::Storable);
@@ -238,7 +243,7 @@ fn on_v1_policy_update_asks_the_store_anew() {
 fn waiters_beyond_the_bound_go_alone() {
     let rules = FlightPolicy {
         waiters_per_key: 3,
-        ..policy(StoreVersion::V2)
+        ..policy()
     };
     let mut host = host_with(rules, 1);
     host.get(0, KEY);
@@ -263,7 +268,7 @@ fn waiters_beyond_the_bound_go_alone() {
 fn keys_beyond_the_bound_go_alone() {
     let rules = FlightPolicy {
         keys_in_flight: 2,
-        ..policy(StoreVersion::V2)
+        ..policy()
     };
     let mut host = host_with(rules, 1);
     let clients = [
@@ -280,7 +285,7 @@ fn keys_beyond_the_bound_go_alone() {
 
 #[test]
 fn keys_beyond_the_room_in_a_slot_go_alone() {
-    let mut host = host(StoreVersion::V2, 1);
+    let mut host = host(1);
     for key in 0..FLIGHTS_PER_SLOT as u64 {
         host.get(0, KEY + key * SLOTS);
     }
@@ -293,7 +298,7 @@ fn keys_beyond_the_room_in_a_slot_go_alone() {
 
 #[test]
 fn clients_that_come_and_go_leave_no_memory_behind() {
-    let mut host = host(StoreVersion::V2, 1);
+    let mut host = host(1);
     host.get(0, KEY);
     let patient = host.get(0, KEY);
     for _ in 0..1_000 {
@@ -310,23 +315,21 @@ fn clients_that_come_and_go_leave_no_memory_behind() {
 
 #[test]
 fn host_that_fails_makes_requests_go_alone_and_parks_nobody() {
-    for store in STORES {
-        let mut host = host(store, 2);
-        host.data.fail_next(u32::MAX);
-        let clients: Vec<_> = (0..10).map(|number| host.get(number % 2, KEY)).collect();
-        assert!(
-            clients
-                .iter()
-                .all(|client| admission(&host, *client) == Admission::Alone)
-        );
-        assert_eq!(host.counter(Metric::HostErrors), 10, "{store:?}");
-        assert_eq!(host.coalescer(0).unwrap().flights(), 0);
-    }
+    let mut host = host(2);
+    host.data.fail_next(u32::MAX);
+    let clients: Vec<_> = (0..10).map(|number| host.get(number % 2, KEY)).collect();
+    assert!(
+        clients
+            .iter()
+            .all(|client| admission(&host, *client) == Admission::Alone)
+    );
+    assert_eq!(host.counter(Metric::HostErrors), 10);
+    assert_eq!(host.coalescer(0).unwrap().flights(), 0);
 }
 
 #[test]
 fn compare_and_swap_is_repeated_and_its_conflicts_are_counted() {
-    let mut host = host(StoreVersion::V2, 1);
+    let mut host = host(1);
     host.data.lose_next(ATTEMPTS - 1);
     let client = host.get(0, KEY);
     assert_eq!(admission(&host, client), Admission::Lead);
@@ -341,7 +344,7 @@ fn compare_and_swap_is_repeated_and_its_conflicts_are_counted() {
 #[test]
 fn rescan_that_cannot_use_the_board_makes_no_second_leader() {
     for fault in [FakeSharedData::fail_next, FakeSharedData::lose_next] {
-        let mut host = host(StoreVersion::V1, 2);
+        let mut host = host(2);
         host.get(0, KEY);
         let follower = host.get(1, KEY);
         host.answer(FIRST, Answer::Storable);
@@ -362,7 +365,7 @@ fn rescan_that_cannot_use_the_board_makes_no_second_leader() {
 #[test]
 fn handover_that_cannot_use_the_board_keeps_the_lease() {
     for fault in [FakeSharedData::fail_next, FakeSharedData::lose_next] {
-        let mut host = host(StoreVersion::V1, 2);
+        let mut host = host(2);
         let leader = host.get(0, KEY);
         let (heir, far) = (host.get(0, KEY), host.get(1, KEY));
         fault(&mut host.data, ATTEMPTS);
@@ -387,12 +390,15 @@ fn handover_that_cannot_use_the_board_keeps_the_lease() {
 
 #[test]
 fn end_that_cannot_use_the_board_is_found_when_the_lease_has_run_out() {
-    let mut host = host(StoreVersion::V2, 2);
+    let mut host = host(2);
     host.get(0, KEY);
     let follower = host.get(1, KEY);
+    host.deliver_all();
     host.answer(FIRST, Answer::Storable);
-    host.data.fail_next(1);
     host.end(FIRST);
+    host.store().commit(KeyHash(KEY));
+    host.data.fail_next(1);
+    host.answer_probe(0);
     host.deliver_all();
     assert_eq!(
         host.stage(follower),
@@ -417,7 +423,7 @@ mod race {
             target: &target,
             may_lead: true,
             for_others: false,
-            policy: policy(StoreVersion::V2),
+            policy: policy(),
         };
         let mut effects = Vec::new();
         coalescer.request(
@@ -507,7 +513,7 @@ mod race {
         data.before_next_set(|data| {
             let mut heir = coalescer(2);
             let target = Rc::new(canonicalize_path(&bucket(), b"/object").unwrap());
-            let (key, policy) = (KeyHash(KEY), policy(StoreVersion::V2));
+            let (key, policy) = (KeyHash(KEY), policy());
             let stream = StreamId(9);
             let request = Request {
                 stream,

@@ -7,11 +7,8 @@ mod support;
 use sluice_core::board::KeyHash;
 use sluice_core::coalescer::{Admission, Effect, Release};
 use sluice_core::metrics::Metric;
-use sluice_core::policy::StoreVersion;
 use sluice_core::testing::{Answer, Client, Ending, FakeHost, FetchId, Kind, Stage};
-use support::flights::{
-    FIRST, KEY, admission, assert_all_over, fill, host, live, release, releases,
-};
+use support::flights::{FIRST, KEY, admission, assert_all_over, fill, host, live, release};
 
 /// A v1 leader that left amid its body, with an abort that has not been carried out.
 fn leader_that_left(host: &mut FakeHost) -> Client {
@@ -30,8 +27,8 @@ fn aborts(host: &FakeHost) -> usize {
 }
 
 #[test]
-fn on_v1_leader_that_leaves_amid_its_body_has_its_fill_aborted_before_another_leads() {
-    let mut host = host(StoreVersion::V1, 2);
+fn leader_that_leaves_amid_its_body_has_its_fill_aborted_before_another_leads() {
+    let mut host = host(2);
     leader_that_left(&mut host);
     let (near, far) = (host.get(0, KEY), host.get(1, KEY));
     live(&mut host, 1_000);
@@ -46,8 +43,8 @@ fn on_v1_leader_that_leaves_amid_its_body_has_its_fill_aborted_before_another_le
 }
 
 #[test]
-fn on_v1_key_of_an_aborted_fill_goes_to_another_worker_where_nobody_waits_on_the_first() {
-    let mut host = host(StoreVersion::V1, 3);
+fn key_of_an_aborted_fill_goes_to_another_worker_where_nobody_waits_on_the_first() {
+    let mut host = host(3);
     leader_that_left(&mut host);
     let (second, third) = (host.get(1, KEY), host.get(2, KEY));
     host.deliver_all();
@@ -62,8 +59,8 @@ fn on_v1_key_of_an_aborted_fill_goes_to_another_worker_where_nobody_waits_on_the
 }
 
 #[test]
-fn on_v1_fill_that_ends_before_its_abort_is_shared() {
-    let mut host = host(StoreVersion::V1, 2);
+fn fill_that_ends_before_its_abort_is_shared() {
+    let mut host = host(2);
     leader_that_left(&mut host);
     let followers = [host.get(0, KEY), host.get(1, KEY)];
     host.end(FIRST);
@@ -81,9 +78,9 @@ fn on_v1_fill_that_ends_before_its_abort_is_shared() {
 }
 
 #[test]
-fn on_v1_abort_without_an_answer_holds_the_key_for_max_wait_only() {
+fn abort_without_an_answer_holds_the_key_for_max_wait_only() {
     for followed in [false, true] {
-        let mut host = host(StoreVersion::V1, 2);
+        let mut host = host(2);
         let max_wait = host.policy.max_wait;
         leader_that_left(&mut host);
         host.lose_aborts();
@@ -105,8 +102,8 @@ fn on_v1_abort_without_an_answer_holds_the_key_for_max_wait_only() {
 }
 
 #[test]
-fn on_v1_late_news_of_a_fill_that_was_given_up_disturbs_nobody() {
-    let mut host = host(StoreVersion::V1, 1);
+fn late_news_of_a_fill_that_was_given_up_disturbs_nobody() {
+    let mut host = host(1);
     let max_wait = host.policy.max_wait;
     leader_that_left(&mut host);
     live(&mut host, max_wait - 100);
@@ -121,8 +118,8 @@ fn on_v1_late_news_of_a_fill_that_was_given_up_disturbs_nobody() {
 }
 
 #[test]
-fn on_v1_head_waits_for_the_leader_of_another_worker_and_never_leads() {
-    let mut host = host(StoreVersion::V1, 2);
+fn head_waits_for_the_leader_of_another_worker_and_never_leads() {
+    let mut host = host(2);
     let leader = host.get(0, KEY);
     let head = host.head(1, KEY);
     assert_eq!(admission(&host, head), Admission::Park);
@@ -143,153 +140,9 @@ fn on_v1_head_waits_for_the_leader_of_another_worker_and_never_leads() {
     assert_all_over(&mut host);
 }
 
-#[test]
-fn on_v2_fill_that_breaks_fails_those_who_wait_for_its_end_and_is_forgotten() {
-    let mut host = host(StoreVersion::V2, 2);
-    let leader = host.get(0, KEY);
-    let (near, far) = (host.get(0, KEY), host.get(1, KEY));
-    host.answer(FIRST, Answer::Storable);
-    host.reset(FIRST);
-    host.deliver_all();
-    for client in [leader, near] {
-        assert_eq!(
-            host.stage(client),
-            Stage::Over(Ending::Truncated),
-            "it had joined"
-        );
-    }
-    assert_eq!(host.stage(far), Stage::Over(Ending::Failed(502)));
-    assert_all_over(&mut host);
-    for seat in [0, 1] {
-        let next = host.get(seat, KEY);
-        assert_eq!(
-            admission(&host, next),
-            Admission::Lead,
-            "worker {seat} remembers nothing"
-        );
-        host.abort(next);
-    }
-}
-
-#[test]
-fn on_v2_leader_that_leaves_amid_its_body_leaves_others_waiting_for_the_end() {
-    for broken in [false, true] {
-        let mut host = host(StoreVersion::V2, 2);
-        let leader = host.get(0, KEY);
-        let far = host.get(1, KEY);
-        host.answer(FIRST, Answer::Storable);
-        host.abort(leader);
-        for _ in 0..100 {
-            live(&mut host, 100);
-            host.progress(FIRST);
-        }
-        host.deliver_all();
-        assert_eq!(
-            host.stage(far),
-            Stage::Parked,
-            "the fill goes on, and its lease"
-        );
-        let near = host.get(0, KEY);
-        assert_eq!(host.stage(near), Stage::Reading(FIRST));
-        if broken {
-            host.reset(FIRST);
-            host.deliver_all();
-            assert_eq!(host.stage(far), Stage::Over(Ending::Failed(502)));
-        } else {
-            fill(&mut host, FIRST);
-            assert_eq!(release(&host, far), Some(Release::Collapsed));
-        }
-        assert_eq!(host.fetches.len(), 1);
-        assert_eq!((aborts(&host), host.counter(Metric::Handovers)), (0, 0));
-        assert_all_over(&mut host);
-    }
-}
-
-#[test]
-fn on_v2_response_that_ends_before_its_headers_are_passed_on_is_stored_when_they_are() {
-    let mut host = host(StoreVersion::V2, 2);
-    host.get(0, KEY);
-    let followers = [host.get(0, KEY), host.get(1, KEY)];
-    host.answer_held(FIRST);
-    host.end(FIRST);
-    host.deliver_all();
-    assert_eq!(host.parked(), 2);
-    host.pass_on(FIRST);
-    host.deliver_all();
-    for client in followers {
-        assert_eq!(release(&host, client), Some(Release::Collapsed));
-    }
-    host.close_all();
-    assert_eq!(host.fetches.len(), 1);
-    assert_all_over(&mut host);
-}
-
-#[test]
-fn on_v2_leader_that_leaves_before_it_sees_the_headers_hands_over_when_the_fill_is_over() {
-    for (ends_first, far) in [(false, 0), (false, 1), (true, 0), (true, 1)] {
-        let mut host = host(StoreVersion::V2, 3);
-        let leader = host.get(0, KEY);
-        let (heir, follower) = (host.get(far, KEY), host.get(2, KEY));
-        host.answer_held(FIRST);
-        if ends_first {
-            host.end(FIRST);
-        }
-        host.abort(leader);
-        host.deliver_all();
-        host.pass_on(FIRST);
-        host.deliver_all();
-        if !ends_first {
-            assert_eq!(
-                host.parked(),
-                2,
-                "the fill goes on, and cannot be joined from everywhere"
-            );
-            host.end(FIRST);
-        }
-        host.deliver_all();
-        assert_eq!(release(&host, heir), Some(Release::Lead));
-        assert!(release(&host, follower).is_some());
-        host.close_all();
-        assert_eq!(host.fetches.len(), 1, "they find the store filled");
-        assert_all_over(&mut host);
-    }
-}
-
-#[test]
-fn on_v2_fill_that_breaks_after_its_leader_has_left_without_headers_is_handed_over() {
-    let mut host = host(StoreVersion::V2, 2);
-    let leader = host.get(0, KEY);
-    let follower = host.get(1, KEY);
-    host.answer_held(FIRST);
-    host.abort(leader);
-    host.reset(FIRST);
-    host.deliver_all();
-    assert_eq!(release(&host, follower), Some(Release::Lead));
-    fill(&mut host, FetchId(1));
-    assert_all_over(&mut host);
-}
-
-#[test]
-fn on_v2_response_that_is_stale_at_its_end_makes_another_lead_instead_of_all() {
-    let mut host = host(StoreVersion::V2, 3);
-    host.ttl = 1_000;
-    host.get(0, KEY);
-    let followers = [host.get(1, KEY), host.get(1, KEY), host.get(2, KEY)];
-    host.answer(FIRST, Answer::Storable);
-    live(&mut host, 2_000);
-    host.end(FIRST);
-    host.deliver_all();
-    assert_eq!(host.counter(Metric::Unshared), 1);
-    assert_eq!(releases(&host, &followers, Release::Lead), 1);
-    assert_eq!(host.parked(), 2);
-    fill(&mut host, FetchId(1));
-    assert_eq!(releases(&host, &followers, Release::Collapsed), 2);
-    assert_all_over(&mut host);
-}
-
 /// A fill in the background that waits, as a GET leads, and a GET that waits beside it.
-fn fill_that_waits(store: StoreVersion, workers: usize) -> (FakeHost, Client, Client) {
-    let mut host = host(store, workers);
+fn fill_that_waits(workers: usize) -> (FakeHost, Client, Client) {
+    let mut host = host(workers);
     host.get(0, KEY);
     let fill = host.arrive(workers - 1, KEY, Kind::Background);
     let other = host.get(workers - 1, KEY);
@@ -299,9 +152,9 @@ fn fill_that_waits(store: StoreVersion, workers: usize) -> (FakeHost, Client, Cl
 
 #[test]
 fn fill_in_the_background_that_waits_ends_when_there_is_nothing_to_lead_for() {
-    for (store, workers) in [(StoreVersion::V1, 1), (StoreVersion::V2, 2)] {
+    for workers in [1, 2] {
         for answer in [Answer::Uncacheable, Answer::Failed(503), Answer::Storable] {
-            let (mut host, waiting, other) = fill_that_waits(store, workers);
+            let (mut host, waiting, other) = fill_that_waits(workers);
             host.answer(FIRST, answer);
             fill(&mut host, FIRST);
             assert_eq!(host.stage(waiting), Stage::Over(Ending::Unneeded));
@@ -315,8 +168,8 @@ fn fill_in_the_background_that_waits_ends_when_there_is_nothing_to_lead_for() {
 
 #[test]
 fn fill_in_the_background_leaves_a_stalled_leader_for_nowhere() {
-    for (store, workers) in [(StoreVersion::V1, 1), (StoreVersion::V2, 2)] {
-        let (mut host, waiting, other) = fill_that_waits(store, workers);
+    for workers in [1, 2] {
+        let (mut host, waiting, other) = fill_that_waits(workers);
         let max_wait = host.policy.max_wait;
         live(&mut host, max_wait + 20);
         assert_eq!(host.stage(waiting), Stage::Over(Ending::Unneeded));
@@ -329,8 +182,8 @@ fn fill_in_the_background_leaves_a_stalled_leader_for_nowhere() {
 
 #[test]
 fn fill_in_the_background_that_waits_leads_when_the_leader_is_lost() {
-    for (store, workers) in [(StoreVersion::V1, 1), (StoreVersion::V2, 2)] {
-        let (mut host, waiting, other) = fill_that_waits(store, workers);
+    for workers in [1, 2] {
+        let (mut host, waiting, other) = fill_that_waits(workers);
         host.abort(Client(0));
         host.deliver_all();
         assert_eq!(release(&host, waiting), Some(Release::Lead));

@@ -12,7 +12,6 @@ use proptest::test_runner::RngAlgorithm;
 use sluice_core::board::{KeyHash, Millis};
 use sluice_core::coalescer::Release;
 use sluice_core::flight::FlightPolicy;
-use sluice_core::policy::{Policy, StoreVersion};
 use sluice_core::testing::{
     Answer, Client, ClientRecord, Ending, FakeHost, FetchPhase, Kind, Stage,
 };
@@ -34,8 +33,6 @@ enum Step {
     Conditional { worker: u8, key: u8 },
     LeaveWith304 { client: u8 },
     Answer { fetch: u8, answer: Answer },
-    AnswerHeld { fetch: u8 },
-    PassOn { fetch: u8 },
     Progress { fetch: u8 },
     End { fetch: u8 },
     Reset { fetch: u8 },
@@ -68,8 +65,6 @@ fn ordinary() -> impl Strategy<Value = Step> {
         6 => (small(), small()).prop_map(|(worker, key)| Step::Get { worker, key }),
         2 => (small(), small()).prop_map(|(worker, key)| Step::Conditional { worker, key }),
         3 => small().prop_map(|fetch| Step::Answer { fetch, answer: Answer::Storable }),
-        2 => small().prop_map(|fetch| Step::AnswerHeld { fetch }),
-        2 => small().prop_map(|fetch| Step::PassOn { fetch }),
         1 => small().prop_map(|fetch| Step::Progress { fetch }),
         3 => small().prop_map(|fetch| Step::End { fetch }),
         2 => small().prop_map(|client| Step::Close { client }),
@@ -126,23 +121,19 @@ fn anything_and_board_faults() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn store() -> impl Strategy<Value = StoreVersion> {
-    prop_oneof![Just(StoreVersion::V1), Just(StoreVersion::V2)]
-}
-
 /// Rules, with bounds that are reached now and then.
 fn policy() -> impl Strategy<Value = FlightPolicy> {
     let waiters = prop_oneof![1 => 1..4_usize, 3 => Just(10_000)];
     let keys = prop_oneof![1 => 1..3_usize, 3 => Just(8_192)];
-    (store(), waiters, keys).prop_map(|(store, waiters_per_key, keys_in_flight)| FlightPolicy {
+    (waiters, keys).prop_map(|(waiters_per_key, keys_in_flight)| FlightPolicy {
         waiters_per_key,
         keys_in_flight,
-        ..flight_policy(store)
+        ..flight_policy()
     })
 }
 
-fn flight_policy(store: StoreVersion) -> FlightPolicy {
-    FlightPolicy::of(&Policy { store, ..bucket() })
+fn flight_policy() -> FlightPolicy {
+    FlightPolicy::of(&bucket())
 }
 
 /// For how long responses are fresh: for good, or so that they expire between steps and while they come.
@@ -233,16 +224,6 @@ impl World {
                 fetch(number)
                     .into_iter()
                     .for_each(|fetch| self.host.answer(fetch, answer));
-            }
-            Step::AnswerHeld { fetch: number } => {
-                fetch(number)
-                    .into_iter()
-                    .for_each(|fetch| self.host.answer_held(fetch));
-            }
-            Step::PassOn { fetch: number } => {
-                fetch(number)
-                    .into_iter()
-                    .for_each(|fetch| self.host.pass_on(fetch));
             }
             Step::Progress { fetch: number } => {
                 fetch(number)
@@ -381,7 +362,6 @@ impl World {
             for fetch in self.host.open_fetches() {
                 match self.host.fetches[fetch.0].phase {
                     FetchPhase::Sent => self.host.answer(fetch, self.answer),
-                    FetchPhase::Held { .. } => self.host.pass_on(fetch),
                     _ => self.host.end(fetch),
                 }
             }
@@ -473,11 +453,11 @@ fn nobody_waits_for_a_silent_origin(policy: FlightPolicy, workers: usize, steps:
 }
 
 /// Where nothing goes wrong, each key is fetched once, and all get the response.
-fn each_key_is_fetched_once(store: StoreVersion, workers: usize, steps: &[Step]) {
+fn each_key_is_fetched_once(workers: usize, steps: &[Step]) {
     // A lease that would run out often if nobody renewed it.
     let policy = FlightPolicy {
         lease: 300,
-        ..flight_policy(store)
+        ..flight_policy()
     };
     let mut world = World::new(policy, workers);
     for step in steps {
@@ -515,7 +495,7 @@ fn each_key_is_fetched_once(store: StoreVersion, workers: usize, steps: &[Step])
 
 /// Where a leader leaves with its 304 and nothing goes wrong, its key is fetched once more, and all others get it.
 fn a_304_costs_one_more_fetch(workers: usize, steps: &[Step]) {
-    let mut world = World::new(flight_policy(StoreVersion::V1), workers);
+    let mut world = World::new(flight_policy(), workers);
     // So that who asks for changes leads.
     world.host.calls_fail = true;
     for step in steps {
@@ -542,8 +522,8 @@ fn a_304_costs_one_more_fetch(workers: usize, steps: &[Step]) {
 }
 
 /// Where the origin fails and nothing else goes wrong, all get what is stored, and each worker asks once at most.
-fn an_error_is_met_once(store: StoreVersion, workers: usize, steps: &[Step]) {
-    let mut world = World::new(flight_policy(store), workers);
+fn an_error_is_met_once(workers: usize, steps: &[Step]) {
+    let mut world = World::new(flight_policy(), workers);
     world.host.ttl = 1;
     for key in 0..KEYS {
         world.host.get(0, key);
@@ -557,8 +537,7 @@ fn an_error_is_met_once(store: StoreVersion, workers: usize, steps: &[Step]) {
                 fetch,
                 answer: Answer::Kept,
             },
-            // Headers that the store holds are those of a whole response.
-            Step::AnswerHeld { .. } | Step::LoseWrites { .. } => Step::TickAll,
+            Step::LoseWrites { .. } => Step::TickAll,
             step => step,
         };
         world.run_in_time(step);
@@ -567,11 +546,7 @@ fn an_error_is_met_once(store: StoreVersion, workers: usize, steps: &[Step]) {
     for key in (0..KEYS).map(KeyHash) {
         let fetches = world.host.fetches.iter().skip(before);
         let fetches = fetches.filter(|fetch| fetch.key == key).count();
-        let most = match store {
-            StoreVersion::V1 => workers,
-            StoreVersion::V2 => 1,
-        };
-        assert!(fetches <= most, "{fetches} requests for {key:?}");
+        assert!(fetches <= workers, "{fetches} requests for {key:?}");
     }
     world.assert_all_shared();
 }
@@ -593,10 +568,16 @@ fn who_waits_for_a_response_that_is_lost_at_once_waits_for_who_fetches_it_again(
         fetch: 0,
         answer: Answer::Storable,
     };
-    let lost = [Step::End { fetch: 0 }, Step::Evict { key: 1 }, get(2)];
-    let policy = flight_policy(StoreVersion::V2);
-    let mut world = World::new(policy, 3);
+    let stored = [
+        Step::End { fetch: 0 },
+        Step::Commit { key: 1 },
+        Step::AnswerProbe { worker: 0 },
+    ];
+    let lost = [Step::Evict { key: 1 }, get(2)];
+    let mut world = World::new(flight_policy(), 3);
     world.run(&[get(0), answer, get(1)]);
+    world.run(&[Step::Deliver { worker: 0 }]);
+    world.run(&stored);
     world.run(&lost);
     world.finish(20_000);
     let follower = &world.host.clients[1];
@@ -629,11 +610,10 @@ proptest! {
 
     #[test]
     fn each_key_is_fetched_once_where_nothing_goes_wrong(
-        store in store(),
         workers in 1..=4_usize,
         steps in vec(ordinary(), 0..80),
     ) {
-        each_key_is_fetched_once(store, workers, &steps);
+        each_key_is_fetched_once(workers, &steps);
     }
 
     #[test]
@@ -646,11 +626,10 @@ proptest! {
 
     #[test]
     fn all_get_what_is_stored_where_the_origin_fails(
-        store in store(),
         workers in 1..=4_usize,
         steps in vec(ordinary(), 0..80),
     ) {
-        an_error_is_met_once(store, workers, &steps);
+        an_error_is_met_once(workers, &steps);
     }
 }
 
@@ -683,6 +662,6 @@ proptest! {
         all_is_released(policy, workers, ttl, &steps);
         nobody_waits_for_a_silent_origin(policy, workers, &steps);
         all_is_released(policy, workers, ttl, &faulty_steps);
-        each_key_is_fetched_once(policy.store, workers, &ordinary_steps);
+        each_key_is_fetched_once(workers, &ordinary_steps);
     }
 }

@@ -14,7 +14,6 @@ use sluice_core::flight::{FlightPolicy, StreamId};
 use sluice_core::hints::Hint;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::message::Event;
-use sluice_core::policy::{Policy, StoreVersion};
 use sluice_core::testing::FakeSharedData;
 use support::{bucket, canonicalize_path};
 
@@ -137,7 +136,7 @@ fn an_origin_that_fails_is_known_until_it_answers() {
 }
 
 #[test]
-fn on_v1_followers_everywhere_get_what_the_store_keeps_and_learn_why() {
+fn followers_everywhere_get_what_the_store_keeps_and_learn_why() {
     let mut edge = Edge::new(2);
     for worker in &mut edge.workers {
         worker.hints().forget(KEY);
@@ -179,10 +178,7 @@ fn request(target: &Rc<CanonicalTarget>, stream: u32) -> Request<'_> {
         target,
         may_lead: true,
         for_others: false,
-        policy: FlightPolicy::of(&Policy {
-            store: StoreVersion::V1,
-            ..bucket()
-        }),
+        policy: FlightPolicy::of(&bucket()),
     }
 }
 

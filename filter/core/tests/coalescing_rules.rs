@@ -9,42 +9,35 @@ use sluice_core::coalescer::{Admission, Release};
 use sluice_core::flight::FlightPolicy;
 use sluice_core::hints::Hint;
 use sluice_core::metrics::Metric;
-use sluice_core::policy::StoreVersion;
 use sluice_core::testing::{Answer, Calls, Ending, FakeHost, FetchId, HIT_FOR_MISS, Stage};
 use support::flights::{
-    FIRST, KEY, STORES, admission, assert_all_over, await_probe, fill, host, host_with, live,
-    policy, release, releases,
+    FIRST, KEY, admission, assert_all_over, await_probe, fill, host, host_with, live, policy,
+    release, releases,
 };
 
 #[test]
 fn first_request_leads_and_others_wait_on_every_worker() {
-    for store in STORES {
-        let mut host = host(store, 3);
-        let leader = host.get(0, KEY);
-        let followers: Vec<_> = (0..30).map(|number| host.get(number % 3, KEY)).collect();
-        assert_eq!(admission(&host, leader), Admission::Lead);
-        assert!(
-            followers
-                .iter()
-                .all(|client| admission(&host, *client) == Admission::Park)
-        );
-        assert_eq!(host.counter(Metric::FlightsLed), 1);
-        assert_eq!(host.counter(Metric::FollowersParked), 30);
+    let mut host = host(3);
+    let leader = host.get(0, KEY);
+    let followers: Vec<_> = (0..30).map(|number| host.get(number % 3, KEY)).collect();
+    assert_eq!(admission(&host, leader), Admission::Lead);
+    assert!(
+        followers
+            .iter()
+            .all(|client| admission(&host, *client) == Admission::Park)
+    );
+    assert_eq!(host.counter(Metric::FlightsLed), 1);
+    assert_eq!(host.counter(Metric::FollowersParked), 30);
 
-        fill(&mut host, FIRST);
-        assert_eq!(
-            releases(&host, &followers, Release::Collapsed),
-            30,
-            "{store:?}"
-        );
-        assert_eq!(host.fetches.len(), 1, "{store:?}");
-        assert_all_over(&mut host);
-    }
+    fill(&mut host, FIRST);
+    assert_eq!(releases(&host, &followers, Release::Collapsed), 30);
+    assert_eq!(host.fetches.len(), 1);
+    assert_all_over(&mut host);
 }
 
 #[test]
 fn different_keys_never_wait_for_each_other() {
-    let mut host = host(StoreVersion::V2, 1);
+    let mut host = host(1);
     // Eight slots of the board, with 25 keys each.
     let clients: Vec<_> = (0..200).map(|key| host.get(0, key * SLOTS / 8)).collect();
     assert!(
@@ -55,40 +48,8 @@ fn different_keys_never_wait_for_each_other() {
 }
 
 #[test]
-fn on_v2_followers_join_the_fill_at_its_headers_on_the_same_worker_and_at_its_end_on_others() {
-    let mut host = host(StoreVersion::V2, 2);
-    host.get(0, KEY);
-    let (near, far) = (host.get(0, KEY), host.get(1, KEY));
-    host.answer(FIRST, Answer::Storable);
-    assert_eq!(
-        host.stage(near),
-        Stage::Reading(FIRST),
-        "at once on the leader's worker"
-    );
-    let late = host.get(0, KEY);
-    assert_eq!(
-        admission(&host, late),
-        Admission::Fresh,
-        "as do those that come now"
-    );
-    live(&mut host, 1_000);
-    host.deliver_all();
-    assert_eq!(host.stage(far), Stage::Parked);
-    host.end(FIRST);
-    host.deliver(1);
-    assert_eq!(
-        host.stage(far),
-        Stage::Draining,
-        "with the message that all of it is there"
-    );
-    host.close_all();
-    assert_eq!(host.fetches.len(), 1);
-    assert_all_over(&mut host);
-}
-
-#[test]
-fn on_v1_followers_are_released_only_when_a_probe_has_found_the_object() {
-    let mut host = host(StoreVersion::V1, 2);
+fn followers_are_released_only_when_a_probe_has_found_the_object() {
+    let mut host = host(2);
     host.get(0, KEY);
     let followers = [host.get(0, KEY), host.get(1, KEY)];
     host.answer(FIRST, Answer::Storable);
@@ -111,8 +72,8 @@ fn on_v1_followers_are_released_only_when_a_probe_has_found_the_object() {
 }
 
 #[test]
-fn on_v1_the_headers_of_a_fill_are_the_answer_of_those_who_ask_for_changes() {
-    let mut host = host(StoreVersion::V1, 1);
+fn the_headers_of_a_fill_are_the_answer_of_those_who_ask_for_changes() {
+    let mut host = host(1);
     let first = host.conditional(0, KEY);
     let other = host.get(0, KEY);
     let last = host.conditional(0, KEY);
@@ -131,7 +92,7 @@ fn on_v1_the_headers_of_a_fill_are_the_answer_of_those_who_ask_for_changes() {
 
 #[test]
 fn eager_probes_come_before_the_patient_ones() {
-    let mut host = host(StoreVersion::V1, 1);
+    let mut host = host(1);
     host.get(0, KEY);
     host.get(0, KEY);
     host.answer(FIRST, Answer::Storable);
@@ -152,7 +113,7 @@ fn eager_probes_come_before_the_patient_ones() {
 
 /// A leader whose response has ended, and that the v1 store does not have yet.
 fn unawaited() -> FakeHost {
-    let mut host = host(StoreVersion::V1, 2);
+    let mut host = host(2);
     host.get(0, KEY);
     host.answer(FIRST, Answer::Storable);
     host.end(FIRST);
@@ -197,7 +158,7 @@ fn whoever_comes_to_another_worker_has_the_store_asked_as_soon_as_the_leader_hea
 
 #[test]
 fn whoever_waits_unheard_of_waits_a_little_longer() {
-    let mut host = host(StoreVersion::V1, 2);
+    let mut host = host(2);
     host.get(0, KEY);
     let follower = host.get(1, KEY);
     host.lose(0);
@@ -213,39 +174,35 @@ fn whoever_waits_unheard_of_waits_a_little_longer() {
 
 #[test]
 fn hit_makes_no_host_call() {
-    for store in STORES {
-        let mut host = host(store, 2);
-        host.get(0, KEY);
-        host.get(1, KEY);
-        fill(&mut host, FIRST);
-        let before = host.data.calls();
-        for _ in 0..10 {
-            let clients = [host.get(0, KEY), host.get(1, KEY)];
-            assert!(
-                clients
-                    .iter()
-                    .all(|client| admission(&host, *client) == Admission::Fresh)
-            );
-            host.close_all();
-        }
-        assert_eq!(host.data.calls(), before, "{store:?}");
-        assert_eq!(host.fetches.len(), 1, "{store:?}");
+    let mut host = host(2);
+    host.get(0, KEY);
+    host.get(1, KEY);
+    fill(&mut host, FIRST);
+    let before = host.data.calls();
+    for _ in 0..10 {
+        let clients = [host.get(0, KEY), host.get(1, KEY)];
+        assert!(
+            clients
+                .iter()
+                .all(|client| admission(&host, *client) == Admission::Fresh)
+        );
+        host.close_all();
     }
+    assert_eq!(host.data.calls(), before);
+    assert_eq!(host.fetches.len(), 1);
 }
 
 #[test]
 fn uncontended_miss_costs_two_reads_and_two_writes() {
-    for store in STORES {
-        let mut host = host(store, 2);
-        host.get(0, KEY);
-        fill(&mut host, FIRST);
-        assert_eq!(host.data.calls(), Calls { get: 2, set: 2 }, "{store:?}");
-    }
+    let mut host = host(2);
+    host.get(0, KEY);
+    fill(&mut host, FIRST);
+    assert_eq!(host.data.calls(), Calls { get: 2, set: 2 });
 }
 
 #[test]
 fn follower_of_another_worker_costs_one_read_and_one_write_however_many_come() {
-    let mut host = host(StoreVersion::V2, 2);
+    let mut host = host(2);
     host.get(0, KEY);
     let Calls { get, set } = host.data.calls();
     for _ in 0..100 {
@@ -262,55 +219,49 @@ fn follower_of_another_worker_costs_one_read_and_one_write_however_many_come() {
 
 #[test]
 fn worker_that_knows_nothing_finds_the_store_filled() {
-    for store in STORES {
-        let mut host = host(store, 2);
-        host.get(0, KEY);
-        fill(&mut host, FIRST);
-        let late = host.get(1, KEY);
-        assert_eq!(admission(&host, late), Admission::Lead, "it has no hint");
-        assert_eq!(host.fetches.len(), 1, "{store:?}");
-        host.close_all();
-        assert_all_over(&mut host);
-    }
+    let mut host = host(2);
+    host.get(0, KEY);
+    fill(&mut host, FIRST);
+    let late = host.get(1, KEY);
+    assert_eq!(admission(&host, late), Admission::Lead, "it has no hint");
+    assert_eq!(host.fetches.len(), 1);
+    host.close_all();
+    assert_all_over(&mut host);
 }
 
 #[test]
 fn leader_that_leaves_before_the_headers_hands_over_to_its_own_worker() {
-    for store in STORES {
-        let mut host = host(store, 2);
-        let leader = host.get(0, KEY);
-        let (heir, far) = (host.get(0, KEY), host.get(1, KEY));
-        host.abort(leader);
-        assert_eq!(release(&host, heir), Some(Release::Lead), "{store:?}");
-        assert_eq!(host.counter(Metric::Handovers), 1);
-        host.deliver_all();
-        assert_eq!(host.stage(far), Stage::Parked, "the flight goes on");
-        fill(&mut host, FetchId(1));
-        assert_eq!(release(&host, far), Some(Release::Collapsed));
-        assert_eq!(host.fetches.len(), 2);
-        assert_all_over(&mut host);
-    }
+    let mut host = host(2);
+    let leader = host.get(0, KEY);
+    let (heir, far) = (host.get(0, KEY), host.get(1, KEY));
+    host.abort(leader);
+    assert_eq!(release(&host, heir), Some(Release::Lead));
+    assert_eq!(host.counter(Metric::Handovers), 1);
+    host.deliver_all();
+    assert_eq!(host.stage(far), Stage::Parked, "the flight goes on");
+    fill(&mut host, FetchId(1));
+    assert_eq!(release(&host, far), Some(Release::Collapsed));
+    assert_eq!(host.fetches.len(), 2);
+    assert_all_over(&mut host);
 }
 
 #[test]
 fn leader_that_leaves_hands_over_to_another_worker_without_waiting_for_the_lease() {
-    for store in STORES {
-        let mut host = host(store, 3);
-        let leader = host.get(0, KEY);
-        let (second, third) = (host.get(1, KEY), host.get(2, KEY));
-        host.abort(leader);
-        host.deliver_all();
-        assert_eq!(release(&host, second), Some(Release::Lead), "{store:?}");
-        assert_eq!(host.stage(third), Stage::Parked, "one leads");
-        fill(&mut host, FetchId(1));
-        assert_eq!(release(&host, third), Some(Release::Collapsed));
-        assert_all_over(&mut host);
-    }
+    let mut host = host(3);
+    let leader = host.get(0, KEY);
+    let (second, third) = (host.get(1, KEY), host.get(2, KEY));
+    host.abort(leader);
+    host.deliver_all();
+    assert_eq!(release(&host, second), Some(Release::Lead));
+    assert_eq!(host.stage(third), Stage::Parked, "one leads");
+    fill(&mut host, FetchId(1));
+    assert_eq!(release(&host, third), Some(Release::Collapsed));
+    assert_all_over(&mut host);
 }
 
 #[test]
-fn on_v1_leader_that_leaves_amid_its_body_hands_over() {
-    let mut host = host(StoreVersion::V1, 2);
+fn leader_that_leaves_amid_its_body_hands_over() {
+    let mut host = host(2);
     let leader = host.get(0, KEY);
     let follower = host.get(1, KEY);
     host.answer(FIRST, Answer::Storable);
@@ -323,8 +274,8 @@ fn on_v1_leader_that_leaves_amid_its_body_hands_over() {
 }
 
 #[test]
-fn on_v1_leader_that_leaves_after_the_end_takes_nobody_with_it() {
-    let mut host = host(StoreVersion::V1, 2);
+fn leader_that_leaves_after_the_end_takes_nobody_with_it() {
+    let mut host = host(2);
     let leader = host.get(0, KEY);
     let follower = host.get(1, KEY);
     host.deliver(0);
@@ -341,22 +292,8 @@ fn on_v1_leader_that_leaves_after_the_end_takes_nobody_with_it() {
 }
 
 #[test]
-fn on_v2_leader_that_leaves_amid_its_body_leaves_the_fill_to_the_others() {
-    let mut host = host(StoreVersion::V2, 2);
-    let leader = host.get(0, KEY);
-    let follower = host.get(1, KEY);
-    host.answer(FIRST, Answer::Storable);
-    host.abort(leader);
-    host.deliver_all();
-    fill(&mut host, FIRST);
-    assert_eq!(host.stage(follower), Stage::Over(Ending::Served));
-    assert_eq!(host.fetches.len(), 1);
-    assert_all_over(&mut host);
-}
-
-#[test]
 fn heir_is_whoever_is_still_there() {
-    let mut host = host(StoreVersion::V2, 1);
+    let mut host = host(1);
     let leader = host.get(0, KEY);
     let waiting: Vec<_> = (0..5).map(|_| host.get(0, KEY)).collect();
     host.abort(waiting[0]);
@@ -368,80 +305,62 @@ fn heir_is_whoever_is_still_there() {
 
 #[test]
 fn uncacheable_response_releases_all_at_once_and_is_remembered_for_its_time() {
-    for store in STORES {
-        let mut host = host(store, 2);
-        host.get(0, KEY);
-        let followers: Vec<_> = (0..10).map(|number| host.get(number % 2, KEY)).collect();
-        host.answer(FIRST, Answer::Uncacheable);
-        host.deliver_all();
-        assert_eq!(
-            releases(&host, &followers, Release::HitForMiss),
-            10,
-            "{store:?}"
-        );
-        assert_eq!(host.fetches.len(), 11, "each by itself, at once");
+    let mut host = host(2);
+    host.get(0, KEY);
+    let followers: Vec<_> = (0..10).map(|number| host.get(number % 2, KEY)).collect();
+    host.answer(FIRST, Answer::Uncacheable);
+    host.deliver_all();
+    assert_eq!(releases(&host, &followers, Release::HitForMiss), 10);
+    assert_eq!(host.fetches.len(), 11, "each by itself, at once");
 
-        let calls = host.data.calls();
-        let later = [host.get(0, KEY), host.get(1, KEY)];
-        assert!(
-            later
-                .iter()
-                .all(|client| admission(&host, *client) == Admission::HitForMiss)
-        );
-        assert_eq!(host.data.calls(), calls);
+    let calls = host.data.calls();
+    let later = [host.get(0, KEY), host.get(1, KEY)];
+    assert!(
+        later
+            .iter()
+            .all(|client| admission(&host, *client) == Admission::HitForMiss)
+    );
+    assert_eq!(host.data.calls(), calls);
 
-        host.advance(HIT_FOR_MISS);
-        let after = host.get(0, KEY);
-        assert_eq!(admission(&host, after), Admission::Lead, "forgotten");
-    }
+    host.advance(HIT_FOR_MISS);
+    let after = host.get(0, KEY);
+    assert_eq!(admission(&host, after), Admission::Lead, "forgotten");
 }
 
 #[test]
 fn failure_of_the_origin_is_shared() {
-    for store in STORES {
-        let mut host = host(store, 2);
-        host.get(0, KEY);
-        let followers: Vec<_> = (0..10).map(|number| host.get(number % 2, KEY)).collect();
-        host.answer(FIRST, Answer::Failed(503));
-        host.deliver_all();
-        for client in followers {
-            assert_eq!(
-                host.stage(client),
-                Stage::Over(Ending::Failed(503)),
-                "{store:?}"
-            );
-        }
-        assert_eq!(host.fetches.len(), 1);
-        assert_eq!(host.board(), []);
-        let next = host.get(1, KEY);
-        assert_eq!(
-            admission(&host, next),
-            Admission::Lead,
-            "failures are not remembered"
-        );
+    let mut host = host(2);
+    host.get(0, KEY);
+    let followers: Vec<_> = (0..10).map(|number| host.get(number % 2, KEY)).collect();
+    host.answer(FIRST, Answer::Failed(503));
+    host.deliver_all();
+    for client in followers {
+        assert_eq!(host.stage(client), Stage::Over(Ending::Failed(503)));
     }
+    assert_eq!(host.fetches.len(), 1);
+    assert_eq!(host.board(), []);
+    let next = host.get(1, KEY);
+    assert_eq!(
+        admission(&host, next),
+        Admission::Lead,
+        "failures are not remembered"
+    );
 }
 
 #[test]
 fn connection_lost_before_the_headers_is_a_failure_that_is_shared() {
-    for store in STORES {
-        let mut host = host(store, 2);
-        host.get(0, KEY);
-        let follower = host.get(1, KEY);
-        host.reset(FIRST);
-        host.deliver_all();
-        assert_eq!(
-            host.stage(follower),
-            Stage::Over(Ending::Failed(503)),
-            "{store:?}"
-        );
-        assert_eq!(host.fetches.len(), 1);
-    }
+    let mut host = host(2);
+    host.get(0, KEY);
+    let follower = host.get(1, KEY);
+    host.reset(FIRST);
+    host.deliver_all();
+    assert_eq!(host.stage(follower), Stage::Over(Ending::Failed(503)));
+    assert_eq!(host.fetches.len(), 1);
 }
 
 #[test]
-fn on_v1_connection_lost_amid_the_body_is_a_failure_that_is_shared() {
-    let mut host = host(StoreVersion::V1, 2);
+fn connection_lost_amid_the_body_is_a_failure_that_is_shared() {
+    let mut host = host(2);
     host.get(0, KEY);
     let followers = [host.get(0, KEY), host.get(1, KEY)];
     host.answer(FIRST, Answer::Storable);
@@ -455,31 +374,29 @@ fn on_v1_connection_lost_amid_the_body_is_a_failure_that_is_shared() {
 
 #[test]
 fn followers_leave_a_stalled_leader_in_growing_batches() {
-    for store in STORES {
-        let mut host = host(store, 1);
-        let max_wait = host.policy.max_wait;
-        host.get(0, KEY);
-        let followers: Vec<_> = (0..100).map(|_| host.get(0, KEY)).collect();
-        live(&mut host, max_wait - 10);
-        assert_eq!(host.parked(), 100, "not before max_wait");
-        let mut batches = Vec::new();
-        let mut parked = host.parked();
-        for _ in 0..100 {
-            live(&mut host, 10);
-            if host.parked() < parked {
-                batches.push(parked - host.parked());
-                parked = host.parked();
-            }
+    let mut host = host(1);
+    let max_wait = host.policy.max_wait;
+    host.get(0, KEY);
+    let followers: Vec<_> = (0..100).map(|_| host.get(0, KEY)).collect();
+    live(&mut host, max_wait - 10);
+    assert_eq!(host.parked(), 100, "not before max_wait");
+    let mut batches = Vec::new();
+    let mut parked = host.parked();
+    for _ in 0..100 {
+        live(&mut host, 10);
+        if host.parked() < parked {
+            batches.push(parked - host.parked());
+            parked = host.parked();
         }
-        assert_eq!(batches, [1, 2, 4, 8, 16, 32, 37], "{store:?}");
-        assert_eq!(releases(&host, &followers, Release::WaitTimeout), 100);
-        assert_eq!(host.counter(Metric::WaitTimeouts), 100);
     }
+    assert_eq!(batches, [1, 2, 4, 8, 16, 32, 37]);
+    assert_eq!(releases(&host, &followers, Release::WaitTimeout), 100);
+    assert_eq!(host.counter(Metric::WaitTimeouts), 100);
 }
 
 #[test]
 fn followers_of_another_worker_leave_a_stalled_leader_too() {
-    let mut host = host(StoreVersion::V2, 2);
+    let mut host = host(2);
     let max_wait = host.policy.max_wait;
     host.get(0, KEY);
     let follower = host.get(1, KEY);
@@ -499,7 +416,7 @@ fn progress_of_the_leader_postpones_the_wait_timeout_on_every_worker() {
     for max_wait in [600, 1_000, 5_000] {
         let rules = FlightPolicy {
             max_wait,
-            ..policy(StoreVersion::V1)
+            ..policy()
         };
         let mut host = host_with(rules, 2);
         host.get(0, KEY);
@@ -523,7 +440,7 @@ fn progress_of_the_leader_postpones_the_wait_timeout_on_every_worker() {
 
 #[test]
 fn batches_begin_anew_when_a_stalled_leader_has_moved() {
-    let mut host = host(StoreVersion::V1, 1);
+    let mut host = host(1);
     let max_wait = host.policy.max_wait;
     host.get(0, KEY);
     for _ in 0..50 {
@@ -540,8 +457,8 @@ fn batches_begin_anew_when_a_stalled_leader_has_moved() {
 }
 
 #[test]
-fn a_flight_of_v1_commits_between_the_end_of_its_response_and_the_sight_of_it() {
-    let mut host = host(StoreVersion::V1, 1);
+fn a_flight_commits_between_the_end_of_its_response_and_the_sight_of_it() {
+    let mut host = host(1);
     let commits = |host: &mut FakeHost| host.coalescer(0).unwrap().is_committing(KeyHash(KEY));
     host.get(0, KEY);
     assert!(!commits(&mut host), "fetching");
@@ -559,7 +476,7 @@ fn a_flight_of_v1_commits_between_the_end_of_its_response_and_the_sight_of_it() 
 
 #[test]
 fn what_is_remembered_of_a_key_neither_leads_nor_waits() {
-    let mut host = host(StoreVersion::V1, 1);
+    let mut host = host(1);
     let (flying, stored, barred) = (KeyHash(KEY), KeyHash(KEY + 1), KeyHash(KEY + 2));
     let leader = host.get(0, KEY);
     let coalescer = host.coalescer(0).unwrap();
@@ -581,15 +498,8 @@ fn what_is_remembered_of_a_key_neither_leads_nor_waits() {
 }
 
 #[test]
-fn head_on_v2_leads_like_a_get() {
-    let mut host = host(StoreVersion::V2, 1);
-    let head = host.head(0, KEY);
-    assert_eq!(admission(&host, head), Admission::Lead);
-}
-
-#[test]
-fn head_on_v1_waits_but_never_leads() {
-    let mut host = host(StoreVersion::V1, 2);
+fn head_waits_but_never_leads() {
+    let mut host = host(2);
     let first = host.head(0, KEY);
     assert_eq!(
         admission(&host, first),
@@ -617,8 +527,8 @@ fn head_on_v1_waits_but_never_leads() {
 }
 
 #[test]
-fn head_on_v1_waits_on_when_the_gets_of_its_worker_have_left() {
-    let mut host = host(StoreVersion::V1, 2);
+fn head_waits_on_when_the_gets_of_its_worker_have_left() {
+    let mut host = host(2);
     host.get(0, KEY);
     let (get, head) = (host.get(1, KEY), host.head(1, KEY));
     host.abort(get);
@@ -639,38 +549,17 @@ fn head_on_v1_waits_on_when_the_gets_of_its_worker_have_left() {
 
 #[test]
 fn unexpected_miss_is_counted_and_others_wait_for_it() {
-    for store in STORES {
-        let mut host = host(store, 1);
-        host.get(0, KEY);
-        fill(&mut host, FIRST);
-        host.store().evict(KeyHash(KEY));
-        let surprised = host.get(0, KEY);
-        assert_eq!(admission(&host, surprised), Admission::Fresh);
-        assert_eq!(host.counter(Metric::UnexpectedMisses), 1);
-        let next = host.get(0, KEY);
-        assert_eq!(admission(&host, next), Admission::Park, "{store:?}");
-        fill(&mut host, FetchId(1));
-        assert_eq!(release(&host, next), Some(Release::Collapsed));
-        assert_eq!(host.fetches.len(), 2);
-        assert_all_over(&mut host);
-    }
-}
-
-#[test]
-fn on_v2_response_that_the_store_let_pass_is_followed_by_one_that_it_keeps() {
-    let mut host = host(StoreVersion::V2, 2);
+    let mut host = host(1);
     host.get(0, KEY);
-    host.answer(FIRST, Answer::Uncacheable);
-    host.end(FIRST);
-    host.close_all();
-    host.advance(HIT_FOR_MISS);
-
-    host.get(0, KEY);
-    let followers: Vec<_> = (0..10).map(|number| host.get(number % 2, KEY)).collect();
-    host.answer(FetchId(1), Answer::Storable);
-    assert_eq!(host.counter(Metric::Unshared), 1);
-    assert_eq!(releases(&host, &followers, Release::Lead), 1);
-    fill(&mut host, FetchId(2));
-    assert_eq!(releases(&host, &followers, Release::Collapsed), 9);
-    assert_eq!(host.fetches.len(), 3);
+    fill(&mut host, FIRST);
+    host.store().evict(KeyHash(KEY));
+    let surprised = host.get(0, KEY);
+    assert_eq!(admission(&host, surprised), Admission::Fresh);
+    assert_eq!(host.counter(Metric::UnexpectedMisses), 1);
+    let next = host.get(0, KEY);
+    assert_eq!(admission(&host, next), Admission::Park);
+    fill(&mut host, FetchId(1));
+    assert_eq!(release(&host, next), Some(Release::Collapsed));
+    assert_eq!(host.fetches.len(), 2);
+    assert_all_over(&mut host);
 }

@@ -8,7 +8,7 @@ use sluice_core::board::KeyHash;
 use sluice_core::coalescer::{Effect, Release};
 use sluice_core::message::{Event, Outcome};
 use sluice_core::testing::{Answer, Ending, FakeHost, FetchId, Stage};
-use support::flights::{FIRST, KEY, STORES, assert_all_over, fill, host, live};
+use support::flights::{FIRST, KEY, assert_all_over, fill, host, live};
 
 /// Ends what one of several responses began.
 fn vary(host: &mut FakeHost, fetch: FetchId) {
@@ -25,46 +25,42 @@ fn fill_all(host: &mut FakeHost) {
 
 #[test]
 fn a_stampede_on_a_url_that_varies_costs_one_request_more_than_it_has_variants() {
-    for store in STORES {
-        for workers in [1, 3] {
-            let mut host = host(store, workers);
-            let clients: Vec<_> = (0..31)
-                .map(|number| host.get(number % workers, KEY))
-                .collect();
-            assert_eq!(host.parked(), 30, "{store:?}");
-            vary(&mut host, FIRST);
-            // One leads for each variant, and the others wait for it.
-            assert_eq!(host.open_fetches().len(), 2, "{store:?} {workers}");
-            assert_eq!(host.parked(), 28, "{store:?} {workers}");
-            fill_all(&mut host);
-            assert_eq!(host.fetches.len(), 3, "{store:?} {workers}");
-            let served = |client: &_| host.stage(*client) == Stage::Over(Ending::Served);
-            assert!(clients.iter().all(served), "{store:?} {workers}");
-            assert_all_over(&mut host);
-        }
+    for workers in [1, 3] {
+        let mut host = host(workers);
+        let clients: Vec<_> = (0..31)
+            .map(|number| host.get(number % workers, KEY))
+            .collect();
+        assert_eq!(host.parked(), 30);
+        vary(&mut host, FIRST);
+        // One leads for each variant, and the others wait for it.
+        assert_eq!(host.open_fetches().len(), 2, "{workers} workers");
+        assert_eq!(host.parked(), 28, "{workers} workers");
+        fill_all(&mut host);
+        assert_eq!(host.fetches.len(), 3, "{workers} workers");
+        let served = |client: &_| host.stage(*client) == Stage::Over(Ending::Served);
+        assert!(clients.iter().all(served), "{workers} workers");
+        assert_all_over(&mut host);
     }
 }
 
 #[test]
 fn who_comes_later_finds_the_variant() {
-    for store in STORES {
-        let mut host = host(store, 2);
-        for seat in [0, 1, 0, 1] {
-            host.get(seat, KEY);
-        }
-        vary(&mut host, FIRST);
-        fill_all(&mut host);
-        let fetches = host.fetches.len();
-        for seat in [0, 1, 1, 0] {
-            host.get(seat, KEY);
-        }
-        assert_eq!(host.fetches.len(), fetches, "{store:?}");
+    let mut host = host(2);
+    for seat in [0, 1, 0, 1] {
+        host.get(seat, KEY);
     }
+    vary(&mut host, FIRST);
+    fill_all(&mut host);
+    let fetches = host.fetches.len();
+    for seat in [0, 1, 1, 0] {
+        host.get(seat, KEY);
+    }
+    assert_eq!(host.fetches.len(), fetches);
 }
 
 #[test]
 fn a_worker_that_hears_of_variants_learns_them_before_its_requests_go_on() {
-    let mut host = host(STORES[1], 2);
+    let mut host = host(2);
     host.get(0, KEY);
     host.get(1, KEY);
     vary(&mut host, FIRST);
@@ -91,29 +87,27 @@ fn a_worker_that_hears_of_variants_learns_them_before_its_requests_go_on() {
 
 #[test]
 fn lost_news_of_variants_costs_each_worker_one_request_more() {
-    for store in STORES {
-        let mut host = host(store, 2);
-        host.get(0, KEY);
-        for _ in 0..10 {
-            host.get(1, KEY);
-        }
-        host.answer(FIRST, Answer::Varying);
-        host.end(FIRST);
-        host.lose(1);
-        // The other worker finds nobody on the board, and leads.
-        live(&mut host, 1_000);
-        assert_eq!(host.open_fetches().len(), 1, "{store:?}");
-        let second = host.open_fetches()[0];
-        vary(&mut host, second);
-        fill_all(&mut host);
-        assert_eq!(host.fetches.len(), 4, "{store:?}");
-        assert_all_over(&mut host);
+    let mut host = host(2);
+    host.get(0, KEY);
+    for _ in 0..10 {
+        host.get(1, KEY);
     }
+    host.answer(FIRST, Answer::Varying);
+    host.end(FIRST);
+    host.lose(1);
+    // The other worker finds nobody on the board, and leads.
+    live(&mut host, 1_000);
+    assert_eq!(host.open_fetches().len(), 1);
+    let second = host.open_fetches()[0];
+    vary(&mut host, second);
+    fill_all(&mut host);
+    assert_eq!(host.fetches.len(), 4);
+    assert_all_over(&mut host);
 }
 
 #[test]
 fn the_key_without_variants_is_neither_fresh_nor_shunned() {
-    let mut host = host(STORES[1], 1);
+    let mut host = host(1);
     host.get(0, KEY);
     vary(&mut host, FIRST);
     let now = host.now;

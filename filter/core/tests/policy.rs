@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use sluice_core::accept_encoding::Coding;
 use sluice_core::policy::{
     BucketOrigin, CachePolicy, HotPolicy, HttpOrigin, NamePattern, Obedience, Origin, PassOrStrip,
-    Policy, QueryRule, ResponsePolicy, Rule, StoreVersion, TtlTable,
+    Policy, QueryRule, ResponsePolicy, Rule, TtlTable,
 };
 use support::documents::{bucket_at, bucket_document, http_document, merge, parse, refusal};
 
@@ -149,7 +149,7 @@ fn a_section_that_says_nothing_is_as_good_as_none() {
 fn every_field_counts() {
     let policy = parse(&http_document(json!({
         "origin": { "kind": "http", "authority": "app.test" },
-        "store": { "version": "v1", "max_object_bytes": 5, "max_open_keys": 9, "instance": 3 },
+        "store": { "max_object_bytes": 5 },
         "hot": { "max_bytes": 1_000_000, "max_object_bytes": 1_000 },
         "key": {
             "host": false,
@@ -175,8 +175,6 @@ fn every_field_counts() {
         "limits": { "waiters_per_key": 1, "keys_in_flight": 2, "hints": 3 },
     })));
     let seconds = Duration::from_secs;
-    assert_eq!(policy.store, StoreVersion::V1);
-    assert_eq!((policy.open_keys.most, policy.open_keys.instance), (9, 3));
     let (max_bytes, max_object_bytes) = (1_000_000, 1_000);
     let hot = HotPolicy {
         max_bytes,
@@ -426,8 +424,8 @@ fn a_refusal_names_path_value_and_what_is_accepted() {
             "limits.hints: 0: expected a whole number from 1 to 10000000".to_owned(),
         ),
         (
-            http_document(json!({ "store": { "version": "v3" } })),
-            "store.version: \"v3\": expected v1 or v2".to_owned(),
+            http_document(json!({ "store": { "version": "v2" } })),
+            "store.version: unknown field, expected max_object_bytes".to_owned(),
         ),
         (
             http_document(json!({ "key": { "query": { "remove": ["a", "b\n*c"] } } })),
@@ -868,15 +866,4 @@ fn impossible_compressions_and_variants_are_refused() {
         let refused = refusal(&bucket_document(section));
         assert!(refused.starts_with(expected), "{refused}");
     }
-}
-
-#[test]
-fn policies_that_differ_in_the_bound_on_open_keys_serve_the_same() {
-    let policy = |store: &str| {
-        let store: Value = serde_json::from_str(store).expect("JSON");
-        parse(&http_document(json!({ "store": store })))
-    };
-    let first = policy(r#"{"instance": 1, "max_open_keys": 5}"#);
-    assert!(first.serves_as(&policy(r#"{"instance": 2, "max_open_keys": 4}"#)));
-    assert!(!first.serves_as(&policy(r#"{"instance": 1, "version": "v1"}"#)));
 }

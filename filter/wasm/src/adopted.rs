@@ -2,7 +2,7 @@
 //! ORIGIN's part in a request whose EDGE is in another VM: the module was replaced while it was on its way.
 //!
 //! What that VM knows of the request is not to be had, so its response is for its client alone and goes into no store.
-//! The v1 store survives the loss of a client whose response it does not store.
+//! Envoy's cache survives the loss of a client whose response it does not store.
 
 use sluice_core::metrics::Metric;
 use sluice_core::qualifiers::is_for_headers;

@@ -6,7 +6,6 @@ use std::rc::Rc;
 use crate::delivery::Bodiless;
 use crate::edge;
 use crate::host::{self, Half};
-use crate::prepared::Prepared;
 use crate::revalidation::Revalidation;
 
 /// The status by which a look at the store learns that it has something to be revalidated.
@@ -23,10 +22,8 @@ pub enum Answer {
     Expired,
     /// ORIGIN: the origin fails, and the store serves what it has.
     Keep(Rc<Revalidation>),
-    /// ORIGIN: the v1 store serves what it has as it is.
+    /// ORIGIN: the store serves what it has as it is.
     Unwritten(Rc<Revalidation>),
-    /// ORIGIN: what the origin has answered already.
-    Prepared(Rc<Prepared>),
     /// ORIGIN: nothing; the response that has begun is cut off.
     Reset,
     /// EDGE: what came of a request of the filter's own. The response's body may be on its way, and Envoy would
@@ -65,7 +62,6 @@ impl Answer {
                 &[("etag", &stored.unwritten())],
                 "",
             ),
-            Self::Prepared(prepared) => prepared.send(),
             Self::Reset => host::reset(Half::Response),
             Self::Outcome { status } => host::respond(*status, "sluice_outcome", &[], ""),
             Self::Bodiless(bodiless) => bodiless.send(),

@@ -15,7 +15,6 @@ use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{LINK_HEADER, Link, PATH_HEADER, Purpose};
 
 use crate::host;
-use crate::prepared::Prepared;
 use crate::stream::NumberedPolicy;
 
 /// The background listener's cluster.
@@ -37,14 +36,11 @@ const MOST_PREPARATIONS: usize = 128;
 /// What a call is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
-    /// To see whether the v1 store has the response of a fill that has ended.
+    /// To see whether the store has the response of a fill that has ended.
     Probe(KeyHash),
-    /// To see whether the v1 store has a response, for requests that wait.
+    /// To see whether the store has a response, for requests that wait.
     Look(KeyHash),
-    /// To ask the origin around the store for news of a response that is served stale meanwhile: the v2
-    /// store would let everyone wait for its own question.
-    Ask(KeyHash),
-    /// To have the store revalidate it.
+    /// To have the store revalidate a response that is served stale meanwhile.
     Refresh(KeyHash),
     /// To fill the store for requests that wait.
     Fill(KeyHash),
@@ -58,7 +54,6 @@ impl Call {
     const fn purpose(self) -> Purpose {
         match self {
             Self::Probe(_) | Self::Look(_) => Purpose::Probe,
-            Self::Ask(_) => Purpose::Ask,
             Self::Refresh(_) => Purpose::Refresh,
             Self::Fill(_) => Purpose::Fill,
             Self::Size(_) => Purpose::Size,
@@ -69,27 +64,18 @@ impl Call {
     const fn method(self) -> &'static str {
         match self {
             Self::Probe(_) | Self::Look(_) | Self::Size(_) => "HEAD",
-            Self::Ask(_) | Self::Refresh(_) | Self::Fill(_) | Self::Substitute(_) => "GET",
+            Self::Refresh(_) | Self::Fill(_) | Self::Substitute(_) => "GET",
         }
     }
 
     const fn timeout(self) -> Duration {
         match self {
             Self::Probe(_) | Self::Look(_) => PROBE_TIMEOUT,
-            Self::Ask(_) | Self::Refresh(_) | Self::Fill(_) => FILL_TIMEOUT,
+            Self::Refresh(_) | Self::Fill(_) => FILL_TIMEOUT,
             Self::Size(_) => SIZE_TIMEOUT,
             Self::Substitute(_) => SUBSTITUTE_TIMEOUT,
         }
     }
-}
-
-/// A stored response, as far as a conditional request has to say.
-#[derive(Clone, Debug)]
-pub struct Stored {
-    /// Its `ETag` in the store.
-    pub etag: String,
-    /// Its `Date`.
-    pub date: String,
 }
 
 /// A call and what it asks for.
@@ -101,10 +87,6 @@ pub struct Sent {
     pub target: Rc<CanonicalTarget>,
     /// The policy under which it is made.
     pub policy: NumberedPolicy,
-    /// What an [`Call::Ask`] asks about.
-    pub stored: Option<Stored>,
-    /// What the origin has answered already, for the store.
-    pub prepared: Option<Rc<Prepared>>,
     /// What a client has sent beside, which may decide about the response.
     pub headers: Vec<(String, String)>,
     /// When the claim on a refresh was last renewed.
@@ -118,8 +100,6 @@ impl Sent {
             call,
             target,
             policy,
-            stored: None,
-            prepared: None,
             headers: Vec::new(),
             renewed: host::monotonic_millis(),
         }
@@ -150,7 +130,7 @@ impl Calls {
 
     /// Whether one more refresh keeps within the bound.
     pub fn has_room(&self) -> bool {
-        self.count(|call| matches!(call, Call::Ask(_) | Call::Refresh(_))) < MOST_REFRESHES
+        self.count(|call| matches!(call, Call::Refresh(_))) < MOST_REFRESHES
     }
 
     /// Whether one more fill, look or question for a size keeps within the bound.
@@ -187,10 +167,6 @@ impl Calls {
             (PATH_HEADER, target.path()),
             (LINK_HEADER, &link),
         ];
-        if let Some(stored) = &sent.stored {
-            headers.push(("if-none-match", &stored.etag));
-            headers.push(("if-modified-since", &stored.date));
-        }
         let theirs = sent.headers.iter();
         headers.extend(theirs.map(|(name, value)| (name.as_str(), value.as_str())));
         let call = host::http_call(CLUSTER, &headers, sent.call.timeout())?;
@@ -220,7 +196,7 @@ impl Calls {
     pub fn take_unrenewed(&mut self, now: Millis, period: Millis) -> Vec<KeyHash> {
         let mut keys = Vec::new();
         for sent in self.under_way.values_mut() {
-            if let Call::Ask(key) | Call::Refresh(key) = sent.call
+            if let Call::Refresh(key) = sent.call
                 && sent.renewed.saturating_add(period) <= now
             {
                 sent.renewed = now;

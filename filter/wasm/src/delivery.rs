@@ -7,9 +7,8 @@ use proxy_wasm::types::Action;
 use sluice_core::cache_status::CacheStatus;
 use sluice_core::conditions::Validators;
 use sluice_core::demand::{Candidate, Delivery, Demand};
-use sluice_core::range::{ByteRange, Slice, Slicer, unsatisfied_range};
+use sluice_core::range::{Slice, Slicer, unsatisfied_range};
 
-use crate::account;
 use crate::edge;
 use crate::headers::{Headers, extend};
 use crate::host::{self, Map};
@@ -77,12 +76,6 @@ fn is_of_the_hop(name: &str) -> bool {
     CONNECTION.contains(&name) || name.starts_with("x-envoy-") || name.starts_with("x-sluice-")
 }
 
-/// Has the effective context's request ask for the range only, which the store is to cut out.
-pub fn leave_to_store(stream: &Stream, range: ByteRange) -> host::Result<()> {
-    stream.cut_by_store.set(true);
-    host::set_header(Map::Request, "range", &range.to_string())
-}
-
 /// Turns the response into what was asked for. `status` is the origin's; `separable` says that the
 /// response may be replaced by an answer, as no store would be hurt if its reader left.
 pub fn deliver(stream: &Stream, status: u16, separable: bool) -> host::Result<Action> {
@@ -90,29 +83,14 @@ pub fn deliver(stream: &Stream, status: u16, separable: bool) -> host::Result<Ac
         return Ok(Action::Continue);
     };
     let headers = Headers::new(host::header_pairs(Map::Response)?);
-    let whole = headers.text(":status") != Some("206");
-    let announced = headers.content_length().filter(|_| whole);
-    let length = announced
-        .or_else(|| stream.stored_length.get())
-        .or_else(|| counted(stream));
     let candidate = Candidate {
         status,
         validators: validators(&headers),
-        length,
+        length: headers.content_length().or_else(|| counted(stream)),
     };
-    if whole
-        && status == 200
-        && let Some(length) = announced
-    {
-        worker::with(|worker| worker.lengths.insert(stream.key, length));
-    }
     let answer = match demand.delivery(&candidate, stream.head) {
-        Delivery::Whole if stream.cut_by_store.get() && !whole => return refuse_part(stream),
         Delivery::Whole => return Ok(Action::Continue),
-        Delivery::Part { slice, length } if whole => {
-            return cut(stream, slice, slice, length);
-        }
-        Delivery::Part { slice, length } => return check(stream, &headers, slice, length),
+        Delivery::Part { slice, length } => return cut(stream, slice, length),
         Delivery::NotModified => Answer::not_modified(),
         Delivery::PreconditionFailed => Answer::precondition_failed(),
         Delivery::Unsatisfiable { length } => Answer::unsatisfiable(length),
@@ -194,37 +172,13 @@ pub fn counted(stream: &Stream) -> Option<u64> {
     worker::with(|worker| worker.body_length(key, body)).flatten()
 }
 
-/// 206: this slice of an object of `length` bytes, which is `passing` of the body that comes.
-fn cut(stream: &Stream, slice: Slice, passing: Slice, length: u64) -> host::Result<Action> {
+/// Makes a 206 of a whole response: this slice of an object of `length` bytes.
+fn cut(stream: &Stream, slice: Slice, length: u64) -> host::Result<Action> {
     host::set_header(Map::Response, ":status", "206")?;
     host::set_header(Map::Response, "content-range", &slice.content_range(length))?;
     host::set_header(Map::Response, "content-length", &slice.length().to_string())?;
-    stream.passing.set(Passing::Slice(Slicer::new(passing)));
+    stream.passing.set(Passing::Slice(Slicer::new(slice)));
     Ok(Action::Continue)
-}
-
-/// A 206 of the store's. Envoy's v2 store cuts by the length that an object had when the request came, also where
-/// another object has come since, of whose bytes it then gives those. What of them is `wanted` goes to the client,
-/// which may be less than that (RFC 9110, 15.3.7).
-fn check(stream: &Stream, headers: &Headers, wanted: Slice, length: u64) -> host::Result<Action> {
-    let told = headers.text("content-range").and_then(Slice::told);
-    if told == Some((wanted, length)) {
-        return Ok(Action::Continue);
-    }
-    worker::with(|worker| worker.lengths.insert(stream.key, length));
-    let comes = told.map(|(comes, _)| comes);
-    match comes.and_then(|comes| Some((wanted.common(comes)?, comes))) {
-        Some((slice, comes)) => cut(stream, slice, slice.within(comes), length),
-        None => refuse_part(stream),
-    }
-}
-
-/// Nothing of what the store gives is what its client wants, who may ask again.
-fn refuse_part(stream: &Stream) -> host::Result<Action> {
-    stream.answered.set(true);
-    stream.account.results_in(account::FAILED);
-    edge::answer_failure(503, false)?;
-    Ok(Action::Pause)
 }
 
 /// The whole answer of a client that needs no body.

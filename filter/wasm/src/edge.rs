@@ -32,10 +32,7 @@ use crate::delivery;
 use crate::headers::Headers;
 use crate::host::{self, Map};
 use crate::hot;
-use crate::response::{
-    answer_not_stored, respond_asked, respond_cached, respond_filled, respond_passed,
-    respond_refreshed,
-};
+use crate::response::{respond_cached, respond_filled, respond_passed, respond_refreshed};
 use crate::site::{self, StandIn};
 use crate::stream::{NumberedPolicy, Stream};
 use crate::worker;
@@ -217,7 +214,7 @@ impl Edge {
             worker.qualify_generation(policy, target);
             worker.qualify(policy, target, headers)?;
             if head {
-                worker.turn_to_headers(policy, target);
+                worker.turn_to_headers(target);
             }
             Ok(worker.key_hash(target.cache_key()))
         });
@@ -256,7 +253,7 @@ impl Edge {
             host::remove_header(Map::Request, LINK_HEADER)?;
         }
         match link.purpose {
-            Purpose::Ask | Purpose::Refresh => self.receive_refresh(link),
+            Purpose::Refresh => self.receive_refresh(link),
             Purpose::Fill => self.receive_fill(link),
             Purpose::Substitute => self.receive_for_substitute(link, headers),
             purpose => {
@@ -308,10 +305,7 @@ impl Edge {
         let opened = worker::with(|worker| -> Option<host::Result<Rc<Stream>>> {
             let sent = worker.call(link.stream)?;
             let key = worker.key_hash(sent.target.cache_key());
-            let stream = Rc::new(Stream {
-                prepared: sent.prepared,
-                ..Stream::new(id, key, sent.target, sent.policy, false)
-            });
+            let stream = Rc::new(Stream::new(id, key, sent.target, sent.policy, false));
             worker.open(&stream);
             Some(worker.send(&stream, link.purpose).map(|()| stream))
         });
@@ -413,12 +407,6 @@ impl Edge {
                 worker.keep_for_rescue(&stream);
             }
             if let Some(purpose) = ask_the_store(way, head)? {
-                let enters = worker.turn(id.0, |coalescer, turn| stream.may_enter(coalescer, turn));
-                if !enters && purpose == Purpose::StoreOnly {
-                    answer_not_stored(&stream)?;
-                    return Ok((stream, Action::Pause));
-                }
-                let purpose = if enters { purpose } else { Purpose::Bypass };
                 worker.send(&stream, purpose)?;
                 return Ok((stream, Action::Continue));
             }
@@ -529,9 +517,6 @@ impl HttpContext for Edge {
             {
                 Ok(Action::Continue)
             }
-            State::Refreshing(stream) if stream.purpose.get() == Purpose::Ask => {
-                respond_asked(stream)
-            }
             State::Filling(stream) => respond_filled(stream),
             State::Refreshing(stream) => respond_refreshed(stream),
             State::Cached(stream) if self.bounded => respond_cached(stream)
@@ -556,14 +541,9 @@ impl HttpContext for Edge {
         };
         stream.bytes.set(stream.bytes.get() + size as u64);
         hot::take_body(stream, size, end_of_stream);
-        if end_of_stream {
-            worker::with(|worker| {
-                worker.has_read(stream);
-                if let Some(body) = stream.unannounced.get() {
-                    let key = stream.target.cache_key();
-                    worker.note_body_length(key, body, stream.bytes.get());
-                }
-            });
+        if end_of_stream && let Some(body) = stream.unannounced.get() {
+            let (key, bytes) = (stream.target.cache_key(), stream.bytes.get());
+            worker::with(|worker| worker.note_body_length(key, body, bytes));
         }
         if let Err(error) = pass_body(stream, size) {
             worker::with(|worker| worker.fault("a response was cut off", error));

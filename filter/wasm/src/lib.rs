@@ -25,7 +25,6 @@ mod hot;
 mod identity;
 mod metrics;
 mod origin;
-mod prepared;
 mod purge;
 mod response;
 mod response_fields;

@@ -20,11 +20,11 @@ use sluice_core::link::{
     BYPASS_SENTINEL, FAILURE_HEADER, LINK_HEADER, Link, PROOF_HEADER, Purpose, Vouched,
 };
 use sluice_core::metrics::Metric;
-use sluice_core::policy::{Policy, StoreVersion};
+use sluice_core::policy::Policy;
 use sluice_core::purge::{tags_of, url_of};
 use sluice_core::qualifiers::{is_for_headers, unqualified};
 use sluice_core::request::forward_header;
-use sluice_core::validator::{Lifetime, Validator};
+use sluice_core::validator::Validator;
 
 use crate::adopted::Adopted;
 use crate::answer::Answer;
@@ -33,7 +33,6 @@ use crate::delivery::Passing;
 use crate::fills::Fallback;
 use crate::headers::Headers;
 use crate::host::{self, Half, Map};
-use crate::prepared::Prepared;
 use crate::revalidation::Revalidation;
 use crate::stream::NumberedPolicy;
 use crate::variants::{self, Variance};
@@ -44,7 +43,7 @@ pub const STORED_CACHE_CONTROL: &str = "x-sluice-cache-control";
 const FORWARDED_FOR: &str = "x-forwarded-for";
 /// Stands in for a status that Envoy's cache filters cannot store. It is an error itself, so that an
 /// entry is never taken for content without the filter.
-pub const DISGUISE: &str = "501";
+const DISGUISE: &str = "501";
 
 /// A request that goes on to the origin.
 #[derive(Debug)]
@@ -79,11 +78,6 @@ impl Fetch {
         self.revalidation
             .clone()
             .filter(|revalidation| revalidation.left() > 0)
-    }
-
-    /// Whether the v2 store asks about what it has, and lets all who come meanwhile wait.
-    fn validates_v2(&self) -> bool {
-        self.revalidation.is_some() && self.policy.policy.store == StoreVersion::V2
     }
 
     /// The response is for nobody else, and the next request leads.
@@ -184,16 +178,12 @@ impl OriginStream {
         if matches!(link.purpose, Purpose::Probe | Purpose::StoreOnly) {
             return Ok(self.refuse(not_served(link.purpose, headers)));
         }
-        let prepared = worker::with(|worker| worker.stream(link.stream)?.prepared.clone());
-        if let Some(prepared) = prepared.flatten() {
-            return self.give(prepared, headers);
-        }
         let cacheable = !link.purpose.avoids_the_store();
         let cache_key = cache_key(headers);
         let for_headers = cacheable && is_for_headers(&cache_key);
         // Asking for the headers costs no more than asking whether they have changed.
         let revalidation = (cacheable && !for_headers)
-            .then(|| Revalidation::of(headers, policy.policy.store))
+            .then(|| Revalidation::of(headers))
             .flatten();
         if let Some(kept) = revalidation
             .as_ref()
@@ -228,36 +218,6 @@ impl OriginStream {
         };
         note_fetch(&fetch);
         self.fetch = Some(fetch);
-        Ok(Action::Continue)
-    }
-
-    /// Answers the store with what the origin has answered already.
-    fn give(&mut self, prepared: Rc<Prepared>, headers: &Headers) -> host::Result<Action> {
-        let changed = prepared.status != 304;
-        let answer = Answer::Prepared(prepared);
-        let key = cache_key(headers);
-        worker::with(|worker| worker.begin_validation(self.context, &key));
-        if changed && self.replace(&key, Some(answer.clone()))? {
-            return Ok(Action::Pause);
-        }
-        Ok(self.refuse(answer))
-    }
-
-    /// Whether what takes the place of a stored response has to wait for those who read that.
-    fn replace(&self, cache_key: &str, answer: Option<Answer>) -> host::Result<bool> {
-        worker::with(|worker| worker.replace(self.context, cache_key, answer)).unwrap_or(Ok(false))
-    }
-
-    /// Lets the response into the store, or has it wait for those who read what it replaces.
-    fn pass(&self) -> host::Result<Action> {
-        let Some(fetch) = self.fetch.as_ref().filter(|fetch| fetch.validates_v2()) else {
-            return Ok(Action::Continue);
-        };
-        let unchanged = host::header(Map::Response, ":status")?.as_deref() == Some(b"304");
-        if !unchanged && self.replace(&fetch.cache_key, None)? {
-            return Ok(Action::Pause);
-        }
-        worker::with(|worker| worker.end_validation(self.context));
         Ok(Action::Continue)
     }
 
@@ -324,32 +284,26 @@ impl OriginStream {
             mark_unstored(fetch, &headers, status, freshened)?;
         }
         fetch.ended = end_of_stream;
-        if !freshened && !fetch.for_headers {
-            note_length(fetch, &headers, status, &verdict);
-        }
         let verdict = fill_verdict(fetch, &verdict, &variance);
         tell_headers(fetch, verdict, end_of_stream);
         Ok(())
     }
 
-    /// Whether the v1 store would write into a client that has gone, which crashes Envoy.
+    /// Whether Envoy's cache would write into a client that has gone, which crashes Envoy.
     fn must_abort(&self) -> bool {
         self.fetch.as_ref().is_some_and(|fetch| {
-            let guarded = fetch.policy.policy.store == StoreVersion::V1
-                && !fetch.link.purpose.avoids_the_store();
-            guarded
+            !fetch.link.purpose.avoids_the_store()
                 && worker::with(|worker| worker.stream(fetch.link.stream).is_none()).unwrap_or(true)
         })
     }
 
-    /// Whether a soft purge has overtaken a fill that no client sees. The v1 store would put it in the place of
+    /// Whether a soft purge has overtaken a fill that no client sees. The store would put it in the place of
     /// what has been fetched since.
     fn is_overtaken(&self) -> bool {
         let Some(fetch) = self.fetch.as_ref() else {
             return false;
         };
-        let overwrites = fetch.stores && fetch.policy.policy.store == StoreVersion::V1;
-        overwrites
+        fetch.stores
             && worker::with(|worker| {
                 let stream = worker.stream(fetch.link.stream);
                 let unseen =
@@ -394,12 +348,9 @@ impl OriginStream {
 impl Context for OriginStream {
     fn on_done(&mut self) -> bool {
         let context = self.context;
-        worker::with(|worker| {
-            worker.forget_change(context);
-            match &self.fetch {
-                Some(fetch) => worker.fill_is_over(fetch.link.stream, context, fetch.ended),
-                None => worker.forget_answer(context),
-            }
+        worker::with(|worker| match &self.fetch {
+            Some(fetch) => worker.fill_is_over(fetch.link.stream, context, fetch.ended),
+            None => worker.forget_answer(context),
         });
         true
     }
@@ -428,10 +379,7 @@ impl HttpContext for OriginStream {
             worker::with(|worker| worker.fault("a response was kept out of the store", error));
             let _ = host::set_header(Map::Response, "cache-control", "no-store");
         }
-        self.pass().unwrap_or_else(|error| {
-            worker::with(|worker| worker.fault("a changed response was cut off", error));
-            self.abort()
-        })
+        Action::Continue
     }
 
     fn on_http_response_body(&mut self, size: usize, end_of_stream: bool) -> Action {
@@ -468,8 +416,8 @@ impl HttpContext for OriginStream {
     }
 }
 
-/// Whether the origin has just failed, and is left to a refresh: where the store does not keep what it has
-/// of itself (v1), each request comes here.
+/// Whether the origin has just failed, and is left to a refresh: the store does not keep what it has by itself, so each
+/// request comes here.
 fn keeps_unasked(link: Link, headers: &Headers) -> bool {
     let clients = !link.purpose.is_background();
     clients
@@ -480,17 +428,17 @@ fn keeps_unasked(link: Link, headers: &Headers) -> bool {
         .unwrap_or(false)
 }
 
-/// Whether a response has expired while its client's request was on its way to the v1 store, for which it came in
+/// Whether a response has expired while its client's request was on its way to the store, for which it came in
 /// time. The store would have each of those ask, and while it writes what one of them is told, it has nothing for the
 /// others.
 fn is_late(link: Link, stored: &Revalidation) -> bool {
     let expected = matches!(link.purpose, Purpose::Fresh | Purpose::Collapsed);
-    expected && stored.store == StoreVersion::V1 && stored.has_just_expired()
+    expected && stored.has_just_expired()
 }
 
 /// The answer to a request that is only for the store.
 fn not_served(purpose: Purpose, headers: &Headers) -> Answer {
-    let revalidation = Revalidation::of(headers, StoreVersion::V1);
+    let revalidation = Revalidation::of(headers);
     let worth_it = |found: Revalidation| found.conditional || found.left() > 0;
     match purpose {
         Purpose::Probe if revalidation.is_some_and(worth_it) => Answer::Expired,
@@ -574,9 +522,6 @@ fn note_fetch(fetch: &Fetch) {
         worker.origin_is_asked(fetch.link.stream);
         if !fetch.link.purpose.avoids_the_store() {
             worker.fill_begins(fetch.link.stream, fetch.context, fallback(fetch));
-        }
-        if fetch.validates_v2() {
-            worker.begin_validation(fetch.context, &fetch.cache_key);
         }
         let expected = !matches!(fetch.link.purpose, Purpose::Fresh | Purpose::Collapsed);
         if expected {
@@ -725,13 +670,15 @@ fn mark_stored(
         ..entry(fetch, status, freshened)
     };
     host::set_header(Map::Response, ENTRY_HEADER, &entry.encode())?;
-    let lifetime = entry.lifetime();
     let strict = if storage.forbids_stale {
         ", must-revalidate"
     } else {
         ""
     };
-    keep_cache_control(headers, &format!("max-age={}{strict}", lifetime.unasked()))?;
+    keep_cache_control(
+        headers,
+        &format!("max-age={}{strict}", entry.lifetime().unasked()),
+    )?;
     // Envoy counts freshness from Date, so it must be of this machine's clock, and the time that the
     // response has spent in caches before this one goes into it.
     let received = host::unix_seconds();
@@ -749,25 +696,18 @@ fn mark_stored(
         host::set_header(Map::Response, ":status", DISGUISE)?;
     }
     match (&fetch.revalidation, freshened) {
-        (Some(revalidation), true) => freshen_validator(fetch, revalidation, lifetime),
-        _ => store_validator(fetch, headers, storage, &entry),
+        (Some(revalidation), true) => freshen_validator(revalidation),
+        _ => store_validator(headers, storage, &entry),
     }
 }
 
 /// Writes what a later revalidation has to know. Without validators the origin must not be asked for
 /// changes: its 304 would freshen an error.
-fn store_validator(
-    fetch: &Fetch,
-    headers: &Headers,
-    storage: &Storage,
-    entry: &Entry<'_>,
-) -> host::Result<()> {
+fn store_validator(headers: &Headers, storage: &Storage, entry: &Entry<'_>) -> host::Result<()> {
     let own = |name| headers.text(name).filter(|_| !storage.neutral_validators);
-    let length = headers.content_length();
     let validator = Validator {
         lifetime: entry.lifetime(),
         body: entry.fill.body(),
-        length: length.filter(|_| brings_object(fetch, entry.status)),
         last_modified: own("last-modified").and_then(http_date::parse),
         etag: own("etag"),
     };
@@ -778,18 +718,9 @@ fn store_validator(
     Ok(())
 }
 
-/// The v1 store freshens a response only by a 304 with the very `ETag` that it has stored.
-fn freshen_validator(
-    fetch: &Fetch,
-    revalidation: &Revalidation,
-    lifetime: Lifetime,
-) -> host::Result<()> {
-    let stored = revalidation.validator();
-    let value = match stored.filter(|_| fetch.policy.policy.store == StoreVersion::V2) {
-        Some(stored) => Validator { lifetime, ..stored }.encode(),
-        None => revalidation.value().to_owned(),
-    };
-    host::set_header(Map::Response, "etag", &value)?;
+/// The store freshens a response only by a 304 with the very `ETag` that it has stored.
+fn freshen_validator(revalidation: &Revalidation) -> host::Result<()> {
+    host::set_header(Map::Response, "etag", revalidation.value())?;
     host::remove_header(Map::Response, "last-modified")
 }
 
@@ -802,7 +733,7 @@ fn mark_unstored(
     let entry = entry(fetch, status, freshened);
     host::set_header(Map::Response, ENTRY_HEADER, &entry.encode())?;
     if let Some(revalidation) = fetch.revalidation.as_ref().filter(|_| freshened) {
-        freshen_validator(fetch, revalidation, Lifetime::default())?;
+        freshen_validator(revalidation)?;
     }
     keep_cache_control(headers, "no-store")
 }
@@ -813,19 +744,6 @@ fn keep_cache_control(headers: &Headers, stored: &str) -> host::Result<()> {
         host::set_header(Map::Response, STORED_CACHE_CONTROL, &own)?;
     }
     host::set_header(Map::Response, "cache-control", stored)
-}
-
-/// Remembers how long a stored object is.
-fn note_length(fetch: &Fetch, headers: &Headers, status: u16, verdict: &Verdict) {
-    let stored = status == 200 && matches!(verdict, Verdict::Store(_));
-    let length = headers.content_length().filter(|_| stored);
-    worker::with(|worker| {
-        let key = worker.key_hash(&fetch.cache_key);
-        match length {
-            Some(length) => worker.lengths.insert(key, length),
-            None => worker.lengths.remove(key),
-        }
-    });
 }
 
 /// What the verdict on a response means for those who wait for it.

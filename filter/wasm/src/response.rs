@@ -16,7 +16,7 @@ use sluice_core::http_date;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
-use sluice_core::policy::{Policy, StoreVersion};
+use sluice_core::policy::Policy;
 use sluice_core::request::PassReason;
 use sluice_core::request_control::RequestControl;
 use sluice_core::store_freshness::served_for;
@@ -29,8 +29,7 @@ use crate::edge::{CACHE_STATUS, answer_failure};
 use crate::headers::Headers;
 use crate::host::{self, Map};
 use crate::hot;
-use crate::origin::{DISGUISE, STORED_CACHE_CONTROL};
-use crate::prepared::MOST_BYTES;
+use crate::origin::STORED_CACHE_CONTROL;
 use crate::response_fields::{ResponseFields, UPSTREAM_SERVICE_TIME};
 use crate::site::hold;
 use crate::stream::Stream;
@@ -86,7 +85,7 @@ impl<'a> Found<'a> {
         let counted = fields.age();
         let age = match counted {
             Some(age) => age,
-            // Envoy's v2 store drops the age that a response came with.
+            // ORIGIN has taken the header with the age that the response came with.
             None if mine => entry.age,
             None => age_by_date(fields),
         };
@@ -185,11 +184,9 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
     if found.is_expired(&stream.control) {
         return refuse_expired(stream, found.kept.unwrap_or(504));
     }
-    stream.begin_reading(found.entry.stored);
     report(stream, &found)?;
-    // The v1 store is seen to have it first: until then it serves what was purged.
-    let committed =
-        stream.policy.policy.store == StoreVersion::V2 || stream.purpose.get() != Purpose::Lead;
+    // The store is seen to have it first: until then it serves what was purged.
+    let committed = stream.purpose.get() != Purpose::Lead;
     if stream.forced.get() && found.mine && found.entry.stored && committed {
         worker::with(|worker| worker.confirm(stream.key));
     }
@@ -201,7 +198,6 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
     stream
         .unannounced
         .set(unannounced(stream, &found.entry, &fields));
-    stream.stored_length.set(stored_length(stream, &fields));
     restore(&found.entry, &fields)?;
     variants::restore(stream, &headers)?;
     if !found.aged && found.age > 0 {
@@ -224,8 +220,7 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
     if is_plain_hit(stream, &found) {
         hot::begin(stream, fields.content_length(), found.sighting())?;
     }
-    let filling = found.mine && found.entry.stored && !found.entry.revalidated;
-    let fragile = filling && stream.policy.policy.store == StoreVersion::V1;
+    let fragile = found.mine && found.entry.stored && !found.entry.revalidated;
     stream.fragile.set(fragile);
     deliver(stream, status, !fragile)
 }
@@ -234,12 +229,6 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
 fn unannounced(stream: &Stream, entry: &Entry<'_>, fields: &ResponseFields<'_>) -> Option<BodyId> {
     let comes = entry.stored && entry.status == 200 && !stream.head;
     comes.then(|| fields.unannounced_body()).flatten()
-}
-
-/// The length of the object that the store has cut a part out of.
-fn stored_length(stream: &Stream, fields: &ResponseFields<'_>) -> Option<u64> {
-    let part = stream.cut_by_store.get() && fields.status() == Some("206");
-    part.then(|| fields.validator()).flatten()?.length
 }
 
 /// A response to a fill of the filter's own, which is told to those who wait and then dropped.
@@ -261,11 +250,8 @@ pub fn respond_filled(stream: &Rc<Stream>) -> host::Result<Action> {
     Ok(end_own(stream, 204))
 }
 
-/// The status of the origin's response to a fill, if the v1 store takes it, and how those come to it who share it.
+/// The status of the origin's response to a fill, if the store takes it, and how those come to it who share it.
 fn shared(stream: &Stream) -> host::Result<Option<(u16, CacheStatus<'static>)>> {
-    if stream.policy.policy.store == StoreVersion::V2 {
-        return Ok(None);
-    }
     let headers = Headers::new(host::header_pairs(Map::Response)?);
     let fields = ResponseFields::of(&headers);
     let found = fields
@@ -291,9 +277,7 @@ pub fn respond_refreshed(stream: &Rc<Stream>) -> host::Result<Action> {
     let found = fields
         .entry()
         .map(|entry| Found::of(stream, entry, &fields));
-    stream.begin_reading(found.as_ref().is_some_and(|found| found.entry.stored));
-    let told = stream.prepared.is_some();
-    let stored = found.filter(|found| (found.mine || told) && found.entry.stored);
+    let stored = found.filter(|found| found.mine && found.entry.stored);
     if let Some(stored) = &stored {
         worker::with(|worker| {
             worker.cool(stream.target.cache_key());
@@ -316,23 +300,6 @@ pub fn respond_refreshed(stream: &Rc<Stream>) -> host::Result<Action> {
     Ok(end_own(stream, status))
 }
 
-/// A response to a question around the store: a body comes along if the store can be given it, and else
-/// only the news that there is another one.
-pub fn respond_asked(stream: &Stream) -> host::Result<Action> {
-    let headers = Headers::new(host::header_pairs(Map::Response)?);
-    let fields = ResponseFields::of(&headers);
-    let (status, length) = (fields.status(), fields.content_length());
-    let entry = fields.entry();
-    let unchanged = status == Some("304");
-    let whole = unchanged || length.is_some_and(|length| length <= MOST_BYTES);
-    let failed = stream.kept.get().is_some() || status.is_none_or(is_server_error);
-    if entry.is_some_and(|entry| entry.stored) && whole && !failed {
-        return Ok(Action::Continue);
-    }
-    let status = if failed { 502 } else { 204 };
-    Ok(end_own(stream, status))
-}
-
 /// Ends a request of the filter's own whose response nobody wants, soon.
 fn end_own(stream: &Stream, status: u16) -> Action {
     stream.answered.set(true);
@@ -340,18 +307,10 @@ fn end_own(stream: &Stream, status: u16) -> Action {
     Action::Pause
 }
 
-fn is_server_error(status: &str) -> bool {
-    status.starts_with('5') && status != DISGUISE
-}
-
 /// Tells the coalescer and the counters what came.
 fn report(stream: &Stream, found: &Found<'_>) -> host::Result<()> {
     let entry = &found.entry;
-    let filled = if (found.mine || found.kept.is_some()) && entry.stored {
-        Some(filling(stream)?)
-    } else {
-        None
-    };
+    let filled = (found.mine || found.kept.is_some()) && entry.stored;
     worker::with(|worker| {
         if found.mine {
             worker.cool(stream.target.cache_key());
@@ -366,61 +325,22 @@ fn report(stream: &Stream, found: &Found<'_>) -> host::Result<()> {
                 _ => found.left,
             };
             let until = turn.now.saturating_add(left);
-            match filled {
-                Some(filling) => coalescer.response(stream.id, filling.response(until), turn),
+            if filled {
+                coalescer.response(stream.id, LeaderResponse::Filling, turn);
+            } else if entry.stored && (stream.forced.get() || found.outdated) {
                 // The store has not asked: it had a fill under way, which may bring what was purged. Who waits gets that
                 // too, and one of all has it refreshed.
-                None if entry.stored && (stream.forced.get() || found.outdated) => {
-                    coalescer.hints().forget(stream.key);
-                    let until = turn.now;
-                    coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
-                }
-                None if entry.stored => {
-                    coalescer.hints().set(stream.key, Hint::Fresh, until);
-                    coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
-                }
-                // ORIGIN has told that this response is nobody else's.
-                None => {}
+                coalescer.hints().forget(stream.key);
+                let until = turn.now;
+                coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
+            } else if entry.stored {
+                coalescer.hints().set(stream.key, Hint::Fresh, until);
+                coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
             }
+            // Of any other response ORIGIN has told that it is nobody else's.
         });
     });
     Ok(())
-}
-
-/// What the store makes of the response of a fill.
-#[derive(Clone, Copy, Debug)]
-enum Filling {
-    /// Others can join it.
-    Joinable,
-    /// It cannot be read before its end.
-    Underway,
-    /// The store has let it pass.
-    Passed,
-}
-
-impl Filling {
-    const fn response(self, until: u64) -> LeaderResponse {
-        match self {
-            Self::Joinable => LeaderResponse::Joinable { until },
-            Self::Underway => LeaderResponse::Filling { until },
-            Self::Passed => LeaderResponse::Unshared,
-        }
-    }
-}
-
-/// On v2 a fill can be joined from its headers on, unless the store has just learnt that the key is
-/// cacheable and has let this response pass, which only Envoy's `response.code_details` tell.
-fn filling(stream: &Stream) -> host::Result<Filling> {
-    if stream.policy.policy.store == StoreVersion::V1 {
-        return Ok(Filling::Underway);
-    }
-    let details = host::property("response\0code_details")?;
-    let joinable = details.is_some_and(|details| details.starts_with(b"cache."));
-    Ok(if joinable {
-        Filling::Joinable
-    } else {
-        Filling::Passed
-    })
 }
 
 /// Whether the store has served a whole object as it is, to a request that nothing else is to be said of.
@@ -530,12 +450,7 @@ fn respond_without_entry(stream: &Rc<Stream>) -> host::Result<Action> {
     let status = status.and_then(|status| std::str::from_utf8(&status).ok()?.parse().ok());
     let status: u16 = status.unwrap_or(502);
     let bypass = stream.purpose.get() == Purpose::Bypass;
-    // The object has changed, and the store could not tell more than that.
-    let outgrown = status == 416 && stream.cut_by_store.get();
     worker::with(|worker| {
-        if outgrown {
-            worker.lengths.remove(stream.key);
-        }
         if !bypass {
             worker.metrics.count(Metric::RequestsMiss, 1);
         }
@@ -546,7 +461,7 @@ fn respond_without_entry(stream: &Rc<Stream>) -> host::Result<Action> {
                 _ => result_of(Metric::RequestsMiss),
             });
         worker.turn(stream.id.0, |coalescer, turn| {
-            let response = if status >= 400 && !outgrown {
+            let response = if status >= 400 {
                 LeaderResponse::Failed { status }
             } else {
                 LeaderResponse::Unshared
@@ -564,7 +479,6 @@ fn respond_without_entry(stream: &Rc<Stream>) -> host::Result<Action> {
         description = description.detail(match stream.released.get() {
             Some(Release::WaitTimeout) => "wait-timeout",
             Some(Release::Alone) => "range",
-            Some(Release::Overflow) => "store-full",
             _ => "hit-for-miss",
         });
     }

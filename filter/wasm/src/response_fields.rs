@@ -15,7 +15,6 @@ pub const UPSTREAM_SERVICE_TIME: &str = "x-envoy-upstream-service-time";
 /// The values of these headers, found in one pass; of several lines of one name the first.
 #[derive(Debug, Default)]
 pub struct ResponseFields<'a> {
-    status: Option<&'a [u8]>,
     entry: Option<&'a [u8]>,
     age: Option<&'a [u8]>,
     date: Option<&'a [u8]>,
@@ -33,7 +32,6 @@ impl<'a> ResponseFields<'a> {
         let mut fields = Self::default();
         for (name, value) in headers.fields() {
             let field = match name {
-                b":status" => &mut fields.status,
                 b"age" => &mut fields.age,
                 b"date" => &mut fields.date,
                 b"etag" => &mut fields.etag,
@@ -47,11 +45,6 @@ impl<'a> ResponseFields<'a> {
             field.get_or_insert(value);
         }
         fields
-    }
-
-    /// `:status`.
-    pub fn status(&self) -> Option<&'a str> {
-        text(self.status)
     }
 
     /// The response's mark, if ORIGIN has made one.
@@ -82,7 +75,7 @@ impl<'a> ResponseFields<'a> {
     /// What stands in the place of the stored response's `ETag`.
     pub fn validator(&self) -> Option<Validator<'a>> {
         let value = text(self.etag)?;
-        // A 304 that the v1 store was not to write.
+        // A 304 that the store was not to write.
         let value = value.strip_prefix(KEPT).map_or(value, str::trim_start);
         Validator::parse(value)
     }

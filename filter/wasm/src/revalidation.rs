@@ -2,13 +2,13 @@
 //! ORIGIN's part in the revalidation of a stored response, which a store's conditional request asks for.
 
 use sluice_core::http_date;
-use sluice_core::policy::{Origin, Policy, StoreVersion};
+use sluice_core::policy::{Origin, Policy};
 use sluice_core::validator::Validator;
 
 use crate::headers::Headers;
 use crate::host::{self, Map};
 
-/// Precedes the stored `ETag` in a 304 that the v1 store is not to write.
+/// Precedes the stored `ETag` in a 304 that the store is not to write.
 pub const KEPT: &str = "kept";
 
 /// The stored response that the store asks about.
@@ -18,15 +18,13 @@ pub struct Revalidation {
     value: String,
     /// How old the response is, in seconds.
     age: u64,
-    /// Which store asks.
-    pub store: StoreVersion,
     /// Whether the origin is asked for changes only, so that its 304 is about this response.
     pub conditional: bool,
 }
 
 impl Revalidation {
     /// What the store's request is about, if it is conditional.
-    pub fn of(headers: &Headers, store: StoreVersion) -> Option<Self> {
+    pub fn of(headers: &Headers) -> Option<Self> {
         let value = headers.text("if-none-match")?;
         let validator = Validator::parse(value)?;
         // Its Last-Modified is kept elsewhere, so this is the Date of the stored response.
@@ -36,7 +34,6 @@ impl Revalidation {
         Some(Self {
             value: value.to_owned(),
             age: u64::try_from(host::unix_seconds().saturating_sub(date)).unwrap_or(0),
-            store,
             conditional: validator.is_conditional(),
         })
     }
@@ -79,7 +76,7 @@ impl Revalidation {
         unasked.is_some_and(|unasked| self.age <= unasked.saturating_add(1))
     }
 
-    /// The `ETag` of a 304 with which the v1 store serves what it has, and leaves that as it is.
+    /// The `ETag` of a 304 with which the store serves what it has, and leaves that as it is.
     pub fn unwritten(&self) -> String {
         format!("{KEPT} {}", self.value)
     }
@@ -87,16 +84,12 @@ impl Revalidation {
     /// Headers of the 304 with which the store goes on serving what it has. All else of the response is
     /// kept, its `Date` above all, from which age counts.
     ///
-    /// The v2 store has it for as long as it may be served. The v1 store is not to write anything, since
-    /// a request that came meanwhile would miss; another `ETag` keeps it from that.
+    /// The store is not to write anything, since a request that came meanwhile would miss; another `ETag` keeps it
+    /// from that.
     pub fn keeping_headers(&self) -> [(&'static str, String); 2] {
         let servable = self.validator().map(|stored| stored.lifetime.servable());
         let control = format!("max-age={}", servable.unwrap_or(0));
-        let etag = match self.store {
-            StoreVersion::V1 => self.unwritten(),
-            StoreVersion::V2 => self.value.clone(),
-        };
-        [("etag", etag), ("cache-control", control)]
+        [("etag", self.unwritten()), ("cache-control", control)]
     }
 
     /// Makes such a 304 of a response that has come.

@@ -13,14 +13,13 @@ use sluice_core::host::SharedStore;
 use sluice_core::hot::Capture;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{Link, Purpose};
-use sluice_core::policy::{Policy, StoreVersion};
+use sluice_core::policy::Policy;
 use sluice_core::request_control::RequestControl;
 use sluice_core::site::Visit;
 
 use crate::account::Account;
 use crate::clean::Body;
 use crate::delivery::Passing;
-use crate::prepared::Prepared;
 use crate::site::StandIn;
 
 /// A policy and its number within this VM.
@@ -72,8 +71,6 @@ pub struct Stream {
     pub kept: Cell<Option<u16>>,
     /// What the store had for it has expired on the way there, and is served all the same: ORIGIN says so.
     pub late: Cell<bool>,
-    /// What ORIGIN answers it with, without asking the origin.
-    pub prepared: Option<Rc<Prepared>>,
     /// The store was told to ask the origin first.
     pub forced: Cell<bool>,
     /// It was answered by the filter itself.
@@ -88,16 +85,10 @@ pub struct Stream {
     pub demand: Option<Demand>,
     /// What its client asks of caches, where the policy obeys.
     pub control: RequestControl,
-    /// The store was asked for the range only.
-    pub cut_by_store: Cell<bool>,
-    /// Bytes of the whole object that a part which the store has cut is of, if the origin has announced them.
-    pub stored_length: Cell<Option<u64>>,
     /// What may take the place of the object if it is missing.
     pub visit: Option<Visit>,
     /// What its response is to stand for.
     pub stand_in: Option<StandIn>,
-    /// Its response is being read from a store that would go on with another one's bytes.
-    pub reading: Cell<bool>,
     /// The response has no body.
     pub bodiless: Cell<bool>,
     /// The body that comes out of the store or goes into it, if no header tells its length.
@@ -133,7 +124,6 @@ impl Stream {
             released: Cell::new(None),
             kept: Cell::new(None),
             late: Cell::new(false),
-            prepared: None,
             forced: Cell::new(false),
             answered: Cell::new(false),
             preparation: Cell::new(Preparation::None),
@@ -141,11 +131,8 @@ impl Stream {
             fragile: Cell::new(false),
             demand: None,
             control: RequestControl::default(),
-            cut_by_store: Cell::new(false),
-            stored_length: Cell::new(None),
             visit: None,
             stand_in: None,
-            reading: Cell::new(false),
             bodiless: Cell::new(false),
             unannounced: Cell::new(None),
             capture: RefCell::new(None),
@@ -173,13 +160,6 @@ impl Stream {
         }
     }
 
-    /// Its response comes out of the store, or has gone into it if it is `stored`: the v2 store lets all read
-    /// what it has.
-    pub fn begin_reading(&self, stored: bool) {
-        let shared = self.policy.policy.store == StoreVersion::V2;
-        self.reading.set(stored && shared && !self.bodiless.get());
-    }
-
     /// Whether its client asks for a range.
     pub fn is_for_part(&self) -> bool {
         let demand = self.demand.as_ref();
@@ -187,7 +167,7 @@ impl Stream {
     }
 
     /// Whether a fill in the background leads in its place, if nobody else does: its client may have its whole
-    /// answer, 304, with the headers of the object, of which the v1 store would lose the rest with it.
+    /// answer, 304, with the headers of the object, of which the store would lose the rest with it.
     pub fn is_led_for(&self) -> bool {
         let asks = self.demand.as_ref().is_some_and(Demand::may_be_unchanged);
         asks && self.may_have_less() && !self.is_for_part() && self.stand_in.is_none()
@@ -196,18 +176,16 @@ impl Stream {
     /// Whether its client may have its whole answer before the object has come with which it fills the store,
     /// and leave then: 304, 412, or a part.
     pub fn may_have_less(&self) -> bool {
-        let v1 = self.policy.policy.store == StoreVersion::V1;
-        v1 && !self.head && self.demand.is_some()
+        !self.head && self.demand.is_some()
     }
 
-    /// Whether it asks for the headers of a whole that it cannot fetch. On v1 a HEAD cannot fill the store:
+    /// Whether it asks for the headers of a whole that it cannot fetch. A HEAD cannot fill the store:
     /// Envoy does not survive a HEAD that is sent on as GET when its object is large. It does not wait for
     /// others' fills either, which nobody can read before their end, and a fill in the background would let
     /// GETs wait in the same way. So if the store has no such object, HEADs share the headers alone, as an
     /// object of their own: no client waits for more than it asks for, and the origin is asked for no more.
     pub fn wants_headers(&self) -> bool {
-        let v1 = self.policy.policy.store == StoreVersion::V1;
-        v1 && self.head && !self.target.is_for_headers()
+        self.head && !self.target.is_for_headers()
     }
 
     /// This request as the coalescer knows it. A range does not lead unless what it would have to fetch
@@ -223,19 +201,6 @@ impl Stream {
         }
     }
 
-    /// Whether it may go to the store; if not, that is noted.
-    pub fn may_enter<S: SharedStore + ?Sized>(
-        &self,
-        coalescer: &mut Coalescer,
-        turn: &mut Turn<'_, S>,
-    ) -> bool {
-        let enters = coalescer.may_enter(&self.request(), turn);
-        if !enters {
-            self.released.set(Some(Release::Overflow));
-        }
-        enters
-    }
-
     /// What it goes on for, or `None` if it waits.
     pub fn admission<S: SharedStore + ?Sized>(
         &self,
@@ -247,9 +212,6 @@ impl Stream {
             .then(|| coalescer.remembered(self.key, turn.now))
             .flatten();
         if remembered == Some(Admission::HitForMiss) {
-            return Some(Purpose::Bypass);
-        }
-        if !self.may_enter(coalescer, turn) {
             return Some(Purpose::Bypass);
         }
         if !coalesces {

@@ -6,7 +6,6 @@ mod hot;
 mod lengths;
 mod looks;
 mod purging;
-mod readers;
 mod substitutes;
 
 use std::cell::RefCell;
@@ -17,9 +16,8 @@ use std::rc::Rc;
 use siphasher::sip::SipHasher13;
 use sluice_core::board::{KeyHash, Millis, WorkerId};
 use sluice_core::body_lengths::BodyLengths;
-use sluice_core::coalescer::{Coalescer, Effect, FillVerdict, Release, Turn};
+use sluice_core::coalescer::{Coalescer, Effect, Release, Turn};
 use sluice_core::flight::{FlightPolicy, StreamId};
-use sluice_core::generations::Generations;
 use sluice_core::host::HostError;
 use sluice_core::hot::HotTier;
 use sluice_core::link::{
@@ -28,7 +26,7 @@ use sluice_core::link::{
 };
 use sluice_core::message::Message;
 use sluice_core::metrics::Metric;
-use sluice_core::policy::{Policy, StoreVersion};
+use sluice_core::policy::Policy;
 use sluice_core::purge::News;
 use sluice_core::vary::{TooLong, VaryNames};
 use sluice_core::varying::Varying;
@@ -47,7 +45,6 @@ use crate::site::Substitutes;
 use crate::stream::{NumberedPolicy, Preparation, Stream};
 use purging::Purging;
 pub use purging::Unavailable;
-use readers::Readers;
 
 /// The `vm_id` in Envoy's configuration, by which workers find each other's queues.
 const VM_ID: &str = "sluice";
@@ -91,8 +88,6 @@ pub struct Worker {
     pub metrics: Metrics,
     /// Distinguishes this VM's fills from all others, past ones included.
     pub nonce: u64,
-    /// Bytes of stored bodies, as headers tell them.
-    pub lengths: Generations<u64>,
     body_lengths: BodyLengths,
     hot: HotTier,
     coalescer: Coalescer,
@@ -108,7 +103,6 @@ pub struct Worker {
     fills: Fills,
     calls: Calls,
     purging: Purging,
-    readers: Readers,
     /// Requests that wait for a call of their key, before they are known to the coalescer.
     unprepared: HashMap<Call, Vec<StreamId>>,
     substitutes: Substitutes,
@@ -128,7 +122,6 @@ impl Worker {
         Ok(Self {
             metrics: Metrics::define(),
             nonce: u64::from_le_bytes(host::random()?),
-            lengths: Generations::new(policy.limits.hints),
             body_lengths: BodyLengths::new(policy.limits.hints),
             hot: HotTier::new(policy.hot),
             coalescer: Coalescer::new(number, policy.limits.hints),
@@ -146,7 +139,6 @@ impl Worker {
             fills: Fills::default(),
             calls: Calls::default(),
             purging: Purging::default(),
-            readers: Readers::default(),
             unprepared: HashMap::new(),
             substitutes: Substitutes::default(),
             due_answers: Vec::new(),
@@ -161,7 +153,6 @@ impl Worker {
         self.roots.push(root);
         self.register()?;
         self.coalescer.hints().set_capacity(policy.limits.hints);
-        self.lengths.set_capacity(policy.limits.hints);
         self.body_lengths.set_capacity(policy.limits.hints);
         self.varying.set_capacity(policy.limits.varying_urls);
         let number = self
@@ -171,7 +162,7 @@ impl Worker {
         self.begin_purging(&policy)?;
         // Keys and headers may be others now.
         let last = self.policies.back();
-        if last.is_none_or(|last| !last.policy.serves_as(&policy)) {
+        if last.is_none_or(|last| *last.policy != policy) {
             self.hot = HotTier::new(policy.hot);
         }
         let flights = FlightPolicy::of(&policy);
@@ -296,7 +287,6 @@ impl Worker {
     /// The client of a request has gone, or has its response.
     pub fn close(&mut self, stream: StreamId) {
         if let Some(closed) = self.streams.remove(&stream) {
-            self.has_read(&closed);
             if let Some(capture) = closed.capture.take() {
                 self.drop_capture(&capture);
             }
@@ -353,16 +343,10 @@ impl Worker {
         if let Some(stream) = self.streams.get(&stream) {
             stream.kept.set(Some(status));
         }
-        match revalidation.store {
-            StoreVersion::V1 => self.fill_keeps_unwritten(stream, revalidation, context),
-            StoreVersion::V2 => self.turn(context, |coalescer, turn| {
-                coalescer.fill_headers(stream, FillVerdict::Store, turn);
-                coalescer.fill_ended(stream, turn);
-            }),
-        }
+        self.fill_keeps_unwritten(stream, revalidation, context);
     }
 
-    /// The v1 store serves what it has, and asks again the next time. The origin is known to fail: those who wait for
+    /// The store serves what it has, and asks again the next time. The origin is known to fail: those who wait for
     /// this must know it as well, or each of them would ask.
     pub fn fill_keeps_unwritten(
         &mut self,
@@ -553,7 +537,7 @@ impl Worker {
     }
 
     /// Answers the paused request of `context`, but not before the root's next turn. Within another
-    /// stream's callback Envoy would stop that stream too, and the v1 cache filter does not survive an
+    /// stream's callback Envoy would stop that stream too, and Envoy's cache filter does not survive an
     /// answer from ORIGIN while it is still sending the request.
     pub fn answer_later(&mut self, context: u32, answer: Answer) {
         self.due_answers.push((context, answer));
@@ -605,7 +589,7 @@ impl Worker {
         let purpose = match release {
             Release::Collapsed => Purpose::Collapsed,
             Release::Lead => Purpose::Lead,
-            Release::HitForMiss | Release::WaitTimeout | Release::Overflow => Purpose::Bypass,
+            Release::HitForMiss | Release::WaitTimeout => Purpose::Bypass,
             Release::Alone => Purpose::Alone,
             Release::Varies => return self.readmit(&stream),
             Release::Unneeded => {
@@ -692,7 +676,6 @@ impl Worker {
             Purpose::Bypass => {
                 let result = match stream.released.get() {
                     None | Some(Release::HitForMiss) => Some(Metric::RequestsHitForMiss),
-                    Some(Release::Overflow) => Some(Metric::RequestsOverflowed),
                     Some(_) => None,
                 };
                 if let Some(result) = result {
@@ -702,15 +685,10 @@ impl Worker {
                 host::set_header(Map::Request, "if-range", BYPASS_SENTINEL)?;
                 stream.demand.as_ref().map_or(Ok(()), delivery::put_back)
             }
-            Purpose::Ask => host::set_header(Map::Request, "if-range", BYPASS_SENTINEL),
             Purpose::Refresh => host::set_header(Map::Request, "cache-control", "no-cache"),
             // The stores fill from GET only; Envoy sends no body to a client that asked with HEAD.
             _ if stream.target.is_for_headers() => make_get(),
             Purpose::Lead if stream.head => make_get(),
-            Purpose::Fresh | Purpose::Collapsed => match self.range_for_store(stream) {
-                Some(range) => delivery::leave_to_store(stream, range),
-                None => Ok(()),
-            },
             _ => Ok(()),
         }
     }
@@ -738,7 +716,6 @@ impl Worker {
             self.fills.tick_period(),
             self.calls.tick_period(),
             self.purging.tick_period(),
-            self.readers.tick_period(),
         ];
         needed.into_iter().flatten().min().unwrap_or(0)
     }
@@ -827,7 +804,6 @@ impl Worker {
     /// Does what only the root context can do, or what had to wait for its turn.
     fn go_on_as_root(&mut self) {
         self.resume_some();
-        self.end_changes();
         self.send_answers();
         self.send_calls();
         self.end_purges();

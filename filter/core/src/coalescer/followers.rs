@@ -77,9 +77,8 @@ impl Coalescer {
         }
     }
 
-    /// Waits on if a third worker leads by now; false if none does. Where the store has lost the response since, those who
-    /// wait would read what that worker's leader fetches, which the v2 store must not give to other workers while it may
-    /// break.
+    /// Waits on if a third worker leads by now; false if none does. The store has lost the response since, and each of those
+    /// who wait would ask the origin.
     fn follow_next<S: SharedStore + ?Sized>(
         &mut self,
         key: KeyHash,

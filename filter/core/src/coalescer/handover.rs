@@ -84,7 +84,6 @@ impl Coalescer {
             id,
             stream: waiter.stream,
             phase: Phase::Fetching,
-            ended: false,
             progress: now,
             renewed: now,
         });

@@ -6,19 +6,17 @@ use std::rc::Rc;
 use super::{Coalescer, Effect, FillVerdict, LeaderResponse, Turn};
 use crate::board::{KeyHash, Millis};
 use crate::flight::{Commit, Leader, LocalFlight, Phase, StreamId};
-use crate::hints::Hint;
 use crate::host::SharedStore;
 use crate::message::{Event, Message, Outcome};
 use crate::metrics::Metric;
-use crate::policy::StoreVersion;
 
 /// What those who wait for a response are told that broke off.
 const BAD_GATEWAY: u16 = 502;
-/// Probes of the v1 store that follow each other at once.
+/// Probes of the store that follow each other at once.
 const EAGER_PROBES: u32 = 4;
 /// Time between further probes.
 pub(super) const PROBE_MILLIS: Millis = 10;
-/// How long the v1 store is not asked where nobody waits. As a rule it takes less.
+/// How long the store is not asked where nobody waits. As a rule it takes less.
 const COMMIT_MILLIS: Millis = 50;
 
 impl Coalescer {
@@ -63,23 +61,11 @@ impl Coalescer {
         let Some((key, leader)) = self.leader_of(stream) else {
             return;
         };
-        leader.ended = true;
         leader.progress = turn.now;
-        match leader.phase {
-            Phase::Streaming { until } if until > turn.now => {
-                self.finish(key, Outcome::Stored { until }, turn);
-            }
-            // All would find it stale at once.
-            Phase::Streaming { .. } => self.not_stored(key, turn),
-            // Only EDGE knows until when it is fresh, or the next who asks the store.
-            Phase::Abandoned => self.finish(key, Outcome::LeaderLost, turn),
-            Phase::Fetching | Phase::Filling | Phase::Aborting { .. } | Phase::Committing(_) => {
-                self.commit(key, turn);
-            }
-        }
+        self.commit(key, turn);
     }
 
-    /// The origin has failed the fill that `stream` caused, and the v1 store serves what it has until
+    /// The origin has failed the fill that `stream` caused, and the store serves what it has until
     /// then, without a change to it.
     pub fn fill_kept<S: SharedStore + ?Sized>(
         &mut self,
@@ -92,14 +78,11 @@ impl Coalescer {
         }
     }
 
-    /// Has the v1 store asked whether what has ended can be read. On v2 EDGE will see that it can.
+    /// Has the store asked whether what has ended can be read.
     fn commit<S: SharedStore + ?Sized>(&mut self, key: KeyHash, turn: &mut Turn<'_, S>) {
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
         };
-        if flight.policy.store == StoreVersion::V2 {
-            return;
-        }
         if let Some(leader) = flight.leader() {
             leader.phase = Phase::Committing(Commit {
                 since: turn.now,
@@ -112,7 +95,7 @@ impl Coalescer {
         }
     }
 
-    /// Somebody waits for a leader of this worker: asks the v1 store, if the response has ended and it has not been asked.
+    /// Somebody waits for a leader of this worker: asks the store, if the response has ended and it has not been asked.
     pub(super) fn begin_to_probe<S: SharedStore + ?Sized>(
         key: KeyHash,
         flight: &mut LocalFlight,
@@ -134,10 +117,10 @@ impl Coalescer {
             return;
         };
         let outcome = match leader.phase {
-            Phase::Filling | Phase::Streaming { .. } => Outcome::Failed {
+            Phase::Filling => Outcome::Failed {
                 status: BAD_GATEWAY,
             },
-            Phase::Aborting { .. } | Phase::Abandoned => Outcome::LeaderLost,
+            Phase::Aborting { .. } => Outcome::LeaderLost,
             // EDGE sees the error that Envoy makes of it; a commit has all that it needs.
             Phase::Fetching | Phase::Committing(_) => return,
         };
@@ -160,15 +143,7 @@ impl Coalescer {
             LeaderResponse::Readable { until } => {
                 self.finish(key, Outcome::Stored { until }, turn);
             }
-            LeaderResponse::Joinable { until } if leader.ended => {
-                self.finish(key, Outcome::Stored { until }, turn);
-            }
-            LeaderResponse::Joinable { until } => {
-                leader.phase = Phase::Streaming { until };
-                self.hints.set(key, Hint::Fresh, until);
-                self.join(key, until, turn);
-            }
-            LeaderResponse::Filling { .. } => {
+            LeaderResponse::Filling => {
                 if leader.phase == Phase::Fetching {
                     leader.phase = Phase::Filling;
                 }
@@ -180,7 +155,7 @@ impl Coalescer {
         }
     }
 
-    /// A probe of the v1 store has been answered: until when the entry is fresh, or `None` when the
+    /// A probe of the store has been answered: until when the entry is fresh, or `None` when the
     /// store does not have it.
     pub fn probed<S: SharedStore + ?Sized>(
         &mut self,
@@ -212,22 +187,6 @@ impl Coalescer {
         let key = *self.streams.get(&stream)?;
         let leader = self.flights.get_mut(&key)?.leader()?;
         (leader.stream == stream).then_some((key, leader))
-    }
-
-    /// Lets the waiting requests of this worker join the running fill.
-    fn join<S: SharedStore + ?Sized>(
-        &mut self,
-        key: KeyHash,
-        until: Millis,
-        turn: &mut Turn<'_, S>,
-    ) {
-        let Some(flight) = self.flights.get_mut(&key) else {
-            return;
-        };
-        flight.waiting = 0;
-        for waiter in std::mem::take(&mut flight.waiters) {
-            self.release(waiter, &Outcome::Stored { until }, turn);
-        }
     }
 
     /// Goes on asking the store, or gives up. An answer may be lost with the root context that asked.

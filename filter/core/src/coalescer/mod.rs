@@ -13,42 +13,29 @@
 //! ```text
 //! Fetching ─┬ the store had it already ───────────────────────────────────────► Stored
 //!           ├ ORIGIN: it cannot be stored ────────────────────────────────────► HitForMiss
-//!           ├ ORIGIN: the origin failed, and the v1 store keeps what it has ──► Kept
+//!           ├ ORIGIN: the origin failed, and the store keeps what it has ─────► Kept
 //!           ├ ORIGIN: its key does not have all that it varies with ──────────► Varies
 //!           ├ ORIGIN or EDGE: the origin failed ──────────────────────────────► Failed
 //!           ├ the client left ────────────────────────────────────────────────► LeaderLost
 //!           └ ORIGIN: it goes into the store ─► Filling
 //!
-//! v1 Filling ─┬ it ended ─► Committing ─┬ a probe found it ───────────────────► Stored
-//!             │                         └ none did for max_wait ──────────────► LeaderLost
-//!             ├ it broke ─────────────────────────────────────────────────────► Failed
-//!             └ the client left ─► Aborting ─┬ it ended all the same ─► Committing
-//!                                            └ it broke, or max_wait passed ──► LeaderLost
-//!
-//! v2 Filling ─┬ EDGE: it can be joined, and has ended ────────────────────────► Stored
-//!             ├ EDGE: it can be joined ─► Streaming ─┬ it ended ──────────────► Stored
-//!             │                                      ├ it ended stale ────────► LeaderLost
-//!             │                                      └ it broke ──────────────► Failed
-//!             ├ EDGE: the store let it pass ──────────────────────────────────► LeaderLost
-//!             ├ it broke ─────────────────────────────────────────────────────► Failed
-//!             ├ the client left, and it has ended ────────────────────────────► LeaderLost
-//!             └ the client left ─► Abandoned ─ it ended or broke ─────────────► LeaderLost
+//! Filling ─┬ it ended ─► Committing ─┬ a probe found it ──────────────────────► Stored
+//!          │                         └ none did for max_wait ─────────────────► LeaderLost
+//!          ├ it broke ────────────────────────────────────────────────────────► Failed
+//!          └ the client left ─► Aborting ─┬ it ended all the same ─► Committing
+//!                                         └ it broke, or max_wait passed ─────► LeaderLost
 //! ```
 //!
 //! After `LeaderLost` another request leads: of the same worker if one waits there, else of the first
 //! worker that hears of it. Where the store has twice not taken a response to one worker, the outcome is
-//! `HitForMiss` instead. A client that leaves in `Committing` or `Streaming` changes nothing.
+//! `HitForMiss` instead. A client that leaves in `Committing` changes nothing.
 //!
-//! On v2 the leader's own worker joins the running fill from its headers on; other workers are told
-//! when it has ended. Were the origin to cut the response short, Envoy's v2 store would reset those who
-//! joined from another worker's thread on the wrong one, and they would hang or crash the process.
-//! That is also why a fill whose leader has left is handed over at its end, and not before.
-//!
-//! On v1 the store is asked at once whether it has a response, and again, while somebody waits for that: on this worker, or
+//! Envoy's cache makes an entry readable some time after the response has ended. The store is asked at once whether it has
+//! a response, and again, while somebody waits for that: on this worker, or
 //! on another, which says so. Where nobody does, it is asked when it has it, as a rule, as a question in vain goes all the way
 //! to ORIGIN, and takes as much as a fill.
 //!
-//! On v1 a fill whose client has gone must not go on, and until it is gone the store would not take the
+//! Envoy's cache crashes when the client of a fill leaves. So a fill whose client has gone must not go on, and until it is gone the store would not take the
 //! response to the next leader. So it is aborted first ([`Effect::Abort`]). Whose answer may be 304, and who may
 //! leave with it, does not lead there: the caller has a request of its own do it, which nobody ends.
 
@@ -69,8 +56,6 @@ use crate::host::SharedStore;
 use crate::key::CanonicalTarget;
 use crate::message::{Event, Message};
 use crate::metrics::Metric;
-use crate::open_keys::OpenKeys;
-use crate::policy::StoreVersion;
 use crate::vary::VaryNames;
 
 pub use refreshes::CLAIM_MILLIS;
@@ -121,8 +106,6 @@ pub enum Release {
     WaitTimeout,
     /// To the store, without waiting any longer.
     Alone,
-    /// Around the store: it has as many keys open as it may.
-    Overflow,
     /// As if it had just come, under the key of its own variant.
     Varies,
     /// Nowhere: it was to lead for others, who have what they need or go on by themselves.
@@ -163,7 +146,7 @@ pub enum Effect {
         /// The request.
         stream: StreamId,
     },
-    /// Ask the v1 store whether it has `target`; answer with [`Coalescer::probed`].
+    /// Ask the store whether it has `target`; answer with [`Coalescer::probed`].
     Probe {
         /// The key.
         key: KeyHash,
@@ -211,16 +194,8 @@ pub enum LeaderResponse {
         /// Until when it is fresh.
         until: Millis,
     },
-    /// It is being stored, and the requests of this worker can join (v2).
-    Joinable {
-        /// Until when it will be fresh.
-        until: Millis,
-    },
-    /// It is being stored and cannot be read yet (v1).
-    Filling {
-        /// Until when it will be fresh.
-        until: Millis,
-    },
+    /// It is being stored and cannot be read yet.
+    Filling,
     /// It should have been stored but was not.
     Unshared,
     /// The origin cannot be reached or did not answer in time.
@@ -238,7 +213,6 @@ pub struct Coalescer {
     flights: HashMap<KeyHash, LocalFlight>,
     streams: HashMap<StreamId, KeyHash>,
     hints: Hints,
-    open_keys: OpenKeys,
     parked: usize,
     /// Whether a probe was to follow one that found nothing, at the last tick or since.
     probes_are_due: bool,
@@ -253,7 +227,6 @@ impl Coalescer {
             flights: HashMap::new(),
             streams: HashMap::new(),
             hints: Hints::new(hints),
-            open_keys: OpenKeys::default(),
             parked: 0,
             probes_are_due: false,
         }
@@ -330,7 +303,7 @@ impl<S: SharedStore + ?Sized> Turn<'_, S> {
             checked: self.now,
         };
         if !knows {
-            self.tell_leader(key, leader, flight.policy.store);
+            self.tell_leader(key, leader);
         }
     }
 
@@ -341,19 +314,17 @@ impl<S: SharedStore + ?Sized> Turn<'_, S> {
         self.push(Effect::Probe { key, target });
     }
 
-    /// Tells another worker's leader that requests of this one wait for it. On v2 they would not get the response sooner.
-    fn tell_leader(&mut self, key: KeyHash, leader: FlightId, store: StoreVersion) {
-        if store == StoreVersion::V1 {
-            let message = Message {
-                key,
-                flight: leader,
-                event: Event::Awaited,
-            };
-            self.push(Effect::Notify {
-                worker: leader.worker,
-                message,
-            });
-        }
+    /// Tells another worker's leader that requests of this one wait for it.
+    fn tell_leader(&mut self, key: KeyHash, leader: FlightId) {
+        let message = Message {
+            key,
+            flight: leader,
+            event: Event::Awaited,
+        };
+        self.push(Effect::Notify {
+            worker: leader.worker,
+            message,
+        });
     }
 
     /// Uses the board; a fault is counted and leaves the caller without an answer.

@@ -10,8 +10,6 @@ use crate::hints::Hint;
 use crate::host::SharedStore;
 use crate::message::Outcome;
 use crate::metrics::Metric;
-use crate::open_keys::Asked;
-use crate::policy::StoreVersion;
 
 /// Requests that have gone away and keep their place on a waiting list, beside one for each that waits.
 const GONE_WAITERS: usize = 32;
@@ -25,35 +23,12 @@ impl Coalescer {
         })
     }
 
-    /// Whether a request may go to the store, which then has its key open. Where the shared data cannot be used, nobody is
-    /// turned away.
-    pub fn may_enter<S: SharedStore + ?Sized>(
-        &mut self,
-        request: &Request<'_>,
-        turn: &mut Turn<'_, S>,
-    ) -> bool {
-        let asked = self
-            .open_keys
-            .ask(request.key, request.policy.open_keys, turn.store);
-        match turn.answer(asked) {
-            Some(Asked::Full) => {
-                turn.count(Metric::LimitsReached);
-                false
-            }
-            Some(Asked::Opens) => {
-                turn.count(Metric::StoreKeysOpened);
-                true
-            }
-            Some(Asked::Open) | None => true,
-        }
-    }
-
     /// Whether a request for `key` has nothing to look for: it is remembered, or in flight on this worker.
     pub fn knows(&mut self, key: KeyHash, now: Millis) -> bool {
         self.flights.contains_key(&key) || self.hints.get(key, now).is_some()
     }
 
-    /// Whether all of the response for `key` has come to this worker, and the v1 store is busy with it.
+    /// Whether all of the response for `key` has come to this worker, and the store is busy with it.
     pub fn is_committing(&self, key: KeyHash) -> bool {
         let flight = self.flights.get(&key);
         flight.is_some_and(LocalFlight::is_committing)
@@ -94,7 +69,7 @@ impl Coalescer {
                     checked: turn.now,
                 };
                 self.insert_flight(request, role);
-                turn.tell_leader(request.key, leader, request.policy.store);
+                turn.tell_leader(request.key, leader);
                 self.park(request, turn)
             }
             Some(Acquired::Full) => {
@@ -150,7 +125,6 @@ impl Coalescer {
             id: self.current_flight(),
             stream: request.stream,
             phase: Phase::Fetching,
-            ended: false,
             progress: turn.now,
             renewed: turn.now,
         };
@@ -202,24 +176,17 @@ impl Coalescer {
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
         };
-        let store = flight.policy.store;
         if let Some(leader) = flight.leader()
             && leader.stream == stream
         {
-            match (leader.phase, store) {
-                (Phase::Filling, StoreVersion::V1) => {
+            match leader.phase {
+                Phase::Filling => {
                     leader.phase = Phase::Aborting { since: turn.now };
                     turn.push(Effect::Abort { stream });
                 }
-                (Phase::Filling, StoreVersion::V2) if !leader.ended => {
-                    leader.phase = Phase::Abandoned;
-                }
-                (Phase::Fetching | Phase::Filling, _) => {
-                    self.finish(key, Outcome::LeaderLost, turn);
-                }
-                // The store goes on by itself, and ORIGIN tells of the end in this stream's name.
-                (Phase::Committing(_) | Phase::Streaming { .. }, _) => {}
-                (Phase::Aborting { .. } | Phase::Abandoned, _) => {}
+                Phase::Fetching => self.finish(key, Outcome::LeaderLost, turn),
+                // The store has all that it needs, or ORIGIN tells of the end of the fill.
+                Phase::Committing(_) | Phase::Aborting { .. } => {}
             }
             return;
         }

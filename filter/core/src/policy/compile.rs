@@ -22,7 +22,6 @@ use super::{
 };
 use crate::compression::CompressionPolicy;
 use crate::escaping::{Escaping, append_path, escape_key};
-use crate::open_keys::OpenKeysBound;
 use crate::request::forward_header;
 use crate::targeted::SURROGATE_CONTROL;
 
@@ -109,11 +108,6 @@ fn compile(document: Document) -> Result<Policy, PolicyError> {
     let site = site::compile(document.site, bucket, key.index_document.as_deref())
         .map_err(|error| error.within("site"))?;
     let policy = Policy {
-        store: document.store.version,
-        open_keys: OpenKeysBound {
-            most: document.store.max_open_keys.size(),
-            instance: u32::try_from(document.store.instance.0).unwrap_or(u32::MAX),
-        },
         hot: HotPolicy {
             max_bytes: document.hot.max_bytes.size(),
             max_object_bytes: document.hot.max_object_bytes.size(),

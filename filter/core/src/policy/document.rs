@@ -19,16 +19,13 @@ use super::rules::RuleSection;
 use super::site::SiteSection;
 use super::site_names::StripPrefix;
 use super::ttl::default_ttl;
-use super::{Obedience, PassOrStrip, StoreVersion, TtlTable};
+use super::{Obedience, PassOrStrip, TtlTable};
 use crate::accept_encoding::Coding;
-use crate::open_keys::MOST_OPEN_KEYS;
 use crate::purge::{Record, TokenHash};
 use crate::targeted::SURROGATE_CONTROL;
 
 /// Largest size that survives a JSON number of Envoy's, a double.
 const MAX_BYTES: u64 = 1 << 53;
-/// Of the store: the largest 32-bit number.
-const MAX_INSTANCE: u64 = 0xffff_ffff;
 
 /// A worker's VM can address 4 GiB in all.
 const MAX_HOT_BYTES: u64 = 1 << 30;
@@ -149,18 +146,8 @@ section! {
 section! {
     /// The store of responses.
     struct Store {
-        /// Which of Envoy's cache filters stores: envoy.filters.http.cache (v1) or
-        /// envoy.filters.http.cache_v2.
-        version: StoreVersion = StoreVersion::V2,
         /// Larger objects are not stored.
         max_object_bytes: Whole<1, MAX_BYTES> = Whole(256 << 20),
-        /// How many keys the v2 store may keep open: from the first request for a key on, and as a rule for as long
-        /// as the store is in use, it has a file and about 8 kB of memory for it. Requests for further keys go
-        /// around the store. v1 keeps none open. 0: no bound.
-        max_open_keys: Whole<0, MOST_OPEN_KEYS> = Whole(0),
-        /// Which instance of the v2 store this is. Under a policy with a higher number than those before, none of its
-        /// keys is open yet. For who puts another instance into Envoy while it runs, as the standalone edge does.
-        instance: Whole<0, MAX_INSTANCE> = Whole(0),
     }
 }
 
@@ -173,8 +160,6 @@ section! {
         max_object_bytes: Whole<1, MAX_HOT_BYTES> = Whole(64 << 10),
     }
 }
-
-words!(StoreVersion { V1 = "v1", V2 = "v2" });
 
 section! {
     /// How the cache key and the origin's path are made of a request's URL.

@@ -24,22 +24,6 @@ pub enum News {
         /// The caller's number for the call.
         call: u32,
     },
-    /// A response takes the place of another one: say when nobody reads that any more.
-    Changing {
-        /// Who waits.
-        caller: WorkerId,
-        /// Its number for the call.
-        call: u32,
-        /// The key, hashed without what is known of purges.
-        key: KeyHash,
-    },
-    /// Nobody reads it.
-    Unread {
-        /// Where.
-        worker: WorkerId,
-        /// The caller's number for the call.
-        call: u32,
-    },
     /// The length of a body that no header tells.
     Length {
         /// Who has counted.
@@ -55,8 +39,6 @@ pub enum News {
 
 const PURGED: u8 = b'P';
 const ACKNOWLEDGED: u8 = b'A';
-const CHANGING: u8 = b'C';
-const UNREAD: u8 = b'U';
 const LENGTH: u8 = b'L';
 
 impl News {
@@ -65,8 +47,6 @@ impl News {
         let (tag, worker, call) = match self {
             Self::Purged { caller, call, .. } => (PURGED, caller, call),
             Self::Acknowledged { worker, call } => (ACKNOWLEDGED, worker, call),
-            Self::Changing { caller, call, .. } => (CHANGING, caller, call),
-            Self::Unread { worker, call } => (UNREAD, worker, call),
             Self::Length { worker, .. } => (LENGTH, worker, &0),
         };
         let mut bytes = vec![tag];
@@ -78,7 +58,6 @@ impl News {
                     bytes.extend(format!("{record}\n").into_bytes());
                 }
             }
-            Self::Changing { key, .. } => bytes.extend(key.0.to_le_bytes()),
             Self::Length {
                 key,
                 body,
@@ -89,7 +68,7 @@ impl News {
                     bytes.extend(number.to_le_bytes());
                 }
             }
-            Self::Acknowledged { .. } | Self::Unread { .. } => {}
+            Self::Acknowledged { .. } => {}
         }
         bytes
     }
@@ -110,13 +89,7 @@ impl News {
                     records: lines.map(Record::parse).collect::<Option<_>>()?,
                 })
             }
-            (CHANGING, key) => Some(Self::Changing {
-                caller: worker,
-                call,
-                key: KeyHash(u64::from_le_bytes(key.try_into().ok()?)),
-            }),
             (ACKNOWLEDGED, []) => Some(Self::Acknowledged { worker, call }),
-            (UNREAD, []) => Some(Self::Unread { worker, call }),
             (LENGTH, numbers) => decode_length(worker, numbers),
             _ => None,
         }
@@ -158,15 +131,6 @@ mod tests {
             News::Acknowledged {
                 worker: WorkerId(u16::MAX),
                 call: u32::MAX,
-            },
-            News::Changing {
-                caller: WorkerId(7),
-                call: 9,
-                key: KeyHash(u64::MAX - 1),
-            },
-            News::Unread {
-                worker: WorkerId(8),
-                call: 9,
             },
             News::Length {
                 worker: WorkerId(8),

@@ -5,21 +5,18 @@
 use sluice_core::board::{KeyHash, Millis};
 use sluice_core::coalescer::{Admission, Coalescer, Release};
 use sluice_core::flight::FlightPolicy;
-use sluice_core::policy::{Policy, StoreVersion};
 use sluice_core::testing::{Answer, Client, FakeHost, FetchId, FetchPhase};
 
 use super::{bucket, canonicalize_path};
 
-/// Both stores.
-pub const STORES: [StoreVersion; 2] = [StoreVersion::V1, StoreVersion::V2];
 /// The key of most requests.
 pub const KEY: u64 = 7;
 /// The first request to the origin.
 pub const FIRST: FetchId = FetchId(0);
 
 /// The default rules.
-pub fn policy(store: StoreVersion) -> FlightPolicy {
-    FlightPolicy::of(&Policy { store, ..bucket() })
+pub fn policy() -> FlightPolicy {
+    FlightPolicy::of(&bucket())
 }
 
 /// That many workers under `policy`.
@@ -32,8 +29,8 @@ pub fn host_with(policy: FlightPolicy, workers: usize) -> FakeHost {
 }
 
 /// That many workers under the default rules.
-pub fn host(store: StoreVersion, workers: usize) -> FakeHost {
-    host_with(policy(store), workers)
+pub fn host(workers: usize) -> FakeHost {
+    host_with(policy(), workers)
 }
 
 /// The fill, of which its worker knows who waits for it, comes to its end and everyone is told.
@@ -56,7 +53,7 @@ pub fn fill(host: &mut FakeHost, fetch: FetchId) {
     host.close_all();
 }
 
-/// The worker has asked the v1 store whether it has that response, as it does at once only where somebody waits.
+/// The worker has asked the store whether it has that response, as it does at once only where somebody waits.
 pub fn await_probe(host: &mut FakeHost, seat: usize, key: KeyHash) {
     let commits = |coalescer: &mut Coalescer| coalescer.is_committing(key);
     if host.probes(seat) == 0 && host.coalescer(seat).is_some_and(commits) {

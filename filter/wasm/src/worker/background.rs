@@ -11,16 +11,13 @@ use sluice_core::flight::StreamId;
 use sluice_core::hints::Hint;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
-use sluice_core::policy::StoreVersion;
-use sluice_core::validator::Validator;
 
 use super::Worker;
 use crate::account::result_of;
 use crate::answer::Answer;
-use crate::calls::{Call, Sent, Stored};
+use crate::calls::{Call, Sent};
 use crate::delivery::{self, Bodiless, Passing};
 use crate::host::{self, Map};
-use crate::prepared::Prepared;
 use crate::response;
 use crate::site::Document;
 use crate::stream::{NumberedPolicy, Preparation, Stream};
@@ -41,19 +38,9 @@ impl Worker {
             return;
         }
         self.metrics.count(Metric::Refreshes, 1);
-        let stored = match stream.policy.policy.store {
-            StoreVersion::V1 => None,
-            StoreVersion::V2 => stored(),
-        };
-        let call = match stored {
-            Some(_) => Call::Ask(stream.key),
-            None => Call::Refresh(stream.key),
-        };
-        let target = Rc::clone(&stream.target);
-        self.calls.push(Sent {
-            stored,
-            ..Sent::new(call, target, stream.policy.clone())
-        });
+        let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
+        self.calls
+            .push(Sent::new(Call::Refresh(stream.key), target, policy));
         self.wake_root();
     }
 
@@ -80,7 +67,6 @@ impl Worker {
     pub fn call_answered(&mut self, call: u32, answered: bool, body_size: usize) {
         if let Some(sent) = self.calls.take(call) {
             match sent.call {
-                Call::Ask(_) if answered => self.tell_store(sent, body_size),
                 Call::Substitute(key) if answered => {
                     let document = Document::answered(body_size);
                     self.end_substitute(key, document.as_ref());
@@ -124,20 +110,15 @@ impl Worker {
     /// Has done for a range, a HEAD or a request for changes what it needs before it may take part. False if it has
     /// had all that.
     ///
-    /// For a range on v2 that is a fill that goes on without it, and can be read meanwhile. On v1 a range
-    /// leads itself, once the size is known, so as not to wait for the end; for others, and after it has
+    /// A range leads itself, once the size is known, so as not to wait for the end; for others, and after it has
     /// left, a fill goes on. A HEAD needs a fill only to have revalidated what the store has. A request for changes
     /// needs one there that goes on when it has its 304.
     fn prepare(&mut self, stream: &Stream) -> bool {
         let key = stream.key;
-        let (preparation, call) = match (stream.policy.policy.store, stream.preparation.get()) {
-            (StoreVersion::V1, Preparation::None) if stream.head => {
-                (Preparation::Looked, Call::Look(key))
-            }
-            (StoreVersion::V1, Preparation::None) if stream.is_for_part() => {
-                (Preparation::Sized, Call::Size(key))
-            }
-            (_, Preparation::Done) => return false,
+        let (preparation, call) = match stream.preparation.get() {
+            Preparation::None if stream.head => (Preparation::Looked, Call::Look(key)),
+            Preparation::None if stream.is_for_part() => (Preparation::Sized, Call::Size(key)),
+            Preparation::Done => return false,
             _ => (Preparation::Done, Call::Fill(key)),
         };
         stream.preparation.set(preparation);
@@ -212,7 +193,7 @@ impl Worker {
         self.wake_root();
     }
 
-    /// A request that fills the v1 store and has had less than the object has gone, and its fill with it: one that
+    /// A request that fills the store and has had less than the object has gone, and its fill with it: one that
     /// nobody can end takes its place. Not of one that the store was believed to have, as nothing is known of what its
     /// client has sent: the next one fetches that.
     pub(super) fn rescue(&mut self, stream: &Stream) {
@@ -318,7 +299,7 @@ impl Worker {
                 }
                 self.prepared(sent.call, self.root());
             }
-            Call::Ask(key) | Call::Refresh(key) => {
+            Call::Refresh(key) => {
                 let failed = !(answered && has_succeeded());
                 if failed {
                     self.metrics.count(Metric::RefreshFailures, 1);
@@ -331,32 +312,6 @@ impl Worker {
             Call::Substitute(key) => self.end_substitute(key, None),
         }
     }
-
-    /// The origin has answered for the v2 store, which is made to ask now.
-    fn tell_store(&mut self, sent: Sent, body_size: usize) {
-        let key = match sent.call {
-            Call::Ask(key) if has_succeeded() => key,
-            _ => return self.end_call(&sent, true),
-        };
-        let prepared = Prepared::take(body_size);
-        self.calls.push(Sent {
-            prepared: prepared.map(Rc::new),
-            ..Sent::new(Call::Refresh(key), sent.target, sent.policy)
-        });
-    }
-}
-
-/// What the effective context's response says of itself in the store.
-fn stored() -> Option<Stored> {
-    let text = |name| {
-        let value = host::header(Map::Response, name).ok()??;
-        String::from_utf8(value).ok()
-    };
-    let etag = text("etag").filter(|etag| Validator::parse(etag).is_some())?;
-    Some(Stored {
-        etag,
-        date: text("date")?,
-    })
 }
 
 /// How long the origin is left alone with a key, with a part of it at random so that the keys of an

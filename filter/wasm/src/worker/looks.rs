@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! HEADs on v1, before they may take part: whether the store has the object, or only its headers are shared.
+//! HEADs, before they may take part: whether the store has the object, or only its headers are shared.
 
 use sluice_core::board::KeyHash;
 use sluice_core::coalescer::Release;
 use sluice_core::key::CanonicalTarget;
-use sluice_core::policy::{Policy, StoreVersion};
 
 use super::Worker;
 use crate::answer::EXPIRED;
@@ -26,10 +25,7 @@ enum Seen {
 
 impl Worker {
     /// Turns a HEAD to the headers alone where this worker knows of them, and of nothing more.
-    pub fn turn_to_headers(&mut self, policy: &Policy, target: &mut CanonicalTarget) {
-        if policy.store != StoreVersion::V1 {
-            return;
-        }
+    pub fn turn_to_headers(&mut self, target: &mut CanonicalTarget) {
         let headers = target.for_headers();
         let now = host::monotonic_millis();
         let whole = self.key_hash(target.cache_key());

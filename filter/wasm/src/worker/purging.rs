@@ -251,14 +251,10 @@ impl Worker {
         self.purging.callers.remove(&context);
     }
 
-    /// The workers that have served anything.
+    /// The other workers that have served anything.
     ///
     /// # Errors
     /// Shared data could not be read.
-    pub(super) fn members(&mut self) -> host::Result<Vec<WorkerId>> {
-        Roster::new(&mut SharedData).members().map_err(host_error)
-    }
-
     pub(super) fn others(&mut self) -> Result<Vec<WorkerId>, BoardError> {
         let mut members = Roster::new(&mut SharedData).members()?;
         members.retain(|member| *member != self.id());
@@ -307,8 +303,6 @@ impl Worker {
             News::Acknowledged { worker, call } => {
                 self.purging.desk.acknowledge(call, worker);
             }
-            News::Changing { caller, call, key } => self.announce_change(caller, call, key),
-            News::Unread { worker, call } => self.change_acknowledged(worker, call),
             News::Length {
                 key, body, bytes, ..
             } => self.body_lengths.note(key, body, bytes),
@@ -412,15 +406,7 @@ impl Worker {
                 receipt.missing
             )
         });
-        self.expel(&receipt.missing);
-    }
-
-    /// Takes workers off the list that have not answered.
-    pub(super) fn expel(&mut self, silent: &[WorkerId]) {
-        if silent.is_empty() {
-            return;
-        }
-        if let Err(error) = Roster::new(&mut SharedData).expel(silent) {
+        if let Err(error) = Roster::new(&mut SharedData).expel(&receipt.missing) {
             self.fault("a silent worker stays on the list", host_error(error));
         }
     }
