@@ -164,7 +164,6 @@ fn complete(document: &mut Value, settings: &Settings, origin: &Origin) -> Resul
     if let Some(token) = settings.purge.token {
         fill(document, "purge", "token_sha256", json!(token.to_hex()))?;
     }
-    fill(document, "store", "version", json!("v1"))?;
     fill(
         document,
         "store",

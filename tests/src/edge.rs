@@ -154,7 +154,7 @@ impl Builder {
             open_files: None,
             allowed: Vec::new(),
         }
-        .store(Store::V2_DISK)
+        .store(Store::V1_DISK)
         .workers(2)
     }
 

@@ -13,71 +13,69 @@ const LINK: &str = "x-sluice-link";
 
 #[tokio::test]
 async fn who_reaches_it_with_a_link_made_up_is_refused_and_asks_nothing_of_the_origin() {
-    for store in [Store::V1_DISK, Store::V2_DISK] {
-        let origin = Origin::start().ready().await;
-        origin.on("*", Reply::ok(1000).max_age(60));
-        let port = free_port();
-        let exposed = Direct {
-            background_port: Some(port),
-            ..Direct::default()
-        };
-        let cell = Cell { store, workers: 1 };
-        let edge = Edge::http(&origin).cell(cell).direct(exposed);
-        let edge = edge.start().await;
-        for link in [
-            "",
-            "1",
-            "p:1:1",
-            "0000000000000000.r.1.1",
-            "r 1 1 0123456789abcdef",
-        ] {
-            for path in ["/a", "/..%2fother/x"] {
-                let headers = [
-                    (LINK, link),
-                    ("x-sluice-path", "/secret"),
-                    ("x-sluice-proof", "1"),
-                ];
-                let refused = client::send(loopback(port), "GET", path, &headers).await;
-                assert_eq!(refused.status, 503, "{store}: {link:?}: {refused}");
-                assert!(!refused.headers.any_with_prefix("x-sluice-"), "{refused}");
-            }
+    let store = Store::V1_DISK;
+    let origin = Origin::start().ready().await;
+    origin.on("*", Reply::ok(1000).max_age(60));
+    let port = free_port();
+    let exposed = Direct {
+        background_port: Some(port),
+        ..Direct::default()
+    };
+    let cell = Cell { store, workers: 1 };
+    let edge = Edge::http(&origin).cell(cell).direct(exposed);
+    let edge = edge.start().await;
+    for link in [
+        "",
+        "1",
+        "p:1:1",
+        "0000000000000000.r.1.1",
+        "r 1 1 0123456789abcdef",
+    ] {
+        for path in ["/a", "/..%2fother/x"] {
+            let headers = [
+                (LINK, link),
+                ("x-sluice-path", "/secret"),
+                ("x-sluice-proof", "1"),
+            ];
+            let refused = client::send(loopback(port), "GET", path, &headers).await;
+            assert_eq!(refused.status, 503, "{store}: {link:?}: {refused}");
+            assert!(!refused.headers.any_with_prefix("x-sluice-"), "{refused}");
         }
-        assert_eq!(origin.requests().total(), 0, "{store}");
-        // The control: to others the same words mean nothing.
-        let headers = [(LINK, "1"), ("x-sluice-path", "/secret")];
-        let served = edge.send("GET", "/a", &headers).await;
-        assert_eq!(served.status, 200, "{store}: {served}");
-        assert_eq!((origin.count("/a"), origin.requests().total()), (1, 1));
     }
+    assert_eq!(origin.requests().total(), 0, "{store}");
+    // The control: to others the same words mean nothing.
+    let headers = [(LINK, "1"), ("x-sluice-path", "/secret")];
+    let served = edge.send("GET", "/a", &headers).await;
+    assert_eq!(served.status, 200, "{store}: {served}");
+    assert_eq!((origin.count("/a"), origin.requests().total()), (1, 1));
 }
 
 #[tokio::test]
 async fn who_reaches_it_without_a_link_is_a_client_like_any_other() {
-    for store in [Store::V1_DISK, Store::V2_DISK] {
-        let origin = Origin::start().ready().await;
-        origin.on("*", Reply::ok(1000).max_age(60));
-        let port = free_port();
-        let exposed = Direct {
-            background_port: Some(port),
-            ..Direct::default()
-        };
-        let cell = Cell { store, workers: 1 };
-        let edge = Edge::scripted_bucket(&origin).cell(cell).direct(exposed);
-        let _edge = edge.start().await;
-        for (method, path, status) in [
-            ("GET", "/..%2fother/x", 400),
-            ("DELETE", "/a", 405),
-            ("GET", "/a?acl", 200),
-        ] {
-            let headers = [("x-sluice-path", "/other/x"), ("x-sluice-proof", "1")];
-            let response = client::send(loopback(port), method, path, &headers).await;
-            assert_eq!(
-                response.status, status,
-                "{store}: {method} {path}: {response}"
-            );
-        }
-        let asked = origin.requests().all();
-        let targets: Vec<_> = asked.iter().map(|asked| asked.target.as_str()).collect();
-        assert_eq!(targets, ["/site/a"], "{store}");
+    let store = Store::V1_DISK;
+    let origin = Origin::start().ready().await;
+    origin.on("*", Reply::ok(1000).max_age(60));
+    let port = free_port();
+    let exposed = Direct {
+        background_port: Some(port),
+        ..Direct::default()
+    };
+    let cell = Cell { store, workers: 1 };
+    let edge = Edge::scripted_bucket(&origin).cell(cell).direct(exposed);
+    let _edge = edge.start().await;
+    for (method, path, status) in [
+        ("GET", "/..%2fother/x", 400),
+        ("DELETE", "/a", 405),
+        ("GET", "/a?acl", 200),
+    ] {
+        let headers = [("x-sluice-path", "/other/x"), ("x-sluice-proof", "1")];
+        let response = client::send(loopback(port), method, path, &headers).await;
+        assert_eq!(
+            response.status, status,
+            "{store}: {method} {path}: {response}"
+        );
     }
+    let asked = origin.requests().all();
+    let targets: Vec<_> = asked.iter().map(|asked| asked.target.as_str()).collect();
+    assert_eq!(targets, ["/site/a"], "{store}");
 }

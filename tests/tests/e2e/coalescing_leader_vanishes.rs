@@ -6,7 +6,7 @@ use sluice_tests::crowd::Crowd;
 use sluice_tests::edge::Edge;
 use sluice_tests::gate::Gate;
 use sluice_tests::http2::Http2;
-use sluice_tests::matrix::{Cell, Version, on_each};
+use sluice_tests::matrix::{Cell, on_each};
 use sluice_tests::origin::{Origin, Reply};
 use std::net::SocketAddr;
 
@@ -15,8 +15,7 @@ const POLICY: &str = "origin: {kind: http}\ncoalesce: {lease: 600s, max_wait: 60
 
 /// `followers` wait for a leader whose response is held; `lead` starts it and gives what makes it go.
 ///
-/// On v1 the fill goes with its client, and one follower fetches anew. On v2 it goes on without, and
-/// the follower that leads next joins it.
+/// The fill goes with its client, and one follower fetches anew.
 async fn leader_leaves_before_headers<Leave>(
     cell: Cell,
     followers: usize,
@@ -36,17 +35,11 @@ async fn leader_leaves_before_headers<Leave>(
         .await;
     leave().await;
     edge.wait_for_counter("sluice_handovers", 1).await;
-    let requests = match cell.store.version {
-        Version::V1 => {
-            second.wait_reached(1).await;
-            2
-        }
-        Version::V2 => 1,
-    };
+    second.wait_reached(1).await;
     first.open();
     second.open();
     flight.land().await.same_object("/a");
-    assert_eq!(origin.count("/a"), requests, "{cell}");
+    assert_eq!(origin.count("/a"), 2, "{cell}");
     assert_eq!(edge.counter("sluice_handovers").await, 1, "{cell}");
 }
 
@@ -147,21 +140,11 @@ async fn leader_reset_mid_body_costs_at_most_one_more_request() {
         leader.head().await.unwrap();
         let flight = Crowd::connect(edge.address(), 20).await.fire("/a");
         gate.wait_reached(1).await;
-        if cell.store.version == Version::V1 {
-            edge.wait_for_counter("sluice_parked_now", 20).await;
-        }
+        edge.wait_for_counter("sluice_parked_now", 20).await;
         leader.reset();
-        if cell.store.version == Version::V2 {
-            gate.open();
-        }
         flight.land().await.same_object("/a");
-        let wanted = match cell.store.version {
-            // The fill ends with its client, and one follower fetches anew.
-            Version::V1 => 2,
-            // The fill goes on without its client.
-            Version::V2 => 1,
-        };
-        assert_eq!(origin.count("/a"), wanted, "{cell}");
+        // The fill ends with its client, and one follower fetches anew.
+        assert_eq!(origin.count("/a"), 2, "{cell}");
     })
     .await;
 }

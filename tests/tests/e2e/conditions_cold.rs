@@ -8,7 +8,7 @@ use sluice_tests::crowd::{Crowd, Flight};
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::gate::Gate;
 use sluice_tests::http2::Http2;
-use sluice_tests::matrix::{Cell, Version, on_each};
+use sluice_tests::matrix::{Cell, on_each};
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::purger::Purger;
 
@@ -60,16 +60,14 @@ impl Scene {
         (head.status, crowd)
     }
 
-    /// So many clients of the object, which wait for it on v1.
+    /// So many clients of the object, which wait for it.
     async fn crowd(&self, followers: usize) -> Flight {
         let crowd = Crowd::connect(self.edge.address(), followers).await;
         let crowd = crowd.fire("/a");
         self.gate.wait_reached(1).await;
-        if self.cell.store.version == Version::V1 {
-            self.edge
-                .wait_for_value("sluice_parked_now", followers as u64)
-                .await;
-        }
+        self.edge
+            .wait_for_value("sluice_parked_now", followers as u64)
+            .await;
         crowd
     }
 
@@ -89,10 +87,6 @@ impl Scene {
             let count = self.edge.counter(counter).await;
             assert_eq!(count, fills as u64, "{}: {counter}", self.cell);
         }
-    }
-
-    fn is_v1(&self) -> bool {
-        self.cell.store.version == Version::V1
     }
 }
 
@@ -151,19 +145,16 @@ async fn who_leaves_with_its_304_ends_no_fill() {
 }
 
 #[tokio::test]
-async fn control_who_leaves_with_a_part_of_the_object_ends_its_fill_on_v1() {
+async fn control_who_leaves_with_a_part_of_the_object_ends_its_fill() {
     on_each(&[2], async |cell| {
         let scene = Scene::new(cell).await;
         let (status, crowd) = scene.leave_with_head(&[], 20).await;
         assert_eq!(status, 200, "{cell}");
-        if scene.is_v1() {
-            scene.origin.wait_for_requests("/a", 2).await;
-        }
+        scene.origin.wait_for_requests("/a", 2).await;
         scene.gate.open();
         crowd.land().await.same_object("/a");
-        let ended = usize::from(scene.is_v1());
-        scene.assert_stored(1 + ended).await;
-        scene.assert_ended(ended).await;
+        scene.assert_stored(2).await;
+        scene.assert_ended(1).await;
     })
     .await;
 }
@@ -211,14 +202,10 @@ async fn who_leaves_with_its_412_is_followed_by_one_other() {
             let scene = Scene::new(cell).await;
             let (status, crowd) = scene.leave_with_head(&UNMATCHED, followers).await;
             assert_eq!(status, 412, "{cell}");
-            let requests = if scene.is_v1() { 2 } else { 1 };
             // The first one is still held.
-            scene.origin.wait_for_requests("/a", requests).await;
-            if !scene.is_v1() {
-                scene.gate.open();
-            }
+            scene.origin.wait_for_requests("/a", 2).await;
             assert_same(crowd, followers).await;
-            scene.assert_stored(requests).await;
+            scene.assert_stored(2).await;
             scene.gate.open();
         }
     })
@@ -237,16 +224,11 @@ async fn who_leaves_with_the_304_of_a_fill_of_its_own_costs_one_more_request() {
             let scene = Scene::with(cell, |edge| edge.policy(policy)).await;
             let (status, _) = scene.leave_with_head(headers, 0).await;
             assert_eq!(status, 304, "{cell}");
-            if scene.is_v1() {
-                // Without coalescing whoever asks before would ask the origin.
-                scene.edge.wait_for_counter("sluice_store_probes", 1).await;
-                scene.edge.wait_for_value("sluice_flights_now", 0).await;
-                scene.assert_stored(2).await;
-                scene.gate.open();
-            } else {
-                scene.gate.open();
-                scene.assert_stored(1).await;
-            }
+            // Without coalescing whoever asks before would ask the origin.
+            scene.edge.wait_for_counter("sluice_store_probes", 1).await;
+            scene.edge.wait_for_value("sluice_flights_now", 0).await;
+            scene.assert_stored(2).await;
+            scene.gate.open();
             for asked in scene.origin.requests().of("/a") {
                 assert_eq!(asked.headers.get(PLAN.0), Some(PLAN.1), "{cell}: {policy}");
                 assert_eq!(asked.headers.get("cache-control"), None, "{cell}: {policy}");
@@ -265,17 +247,11 @@ async fn who_asks_for_changes_takes_over_from_a_leader_that_leaves() {
         let _ = leader.head().await.unwrap();
         let crowd = Crowd::connect(scene.edge.address(), 10).await;
         let crowd = crowd.fire_each(|_| request("GET", "/a", &SAME));
-        if scene.is_v1() {
-            scene.edge.wait_for_value("sluice_parked_now", 10).await;
-        }
+        scene.edge.wait_for_value("sluice_parked_now", 10).await;
         leader.reset();
-        let requests = if scene.is_v1() { 2 } else { 1 };
-        scene.origin.wait_for_requests("/a", requests).await;
-        if !scene.is_v1() {
-            scene.gate.open();
-        }
+        scene.origin.wait_for_requests("/a", 2).await;
         crowd.land().await.all(304);
-        scene.assert_stored(requests).await;
+        scene.assert_stored(2).await;
         scene.gate.open();
     })
     .await;
@@ -294,10 +270,8 @@ async fn who_waits_for_a_fill_that_a_soft_purge_overtakes_gets_the_object() {
         for response in crowd.land().await.all(200) {
             let _ = response.stamp("/a");
         }
-        if scene.is_v1() {
-            assert_eq!(scene.origin.count("/a"), 2, "{cell}");
-            assert_eq!(scene.edge.counter("sluice_handovers").await, 1, "{cell}");
-        }
+        assert_eq!(scene.origin.count("/a"), 2, "{cell}");
+        assert_eq!(scene.edge.counter("sluice_handovers").await, 1, "{cell}");
     })
     .await;
 }
@@ -317,12 +291,7 @@ async fn what_cannot_be_stored_is_asked_for_once_more_and_then_no_more_often_tha
             let unchanged = edge.send("GET", "/a", &SAME).await;
             assert_eq!(unchanged.status, 304, "{cell}: {unchanged}");
         }
-        let most = if cell.store.version == Version::V1 {
-            4
-        } else {
-            3
-        };
-        assert_eq!(origin.count("/a"), most, "{cell}");
+        assert_eq!(origin.count("/a"), 4, "{cell}");
     })
     .await;
 }

@@ -4,7 +4,7 @@
 
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;
-use sluice_tests::matrix::{Version, on_each};
+use sluice_tests::matrix::on_each;
 use sluice_tests::origin::{Origin, Reply};
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -80,18 +80,14 @@ async fn an_object_that_expires_under_load_costs_the_origin_one_request() {
         let begin = next_second();
         let moments: Vec<_> = (0..=TIMES).map(|time| begin + time * SERVED).collect();
         press(edge.address(), &moments).await;
-        // On v1 a request that was let go in time, and is on its way still when the store writes what the origin has
+        // A request that was let go in time, and is on its way still when the store writes what the origin has
         // confirmed, finds nothing: one more each time.
-        let most = match cell.store.version {
-            Version::V1 => TIMES as usize,
-            Version::V2 => 0,
-        };
         for key in 0..KEYS {
             let apart = times_apart(&origin, &path(key));
             let early = apart.iter().filter(|apart| **apart < FRESH).count();
             assert!(early < apart.len(), "{cell}: {} has not expired", path(key));
             assert!(
-                early <= most,
+                early <= TIMES as usize,
                 "{cell}: {} is asked for after {apart:?}",
                 path(key)
             );

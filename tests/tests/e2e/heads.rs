@@ -9,7 +9,7 @@ use sluice_tests::edge::Edge;
 use sluice_tests::eventually;
 use sluice_tests::gate::Gate;
 use sluice_tests::http2::Http2;
-use sluice_tests::matrix::{Cell, Store, Version, on_each};
+use sluice_tests::matrix::{Cell, Store, on_each};
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::purger::Purger;
 use std::time::Duration;
@@ -28,14 +28,6 @@ fn count(origin: &Origin, method: &str, path: &str) -> usize {
     origin
         .requests()
         .matching(|request| request.method == method && request.target == path)
-}
-
-/// How a cold HEAD reaches the origin: v2 fills the store from it.
-const fn method_of(cell: Cell) -> &'static str {
-    match cell.store.version {
-        Version::V1 => "HEAD",
-        Version::V2 => "GET",
-    }
 }
 
 async fn heads(edge: &Edge, count: usize) -> Crowd {
@@ -87,24 +79,23 @@ async fn a_stampede_of_heads_is_one_origin_request_and_leaves_connections_in_ord
         }
         assert_eq!(collapsed, 199, "{context}");
         assert_eq!(origin.count("/a"), 1, "{context}");
-        assert_eq!(count(&origin, method_of(cell), "/a"), 1, "{context}");
+        assert_eq!(count(&origin, "HEAD", "/a"), 1, "{context}");
     })
     .await;
 }
 
 #[tokio::test]
 async fn control_on_bare_envoy_each_cold_head_is_an_origin_request() {
-    for store in [Store::V1_DISK, Store::V2_DISK] {
-        let origin = Origin::start().ready().await;
-        let gate = Gate::new();
-        origin.on("/a", object().hold(&gate));
-        let bare = Bare::start(&origin, Cell { store, workers: 2 }).await;
-        let crowd = Crowd::connect(bare.address(), 50).await;
-        let crowd = crowd.fire_each(|_| request("HEAD", "/a", &[]));
-        origin.wait_for_requests("/a", 50).await;
-        gate.open();
-        crowd.land().await.all(200);
-    }
+    let store = Store::V1_DISK;
+    let origin = Origin::start().ready().await;
+    let gate = Gate::new();
+    origin.on("/a", object().hold(&gate));
+    let bare = Bare::start(&origin, Cell { store, workers: 2 }).await;
+    let crowd = Crowd::connect(bare.address(), 50).await;
+    let crowd = crowd.fire_each(|_| request("HEAD", "/a", &[]));
+    origin.wait_for_requests("/a", 50).await;
+    gate.open();
+    crowd.land().await.all(200);
 }
 
 #[tokio::test]
@@ -114,10 +105,7 @@ async fn heads_and_gets_together_are_one_request_of_each_kind_at_most() {
         let gate = Gate::new();
         origin.on("/a", object().hold(&gate));
         let edge = Edge::http(&origin).cell(cell).start().await;
-        let (kinds, leaders) = match cell.store.version {
-            Version::V1 => (2, 2),
-            Version::V2 => (1, 1),
-        };
+        let (kinds, leaders) = (2, 2);
         let crowd = Crowd::connect(edge.address(), 200).await;
         let crowd = crowd.fire_each(|n| request(["GET", "HEAD"][n % 2], "/a", &[]));
         edge.wait_for_value("sluice_parked_now", 200 - leaders)
@@ -169,7 +157,7 @@ async fn the_access_log_has_the_method_of_the_client() {
         origin.on("/a", object());
         let edge = Edge::http(&origin).cell(cell).start().await;
         assert_head(&head(&edge, "/a").await, SIZE, &cell.to_string());
-        assert_eq!(count(&origin, method_of(cell), "/a"), 1, "{cell}");
+        assert_eq!(count(&origin, "HEAD", "/a"), 1, "{cell}");
         edge.wait_for_log("HTTP/1.1 HEAD /a 200").await;
         let _ = edge.get("/a").await.stamp("/a");
         edge.wait_for_log("HTTP/1.1 GET /a 200").await;
@@ -254,9 +242,7 @@ async fn a_cold_head_of_64_mib_is_harmless_and_the_object_right_afterwards() {
                 _ => client.finish().await,
             }
         }
-        if cell.store.version == Version::V1 {
-            assert_eq!(origin.bytes_sent(), 0, "{cell}: a HEAD pulls no body");
-        }
+        assert_eq!(origin.bytes_sent(), 0, "{cell}: a HEAD pulls no body");
         rest.open();
         assert_eq!(edge.get("/a").await.stamp("/a").size, LARGE, "{cell}");
         assert_head(&head(&edge, "/a").await, LARGE, &cell.to_string());
@@ -284,7 +270,6 @@ async fn heads_whose_clients_all_leave_leave_nothing_behind() {
         clients.into_iter().for_each(Client::reset);
         edge.wait_for_value("sluice_parked_now", 0).await;
         edge.wait_for_value("sluice_flights_now", 0).await;
-        // A fill of v2 goes on without them.
         gate.open();
         assert_head(&head(&edge, "/a").await, SIZE, &cell.to_string());
         stampede(edge.address(), 20, "/a").await.same_object("/a");
@@ -394,10 +379,7 @@ async fn heads_of_what_is_too_large_to_be_stored_pull_none_of_it_on_v1() {
             origin.bytes_sent(),
             origin.requests().summary()
         );
-        match cell.store.version {
-            Version::V1 => assert_eq!((origin.count("/a"), origin.bytes_sent()), (1, 0), "{cell}"),
-            Version::V2 => assert_eq!(count(&origin, "GET", "/a"), 1, "{cell}"),
-        }
+        assert_eq!((origin.count("/a"), origin.bytes_sent()), (1, 0), "{cell}");
         assert_eq!(edge.get("/a").await.stamp("/a").size, LARGE, "{cell}");
         assert_head(&head(&edge, "/a").await, LARGE, &cell.to_string());
     })

@@ -100,7 +100,7 @@ async fn hit_and_miss(hot_bytes: &str, access_log: &str) -> [Crossings; 2] {
         );
     }
     let edge = Edge::http(&origin)
-        .store(Store::V2_MEMORY)
+        .store(Store::V1_MEMORY)
         .workers(1)
         .env("HOT_BYTES", hot_bytes)
         .env("ACCESS_LOG", access_log)

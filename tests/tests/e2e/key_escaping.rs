@@ -300,7 +300,7 @@ async fn control_bare_envoy_asks_for_what_was_spelled() {
     let bare = Bare::start(
         &origin,
         Cell {
-            store: Store::V2_DISK,
+            store: Store::V1_DISK,
             workers: 1,
         },
     )

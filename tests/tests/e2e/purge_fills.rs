@@ -8,7 +8,7 @@ use sluice_tests::direct::Direct;
 use sluice_tests::edge::Edge;
 use sluice_tests::eventually;
 use sluice_tests::gate::Gate;
-use sluice_tests::matrix::{Cell, Store, Version, on_each};
+use sluice_tests::matrix::{Cell, Store, on_each};
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::purger::Purger;
 use sluice_tests::requests::State;
@@ -24,7 +24,7 @@ fn purge_of(soft: bool) -> Value {
 }
 
 /// Has a range asked for by a client that leaves, so that the whole comes in the background, and is held at `gate`.
-async fn begin_fill(edge: &Edge, cell: Cell, gate: &Gate) {
+async fn begin_fill(edge: &Edge, _cell: Cell, gate: &Gate) {
     let mut client = Client::connect(edge.address()).await;
     let range = [("range", "bytes=0-9")];
     let part = client.exchange(request("GET", "/a", &range)).await;
@@ -34,12 +34,8 @@ async fn begin_fill(edge: &Edge, cell: Cell, gate: &Gate) {
         "{part}"
     );
     client.reset();
-    // On v1 the range itself leads, and a fill takes its place.
-    let requests = match cell.store.version {
-        Version::V1 => 2,
-        Version::V2 => 1,
-    };
-    gate.wait_reached(requests).await;
+    // The range itself leads, and a fill takes its place.
+    gate.wait_reached(2).await;
 }
 
 /// The fill goes on to its end.
@@ -108,28 +104,27 @@ async fn what_was_purged_softly_is_asked_about_after_the_end_of_its_fill() {
 
 #[tokio::test]
 async fn a_fill_that_outlives_its_policy_is_purged_like_others() {
-    for store in [Store::V1_DISK, Store::V2_DISK] {
-        let cell = Cell { store, workers: 2 };
-        let origin = Origin::start().ready().await;
-        let gate = Gate::new();
-        origin.on("/a", object("old").hold_after(10_000, &gate));
-        let purger = Purger::new();
-        let updatable = Direct {
-            listener_file: true,
-            ..Direct::default()
-        };
-        let edge = purger.open(Edge::http(&origin)).cell(cell);
-        let edge = edge.direct(updatable).start().await;
-        begin_fill(&edge, cell, &gate).await;
-        edge.update_policy(&|policy| policy["cache"]["hit_for_miss"] = "77s".into());
-        let modified = "listener_manager.listener_modified";
-        edge.wait_for_counter(modified, 1).await;
-        edge.wait_for_value("listener_manager.total_listeners_warming", 0)
-            .await;
-        purger.purge(purge_of(false)).await;
-        origin.on("/a", object("new"));
-        assert_new(&edge, cell).await;
-        end_fill(&origin, &gate).await;
-        assert_new(&edge, cell).await;
-    }
+    let store = Store::V1_DISK;
+    let cell = Cell { store, workers: 2 };
+    let origin = Origin::start().ready().await;
+    let gate = Gate::new();
+    origin.on("/a", object("old").hold_after(10_000, &gate));
+    let purger = Purger::new();
+    let updatable = Direct {
+        listener_file: true,
+        ..Direct::default()
+    };
+    let edge = purger.open(Edge::http(&origin)).cell(cell);
+    let edge = edge.direct(updatable).start().await;
+    begin_fill(&edge, cell, &gate).await;
+    edge.update_policy(&|policy| policy["cache"]["hit_for_miss"] = "77s".into());
+    let modified = "listener_manager.listener_modified";
+    edge.wait_for_counter(modified, 1).await;
+    edge.wait_for_value("listener_manager.total_listeners_warming", 0)
+        .await;
+    purger.purge(purge_of(false)).await;
+    origin.on("/a", object("new"));
+    assert_new(&edge, cell).await;
+    end_fill(&origin, &gate).await;
+    assert_new(&edge, cell).await;
 }

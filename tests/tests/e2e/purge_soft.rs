@@ -2,15 +2,13 @@
 //! After a soft purge the next request revalidates: one conditional request for all workers.
 
 use serde_json::json;
-use sluice_tests::client::{Client, request, until_hit};
 use sluice_tests::crowd::stampede;
 use sluice_tests::edge::Edge;
 use sluice_tests::eventually;
 use sluice_tests::gate::Gate;
-use sluice_tests::matrix::{Cell, Store, Version, on_each};
+use sluice_tests::matrix::on_each;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::purger::Purger;
-use sluice_tests::requests::Request;
 
 const LONG: u32 = 3_600;
 
@@ -38,20 +36,10 @@ async fn a_soft_purge_costs_one_conditional_request() {
             let after = edge.get("/a").await;
             assert!(after.cache_status().contains("fwd=stale"), "{after}");
             assert_eq!(after.stamp("/a").sequence, before.sequence);
-            // On v1 the store needs a moment to take in what the 304 says.
-            if cell.store.version == Version::V1 {
-                eventually("a hit", async || edge.get("/a").await.is_hit()).await;
-            }
-            let crowd = stampede(edge.address(), 40, "/a").await;
-            let responses = crowd.all(200);
+            // The store needs a moment to take in what the 304 says, and misses meanwhile.
+            eventually("a hit", async || edge.get("/a").await.is_hit()).await;
+            stampede(edge.address(), 40, "/a").await.all(200);
             let asked = origin.requests().of("/a");
-            // The v1 store misses while it writes what the 304 says.
-            if cell.store.version == Version::V2 {
-                assert_eq!(asked.len(), requests + 1, "{cell}, round {round}");
-                for response in responses {
-                    assert_eq!(response.stamp("/a").sequence, before.sequence);
-                }
-            }
             let first = asked.get(requests).expect("one is asked");
             assert_eq!(first.headers.get("if-none-match"), Some("\"one\""));
         }
@@ -96,62 +84,12 @@ async fn a_fill_under_way_does_not_count_as_the_revalidation() {
             gate.open();
         });
         assert_eq!(first.header("etag"), "\"one\"");
-        // The v1 store may commit the old one last; then it is stale, and refreshed.
+        // The store may commit the old one last; then it is stale, and refreshed.
         eventually("a hit of the new version", async || {
             let response = edge.get("/a").await;
             response.is_hit() && response.header("etag") == "\"two\""
         })
         .await;
-        if cell.store.version == Version::V2 {
-            assert_eq!(edge.get("/a").await.header("etag"), "\"two\"", "{cell}");
-        }
     })
     .await;
-}
-
-#[tokio::test]
-async fn those_who_ask_amid_an_overtaken_fill_read_it_and_one_of_them_has_it_refreshed() {
-    for workers in [1, 2, 4] {
-        let cell = Cell {
-            store: Store::V2_DISK,
-            workers,
-        };
-        let origin = Origin::start().ready().await;
-        let gate = Gate::new();
-        origin.on_each("/a", [tagged("one").hold_after(500, &gate), tagged("one")]);
-        let purger = Purger::new();
-        let edge = purger.open(Edge::http(&origin)).cell(cell).start().await;
-        let mut readers = vec![begin(&edge).await];
-        gate.wait_reached(1).await;
-        let order = json!({"url": "http://edge.test/a", "soft": true});
-        purger.purge(order).await;
-        for _ in 0..10 {
-            readers.push(begin(&edge).await);
-        }
-        let mut begun = Vec::new();
-        for mut client in readers {
-            let (head, response) = client.head().await.unwrap();
-            begun.push((client, head, response));
-        }
-        origin.wait_for_requests("/a", 2).await;
-        gate.open();
-        for (mut client, head, response) in begun {
-            let response = client.rest(&head, response).await.unwrap();
-            assert_eq!(response.stamp("/a").sequence, 0, "{cell}: {response}");
-        }
-        until_hit(edge.address(), "/a").await;
-        let asked = origin.requests().of("/a");
-        let conditional = |request: &&Request| request.headers.get("if-none-match").is_some();
-        assert_eq!(asked.iter().filter(conditional).count(), asked.len() - 1);
-        // One amid the fill, and one after it, as the store takes in no answer before its end.
-        assert!(asked.len() <= 3, "{cell}: {} requests", asked.len());
-        assert_eq!(edge.counter("sluice_requests_hit_for_miss").await, 0);
-    }
-}
-
-/// A client that has asked for `/a`.
-async fn begin(edge: &Edge) -> Client {
-    let mut client = Client::connect(edge.address()).await;
-    client.send(request("GET", "/a", &[])).await.unwrap();
-    client
 }

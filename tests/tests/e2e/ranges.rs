@@ -245,19 +245,6 @@ async fn the_first_byte_of_a_cold_range_does_not_wait_for_the_end_of_the_fill() 
             .exchange(request("GET", "/a", &[("range", "bytes=100-199")]))
             .await;
         assert_part("/a", "bytes=100-199", Some((100, 199)), &response);
-        // The rest of the object has not come, and on v2 need not for the response to be at its end.
-        if cell.store.version == Version::V2 {
-            let next = client
-                .exchange(request("GET", "/a", &[("range", "bytes=200-299")]))
-                .await;
-            assert_part("/a", "bytes=200-299", Some((200, 299)), &next);
-        }
-        // Another worker's requests wait for the end of the fill.
-        if cell.store.version == Version::V2 && cell.workers == 1 {
-            let connection = Http2::connect(edge.address()).await;
-            let part = connection.send("GET", "/a", &[("range", "bytes=300-399")]);
-            assert_eq!(part.await.unwrap().2.len(), 100, "{cell}");
-        }
         gate.open();
         let _ = client.get("/a").await.stamp("/a");
         let _ = edge.get("/a").await.stamp("/a");
@@ -304,7 +291,7 @@ async fn a_stampede_of_ranges_on_a_cold_object_is_one_fill() {
             }
         }
         let asked = origin.requests().of("/a");
-        // On v1 each worker asks for the size, and the first range leads; when it leaves with its part
+        // Each worker asks for the size, and the first range leads; when it leaves with its part
         // a fill takes its place.
         let of = |method| {
             asked
@@ -312,13 +299,8 @@ async fn a_stampede_of_ranges_on_a_cold_object_is_one_fill() {
                 .filter(|request| request.method == method)
                 .count()
         };
-        let most = if cell.store.version == Version::V1 {
-            (cell.workers, 2)
-        } else {
-            (0, 1)
-        };
         assert!(
-            of("HEAD") <= most.0 && of("GET") <= most.1,
+            of("HEAD") <= cell.workers && of("GET") <= 2,
             "{cell}: {}",
             origin.requests().summary()
         );
@@ -510,17 +492,7 @@ async fn ten_bytes_of_a_huge_object_do_not_cost_the_whole() {
         let whole = origin
             .requests()
             .matching(|request| request.method == "GET" && request.headers.get("range").is_none());
-        if cell.store.version == Version::V1 {
-            assert_eq!((whole, origin.bytes_sent()), (0, 30), "{cell}: {summary}");
-        } else {
-            // A fill is given up at its headers; what is on the way then is in the kernel's buffers.
-            assert!(whole <= 1, "{cell}: {summary}");
-            assert!(
-                origin.bytes_sent() < 16_000_000,
-                "{cell}: {}",
-                origin.bytes_sent()
-            );
-        }
+        assert_eq!((whole, origin.bytes_sent()), (0, 30), "{cell}: {summary}");
     })
     .await;
 }

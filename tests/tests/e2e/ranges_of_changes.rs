@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ranges of objects that change their length are of one version, whatever the store has at that moment.
 
-use sluice_tests::bare::Bare;
 use sluice_tests::body;
 use sluice_tests::client::{Client, Failure, Response, request};
 use sluice_tests::crowd::stampede;
 use sluice_tests::edge::Edge;
 use sluice_tests::eventually;
 use sluice_tests::gate::Gate;
-use sluice_tests::matrix::{Cell, Store, Version, on_each};
+use sluice_tests::matrix::on_each;
 use sluice_tests::origin::{Origin, Reply};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -83,7 +82,7 @@ impl Versions {
     }
 
     /// Checks that the response to a range is of one version, and says the truth of itself.
-    fn assert_part(&self, range: usize, exactly: bool, response: &Response) {
+    fn assert_part(&self, range: usize, response: &Response) {
         let (range, part) = RANGES[range];
         let told = response.header("content-range");
         if response.status == 416 {
@@ -103,13 +102,10 @@ impl Versions {
         let (first, last) = slice.split_once('-').unwrap();
         let [first, last, of]: [usize; 3] = [first, last, of].map(|number| number.parse().unwrap());
         let wanted = part(size).unwrap();
-        let within = wanted.0 <= first && first <= last && last <= wanted.1;
-        let fits = if exactly {
-            (first, last) == wanted
-        } else {
-            within
-        };
-        assert!(fits && of == size, "{range} of {size}: {response}");
+        assert!(
+            (first, last) == wanted && of == size,
+            "{range} of {size}: {response}"
+        );
         let sequence = response.headers.number("x-origin-sequence").unwrap() as u64;
         let whole = body::make("/a", sequence, size);
         assert!(response.body == whole[first..=last], "{range}: {response}");
@@ -128,45 +124,13 @@ async fn a_range_that_comes_while_the_store_asks_is_of_the_object_that_comes() {
             // Every worker knows it, and how long it is.
             stampede(edge.address(), 30, "/a").await.all(200);
             let outcomes = versions.ask_meanwhile(edge.address(), 30).await;
-            // A worker does not know what another one's request has the v2 store ask, and then has what the store gives:
-            // a part of what was asked for, or nothing.
-            let knows = cell.workers == 1 || cell.store.version == Version::V1;
             for (n, outcome) in outcomes.iter().enumerate() {
-                let response = outcome.as_ref().unwrap();
-                if knows || response.status != 503 {
-                    versions.assert_part(n % RANGES.len(), knows, response);
-                }
+                versions.assert_part(n % RANGES.len(), outcome.as_ref().unwrap());
             }
             let faults = edge.counter("sluice_host_errors").await;
             assert_eq!(faults, 0, "{cell}: {:?}", edge.log_lines("sluice: "));
         })
         .await;
-    }
-}
-
-#[tokio::test]
-async fn control_bare_v2_cuts_by_the_length_that_an_object_had() {
-    for (sizes, store) in [
-        ([LONG, SHORT], Store::V2_MEMORY),
-        ([SHORT, LONG], Store::V2_DISK),
-    ] {
-        let versions = Versions::start(sizes, 1).await;
-        let bare = Bare::start(&versions.origin, Cell { store, workers: 1 }).await;
-        eventually("the object is stored", async || {
-            bare.get("/a").await.headers.get("age").is_some()
-        })
-        .await;
-        // It does not heed what clients ask of caches.
-        tokio::time::sleep(Duration::from_millis(2_100)).await;
-        let outcomes = versions.ask_meanwhile(bare.address(), 2).await;
-        let first = outcomes[0].as_ref().unwrap();
-        assert_eq!(first.header("etag"), "\"v2\"", "{first}");
-        let of = format!("bytes 0-99/{}", sizes[0]);
-        assert_eq!(first.header("content-range"), of, "a newer Envoy? {first}");
-        match &outcomes[1] {
-            Ok(last) => assert!(sizes[0] < sizes[1], "a newer Envoy? {last}"),
-            Err(failure) => assert!(sizes[0] > sizes[1], "a newer Envoy? {failure}"),
-        }
     }
 }
 

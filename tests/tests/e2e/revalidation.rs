@@ -60,7 +60,7 @@ async fn a_304_freshens_the_object_for_all_who_wait_with_the_headers_that_it_bri
             );
         }
         assert_eq!((origin.count("/a"), conditional(&origin)), (2, 1), "{cell}");
-        // On v1 the store needs a moment to take in what the 304 says.
+        // The store needs a moment to take in what the 304 says.
         eventually("a hit with the new headers", async || {
             let response = edge.get("/a").await;
             assert_eq!(response.stamp("/a"), first, "{cell}");
@@ -79,7 +79,7 @@ async fn a_304_freshens_the_object_for_all_who_wait_with_the_headers_that_it_bri
 }
 
 #[tokio::test]
-async fn control_bare_v1_has_each_client_revalidate() {
+async fn control_bare_envoy_has_each_client_revalidate() {
     let origin = Origin::start().ready().await;
     let gate = Gate::new();
     origin.on("/a", object(1, "1"));

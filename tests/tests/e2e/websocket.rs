@@ -2,11 +2,9 @@
 //! WebSockets pass to an HTTP origin and back, for as long as they last.
 
 use super::origin_hop::{before, on_both, raw_origin};
-use super::store_renewal::{MOST, REFUSALS, renew};
 use sluice_tests::client::{Client, request};
 use sluice_tests::direct::Direct;
 use sluice_tests::edge::Edge;
-use sluice_tests::matrix::{Cell, Store};
 use sluice_tests::message::Wire;
 use sluice_tests::standstill::unless_the_machine_stands_still;
 use std::net::SocketAddr;
@@ -83,21 +81,4 @@ async fn a_websocket_stays_open_both_ways() {
         .await;
     })
     .await;
-}
-
-#[tokio::test]
-async fn a_websocket_keeps_no_instance_of_the_store_in_use() {
-    let cell = Cell {
-        store: Store::V2_DISK,
-        workers: 2,
-    };
-    let edge = before(echo().await, cell).env("CACHE_MAX_OPEN_KEYS", MOST.to_string());
-    let edge = edge.start().await;
-    let mut client = connect(&edge).await;
-    let mut next = 0;
-    for _ in 0..6 {
-        renew(&edge, &mut next).await;
-        say(&mut client, "still there").await;
-    }
-    assert_eq!(edge.counter(REFUSALS).await, 0);
 }

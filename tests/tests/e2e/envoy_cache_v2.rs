@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Controls: why Envoy's newer cache filter, v2, is not the store. Each shows on bare Envoy what would end an edge before
+//! a bucket that cuts a body now and then. Where one fails, a newer Envoy may have mended it.
+
+use super::slow_readers::{Read, SlowReader, version};
+use sluice_tests::bare::Bare;
+use sluice_tests::client::{Client, request};
+use sluice_tests::crowd::{Crowd, Outcomes};
+use sluice_tests::eventually;
+use sluice_tests::gate::Gate;
+use sluice_tests::matrix::{Cell, Store};
+use sluice_tests::origin::{Origin, Reply};
+use std::time::Duration;
+
+const ONE_WORKER: Cell = Cell {
+    store: Store::V2_DISK,
+    workers: 1,
+};
+const TWO_WORKERS: Cell = Cell {
+    store: Store::V2_DISK,
+    workers: 2,
+};
+
+/// A client that has asked for `path` and waits for nothing.
+async fn ask(bare: &Bare, path: &str) -> Client {
+    let mut client = Client::connect(bare.address()).await;
+    client.send(request("GET", path, &[])).await.unwrap();
+    client
+}
+
+/// Waits until Envoy has died of a segmentation fault; false if it lives on.
+async fn dies(bare: &mut Bare) -> bool {
+    for _ in 0..200 {
+        if !bare.alive() {
+            return bare.log().contains("Segmentation fault");
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    false
+}
+
+/// After a cut fill the store takes the next one for failed while it runs, and reads headers that are not there when it
+/// has ended.
+#[tokio::test]
+async fn control_bare_v2_dies_of_the_second_fill_after_one_that_the_origin_has_cut() {
+    let origin = Origin::start().ready().await;
+    let (rest, last) = (Gate::new(), Gate::new());
+    let fresh = |size| Reply::ok(size).max_age(60);
+    origin.on_each(
+        "/a",
+        [
+            fresh(100_000).close_after(60_000),
+            fresh(2_000).hold_after(1_000, &rest),
+            fresh(2_000).hold(&last),
+        ],
+    );
+    let mut bare = Bare::start(&origin, ONE_WORKER).await;
+    let mut cut = ask(&bare, "/a").await;
+    assert!(cut.response().await.is_err(), "it is cut");
+    let mut second = ask(&bare, "/a").await;
+    let _ = second.response().await;
+    let _third = ask(&bare, "/a").await;
+    origin.wait_for_requests("/a", 3).await;
+    rest.open();
+    let mut alive = true;
+    for _ in 0..20 {
+        let _asks = ask(&bare, "/a").await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        alive = bare.alive();
+        if !alive {
+            break;
+        }
+    }
+    assert!(!alive, "a newer Envoy?");
+    assert!(dies(&mut bare).await, "{}", bare.log());
+}
+
+/// Who reads slowly is amid the fill when it is cut; the next request empties the entry under it.
+#[tokio::test]
+async fn control_bare_v2_dies_of_a_slow_reader_of_a_fill_that_the_origin_has_cut() {
+    const SENT: usize = 16 << 20;
+    let origin = Origin::start().ready().await;
+    let held = Gate::new();
+    let cut = Reply::ok(20 << 20).max_age(60).close_after(SENT);
+    origin.on_each("/a", [cut, Reply::ok(1_000).hold(&held)]);
+    let mut bare = Bare::start(&origin, ONE_WORKER).await;
+    let reader = SlowReader::begin(bare.address(), "/a").await;
+    eventually("the cut", async || bare.log().contains("upstream reset")).await;
+    let _next = ask(&bare, "/a").await;
+    origin.wait_for_requests("/a", 2).await;
+    let _ = reader.rest().await;
+    assert!(dies(&mut bare).await, "a newer Envoy? {}", bare.log());
+}
+
+/// The store resets all who read a fill from the thread of the worker that fetched.
+#[tokio::test]
+async fn control_bare_v2_hangs_or_dies_when_several_workers_read_a_fill_that_the_origin_cuts() {
+    let origin = Origin::start().ready().await;
+    let mut bare = Bare::start(&origin, TWO_WORKERS).await;
+    for round in 0..20 {
+        let path = format!("/a{round}");
+        let rest = Gate::new();
+        let cut = Reply::ok(200_000).reset_after(50_000).max_age(60);
+        origin.on(&path, cut.hold_after(100, &rest));
+        let crowd = Crowd::connect(bare.address(), 20).await.fire(&path);
+        rest.wait_reached(1).await;
+        rest.open();
+        let landed = tokio::time::timeout(Duration::from_secs(3), crowd.land()).await;
+        println!("round {round}: {:?}", landed.as_ref().map(Outcomes::tally));
+        if landed.is_err() || !bare.alive() {
+            return;
+        }
+    }
+    panic!("a newer Envoy?");
+}
+
+/// What takes the place of a stored response is read by those who read the former.
+#[tokio::test]
+async fn control_bare_v2_mixes_versions() {
+    let origin = Origin::start().ready().await;
+    origin.on_each("/a", [version("one"), version("two")]);
+    let bare = Bare::start(&origin, TWO_WORKERS).await;
+    let _ = bare.get("/a").await.stamp("/a");
+    let reader = SlowReader::begin(bare.address(), "/a").await;
+    eventually("the other version", async || {
+        bare.get("/a").await.header("etag") == "\"two\""
+    })
+    .await;
+    assert!(matches!(reader.finish().await, Read::Mixed(_)));
+}
