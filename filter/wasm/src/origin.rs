@@ -187,7 +187,7 @@ impl OriginStream {
             .flatten();
         if let Some(kept) = revalidation
             .as_ref()
-            .filter(|_| keeps_unasked(link, headers))
+            .filter(|stored| stored.left() > 0 && keeps_unasked(link, headers))
         {
             worker::with(|worker| worker.fill_keeps_unwritten(link.stream, kept, self.context));
             return Ok(self.refuse(Answer::Keep(Rc::new(kept.clone()))));

@@ -186,6 +186,29 @@ async fn a_refresh_that_fails_keeps_the_object_and_is_not_repeated_at_once() {
     .await;
 }
 
+/// Nobody may be told for ever that the origin fails because it did when it was last asked.
+#[tokio::test]
+async fn an_object_past_its_window_is_asked_for_though_its_last_refresh_failed() {
+    on_each(&[1, 2], async |cell| {
+        let origin = Origin::start().ready().await;
+        let short = Reply::ok(1_000).etag("v1");
+        let short = short.header("cache-control", "max-age=1, stale-while-revalidate=1");
+        origin.on_each("/a", [short.clone(), Reply::ok(0).reset(), short]);
+        let edge = Edge::http(&origin).cell(cell).start().await;
+        eventually("a refresh that fails", async || {
+            let response = edge.get("/a").await;
+            assert_eq!(response.status, 200, "{cell}: {response}");
+            edge.counter("sluice_refresh_failures").await > 0
+        })
+        .await;
+        // What is stored may not be served any more: nothing else tells that but time.
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        let response = edge.get("/a").await;
+        assert_eq!(response.status, 200, "{cell}: {response}");
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn an_object_of_any_size_is_refreshed_in_the_background() {
     const SIZE: usize = 64 << 20;
