@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A store that is nearly full is relieved of many objects at once, the oldest, before Envoy has to evict them one by one.
 
+use sluice::cache_folder::ENTRIES;
 use sluice_tests::client::{Client, request};
 use sluice_tests::direct::Direct;
 use sluice_tests::edge::Edge;
@@ -41,7 +42,7 @@ impl Small {
         };
         Self {
             edge: builder.start().await,
-            entries: folder.path().join(store.version_name()),
+            entries: folder.path().join(ENTRIES),
             _folder: folder,
         }
     }

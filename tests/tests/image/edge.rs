@@ -56,9 +56,9 @@ async fn a_ready_made_policy_needs_no_file() {
 #[tokio::test]
 async fn a_wrong_setting_stops_it_with_the_settings_name() {
     let bucket = Bucket::new().await;
-    let refusal = edge_of(&bucket).await.env("STORE", "v3").refused().await;
+    let refusal = edge_of(&bucket).await.env("CACHE", "tape").refused().await;
     assert_eq!(refusal.code, Some(1), "{refusal:?}");
-    assert!(refusal.output.contains("STORE"), "{refusal:?}");
+    assert!(refusal.output.contains("CACHE"), "{refusal:?}");
 }
 
 #[tokio::test]

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the store of a gateway survives: clients that leave, another version of it, and its pod.
+//! What the store of a gateway survives: clients that leave, and its pod.
 
 use sluice_tests::client::{Client, request};
-use sluice_tests::crowd::stampede;
 use sluice_tests::mesh::gateway::Gateway;
 use tokio::task::JoinSet;
 
@@ -31,28 +30,6 @@ async fn clients_that_leave_in_the_middle_of_a_fill_do_not_end_envoy() {
     }
     assert!(before.is_some());
     assert_eq!(gateway.pod.envoy_pid(), before, "{}", gateway.pod.log());
-}
-
-#[tokio::test]
-async fn a_proxy_with_the_second_store_serves_with_it() {
-    let gateway = Gateway::builder("store-v2").await;
-    let gateway = gateway
-        .with(|overlay| overlay.component("store-v2"))
-        .start()
-        .await;
-    gateway.bucket.put_stamped("a.bin", 1, 20_000).await;
-    stampede(gateway.http(), 100, "/a.bin")
-        .await
-        .same_object("/a.bin");
-    gateway.hit("/a.bin").await;
-    assert_eq!(gateway.fetches("a.bin"), 1);
-    let configuration = gateway.pod.configuration().await;
-    let dump = configuration["configs"].as_array().unwrap().iter();
-    let listeners: String = dump
-        .map(|part| part["dynamic_listeners"].to_string())
-        .collect();
-    assert!(listeners.contains("filters.http.cache_v2.v3.CacheV2Config"));
-    assert!(!listeners.contains("filters.http.cache.v3.CacheConfig"));
 }
 
 #[tokio::test]

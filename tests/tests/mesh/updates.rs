@@ -66,7 +66,7 @@ async fn a_policy_that_the_filter_refuses_leaves_the_former_one_in_force() {
     assert!(gateway.get("/before").await.is_hit(), "the cache is gone");
     // What is right again is taken again.
     let other = good.policy(
-        r#"{"origin": {"kind": "bucket"}, "store": {"version": "v1"}, "rules":
+        r#"{"origin": {"kind": "bucket"}, "rules":
         [{"match": ["*"], "headers": {"X-Policy": "second"}}]}"#,
     );
     gateway.apply(&other.build());
@@ -184,7 +184,6 @@ fn named_policy(name: &str) -> String {
         "origin": {"kind": "bucket"},
         "cache": {"ttl": {"200": "1h"}},
         "coalesce": {"max_wait": "600s"},
-        "store": {"version": "v1"},
         "rules": [{"match": ["*"], "headers": {"X-Policy": name}}],
     });
     policy.to_string()
