@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(bucket.path_prefix, "/a%20b");
         assert_eq!(
             document.json.pointer("/store/max_object_bytes"),
-            Some(&json!(1 << 28))
+            Some(&json!(16 << 20))
         );
     }
 

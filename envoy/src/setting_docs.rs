@@ -187,8 +187,8 @@ pub const SETTINGS: &[SettingDoc] = &[
     ),
     doc(
         "CACHE_MAX_OBJECT_BYTES",
-        Derived("a quarter of `CACHE_MAX_BYTES`"),
-        "Larger objects pass through uncached",
+        Derived("`16MiB`, or a quarter of `CACHE_MAX_BYTES` where that is less"),
+        "Larger objects pass through uncached. A client that reads a stored object slowly may hold all of it in memory",
     ),
     doc(
         "HOT_BYTES",

@@ -20,6 +20,9 @@ use crate::size::{self, Size};
 use crate::sns::{Sns, Topic};
 
 const PORT: &str = "a port from 1 to 65535";
+/// The largest object that is stored by default. Envoy's cache reads on however slowly a client takes an object, so
+/// each slow client may hold as much in memory.
+const MAX_OBJECT_BYTES: u64 = 16 << 20;
 
 impl Settings {
     /// Reads the process's environment.
@@ -346,7 +349,8 @@ fn read_cache(env: &mut Environment<'_>, locations: Option<&Locations>) -> Optio
         Medium::Disk => locations?.state.join("cache"),
         Medium::Memory => PathBuf::from("/dev/shm"),
     });
-    let max_object_bytes = max_object_bytes.unwrap_or((max_bytes / 4).max(1));
+    let default = MAX_OBJECT_BYTES.min(max_bytes / 4).max(1);
+    let max_object_bytes = max_object_bytes.unwrap_or(default);
     Some(Cache {
         medium,
         dir,

@@ -27,7 +27,7 @@ fn nothing_set_is_the_demo_with_the_documented_defaults() {
     assert_eq!(settings.cache.medium, Medium::Disk);
     assert!(settings.cache.dir.ends_with(".sluice/state/cache"));
     assert_eq!(settings.cache.max_bytes, 1 << 30);
-    assert_eq!(settings.cache.max_object_bytes, 1 << 28);
+    assert_eq!(settings.cache.max_object_bytes, 16 << 20);
     assert_eq!(settings.hot.max_bytes, 32 << 20);
     assert_eq!(settings.hot.max_object_bytes, 64 << 10);
     assert_eq!(settings.cache.max_entries, 100_000);

@@ -19,7 +19,7 @@ pub use store::FakeStore;
 
 use crate::board::{FlightId, KeyHash, Millis, Slot, WorkerId};
 use crate::coalescer::{
-    Admission, Coalescer, Effect, FillVerdict, LeaderResponse, Release, Request, Turn,
+    Admission, Coalescer, Effect, FillVerdict, LeaderResponse, Probed, Release, Request, Turn,
 };
 use crate::flight::{FlightPolicy, Leader, Phase, Role, StreamId};
 use crate::hints::Hint;
@@ -391,8 +391,14 @@ impl FakeHost {
         let Some(key) = self.seats[seat].probes.pop_front() else {
             return;
         };
-        let until = self.store.look_up(key, self.now);
-        self.turn(seat, |coalescer, turn| coalescer.probed(key, until, turn));
+        let readable = |until| Probed::Readable { until };
+        let found = self.store.look_up(key, self.now);
+        self.answer_probe_with(seat, key, found.map_or(Probed::Missing, readable));
+    }
+
+    /// A probe of a worker for `key` has found this.
+    pub fn answer_probe_with(&mut self, seat: usize, key: KeyHash, probed: Probed) {
+        self.turn(seat, |coalescer, turn| coalescer.probed(key, probed, turn));
         self.run();
     }
 

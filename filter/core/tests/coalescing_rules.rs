@@ -5,7 +5,7 @@
 mod support;
 
 use sluice_core::board::{KeyHash, SLOTS};
-use sluice_core::coalescer::{Admission, Release};
+use sluice_core::coalescer::{Admission, Probed, Release};
 use sluice_core::flight::FlightPolicy;
 use sluice_core::hints::Hint;
 use sluice_core::metrics::Metric;
@@ -69,6 +69,23 @@ fn followers_are_released_only_when_a_probe_has_found_the_object() {
     assert_eq!(host.fetches.len(), 1);
     host.close_all();
     assert_all_over(&mut host);
+}
+
+#[test]
+fn a_store_that_keeps_what_was_purged_makes_another_lead_at_once() {
+    let mut host = host(1);
+    host.get(0, KEY);
+    let followers: Vec<_> = (0..3).map(|_| host.get(0, KEY)).collect();
+    host.answer(FIRST, Answer::Storable);
+    host.end(FIRST);
+    for _ in 0..4 {
+        assert_eq!(releases(&host, &followers, Release::Lead), 0);
+        host.answer_probe_with(0, KeyHash(KEY), Probed::Outdated);
+    }
+    assert_eq!(releases(&host, &followers, Release::Lead), 1);
+    fill(&mut host, FetchId(1));
+    assert_eq!(releases(&host, &followers, Release::Collapsed), 2);
+    assert_eq!(host.fetches.len(), 2);
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn default_cache() -> CachePolicy {
         retry_interval: Duration::from_secs(2),
         set_cookie: PassOrStrip::Pass,
         hit_for_miss: Duration::from_secs(120),
-        max_object_bytes: 256 << 20,
+        max_object_bytes: 16 << 20,
     }
 }
 

@@ -7,7 +7,7 @@ use proxy_wasm::types::Action;
 use sluice_core::board::Millis;
 use sluice_core::body_lengths::BodyId;
 use sluice_core::cache_status::{CacheStatus, Forward};
-use sluice_core::coalescer::{LeaderResponse, Release};
+use sluice_core::coalescer::{LeaderResponse, Probed, Release};
 use sluice_core::demand::Demand;
 use sluice_core::entry::{ENTRY_HEADER, Entry};
 use sluice_core::hints::Hint;
@@ -523,11 +523,18 @@ fn add_cache_status(status: &CacheStatus<'_>) -> host::Result<()> {
     host::add_header(Map::Response, CACHE_STATUS, &status.to_string())
 }
 
-/// Milliseconds for which the store serves the response that it has given to a probe; `None` when it has
-/// nothing that `counts`.
-pub fn probed(counts: impl Fn(&Entry<'_>) -> bool) -> Option<Millis> {
-    let headers = Headers::new(host::header_pairs(Map::CallResponse).ok()?);
+/// What the store has given to a probe at `now`, where `is_outdated` tells what a soft purge has overtaken.
+pub fn probed(now: Millis, is_outdated: impl Fn(&Entry<'_>) -> bool) -> Probed {
+    let Ok(pairs) = host::header_pairs(Map::CallResponse) else {
+        return Probed::Missing;
+    };
+    let headers = Headers::new(pairs);
     let fields = ResponseFields::of(&headers);
-    let entry = fields.entry()?;
-    (entry.stored && counts(&entry)).then(|| left(&fields, &entry, host::unix_millis()))
+    match fields.entry().filter(|entry| entry.stored) {
+        None => Probed::Missing,
+        Some(entry) if is_outdated(&entry) => Probed::Outdated,
+        Some(entry) => Probed::Readable {
+            until: now.saturating_add(left(&fields, &entry, host::unix_millis())),
+        },
+    }
 }

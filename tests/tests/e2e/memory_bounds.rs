@@ -42,8 +42,6 @@ async fn growth(cell: Cell, warm: usize, keys: usize, bytes_per_key: u64) {
         .policy(POLICY)
         .env("CACHE_MAX_ENTRIES", "500")
         .env("CACHE_MAX_BYTES", "64MiB")
-        // So that the store is not renewed.
-        .env("CACHE_MAX_OPEN_KEYS", "100000")
         .start()
         .await;
     ask(edge.address(), 0, warm).await;

@@ -2,13 +2,14 @@
 //! After a soft purge the next request revalidates: one conditional request for all workers.
 
 use serde_json::json;
-use sluice_tests::crowd::stampede;
+use sluice_tests::crowd::{Crowd, stampede};
 use sluice_tests::edge::Edge;
 use sluice_tests::eventually;
 use sluice_tests::gate::Gate;
 use sluice_tests::matrix::on_each;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::purger::Purger;
+use std::time::Duration;
 
 const LONG: u32 = 3_600;
 
@@ -90,6 +91,31 @@ async fn a_fill_under_way_does_not_count_as_the_revalidation() {
             response.is_hit() && response.header("etag") == "\"two\""
         })
         .await;
+    })
+    .await;
+}
+
+/// Envoy's cache takes one fill of a key at a time: the one that was under way when the purge came.
+#[tokio::test]
+async fn a_soft_purge_amid_a_cold_fill_keeps_nobody_waiting() {
+    // Longer than the test waits for anything.
+    const POLICY: &str = "origin: {kind: http}\ncoalesce: {max_wait: 600s, lease: 600s}\n";
+    on_each(&[1, 2], async |cell| {
+        let origin = Origin::start().ready().await;
+        origin.on("/a", tagged("one").pace(200, Duration::from_millis(50)));
+        let purger = Purger::new();
+        let edge = purger.open(Edge::http(&origin)).cell(cell).policy(POLICY);
+        let edge = edge.start().await;
+        let early = Crowd::connect(edge.address(), 20).await.fire("/a");
+        edge.wait_for_value("sluice_parked_now", 19).await;
+        let order = json!({"url": "http://edge.test/a", "soft": true});
+        purger.purge(order).await;
+        let late = Crowd::connect(edge.address(), 20).await.fire("/a");
+        for crowd in [early, late] {
+            crowd.land().await.all(200);
+        }
+        let requests = origin.count("/a");
+        assert!(requests <= 4, "{cell}: {requests} requests");
     })
     .await;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who reads slowly reads one version of an object, whatever the store gets meanwhile.
+//! Who reads slowly reads one version of an object, whatever the store gets meanwhile, and what that costs.
 
 use sluice_tests::body;
 use sluice_tests::client::{Client, Failure, Response, request};
@@ -9,9 +9,12 @@ use sluice_tests::matrix::on_each;
 use sluice_tests::message::Head;
 use sluice_tests::origin::{Origin, Reply};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// More than what the kernel and Envoy keep of a response that nobody reads.
 const SIZE: usize = 8 << 20;
+/// Clients that read slowly.
+const READERS: usize = 10;
 
 pub fn version(tag: &str) -> Reply {
     Reply::ok(SIZE).max_age(1).etag(tag)
@@ -106,4 +109,53 @@ async fn a_slow_reader_of_an_object_that_stays_the_same_gets_all_of_it() {
         assert_eq!(reader.finish().await, Read::Whole, "{cell}");
     })
     .await;
+}
+
+/// How much more memory an edge takes, in KiB, while slow clients read an object of [`SIZE`] bytes, which it stores if
+/// `stored`.
+async fn held_by_slow_readers(stored: bool) -> u64 {
+    let origin = Origin::start().ready().await;
+    origin.on("/a", version("one").max_age(600));
+    let bound = if stored { SIZE } else { SIZE - 1 };
+    let edge = Edge::http(&origin).env("CACHE_MAX_OBJECT_BYTES", bound.to_string());
+    let edge = edge.start().await;
+    // Whatever a first response takes is there already.
+    for _ in 0..4 {
+        let response = edge.get("/a").await;
+        assert_eq!(response.stamp("/a").size, SIZE);
+    }
+    assert_eq!(edge.get("/a").await.is_hit(), stored);
+    let before = edge.resident_kib();
+    let mut readers = Vec::new();
+    while readers.len() < READERS {
+        readers.push(SlowReader::begin(edge.address(), "/a").await);
+    }
+    let mut most = before;
+    eventually("no more comes", async || {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let (former, now) = (most, edge.resident_kib());
+        most = former.max(now);
+        now <= former
+    })
+    .await;
+    most - before
+}
+
+/// Why the default for `CACHE_MAX_OBJECT_BYTES` is small: Envoy's cache reads on however slowly a client takes an object.
+#[tokio::test]
+async fn slow_readers_hold_what_they_read_if_it_is_stored_and_hardly_anything_if_it_passes() {
+    let object = (SIZE * READERS / 1024) as u64;
+    let (held, passing) = (
+        held_by_slow_readers(true).await,
+        held_by_slow_readers(false).await,
+    );
+    println!(
+        "{READERS} clients of {SIZE} bytes: {held} KiB out of the store, {passing} KiB passing"
+    );
+    assert!(
+        held > object / 2,
+        "a newer Envoy? Then larger objects may be stored."
+    );
+    assert!(held < object * 5 / 4, "more than each of them has to get");
+    assert!(passing < object / 4, "{passing} KiB");
 }

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use super::{Coalescer, Effect, FillVerdict, LeaderResponse, Turn};
+use super::{Coalescer, Effect, FillVerdict, LeaderResponse, Probed, Turn};
 use crate::board::{KeyHash, Millis};
 use crate::flight::{Commit, Leader, LocalFlight, Phase, StreamId};
 use crate::host::SharedStore;
@@ -155,12 +155,11 @@ impl Coalescer {
         }
     }
 
-    /// A probe of the store has been answered: until when the entry is fresh, or `None` when the
-    /// store does not have it.
+    /// A probe of the store has been answered.
     pub fn probed<S: SharedStore + ?Sized>(
         &mut self,
         key: KeyHash,
-        until: Option<Millis>,
+        probed: Probed,
         turn: &mut Turn<'_, S>,
     ) {
         let Some(flight) = self.flights.get_mut(&key) else {
@@ -169,17 +168,16 @@ impl Coalescer {
         let Some(commit) = flight.commit() else {
             return;
         };
-        if let Some(until) = until {
-            self.finish(key, Outcome::Stored { until }, turn);
-        } else {
-            let pause = if commit.probes < EAGER_PROBES {
-                0
-            } else {
-                PROBE_MILLIS
-            };
-            commit.next_probe = Some(turn.now + pause);
-            self.probes_are_due |= pause > 0;
-            self.probe_if_due(key, turn);
+        let eager = commit.probes < EAGER_PROBES;
+        match probed {
+            Probed::Readable { until } => self.finish(key, Outcome::Stored { until }, turn),
+            Probed::Outdated if !eager => self.not_stored(key, turn),
+            Probed::Outdated | Probed::Missing => {
+                let pause = if eager { 0 } else { PROBE_MILLIS };
+                commit.next_probe = Some(turn.now + pause);
+                self.probes_are_due |= pause > 0;
+                self.probe_if_due(key, turn);
+            }
         }
     }
 

@@ -205,6 +205,21 @@ pub enum LeaderResponse {
     },
 }
 
+/// What a probe of the store has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Probed {
+    /// The response of the flight, or a newer one.
+    Readable {
+        /// Until when it is fresh.
+        until: Millis,
+    },
+    /// A response from before a soft purge. Envoy's cache takes one fill of a key at a time, and drops others: where a fill
+    /// from before the purge was under way, it may have dropped that of the flight.
+    Outdated,
+    /// Nothing.
+    Missing,
+}
+
 /// The coalescing of one worker.
 #[derive(Debug)]
 pub struct Coalescer {

@@ -146,8 +146,9 @@ section! {
 section! {
     /// The store of responses.
     struct Store {
-        /// Larger objects are not stored.
-        max_object_bytes: Whole<1, MAX_BYTES> = Whole(256 << 20),
+        /// Larger objects are not stored. Envoy's cache reads on however slowly a client takes an object, so each slow
+        /// client may hold as much in memory.
+        max_object_bytes: Whole<1, MAX_BYTES> = Whole(16 << 20),
     }
 }
 

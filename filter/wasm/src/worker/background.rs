@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use sluice_core::board::{KeyHash, Millis};
-use sluice_core::coalescer::{Admission, CLAIM_MILLIS, Release};
+use sluice_core::coalescer::{Admission, CLAIM_MILLIS, Probed, Release};
 use sluice_core::demand::Demand;
 use sluice_core::entry::Entry;
 use sluice_core::flight::StreamId;
@@ -277,18 +277,30 @@ impl Worker {
         }
     }
 
+    /// What a probe for a flight of `key` has found. Those who asked before a soft purge wait for a response from before it,
+    /// and their flight has the key of then.
+    fn probed(&mut self, key: KeyHash, sent: &Sent) -> Probed {
+        let cache_key = sent.target.cache_key();
+        let current = key == self.key_hash(cache_key);
+        let outdated = |entry: &Entry<'_>| current && self.is_outdated(entry);
+        let probed = response::probed(host::monotonic_millis(), outdated);
+        let found = matches!(probed, Probed::Readable { .. });
+        if current && found && self.soft_generation(cache_key) > 0 {
+            self.confirm(key);
+        }
+        probed
+    }
+
     fn end_call(&mut self, sent: &Sent, answered: bool) {
         match sent.call {
             Call::Probe(key) => {
-                // What was purged softly is not yet the response that others wait for.
-                let counts = |entry: &Entry<'_>| !self.is_outdated(entry);
-                let left = answered.then(|| response::probed(counts)).flatten();
-                if left.is_some() && self.soft_generation(sent.target.cache_key()) > 0 {
-                    self.confirm(key);
-                }
+                let probed = if answered {
+                    self.probed(key, sent)
+                } else {
+                    Probed::Missing
+                };
                 self.turn(self.root(), |coalescer, turn| {
-                    let until = left.map(|left| turn.now.saturating_add(left));
-                    coalescer.probed(key, until, turn);
+                    coalescer.probed(key, probed, turn);
                 });
             }
             Call::Look(key) => self.looked(key, answered),

@@ -2,7 +2,7 @@
 //! HEADs, before they may take part: whether the store has the object, or only its headers are shared.
 
 use sluice_core::board::KeyHash;
-use sluice_core::coalescer::Release;
+use sluice_core::coalescer::{Probed, Release};
 use sluice_core::key::CanonicalTarget;
 
 use super::Worker;
@@ -60,7 +60,7 @@ impl Worker {
 }
 
 fn seen() -> Seen {
-    if response::probed(|_| true).is_some() {
+    if matches!(response::probed(0, |_| false), Probed::Readable { .. }) {
         return Seen::Served;
     }
     let status = host::header(Map::CallResponse, ":status").ok().flatten();
