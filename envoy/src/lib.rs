@@ -22,5 +22,6 @@ pub mod render;
 pub mod run;
 pub mod setting_docs;
 pub mod settings;
+pub mod shortage;
 pub mod size;
 pub mod sns;
