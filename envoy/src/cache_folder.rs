@@ -2,10 +2,13 @@
 //! The cache's folder: one edge at a time, one format.
 //!
 //! ```text
-//! DIR/lock      held by the edge that uses the folder, for as long as it lives
-//! DIR/format    the version of what the folder holds
-//! DIR/purges    what of the entries has been purged, see [`crate::journal`]
-//! DIR/entries   the entries, as Envoy's store keeps them
+//! DIR/lock          held by the edge that uses the folder, for as long as it lives
+//! DIR/format        the version of what the folder holds
+//! DIR/purges        what of the entries has been purged, see [`crate::journal`]
+//! DIR/entries       the entries, as Envoy's store keeps them
+//! DIR/unchecked-…   entries of earlier runs, which nobody is served before they have been checked
+//! DIR/manifest      what entries look like when they are whole, see [`crate::keeper`]
+//! DIR/early-deaths  how often Envoy has died of its start, see [`crate::early_deaths`]
 //! ```
 
 use std::fmt;
@@ -15,7 +18,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FsWord;
 
+use crate::early_deaths::EarlyDeaths;
 use crate::journal::{Journal, Past};
+use crate::keeper::Manifest;
 use crate::private;
 use crate::random;
 use crate::settings::{Cache, Medium};
@@ -31,6 +36,8 @@ const EVER_ENTRIES: [&str; 3] = [ENTRIES, "v1", "v2"];
 
 const TMPFS_MAGIC: FsWord = 0x0102_1994;
 const MEMORY_PREFIX: &str = "sluice-";
+/// What the names of folders begin with whose entries have not been checked.
+const UNCHECKED_PREFIX: &str = "unchecked-";
 
 /// Why a folder cannot be used.
 #[derive(Debug)]
@@ -98,11 +105,11 @@ impl std::error::Error for CacheFolderError {}
 pub struct CacheFolder {
     root: PathBuf,
     entries: PathBuf,
+    /// What earlier runs have left.
+    unchecked: Vec<PathBuf>,
     /// What there is to say about entries that could not be kept.
     notice: Option<String>,
     journal: Option<Journal>,
-    /// Whether there were entries.
-    warm: bool,
     ends_with_edge: bool,
     /// NB: the lock lasts as long as this is open.
     _lock: File,
@@ -139,11 +146,17 @@ impl CacheFolder {
         let notice = match (format, &journal) {
             (Some(format), _) if format != FORMAT => Some(format_notice(root, &format)),
             (Some(_), None) => Some(journal_notice(root)),
+            (Some(_), Some(_)) if EarlyDeaths::in_folder(root).are_too_many() => {
+                Some(deaths_notice(root))
+            }
             _ => None,
         };
         if notice.is_some() {
-            empty(root).map_err(io_error)?;
+            // Entries that are in no manifest are removed, beside the start.
+            Manifest::remove(root).map_err(io_error)?;
         }
+        set_aside(root).map_err(io_error)?;
+        let unchecked = unchecked_in(root).map_err(io_error)?;
         let journal = match (journal, &notice) {
             (Some(journal), None) => journal,
             _ => Journal::create(root).map_err(io_error)?,
@@ -151,19 +164,38 @@ impl CacheFolder {
         fs::write(root.join("format"), FORMAT).map_err(io_error)?;
         let entries = root.join(ENTRIES);
         private::make_folder(&entries).map_err(io_error)?;
-        let warm = fs::read_dir(&entries).map_err(io_error)?.next().is_some();
         Ok(Self {
             root: root.to_owned(),
             entries,
+            unchecked,
             notice,
             journal: (!ends_with_edge).then_some(journal),
-            warm,
             ends_with_edge,
             _lock: lock,
         })
     }
 
-    /// Where the store puts its entries.
+    /// Where all of it is.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Folders of entries of earlier runs.
+    pub fn unchecked(&self) -> &[PathBuf] {
+        &self.unchecked
+    }
+
+    /// Whether a later run will find what this one stores.
+    pub fn outlives_the_edge(&self) -> bool {
+        !self.ends_with_edge
+    }
+
+    /// How often Envoy has died of its start with this cache.
+    pub fn early_deaths(&self) -> EarlyDeaths {
+        EarlyDeaths::in_folder(&self.root)
+    }
+
+    /// Where the store puts its entries. It is empty at the start.
     pub fn entries(&self) -> &Path {
         &self.entries
     }
@@ -176,7 +208,7 @@ impl CacheFolder {
             .map(|journal| journal.purges().to_text());
         Past {
             purges: Some(purges.unwrap_or_default()),
-            warm: self.warm,
+            warm: self.notice.is_none() && !self.unchecked.is_empty(),
             socket: None,
         }
     }
@@ -234,15 +266,33 @@ fn lock(root: &Path) -> Result<File, CacheFolderError> {
     }
 }
 
-/// Removes all entries.
-fn empty(root: &Path) -> io::Result<()> {
+/// Puts all entries aside, which takes no longer for many than for few.
+fn set_aside(root: &Path) -> io::Result<()> {
     for entries in EVER_ENTRIES {
-        match fs::remove_dir_all(root.join(entries)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
+        let entries = root.join(entries);
+        let mut files = match fs::read_dir(&entries) {
+            Ok(files) => files,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        if files.next().is_some() {
+            let aside = format!("{UNCHECKED_PREFIX}{}", random::hex::<8>()?);
+            fs::rename(&entries, root.join(aside))?;
         }
     }
     Ok(())
+}
+
+fn unchecked_in(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(root)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name.to_string_lossy().starts_with(UNCHECKED_PREFIX) && entry.file_type()?.is_dir() {
+            folders.push(entry.path());
+        }
+    }
+    Ok(folders)
 }
 
 fn format_notice(root: &Path, format: &str) -> String {
@@ -253,6 +303,14 @@ fn format_notice(root: &Path, format: &str) -> String {
 fn journal_notice(root: &Path) -> String {
     let path = root.display();
     format!("{path} has no journal of what was purged: starting empty")
+}
+
+fn deaths_notice(root: &Path) -> String {
+    let path = root.display();
+    format!(
+        "Envoy has died twice in a row within a minute of its start: what is in {path} is set aside and removed: \
+         starting empty"
+    )
 }
 
 fn check_tmpfs(path: &Path, wanted: u64) -> Result<(), CacheFolderError> {
@@ -324,26 +382,35 @@ mod tests {
         CacheFolder::open(&cache).unwrap();
     }
 
-    #[test]
-    fn entries_outlive_the_edge() {
-        let dir = TempDir::new().unwrap();
-        let cache = disk(dir.path());
-        let folder = CacheFolder::open(&cache).unwrap();
-        fs::write(folder.entries().join("cache-1"), "stored").unwrap();
-        drop(folder);
-        let folder = CacheFolder::open(&cache).unwrap();
-        let entry = fs::read_to_string(folder.entries().join("cache-1"));
-        assert_eq!((folder.notice(), entry.unwrap().as_str()), (None, "stored"));
+    fn store_something(folder: &CacheFolder) {
+        fs::write(folder.entries().join("cache-1"), "entry").unwrap();
+    }
+
+    /// How many entries stand aside.
+    fn aside(folder: &CacheFolder) -> usize {
+        let entries = |path: &PathBuf| fs::read_dir(path).unwrap().count();
+        folder.unchecked().iter().map(entries).sum()
     }
 
     #[test]
-    fn entries_of_another_format_are_removed_and_that_is_said() {
+    fn entries_of_earlier_runs_stand_aside_at_each_start() {
         let dir = TempDir::new().unwrap();
         let cache = disk(dir.path());
-        for entries in EVER_ENTRIES {
-            fs::create_dir(dir.path().join(entries)).unwrap();
-            fs::write(dir.path().join(entries).join("cache-1"), "old").unwrap();
+        for runs in 0..3 {
+            let folder = CacheFolder::open(&cache).unwrap();
+            assert_eq!(fs::read_dir(folder.entries()).unwrap().count(), 0);
+            assert_eq!((aside(&folder), folder.past().warm), (runs, runs > 0));
+            assert_eq!(folder.notice(), None);
+            store_something(&folder);
         }
+    }
+
+    #[test]
+    fn entries_of_another_format_are_in_no_manifest_and_that_is_said() {
+        let dir = TempDir::new().unwrap();
+        let cache = disk(dir.path());
+        store_something(&CacheFolder::open(&cache).unwrap());
+        fs::write(dir.path().join("manifest"), "old").unwrap();
         fs::write(dir.path().join("format"), "sluice cache 0\n").unwrap();
         let folder = CacheFolder::open(&cache).unwrap();
         let notice = folder.notice().expect("a notice");
@@ -351,8 +418,23 @@ mod tests {
             notice.contains("sluice cache 0") && notice.contains(FORMAT.trim()),
             "{notice}"
         );
-        let left = EVER_ENTRIES.map(|entries| dir.path().join(entries).join("cache-1").exists());
-        assert_eq!(left, [false; 3]);
+        assert!(!dir.path().join("manifest").exists());
+        assert_eq!((aside(&folder), folder.past().warm), (1, false));
+        drop(folder);
+        assert_eq!(CacheFolder::open(&cache).unwrap().notice(), None);
+    }
+
+    #[test]
+    fn a_cache_of_which_envoy_dies_is_given_up_and_that_is_said() {
+        let dir = TempDir::new().unwrap();
+        let cache = disk(dir.path());
+        store_something(&CacheFolder::open(&cache).unwrap());
+        fs::write(dir.path().join("manifest"), "old").unwrap();
+        fs::write(dir.path().join("early-deaths"), "2\n").unwrap();
+        let folder = CacheFolder::open(&cache).unwrap();
+        let notice = folder.notice().expect("a notice");
+        assert!(notice.contains("died twice"), "{notice}");
+        assert!(!dir.path().join("manifest").exists());
         drop(folder);
         assert_eq!(CacheFolder::open(&cache).unwrap().notice(), None);
     }

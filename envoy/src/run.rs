@@ -18,20 +18,24 @@ use crate::ca_bundle;
 use crate::cache_folder::CacheFolder;
 use crate::child::{Child, exit_code};
 use crate::demo::Demo;
-use crate::eviction;
+use crate::early_deaths::Life;
 use crate::health;
 use crate::http;
 use crate::journal;
+use crate::keeper::{self, Keeper};
 use crate::local_socket::LocalSocket;
 use crate::machine::Machine;
 use crate::private;
 use crate::render;
 use crate::settings::Settings;
+use crate::shortage::Shortage;
 use crate::sns::{self, Https, Sns, Verifier};
 pub use error::RunError;
 
 const START_PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
+/// So long Envoy's start waits for the files of earlier runs; what has not been checked by then comes back while it serves.
+const CHECK_PATIENCE: Duration = Duration::from_secs(1);
 /// Components of Envoy whose warnings are no news: that its cache filter is work in progress, at every start, and that
 /// the store has ended an insertion, at every one.
 const QUIETER: &str = "misc:error,cache_filter:error";
@@ -74,13 +78,28 @@ pub fn run(settings: &Settings) -> Result<u8, RunError> {
     let config = render::render_after(settings, &origin, cache.entries(), &past, sns)
         .map_err(RunError::Render)?;
     let config = write_config(settings, &config)?;
+    // NB: declared before Envoy, so that it is dropped after it, and knows all that has been stored.
+    let keeper = keep(settings, &cache)?;
+    keeper.wait_for_check(CHECK_PATIENCE);
     let mut envoy = start_envoy(settings, &config, demo.as_ref())?;
-    if let Some(code) = wait_until_ready(settings, &mut envoy, &mut signals)? {
+    let life = Life::begin(cache.early_deaths());
+    if let Some(code) = wait_until_ready(settings, &mut envoy, &life, &mut signals)? {
         return Ok(code);
     }
     announce(settings, &origin.to_string());
-    let _eviction = eviction::start(settings, cache.entries());
-    Ok(watch::watch(settings, &mut envoy, demo, &mut signals))
+    Ok(watch::watch(
+        settings,
+        &mut envoy,
+        &life,
+        demo,
+        &mut signals,
+    ))
+}
+
+/// Keeps the files of `cache`, until the keeper is dropped.
+fn keep(settings: &Settings, cache: &CacheFolder) -> Result<Keeper, RunError> {
+    let kept = keeper::start(settings, cache, Shortage::default());
+    kept.map_err(|error| RunError::Io(cache.entries().to_owned(), error))
 }
 
 /// Verifies messages of SNS for the filter, until the socket is dropped.
@@ -178,18 +197,21 @@ fn access_log() -> io::Result<Stdio> {
 fn wait_until_ready(
     settings: &Settings,
     envoy: &mut Child,
+    life: &Life,
     signals: &mut Signals,
 ) -> Result<Option<u8>, RunError> {
     let client = http::client();
     let start = Instant::now();
     while start.elapsed() < START_PATIENCE {
         if let Some(status) = envoy.exited() {
+            life.ended(status);
             return Err(RunError::Ended(status));
         }
         if signals
             .pending()
             .any(|signal| matches!(signal, SIGINT | SIGTERM | SIGHUP))
         {
+            life.ended_in_order();
             // It may serve already, before that has been noticed here.
             let serves = health::is_ready(&client, settings);
             return Ok(Some(if serves {

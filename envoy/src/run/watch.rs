@@ -11,12 +11,14 @@ use super::{POLL, say};
 use crate::admin::Admin;
 use crate::child::{Child, exit_code};
 use crate::demo::Demo;
+use crate::early_deaths::Life;
 use crate::settings::Settings;
 
 /// Waits for the end of a process or for a signal, and ends in good order.
 pub fn watch(
     settings: &Settings,
     envoy: &mut Child,
+    life: &Life,
     demo: Option<Demo>,
     signals: &mut Signals,
 ) -> u8 {
@@ -24,6 +26,7 @@ pub fn watch(
     loop {
         if let Some(status) = envoy.exited() {
             say(&format!("Envoy ended: {status}"));
+            life.ended(status);
             return exit_code(status);
         }
         if let Some(status) = demo.as_mut().and_then(Demo::exited) {
@@ -34,7 +37,10 @@ pub fn watch(
             match signal {
                 SIGUSR1 => envoy.signal(Signal::USR1),
                 SIGCHLD => {}
-                _ => return stop_in_order(settings, envoy, signals),
+                _ => {
+                    life.ended_in_order();
+                    return stop_in_order(settings, envoy, signals);
+                }
             }
         }
     }

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The entries of Envoy's caches, as files: which there are, and which are the oldest.
+//! The entries of Envoy's cache, as files: which there are, and which are the oldest.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Statx, StatxFlags, statx, unlinkat};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Statx, StatxFlags, openat, renameat_with,
+    statx, unlinkat,
+};
 use rustix::io::Errno;
 
-use super::Usage;
+use super::bound::Usage;
+use super::fingerprint::{Fingerprint, Reader};
 
 /// What Envoy's names of entries begin with. A decimal number follows, the hash of the key. What is being written has no
 /// name yet.
@@ -19,11 +24,23 @@ const PACE: usize = 512;
 /// An entry when it was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
-    /// When it was last read or changed, in nanoseconds since the epoch. By this Envoy's caches evict.
+    /// When it was last read or written, in nanoseconds since the epoch. A check leaves this as it is.
     touched: i64,
     /// What its name ends with.
     number: u64,
     bytes: u64,
+}
+
+impl Entry {
+    /// What its name ends with.
+    pub const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Its length.
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
 }
 
 /// A folder of entries. Nothing outside of it is ever looked at.
@@ -65,7 +82,7 @@ impl Entries {
     ///
     /// # Errors
     /// One is there and cannot be removed.
-    pub fn remove(&self, oldest: &[Entry], pause: &mut dyn FnMut() -> bool) -> io::Result<()> {
+    pub fn remove_all(&self, oldest: &[Entry], pause: &mut dyn FnMut() -> bool) -> io::Result<()> {
         for (done, entry) in oldest.iter().enumerate() {
             if done % PACE == PACE - 1 && !pause() {
                 return Ok(());
@@ -81,9 +98,33 @@ impl Entries {
         Ok(())
     }
 
+    /// Removes an entry. One that cannot be removed stays where nobody is served it.
+    pub fn remove(&self, number: u64) {
+        let _ = unlinkat(&self.folder, name(number), AtFlags::empty());
+    }
+
+    /// Moves an entry to another folder, unless there is one of its name; whether it has been moved.
+    pub fn move_to(&self, number: u64, other: &Self) -> bool {
+        let (name, flags) = (name(number), RenameFlags::NOREPLACE);
+        renameat_with(&self.folder, &name, &other.folder, &name, flags).is_ok()
+    }
+
+    /// Reads an entry, which does not count as a use of it; `None`: there is none.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn fingerprint(&self, number: u64, reader: &mut Reader) -> io::Result<Option<Fingerprint>> {
+        let flags = OFlags::RDONLY | OFlags::NOATIME | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match openat(&self.folder, name(number), flags, Mode::empty()) {
+            Ok(file) => reader.read(File::from(file)).map(Some),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// `None` where there is no such file, or something else of this name.
-    fn look_at(&self, number: u64) -> Option<Entry> {
-        let wanted = StatxFlags::TYPE | StatxFlags::SIZE | StatxFlags::ATIME | StatxFlags::CTIME;
+    pub fn look_at(&self, number: u64) -> Option<Entry> {
+        let wanted = StatxFlags::TYPE | StatxFlags::SIZE | StatxFlags::ATIME | StatxFlags::MTIME;
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         let file = statx(&self.folder, name(number), flags, wanted).ok()?;
         let mode = u32::from(file.stx_mode);
@@ -96,7 +137,7 @@ impl Entries {
 }
 
 fn touched(file: &Statx) -> i64 {
-    let times = [&file.stx_atime, &file.stx_ctime];
+    let times = [&file.stx_atime, &file.stx_mtime];
     let nanoseconds = times.map(|time| {
         let seconds = time.tv_sec.saturating_mul(1_000_000_000);
         seconds.saturating_add(time.tv_nsec.into())
@@ -109,7 +150,7 @@ fn name(number: u64) -> String {
 }
 
 /// The number of an entry of this name, if it is one as Envoy writes it.
-fn number(file: &str) -> Option<u64> {
+pub fn number(file: &str) -> Option<u64> {
     let number = file.strip_prefix(PREFIX)?.parse().ok()?;
     (name(number) == file).then_some(number)
 }
@@ -162,7 +203,7 @@ mod tests {
     }
 
     fn remove(folder: &Path, oldest: &[Entry]) -> io::Result<()> {
-        Entries::open(folder)?.remove(oldest, &mut || true)
+        Entries::open(folder)?.remove_all(oldest, &mut || true)
     }
 
     #[test]
@@ -194,7 +235,7 @@ mod tests {
             "buffer.a1b2",
             "purges",
         ];
-        let folder = path("v2");
+        let folder = path("entries");
         fs::create_dir(&folder).unwrap();
         for name in names {
             fs::write(folder.join(name), "four").unwrap();
@@ -213,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_or_changed_last_stays_longest() {
+    fn what_was_read_or_written_last_stays_longest() {
         let dir = TempDir::new().unwrap();
         let later = SystemTime::now() + Duration::from_secs(60);
         for number in [3, 1, 2] {
@@ -221,12 +262,13 @@ mod tests {
             let read = later + Duration::from_secs(number);
             file.set_times(FileTimes::new().set_accessed(read)).unwrap();
         }
-        // Written long ago, by its name in the folder a moment ago.
+        // Moved a moment ago, and not used since long.
         let long_ago = FileTimes::new()
             .set_accessed(SystemTime::UNIX_EPOCH)
             .set_modified(SystemTime::UNIX_EPOCH);
-        let file = File::create(dir.path().join(name(9))).unwrap();
+        let file = File::create(dir.path().join("elsewhere")).unwrap();
         file.set_times(long_ago).unwrap();
+        fs::rename(dir.path().join("elsewhere"), dir.path().join(name(9))).unwrap();
         assert_eq!(numbers(&beyond(list(dir.path()), NONE)), [9, 1, 2, 3]);
     }
 
@@ -241,6 +283,21 @@ mod tests {
         fs::write(dir.path().join(name(2)), "another").unwrap();
         remove(dir.path(), &found).unwrap();
         assert_eq!(numbers(&list(dir.path())), [2]);
+    }
+
+    #[test]
+    fn reading_an_entry_for_its_fingerprint_is_no_use_of_it() {
+        let dir = TempDir::new().unwrap();
+        fs::write(dir.path().join(name(1)), "x").unwrap();
+        let file = File::options().write(true).open(dir.path().join(name(1)));
+        let long_ago = FileTimes::new().set_accessed(SystemTime::UNIX_EPOCH);
+        file.unwrap().set_times(long_ago).unwrap();
+        let before = list(dir.path());
+        let (entries, mut reader) = (Entries::open(dir.path()).unwrap(), Reader::new());
+        let print = entries.fingerprint(1, &mut reader).unwrap();
+        assert_eq!(print.map(|print| print.bytes), Some(1));
+        assert_eq!(entries.fingerprint(2, &mut reader).unwrap(), None);
+        assert_eq!(list(dir.path()), before);
     }
 
     #[test]
@@ -261,7 +318,7 @@ mod tests {
         let entries = Entries::open(dir.path()).unwrap();
         assert_eq!(entries.list(&mut || false).unwrap(), []);
         let all = list(dir.path());
-        entries.remove(&all, &mut || false).unwrap();
+        entries.remove_all(&all, &mut || false).unwrap();
         assert_eq!(list(dir.path()).len(), 1_000 - (PACE - 1));
     }
 }
