@@ -34,6 +34,7 @@ pub fn envoy() -> PathBuf {
 pub struct Bare {
     port: u16,
     process: Process,
+    entries: PathBuf,
     _folder: TempDir,
     _memory: Option<TempDir>,
 }
@@ -143,6 +144,7 @@ impl Bare {
             let mut bare = Self {
                 port,
                 process,
+                entries: cache,
                 _folder: folder,
                 _memory: memory,
             };
@@ -181,6 +183,12 @@ impl Bare {
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         loopback(self.port)
+    }
+
+    /// The folder of its store's files.
+    #[must_use]
+    pub fn entries(&self) -> &Path {
+        &self.entries
     }
 
     /// Its process id.

@@ -480,12 +480,29 @@ impl Edge {
     /// When it does not end or does not come up.
     pub async fn restart(&mut self) {
         self.check();
-        let ended = self.process().stop(PATIENCE);
-        assert!(
-            ended.is_some(),
-            "the edge does not end on SIGTERM:\n{}",
-            self.log()
-        );
+        self.end_by(self.pid(), libc::SIGTERM).await;
+        self.start_again().await;
+    }
+
+    /// Sends a signal to one of its processes, and waits until the entry point and Envoy have ended.
+    ///
+    /// # Panics
+    /// When they do not end.
+    pub async fn end_by(&mut self, pid: u32, signal: i32) {
+        let envoy = self.envoy_pid();
+        process::send(pid, signal);
+        self.process().ended().await;
+        eventually("the end of Envoy", async || {
+            process::name_of(envoy).is_empty()
+        })
+        .await;
+    }
+
+    /// Starts it again with the same settings and folders, on the same ports.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub async fn start_again(&mut self) {
         let command = self.builder.command(&self.folders, self.port, self.admin);
         self.process = Some(Process::start(command, &self.folders.log()).unwrap());
         assert!(

@@ -188,6 +188,11 @@ extern "C" fn end_shared() {
     }
 }
 
+/// Sends a signal to a process.
+pub fn send(pid: u32, signal: i32) {
+    kill(i64::from(pid), signal);
+}
+
 fn kill(pid: i64, signal: i32) {
     // SAFETY: a plain system call; a process that is gone is an error that we ignore.
     unsafe {

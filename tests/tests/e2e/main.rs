@@ -11,6 +11,7 @@ mod access_log;
 mod background;
 mod background_fills;
 mod bucket_signing;
+mod cache_damage;
 mod cache_status;
 mod client_aborts;
 mod coalescing_bounded_waiting;
