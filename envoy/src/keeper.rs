@@ -15,6 +15,8 @@ mod changes;
 mod entries;
 mod fingerprint;
 mod manifest;
+#[cfg(test)]
+mod tests;
 mod unchecked;
 
 use std::io;
@@ -62,6 +64,7 @@ pub fn start(settings: &Settings, cache: &CacheFolder, shortage: Shortage) -> io
     let (checks, checked) = mpsc::channel();
     let (folder, unchecked) = (cache.entries().to_owned(), cache.unchecked().to_vec());
     let manifest = cache.outlives_the_edge().then(|| cache.root().to_owned());
+    // NB: before Envoy stores anything.
     let (live, changes) = (Entries::open(&folder)?, Changes::watch(&folder)?);
     let deaths = cache.early_deaths();
     let bound = Usage {

@@ -7,8 +7,8 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Statx, StatxFlags, openat, renameat_with,
-    statx, unlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Statx, StatxFlags, linkat, openat,
+    renameat_with, statx, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -106,7 +106,16 @@ impl Entries {
     /// Moves an entry to another folder, unless there is one of its name; whether it has been moved.
     pub fn move_to(&self, number: u64, other: &Self) -> bool {
         let (name, flags) = (name(number), RenameFlags::NOREPLACE);
-        renameat_with(&self.folder, &name, &other.folder, &name, flags).is_ok()
+        match renameat_with(&self.folder, &name, &other.folder, &name, flags) {
+            // Some file systems have no such flag. None links over a file.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                let (from, to) = (&self.folder, &other.folder);
+                let linked = linkat(from, &name, to, &name, AtFlags::empty());
+                self.remove(number);
+                linked.is_ok()
+            }
+            moved => moved.is_ok(),
+        }
     }
 
     /// Reads an entry, which does not count as a use of it; `None`: there is none.
