@@ -192,6 +192,7 @@ async fn a_manifest_that_is_lost_or_damaged_costs_only_what_it_does_not_have() {
 async fn a_large_cache_does_not_hold_up_the_start() {
     const MANY: u64 = 100_000;
     let origin = origin().await;
+    origin.on("/first", Reply::ok(500).max_age(LONG));
     let start = Instant::now();
     let mut edge = Edge::http(&origin)
         .medium(Medium::Disk)
