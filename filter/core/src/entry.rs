@@ -118,6 +118,11 @@ impl<'a> Entry<'a> {
         })
     }
 
+    /// Whether it would have gone into the store, had there been room: what is not for storing has no lifetime.
+    pub fn lacks_room(&self) -> bool {
+        !self.stored && self.ttl > 0
+    }
+
     /// For how long it may be served.
     pub fn lifetime(&self) -> Lifetime {
         Lifetime {

@@ -51,10 +51,25 @@ pub struct ResponseFacts<'a> {
 pub enum Verdict {
     /// It goes into the store.
     Store(Storage),
+    /// It would go into the store, which has no room for anything now.
+    NoRoom(Storage),
     /// A 5xx that is not stored: those who wait get the same status instead of asking again.
     Share(u16),
     /// It is for the one who asked.
     Uncacheable(UncacheableReason),
+}
+
+impl Verdict {
+    /// The verdict on a response of that status where the store has no room. An error is shared as one that is never
+    /// stored, so that an origin in trouble is not asked by all who wait.
+    #[must_use]
+    pub fn without_room(self, status: u16) -> Self {
+        match self {
+            Self::Store(_) if is_server_error(status) => Self::Share(status),
+            Self::Store(storage) => Self::NoRoom(storage),
+            verdict => verdict,
+        }
+    }
 }
 
 /// How a response is stored.

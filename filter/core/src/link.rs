@@ -33,6 +33,8 @@ pub const COMPRESS_UNTYPED: &str = "untyped";
 /// place: no connection, no answer in time, a connection that broke. Its value says what has happened, as
 /// Envoy's `%RESPONSE_CODE_DETAILS%` do.
 pub const FAILURE_HEADER: &str = "x-sluice-origin-failed";
+/// Name of the request header by which Envoy tells ORIGIN that the store is to take nothing now.
+pub const NO_ROOM_HEADER: &str = "x-sluice-no-room";
 /// Beginning of the names of all headers of the filter's own.
 pub const INTERNAL_PREFIX: &str = "x-sluice-";
 /// `If-Range` value that keeps Envoy's cache filters from a request; ORIGIN removes it.

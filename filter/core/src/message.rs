@@ -29,6 +29,8 @@ pub enum Outcome {
     },
     /// The leader went away without a response: one of the waiting leads next.
     LeaderLost,
+    /// The store has no room for the response now: go on, each by itself.
+    NoRoom,
     /// The response is one of several of its URL: those who wait go on, each under the key of its own.
     Varies {
         /// The request headers that select among them.
@@ -71,6 +73,7 @@ impl Message {
             Event::Ended(Outcome::Kept { until }) => (4, *until, ""),
             Event::Ended(Outcome::Varies { names }) => (5, 0, names.as_str()),
             Event::Awaited => (6, 0, ""),
+            Event::Ended(Outcome::NoRoom) => (7, 0, ""),
         };
         let mut bytes = Vec::with_capacity(BYTES + names.len());
         bytes.extend([FORMAT, tag]);
@@ -104,6 +107,7 @@ impl Message {
                 names: VaryNames::parse(std::str::from_utf8(names).ok()?),
             }),
             6 => Event::Awaited,
+            7 => Event::Ended(Outcome::NoRoom),
             _ => return None,
         };
         let flight = FlightId {
@@ -127,6 +131,7 @@ mod tests {
             Outcome::Failed { status: 503 },
             Outcome::LeaderLost,
             Outcome::Kept { until: 9 },
+            Outcome::NoRoom,
             Outcome::Varies {
                 names: VaryNames::parse("accept,x-plan"),
             },

@@ -81,6 +81,7 @@ metrics! {
     BoardConflicts, "sluice_board_conflicts", Counter, "Compare-and-swaps on the board that another worker won.";
     HostErrors, "sluice_host_errors", Counter, "Calls to Envoy that failed; the request went on uncoalesced.";
     StoreProbes, "sluice_store_probes", Counter, "Looks at the store: whether a finished fill can be read, or whether it has what a HEAD asks for.";
+    FillsWithoutRoom, "sluice_fills_without_room", Counter, "Responses that were not stored because the file system of the cache has too little free space.";
     FillsAborted, "sluice_fills_aborted", Counter, "Fills ended because Envoy's cache does not survive the loss of their client.";
     KeyMismatches, "sluice_key_mismatches", Counter, "Stored responses of another key, found by comparing the full key, and not served.";
     Purges, "sluice_purges", Counter, "Purges that were carried out.";

@@ -148,6 +148,8 @@ pub enum Answer {
     Storable,
     /// One that cannot.
     Uncacheable,
+    /// One that could, but the store has no room.
+    NoRoom,
     /// An error.
     Failed(u16),
     /// One that could be stored under the key of its variant, which this key is not.
@@ -402,6 +404,16 @@ impl FakeHost {
         self.run();
     }
 
+    /// The store has nothing for the oldest probe of a worker, and no room.
+    pub fn refuse_probe(&mut self, seat: usize) {
+        if let Some(key) = self.seats[seat].probes.pop_front() {
+            self.turn(seat, |coalescer, turn| {
+                coalescer.probed(key, Probed::NoRoom, turn)
+            });
+            self.run();
+        }
+    }
+
     /// The answer to the oldest probe of a worker is lost.
     pub fn lose_probe(&mut self, seat: usize) {
         self.seats[seat].probes.pop_front();
@@ -550,6 +562,25 @@ impl FakeHost {
         }
     }
 
+    /// The store has no room for the response, of which those who wait for it on its worker get a copy.
+    pub fn share_copy(&mut self, fetch: FetchId) {
+        let Fetch { client, key, .. } = self.fetches[fetch.0];
+        let (seat, now) = (self.clients[client.0].seat, self.now);
+        let answered = self
+            .coalescer(seat)
+            .map(|coalescer| coalescer.answer_waiting(key, now, Some));
+        for (stream, ..) in answered.unwrap_or_default() {
+            let follower = self.unpark(stream);
+            self.set_stage(follower, Stage::Over(Ending::Served));
+        }
+        self.event(client, |coalescer, stream, turn| {
+            coalescer.fill_copied(stream, turn);
+        });
+        self.fetches[fetch.0].phase = FetchPhase::Body { until: None };
+        self.set_stage(client, Stage::Reading(fetch));
+        self.run();
+    }
+
     /// Whether a client has its whole answer while its own fill goes on.
     pub fn has_its_304(&self, client: Client) -> bool {
         let asks = matches!(self.clients[client.0].kind, Kind::Conditional { .. });
@@ -680,6 +711,7 @@ impl FakeHost {
         let verdict = match answer {
             Answer::Storable => FillVerdict::Store,
             Answer::Uncacheable => FillVerdict::HitForMiss { until: shunned },
+            Answer::NoRoom => FillVerdict::NoRoom,
             Answer::Failed(status) => FillVerdict::Failed { status },
             Answer::Kept => FillVerdict::Failed { status: 503 },
             Answer::Varying => {
@@ -1000,7 +1032,7 @@ impl FakeHost {
             let purpose = match release {
                 Release::Collapsed => Purpose::Collapsed,
                 Release::Lead => Purpose::Lead,
-                Release::HitForMiss | Release::WaitTimeout => Purpose::Bypass,
+                Release::HitForMiss | Release::WaitTimeout | Release::NoRoom => Purpose::Bypass,
                 Release::Alone if self.is_led_for(client) => {
                     self.lead_in_background(client);
                     continue;

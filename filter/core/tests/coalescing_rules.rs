@@ -345,6 +345,49 @@ fn uncacheable_response_releases_all_at_once_and_is_remembered_for_its_time() {
 }
 
 #[test]
+fn without_room_a_large_response_releases_all_at_once_and_nothing_is_remembered() {
+    let mut host = host(2);
+    host.get(0, KEY);
+    let followers: Vec<_> = (0..10).map(|number| host.get(number % 2, KEY)).collect();
+    host.answer(FIRST, Answer::NoRoom);
+    host.deliver_all();
+    assert_eq!(releases(&host, &followers, Release::NoRoom), 10);
+    let next = host.get(0, KEY);
+    assert_eq!(admission(&host, next), Admission::Lead, "there may be room");
+}
+
+#[test]
+fn without_room_a_response_that_is_not_found_is_not_waited_for() {
+    let mut host = host(2);
+    host.get(0, KEY);
+    let followers = [host.get(0, KEY), host.get(1, KEY)];
+    host.answer(FIRST, Answer::Storable);
+    host.end(FIRST);
+    await_probe(&mut host, 0, KeyHash(KEY));
+    host.refuse_probe(0);
+    host.deliver_all();
+    assert_eq!(release(&host, followers[0]), Some(Release::Lead));
+    assert_eq!(host.stage(followers[1]), Stage::Parked);
+    assert_eq!(host.counter(Metric::Unshared), 1);
+}
+
+#[test]
+fn without_room_a_copy_serves_a_worker_and_one_request_asks_for_each_other_worker() {
+    let mut host = host(2);
+    host.get(0, KEY);
+    let near = [host.get(0, KEY), host.get(0, KEY)];
+    let far = [host.get(1, KEY), host.get(1, KEY)];
+    host.share_copy(FIRST);
+    host.deliver_all();
+    assert!(near.map(|client| host.stage(client)) == [Stage::Over(Ending::Served); 2]);
+    assert_eq!(releases(&host, &far, Release::Lead), 1);
+    host.share_copy(FetchId(1));
+    assert_eq!(host.stage(far[1]), Stage::Over(Ending::Served));
+    assert_eq!(host.fetches.len(), 2);
+    assert_eq!(host.parked(), 0);
+}
+
+#[test]
 fn failure_of_the_origin_is_shared() {
     let mut host = host(2);
     host.get(0, KEY);

@@ -65,7 +65,7 @@ fn dishonoring() -> Policy {
 fn stored(verdict: Verdict) -> Option<Storage> {
     match verdict {
         Verdict::Store(storage) => Some(storage),
-        Verdict::Share(_) | Verdict::Uncacheable(_) => None,
+        Verdict::NoRoom(_) | Verdict::Share(_) | Verdict::Uncacheable(_) => None,
     }
 }
 
@@ -141,6 +141,20 @@ fn the_table_decides_where_the_origin_is_silent() {
             ),
         ],
     );
+}
+
+#[test]
+fn without_room_nothing_is_stored_and_errors_are_shared() {
+    let storage = stored(judge(&policy(), &PLAIN, NOW)).unwrap();
+    for (facts, verdict) in [
+        (PLAIN, Verdict::NoRoom(storage)),
+        (status(503), Verdict::Share(503)),
+        (status(500), Verdict::Share(500)),
+        (status(418), Verdict::Uncacheable(UncacheableReason::NoTtl)),
+    ] {
+        let judged = judge(&policy(), &facts, NOW);
+        assert_eq!(judged.without_room(facts.status), verdict, "{facts:?}");
+    }
 }
 
 #[test]
@@ -718,6 +732,7 @@ proptest! {
                 prop_assert!((500..600).contains(&shared));
             }
             Verdict::Uncacheable(_) => prop_assert!(!(500..600).contains(&status)),
+            Verdict::NoRoom(_) => prop_assert!(false, "that is not for the response to say"),
         }
     }
 }

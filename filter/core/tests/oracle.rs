@@ -108,7 +108,7 @@ impl Case {
         let policy = policy();
         match judge(&policy, policy.rule("/a"), &facts, NOW) {
             Verdict::Store(storage) => (storage.ttl - storage.age).as_secs(),
-            Verdict::Share(_) | Verdict::Uncacheable(_) => 0,
+            Verdict::NoRoom(_) | Verdict::Share(_) | Verdict::Uncacheable(_) => 0,
         }
     }
 }

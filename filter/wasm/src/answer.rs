@@ -3,13 +3,20 @@
 
 use std::rc::Rc;
 
+use sluice_core::cache_status::CacheStatus;
+use sluice_core::hot::HotCopy;
+
 use crate::delivery::Bodiless;
 use crate::edge;
 use crate::host::{self, Half};
+use crate::hot;
 use crate::revalidation::Revalidation;
+use crate::stream::Stream;
 
 /// The status by which a look at the store learns that it has something to be revalidated.
 pub const EXPIRED: u16 = 412;
+/// The status by which it learns that the store has nothing, and room for nothing.
+pub const NO_ROOM: u16 = 507;
 
 /// What a paused request is answered with.
 #[derive(Clone, Debug)]
@@ -18,6 +25,8 @@ pub enum Answer {
     Unlinked,
     /// ORIGIN: it is only for the store, and the store does not have it.
     NotStored,
+    /// ORIGIN: it only asks what the store has, which has nothing, and room for nothing.
+    NoRoom,
     /// ORIGIN: it only asks what the store has, which has something to be revalidated.
     Expired,
     /// ORIGIN: the origin fails, and the store serves what it has.
@@ -34,6 +43,8 @@ pub enum Answer {
     },
     /// EDGE: what a client who waits needs of a response whose body it does not need.
     Bodiless(Bodiless),
+    /// EDGE: a copy of the response that a client has waited for, which has not gone into the store.
+    Copied(Rc<HotCopy>, Rc<Stream>, CacheStatus<'static>),
     /// EDGE: the error that the leader got.
     Failed {
         /// The leader's status.
@@ -48,6 +59,7 @@ impl Answer {
         match self {
             Self::Unlinked => host::respond(403, "sluice_unlinked", NO_STORE, ""),
             Self::NotStored => host::respond(504, "sluice_not_stored", NO_STORE, ""),
+            Self::NoRoom => host::respond(NO_ROOM, "sluice_no_room", NO_STORE, ""),
             Self::Expired => host::respond(EXPIRED, "sluice_expired", NO_STORE, ""),
             Self::Keep(revalidation) => {
                 let headers = revalidation.keeping_headers();
@@ -65,6 +77,7 @@ impl Answer {
             Self::Reset => host::reset(Half::Response),
             Self::Outcome { status } => host::respond(*status, "sluice_outcome", &[], ""),
             Self::Bodiless(bodiless) => bodiless.send(),
+            Self::Copied(copy, follower, way) => hot::answer_follower(copy, follower, way),
             Self::Failed { status } => edge::answer_failure(*status, true),
         }
     }

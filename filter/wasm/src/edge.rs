@@ -509,6 +509,9 @@ impl HttpContext for Edge {
             State::AnsweredUntyped => {
                 host::remove_header(Map::Response, "content-type").map(|()| Action::Continue)
             }
+            State::Cached(stream) if stream.answered_untyped.get() => {
+                host::remove_header(Map::Response, "content-type").map(|()| Action::Continue)
+            }
             State::Passed(reason, target) => self
                 .note_change()
                 .and_then(|()| respond_passed(*reason, &self.policy.policy, target)),

@@ -14,6 +14,9 @@ use crate::host::{self, Map};
 use crate::stream::Stream;
 use crate::worker;
 
+/// What `Cache-Status` says of a response for which the store has no room.
+pub const NO_ROOM: &str = "no-room";
+
 /// Headers that each response has of its own.
 const MADE_ANEW: [&str; 6] = [
     "age",
@@ -53,7 +56,26 @@ pub fn answer(
     Ok(Some(Answered { typed: copy.typed }))
 }
 
-/// Begins to copy the effective context's response, whose headers are as its client gets them.
+/// Answers the effective context's request, which has waited for that response and come to it this `way`.
+pub fn answer_follower(
+    copy: &HotCopy,
+    follower: &Stream,
+    way: &CacheStatus<'_>,
+) -> host::Result<()> {
+    let (status, age) = (way.to_string(), copy.sighting.age.to_string());
+    let own = [("age", age.as_bytes()), (CACHE_STATUS, status.as_bytes())];
+    let own = own.into_iter().skip(usize::from(!copy.aged));
+    let headers = Headers::new(extend(&copy.headers, own));
+    follower.answered_untyped.set(!copy.typed);
+    delivery::answer_with(
+        follower.demand.as_ref(),
+        follower.head,
+        &headers,
+        &copy.body,
+    )
+}
+
+/// Begins to copy the effective context's response, whose headers are as its client gets them, if it is worth that.
 pub fn begin(stream: &Stream, announced: Option<u64>, sighting: Sighting) -> host::Result<()> {
     if !stream.policy.policy.hot.is_on() || stream.bodiless.get() {
         return Ok(());
@@ -66,6 +88,37 @@ pub fn begin(stream: &Stream, announced: Option<u64>, sighting: Sighting) -> hos
     if wanted != Some(true) {
         return Ok(());
     }
+    capture(stream, sighting, |copy| Capture::new(copy, length))
+}
+
+/// Begins to copy the effective context's response, which does not go into the store, for those who wait for it and come
+/// to it this `way`. False if it cannot be copied.
+pub fn begin_to_share(
+    stream: &Stream,
+    announced: Option<u64>,
+    sighting: Sighting,
+    way: CacheStatus<'static>,
+) -> host::Result<bool> {
+    let hot = stream.policy.policy.hot;
+    let most = hot.max_object_bytes;
+    let small = announced.is_none_or(|length| length <= most as u64);
+    if !hot.is_on() || !small || stream.bodiless.get() {
+        return Ok(false);
+    }
+    capture(stream, sighting, |copy| match announced {
+        Some(length) => Capture::new(copy, usize::try_from(length).unwrap_or(most)),
+        None => Capture::at_most(copy, most),
+    })?;
+    let begun = stream.capture.borrow().is_some();
+    stream.shares_copy.set(begun.then_some(way));
+    Ok(begun)
+}
+
+fn capture(
+    stream: &Stream,
+    sighting: Sighting,
+    begin: impl FnOnce(HotCopy) -> Capture,
+) -> host::Result<()> {
     let headers = Headers::new(host::header_pairs(Map::Response)?);
     let copy = HotCopy {
         key: stream.target.cache_key().to_owned(),
@@ -77,7 +130,7 @@ pub fn begin(stream: &Stream, announced: Option<u64>, sighting: Sighting) -> hos
         headers: common(&headers, stream.policy.policy.site.cors.is_some()),
         body: Vec::new(),
     };
-    let capture = Capture::new(copy, length);
+    let capture = begin(copy);
     if worker::with(|worker| worker.begin_capture(&capture)) == Some(true) {
         stream.capture.replace(Some(capture));
     }
@@ -102,14 +155,15 @@ pub fn take_body(stream: &Stream, size: usize, end: bool) {
         0 => Ok(()),
         _ => host::response_body(0..size).map(|bytes| capture.take(bytes)),
     };
-    if taken.is_ok() && !end {
+    if taken.is_ok() && !end && !capture.is_broken() {
         stream.capture.replace(Some(capture));
         return;
     }
     worker::with(|worker| match taken {
-        Ok(()) => worker.end_capture(capture),
+        Ok(()) => worker.end_capture(stream, capture),
         Err(error) => {
             worker.drop_capture(&capture);
+            worker.share_copy(stream, None);
             worker.fault("a response was not copied", error);
         }
     });

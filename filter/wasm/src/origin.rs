@@ -17,7 +17,8 @@ use sluice_core::hints::Hint;
 use sluice_core::http_date;
 use sluice_core::key::origin_authority;
 use sluice_core::link::{
-    BYPASS_SENTINEL, FAILURE_HEADER, LINK_HEADER, Link, PROOF_HEADER, Purpose, Vouched,
+    BYPASS_SENTINEL, FAILURE_HEADER, LINK_HEADER, Link, NO_ROOM_HEADER, PROOF_HEADER, Purpose,
+    Vouched,
 };
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
@@ -63,6 +64,8 @@ struct Fetch {
     bytes: u64,
     /// The body that goes into the store, if no header tells its length.
     unannounced: Option<BodyId>,
+    /// Whether the store has room.
+    room: bool,
     /// Whether the response goes into the store.
     stores: bool,
     /// Whether the origin has failed and the store keeps what it has.
@@ -211,6 +214,7 @@ impl OriginStream {
             body: Body::Kept,
             bytes: 0,
             unannounced: None,
+            room: !headers.has(NO_ROOM_HEADER),
             stores: false,
             keeps: false,
             ended: false,
@@ -269,23 +273,31 @@ impl OriginStream {
         let freshened = status == 304 && fetch.revalidation.as_ref().is_some_and(asked);
         let variance = Variance::of(&fetch.policy.policy, &fetch.cache_key, &headers);
         let verdict = verdict_of(fetch, &headers, &variance, status, freshened);
-        if matches!(verdict, Verdict::Store(_)) && !index(fetch, &headers) {
+        let shared = matches!(verdict, Verdict::Store(_) | Verdict::NoRoom(_));
+        if shared && !index(fetch, &headers) {
             mark_unstored(fetch, &headers, status, freshened)?;
             fetch.ended = end_of_stream;
             fetch.share_nothing();
             return Ok(());
         }
-        if let Verdict::Store(storage) = &verdict {
-            fetch.stores = true;
-            fetch.unannounced = unannounced(fetch, &headers, status, freshened);
-            mark_stored(fetch, &headers, status, freshened, storage)?;
-            variance.store(&headers)?;
-        } else {
-            mark_unstored(fetch, &headers, status, freshened)?;
+        match &verdict {
+            Verdict::Store(storage) => {
+                fetch.stores = true;
+                fetch.unannounced = unannounced(fetch, &headers, status, freshened);
+                mark_stored(fetch, &headers, status, freshened, storage)?;
+                variance.store(&headers)?;
+            }
+            Verdict::NoRoom(storage) => {
+                mark_without_room(fetch, &headers, status, freshened, storage)?;
+            }
+            Verdict::Share(_) | Verdict::Uncacheable(_) => {
+                mark_unstored(fetch, &headers, status, freshened)?;
+            }
         }
         fetch.ended = end_of_stream;
-        let verdict = fill_verdict(fetch, &verdict, &variance);
-        tell_headers(fetch, verdict, end_of_stream);
+        if let Some(verdict) = fill_verdict(fetch, &verdict, &variance) {
+            tell_headers(fetch, verdict, end_of_stream);
+        }
         Ok(())
     }
 
@@ -442,6 +454,7 @@ fn not_served(purpose: Purpose, headers: &Headers) -> Answer {
     let worth_it = |found: Revalidation| found.conditional || found.left() > 0;
     match purpose {
         Purpose::Probe if revalidation.is_some_and(worth_it) => Answer::Expired,
+        Purpose::Probe if headers.has(NO_ROOM_HEADER) => Answer::NoRoom,
         _ => Answer::NotStored,
     }
 }
@@ -609,9 +622,14 @@ fn verdict_of(
         // Of the headers of a large object are no more than of any other's.
         content_length: headers.content_length().filter(|_| !fetch.for_headers),
     };
-    match judge(policy, rule, &facts, host::unix_seconds()) {
+    let verdict = match judge(policy, rule, &facts, host::unix_seconds()) {
         Verdict::Store(storage) if fetch.for_headers => Verdict::Store(storage.for_headers()),
         verdict => verdict,
+    };
+    if fetch.room {
+        verdict
+    } else {
+        verdict.without_room(status)
     }
 }
 
@@ -738,6 +756,37 @@ fn mark_unstored(
     keep_cache_control(headers, "no-store")
 }
 
+/// Makes the response one that Envoy's cache passes on, or serves what it has for, and that EDGE may share.
+fn mark_without_room(
+    fetch: &Fetch,
+    headers: &Headers,
+    status: u16,
+    freshened: bool,
+    storage: &Storage,
+) -> host::Result<()> {
+    worker::with(|worker| worker.metrics.count(Metric::FillsWithoutRoom, 1));
+    let entry = Entry {
+        ttl: storage.ttl.as_secs(),
+        age: storage.age.as_secs(),
+        stale_while_revalidate: storage.stale_while_revalidate.as_secs(),
+        stale_if_error: storage.stale_if_error.as_secs(),
+        purge: fetch.began,
+        ..entry(fetch, status, freshened)
+    };
+    host::set_header(Map::Response, ENTRY_HEADER, &entry.encode())?;
+    if let Some(stored) = fetch.revalidation.as_ref().filter(|_| freshened) {
+        // The v1 store writes all of what it freshens anew, and loses it where that fails.
+        host::set_header(Map::Response, "etag", &stored.unwritten())?;
+        host::remove_header(Map::Response, "last-modified")?;
+        host::set_header(Map::Response, "age", &entry.age.to_string())?;
+    }
+    // There is none unless the policy strips it.
+    if headers.has("set-cookie") {
+        host::remove_header(Map::Response, "set-cookie")?;
+    }
+    keep_cache_control(headers, "no-store")
+}
+
 /// Tells Envoy's cache what the policy wants and keeps what the origin said, for EDGE to restore.
 fn keep_cache_control(headers: &Headers, stored: &str) -> host::Result<()> {
     if let Some(own) = headers.joined("cache-control") {
@@ -746,10 +795,11 @@ fn keep_cache_control(headers: &Headers, stored: &str) -> host::Result<()> {
     host::set_header(Map::Response, "cache-control", stored)
 }
 
-/// What the verdict on a response means for those who wait for it.
-fn fill_verdict(fetch: &Fetch, verdict: &Verdict, variance: &Variance<'_>) -> FillVerdict {
-    match (verdict, variance.lesson()) {
+/// What the verdict on a response means for those who wait for it. `None`: EDGE sees whether they get a copy.
+fn fill_verdict(fetch: &Fetch, verdict: &Verdict, variance: &Variance<'_>) -> Option<FillVerdict> {
+    Some(match (verdict, variance.lesson()) {
         (Verdict::Store(_), _) => FillVerdict::Store,
+        (Verdict::NoRoom(_), _) => return None,
         (Verdict::Share(status), _) => FillVerdict::Failed { status: *status },
         (Verdict::Uncacheable(UncacheableReason::Vary), Some(names)) => FillVerdict::Varies {
             names: names.clone(),
@@ -760,7 +810,7 @@ fn fill_verdict(fetch: &Fetch, verdict: &Verdict, variance: &Variance<'_>) -> Fi
                 until: host::monotonic_millis().saturating_add(hit_for_miss),
             }
         }
-    }
+    })
 }
 
 fn tell_headers(fetch: &Fetch, verdict: FillVerdict, end_of_stream: bool) {
@@ -774,7 +824,7 @@ fn tell_headers(fetch: &Fetch, verdict: FillVerdict, end_of_stream: bool) {
                 worker.learn(unqualified(&fetch.cache_key), names.clone());
             }
             FillVerdict::HitForMiss { .. } => worker.metrics.count(Metric::HitForMissMarked, 1),
-            FillVerdict::Store | FillVerdict::Failed { .. } => {}
+            FillVerdict::Store | FillVerdict::Failed { .. } | FillVerdict::NoRoom => {}
         }
         worker.turn(fetch.context, |coalescer, turn| {
             match verdict {
@@ -782,7 +832,7 @@ fn tell_headers(fetch: &Fetch, verdict: FillVerdict, end_of_stream: bool) {
                     coalescer.hints().set(key, Hint::HitForMiss, until);
                 }
                 FillVerdict::Varies { .. } => coalescer.hints().forget(key),
-                FillVerdict::Store | FillVerdict::Failed { .. } => {}
+                FillVerdict::Store | FillVerdict::Failed { .. } | FillVerdict::NoRoom => {}
             }
             coalescer.fill_headers(stream, verdict, turn);
             if ended {

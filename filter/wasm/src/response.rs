@@ -22,7 +22,7 @@ use sluice_core::request_control::RequestControl;
 use sluice_core::store_freshness::served_for;
 
 use crate::account::{self, result_of};
-use crate::answer::Answer;
+use crate::answer::{Answer, NO_ROOM};
 use crate::delivery::{Passing, bodiless, deliver};
 use crate::dress::{add_headers, dress};
 use crate::edge::{CACHE_STATUS, answer_failure};
@@ -200,7 +200,7 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
         .set(unannounced(stream, &found.entry, &fields));
     restore(&found.entry, &fields)?;
     variants::restore(stream, &headers)?;
-    if !found.aged && found.age > 0 {
+    if !found.aged && (found.age > 0 || found.entry.lacks_room()) {
         host::set_header(Map::Response, "age", &found.age.to_string())?;
     }
     dress(
@@ -210,6 +210,9 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
         found.entry.stored,
     )?;
     add_cache_status(&describe(stream, &found))?;
+    if found.entry.lacks_room() {
+        pass_without_room(stream, fields.content_length(), &found)?;
+    }
     let status = found.entry.status;
     if hold(stream, status, found.left)? {
         return Ok(Action::Pause);
@@ -223,6 +226,32 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
     let fragile = found.mine && found.entry.stored && !found.entry.revalidated;
     stream.fragile.set(fragile);
     deliver(stream, status, !fragile)
+}
+
+/// Passes on a response for which the store has no room: in a copy to those who wait for it on this worker, if it is
+/// small, and else to its own client only.
+fn pass_without_room(
+    stream: &Stream,
+    announced: Option<u64>,
+    found: &Found<'_>,
+) -> host::Result<()> {
+    let plain = stream.demand.is_none() && stream.stand_in.is_none() && !stream.head;
+    let whole = plain && found.entry.status == 200 && !stream.for_others;
+    let left = found.entry.ttl.saturating_sub(found.age);
+    let sighting = Sighting {
+        left: left.saturating_mul(1_000),
+        ..found.sighting()
+    };
+    let way = collapsed(found).detail(hot::NO_ROOM);
+    let shares = whole && hot::begin_to_share(stream, announced, sighting, way)?;
+    if !shares {
+        worker::with(|worker| worker.pass_without_room(stream));
+    }
+    if !found.aged && found.age == 0 {
+        // Its own client has it from the origin (RFC 9111, 5.1).
+        host::remove_header(Map::Response, "age")?;
+    }
+    Ok(())
 }
 
 /// The response's body, if it is that of a stored object and no header tells its length.
@@ -277,6 +306,8 @@ pub fn respond_refreshed(stream: &Rc<Stream>) -> host::Result<Action> {
     let found = fields
         .entry()
         .map(|entry| Found::of(stream, entry, &fields));
+    // Not the origin's fault: what is stored is no error's stand-in.
+    let lacks_room = found.as_ref().is_some_and(|found| found.entry.lacks_room());
     let stored = found.filter(|found| found.mine && found.entry.stored);
     if let Some(stored) = &stored {
         worker::with(|worker| {
@@ -296,7 +327,11 @@ pub fn respond_refreshed(stream: &Rc<Stream>) -> host::Result<Action> {
         stream.passing.set(Passing::Nothing);
         return Ok(Action::Continue);
     }
-    let status = if stored.is_some() { 204 } else { 502 };
+    let status = if stored.is_some() || lacks_room {
+        204
+    } else {
+        502
+    };
     Ok(end_own(stream, status))
 }
 
@@ -337,7 +372,7 @@ fn report(stream: &Stream, found: &Found<'_>) -> host::Result<()> {
                 coalescer.hints().set(stream.key, Hint::Fresh, until);
                 coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
             }
-            // Of any other response ORIGIN has told that it is nobody else's.
+            // Any other response is nobody else's, as ORIGIN has told, or the store has no room for it.
         });
     });
     Ok(())
@@ -407,12 +442,19 @@ fn describe(stream: &Stream, found: &Found<'_>) -> CacheStatus<'static> {
             Purpose::Checked => Forward::Request,
             _ => Forward::Stale,
         };
-        return CacheStatus::forwarded(forward).forward_status(304).ttl(ttl);
+        let status = CacheStatus::forwarded(forward).forward_status(304).ttl(ttl);
+        return if entry.lacks_room() {
+            status.detail(hot::NO_ROOM)
+        } else {
+            status
+        };
     }
     if found.mine {
         let status = CacheStatus::forwarded(Forward::UriMiss).forward_status(entry.status);
         return if entry.stored {
             status.stored().ttl(ttl)
+        } else if entry.lacks_room() {
+            status.detail(hot::NO_ROOM)
         } else {
             status
         };
@@ -479,6 +521,7 @@ fn respond_without_entry(stream: &Rc<Stream>) -> host::Result<Action> {
         description = description.detail(match stream.released.get() {
             Some(Release::WaitTimeout) => "wait-timeout",
             Some(Release::Alone) => "range",
+            Some(Release::NoRoom) => hot::NO_ROOM,
             _ => "hit-for-miss",
         });
     }
@@ -523,6 +566,12 @@ fn add_cache_status(status: &CacheStatus<'_>) -> host::Result<()> {
     host::add_header(Map::Response, CACHE_STATUS, &status.to_string())
 }
 
+/// Whether a look at the store has been answered with that status.
+pub fn has_told(status: u16) -> bool {
+    let told = host::header(Map::CallResponse, ":status").ok().flatten();
+    told.is_some_and(|told| told == status.to_string().as_bytes())
+}
+
 /// What the store has given to a probe at `now`, where `is_outdated` tells what a soft purge has overtaken.
 pub fn probed(now: Millis, is_outdated: impl Fn(&Entry<'_>) -> bool) -> Probed {
     let Ok(pairs) = host::header_pairs(Map::CallResponse) else {
@@ -531,6 +580,7 @@ pub fn probed(now: Millis, is_outdated: impl Fn(&Entry<'_>) -> bool) -> Probed {
     let headers = Headers::new(pairs);
     let fields = ResponseFields::of(&headers);
     match fields.entry().filter(|entry| entry.stored) {
+        None if has_told(NO_ROOM) => Probed::NoRoom,
         None => Probed::Missing,
         Some(entry) if is_outdated(&entry) => Probed::Outdated,
         Some(entry) => Probed::Readable {

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use sluice_core::board::KeyHash;
 use sluice_core::body_lengths::BodyId;
+use sluice_core::cache_status::CacheStatus;
 use sluice_core::coalescer::{Admission, Coalescer, Release, Request, Turn};
 use sluice_core::demand::Demand;
 use sluice_core::flight::{FlightPolicy, StreamId};
@@ -75,6 +76,8 @@ pub struct Stream {
     pub forced: Cell<bool>,
     /// It was answered by the filter itself.
     pub answered: Cell<bool>,
+    /// It was so with an object that has no media type.
+    pub answered_untyped: Cell<bool>,
     /// What has been done for it so far before it may take part.
     pub preparation: Cell<Preparation>,
     /// What its client has sent, for calls on its behalf.
@@ -101,6 +104,8 @@ pub struct Stream {
     pub passing: Cell<Passing>,
     /// The copy that is made of it for the hot tier.
     pub capture: RefCell<Option<Capture>>,
+    /// How those come to that copy who wait for its response, where the store does not have it.
+    pub shares_copy: Cell<Option<CacheStatus<'static>>>,
 }
 
 impl Stream {
@@ -126,6 +131,7 @@ impl Stream {
             late: Cell::new(false),
             forced: Cell::new(false),
             answered: Cell::new(false),
+            answered_untyped: Cell::new(false),
             preparation: Cell::new(Preparation::None),
             headers: RefCell::default(),
             fragile: Cell::new(false),
@@ -136,6 +142,7 @@ impl Stream {
             bodiless: Cell::new(false),
             unannounced: Cell::new(None),
             capture: RefCell::new(None),
+            shares_copy: Cell::new(None),
             bytes: Cell::new(0),
             body: RefCell::default(),
             // A HEAD that leads fills the store as GET, and Envoy would send a body of unannounced length.

@@ -589,7 +589,7 @@ impl Worker {
         let purpose = match release {
             Release::Collapsed => Purpose::Collapsed,
             Release::Lead => Purpose::Lead,
-            Release::HitForMiss | Release::WaitTimeout => Purpose::Bypass,
+            Release::HitForMiss | Release::WaitTimeout | Release::NoRoom => Purpose::Bypass,
             Release::Alone => Purpose::Alone,
             Release::Varies => return self.readmit(&stream),
             Release::Unneeded => {
@@ -676,6 +676,7 @@ impl Worker {
             Purpose::Bypass => {
                 let result = match stream.released.get() {
                     None | Some(Release::HitForMiss) => Some(Metric::RequestsHitForMiss),
+                    Some(Release::NoRoom) => Some(Metric::RequestsMiss),
                     Some(_) => None,
                 };
                 if let Some(result) = result {

@@ -73,7 +73,7 @@ impl Coalescer {
                 self.hints.set_failing(key, true);
             }
             Outcome::Varies { .. } => self.hints.forget(key),
-            Outcome::Failed { .. } | Outcome::LeaderLost => {}
+            Outcome::Failed { .. } | Outcome::LeaderLost | Outcome::NoRoom => {}
         }
     }
 
@@ -135,6 +135,7 @@ impl Coalescer {
             _ if waiter.for_others => Release::Unneeded,
             Outcome::Stored { .. } | Outcome::Kept { .. } => Release::Collapsed,
             Outcome::HitForMiss { .. } => Release::HitForMiss,
+            Outcome::NoRoom => Release::NoRoom,
             Outcome::LeaderLost => Release::Alone,
             Outcome::Failed { status } => {
                 turn.push(Effect::Fail {

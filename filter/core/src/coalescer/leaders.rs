@@ -18,6 +18,9 @@ const EAGER_PROBES: u32 = 4;
 pub(super) const PROBE_MILLIS: Millis = 10;
 /// How long the store is not asked where nobody waits. As a rule it takes less.
 const COMMIT_MILLIS: Millis = 50;
+/// How long the store may take to make a response readable. It drops one without a word while it is still busy with an
+/// older fill of the key, one that was aborted for example.
+const COMMIT_PATIENCE: Millis = 1_000;
 
 impl Coalescer {
     /// ORIGIN has seen the response headers of the fill that `stream` caused.
@@ -40,6 +43,7 @@ impl Coalescer {
             FillVerdict::HitForMiss { until } => {
                 self.finish(key, Outcome::HitForMiss { until }, turn);
             }
+            FillVerdict::NoRoom => self.finish(key, Outcome::NoRoom, turn),
             FillVerdict::Failed { status } => self.finish(key, Outcome::Failed { status }, turn),
             FillVerdict::Varies { names } => self.finish(key, Outcome::Varies { names }, turn),
         }
@@ -63,6 +67,18 @@ impl Coalescer {
         };
         leader.progress = turn.now;
         self.commit(key, turn);
+    }
+
+    /// The store has no room for the response of `stream`, of which those who wait on this worker have got a copy
+    /// ([`Coalescer::answer_waiting`]): on each other worker one of them asks the origin.
+    pub fn fill_copied<S: SharedStore + ?Sized>(
+        &mut self,
+        stream: StreamId,
+        turn: &mut Turn<'_, S>,
+    ) {
+        if let Some((key, _)) = self.leader_of(stream) {
+            self.finish(key, Outcome::LeaderLost, turn);
+        }
     }
 
     /// The origin has failed the fill that `stream` caused, and the store serves what it has until
@@ -172,6 +188,10 @@ impl Coalescer {
         match probed {
             Probed::Readable { until } => self.finish(key, Outcome::Stored { until }, turn),
             Probed::Outdated if !eager => self.not_stored(key, turn),
+            Probed::NoRoom => {
+                turn.count(Metric::Unshared);
+                self.finish(key, Outcome::LeaderLost, turn);
+            }
             Probed::Outdated | Probed::Missing => {
                 let pause = if eager { 0 } else { PROBE_MILLIS };
                 commit.next_probe = Some(turn.now + pause);
@@ -200,7 +220,7 @@ impl Coalescer {
         let Some(commit) = flight.commit() else {
             return;
         };
-        if commit.since.saturating_add(max_wait) <= turn.now {
+        if commit.since.saturating_add(max_wait.min(COMMIT_PATIENCE)) <= turn.now {
             self.not_stored(key, turn);
         } else if commit.next_probe.is_some_and(|due| due <= turn.now) {
             turn.probe(key, commit, target);

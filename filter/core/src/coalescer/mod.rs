@@ -13,6 +13,8 @@
 //! ```text
 //! Fetching ─┬ the store had it already ───────────────────────────────────────► Stored
 //!           ├ ORIGIN: it cannot be stored ────────────────────────────────────► HitForMiss
+//!           ├ EDGE: the store has no room for it ─┬ it is too large to copy ──► NoRoom
+//!           │                                     └ its copy has been shared ─► LeaderLost
 //!           ├ ORIGIN: the origin failed, and the store keeps what it has ─────► Kept
 //!           ├ ORIGIN: its key does not have all that it varies with ──────────► Varies
 //!           ├ ORIGIN or EDGE: the origin failed ──────────────────────────────► Failed
@@ -20,7 +22,8 @@
 //!           └ ORIGIN: it goes into the store ─► Filling
 //!
 //! Filling ─┬ it ended ─► Committing ─┬ a probe found it ──────────────────────► Stored
-//!          │                         └ none did for max_wait ─────────────────► LeaderLost
+//!          │                         └ none did for a second, or there is no
+//!          │                           room ──────────────────────────────────► LeaderLost
 //!          ├ it broke ────────────────────────────────────────────────────────► Failed
 //!          └ the client left ─► Aborting ─┬ it ended all the same ─► Committing
 //!                                         └ it broke, or max_wait passed ─────► LeaderLost
@@ -106,6 +109,8 @@ pub enum Release {
     WaitTimeout,
     /// To the store, without waiting any longer.
     Alone,
+    /// Around the store, which has no room for the response.
+    NoRoom,
     /// As if it had just come, under the key of its own variant.
     Varies,
     /// Nowhere: it was to lead for others, who have what they need or go on by themselves.
@@ -174,6 +179,8 @@ pub enum FillVerdict {
         /// The end of that time.
         until: Millis,
     },
+    /// It would, but the store has no room now.
+    NoRoom,
     /// The origin is in trouble.
     Failed {
         /// Its status.
@@ -216,6 +223,8 @@ pub enum Probed {
     /// A response from before a soft purge. Envoy's cache takes one fill of a key at a time, and drops others: where a fill
     /// from before the purge was under way, it may have dropped that of the flight.
     Outdated,
+    /// Nothing, and the store has no room now.
+    NoRoom,
     /// Nothing.
     Missing,
 }

@@ -8,6 +8,8 @@ use super::copy::HotCopy;
 pub struct Capture {
     copy: HotCopy,
     length: usize,
+    /// Whether the body may be shorter.
+    at_most: bool,
     /// Too much has come.
     broken: bool,
 }
@@ -18,11 +20,25 @@ impl Capture {
         Self {
             copy,
             length,
+            at_most: false,
             broken: false,
         }
     }
 
-    /// How many bytes the body has.
+    /// The beginning of `copy`, whose body is to come, and is worth a copy up to `most` bytes.
+    pub fn at_most(copy: HotCopy, most: usize) -> Self {
+        Self {
+            at_most: true,
+            ..Self::new(copy, most)
+        }
+    }
+
+    /// Whether too much has come.
+    pub fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// How many bytes the body has, or has at most.
     pub fn length(&self) -> usize {
         self.length
     }
@@ -37,7 +53,9 @@ impl Capture {
             // As a rule these are all, and need not be copied again.
             *body = bytes;
         } else {
-            body.reserve_exact(self.length - body.len());
+            if !self.at_most {
+                body.reserve_exact(self.length - body.len());
+            }
             body.extend_from_slice(&bytes);
         }
     }
@@ -45,8 +63,8 @@ impl Capture {
     /// The copy, if all of the body has come.
     pub fn finish(mut self) -> Option<HotCopy> {
         self.copy.body.shrink_to_fit();
-        let whole = !self.broken && self.copy.body.len() == self.length;
-        whole.then_some(self.copy)
+        let whole = self.at_most || self.copy.body.len() == self.length;
+        (whole && !self.broken).then_some(self.copy)
     }
 }
 
@@ -89,6 +107,20 @@ mod tests {
         let mut capture = capture(5);
         capture.take(b"abcd".to_vec());
         assert_eq!(capture.finish(), None);
+    }
+
+    #[test]
+    fn a_body_of_unknown_length_is_copied_up_to_a_bound() {
+        let open = || Capture::at_most(capture(0).copy, 5);
+        let mut short = open();
+        short.take(b"abc".to_vec());
+        assert_eq!(short.finish().unwrap().body, b"abc");
+        let mut long = open();
+        long.take(b"abc".to_vec());
+        assert!(!long.is_broken());
+        long.take(b"def".to_vec());
+        assert!(long.is_broken());
+        assert_eq!(long.finish(), None);
     }
 
     #[test]

@@ -220,21 +220,31 @@ impl Worker {
         filled: &Stream,
         answer: impl Fn(&Demand) -> Option<Bodiless>,
     ) {
-        let (now, streams) = (host::monotonic_millis(), &self.streams);
-        let answered = self.coalescer.answer_waiting(filled.key, now, |id| {
-            let follower = streams.get(&id)?;
-            // The headers are what the fill's own policy makes of them.
-            let alike = follower.target.cache_key() == filled.target.cache_key()
-                && follower.policy.number == filled.policy.number;
+        self.answer_alike(filled, |follower| {
             let demand = follower.demand.as_ref();
-            demand
-                .filter(|_| alike && follower.is_led_for())
-                .and_then(&answer)
+            let demand = demand.filter(|_| follower.is_led_for());
+            demand.and_then(&answer).map(Answer::Bodiless)
+        });
+    }
+
+    /// Answers those of this worker who wait for the response of `leader`, and to whom `answer` has an answer.
+    pub(super) fn answer_alike(
+        &mut self,
+        leader: &Stream,
+        answer: impl Fn(&Rc<Stream>) -> Option<Answer>,
+    ) {
+        let (now, streams) = (host::monotonic_millis(), &self.streams);
+        let answered = self.coalescer.answer_waiting(leader.key, now, |id| {
+            let follower = streams.get(&id)?;
+            // The headers are what the leader's own policy makes of them.
+            let alike = follower.target.cache_key() == leader.target.cache_key()
+                && follower.policy.number == leader.policy.number;
+            alike.then(|| answer(follower)).flatten()
         });
         for (id, waited, answer) in answered {
             let result = Metric::RequestsCollapsed;
             self.metrics.count(result, 1);
-            self.answer_follower(id, waited, result_of(result), Answer::Bodiless(answer));
+            self.answer_follower(id, waited, result_of(result), answer);
         }
     }
 

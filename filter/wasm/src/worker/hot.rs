@@ -3,10 +3,12 @@
 
 use std::rc::Rc;
 
+use sluice_core::coalescer::FillVerdict;
 use sluice_core::hot::{Capture, HotCopy, Still, Wanted};
 use sluice_core::metrics::Metric;
 
 use super::Worker;
+use crate::answer::Answer;
 use crate::host;
 use crate::stream::Stream;
 
@@ -34,13 +36,16 @@ impl Worker {
         self.hot.begin(capture.length())
     }
 
-    /// Takes what was copied, if it has come whole.
-    pub fn end_capture(&mut self, capture: Capture) {
+    /// Takes what was copied of the response of `stream`, if it has come whole.
+    pub fn end_capture(&mut self, stream: &Stream, capture: Capture) {
         self.hot.end(capture.length());
-        let Some(copy) = capture.finish() else {
+        let copy = capture.finish().map(Rc::new);
+        self.share_copy(stream, copy.as_ref());
+        let Some(copy) = copy else {
             return;
         };
-        let kept = self.hot.insert(self.url_hash(&copy.key), copy);
+        let key = self.url_hash(&copy.key);
+        let kept = self.hot.insert(key, Rc::unwrap_or_clone(copy));
         if kept.admitted {
             self.metrics.count(Metric::HotAdmissions, 1);
         }
@@ -48,6 +53,31 @@ impl Worker {
             self.metrics.count(Metric::HotEvictions, kept.evicted);
         }
         self.publish_hot();
+    }
+
+    /// Gives those who wait for the response of `stream` the copy of it, where the store does not have it. Without a
+    /// copy they go on by themselves.
+    pub fn share_copy(&mut self, stream: &Stream, copy: Option<&Rc<HotCopy>>) {
+        let Some(way) = stream.shares_copy.take() else {
+            return;
+        };
+        let Some(copy) = copy else {
+            return self.pass_without_room(stream);
+        };
+        self.answer_alike(stream, |follower| {
+            let whole = follower.stand_in.is_none();
+            whole.then(|| Answer::Copied(Rc::clone(copy), Rc::clone(follower), way))
+        });
+        self.turn(stream.id.0, |coalescer, turn| {
+            coalescer.fill_copied(stream.id, turn);
+        });
+    }
+
+    /// The store has no room for the response of `stream`, which nobody else gets.
+    pub fn pass_without_room(&mut self, stream: &Stream) {
+        self.turn(stream.id.0, |coalescer, turn| {
+            coalescer.fill_headers(stream.id, FillVerdict::NoRoom, turn);
+        });
     }
 
     /// What was copied so far is of no use.

@@ -8,7 +8,7 @@ use sluice_core::key::CanonicalTarget;
 use super::Worker;
 use crate::answer::EXPIRED;
 use crate::calls::Call;
-use crate::host::{self, Map};
+use crate::host;
 use crate::response;
 use crate::stream::Preparation;
 
@@ -63,9 +63,7 @@ fn seen() -> Seen {
     if matches!(response::probed(0, |_| false), Probed::Readable { .. }) {
         return Seen::Served;
     }
-    let status = host::header(Map::CallResponse, ":status").ok().flatten();
-    let expired = status.is_some_and(|status| status == EXPIRED.to_string().as_bytes());
-    if expired {
+    if response::has_told(EXPIRED) {
         Seen::Expired
     } else {
         Seen::Nothing
