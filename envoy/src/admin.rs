@@ -31,6 +31,14 @@ impl Admin {
             .send_empty();
     }
 
+    /// Whether the store has room, from now on. False where Envoy does not answer.
+    #[must_use]
+    pub fn say_room(&self, room: bool) -> bool {
+        let percent = if room { 0 } else { 100 };
+        let uri = format!("{}/runtime_modify?sluice.no_room={percent}", self.base);
+        self.client.post(uri).send_empty().is_ok()
+    }
+
     /// How many requests are under way, the clients' and those to the origin (a fill goes on without its client).
     pub fn active_requests(&self) -> Option<u64> {
         let active = self.stats("(downstream|upstream)_rq_active$")?;

@@ -351,6 +351,7 @@ fn remove_orphans(tmpfs: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reserve::Reserve;
     use tempfile::TempDir;
 
     fn disk(dir: &Path) -> Cache {
@@ -360,6 +361,7 @@ mod tests {
             max_bytes: 1 << 20,
             max_entries: 10,
             max_object_bytes: 1 << 10,
+            reserve: Reserve::Bytes(0),
         }
     }
 

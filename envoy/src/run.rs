@@ -19,10 +19,11 @@ use crate::cache_folder::CacheFolder;
 use crate::child::{Child, exit_code};
 use crate::demo::Demo;
 use crate::early_deaths::Life;
+use crate::free_space::FreeSpace;
 use crate::health;
 use crate::http;
 use crate::journal;
-use crate::keeper::{self, Keeper};
+use crate::keeper;
 use crate::local_socket::LocalSocket;
 use crate::machine::Machine;
 use crate::private;
@@ -58,6 +59,8 @@ pub fn run(settings: &Settings) -> Result<u8, RunError> {
     if let Some(notice) = cache.notice() {
         say(notice);
     }
+    let shortage = Shortage::default();
+    let free_space = FreeSpace::of(settings, cache.entries(), shortage.clone())?;
     // NB: declared before Envoy, so that it is dropped, and MinIO stopped, after it.
     let (origin, demo) = match &settings.origin {
         Some(origin) => (origin.clone(), None),
@@ -79,7 +82,8 @@ pub fn run(settings: &Settings) -> Result<u8, RunError> {
         .map_err(RunError::Render)?;
     let config = write_config(settings, &config)?;
     // NB: declared before Envoy, so that it is dropped after it, and knows all that has been stored.
-    let keeper = keep(settings, &cache)?;
+    let keeper = keeper::start(settings, &cache, shortage);
+    let keeper = keeper.map_err(|error| RunError::Io(cache.entries().to_owned(), error))?;
     keeper.wait_for_check(CHECK_PATIENCE);
     let mut envoy = start_envoy(settings, &config, demo.as_ref())?;
     let life = Life::begin(cache.early_deaths());
@@ -87,6 +91,8 @@ pub fn run(settings: &Settings) -> Result<u8, RunError> {
         return Ok(code);
     }
     announce(settings, &origin.to_string());
+    let free_space = free_space.map(FreeSpace::watch).transpose();
+    let _free_space = free_space.map_err(|error| RunError::Io("a thread".into(), error))?;
     Ok(watch::watch(
         settings,
         &mut envoy,
@@ -94,12 +100,6 @@ pub fn run(settings: &Settings) -> Result<u8, RunError> {
         demo,
         &mut signals,
     ))
-}
-
-/// Keeps the files of `cache`, until the keeper is dropped.
-fn keep(settings: &Settings, cache: &CacheFolder) -> Result<Keeper, RunError> {
-    let kept = keeper::start(settings, cache, Shortage::default());
-    kept.map_err(|error| RunError::Io(cache.entries().to_owned(), error))
 }
 
 /// Verifies messages of SNS for the filter, until the socket is dropped.

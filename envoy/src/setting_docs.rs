@@ -191,6 +191,12 @@ pub const SETTINGS: &[SettingDoc] = &[
         "Larger objects pass through uncached. A client that reads a stored object slowly may hold all of it in memory",
     ),
     doc(
+        "CACHE_RESERVE",
+        Value("5%"),
+        "What stays free on the file system of the cache, below which nothing is stored: `0` for nothing, a size, or a percentage of \
+         the file system, which is `64MiB` at least; at most half of it",
+    ),
+    doc(
         "HOT_BYTES",
         Value("32MiB"),
         "How much memory each worker may use for copies of small objects that are asked for often, which it serves without \

@@ -16,6 +16,7 @@ use sluice_core::purge::TokenHash;
 pub use crate::environment::{Problem, SettingsError};
 use crate::machine::Machine;
 use crate::origin::{Endpoint, Origin};
+use crate::reserve::Reserve;
 use crate::sns::Sns;
 
 /// A valid set of settings.
@@ -148,6 +149,8 @@ pub struct Cache {
     pub max_entries: u64,
     /// Bound on one object.
     pub max_object_bytes: u64,
+    /// What stays free beside it.
+    pub reserve: Reserve,
 }
 
 /// Copies of small objects in each worker's own memory.

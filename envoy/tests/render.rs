@@ -151,6 +151,29 @@ fn without_the_filter_there_is_a_bare_cache_and_nothing_of_the_filters() {
 }
 
 #[test]
+fn the_store_has_room_until_the_entry_point_says_otherwise() {
+    let config = parsed(&settings(&[
+        ("ORIGIN", "http://127.0.0.1:8000"),
+        ("STORE", "v1"),
+    ]));
+    let layers = config["layered_runtime"]["layers"].as_sequence().unwrap();
+    assert!(layers.len() == 1 && layers[0]["admin_layer"].is_mapping());
+    let listeners = config["static_resources"]["listeners"]
+        .as_sequence()
+        .unwrap();
+    let background = listeners
+        .iter()
+        .find(|it| it["name"] == "sluice_background");
+    let manager = &background.unwrap()["filter_chains"][0]["filters"][0]["typed_config"];
+    let routes = &manager["route_config"]["virtual_hosts"][0]["routes"];
+    let fraction = &routes[0]["match"]["runtime_fraction"];
+    assert_eq!(fraction["runtime_key"], "sluice.no_room");
+    assert_eq!(fraction["default_value"]["numerator"], 0);
+    let statuses = [0, 1].map(|route| routes[route]["direct_response"]["status"].as_u64());
+    assert_eq!(statuses, [Some(507), Some(204)]);
+}
+
+#[test]
 fn an_https_origin_is_verified_by_its_name() {
     let config = parsed(&settings(&[
         ("ORIGIN", "https://example.com"),

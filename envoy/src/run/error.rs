@@ -12,6 +12,8 @@ use crate::ca_bundle;
 use crate::cache_folder::CacheFolderError;
 use crate::demo::DemoError;
 use crate::render::RenderError;
+use crate::reserve::Reserve;
+use crate::size::Size;
 
 /// Why the edge did not start.
 #[derive(Debug)]
@@ -33,6 +35,15 @@ pub enum RunError {
     Missing(&'static str, PathBuf),
     /// The cache's folder is not to be had.
     CacheFolder(CacheFolderError),
+    /// More is to stay free than half of the file system.
+    Reserve {
+        /// What is to stay free.
+        reserve: Reserve,
+        /// Where.
+        path: PathBuf,
+        /// Half of that file system, in bytes.
+        most: u64,
+    },
     /// The embedded demo did not start.
     Demo(DemoError),
     /// Messages of SNS are to be taken, and there is nothing to verify SNS with.
@@ -68,6 +79,16 @@ impl fmt::Display for RunError {
                 path.display()
             ),
             Self::CacheFolder(error) => error.fmt(out),
+            Self::Reserve {
+                reserve,
+                path,
+                most,
+            } => write!(
+                out,
+                "CACHE_RESERVE={reserve}: expected at most {}, half of the file system of {}",
+                Size(*most),
+                path.display()
+            ),
             Self::Demo(error) => error.fmt(out),
             Self::NoCaBundle => write!(
                 out,

@@ -16,6 +16,7 @@ use crate::environment::Environment;
 use crate::machine::Machine;
 use crate::origin::{self, Addressing, BucketName, Endpoint, Origin};
 use crate::policy_document::PolicyChoice;
+use crate::reserve::{self, Reserve};
 use crate::size::{self, Size};
 use crate::sns::{Sns, Topic};
 
@@ -335,6 +336,7 @@ fn read_cache(env: &mut Environment<'_>, locations: Option<&Locations>) -> Optio
         parse_count::<1, 1_000_000_000>,
     );
     let max_object_bytes = env.parse("CACHE_MAX_OBJECT_BYTES", size::ACCEPTED, size::parse);
+    let reserve = env.parse("CACHE_RESERVE", reserve::ACCEPTED, Reserve::parse);
     let max_bytes = max_bytes?;
     if let Some(object) = max_object_bytes.filter(|object| *object > max_bytes) {
         let accepted = format!("at most CACHE_MAX_BYTES, {}", Size(max_bytes));
@@ -357,6 +359,7 @@ fn read_cache(env: &mut Environment<'_>, locations: Option<&Locations>) -> Optio
         max_bytes,
         max_entries: max_entries?,
         max_object_bytes,
+        reserve: reserve?,
     })
 }
 

@@ -126,6 +126,8 @@ fn each_bad_value_is_told_with_its_name_and_what_is_accepted() {
         ("EDGE_PORT", "http", "1 to 65535"),
         ("ADMIN_PORT", "65536", "1 to 65535"),
         ("METRICS_PORT", "off", "1 to 65535"),
+        ("CACHE_RESERVE", "5GB", "0, 1% to 50%, or a number of bytes"),
+        ("CACHE_RESERVE", "60%", "0, 1% to 50%, or a number of bytes"),
         ("METRICS_BIND", "localhost", "an IPv4 or IPv6 address"),
         ("STATS", "none", "few or all"),
         ("ACCESS_LOG", "yes", "text, json or off"),
