@@ -4,6 +4,7 @@
 use crate::client::{self, Client, Response, request};
 use crate::container::Container;
 use crate::direct::{self, Direct};
+use crate::disk::Disk;
 use crate::matrix::{Cell, Medium, Store};
 use crate::minio::{Bucket, REGION};
 use crate::origin::Origin;
@@ -101,6 +102,7 @@ pub struct Builder {
     direct: Option<Direct>,
     container: Option<Arc<Container>>,
     open_files: Option<usize>,
+    disk: Option<u64>,
     allowed: Vec<String>,
 }
 
@@ -129,6 +131,12 @@ impl Folders {
         Self { own, memory }
     }
 
+    /// `CACHE_DIR`.
+    fn cache(&self) -> PathBuf {
+        let memory = self.memory.as_ref().map(|dir| dir.path().to_owned());
+        memory.unwrap_or_else(|| self.own.path().join("cache"))
+    }
+
     fn log(&self) -> PathBuf {
         self.own.path().join("edge.log")
     }
@@ -152,6 +160,7 @@ impl Builder {
             direct: None,
             container: None,
             open_files: None,
+            disk: None,
             allowed: Vec::new(),
         }
         .store(Store::V1_DISK)
@@ -216,6 +225,14 @@ impl Builder {
         }
     }
 
+    /// Its cache is on a file system of its own, of so many bytes ([`Edge::disk`]).
+    pub fn disk(self, bytes: u64) -> Self {
+        Self {
+            disk: Some(bytes),
+            ..self
+        }
+    }
+
     /// Log lines with this text are expected.
     pub fn allow_log(mut self, text: &str) -> Self {
         self.allowed.push(text.to_owned());
@@ -258,19 +275,19 @@ impl Builder {
         command
             .env("EDGE_PORT", port.to_string())
             .env("ADMIN_PORT", admin.to_string());
-        let cache = folders
-            .memory
-            .as_ref()
-            .map_or_else(|| folders.own.path().join("cache"), |dir| dir.path().into());
-        command.env("CACHE_DIR", cache);
+        command.env("CACHE_DIR", folders.cache());
         if let Some(policy) = &self.policy {
             let path = folders.own.path().join("policy.yaml");
             std::fs::write(&path, policy).unwrap();
             command.env("POLICY", path);
         }
         command.envs(&self.environment);
-        match &self.direct {
+        let command = match &self.direct {
             Some(direct) => direct.command(&command, folders.own.path()),
+            None => command,
+        };
+        match self.disk {
+            Some(bytes) => Disk::mounted(bytes, &folders.cache(), &command),
             None => command,
         }
     }
@@ -390,6 +407,12 @@ impl Edge {
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.folders.own.path()
+    }
+
+    /// The file system of its own that its cache is on.
+    #[must_use]
+    pub fn disk(&self) -> Disk {
+        Disk::of(self.pid(), &self.folders.cache())
     }
 
     /// Swaps the policy of an edge whose listeners are in a file.

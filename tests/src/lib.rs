@@ -19,6 +19,7 @@ pub mod client;
 pub mod container;
 pub mod crowd;
 pub mod direct;
+pub mod disk;
 pub mod edge;
 pub mod failure;
 pub mod gate;

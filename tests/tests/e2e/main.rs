@@ -25,6 +25,7 @@ mod conditions_cold;
 mod credentials;
 mod dead_vm;
 mod demo_site;
+mod disk_full;
 mod documentation;
 mod drain;
 mod envoy_cache_v2;

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A small file system for one process, which a test fills.
+
+use sluice::free_space::Space;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// In a mount namespace of its own. The namespace of users, which lets anybody mount, takes away the signal that ends
+/// the process with the test.
+const ENTER: &str = r#"
+set -eu
+size=$1 folder=$2
+shift 2
+mkdir -p "$folder"
+mount -t tmpfs -o "size=$size" none "$folder"
+exec setpriv --pdeathsig TERM -- "$@"
+"#;
+
+/// That file system, as the process sees it.
+#[derive(Debug)]
+pub struct Disk(PathBuf);
+
+impl Disk {
+    /// What `command` does, whose environment is all that it says, with a file system of so many bytes in the place of
+    /// `folder`.
+    #[must_use]
+    pub fn mounted(bytes: u64, folder: &Path, command: &Command) -> Command {
+        let mut entering = Command::new("unshare");
+        entering
+            .args(["--map-root-user", "--mount", "sh", "-c", ENTER, "sh"])
+            .arg(bytes.to_string())
+            .arg(folder)
+            .arg(command.get_program())
+            .args(command.get_args())
+            .env_clear()
+            .envs(
+                command
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            );
+        if let Some(current) = command.get_current_dir() {
+            entering.current_dir(current);
+        }
+        entering
+    }
+
+    /// The one in the place of `folder` that the process `pid` has.
+    #[must_use]
+    pub fn of(pid: u32, folder: &Path) -> Self {
+        let inside = folder.strip_prefix("/").unwrap_or(folder);
+        Self(
+            Path::new("/proc")
+                .join(pid.to_string())
+                .join("root")
+                .join(inside),
+        )
+    }
+
+    /// Its folder, as the test sees it.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.0
+    }
+
+    /// Fills it with a file that is not the cache's, but for `left` bytes.
+    ///
+    /// # Panics
+    /// When it cannot be written to.
+    pub fn fill(&self, left: u64) {
+        let mut file = File::create(self.others()).unwrap();
+        loop {
+            let free = Space::of(&self.0).unwrap().free;
+            let piece = free.saturating_sub(left).min(1 << 20);
+            // Whoever is faster has taken the rest.
+            if piece == 0
+                || file
+                    .write_all(&vec![0; usize::try_from(piece).unwrap()])
+                    .is_err()
+            {
+                return;
+            }
+        }
+    }
+
+    /// Removes that file.
+    ///
+    /// # Panics
+    /// When it is not there.
+    pub fn relieve(&self) {
+        std::fs::remove_file(self.others()).unwrap();
+    }
+
+    fn others(&self) -> PathBuf {
+        self.0.join("others")
+    }
+}
