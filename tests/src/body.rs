@@ -34,17 +34,22 @@ pub fn make(path: &str, sequence: u64, size: usize) -> Vec<u8> {
     )
     .into_bytes();
     body.reserve_exact(size - body.len());
-    let noise = noise();
-    for piece in (body.len()..size).step_by(PIECE) {
-        let offset = mix(sequence.wrapping_mul(0x0100_0000_01B3) ^ piece as u64);
-        let offset = usize::try_from(offset % (noise.len() - PIECE) as u64).unwrap();
-        body.extend_from_slice(&noise[offset..offset + PIECE.min(size - piece)]);
+    for start in (body.len()..size).step_by(PIECE) {
+        body.extend_from_slice(&piece(sequence, start)[..PIECE.min(size - start)]);
     }
     body
 }
 
 /// Bodies are made of pieces of one noise, each from a place of its own: fast even in a debug build.
-const PIECE: usize = 4096;
+pub(crate) const PIECE: usize = 4096;
+
+/// The piece that begins at byte `start` of the body that `seed` stands for.
+pub(crate) fn piece(seed: u64, start: usize) -> &'static [u8] {
+    let noise = noise();
+    let offset = mix(seed.wrapping_mul(0x0100_0000_01B3) ^ start as u64);
+    let offset = usize::try_from(offset % (noise.len() - PIECE) as u64).unwrap();
+    &noise[offset..offset + PIECE]
+}
 
 fn noise() -> &'static [u8] {
     static NOISE: OnceLock<Vec<u8>> = OnceLock::new();
@@ -119,7 +124,7 @@ pub fn preview(body: &[u8]) -> String {
 }
 
 /// FNV-1a.
-fn hash(path: &str) -> u64 {
+pub(crate) fn hash(path: &str) -> u64 {
     path.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
     })

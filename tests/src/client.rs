@@ -295,13 +295,21 @@ impl Client {
     /// # Errors
     /// See [`Failure`].
     pub async fn rest(&mut self, head: &Head, mut response: Response) -> Result<Response, Failure> {
-        let framing: Framing = head.response_framing(&self.method);
-        match tokio::time::timeout(2 * PATIENCE, self.wire.body(framing, &mut response.body)).await
-        {
+        let whole = self.body(head, &mut response.body);
+        match tokio::time::timeout(2 * PATIENCE, whole).await {
             Ok(Ok(())) => Ok(response),
             Ok(Err(error)) => Err(Failure::Truncated(Box::new(response), error)),
             Err(_) => Err(Failure::Stuck),
         }
+    }
+
+    /// Reads the body that follows a head into `body`, which holds what came even where the rest does not.
+    ///
+    /// # Errors
+    /// When the connection ends within it.
+    pub async fn body(&mut self, head: &Head, body: &mut Vec<u8>) -> io::Result<()> {
+        let framing: Framing = head.response_framing(&self.method);
+        self.wire.body(framing, body).await
     }
 
     /// Sends and reads the whole response.

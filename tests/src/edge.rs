@@ -521,6 +521,18 @@ impl Edge {
         .await;
     }
 
+    /// Kills it with its Envoy, without a warning, lets `meanwhile` do what it likes to its cache's folder, and starts it
+    /// again as [`Edge::restart`] does.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub async fn crash(&mut self, meanwhile: impl FnOnce(&Path)) {
+        self.check();
+        self.end_by(self.pid(), libc::SIGKILL).await;
+        meanwhile(&self.folders.cache());
+        self.start_again().await;
+    }
+
     /// Starts it again with the same settings and folders, on the same ports.
     ///
     /// # Panics

@@ -46,6 +46,7 @@ pub mod standstill;
 pub mod storm;
 pub mod tls;
 pub mod tool;
+pub mod torture;
 
 use std::time::Duration;
 

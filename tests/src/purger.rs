@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::client::{Client, Response, request};
+use crate::client::{Client, Failure, Response, request};
 use crate::edge::Builder;
 use crate::ports::{free_port, loopback};
 
@@ -63,11 +63,29 @@ impl Purger {
     }
 
     /// A call with the right token.
+    ///
+    /// # Panics
+    /// When it is not answered.
     pub async fn call(&self, order: &Value) -> Response {
-        let authorization = format!("Bearer {TOKEN}");
-        let headers = [("authorization", authorization.as_str())];
-        self.send("POST", "/purge", &headers, &order.to_string())
-            .await
+        let called = self.try_call(order).await;
+        called.unwrap_or_else(|failure| panic!("{order}: {failure}"))
+    }
+
+    /// The same, where the edge may be down.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub async fn try_call(&self, order: &Value) -> Result<Response, Failure> {
+        let (authorization, order) = (format!("Bearer {TOKEN}"), order.to_string());
+        let length = order.len().to_string();
+        let headers = [
+            ("authorization", authorization.as_str()),
+            ("content-length", &length),
+        ];
+        let mut bytes = request("POST", "/purge", &headers);
+        bytes.extend(order.as_bytes());
+        let mut client = Client::try_connect(self.address()).await?;
+        client.try_exchange(bytes).await
     }
 
     /// A message of SNS, or what pretends to be one.

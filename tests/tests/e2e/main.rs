@@ -68,6 +68,7 @@ mod slow_workers;
 mod stale_if_error;
 mod stale_while_revalidate;
 mod tls;
+mod torture;
 mod unsafe_methods;
 mod vary;
 mod websocket;

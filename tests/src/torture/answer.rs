@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A request, what came of it, and whether that is right.
+
+use super::clock::Moment;
+use super::content::identify;
+use super::fault::Fault;
+use super::ledger::Wrong;
+use super::object::{Kind, Object};
+use super::origin::{FETCH, VARIANT, VERSION};
+use super::world::World;
+use crate::message::Headers;
+use std::ops::Range;
+use std::time::Duration;
+
+/// Lifetimes are whole seconds, and so is the edge's `Date`.
+const ROUNDING: Duration = Duration::from_secs(2);
+/// For how long an error may be shared: its lifetime, and [`ROUNDING`].
+const ERRORS: Duration = Duration::from_secs(3);
+
+/// The part that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// `bytes=FIRST-LAST`
+    Between(usize, usize),
+    /// `bytes=FIRST-`
+    From(usize),
+    /// `bytes=-LENGTH`
+    Last(usize),
+}
+
+impl Part {
+    /// The value of `Range`.
+    #[must_use]
+    pub fn field(&self) -> String {
+        match self {
+            Self::Between(first, last) => format!("bytes={first}-{last}"),
+            Self::From(first) => format!("bytes={first}-"),
+            Self::Last(length) => format!("bytes=-{length}"),
+        }
+    }
+
+    /// What it is of a body of this size; `None` if nothing.
+    fn of(&self, size: usize) -> Option<Range<usize>> {
+        let range = match *self {
+            Self::Between(first, last) => first..size.min(last + 1),
+            Self::From(first) => first..size,
+            Self::Last(length) => size.saturating_sub(length)..size,
+        };
+        (!range.is_empty()).then_some(range)
+    }
+}
+
+/// One request.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// Which object.
+    pub object: usize,
+    /// What it varies by.
+    pub variant: &'static str,
+    /// Whether it is a HEAD.
+    pub head: bool,
+    /// Which part.
+    pub part: Option<Part>,
+    /// The client's own copy: `If-None-Match`, or `If-Modified-Since` where the object has no tag.
+    pub validator: Option<String>,
+}
+
+/// How an answer ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It is whole.
+    Whole,
+    /// The client has left.
+    Left,
+    /// The connection or the stream was cut, or there is none.
+    Cut(String),
+    /// Nothing more came.
+    Stuck,
+}
+
+/// What came, as far as it came.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status, once there is one.
+    pub status: Option<u16>,
+    /// The fields.
+    pub headers: Headers,
+    /// The body.
+    pub body: Vec<u8>,
+    /// How it ended.
+    pub end: End,
+    /// Just before it was asked for.
+    pub asked: Moment,
+    /// When it had ended.
+    pub ended: Moment,
+}
+
+/// What is wrong, and how.
+type Complaint = (Wrong, String);
+
+fn wrong(what: impl Into<String>) -> Complaint {
+    (Wrong::Answer, what.into())
+}
+
+/// One answer before its judge.
+pub struct Case<'a> {
+    /// What is known.
+    pub world: &'a World,
+    /// What was asked.
+    pub ask: &'a Ask,
+    /// What came.
+    pub answer: &'a Answer,
+}
+
+impl Case<'_> {
+    /// Judges it, and gives what it is counted as.
+    ///
+    /// # Errors
+    /// Says what is wrong.
+    pub fn judge(&self) -> Result<&'static str, (Wrong, String)> {
+        self.verdict().map_err(|(wrong, what)| {
+            let Answer { status, headers, body, end, asked, ended } = self.answer;
+            let told = format!(
+                "{what}; {:?} of {}: {status:?} {:?} with {} bytes of body, {end:?}, {:.3} to {:.3} s",
+                self.ask,
+                self.object().path,
+                headers.0,
+                body.len(),
+                asked.as_secs_f64(),
+                ended.as_secs_f64()
+            );
+            (wrong, told)
+        })
+    }
+
+    fn object(&self) -> &Object {
+        &self.world.shelf.objects[self.ask.object]
+    }
+
+    fn verdict(&self) -> Result<&'static str, Complaint> {
+        match &self.answer.end {
+            End::Stuck => return Err((Wrong::Stuck, "stuck".to_owned())),
+            End::Cut(how) if !self.may_be_cut() => {
+                return Err((Wrong::Cut, format!("cut without a reason ({how})")));
+            }
+            _ => {}
+        }
+        let Some(status) = self.answer.status else {
+            return Ok("excused: no answer");
+        };
+        let counted = match status {
+            200 | 404 => self.whole(status)?,
+            206 => self.part()?,
+            304 => self.not_modified()?,
+            500..=599 => return self.error(status),
+            _ => return Err(wrong("no such status")),
+        };
+        self.age()?;
+        self.origin()?;
+        Ok(match self.answer.end {
+            End::Cut(_) => "excused: cut",
+            End::Left => "clients that left",
+            _ => counted,
+        })
+    }
+
+    /// The origin has cut this very version of this object while the client was there, or the edge was killed.
+    fn may_be_cut(&self) -> bool {
+        let answer = self.answer;
+        self.world.outages.touch(answer.asked, answer.ended)
+            || answer.status.is_some()
+                && self
+                    .world
+                    .shelf
+                    .fetches
+                    .failed(self.ask.object, answer.asked, |_, fault| fault.cuts())
+    }
+
+    fn error(&self, status: u16) -> Result<&'static str, Complaint> {
+        let since = self.answer.asked.saturating_sub(ERRORS);
+        let own = self.answer.headers.number(FETCH);
+        let explained =
+            self.world
+                .shelf
+                .fetches
+                .failed(self.ask.object, since, |_, fault| match own {
+                    Some(_) => fault == Fault::Error(status),
+                    None => status != 500,
+                });
+        let down = self.world.outages.touch(since, self.answer.ended);
+        if explained || down {
+            Ok("errors that a fault explains")
+        } else {
+            Err((Wrong::Cut, "an error without a reason".to_owned()))
+        }
+    }
+
+    fn version(&self) -> Result<u64, Complaint> {
+        let told = self
+            .answer
+            .headers
+            .number(VERSION)
+            .map(|version| version as u64);
+        told.ok_or_else(|| wrong("no version"))
+    }
+
+    /// The fields that each answer with the object has.
+    fn fields(&self, status: u16) -> Result<u64, Complaint> {
+        let (object, version) = (self.object(), self.version()?);
+        if (status == 404) != (object.kind == Kind::Missing) {
+            return Err(wrong("another object's status"));
+        }
+        let tag = self.answer.headers.get("etag");
+        // The edge leaves tags on what they are for.
+        let tagless = object.kind == Kind::Missing && tag.is_none();
+        if !tagless && tag != object.etag(version).as_deref() {
+            return Err(wrong("another version's tag"));
+        }
+        let varies = object.kind == Kind::Varying;
+        if varies && self.answer.headers.get(VARIANT) != Some(self.ask.variant) {
+            return Err(wrong("another variant"));
+        }
+        Ok(version)
+    }
+
+    fn bytes(&self, version: u64, range: Range<usize>) -> Result<(), Complaint> {
+        let (object, body) = (self.object(), &self.answer.body);
+        if body.len() > range.len() || (self.answer.end == End::Whole && body.len() < range.len()) {
+            return Err(wrong(format!("{} bytes of {range:?}", body.len())));
+        }
+        let content = object.content(self.ask.variant, version);
+        let Some(at) = content.difference(range.start, body) else {
+            return Ok(());
+        };
+        let key = object.key(self.ask.variant);
+        let whose = identify(&key, version, at, &body[at - range.start..]);
+        Err(wrong(format!(
+            "from byte {at} on the bytes are not of version {version} but of {whose:?}"
+        )))
+    }
+
+    fn whole(&self, status: u16) -> Result<&'static str, Complaint> {
+        let version = self.fields(status)?;
+        let object = self.object();
+        let size = object.size(version);
+        let length = self.answer.headers.number("content-length");
+        if length.is_some_and(|length| length != size)
+            || (length.is_none() && !object.chunked && !self.ask.head)
+        {
+            return Err(wrong(format!("the length is {length:?}, not {size}")));
+        }
+        if self.ask.validator.is_some() && self.ask.validator == self.validator() {
+            return Err(wrong("the client has this version"));
+        }
+        if self.ask.head {
+            self.bytes(version, 0..0)?;
+            return Ok("HEADs");
+        }
+        self.bytes(version, 0..size)?;
+        Ok(match self.ask.part {
+            Some(_) if self.needs_a_part() => return Err(wrong("the whole instead of a part")),
+            Some(_) => "whole objects in place of a part",
+            None if self.ask.validator.is_some() => "whole objects, conditions that failed",
+            None => "whole objects",
+        })
+    }
+
+    /// The edge cuts what it can store, and whose length it knows; the origin of a run never cuts.
+    fn needs_a_part(&self) -> bool {
+        let object = self.object();
+        matches!(object.kind, Kind::Stored | Kind::Varying) && !object.chunked
+    }
+
+    fn part(&self) -> Result<&'static str, Complaint> {
+        let version = self.fields(206)?;
+        let size = self.object().size(version);
+        let range = self.ask.part.as_ref().and_then(|part| part.of(size));
+        let range = range.ok_or_else(|| wrong("a part that nobody asked for"))?;
+        let field = format!("bytes {}-{}/{size}", range.start, range.end - 1);
+        if self.answer.headers.get("content-range") != Some(&field) {
+            return Err(wrong(format!("the range is not {field}")));
+        }
+        self.bytes(version, range)?;
+        Ok("parts of objects")
+    }
+
+    /// The tag of what came, or its date.
+    fn validator(&self) -> Option<String> {
+        let field = if self.object().dated {
+            "last-modified"
+        } else {
+            "etag"
+        };
+        self.answer.headers.get(field).map(str::to_owned)
+    }
+
+    fn not_modified(&self) -> Result<&'static str, Complaint> {
+        if self.ask.validator.is_none() || self.ask.validator != self.validator() {
+            return Err(wrong("the client has no such version"));
+        }
+        Ok("copies of clients that are still valid")
+    }
+
+    /// No version is served longer than its lifetime and its windows after it was replaced.
+    fn age(&self) -> Result<(), Complaint> {
+        let object = self.object();
+        let tag = self
+            .answer
+            .headers
+            .get("etag")
+            .and_then(|tag| tag.trim_matches('"').parse().ok());
+        let Some(version) = self.version().ok().or(tag) else {
+            return Ok(());
+        };
+        let replaced = object.replaced(version);
+        let slack = if object.kind.is_shared() {
+            object.reach()
+                + object.fill_time()
+                + ROUNDING
+                + self.world.stalls.total(replaced, self.answer.asked)
+        } else {
+            Duration::ZERO
+        };
+        if self.answer.asked > replaced.saturating_add(slack) {
+            let late = (self.answer.asked - replaced).as_secs_f64();
+            return Err(wrong(format!(
+                "version {version} was replaced {late:.3} s before"
+            )));
+        }
+        Ok(())
+    }
+
+    /// What was purged, and what is for one client alone, comes from no earlier fetch.
+    fn origin(&self) -> Result<(), Complaint> {
+        let Some(number) = self.answer.headers.number(FETCH) else {
+            return Ok(());
+        };
+        let (object, asked) = (self.object(), self.answer.asked);
+        let fetch = self.world.shelf.fetches.get(number);
+        let fetch = fetch.ok_or_else(|| wrong("no such fetch"))?;
+        if fetch.object != self.ask.object {
+            return Err(wrong("another object's fetch"));
+        }
+        if let Some(purged) = self.world.purges.last_before(&object.path, asked)
+            && fetch.begun < purged
+        {
+            let (begun, purged) = (fetch.begun.as_secs_f64(), purged.as_secs_f64());
+            return Err(wrong(format!(
+                "fetched at {begun:.3} s, and purged at {purged:.3} s"
+            )));
+        }
+        if !object.kind.is_shared() && (fetch.begun < asked || !self.world.ledger.is_first(number))
+        {
+            return Err(wrong("another client's answer"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A client that asks at random, on HTTP/1.1 or HTTP/2, and has each answer judged.
+
+use super::answer::{Answer, Ask, Case, End, Part};
+use super::object::VARIANTS;
+use super::world::World;
+use crate::client::{self, Failure, request};
+use crate::http2::Http2;
+use crate::message::Headers;
+use crate::popularity::Zipf;
+use crate::rng::{Rng, mix};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long an answer may take.
+const STUCK: Duration = Duration::from_secs(20);
+/// How uneven the popularity of objects is.
+const EXPONENT: f64 = 1.1;
+/// The longest that a client takes until it asks again, in milliseconds.
+const THINKS: usize = 15;
+/// How many pieces a slow reader takes a body in.
+const PIECES: usize = 100;
+/// What a slow reader takes at once, at least.
+const SMALLEST_PIECE: usize = 4_096;
+/// How long it waits before each.
+const SLOWNESS: Duration = Duration::from_millis(8);
+
+/// How a client behaves this time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Manner {
+    slow: bool,
+    /// When it leaves, and whether it is polite about it.
+    leaves: Option<(Duration, bool)>,
+}
+
+/// Its connection.
+enum Connection {
+    Http1(client::Client),
+    Http2(Http2),
+}
+
+/// One of them.
+pub struct Client {
+    world: Arc<World>,
+    address: SocketAddr,
+    rng: Rng,
+    popularity: Arc<Zipf>,
+    http2: bool,
+    connection: Option<Connection>,
+    previous: String,
+    /// What it remembers of objects.
+    copies: HashMap<(usize, &'static str), String>,
+}
+
+impl Client {
+    /// Client number `number` of a run.
+    #[must_use]
+    pub fn new(world: &Arc<World>, address: SocketAddr, number: usize) -> Self {
+        Self {
+            world: Arc::clone(world),
+            address,
+            rng: Rng::new(world.shelf.seed ^ mix(number as u64 + 1)),
+            popularity: Arc::new(Zipf::new(world.shelf.objects.len(), EXPONENT)),
+            http2: number % 4 == 3,
+            connection: None,
+            previous: String::new(),
+            copies: HashMap::new(),
+        }
+    }
+
+    /// Asks until the run is over.
+    pub async fn run(mut self) {
+        while !self.world.is_over() {
+            let (ask, manner) = (self.ask(), self.manner());
+            let answer = self.answer(&ask, manner).await;
+            self.judge(&ask, &answer, manner);
+            let thinks = self.rng.below(THINKS * 1_000) as u64;
+            tokio::time::sleep(Duration::from_micros(thinks)).await;
+        }
+    }
+
+    fn one_in(&mut self, number: usize) -> bool {
+        self.rng.below(number) == 0
+    }
+
+    fn manner(&mut self) -> Manner {
+        let leaves = Duration::from_micros(self.rng.below(80_000) as u64);
+        Manner {
+            slow: self.one_in(16),
+            leaves: self.one_in(12).then_some((leaves, self.one_in(2))),
+        }
+    }
+
+    fn ask(&mut self) -> Ask {
+        // The most popular ones are of all kinds.
+        let object = self.popularity.draw(&mut self.rng) * 13 % self.world.shelf.objects.len();
+        let variant = VARIANTS[self.rng.below(VARIANTS.len())];
+        let head = self.one_in(12);
+        let part = (!head && self.one_in(8)).then(|| self.part(object));
+        let validator = self
+            .one_in(6)
+            .then(|| self.copies.get(&(object, variant)).cloned());
+        Ask {
+            object,
+            variant,
+            head,
+            part,
+            validator: validator.flatten(),
+        }
+    }
+
+    /// A part that each version has.
+    fn part(&mut self, object: usize) -> Part {
+        let size = *self.world.shelf.objects[object].sizes.start();
+        let (one, other) = (self.rng.below(size), self.rng.below(size));
+        match self.rng.below(4) {
+            0 => Part::From(one),
+            1 => Part::Last(one + 1),
+            _ => Part::Between(one.min(other), one.max(other)),
+        }
+    }
+
+    async fn answer(&mut self, ask: &Ask, manner: Manner) -> Answer {
+        let asked = self.world.shelf.clock.now();
+        let mut answer = Answer {
+            status: None,
+            headers: Headers::default(),
+            body: Vec::new(),
+            end: End::Left,
+            asked,
+            ended: asked,
+        };
+        let limit = manner.leaves.map_or(STUCK, |(leaves, _)| leaves);
+        let exchange = tokio::time::timeout(limit, self.exchange(ask, manner, &mut answer)).await;
+        answer.end = match exchange {
+            Ok(Ok(())) => End::Whole,
+            Ok(Err(how)) => End::Cut(how),
+            Err(_) if manner.leaves.is_some() => End::Left,
+            Err(_) => End::Stuck,
+        };
+        answer.ended = self.world.shelf.clock.now();
+        let closes = answer.headers.get("connection") == Some("close");
+        if answer.end != End::Whole || closes {
+            self.leave(manner).await;
+        }
+        answer
+    }
+
+    /// NB: it may be dropped amid an answer, of which `answer` has what came.
+    async fn exchange(
+        &mut self,
+        ask: &Ask,
+        manner: Manner,
+        answer: &mut Answer,
+    ) -> Result<(), String> {
+        let object = &self.world.shelf.objects[ask.object];
+        let path = object.path.clone();
+        let range = ask.part.as_ref().map(Part::field);
+        let condition = if object.dated {
+            "if-modified-since"
+        } else {
+            "if-none-match"
+        };
+        let mut fields = vec![(super::object::VARIES_BY, ask.variant)];
+        fields.extend(range.as_deref().map(|range| ("range", range)));
+        fields.extend(ask.validator.as_deref().map(|value| (condition, value)));
+        let method = if ask.head { "HEAD" } else { "GET" };
+        if self.connection.is_none() {
+            self.connection = Some(self.connect(manner).await?);
+        }
+        match self.connection.as_mut() {
+            Some(Connection::Http1(client)) => {
+                let bytes = request(method, &path, &fields);
+                over_http1(client, &bytes, manner, answer)
+                    .await
+                    .map_err(|failure| failure.to_string())
+            }
+            Some(Connection::Http2(connection)) => {
+                let exchange = over_http2(connection, method, &path, &fields, manner, answer);
+                exchange.await.map_err(|error| error.to_string())
+            }
+            None => Ok(()),
+        }
+    }
+
+    async fn connect(&self, manner: Manner) -> Result<Connection, String> {
+        if self.http2 {
+            let connection = Http2::try_connect(self.address).await;
+            return connection
+                .map(Connection::Http2)
+                .map_err(|error| error.to_string());
+        }
+        let connection = if manner.slow {
+            client::Client::try_connect_narrow(self.address).await
+        } else {
+            client::Client::try_connect(self.address).await
+        };
+        connection
+            .map(Connection::Http1)
+            .map_err(|failure| failure.to_string())
+    }
+
+    async fn leave(&mut self, manner: Manner) {
+        let polite = manner.leaves.is_some_and(|(_, polite)| polite);
+        match self.connection.take() {
+            Some(Connection::Http1(client)) if polite => client.finish().await,
+            Some(Connection::Http1(client)) => client.reset(),
+            // Its stream was dropped, which resets it.
+            Some(Connection::Http2(connection)) if polite => {
+                self.connection = Some(Connection::Http2(connection))
+            }
+            Some(Connection::Http2(connection)) => connection.abort(),
+            None => {}
+        }
+    }
+
+    fn judge(&mut self, ask: &Ask, answer: &Answer, manner: Manner) {
+        let world = &self.world;
+        let case = Case { world, ask, answer };
+        match case.judge() {
+            Ok(counted) => world.ledger.count(counted),
+            Err((wrong, what)) => world.ledger.complain(
+                wrong,
+                answer.ended,
+                &format!("{what} AFTER {}", self.previous),
+            ),
+        }
+        self.previous = format!(
+            "{ask:?} {manner:?} {:?} {:?} {:?} {:?}",
+            answer.status, answer.headers, answer.end, answer.ended
+        );
+        world.ledger.count("requests");
+        if self.http2 {
+            world.ledger.count("requests on HTTP/2");
+        }
+        if manner.slow {
+            world.ledger.count("requests of slow readers");
+        }
+        let field = if world.shelf.objects[ask.object].dated {
+            "last-modified"
+        } else {
+            "etag"
+        };
+        if let Some(validator) = answer.headers.get(field) {
+            self.copies
+                .insert((ask.object, ask.variant), validator.to_owned());
+        }
+    }
+}
+
+async fn over_http1(
+    client: &mut client::Client,
+    bytes: &[u8],
+    manner: Manner,
+    answer: &mut Answer,
+) -> Result<(), Failure> {
+    client.send(bytes).await?;
+    let (head, response) = client.head().await?;
+    answer.status = Some(response.status);
+    answer.headers = response.headers;
+    let length = answer.headers.number("content-length");
+    let has_body = !bytes.starts_with(b"HEAD") && answer.status != Some(304);
+    if let (Some(length), true, true) = (length, manner.slow, has_body) {
+        let piece = (length / PIECES).max(SMALLEST_PIECE);
+        while answer.body.len() < length {
+            tokio::time::sleep(SLOWNESS).await;
+            let some = client.some(piece.min(length - answer.body.len())).await?;
+            if some.is_empty() {
+                return Err(Failure::NoResponse);
+            }
+            answer.body.extend_from_slice(&some);
+        }
+        return Ok(());
+    }
+    client
+        .body(&head, &mut answer.body)
+        .await
+        .map_err(Failure::Broken)
+}
+
+async fn over_http2(
+    connection: &Http2,
+    method: &str,
+    path: &str,
+    fields: &[(&str, &str)],
+    manner: Manner,
+    answer: &mut Answer,
+) -> Result<(), h2::Error> {
+    let mut stream = connection.start(method, path, fields).await?;
+    let (status, headers) = stream.head().await?;
+    answer.status = Some(status);
+    answer.headers = headers;
+    loop {
+        if manner.slow {
+            tokio::time::sleep(SLOWNESS).await;
+        }
+        let some = stream.read(1).await?;
+        if some.is_empty() {
+            return Ok(());
+        }
+        answer.body.extend_from_slice(&some);
+    }
+}

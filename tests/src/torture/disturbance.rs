@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What disturbs the edge while clients ask: purges, and workers that stand still.
+
+use super::ledger::Wrong;
+use super::purges::Scope;
+use super::world::World;
+use crate::purger::Purger;
+use crate::rng::{Rng, mix};
+use crate::stall::Stall;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The host that clients ask.
+const SITE: &str = "http://edge.test";
+
+fn rng(world: &World, salt: u64) -> Rng {
+    Rng::new(world.shelf.seed ^ mix(salt << 32))
+}
+
+fn milliseconds(rng: &mut Rng, least: usize, most: usize) -> Duration {
+    Duration::from_millis((least + rng.below(most - least)) as u64)
+}
+
+/// Purges until the run is over.
+pub async fn purge(world: Arc<World>, purger: Purger) {
+    let mut rng = rng(&world, 1);
+    while !world.is_over() {
+        tokio::time::sleep(milliseconds(&mut rng, 50, 600)).await;
+        let (scope, hard) = (scope(&world, &mut rng), rng.below(2) == 0);
+        call(&world, &purger, scope, hard).await;
+    }
+}
+
+fn scope(world: &World, rng: &mut Rng) -> Scope {
+    let objects = &world.shelf.objects;
+    match rng.below(20) {
+        0 => Scope::Everything,
+        1 | 2 => Scope::Prefix(format!("/o{}/", rng.below(4))),
+        _ => Scope::Path(objects[rng.below(objects.len())].path.clone()),
+    }
+}
+
+async fn call(world: &World, purger: &Purger, scope: Scope, hard: bool) {
+    let order = match &scope {
+        Scope::Path(path) => json!({"url": format!("{SITE}{path}"), "soft": !hard}),
+        Scope::Prefix(prefix) => json!({"prefix": format!("{SITE}{prefix}"), "soft": !hard}),
+        Scope::Everything => json!({"everything": true, "soft": !hard}),
+    };
+    let clock = world.shelf.clock;
+    let begun = clock.now();
+    let number = world.purges.begin(scope, hard, begun);
+    let response = purger.try_call(&order).await;
+    let ended = clock.now();
+    match response {
+        Ok(response) if response.status == 200 => {
+            world.purges.acknowledge(number, ended);
+            world
+                .ledger
+                .count(if hard { "purges, hard" } else { "purges, soft" });
+        }
+        Ok(response) if response.status == 202 && world.stalls.touch(begun, ended) => {
+            world
+                .ledger
+                .count("purges that a worker did not answer in time");
+        }
+        Err(_) if world.outages.touch(begun, ended) => world.ledger.count("purges amid an outage"),
+        Ok(response) => {
+            world
+                .ledger
+                .complain(Wrong::Answer, ended, &format!("{order}: {response}"))
+        }
+        Err(failure) => world
+            .ledger
+            .complain(Wrong::Cut, ended, &format!("{order}: {failure}")),
+    }
+}
+
+/// Stops one worker after the other for some time each until the run, or this Envoy, is over.
+pub async fn stall(world: Arc<World>, envoy: u32, workers: usize, salt: u64) {
+    let mut rng = rng(&world, 2 + salt);
+    while !world.is_over() {
+        tokio::time::sleep(milliseconds(&mut rng, 1_000, 4_000)).await;
+        let name = format!("wrk:worker_{}", rng.below(workers));
+        let most = [100, 1_000, 3_000][rng.below(3)];
+        let lasts = milliseconds(&mut rng, 20, most);
+        let clock = world.shelf.clock;
+        let span = world.stalls.begin(clock.now());
+        let stall = Stall::of_thread(envoy, &name);
+        tokio::time::sleep(lasts).await;
+        drop(stall);
+        world.stalls.end(span, clock.now());
+        world.ledger.count("workers stopped");
+    }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How the origin fails, drawn for each of its answers.
+
+use super::object::{Object, Weakness};
+use crate::rng::Rng;
+
+/// One failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The connection is closed, in order, after so many bytes of the body.
+    Fin(usize),
+    /// The connection is reset after so many bytes of the body.
+    Rst(usize),
+    /// An answer with this status.
+    Error(u16),
+    /// The connection is reset before an answer.
+    Reset,
+}
+
+impl Fault {
+    /// What befalls an answer of `size` bytes of body, if anything.
+    #[must_use]
+    pub fn draw(object: &Object, size: usize, rng: &mut Rng) -> Option<Self> {
+        let strikes = match object.weakness {
+            Weakness::None => false,
+            Weakness::Cuts => rng.below(6) == 0,
+            Weakness::Errors | Weakness::Resets => rng.below(5) == 0,
+        };
+        if !strikes {
+            return None;
+        }
+        Some(match object.weakness {
+            Weakness::Errors => Self::Error([500, 502, 503, 504][rng.below(4)]),
+            Weakness::Cuts if rng.below(2) == 0 => Self::Fin(rng.below(size)),
+            Weakness::Cuts => Self::Rst(rng.below(size)),
+            _ => Self::Reset,
+        })
+    }
+
+    /// Whether it cuts a body.
+    #[must_use]
+    pub const fn cuts(self) -> bool {
+        matches!(self, Self::Fin(_) | Self::Rst(_))
+    }
+
+    /// What it is counted as.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fin(_) => "bodies cut by FIN",
+            Self::Rst(_) => "bodies cut by RST",
+            Self::Error(_) => "answers 5xx",
+            Self::Reset => "resets before an answer",
+        }
+    }
+}

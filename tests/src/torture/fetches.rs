@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the origin was asked, how it answered, and which of its answers ran beside another one of the same key.
+
+use super::clock::Moment;
+use super::fault::Fault;
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+/// How an answer of the origin has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It is under way.
+    Open,
+    /// It was sent.
+    Sent,
+    /// Whoever asked has left.
+    Left,
+}
+
+/// One request to the origin.
+#[derive(Clone, Debug)]
+pub struct Fetch {
+    /// Which object.
+    pub object: usize,
+    /// Its variant.
+    pub variant: String,
+    /// Whether it asks for a body.
+    pub body: bool,
+    /// Whether it asks whether something is still valid.
+    pub conditional: bool,
+    /// When it came.
+    pub begun: Moment,
+    /// How its answer ended, and when.
+    pub ended: (Ending, Moment),
+    /// What befell it, and when.
+    pub fault: Option<(Fault, Moment)>,
+}
+
+/// A fetch of a key that came while others of it ran.
+#[derive(Clone, Debug)]
+pub struct Overlap {
+    /// The fetch.
+    pub fetch: usize,
+    /// Those that ran.
+    pub running: Vec<usize>,
+}
+
+#[derive(Default)]
+struct Book {
+    all: Vec<Fetch>,
+    /// Bodies under way, by object and variant.
+    running: HashMap<(usize, String), Vec<usize>>,
+    overlaps: Vec<Overlap>,
+    /// Those that something befell, by object.
+    failed: HashMap<usize, Vec<usize>>,
+}
+
+/// All requests to the origin, each under its number.
+#[derive(Default)]
+pub struct Fetches(Mutex<Book>);
+
+impl Fetches {
+    /// Notes a request, and gives its number.
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    pub fn begin(&self, fetch: Fetch) -> usize {
+        let mut book = self.0.lock().unwrap();
+        let number = book.all.len();
+        if fetch.body {
+            let key = (fetch.object, fetch.variant.clone());
+            let running = book.running.entry(key).or_default();
+            let beside = running.clone();
+            running.push(number);
+            if !beside.is_empty() {
+                book.overlaps.push(Overlap {
+                    fetch: number,
+                    running: beside,
+                });
+            }
+        }
+        book.all.push(fetch);
+        number
+    }
+
+    /// Notes what is about to befall an answer.
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    pub fn fail(&self, number: usize, fault: Fault, at: Moment) {
+        let mut book = self.0.lock().unwrap();
+        let object = book.all[number].object;
+        book.all[number].fault = Some((fault, at));
+        book.failed.entry(object).or_default().push(number);
+    }
+
+    /// Notes how an answer has ended.
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    pub fn end(&self, number: usize, ending: Ending, at: Moment) {
+        let mut book = self.0.lock().unwrap();
+        let fetch = &mut book.all[number];
+        fetch.ended = (ending, at);
+        let key = (fetch.object, fetch.variant.clone());
+        if let Some(running) = book.running.get_mut(&key) {
+            running.retain(|&other| other != number);
+        }
+    }
+
+    /// One request.
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    #[must_use]
+    pub fn get(&self, number: usize) -> Option<Fetch> {
+        self.0.lock().unwrap().all.get(number).cloned()
+    }
+
+    /// Whether something that satisfies `test` has befallen an answer for an object since then.
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    pub fn failed(
+        &self,
+        object: usize,
+        since: Moment,
+        test: impl Fn(&Fetch, Fault) -> bool,
+    ) -> bool {
+        let book = self.0.lock().unwrap();
+        let failed = book.failed.get(&object).into_iter().flatten().rev();
+        let failed = failed.map(|&number| &book.all[number]);
+        let recent = failed
+            .filter_map(|fetch| fetch.fault.map(|(fault, at)| (fetch, fault, at)))
+            .take_while(|(_, _, at)| *at >= since);
+        recent
+            .into_iter()
+            .any(|(fetch, fault, _)| test(fetch, fault))
+    }
+
+    /// All of them, and those that ran beside others.
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    #[must_use]
+    pub fn all(&self) -> (Vec<Fetch>, Vec<Overlap>) {
+        let book = self.0.lock().unwrap();
+        (book.all.clone(), book.overlaps.clone())
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What was seen in a run, and what of it is wrong.
+
+use super::clock::Moment;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::sync::Mutex;
+
+/// What must not happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wrong {
+    /// An answer that is not what was asked for.
+    Answer,
+    /// No end of an answer within the time that each has.
+    Stuck,
+    /// An answer that was cut, or an error, which no fault explains.
+    Cut,
+    /// More than one fetch of a key at one time, which nothing explains.
+    Fetches,
+    /// The edge has died.
+    Crash,
+    /// A line of the log above `warning`.
+    Log,
+}
+
+const ALL: [(Wrong, &str); 6] = [
+    (Wrong::Answer, "wrong"),
+    (Wrong::Stuck, "stuck"),
+    (Wrong::Cut, "cut"),
+    (Wrong::Fetches, "fetched twice"),
+    (Wrong::Crash, "crashed"),
+    (Wrong::Log, "log lines"),
+];
+
+/// How many of each kind are told in full.
+const TOLD: usize = 8;
+
+#[derive(Default)]
+struct Record {
+    counts: BTreeMap<&'static str, u64>,
+    wrong: BTreeMap<Wrong, usize>,
+    first: Option<String>,
+    /// Fetches whose answers only one client may have.
+    private: HashSet<usize>,
+}
+
+/// What was seen so far.
+#[derive(Default)]
+pub struct Ledger(Mutex<Record>);
+
+impl Ledger {
+    /// Counts one more of these.
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    pub fn count(&self, what: &'static str) {
+        self.add(what, 1);
+    }
+
+    /// Counts so many more of these.
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    pub fn add(&self, what: &'static str, number: u64) {
+        *self.0.lock().unwrap().counts.entry(what).or_default() += number;
+    }
+
+    /// Notes what must not happen, and says so at once.
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    pub fn complain(&self, wrong: Wrong, at: Moment, what: &str) {
+        let mut record = self.0.lock().unwrap();
+        let number = record.wrong.entry(wrong).or_default();
+        *number += 1;
+        if *number <= TOLD {
+            let text = format!("{wrong:?} at {:.3} s: {what}", at.as_secs_f64());
+            println!("{text}");
+            record.first.get_or_insert(text);
+        }
+    }
+
+    /// Whether this is the first client to get the answer of a fetch.
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    pub fn is_first(&self, fetch: usize) -> bool {
+        self.0.lock().unwrap().private.insert(fetch)
+    }
+
+    /// How many there are of what must not happen.
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    #[must_use]
+    pub fn wrongs(&self, wrong: Wrong) -> usize {
+        self.0
+            .lock()
+            .unwrap()
+            .wrong
+            .get(&wrong)
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// What was wrong at first.
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    #[must_use]
+    pub fn first(&self) -> Option<String> {
+        self.0.lock().unwrap().first.clone()
+    }
+}
+
+impl fmt::Display for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (what, number) in &self.0.lock().unwrap().counts {
+            writeln!(f, "{what:<48} {number:>9}")?;
+        }
+        for (wrong, what) in ALL {
+            writeln!(f, "{what:<48} {:>9}", self.wrongs(wrong))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the origin has: objects whose versions follow from the time alone, so that everyone knows when each was there.
+
+use super::clock::Moment;
+use super::content::Content;
+use crate::rng::mix;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// How many objects there are.
+const OBJECTS: usize = 64;
+/// The name of the request header by which some vary.
+pub const VARIES_BY: &str = "x-variant";
+/// What clients say in it.
+pub const VARIANTS: [&str; 3] = ["a", "b", "c"];
+
+/// What kind of response an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// 200, with a lifetime.
+    Stored,
+    /// The same, by [`VARIES_BY`].
+    Varying,
+    /// 404, with a lifetime.
+    Missing,
+    /// 200 with `no-store`.
+    NoStore,
+    /// 200 with `private`.
+    Private,
+    /// 200 with `Set-Cookie` and a lifetime.
+    SetCookie,
+}
+
+impl Kind {
+    /// Whether a shared cache may store it.
+    #[must_use]
+    pub const fn is_shared(self) -> bool {
+        matches!(self, Self::Stored | Self::Varying | Self::Missing)
+    }
+}
+
+/// How the origin fails for an object, now and then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weakness {
+    /// It does not.
+    None,
+    /// One of six bodies is cut.
+    Cuts,
+    /// One of five answers is a 5xx.
+    Errors,
+    /// One of five connections is reset before an answer.
+    Resets,
+}
+
+/// One object.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// Its URL's path.
+    pub path: String,
+    /// What it is.
+    pub kind: Kind,
+    /// How the origin fails for it.
+    pub weakness: Weakness,
+    /// How long its versions are.
+    pub sizes: RangeInclusive<usize>,
+    /// Whether its length is not announced.
+    pub chunked: bool,
+    /// It is sent in pieces of so many bytes, one in each of these times.
+    pub pace: Option<(usize, Duration)>,
+    /// For how many seconds it is fresh.
+    pub lifetime: u64,
+    /// `stale-while-revalidate` and `stale-if-error`, in seconds.
+    pub windows: (u64, u64),
+    /// How long each version is there.
+    pub interval: Option<Duration>,
+    /// Whether its versions are told by `Last-Modified` alone.
+    pub dated: bool,
+}
+
+impl Object {
+    /// All objects of a run.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        (0..OBJECTS).map(Self::new).collect()
+    }
+
+    fn new(number: usize) -> Self {
+        let kind = match number % 16 {
+            7 => Kind::Varying,
+            11 if number < 16 => Kind::NoStore,
+            11 if number < 32 => Kind::Private,
+            11 if number < 48 => Kind::SetCookie,
+            11 => Kind::Missing,
+            _ => Kind::Stored,
+        };
+        let weakness = match number % 9 {
+            4 => Weakness::Cuts,
+            6 if number.is_multiple_of(2) => Weakness::Errors,
+            6 => Weakness::Resets,
+            _ => Weakness::None,
+        };
+        let largest = [32, 700, 4_096, 10_000, 30_000, 70_000, 150_000, 300_000][number % 8];
+        let (sizes, pace) = match number {
+            20 | 40 => (2_000_000..=5_000_000, None),
+            n if n % 5 == 3 => (
+                largest / 2..=largest,
+                Some((largest / 8 + 1, Duration::from_millis(12))),
+            ),
+            _ => (largest / 2..=largest, None),
+        };
+        let interval = match number % 8 {
+            // Only a body can be cut: what has not changed is answered without one.
+            _ if weakness == Weakness::Cuts => Some(Duration::from_millis(300)),
+            1 if number < 32 => Some(Duration::from_millis(30)),
+            2 | 6 => Some(Duration::from_secs(1 + number as u64 % 7)),
+            4 => Some(Duration::from_millis(400)),
+            _ if !kind.is_shared() => Some(Duration::from_millis(100)),
+            _ => None,
+        };
+        Self {
+            path: format!("/o{}/{number}", number % 4),
+            kind,
+            weakness,
+            sizes,
+            chunked: number % 5 == 2,
+            pace,
+            lifetime: match weakness {
+                Weakness::None => [1, 1, 2, 3, 5, 8, 13, 30][number * 5 % 8],
+                _ => 1 + number as u64 % 2,
+            },
+            windows: match number % 6 {
+                3 => (2, 0),
+                4 => (0, 4),
+                5 => (1, 3),
+                _ => (0, 0),
+            },
+            interval,
+            dated: number % 8 == 6 && weakness != Weakness::Cuts,
+        }
+    }
+
+    /// The version that is there at a moment.
+    #[must_use]
+    pub fn version(&self, at: Moment) -> u64 {
+        self.interval.map_or(0, |interval| {
+            u64::try_from(at.as_nanos() / interval.as_nanos()).unwrap_or(u64::MAX)
+        })
+    }
+
+    /// When a version came.
+    #[must_use]
+    pub fn since(&self, version: u64) -> Moment {
+        let version = u32::try_from(version).unwrap_or(u32::MAX);
+        self.interval
+            .map_or(Moment::ZERO, |interval| interval.saturating_mul(version))
+    }
+
+    /// When another version took its place.
+    #[must_use]
+    pub fn replaced(&self, version: u64) -> Moment {
+        self.interval
+            .map_or(Moment::MAX, |_| self.since(version.saturating_add(1)))
+    }
+
+    /// How long a version is.
+    #[must_use]
+    pub fn size(&self, version: u64) -> usize {
+        let spread = (self.sizes.end() - self.sizes.start() + 1) as u64;
+        self.sizes.start() + usize::try_from(mix(version ^ 0x5133) % spread).unwrap()
+    }
+
+    /// Its entity tag, with its quotes.
+    #[must_use]
+    pub fn etag(&self, version: u64) -> Option<String> {
+        (!self.dated).then(|| format!("\"{version}\""))
+    }
+
+    /// What a request with this value of [`VARIES_BY`] is answered from.
+    #[must_use]
+    pub fn key(&self, variant: &str) -> String {
+        match self.kind {
+            Kind::Varying => format!("{} {variant}", self.path),
+            _ => self.path.clone(),
+        }
+    }
+
+    /// The bytes of a version.
+    #[must_use]
+    pub fn content(&self, variant: &str, version: u64) -> Content {
+        Content::new(&self.key(variant), version)
+    }
+
+    /// How long the origin takes to send the longest version.
+    #[must_use]
+    pub fn fill_time(&self) -> Duration {
+        self.pace.map_or(Duration::ZERO, |(bytes, every)| {
+            every * u32::try_from(self.sizes.end() / bytes + 1).unwrap_or(u32::MAX)
+        })
+    }
+
+    /// For how long after its validation a response may be served.
+    #[must_use]
+    pub fn reach(&self) -> Duration {
+        Duration::from_secs(self.lifetime + self.windows.0.max(self.windows.1))
+    }
+
+    /// Its `Cache-Control`.
+    #[must_use]
+    pub fn cache_control(&self) -> String {
+        match self.kind {
+            Kind::NoStore => "no-store".to_owned(),
+            Kind::Private => "private".to_owned(),
+            _ => format!(
+                "max-age={}, stale-while-revalidate={}, stale-if-error={}",
+                self.lifetime, self.windows.0, self.windows.1
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_follow_from_the_time() {
+        for object in Object::all() {
+            let now = Duration::from_millis(12_345);
+            let version = object.version(now);
+            assert!(object.since(version) <= now && now < object.replaced(version));
+            assert!(object.sizes.contains(&object.size(version)));
+        }
+    }
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The origin of a run: it answers at once and from the time alone, and fails as drawn.
+
+use super::clock::Clock;
+use super::fault::Fault;
+use super::fetches::{Ending, Fetch, Fetches};
+use super::object::{Kind, Object, VARIES_BY};
+use crate::message::{Head, Wire};
+use crate::origin::{http_date, left};
+use crate::rng::{Rng, mix};
+use crate::server::{Listening, Server};
+use socket2::SockRef;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::net::tcp::WriteHalf;
+
+/// What a body is sent in, unless its object has a pace.
+const PIECE: usize = 32 * 1024;
+/// The name of the field with the version.
+pub const VERSION: &str = "x-version";
+/// The name of the field with the number of the fetch.
+pub const FETCH: &str = "x-fetch";
+/// The name of the field with the variant that was asked for.
+pub const VARIANT: &str = "x-answers";
+
+/// What the origin has, and what it notes.
+pub struct Shelf {
+    /// The time.
+    pub clock: Clock,
+    /// What follows from chance follows from this.
+    pub seed: u64,
+    /// What there is.
+    pub objects: Vec<Object>,
+    /// What was asked for.
+    pub fetches: Fetches,
+}
+
+/// Starts it.
+#[must_use]
+pub fn start(shelf: &Arc<Shelf>) -> Server {
+    let shelf = Arc::clone(shelf);
+    Server::start("torture", move |stream, listening| {
+        let shelf = Arc::clone(&shelf);
+        async move { connection(stream, &shelf, listening).await }
+    })
+}
+
+/// What is to become of the connection.
+enum After {
+    Keep,
+    Close,
+    Reset,
+}
+
+/// What is sent for one request.
+struct Answer {
+    number: usize,
+    head: String,
+    bytes: Vec<u8>,
+    chunked: bool,
+    pace: Option<(usize, Duration)>,
+    fault: Option<Fault>,
+}
+
+async fn connection(
+    mut stream: TcpStream,
+    shelf: &Shelf,
+    mut listening: Listening,
+) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let after = {
+        let (read, mut write) = stream.split();
+        let mut wire = Wire::new(read);
+        loop {
+            let head = tokio::select! {
+                head = wire.head() => head?,
+                _ = listening.wait_for(|&on| !on) => return Ok(()),
+            };
+            let Some(head) = head else { return Ok(()) };
+            let answer = shelf.answer(&head);
+            let number = answer.number;
+            let sent = tokio::select! {
+                sent = send(&mut write, shelf, answer) => sent,
+                () = left(&mut wire) => Err(io::ErrorKind::ConnectionReset.into()),
+            };
+            let ending = if sent.is_ok() {
+                Ending::Sent
+            } else {
+                Ending::Left
+            };
+            shelf.fetches.end(number, ending, shelf.clock.now());
+            match sent? {
+                After::Keep => {}
+                after => break after,
+            }
+        }
+    };
+    if matches!(after, After::Reset) {
+        SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
+    } else {
+        // What is on its way must arrive before the end.
+        stream.shutdown().await?;
+    }
+    Ok(())
+}
+
+impl Shelf {
+    fn answer(&self, head: &Head) -> Answer {
+        let now = self.clock.now();
+        let path = head.word(1);
+        let found = self.objects.iter().position(|object| object.path == path);
+        let index = found.unwrap_or_else(|| panic!("nobody asks for {path}"));
+        let object = &self.objects[index];
+        let variant = head.headers.get(VARIES_BY).unwrap_or_default().to_owned();
+        let version = object.version(now);
+        let modified = http_date(self.clock.date(object.since(version)));
+        let valid = match object.etag(version) {
+            Some(tag) => head
+                .headers
+                .get("if-none-match")
+                .is_some_and(|tags| tags.contains(&tag)),
+            None => head.headers.get("if-modified-since") == Some(&modified),
+        };
+        let conditions = ["if-none-match", "if-modified-since"];
+        let body = head.word(0) == "GET";
+        let number = self.fetches.begin(Fetch {
+            object: index,
+            variant: if object.kind == Kind::Varying {
+                variant.clone()
+            } else {
+                String::new()
+            },
+            body,
+            conditional: conditions
+                .iter()
+                .any(|name| head.headers.get(name).is_some()),
+            begun: now,
+            ended: (Ending::Open, now),
+            fault: None,
+        });
+        let size = object.size(version);
+        let mut rng = Rng::new(self.seed ^ mix(number as u64));
+        let fault =
+            Fault::draw(object, size, &mut rng).filter(|fault| !fault.cuts() || (body && !valid));
+        let mut answer = Answer {
+            number,
+            head: String::new(),
+            bytes: Vec::new(),
+            chunked: object.chunked,
+            pace: object.pace,
+            fault,
+        };
+        let fields = |status: u16, more: &str| {
+            let date = http_date(SystemTime::now());
+            format!("HTTP/1.1 {status} Torture\r\ndate: {date}\r\n{more}")
+        };
+        if let Some(Fault::Error(status)) = fault {
+            answer.chunked = false;
+            answer.head = fields(
+                status,
+                &format!("{FETCH}: {number}\r\ncontent-length: 0\r\n\r\n"),
+            );
+            return answer;
+        }
+        let mut more = format!("cache-control: {}\r\n", object.cache_control());
+        match object.etag(version) {
+            Some(tag) => more.push_str(&format!("etag: {tag}\r\n")),
+            None => more.push_str(&format!("last-modified: {modified}\r\n")),
+        }
+        if object.kind == Kind::Varying {
+            more.push_str(&format!("vary: {VARIES_BY}\r\n"));
+        }
+        if valid {
+            answer.chunked = false;
+            answer.head = fields(304, &format!("{more}\r\n"));
+            return answer;
+        }
+        more.push_str(&format!(
+            "{VERSION}: {version}\r\n{FETCH}: {number}\r\n{VARIANT}: {variant}\r\n"
+        ));
+        if object.kind == Kind::SetCookie {
+            more.push_str(&format!("set-cookie: visitor={number}\r\n"));
+        }
+        if object.chunked {
+            more.push_str("transfer-encoding: chunked\r\n\r\n");
+        } else {
+            more.push_str(&format!("content-length: {size}\r\n\r\n"));
+        }
+        let status = if object.kind == Kind::Missing {
+            404
+        } else {
+            200
+        };
+        answer.head = fields(status, &more);
+        if body {
+            answer.bytes = object.content(&variant, version).slice(0..size);
+        } else {
+            answer.chunked = false;
+        }
+        answer
+    }
+
+    /// Notes what is about to befall an answer.
+    fn fail(&self, answer: &Answer) -> After {
+        let Some(fault) = answer.fault else {
+            return After::Keep;
+        };
+        self.fetches.fail(answer.number, fault, self.clock.now());
+        match fault {
+            Fault::Error(_) => After::Keep,
+            Fault::Fin(_) => After::Close,
+            Fault::Rst(_) | Fault::Reset => After::Reset,
+        }
+    }
+}
+
+async fn send(write: &mut WriteHalf<'_>, shelf: &Shelf, answer: Answer) -> io::Result<After> {
+    if matches!(answer.fault, Some(Fault::Reset | Fault::Error(_))) {
+        let after = shelf.fail(&answer);
+        if matches!(after, After::Keep) {
+            write.write_all(answer.head.as_bytes()).await?;
+        }
+        return Ok(after);
+    }
+    write.write_all(answer.head.as_bytes()).await?;
+    let end = match answer.fault {
+        Some(Fault::Fin(end) | Fault::Rst(end)) => end,
+        _ => answer.bytes.len(),
+    };
+    let (piece, every) = answer.pace.unwrap_or((PIECE, Duration::ZERO));
+    for (count, part) in answer.bytes[..end].chunks(piece).enumerate() {
+        if count > 0 {
+            tokio::time::sleep(every).await;
+        }
+        if answer.chunked {
+            let size = format!("{:x}\r\n", part.len());
+            write
+                .write_all(&[size.as_bytes(), part, b"\r\n"].concat())
+                .await?;
+        } else {
+            write.write_all(part).await?;
+        }
+    }
+    let after = shelf.fail(&answer);
+    if answer.chunked && matches!(after, After::Keep) {
+        write.write_all(b"0\r\n\r\n").await?;
+    }
+    Ok(after)
+}

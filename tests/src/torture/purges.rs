@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which hard purges were acknowledged, and thus what no one may see any more.
+
+use super::clock::Moment;
+use std::sync::Mutex;
+
+/// What a purge covers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// One URL, by its path.
+    Path(String),
+    /// All URLs whose paths begin so.
+    Prefix(String),
+    /// All.
+    Everything,
+}
+
+impl Scope {
+    /// Whether it covers a path.
+    #[must_use]
+    pub fn covers(&self, path: &str) -> bool {
+        match self {
+            Self::Path(purged) => path == purged,
+            Self::Prefix(prefix) => path.starts_with(prefix.as_str()),
+            Self::Everything => true,
+        }
+    }
+}
+
+/// One purge.
+#[derive(Clone, Debug)]
+struct Purge {
+    scope: Scope,
+    hard: bool,
+    begun: Moment,
+    acknowledged: Option<Moment>,
+}
+
+/// All purges of a run.
+#[derive(Default)]
+pub struct Purges(Mutex<Vec<Purge>>);
+
+impl Purges {
+    /// Notes a call that is about to be made; the number names it in [`Purges::acknowledge`].
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    pub fn begin(&self, scope: Scope, hard: bool, begun: Moment) -> usize {
+        let mut purges = self.0.lock().unwrap();
+        purges.push(Purge {
+            scope,
+            hard,
+            begun,
+            acknowledged: None,
+        });
+        purges.len() - 1
+    }
+
+    /// Notes that every worker has confirmed it.
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    pub fn acknowledge(&self, number: usize, at: Moment) {
+        self.0.lock().unwrap()[number].acknowledged = Some(at);
+    }
+
+    /// When the last hard purge of a path was begun that had been acknowledged before `asked`.
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    #[must_use]
+    pub fn last_before(&self, path: &str, asked: Moment) -> Option<Moment> {
+        let purges = self.0.lock().unwrap();
+        let effective = purges.iter().filter(|purge| {
+            let acknowledged = purge.acknowledged.is_some_and(|at| at < asked);
+            purge.hard && acknowledged && purge.scope.covers(path)
+        });
+        effective.map(|purge| purge.begun).max()
+    }
+
+    /// Whether a purge of a path was carried out, or begun, between these.
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    #[must_use]
+    pub fn touch(&self, path: &str, from: Moment, to: Moment) -> bool {
+        let purges = self.0.lock().unwrap();
+        purges.iter().any(|purge| {
+            let over = purge.acknowledged.is_some_and(|at| at < from);
+            purge.begun <= to && !over && purge.scope.covers(path)
+        })
+    }
+}

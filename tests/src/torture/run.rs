@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One run: an edge, its clients and what disturbs them, from the beginning to the verdict.
+
+use super::client::Client;
+use super::clock::Clock;
+use super::disturbance;
+use super::fetches::Fetches;
+use super::ledger::Wrong;
+use super::object::Object;
+use super::origin::{self, Shelf};
+use super::world::World;
+use crate::edge::{Builder, Edge};
+use crate::matrix::Cell;
+use crate::purger::Purger;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+
+/// How many clients there are.
+const CLIENTS: usize = 32;
+/// How often the edge is looked at.
+const PERIOD: Duration = Duration::from_millis(50);
+/// Lines above `warning` begin so, after the time.
+const ERRORS: [&str; 2] = ["[error]", "[critical]"];
+
+/// A run that is to be made.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The store and the workers.
+    pub cell: Cell,
+    /// How long it lasts.
+    pub lasts: Duration,
+    /// How long it lasts until the edge is killed and started again, if ever.
+    pub phase: Option<Duration>,
+    /// What follows from chance follows from this.
+    pub seed: u64,
+    /// Whether there are purges.
+    pub purges: bool,
+    /// Whether workers are stopped.
+    pub stalls: bool,
+}
+
+impl Plan {
+    /// Makes the run.
+    ///
+    /// # Panics
+    /// When anything is wrong; it says what.
+    pub async fn run(self) {
+        println!("{}: TORTURE_SEED={}", self.cell, self.seed);
+        let shelf = Arc::new(Shelf {
+            clock: Clock::start(),
+            seed: self.seed,
+            objects: Object::all(),
+            fetches: Fetches::default(),
+        });
+        let server = origin::start(&shelf);
+        let world = Arc::new(World::new(shelf));
+        let purger = Purger::new();
+        let builder = Builder::new()
+            .env("ORIGIN", format!("http://{}", server.address()))
+            .env("ACCESS_LOG", "off");
+        let builder = purger.open(builder).cell(self.cell);
+        let mut edge = builder
+            .allow_log("did not answer to a change")
+            .start()
+            .await;
+        let mut clients = JoinSet::new();
+        for number in 0..CLIENTS {
+            clients.spawn(Client::new(&world, edge.address(), number).run());
+        }
+        if self.purges {
+            clients.spawn(disturbance::purge(Arc::clone(&world), purger));
+        }
+        self.phases(&world, &mut edge).await;
+        world.end();
+        clients.join_all().await;
+        self.verdict(&world, &mut edge).await;
+    }
+
+    /// Lets it run, and kills it from time to time, as long as it lives.
+    async fn phases(&self, world: &Arc<World>, edge: &mut Edge) {
+        let begun = Instant::now();
+        let mut number = 0;
+        loop {
+            let left = self.lasts.saturating_sub(begun.elapsed());
+            let phase = self.phase.unwrap_or(left).min(left);
+            let (envoy, clock) = (edge.envoy_pid(), world.shelf.clock);
+            let alive = {
+                let stalls = async {
+                    if self.stalls {
+                        disturbance::stall(Arc::clone(world), envoy, self.cell.workers, number)
+                            .await;
+                    }
+                    std::future::pending::<()>().await;
+                };
+                tokio::select! {
+                    alive = lives(edge, phase) => alive,
+                    () = stalls => true,
+                }
+            };
+            world.stalls.close(clock.now());
+            if !alive {
+                world
+                    .ledger
+                    .complain(Wrong::Crash, clock.now(), "the edge has died");
+                // Whatever fails from now on has its reason.
+                world.outages.begin(clock.now());
+                return;
+            }
+            if begun.elapsed() >= self.lasts {
+                return;
+            }
+            let outage = world.outages.begin(clock.now());
+            edge.crash(|_| {}).await;
+            world.outages.end(outage, clock.now());
+            world.ledger.count("times the edge was killed");
+            number += 1;
+        }
+    }
+
+    async fn verdict(&self, world: &World, edge: &mut Edge) {
+        let died = world.ledger.wrongs(Wrong::Crash) > 0;
+        if !died {
+            edge.wait_for_value("sluice_parked_now", 0).await;
+            edge.wait_for_value("sluice_flights_now", 0).await;
+        }
+        let now = world.shelf.clock.now();
+        for line in edge
+            .log()
+            .lines()
+            .filter(|line| ERRORS.iter().any(|level| line.contains(level)))
+        {
+            world.ledger.complain(Wrong::Log, now, line);
+        }
+        let (fetches, overlaps) = world.shelf.fetches.all();
+        world.ledger.add("fetches", fetches.len() as u64);
+        world.ledger.add("seconds", now.as_secs());
+        for fetch in &fetches {
+            if let Some((fault, _)) = fetch.fault {
+                world.ledger.count(fault.name());
+            }
+        }
+        super::overlap::judge(world, &fetches, &overlaps);
+        println!("{}", world.ledger);
+        let first = world.ledger.first();
+        assert!(
+            first.is_none(),
+            "{} with TORTURE_SEED={}, at first: {first:?}",
+            self.cell,
+            self.seed
+        );
+    }
+}
+
+/// Waits for so long; false as soon as it has died.
+async fn lives(edge: &mut Edge, lasts: Duration) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < lasts {
+        tokio::time::sleep(PERIOD).await;
+        if !edge.alive() {
+            return false;
+        }
+    }
+    true
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Times in which something was so: a worker stood still, the edge was down.
+
+use super::clock::Moment;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// From its beginning to its end, or still going on.
+type Span = (Moment, Option<Moment>);
+
+/// All times in which one thing was so.
+#[derive(Default)]
+pub struct Spans(Mutex<Vec<Span>>);
+
+impl Spans {
+    /// It is so from now on; the number names it in [`Spans::end`].
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    pub fn begin(&self, at: Moment) -> usize {
+        let mut spans = self.0.lock().unwrap();
+        spans.push((at, None));
+        spans.len() - 1
+    }
+
+    /// It is no longer so.
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    pub fn end(&self, number: usize, at: Moment) {
+        self.0.lock().unwrap()[number].1 = Some(at);
+    }
+
+    /// It is no longer so, whoever began it.
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    pub fn close(&self, at: Moment) {
+        for (_, ended) in &mut *self.0.lock().unwrap() {
+            ended.get_or_insert(at);
+        }
+    }
+
+    /// Whether it was so at some time between these.
+    #[must_use]
+    pub fn touch(&self, from: Moment, to: Moment) -> bool {
+        !self.within(from, to).is_empty()
+    }
+
+    /// For how long it was so between these, added up.
+    #[must_use]
+    pub fn total(&self, from: Moment, to: Moment) -> Duration {
+        let spans = self.within(from, to);
+        let lengths = spans.iter().map(|(begun, ended)| {
+            ended
+                .unwrap_or(to)
+                .min(to)
+                .saturating_sub((*begun).max(from))
+        });
+        lengths.sum()
+    }
+
+    fn within(&self, from: Moment, to: Moment) -> Vec<Span> {
+        let spans = self.0.lock().unwrap();
+        let within = spans
+            .iter()
+            .filter(|(begun, ended)| *begun <= to && ended.is_none_or(|ended| ended >= from));
+        within.copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_found_by_any_part_of_them() {
+        let second = Duration::from_secs;
+        let spans = Spans::default();
+        let first = spans.begin(second(2));
+        assert!(spans.touch(second(3), second(4)) && !spans.touch(second(0), second(1)));
+        spans.end(first, second(5));
+        assert!(spans.touch(second(4), second(9)) && !spans.touch(second(6), second(9)));
+        assert_eq!(spans.total(second(0), second(4)), second(2));
+    }
+}
