@@ -14,8 +14,11 @@ use std::time::Duration;
 
 /// Lifetimes are whole seconds, and so is the edge's `Date`.
 const ROUNDING: Duration = Duration::from_secs(2);
-/// For how long an error may be shared: its lifetime, and [`ROUNDING`].
-const ERRORS: Duration = Duration::from_secs(3);
+/// For how long a failure may be remembered: `cache.retry_interval` and half of it, and [`ROUNDING`].
+const ERRORS: Duration = Duration::from_secs(5);
+
+/// How far back a complaint tells what went before.
+const CONTEXT: Duration = Duration::from_secs(5);
 
 /// The part that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +92,8 @@ pub struct Answer {
     pub body: Vec<u8>,
     /// How it ended.
     pub end: End,
+    /// The answer before it on its connection: of which object, with which status, and when it had ended.
+    pub after: Option<(usize, u16, Moment)>,
     /// Just before it was asked for.
     pub asked: Moment,
     /// When it had ended.
@@ -118,19 +123,32 @@ impl Case<'_> {
     /// # Errors
     /// Says what is wrong.
     pub fn judge(&self) -> Result<&'static str, (Wrong, String)> {
-        self.verdict().map_err(|(wrong, what)| {
-            let Answer { status, headers, body, end, asked, ended } = self.answer;
-            let told = format!(
-                "{what}; {:?} of {}: {status:?} {:?} with {} bytes of body, {end:?}, {:.3} to {:.3} s",
-                self.ask,
-                self.object().path,
-                headers.0,
-                body.len(),
-                asked.as_secs_f64(),
-                ended.as_secs_f64()
-            );
-            (wrong, told)
-        })
+        self.verdict()
+            .map_err(|(wrong, what)| (wrong, format!("{what}; {}", self.circumstances())))
+    }
+
+    /// What was asked, what came, and what went before, for a complaint.
+    fn circumstances(&self) -> String {
+        let (ask, answer) = (self.ask, self.answer);
+        let since = answer.asked.saturating_sub(CONTEXT);
+        let fetches = self.world.shelf.fetches.recent(ask.object, since);
+        let stalls = self.world.stalls.within(since, answer.ended);
+        let path = &self.object().path;
+        let bytes = answer.body.len();
+        let Answer {
+            status,
+            headers,
+            end,
+            after,
+            asked,
+            ended,
+            ..
+        } = answer;
+        let fields = &headers.0;
+        format!(
+            "{ask:?} of {path} from {asked:?} to {ended:?}: {status:?} {fields:?}, {bytes} bytes of body, {end:?}; \
+             after {after:?}; fetches {fetches:?}; stalls {stalls:?}"
+        )
     }
 
     fn object(&self) -> &Object {
@@ -141,7 +159,12 @@ impl Case<'_> {
         match &self.answer.end {
             End::Stuck => return Err((Wrong::Stuck, "stuck".to_owned())),
             End::Cut(how) if !self.may_be_cut() => {
-                return Err((Wrong::Cut, format!("cut without a reason ({how})")));
+                let reason = if self.follows_a_part() {
+                    "cut after a part whose fill was cut"
+                } else {
+                    "cut without a reason"
+                };
+                return Err((Wrong::Cut, format!("{reason}; {how}")));
             }
             _ => {}
         }
@@ -176,8 +199,25 @@ impl Case<'_> {
                     .failed(self.ask.object, answer.asked, |_, fault| fault.cuts())
     }
 
+    /// The answer before it on its connection was a whole part of an object, whose fill the origin then cut.
+    fn follows_a_part(&self) -> bool {
+        self.answer.after.is_some_and(|(object, status, at)| {
+            status == 206
+                && self
+                    .world
+                    .shelf
+                    .fetches
+                    .failed(object, at, |_, fault| fault.cuts())
+        })
+    }
+
     fn error(&self, status: u16) -> Result<&'static str, Complaint> {
-        let since = self.answer.asked.saturating_sub(ERRORS);
+        let asked = self.answer.asked;
+        let stalled = self
+            .world
+            .stalls
+            .total(asked.saturating_sub(2 * ERRORS), asked);
+        let since = asked.saturating_sub(ERRORS + stalled);
         let own = self.answer.headers.number(FETCH);
         let explained =
             self.world

@@ -2,6 +2,7 @@
 //! A client that asks at random, on HTTP/1.1 or HTTP/2, and has each answer judged.
 
 use super::answer::{Answer, Ask, Case, End, Part};
+use super::clock::Moment;
 use super::object::VARIANTS;
 use super::world::World;
 use crate::client::{self, Failure, request};
@@ -49,7 +50,8 @@ pub struct Client {
     popularity: Arc<Zipf>,
     http2: bool,
     connection: Option<Connection>,
-    previous: String,
+    /// The last answer on it: of which object, with which status, and when it had ended.
+    last: Option<(usize, u16, Moment)>,
     /// What it remembers of objects.
     copies: HashMap<(usize, &'static str), String>,
 }
@@ -65,7 +67,7 @@ impl Client {
             popularity: Arc::new(Zipf::new(world.shelf.objects.len(), EXPONENT)),
             http2: number % 4 == 3,
             connection: None,
-            previous: String::new(),
+            last: None,
             copies: HashMap::new(),
         }
     }
@@ -129,6 +131,7 @@ impl Client {
             headers: Headers::default(),
             body: Vec::new(),
             end: End::Left,
+            after: self.last,
             asked,
             ended: asked,
         };
@@ -141,9 +144,13 @@ impl Client {
             Err(_) => End::Stuck,
         };
         answer.ended = self.world.shelf.clock.now();
+        self.last = answer
+            .status
+            .map(|status| (ask.object, status, answer.ended));
         let closes = answer.headers.get("connection") == Some("close");
         if answer.end != End::Whole || closes {
             self.leave(manner).await;
+            self.last = None;
         }
         answer
     }
@@ -221,16 +228,8 @@ impl Client {
         let case = Case { world, ask, answer };
         match case.judge() {
             Ok(counted) => world.ledger.count(counted),
-            Err((wrong, what)) => world.ledger.complain(
-                wrong,
-                answer.ended,
-                &format!("{what} AFTER {}", self.previous),
-            ),
+            Err((wrong, what)) => world.ledger.complain(wrong, answer.ended, &what),
         }
-        self.previous = format!(
-            "{ask:?} {manner:?} {:?} {:?} {:?} {:?}",
-            answer.status, answer.headers, answer.end, answer.ended
-        );
         world.ledger.count("requests");
         if self.http2 {
             world.ledger.count("requests on HTTP/2");

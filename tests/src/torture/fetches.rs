@@ -28,6 +28,8 @@ pub struct Fetch {
     pub body: bool,
     /// Whether it asks whether something is still valid.
     pub conditional: bool,
+    /// Whether it is.
+    pub unchanged: bool,
     /// When it came.
     pub begun: Moment,
     /// How its answer ended, and when.
@@ -136,6 +138,23 @@ impl Fetches {
         recent
             .into_iter()
             .any(|(fetch, fault, _)| test(fetch, fault))
+    }
+
+    /// What was asked last for an object since then, for a message.
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    #[must_use]
+    pub fn recent(&self, object: usize, since: Moment) -> Vec<(usize, Fetch)> {
+        let book = self.0.lock().unwrap();
+        let numbered = book.all.iter().enumerate().rev();
+        let recent = numbered
+            .take_while(|(_, fetch)| fetch.begun >= since)
+            .filter(|(_, fetch)| fetch.object == object)
+            .take(6);
+        recent
+            .map(|(number, fetch)| (number, fetch.clone()))
+            .collect()
     }
 
     /// All of them, and those that ran beside others.

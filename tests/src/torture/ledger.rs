@@ -32,13 +32,15 @@ const ALL: [(Wrong, &str); 6] = [
     (Wrong::Log, "log lines"),
 ];
 
-/// How many of each kind are told in full.
-const TOLD: usize = 8;
+/// How many of each kind and reason are told in full.
+const TOLD: usize = 3;
 
 #[derive(Default)]
 struct Record {
     counts: BTreeMap<&'static str, u64>,
     wrong: BTreeMap<Wrong, usize>,
+    /// How many by what was wrong, without its numbers.
+    reasons: BTreeMap<String, usize>,
     first: Option<String>,
     /// Fetches whose answers only one client may have.
     private: HashSet<usize>,
@@ -70,8 +72,14 @@ impl Ledger {
     /// # Panics
     /// Not unless another thread has.
     pub fn complain(&self, wrong: Wrong, at: Moment, what: &str) {
+        let reason = what.split(';').next().unwrap_or_default();
+        let reason: String = reason.chars().filter(|c| !c.is_ascii_digit()).collect();
         let mut record = self.0.lock().unwrap();
-        let number = record.wrong.entry(wrong).or_default();
+        *record.wrong.entry(wrong).or_default() += 1;
+        let number = record
+            .reasons
+            .entry(format!("{wrong:?}: {reason}"))
+            .or_default();
         *number += 1;
         if *number <= TOLD {
             let text = format!("{wrong:?} at {:.3} s: {what}", at.as_secs_f64());
@@ -120,6 +128,9 @@ impl fmt::Display for Ledger {
         }
         for (wrong, what) in ALL {
             writeln!(f, "{what:<48} {:>9}", self.wrongs(wrong))?;
+        }
+        for (reason, number) in &self.0.lock().unwrap().reasons {
+            writeln!(f, "  {number} x {reason}")?;
         }
         Ok(())
     }

@@ -137,6 +137,7 @@ impl Shelf {
             conditional: conditions
                 .iter()
                 .any(|name| head.headers.get(name).is_some()),
+            unchanged: valid,
             begun: now,
             ended: (Ending::Open, now),
             fault: None,

@@ -21,7 +21,20 @@ pub fn judge(world: &World, fetches: &[Fetch], overlaps: &[Overlap]) {
             None => {
                 let beside = overlap.running.iter().map(|&number| &fetches[number]);
                 let beside: Vec<_> = beside.map(|other| format!("{other:?}")).collect();
-                let what = format!("{} {fetch:?} beside {}", object.path, beside.join(", "));
+                let from = fetch.begun.saturating_sub(Duration::from_secs(2));
+                let before = fetches[..overlap.fetch]
+                    .iter()
+                    .rev()
+                    .take_while(|before| before.begun >= from);
+                let before: Vec<_> = before
+                    .filter(|before| before.object == fetch.object)
+                    .collect();
+                let what = format!(
+                    "{} {} {fetch:?} beside {}; before {before:?}",
+                    overlap.fetch,
+                    object.path,
+                    beside.join(", ")
+                );
                 world.ledger.complain(Wrong::Fetches, fetch.begun, &what);
             }
         }
@@ -30,6 +43,11 @@ pub fn judge(world: &World, fetches: &[Fetch], overlaps: &[Overlap]) {
         .ledger
         .add("most fetches of a key at one time", most as u64);
 }
+
+/// How long a stall has an effect on who leads.
+const LEASE: Duration = Duration::from_secs(2);
+/// How long the v1 store takes to write the headers of a 304 with the object beside them.
+const REWRITE: Duration = Duration::from_millis(300);
 
 fn reason(world: &World, fetches: &[Fetch], overlap: &Overlap) -> Option<&'static str> {
     let fetch = &fetches[overlap.fetch];
@@ -42,15 +60,23 @@ fn reason(world: &World, fetches: &[Fetch], overlap: &Overlap) -> Option<&'stati
     if world.purges.touch(path, earliest, fetch.begun) {
         return Some("fetched twice as a purge came in between");
     }
-    if world.stalls.touch(earliest, fetch.begun) {
+    if world
+        .stalls
+        .touch(earliest.saturating_sub(LEASE), fetch.begun)
+    {
         return Some("fetched twice as a worker stood still");
     }
     let leaving = |other: &Fetch| {
         let (ending, at) = other.ended;
         ending == Ending::Left && at < fetch.begun + Duration::from_millis(500)
     };
-    running
-        .clone()
-        .all(leaving)
-        .then_some("fetched twice as the leader has left")
+    if running.clone().all(leaving) {
+        return Some("fetched twice as the leader has left");
+    }
+    let before = fetches[..overlap.fetch].iter().rev();
+    let before = before.take_while(|before| before.begun + REWRITE >= earliest);
+    let mut same =
+        before.filter(|before| before.object == fetch.object && before.variant == fetch.variant);
+    same.any(|before| before.conditional && before.unchanged)
+        .then_some("fetched twice as the store wrote the headers of a 304")
 }

@@ -60,7 +60,12 @@ impl Spans {
         lengths.sum()
     }
 
-    fn within(&self, from: Moment, to: Moment) -> Vec<Span> {
+    /// All that touch this time.
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    #[must_use]
+    pub fn within(&self, from: Moment, to: Moment) -> Vec<Span> {
         let spans = self.0.lock().unwrap();
         let within = spans
             .iter()
