@@ -4,6 +4,7 @@
 use super::clock::Moment;
 use super::content::identify;
 use super::fault::Fault;
+use super::fetches::Fetch;
 use super::ledger::Wrong;
 use super::object::{Kind, Object};
 use super::origin::{FETCH, VARIANT, VERSION};
@@ -17,8 +18,13 @@ const ROUNDING: Duration = Duration::from_secs(2);
 /// For how long a failure may be remembered: `cache.retry_interval` and half of it, and [`ROUNDING`].
 const ERRORS: Duration = Duration::from_secs(5);
 
+/// What a request without an answer is counted as that may have none.
+pub const UNANSWERED: &str = "no answer, as the client has left or the edge was down";
 /// How far back a complaint tells what went before.
 const CONTEXT: Duration = Duration::from_secs(5);
+
+/// How long it may take until nothing more is stored on a disk that is full.
+const NOTICED: Duration = Duration::from_secs(1);
 
 /// The part that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +98,7 @@ pub struct Answer {
     pub body: Vec<u8>,
     /// How it ended.
     pub end: End,
-    /// The answer before it on its connection: of which object, with which status, and when it had ended.
+    /// The answer before it on its connection: of which object, with which status, and when it was asked for.
     pub after: Option<(usize, u16, Moment)>,
     /// Just before it was asked for.
     pub asked: Moment,
@@ -128,7 +134,8 @@ impl Case<'_> {
     }
 
     /// What was asked, what came, and what went before, for a complaint.
-    fn circumstances(&self) -> String {
+    #[must_use]
+    pub fn circumstances(&self) -> String {
         let (ask, answer) = (self.ask, self.answer);
         let since = answer.asked.saturating_sub(CONTEXT);
         let fetches = self.world.shelf.fetches.recent(ask.object, since);
@@ -169,7 +176,7 @@ impl Case<'_> {
             _ => {}
         }
         let Some(status) = self.answer.status else {
-            return Ok("excused: no answer");
+            return Ok(UNANSWERED);
         };
         let counted = match status {
             200 | 404 => self.whole(status)?,
@@ -181,22 +188,41 @@ impl Case<'_> {
         self.age()?;
         self.origin()?;
         Ok(match self.answer.end {
-            End::Cut(_) => "excused: cut",
+            End::Cut(_) => self.excuse(),
             End::Left => "clients that left",
             _ => counted,
         })
     }
 
-    /// The origin has cut this very version of this object while the client was there, or the edge was killed.
+    /// The origin has cut a body of this object while the client was there, or the edge was killed, or the disk has just
+    /// become full.
     fn may_be_cut(&self) -> bool {
         let answer = self.answer;
         self.world.outages.touch(answer.asked, answer.ended)
             || answer.status.is_some()
                 && self
                     .world
+                    .full
+                    .begun(answer.asked.saturating_sub(NOTICED), answer.ended)
+            || answer.status.is_some()
+                && self
+                    .world
                     .shelf
                     .fetches
                     .failed(self.ask.object, answer.asked, |_, fault| fault.cuts())
+    }
+
+    /// What a cut that is excused is counted as.
+    fn excuse(&self) -> &'static str {
+        let Answer { asked, ended, .. } = *self.answer;
+        let cut = |_: &Fetch, fault: Fault| fault.cuts();
+        if self.world.shelf.fetches.failed(self.ask.object, asked, cut) {
+            "cut, as the origin has cut"
+        } else if self.world.outages.touch(asked, ended) {
+            "cut, as the edge was killed"
+        } else {
+            "cut, as the disk has become full"
+        }
     }
 
     /// The answer before it on its connection was a whole part of an object, whose fill the origin then cut.
@@ -305,10 +331,12 @@ impl Case<'_> {
         })
     }
 
-    /// The edge cuts what it can store, and whose length it knows; the origin of a run never cuts.
+    /// The edge cuts what comes out of the store, or goes into it, if its length is known; the origin of a run never cuts.
     fn needs_a_part(&self) -> bool {
         let object = self.object();
-        matches!(object.kind, Kind::Stored | Kind::Varying) && !object.chunked
+        let status = self.answer.headers.get("cache-status").unwrap_or_default();
+        let passes = status.contains("fwd=bypass");
+        matches!(object.kind, Kind::Stored | Kind::Varying) && !object.chunked && !passes
     }
 
     fn part(&self) -> Result<&'static str, Complaint> {

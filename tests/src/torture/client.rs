@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A client that asks at random, on HTTP/1.1 or HTTP/2, and has each answer judged.
 
-use super::answer::{Answer, Ask, Case, End, Part};
+use super::answer::{Answer, Ask, Case, End, Part, UNANSWERED};
 use super::clock::Moment;
 use super::object::VARIANTS;
 use super::world::World;
@@ -23,6 +23,8 @@ const EXPONENT: f64 = 1.1;
 const THINKS: usize = 15;
 /// How many pieces a slow reader takes a body in.
 const PIECES: usize = 100;
+/// How long it is until it tries again to connect.
+const AGAIN: Duration = Duration::from_millis(50);
 /// What a slow reader takes at once, at least.
 const SMALLEST_PIECE: usize = 4_096;
 /// How long it waits before each.
@@ -50,7 +52,7 @@ pub struct Client {
     popularity: Arc<Zipf>,
     http2: bool,
     connection: Option<Connection>,
-    /// The last answer on it: of which object, with which status, and when it had ended.
+    /// The last answer on it: of which object, with which status, and when it was asked for.
     last: Option<(usize, u16, Moment)>,
     /// What it remembers of objects.
     copies: HashMap<(usize, &'static str), String>,
@@ -195,6 +197,9 @@ impl Client {
     async fn connect(&self, manner: Manner) -> Result<Connection, String> {
         if self.http2 {
             let connection = Http2::try_connect(self.address).await;
+            if connection.is_err() {
+                tokio::time::sleep(AGAIN).await;
+            }
             return connection
                 .map(Connection::Http2)
                 .map_err(|error| error.to_string());
@@ -227,10 +232,18 @@ impl Client {
         let world = &self.world;
         let case = Case { world, ask, answer };
         match case.judge() {
+            Ok(UNANSWERED) => {
+                world.ledger.count(UNANSWERED);
+                return;
+            }
             Ok(counted) => world.ledger.count(counted),
             Err((wrong, what)) => world.ledger.complain(wrong, answer.ended, &what),
         }
         world.ledger.count("requests");
+        if !manner.slow {
+            let told = || format!("{:?} {}", answer.status, case.circumstances());
+            world.ledger.took(answer.ended - answer.asked, told);
+        }
         if self.http2 {
             world.ledger.count("requests on HTTP/2");
         }

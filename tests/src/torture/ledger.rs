@@ -5,6 +5,7 @@ use super::clock::Moment;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Mutex;
+use std::time::Duration;
 
 /// What must not happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,6 +43,8 @@ struct Record {
     /// How many by what was wrong, without its numbers.
     reasons: BTreeMap<String, usize>,
     first: Option<String>,
+    /// The longest time of an answer, and of which.
+    longest: (Duration, String),
     /// Fetches whose answers only one client may have.
     private: HashSet<usize>,
 }
@@ -88,6 +91,17 @@ impl Ledger {
         }
     }
 
+    /// Notes how long an answer took; `told` says which, if it is the longest.
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    pub fn took(&self, time: Duration, told: impl FnOnce() -> String) {
+        let mut record = self.0.lock().unwrap();
+        if time > record.longest.0 {
+            record.longest = (time, told());
+        }
+    }
+
     /// Whether this is the first client to get the answer of a fetch.
     ///
     /// # Panics
@@ -129,6 +143,13 @@ impl fmt::Display for Ledger {
         for (wrong, what) in ALL {
             writeln!(f, "{what:<48} {:>9}", self.wrongs(wrong))?;
         }
+        let record = self.0.lock().unwrap();
+        writeln!(
+            f,
+            "the longest took {:?}: {}",
+            record.longest.0, record.longest.1
+        )?;
+        drop(record);
         for (reason, number) in &self.0.lock().unwrap().reasons {
             writeln!(f, "  {number} x {reason}")?;
         }

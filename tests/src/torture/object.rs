@@ -78,13 +78,15 @@ pub struct Object {
 }
 
 impl Object {
-    /// All objects of a run.
+    /// All objects of a run, of an origin that fails or does not.
     #[must_use]
-    pub fn all() -> Vec<Self> {
-        (0..OBJECTS).map(Self::new).collect()
+    pub fn all(faults: bool) -> Vec<Self> {
+        (0..OBJECTS)
+            .map(|number| Self::new(number, faults))
+            .collect()
     }
 
-    fn new(number: usize) -> Self {
+    fn new(number: usize, faults: bool) -> Self {
         let kind = match number % 16 {
             7 => Kind::Varying,
             11 if number < 16 => Kind::NoStore,
@@ -94,6 +96,7 @@ impl Object {
             _ => Kind::Stored,
         };
         let weakness = match number % 9 {
+            _ if !faults => Weakness::None,
             4 => Weakness::Cuts,
             6 if number.is_multiple_of(2) => Weakness::Errors,
             6 => Weakness::Resets,
@@ -224,7 +227,7 @@ mod tests {
 
     #[test]
     fn versions_follow_from_the_time() {
-        for object in Object::all() {
+        for object in Object::all(true) {
             let now = Duration::from_millis(12_345);
             let version = object.version(now);
             assert!(object.since(version) <= now && now < object.replaced(version));

@@ -1,82 +1,138 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One fetch at a time for each key that can be stored, and why there were more.
 
+use super::clock::Moment;
 use super::fetches::{Ending, Fetch, Overlap};
 use super::ledger::Wrong;
+use super::object::Kind;
 use super::world::World;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Judges all fetches that ran beside others of their key.
-pub fn judge(world: &World, fetches: &[Fetch], overlaps: &[Overlap]) {
-    let mut most = 1;
-    for overlap in overlaps {
-        let fetch = &fetches[overlap.fetch];
-        let object = &world.shelf.objects[fetch.object];
-        if !object.kind.is_shared() {
-            continue;
-        }
-        most = most.max(overlap.running.len() + 1);
-        match reason(world, fetches, overlap) {
-            Some(reason) => world.ledger.count(reason),
-            None => {
-                let beside = overlap.running.iter().map(|&number| &fetches[number]);
-                let beside: Vec<_> = beside.map(|other| format!("{other:?}")).collect();
-                let from = fetch.begun.saturating_sub(Duration::from_secs(2));
-                let before = fetches[..overlap.fetch]
-                    .iter()
-                    .rev()
-                    .take_while(|before| before.begun >= from);
-                let before: Vec<_> = before
-                    .filter(|before| before.object == fetch.object)
-                    .collect();
-                let what = format!(
-                    "{} {} {fetch:?} beside {}; before {before:?}",
-                    overlap.fetch,
-                    object.path,
-                    beside.join(", ")
-                );
-                world.ledger.complain(Wrong::Fetches, fetch.begun, &what);
-            }
-        }
-    }
-    world
-        .ledger
-        .add("most fetches of a key at one time", most as u64);
+/// For how long a worker that stood still, or a disk that was full, has an effect on who leads: the lease of a leader.
+const LEASE: Duration = Duration::from_secs(2);
+/// How long it takes the origin to hear that a client has left.
+const LEAVING: Duration = Duration::from_millis(500);
+/// How long the v1 store takes to write the headers of a 304, and the object beside them.
+const REWRITE: Duration = Duration::from_millis(300);
+/// How far back a complaint tells what went before.
+const CONTEXT: Duration = Duration::from_secs(2);
+
+/// All fetches of a run that ran beside others of their key.
+pub struct Overlaps<'a> {
+    world: &'a World,
+    workers: usize,
+    fetches: &'a [Fetch],
+    /// How often a worker has learnt by what an object varies, by object and by the life of the edge.
+    learnt: BTreeMap<(usize, usize), usize>,
+    /// The most at one time, by why.
+    most: BTreeMap<&'static str, usize>,
 }
 
-/// How long a stall has an effect on who leads.
-const LEASE: Duration = Duration::from_secs(2);
-/// How long the v1 store takes to write the headers of a 304 with the object beside them.
-const REWRITE: Duration = Duration::from_millis(300);
+impl<'a> Overlaps<'a> {
+    /// Of an edge with so many workers.
+    #[must_use]
+    pub fn new(world: &'a World, workers: usize, fetches: &'a [Fetch]) -> Self {
+        Self {
+            world,
+            workers,
+            fetches,
+            learnt: BTreeMap::new(),
+            most: BTreeMap::new(),
+        }
+    }
 
-fn reason(world: &World, fetches: &[Fetch], overlap: &Overlap) -> Option<&'static str> {
-    let fetch = &fetches[overlap.fetch];
-    let running = overlap.running.iter().map(|&number| &fetches[number]);
-    let earliest = running.clone().map(|other| other.begun).min()?;
-    let path = &world.shelf.objects[fetch.object].path;
-    if world.outages.touch(earliest, fetch.begun) {
-        return Some("fetched twice as the edge was killed");
+    /// Judges them.
+    pub fn judge(mut self, overlaps: &[Overlap]) {
+        for overlap in overlaps {
+            let fetch = &self.fetches[overlap.fetch];
+            if !self.world.shelf.objects[fetch.object].kind.is_shared() {
+                continue;
+            }
+            let reason = self.reason(overlap);
+            match reason {
+                Some(reason) => self.world.ledger.count(reason),
+                None => self.complain(overlap),
+            }
+            let most = self
+                .most
+                .entry(reason.unwrap_or("fetched twice without a reason"));
+            let most = most.or_default();
+            *most = overlap.running.len().max(*most);
+        }
+        for (reason, most) in &self.most {
+            println!("{reason}: at most {} at one time", most + 1);
+        }
     }
-    if world.purges.touch(path, earliest, fetch.begun) {
-        return Some("fetched twice as a purge came in between");
+
+    /// Why it ran beside others; none for more than a reason explains.
+    fn reason(&mut self, overlap: &Overlap) -> Option<&'static str> {
+        let (world, fetch) = (self.world, &self.fetches[overlap.fetch]);
+        let running = overlap.running.iter().map(|&number| &self.fetches[number]);
+        let earliest = running.clone().map(|other| other.begun).min()?;
+        let beside = overlap.running.len();
+        let path = &world.shelf.objects[fetch.object].path;
+        let still = earliest.saturating_sub(LEASE);
+        let leaving = |other: &Fetch| {
+            let (ending, at) = other.ended;
+            ending == Ending::Left && at < fetch.begun + LEAVING
+        };
+        if world.outages.touch(earliest, fetch.begun) {
+            Some("fetched twice as the edge was killed")
+        } else if world.purges.between(path, earliest, fetch.begun) >= beside {
+            Some("fetched twice as purges came in between")
+        } else if running.clone().all(leaving) {
+            Some("fetched twice as the leader has left")
+        } else if self.learns(overlap.fetch) {
+            Some("fetched twice as a worker learnt by what it varies")
+        } else if world.stalls.touch(still, fetch.begun) {
+            Some("fetched twice as a worker stood still")
+        } else if world.full.touch(still, fetch.begun) {
+            Some("fetched twice as the disk was full")
+        } else if self.is_rewritten(overlap.fetch, earliest) {
+            Some("fetched twice as the store wrote the headers of a 304")
+        } else {
+            None
+        }
     }
-    if world
-        .stalls
-        .touch(earliest.saturating_sub(LEASE), fetch.begun)
-    {
-        return Some("fetched twice as a worker stood still");
+
+    /// Each worker learns once by what an object varies, from a response that is not stored: it can be one more than
+    /// another worker's, and one more can come meanwhile.
+    fn learns(&mut self, number: usize) -> bool {
+        let fetch = &self.fetches[number];
+        let object = &self.world.shelf.objects[fetch.object];
+        let life = self.world.outages.within(Moment::ZERO, fetch.begun).len();
+        let learnt = self.learnt.entry((fetch.object, life)).or_default();
+        let learns = object.kind == Kind::Varying && *learnt < 2 * self.workers;
+        *learnt += usize::from(learns);
+        learns
     }
-    let leaving = |other: &Fetch| {
-        let (ending, at) = other.ended;
-        ending == Ending::Left && at < fetch.begun + Duration::from_millis(500)
-    };
-    if running.clone().all(leaving) {
-        return Some("fetched twice as the leader has left");
+
+    /// The store has just heard that what it has is still valid, and misses it while it writes that.
+    fn is_rewritten(&self, number: usize, earliest: Moment) -> bool {
+        let fetch = &self.fetches[number];
+        let before = self.fetches[..number].iter().rev();
+        let mut before = before.take_while(|before| before.begun + REWRITE >= earliest);
+        before.any(|before| {
+            let same = before.object == fetch.object && before.variant == fetch.variant;
+            same && before.unchanged
+        })
     }
-    let before = fetches[..overlap.fetch].iter().rev();
-    let before = before.take_while(|before| before.begun + REWRITE >= earliest);
-    let mut same =
-        before.filter(|before| before.object == fetch.object && before.variant == fetch.variant);
-    same.any(|before| before.conditional && before.unchanged)
-        .then_some("fetched twice as the store wrote the headers of a 304")
+
+    fn complain(&self, overlap: &Overlap) {
+        let fetch = &self.fetches[overlap.fetch];
+        let since = fetch.begun.saturating_sub(CONTEXT);
+        let before = self.fetches[..overlap.fetch].iter().rev();
+        let before = before.take_while(|before| before.begun >= since);
+        let before: Vec<_> = before
+            .filter(|before| before.object == fetch.object)
+            .take(8)
+            .collect();
+        let Overlap { running, .. } = overlap;
+        let path = &self.world.shelf.objects[fetch.object].path;
+        let what = format!("fetched twice; {path} {fetch:?} beside {running:?}; before {before:?}");
+        self.world
+            .ledger
+            .complain(Wrong::Fetches, fetch.begun, &what);
+    }
 }

@@ -78,16 +78,17 @@ impl Purges {
         effective.map(|purge| purge.begun).max()
     }
 
-    /// Whether a purge of a path was carried out, or begun, between these.
+    /// How many purges of a path were carried out, or begun, between these.
     ///
     /// # Panics
     /// Not unless another thread has.
     #[must_use]
-    pub fn touch(&self, path: &str, from: Moment, to: Moment) -> bool {
+    pub fn between(&self, path: &str, from: Moment, to: Moment) -> usize {
         let purges = self.0.lock().unwrap();
-        purges.iter().any(|purge| {
+        let between = purges.iter().filter(|purge| {
             let over = purge.acknowledged.is_some_and(|at| at < from);
             purge.begun <= to && !over && purge.scope.covers(path)
-        })
+        });
+        between.count()
     }
 }

@@ -3,15 +3,18 @@
 
 use super::client::Client;
 use super::clock::Clock;
-use super::disturbance;
 use super::fetches::Fetches;
 use super::ledger::Wrong;
 use super::object::Object;
 use super::origin::{self, Shelf};
+use super::overlap::Overlaps;
 use super::world::World;
+use super::{disk, disturbance};
 use crate::edge::{Builder, Edge};
 use crate::matrix::Cell;
 use crate::purger::Purger;
+use crate::rng::{Rng, mix};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
@@ -20,6 +23,19 @@ use tokio::task::JoinSet;
 const CLIENTS: usize = 32;
 /// How often the edge is looked at.
 const PERIOD: Duration = Duration::from_millis(50);
+/// What the edge counts that says how a run went, since it was last started.
+const COUNTERS: [&str; 8] = [
+    "wait_timeouts",
+    "handovers",
+    "unshared",
+    "unexpected_misses",
+    "host_errors",
+    "fills_aborted",
+    "limits_reached",
+    "key_mismatches",
+];
+/// The room on the disk where it is filled.
+const DISK: u64 = 512 << 20;
 /// Lines above `warning` begin so, after the time.
 const ERRORS: [&str; 2] = ["[error]", "[critical]"];
 
@@ -38,6 +54,12 @@ pub struct Plan {
     pub purges: bool,
     /// Whether workers are stopped.
     pub stalls: bool,
+    /// Whether files of the cache are torn while the edge is down.
+    pub tears: bool,
+    /// Whether the cache's disk is filled by others, and emptied.
+    pub fills: bool,
+    /// Whether the origin fails at all.
+    pub faults: bool,
 }
 
 impl Plan {
@@ -50,7 +72,7 @@ impl Plan {
         let shelf = Arc::new(Shelf {
             clock: Clock::start(),
             seed: self.seed,
-            objects: Object::all(),
+            objects: Object::all(self.faults),
             fetches: Fetches::default(),
         });
         let server = origin::start(&shelf);
@@ -59,7 +81,10 @@ impl Plan {
         let builder = Builder::new()
             .env("ORIGIN", format!("http://{}", server.address()))
             .env("ACCESS_LOG", "off");
-        let builder = purger.open(builder).cell(self.cell);
+        let mut builder = purger.open(builder).cell(self.cell);
+        if self.fills {
+            builder = builder.disk(DISK).env("CACHE_MAX_BYTES", "64MiB");
+        }
         let mut edge = builder
             .allow_log("did not answer to a change")
             .start()
@@ -85,20 +110,13 @@ impl Plan {
             let left = self.lasts.saturating_sub(begun.elapsed());
             let phase = self.phase.unwrap_or(left).min(left);
             let (envoy, clock) = (edge.envoy_pid(), world.shelf.clock);
-            let alive = {
-                let stalls = async {
-                    if self.stalls {
-                        disturbance::stall(Arc::clone(world), envoy, self.cell.workers, number)
-                            .await;
-                    }
-                    std::future::pending::<()>().await;
-                };
-                tokio::select! {
-                    alive = lives(edge, phase) => alive,
-                    () = stalls => true,
-                }
+            let disk = edge.disk();
+            let alive = tokio::select! {
+                alive = lives(edge, phase) => alive,
+                () = self.disturb(world, envoy, disk, number) => true,
             };
             world.stalls.close(clock.now());
+            world.full.close(clock.now());
             if !alive {
                 world
                     .ledger
@@ -111,10 +129,33 @@ impl Plan {
                 return;
             }
             let outage = world.outages.begin(clock.now());
-            edge.crash(|_| {}).await;
+            edge.crash(|cache| self.tear(world, cache, number)).await;
             world.outages.end(outage, clock.now());
             world.ledger.count("times the edge was killed");
             number += 1;
+        }
+    }
+
+    /// Until it is dropped.
+    async fn disturb(&self, world: &Arc<World>, envoy: u32, disk: PathBuf, number: u64) {
+        let stalls = async {
+            if self.stalls {
+                disturbance::stall(Arc::clone(world), envoy, self.cell.workers, number).await;
+            }
+        };
+        let fills = async {
+            if self.fills {
+                disturbance::fill(Arc::clone(world), disk, number).await;
+            }
+        };
+        tokio::join!(stalls, fills, std::future::pending::<()>());
+    }
+
+    fn tear(&self, world: &World, cache: &Path, number: u64) {
+        if self.tears {
+            let mut rng = Rng::new(self.seed ^ mix(number));
+            let torn = disk::tear(cache, &mut rng).expect("a cache whose files can be written");
+            world.ledger.add("files torn", torn);
         }
     }
 
@@ -123,6 +164,11 @@ impl Plan {
         if !died {
             edge.wait_for_value("sluice_parked_now", 0).await;
             edge.wait_for_value("sluice_flights_now", 0).await;
+            for (name, number) in edge.stats("sluice_").await {
+                if COUNTERS.iter().any(|counter| name.ends_with(counter)) {
+                    println!("{name} {number}");
+                }
+            }
         }
         let now = world.shelf.clock.now();
         for line in edge
@@ -140,7 +186,7 @@ impl Plan {
                 world.ledger.count(fault.name());
             }
         }
-        super::overlap::judge(world, &fetches, &overlaps);
+        Overlaps::new(world, self.cell.workers, &fetches).judge(&overlaps);
         println!("{}", world.ledger);
         let first = world.ledger.first();
         assert!(

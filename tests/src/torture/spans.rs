@@ -47,6 +47,13 @@ impl Spans {
         !self.within(from, to).is_empty()
     }
 
+    /// Whether it began between these.
+    #[must_use]
+    pub fn begun(&self, from: Moment, to: Moment) -> bool {
+        let within = self.within(from, to);
+        within.iter().any(|(begun, _)| *begun >= from)
+    }
+
     /// For how long it was so between these, added up.
     #[must_use]
     pub fn total(&self, from: Moment, to: Moment) -> Duration {

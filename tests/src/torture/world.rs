@@ -16,6 +16,8 @@ pub struct World {
     pub purges: Purges,
     /// When a worker stood still.
     pub stalls: Spans,
+    /// When the disk was full.
+    pub full: Spans,
     /// When the edge was down.
     pub outages: Spans,
     /// What was seen.
@@ -31,6 +33,7 @@ impl World {
             shelf,
             purges: Purges::default(),
             stalls: Spans::default(),
+            full: Spans::default(),
             outages: Spans::default(),
             ledger: Ledger::default(),
             over: AtomicBool::new(false),

@@ -8,6 +8,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long a run lasts in `make test`.
 const SHORT: Duration = Duration::from_secs(20);
+/// Whether files of the cache are torn while the edge is down.
+const TEARS: bool = false;
+/// Whether the disk is filled.
+const FILLS: bool = false;
 /// How long a run lasts in `make soak`, unless `TORTURE_SECONDS` says otherwise.
 const LONG: &str = "1200";
 
@@ -37,6 +41,9 @@ fn plan(store: Store, workers: usize, lasts: Duration) -> Plan {
         seed: seed(),
         purges: true,
         stalls: false,
+        tears: TEARS,
+        fills: FILLS,
+        faults: true,
     }
 }
 
@@ -67,6 +74,8 @@ async fn nothing_wrong_is_served_for_as_long_as_one_likes() {
         phase: on("TORTURE_KILLS").then_some(Duration::from_secs(20)),
         purges: on("TORTURE_PURGES"),
         stalls: on("TORTURE_STALLS"),
+        tears: setting("TORTURE_TEARS", "0") == "1",
+        fills: setting("TORTURE_FILLS", "0") == "1",
         ..plan
     }
     .run()

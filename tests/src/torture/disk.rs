@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What befalls the cache's disk: others fill it, and files are torn while the edge is down.
+
+use crate::rng::Rng;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+/// How many bytes are overwritten at once.
+const SCRATCH: usize = 64;
+
+/// A file that takes the room of others.
+#[derive(Debug)]
+pub struct Filler(PathBuf);
+
+impl Filler {
+    /// In this folder; it takes nothing yet.
+    #[must_use]
+    pub fn new(folder: &Path) -> Self {
+        Self(folder.join("of-others"))
+    }
+
+    /// Takes all that is free, and all that becomes free while it does, but for a few bytes.
+    ///
+    /// # Errors
+    /// As the file system's, but for the one that says that there is no more.
+    pub fn fill(&self) -> io::Result<()> {
+        let file = File::create(&self.0)?;
+        let mut taken = 0;
+        for step in [1 << 22, 1 << 16, 1 << 12] {
+            loop {
+                // SAFETY: it allocates in a file that is open, and touches no memory of this process.
+                if unsafe { libc::fallocate(file.as_raw_fd(), 0, taken, step) } != 0 {
+                    break;
+                }
+                taken += step;
+            }
+        }
+        match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::ENOSPC) => Ok(()),
+            error => Err(error),
+        }
+    }
+
+    /// Gives it back.
+    ///
+    /// # Errors
+    /// As the file system's.
+    pub fn empty(&self) -> io::Result<()> {
+        match fs::remove_file(&self.0) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Truncates some of the objects below a cache's folder, and overwrites bytes of others; gives how many of them.
+///
+/// # Errors
+/// As the file system's.
+pub fn tear(folder: &Path, rng: &mut Rng) -> io::Result<u64> {
+    let mut torn = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            torn += tear(&path, rng)?;
+        } else if entry.file_name().to_string_lossy().starts_with("cache-") && rng.below(3) == 0 {
+            tear_file(&path, rng)?;
+            torn += 1;
+        }
+    }
+    Ok(torn)
+}
+
+fn tear_file(path: &Path, rng: &mut Rng) -> io::Result<()> {
+    let file = File::options().write(true).open(path)?;
+    let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+    let at = rng.below(length.max(1)) as u64;
+    match rng.below(3) {
+        0 => file.set_len(at),
+        // Never written, as after a loss of power.
+        1 => file.set_len(at).and_then(|()| file.set_len(length as u64)),
+        _ => file.write_all_at(&[0xA5; SCRATCH], at),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_torn_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let below = folder.path().join("v1");
+        fs::create_dir(&below).unwrap();
+        for number in 0..60 {
+            fs::write(below.join(format!("cache-{number}")), [7; 1_000]).unwrap();
+            fs::write(below.join(format!("other-{number}")), [7; 1_000]).unwrap();
+        }
+        let torn = tear(folder.path(), &mut Rng::new(1)).unwrap();
+        let is_torn = |name: &str, number: u64| {
+            fs::read(below.join(format!("{name}-{number}"))).unwrap() != [7; 1_000]
+        };
+        let changed = |name| (0..60).filter(|&number| is_torn(name, number)).count() as u64;
+        assert_eq!((changed("cache"), changed("other")), (torn, 0));
+        assert!(torn > 5, "{torn}");
+    }
+}
