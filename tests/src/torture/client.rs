@@ -4,6 +4,7 @@
 use super::answer::{Answer, Ask, Case, End, Part, UNANSWERED};
 use super::clock::Moment;
 use super::object::VARIANTS;
+use super::origin::FETCH;
 use super::world::World;
 use crate::client::{self, Failure, request};
 use crate::http2::Http2;
@@ -149,6 +150,9 @@ impl Client {
         self.last = answer
             .status
             .map(|status| (ask.object, status, answer.ended));
+        if answer.end == End::Left {
+            self.world.departures.note(ask.object, answer.ended);
+        }
         let closes = answer.headers.get("connection") == Some("close");
         if answer.end != End::Whole || closes {
             self.leave(manner).await;
@@ -240,6 +244,19 @@ impl Client {
             Err((wrong, what)) => world.ledger.complain(wrong, answer.ended, &what),
         }
         world.ledger.count("requests");
+        let status = answer.headers.get("cache-status").unwrap_or_default();
+        if let Some(fetch) = answer.headers.number(FETCH)
+            && status.contains("fwd=")
+            && !status.contains("collapsed")
+        {
+            let Answer {
+                end, asked, ended, ..
+            } = answer;
+            world.ledger.led(
+                fetch,
+                format!("{ask:?} {manner:?} {status} {end:?} {asked:?} to {ended:?}"),
+            );
+        }
         if !manner.slow {
             let told = || format!("{:?} {}", answer.status, case.circumstances());
             world.ledger.took(answer.ended - answer.asked, told);

@@ -43,6 +43,8 @@ struct Record {
     /// How many by what was wrong, without its numbers.
     reasons: BTreeMap<String, usize>,
     first: Option<String>,
+    /// For whom fetches were made, as far as their clients have stayed.
+    leaders: BTreeMap<usize, Vec<String>>,
     /// The longest time of an answer, and of which.
     longest: (Duration, String),
     /// Fetches whose answers only one client may have.
@@ -89,6 +91,25 @@ impl Ledger {
             println!("{text}");
             record.first.get_or_insert(text);
         }
+    }
+
+    /// Notes for whom a fetch was made.
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    pub fn led(&self, fetch: usize, told: String) {
+        let mut record = self.0.lock().unwrap();
+        record.leaders.entry(fetch).or_default().push(told);
+    }
+
+    /// For whom a fetch was made.
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    #[must_use]
+    pub fn leaders(&self, fetch: usize) -> Vec<String> {
+        let record = self.0.lock().unwrap();
+        record.leaders.get(&fetch).cloned().unwrap_or_default()
     }
 
     /// Notes how long an answer took; `told` says which, if it is the longest.

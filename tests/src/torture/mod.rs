@@ -7,6 +7,7 @@ pub mod answer;
 pub mod client;
 pub mod clock;
 pub mod content;
+pub mod departures;
 pub mod disk;
 pub mod disturbance;
 pub mod fault;

@@ -2,7 +2,7 @@
 //! One fetch at a time for each key that can be stored, and why there were more.
 
 use super::clock::Moment;
-use super::fetches::{Ending, Fetch, Overlap};
+use super::fetches::{Fetch, Overlap};
 use super::ledger::Wrong;
 use super::object::Kind;
 use super::world::World;
@@ -11,8 +11,6 @@ use std::time::Duration;
 
 /// For how long a worker that stood still, or a disk that was full, has an effect on who leads: the lease of a leader.
 const LEASE: Duration = Duration::from_secs(2);
-/// How long it takes the origin to hear that a client has left.
-const LEAVING: Duration = Duration::from_millis(500);
 /// How long the v1 store takes to write the headers of a 304, and the object beside them.
 const REWRITE: Duration = Duration::from_millis(300);
 /// How far back a complaint tells what went before.
@@ -69,19 +67,19 @@ impl<'a> Overlaps<'a> {
     fn reason(&mut self, overlap: &Overlap) -> Option<&'static str> {
         let (world, fetch) = (self.world, &self.fetches[overlap.fetch]);
         let running = overlap.running.iter().map(|&number| &self.fetches[number]);
-        let earliest = running.clone().map(|other| other.begun).min()?;
+        let earliest = running.map(|other| other.begun).min()?;
         let beside = overlap.running.len();
         let path = &world.shelf.objects[fetch.object].path;
         let still = earliest.saturating_sub(LEASE);
-        let leaving = |other: &Fetch| {
-            let (ending, at) = other.ended;
-            ending == Ending::Left && at < fetch.begun + LEAVING
-        };
         if world.outages.touch(earliest, fetch.begun) {
             Some("fetched twice as the edge was killed")
         } else if world.purges.between(path, earliest, fetch.begun) >= beside {
             Some("fetched twice as purges came in between")
-        } else if running.clone().all(leaving) {
+        } else if world
+            .departures
+            .between(fetch.object, earliest, fetch.begun)
+            >= beside
+        {
             Some("fetched twice as the leader has left")
         } else if self.learns(overlap.fetch) {
             Some("fetched twice as a worker learnt by what it varies")
@@ -130,7 +128,14 @@ impl<'a> Overlaps<'a> {
             .collect();
         let Overlap { running, .. } = overlap;
         let path = &self.world.shelf.objects[fetch.object].path;
-        let what = format!("fetched twice; {path} {fetch:?} beside {running:?}; before {before:?}");
+        let all = running.iter().chain([&overlap.fetch]);
+        let leaders: Vec<_> = all
+            .map(|&number| self.world.ledger.leaders(number))
+            .collect();
+        let what = format!(
+            "fetched twice; {path} {} {fetch:?} beside {running:?}; for {leaders:?}; before {before:?}",
+            overlap.fetch
+        );
         self.world
             .ledger
             .complain(Wrong::Fetches, fetch.begun, &what);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! All that a run knows.
 
+use super::departures::Departures;
 use super::ledger::Ledger;
 use super::origin::Shelf;
 use super::purges::Purges;
@@ -14,6 +15,8 @@ pub struct World {
     pub shelf: Arc<Shelf>,
     /// What was purged.
     pub purges: Purges,
+    /// When clients have left.
+    pub departures: Departures,
     /// When a worker stood still.
     pub stalls: Spans,
     /// When the disk was full.
@@ -32,6 +35,7 @@ impl World {
         Self {
             shelf,
             purges: Purges::default(),
+            departures: Departures::default(),
             stalls: Spans::default(),
             full: Spans::default(),
             outages: Spans::default(),

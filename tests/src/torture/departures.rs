@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//! When clients have left before they had their answers.
+
+use super::clock::Moment;
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+/// All departures of a run, by object.
+#[derive(Default)]
+pub struct Departures(Mutex<HashMap<usize, Vec<Moment>>>);
+
+impl Departures {
+    /// Notes that a client has left that wanted an object.
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    pub fn note(&self, object: usize, at: Moment) {
+        self.0.lock().unwrap().entry(object).or_default().push(at);
+    }
+
+    /// How many have left that wanted an object, between these.
+    ///
+    /// # Panics
+    /// Not unless another thread has.
+    #[must_use]
+    pub fn between(&self, object: usize, from: Moment, to: Moment) -> usize {
+        let all = self.0.lock().unwrap();
+        let left = all.get(&object).into_iter().flatten();
+        left.filter(|&&at| from <= at && at <= to).count()
+    }
+}
