@@ -141,6 +141,11 @@ impl Case<'_> {
         let fetches = self.world.shelf.fetches.recent(ask.object, since);
         let stalls = self.world.stalls.within(since, answer.ended);
         let path = &self.object().path;
+        let purges = self.world.purges.within(path, since, answer.ended);
+        let departures = self
+            .world
+            .departures
+            .within(ask.object, since, answer.ended);
         let bytes = answer.body.len();
         let Answer {
             status,
@@ -154,7 +159,8 @@ impl Case<'_> {
         let fields = &headers.0;
         format!(
             "{ask:?} of {path} from {asked:?} to {ended:?}: {status:?} {fields:?}, {bytes} bytes of body, {end:?}; \
-             after {after:?}; fetches {fetches:?}; stalls {stalls:?}"
+             after {after:?}; fetches {fetches:?}; stalls {stalls:?}; \
+             purges {purges:?}; departures {departures:?}"
         )
     }
 

@@ -18,6 +18,8 @@ use std::time::Duration;
 
 /// How long an answer may take.
 const STUCK: Duration = Duration::from_secs(20);
+/// What only those take who wait for a leader in vain.
+const LONG: Duration = Duration::from_millis(4_900);
 /// How uneven the popularity of objects is.
 const EXPONENT: f64 = 1.1;
 /// The longest that a client takes until it asks again, in milliseconds.
@@ -259,7 +261,13 @@ impl Client {
         }
         if !manner.slow {
             let told = || format!("{:?} {}", answer.status, case.circumstances());
-            world.ledger.took(answer.ended - answer.asked, told);
+            let took = answer.ended - answer.asked;
+            if took > LONG {
+                world
+                    .ledger
+                    .count("requests that took longer than max_wait");
+            }
+            world.ledger.took(took, told);
         }
         if self.http2 {
             world.ledger.count("requests on HTTP/2");

@@ -19,13 +19,20 @@ impl Departures {
     }
 
     /// How many have left that wanted an object, between these.
+    #[must_use]
+    pub fn between(&self, object: usize, from: Moment, to: Moment) -> usize {
+        self.within(object, from, to).len()
+    }
+
+    /// When they did.
     ///
     /// # Panics
     /// Not unless another thread has.
     #[must_use]
-    pub fn between(&self, object: usize, from: Moment, to: Moment) -> usize {
+    pub fn within(&self, object: usize, from: Moment, to: Moment) -> Vec<Moment> {
         let all = self.0.lock().unwrap();
         let left = all.get(&object).into_iter().flatten();
-        left.filter(|&&at| from <= at && at <= to).count()
+        let left = left.filter(|&&at| from <= at && at <= to);
+        left.copied().collect()
     }
 }

@@ -29,11 +29,15 @@ impl Scope {
 
 /// One purge.
 #[derive(Clone, Debug)]
-struct Purge {
-    scope: Scope,
-    hard: bool,
-    begun: Moment,
-    acknowledged: Option<Moment>,
+pub struct Purge {
+    /// What it covers.
+    pub scope: Scope,
+    /// Whether nothing of it may be served any more.
+    pub hard: bool,
+    /// When the call was made.
+    pub begun: Moment,
+    /// When it was answered by a 200.
+    pub acknowledged: Option<Moment>,
 }
 
 /// All purges of a run.
@@ -79,16 +83,22 @@ impl Purges {
     }
 
     /// How many purges of a path were carried out, or begun, between these.
+    #[must_use]
+    pub fn between(&self, path: &str, from: Moment, to: Moment) -> usize {
+        self.within(path, from, to).len()
+    }
+
+    /// All purges of a path that were carried out, or begun, between these.
     ///
     /// # Panics
     /// Not unless another thread has.
     #[must_use]
-    pub fn between(&self, path: &str, from: Moment, to: Moment) -> usize {
+    pub fn within(&self, path: &str, from: Moment, to: Moment) -> Vec<Purge> {
         let purges = self.0.lock().unwrap();
-        let between = purges.iter().filter(|purge| {
+        let within = purges.iter().filter(|purge| {
             let over = purge.acknowledged.is_some_and(|at| at < from);
             purge.begun <= to && !over && purge.scope.covers(path)
         });
-        between.count()
+        within.cloned().collect()
     }
 }
