@@ -218,6 +218,16 @@ impl Case<'_> {
                     .failed(self.ask.object, answer.asked, |_, fault| fault.cuts())
     }
 
+    /// A worker stood still, the disk was full or the edge was down while the client waited, or just before.
+    #[must_use]
+    pub fn may_be_late(&self) -> bool {
+        let Answer { asked, ended, .. } = *self.answer;
+        let since = asked.saturating_sub(ROUNDING);
+        let world = self.world;
+        let reasons = [&world.stalls, &world.full, &world.outages];
+        reasons.iter().any(|spans| spans.touch(since, ended))
+    }
+
     /// What a cut that is excused is counted as.
     fn excuse(&self) -> &'static str {
         let Answer { asked, ended, .. } = *self.answer;
@@ -359,7 +369,8 @@ impl Case<'_> {
     }
 
     /// The tag of what came, or its date.
-    fn validator(&self) -> Option<String> {
+    #[must_use]
+    pub fn validator(&self) -> Option<String> {
         let field = if self.object().dated {
             "last-modified"
         } else {

@@ -3,6 +3,7 @@
 
 use super::answer::{Answer, Ask, Case, End, Part, UNANSWERED};
 use super::clock::Moment;
+use super::ledger::Wrong;
 use super::object::VARIANTS;
 use super::origin::FETCH;
 use super::world::World;
@@ -18,8 +19,8 @@ use std::time::Duration;
 
 /// How long an answer may take.
 const STUCK: Duration = Duration::from_secs(20);
-/// What only those take who wait for a leader in vain.
-const LONG: Duration = Duration::from_millis(4_900);
+/// What those take who wait for a leader in vain (`coalesce.max_wait`).
+const LATE: Duration = Duration::from_millis(4_900);
 /// How uneven the popularity of objects is.
 const EXPONENT: f64 = 1.1;
 /// The longest that a client takes until it asks again, in milliseconds.
@@ -245,45 +246,44 @@ impl Client {
             Ok(counted) => world.ledger.count(counted),
             Err((wrong, what)) => world.ledger.complain(wrong, answer.ended, &what),
         }
-        world.ledger.count("requests");
-        let status = answer.headers.get("cache-status").unwrap_or_default();
-        if let Some(fetch) = answer.headers.number(FETCH)
-            && status.contains("fwd=")
-            && !status.contains("collapsed")
-        {
-            let Answer {
-                end, asked, ended, ..
-            } = answer;
-            world.ledger.led(
-                fetch,
-                format!("{ask:?} {manner:?} {status} {end:?} {asked:?} to {ended:?}"),
-            );
-        }
+        note_leader(&case);
         if !manner.slow {
-            let told = || format!("{:?} {}", answer.status, case.circumstances());
-            let took = answer.ended - answer.asked;
-            if took > LONG {
-                world
-                    .ledger
-                    .count("requests that took longer than max_wait");
-            }
-            world.ledger.took(took, told);
+            note_time(&case);
         }
-        if self.http2 {
-            world.ledger.count("requests on HTTP/2");
+        world.ledger.count("requests");
+        let kinds = [
+            (self.http2, "requests on HTTP/2"),
+            (manner.slow, "requests of slow readers"),
+        ];
+        for (_, kind) in kinds.iter().filter(|(is, _)| *is) {
+            world.ledger.count(kind);
         }
-        if manner.slow {
-            world.ledger.count("requests of slow readers");
+        if let Some(validator) = case.validator() {
+            self.copies.insert((ask.object, ask.variant), validator);
         }
-        let field = if world.shelf.objects[ask.object].dated {
-            "last-modified"
-        } else {
-            "etag"
-        };
-        if let Some(validator) = answer.headers.get(field) {
-            self.copies
-                .insert((ask.object, ask.variant), validator.to_owned());
-        }
+    }
+}
+
+/// Notes for whom a fetch was made.
+fn note_leader(case: &Case<'_>) {
+    let headers = &case.answer.headers;
+    let status = headers.get("cache-status").unwrap_or_default();
+    let leads = status.contains("fwd=") && !status.contains("collapsed");
+    if let Some(fetch) = headers.number(FETCH).filter(|_| leads) {
+        let told = format!("{status} {:?} {:?}", case.ask, case.answer.end);
+        case.world.ledger.led(fetch, told);
+    }
+}
+
+/// Notes how long the answer took, and complains if it was too long.
+fn note_time(case: &Case<'_>) {
+    let Case { world, answer, .. } = *case;
+    let took = answer.ended - answer.asked;
+    let told = || format!("{:?} {}", answer.status, case.circumstances());
+    world.ledger.took(took, told);
+    if took > LATE && !case.may_be_late() {
+        let what = format!("late; {}", case.circumstances());
+        world.ledger.complain(Wrong::Late, answer.ended, &what);
     }
 }
 

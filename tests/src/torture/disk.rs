@@ -56,6 +56,13 @@ impl Filler {
     }
 }
 
+impl Drop for Filler {
+    fn drop(&mut self) {
+        // The disk may be gone with its edge.
+        let _ = self.empty();
+    }
+}
+
 /// Truncates some of the objects below a cache's folder, and overwrites bytes of others; gives how many of them.
 ///
 /// # Errors

@@ -14,6 +14,8 @@ pub enum Wrong {
     Answer,
     /// No end of an answer within the time that each has.
     Stuck,
+    /// An answer that took as long as one that waits for its leader in vain.
+    Late,
     /// An answer that was cut, or an error, which no fault explains.
     Cut,
     /// More than one fetch of a key at one time, which nothing explains.
@@ -24,9 +26,10 @@ pub enum Wrong {
     Log,
 }
 
-const ALL: [(Wrong, &str); 6] = [
+const ALL: [(Wrong, &str); 7] = [
     (Wrong::Answer, "wrong"),
     (Wrong::Stuck, "stuck"),
+    (Wrong::Late, "late"),
     (Wrong::Cut, "cut"),
     (Wrong::Fetches, "fetched twice"),
     (Wrong::Crash, "crashed"),

@@ -36,8 +36,11 @@ const COUNTERS: [&str; 8] = [
 ];
 /// The room on the disk where it is filled.
 const DISK: u64 = 512 << 20;
-/// Lines above `warning` begin so, after the time.
-const ERRORS: [&str; 2] = ["[error]", "[critical]"];
+/// What lines of the log have that no fault explains, if the origin fails, and if it does not.
+const UNEXPLAINED: [&[&str]; 2] = [
+    &["[error]", "[critical]"],
+    &["[warning]", "[error]", "[critical]"],
+];
 
 /// A run that is to be made.
 #[derive(Clone, Debug)]
@@ -46,8 +49,8 @@ pub struct Plan {
     pub cell: Cell,
     /// How long it lasts.
     pub lasts: Duration,
-    /// How long it lasts until the edge is killed and started again, if ever.
-    pub phase: Option<Duration>,
+    /// How long the edge lives until it is killed and started again, if ever.
+    pub lives: Option<Duration>,
     /// What follows from chance follows from this.
     pub seed: u64,
     /// Whether there are purges.
@@ -108,7 +111,7 @@ impl Plan {
         let mut number = 0;
         loop {
             let left = self.lasts.saturating_sub(begun.elapsed());
-            let phase = self.phase.unwrap_or(left).min(left);
+            let phase = self.lives.unwrap_or(left).min(left);
             let (envoy, clock) = (edge.envoy_pid(), world.shelf.clock);
             let disk = edge.disk();
             let alive = tokio::select! {
@@ -160,23 +163,15 @@ impl Plan {
     }
 
     async fn verdict(&self, world: &World, edge: &mut Edge) {
-        let died = world.ledger.wrongs(Wrong::Crash) > 0;
-        if !died {
-            edge.wait_for_value("sluice_parked_now", 0).await;
-            edge.wait_for_value("sluice_flights_now", 0).await;
-            for (name, number) in edge.stats("sluice_").await {
-                if COUNTERS.iter().any(|counter| name.ends_with(counter)) {
-                    println!("{name} {number}");
-                }
-            }
+        if world.ledger.wrongs(Wrong::Crash) == 0 {
+            come_to_rest(edge).await;
         }
         let now = world.shelf.clock.now();
-        for line in edge
-            .log()
-            .lines()
-            .filter(|line| ERRORS.iter().any(|level| line.contains(level)))
-        {
-            world.ledger.complain(Wrong::Log, now, line);
+        let levels = UNEXPLAINED[usize::from(!self.faults)];
+        for line in edge.log().lines() {
+            if levels.iter().any(|level| line.contains(level)) {
+                world.ledger.complain(Wrong::Log, now, line);
+            }
         }
         let (fetches, overlaps) = world.shelf.fetches.all();
         world.ledger.add("fetches", fetches.len() as u64);
@@ -195,6 +190,17 @@ impl Plan {
             self.cell,
             self.seed
         );
+    }
+}
+
+/// Waits until nobody waits and nothing is fetched, and says what the edge has counted.
+async fn come_to_rest(edge: &Edge) {
+    edge.wait_for_value("sluice_parked_now", 0).await;
+    edge.wait_for_value("sluice_flights_now", 0).await;
+    for (name, number) in edge.stats("sluice_").await {
+        if COUNTERS.iter().any(|counter| name.ends_with(counter)) {
+            println!("{name} {number}");
+        }
     }
 }
 

@@ -4,80 +4,119 @@
 
 use sluice_tests::matrix::{Cell, Store};
 use sluice_tests::torture::run::Plan;
+use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long a run lasts in `make test`.
 const SHORT: Duration = Duration::from_secs(20);
+/// How long the edge lives in a short run.
+const SHORT_LIFE: Duration = Duration::from_secs(10);
+/// How long it lives in a long one.
+const LONG_LIFE: Duration = Duration::from_secs(30);
 /// Whether files of the cache are torn while the edge is down.
 const TEARS: bool = false;
-/// Whether the disk is filled.
+/// Whether others fill the disk, and empty it.
 const FILLS: bool = false;
-/// How long a run lasts in `make soak`, unless `TORTURE_SECONDS` says otherwise.
-const LONG: &str = "1200";
 
-/// A setting of the soak, or what it is by default.
-fn setting(name: &str, default: &str) -> String {
-    std::env::var(name).unwrap_or_else(|_| default.to_owned())
+/// A setting of the long run, or what it is by default.
+fn setting<T: FromStr>(name: &str, default: T) -> T {
+    let Ok(value) = std::env::var(name) else {
+        return default;
+    };
+    let expected = std::any::type_name::<T>();
+    let parsed = value.parse();
+    parsed.unwrap_or_else(|_| panic!("{name}={value}: expected a {expected}"))
 }
 
-fn number(name: &str, default: &str) -> u64 {
-    let value = setting(name, default);
-    value
-        .parse()
-        .unwrap_or_else(|_| panic!("{name}={value}: expected a number"))
-}
-
-/// Another one each time; what a run prints has it again.
+/// Another one each time, unless `TORTURE_SEED` says which; a run says its own.
 fn seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    number("TORTURE_SEED", &now.as_micros().to_string())
+    setting("TORTURE_SEED", now.as_micros().try_into().unwrap())
 }
 
-fn plan(store: Store, workers: usize, lasts: Duration) -> Plan {
+fn plan(store: Store) -> Plan {
     Plan {
-        cell: Cell { store, workers },
-        lasts,
-        phase: None,
+        cell: Cell { store, workers: 2 },
+        lasts: SHORT,
+        lives: Some(SHORT_LIFE),
         seed: seed(),
-        purges: true,
-        stalls: false,
-        tears: TEARS,
-        fills: FILLS,
         faults: true,
+        purges: true,
+        stalls: true,
+        tears: TEARS,
+        fills: false,
     }
 }
 
 #[tokio::test]
 async fn nothing_wrong_is_served_from_a_disk() {
-    plan(Store::V1_DISK, 2, SHORT).run().await;
+    plan(Store::V1_DISK).run().await;
 }
 
 #[tokio::test]
 async fn nothing_wrong_is_served_from_memory() {
-    plan(Store::V1_MEMORY, 2, SHORT).run().await;
+    plan(Store::V1_MEMORY).run().await;
 }
 
 #[tokio::test]
-#[ignore = "long: make soak"]
-async fn nothing_wrong_is_served_for_as_long_as_one_likes() {
-    let medium = setting("TORTURE_CACHE", "disk");
-    let version = setting("TORTURE_STORE", "v1");
-    let store = Store::ALL.into_iter().find(|store| {
-        (store.medium_name(), store.version_name()) == (medium.as_str(), version.as_str())
-    });
-    let store = store.unwrap_or_else(|| panic!("TORTURE_CACHE={medium}: expected disk or memory"));
-    let workers = usize::try_from(number("TORTURE_WORKERS", "2")).unwrap();
-    let lasts = Duration::from_secs(number("TORTURE_SECONDS", LONG));
-    let plan = plan(store, workers, lasts);
-    let on = |name| setting(name, "1") == "1";
+async fn nothing_wrong_is_served_while_others_fill_the_disk() {
+    let plan = plan(Store::V1_DISK);
     Plan {
-        phase: on("TORTURE_KILLS").then_some(Duration::from_secs(20)),
-        purges: on("TORTURE_PURGES"),
-        stalls: on("TORTURE_STALLS"),
-        tears: setting("TORTURE_TEARS", "0") == "1",
-        fills: setting("TORTURE_FILLS", "0") == "1",
+        fills: FILLS,
+        lives: None,
         ..plan
     }
     .run()
     .await;
+}
+
+/// `TORTURE_SECONDS`, `TORTURE_WORKERS`, `TORTURE_CACHE` and `TORTURE_SEED` say how; `TORTURE_LIFE=0` leaves the edge
+/// alive, and the others leave out one disturbance each where they are `false`.
+#[tokio::test]
+#[ignore = "long: make soak"]
+async fn nothing_wrong_is_served_for_as_long_as_one_likes() {
+    let medium: String = setting("TORTURE_CACHE", "disk".to_owned());
+    let store = Store::ALL
+        .into_iter()
+        .find(|store| store.medium.to_string() == medium);
+    let store = store.unwrap_or_else(|| panic!("TORTURE_CACHE={medium}: expected disk or memory"));
+    let workers = setting("TORTURE_WORKERS", 2);
+    let life = setting("TORTURE_LIFE", LONG_LIFE.as_secs());
+    Plan {
+        cell: Cell { store, workers },
+        lasts: Duration::from_secs(setting("TORTURE_SECONDS", 1_200)),
+        lives: (life > 0).then_some(Duration::from_secs(life)),
+        seed: seed(),
+        faults: setting("TORTURE_FAULTS", true),
+        purges: setting("TORTURE_PURGES", true),
+        stalls: setting("TORTURE_STALLS", true),
+        tears: setting("TORTURE_TEARS", TEARS),
+        fills: setting("TORTURE_FILLS", FILLS),
+    }
+    .run()
+    .await;
+}
+
+fn calm(lasts: Duration) -> Plan {
+    Plan {
+        lasts,
+        lives: None,
+        faults: false,
+        purges: false,
+        stalls: false,
+        tears: false,
+        ..plan(Store::V1_DISK)
+    }
+}
+
+/// Objects change, and their lengths with them; clients leave.
+#[tokio::test]
+async fn an_edge_whose_origin_does_not_fail_logs_nothing() {
+    calm(SHORT).run().await;
+}
+
+#[tokio::test]
+#[ignore = "long: make soak"]
+async fn an_edge_whose_origin_does_not_fail_logs_nothing_for_minutes() {
+    calm(Duration::from_secs(120)).run().await;
 }
