@@ -107,101 +107,142 @@ async fn connection(
     Ok(())
 }
 
+/// What was asked, and what there is at that moment.
+struct Question<'a> {
+    object: &'a Object,
+    variant: String,
+    version: u64,
+    /// `Last-Modified`
+    modified: String,
+    /// Whether the version that is asked about is the one that is there.
+    valid: bool,
+    /// Whether a body is wanted.
+    body: bool,
+    /// The number of the fetch.
+    number: usize,
+}
+
+impl Question<'_> {
+    /// The head of an answer that is none of a failure, but for its end.
+    fn head(&self) -> String {
+        let Self {
+            object, version, ..
+        } = *self;
+        let status = match object.kind {
+            _ if self.valid => 304,
+            Kind::Missing => 404,
+            _ => 200,
+        };
+        let mut head = begin(status);
+        head.push_str(&format!("cache-control: {}\r\n", object.cache_control()));
+        match object.etag(version) {
+            Some(tag) => head.push_str(&format!("etag: {tag}\r\n")),
+            None => head.push_str(&format!("last-modified: {}\r\n", self.modified)),
+        }
+        if object.kind == Kind::Varying {
+            head.push_str(&format!("vary: {VARIES_BY}\r\n"));
+        }
+        if self.valid {
+            return head;
+        }
+        let (number, variant) = (self.number, &self.variant);
+        head.push_str(&format!(
+            "{VERSION}: {version}\r\n{FETCH}: {number}\r\n{VARIANT}: {variant}\r\n"
+        ));
+        if object.kind == Kind::SetCookie {
+            head.push_str(&format!("set-cookie: visitor={number}\r\n"));
+        }
+        if object.chunked {
+            head.push_str("transfer-encoding: chunked\r\n");
+        } else {
+            let size = object.size(version);
+            head.push_str(&format!("content-length: {size}\r\n"));
+        }
+        head
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        if !self.body || self.valid {
+            return Vec::new();
+        }
+        let size = self.object.size(self.version);
+        let content = self.object.content(&self.variant, self.version);
+        content.slice(0..size)
+    }
+}
+
+/// How an answer begins.
+fn begin(status: u16) -> String {
+    let date = http_date(SystemTime::now());
+    format!("HTTP/1.1 {status} Torture\r\ndate: {date}\r\n")
+}
+
 impl Shelf {
     fn answer(&self, head: &Head) -> Answer {
+        let question = self.question(head);
+        let Question { object, number, .. } = question;
+        let size = object.size(question.version);
+        let bodiless = !question.body || question.valid;
+        let mut rng = Rng::new(self.seed ^ mix(number as u64));
+        let fault = Fault::draw(object, size, &mut rng);
+        let fault = fault.filter(|fault| !(fault.cuts() && bodiless));
+        let (head, bytes) = match fault {
+            Some(Fault::Error(status)) => {
+                let fields = format!("{FETCH}: {number}\r\ncontent-length: 0\r\n");
+                (begin(status) + &fields, Vec::new())
+            }
+            _ => (question.head(), question.bytes()),
+        };
+        Answer {
+            number,
+            head: head + "\r\n",
+            chunked: object.chunked && !bytes.is_empty(),
+            bytes,
+            pace: object.pace,
+            fault,
+        }
+    }
+
+    fn question(&self, head: &Head) -> Question<'_> {
         let now = self.clock.now();
         let path = head.word(1);
         let found = self.objects.iter().position(|object| object.path == path);
         let index = found.unwrap_or_else(|| panic!("nobody asks for {path}"));
         let object = &self.objects[index];
-        let variant = head.headers.get(VARIES_BY).unwrap_or_default().to_owned();
+        let asked = |name| head.headers.get(name);
+        let variant = asked(VARIES_BY).unwrap_or_default().to_owned();
         let version = object.version(now);
         let modified = http_date(self.clock.date(object.since(version)));
         let valid = match object.etag(version) {
-            Some(tag) => head
-                .headers
-                .get("if-none-match")
-                .is_some_and(|tags| tags.contains(&tag)),
-            None => head.headers.get("if-modified-since") == Some(&modified),
+            Some(tag) => asked("if-none-match").is_some_and(|tags| tags.contains(&tag)),
+            None => asked("if-modified-since") == Some(&modified),
         };
-        let conditions = ["if-none-match", "if-modified-since"];
         let body = head.word(0) == "GET";
+        let conditions = ["if-none-match", "if-modified-since"];
+        let varies = object.kind == Kind::Varying;
         let number = self.fetches.begin(Fetch {
             object: index,
-            variant: if object.kind == Kind::Varying {
+            variant: if varies {
                 variant.clone()
             } else {
                 String::new()
             },
             body,
-            conditional: conditions
-                .iter()
-                .any(|name| head.headers.get(name).is_some()),
+            conditional: conditions.iter().any(|name| asked(name).is_some()),
             unchanged: valid,
             begun: now,
             ended: (Ending::Open, now),
             fault: None,
         });
-        let size = object.size(version);
-        let mut rng = Rng::new(self.seed ^ mix(number as u64));
-        let fault =
-            Fault::draw(object, size, &mut rng).filter(|fault| !fault.cuts() || (body && !valid));
-        let mut answer = Answer {
+        Question {
+            object,
+            variant,
+            version,
+            modified,
+            valid,
+            body,
             number,
-            head: String::new(),
-            bytes: Vec::new(),
-            chunked: object.chunked,
-            pace: object.pace,
-            fault,
-        };
-        let fields = |status: u16, more: &str| {
-            let date = http_date(SystemTime::now());
-            format!("HTTP/1.1 {status} Torture\r\ndate: {date}\r\n{more}")
-        };
-        if let Some(Fault::Error(status)) = fault {
-            answer.chunked = false;
-            answer.head = fields(
-                status,
-                &format!("{FETCH}: {number}\r\ncontent-length: 0\r\n\r\n"),
-            );
-            return answer;
         }
-        let mut more = format!("cache-control: {}\r\n", object.cache_control());
-        match object.etag(version) {
-            Some(tag) => more.push_str(&format!("etag: {tag}\r\n")),
-            None => more.push_str(&format!("last-modified: {modified}\r\n")),
-        }
-        if object.kind == Kind::Varying {
-            more.push_str(&format!("vary: {VARIES_BY}\r\n"));
-        }
-        if valid {
-            answer.chunked = false;
-            answer.head = fields(304, &format!("{more}\r\n"));
-            return answer;
-        }
-        more.push_str(&format!(
-            "{VERSION}: {version}\r\n{FETCH}: {number}\r\n{VARIANT}: {variant}\r\n"
-        ));
-        if object.kind == Kind::SetCookie {
-            more.push_str(&format!("set-cookie: visitor={number}\r\n"));
-        }
-        if object.chunked {
-            more.push_str("transfer-encoding: chunked\r\n\r\n");
-        } else {
-            more.push_str(&format!("content-length: {size}\r\n\r\n"));
-        }
-        let status = if object.kind == Kind::Missing {
-            404
-        } else {
-            200
-        };
-        answer.head = fields(status, &more);
-        if body {
-            answer.bytes = object.content(&variant, version).slice(0..size);
-        } else {
-            answer.chunked = false;
-        }
-        answer
     }
 
     /// Notes what is about to befall an answer.
