@@ -31,6 +31,8 @@ const PIECES: usize = 100;
 const AGAIN: Duration = Duration::from_millis(50);
 /// What a slow reader takes at once, at least.
 const SMALLEST_PIECE: usize = 4_096;
+/// The largest object that is read through a small receive buffer, which takes seconds for it.
+const LARGEST_NARROW: usize = 300_000;
 /// How long it waits before each.
 const SLOWNESS: Duration = Duration::from_millis(8);
 
@@ -157,7 +159,8 @@ impl Client {
             self.world.departures.note(ask.object, answer.ended);
         }
         let closes = answer.headers.get("connection") == Some("close");
-        if answer.end != End::Whole || closes {
+        // A narrow connection is for one answer: the next may be large.
+        if answer.end != End::Whole || closes || manner.slow {
             self.leave(manner).await;
             self.last = None;
         }
@@ -184,7 +187,8 @@ impl Client {
         fields.extend(ask.validator.as_deref().map(|value| (condition, value)));
         let method = if ask.head { "HEAD" } else { "GET" };
         if self.connection.is_none() {
-            self.connection = Some(self.connect(manner).await?);
+            let narrow = manner.slow && *object.sizes.end() <= LARGEST_NARROW;
+            self.connection = Some(self.connect(narrow).await?);
         }
         match self.connection.as_mut() {
             Some(Connection::Http1(client)) => {
@@ -201,7 +205,7 @@ impl Client {
         }
     }
 
-    async fn connect(&self, manner: Manner) -> Result<Connection, String> {
+    async fn connect(&self, narrow: bool) -> Result<Connection, String> {
         if self.http2 {
             let connection = Http2::try_connect(self.address).await;
             if connection.is_err() {
@@ -211,7 +215,7 @@ impl Client {
                 .map(Connection::Http2)
                 .map_err(|error| error.to_string());
         }
-        let connection = if manner.slow {
+        let connection = if narrow {
             client::Client::try_connect_narrow(self.address).await
         } else {
             client::Client::try_connect(self.address).await
