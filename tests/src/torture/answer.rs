@@ -139,6 +139,8 @@ impl Case<'_> {
         let (ask, answer) = (self.ask, self.answer);
         let since = answer.asked.saturating_sub(CONTEXT);
         let fetches = self.world.shelf.fetches.recent(ask.object, since);
+        let before = answer.after.map(|(object, ..)| object);
+        let before = before.map(|object| self.world.shelf.fetches.recent(object, since));
         let stalls = self.world.stalls.within(since, answer.ended);
         let path = &self.object().path;
         let purges = self.world.purges.within(path, since, answer.ended);
@@ -159,7 +161,7 @@ impl Case<'_> {
         let fields = &headers.0;
         format!(
             "{ask:?} of {path} from {asked:?} to {ended:?}: {status:?} {fields:?}, {bytes} bytes of body, {end:?}; \
-             after {after:?}; fetches {fetches:?}; stalls {stalls:?}; \
+             after {after:?} of {before:?}; fetches {fetches:?}; stalls {stalls:?}; \
              purges {purges:?}; departures {departures:?}"
         )
     }
