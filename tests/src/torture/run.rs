@@ -113,7 +113,7 @@ impl Plan {
             let left = self.lasts.saturating_sub(begun.elapsed());
             let phase = self.lives.unwrap_or(left).min(left);
             let (envoy, clock) = (edge.envoy_pid(), world.shelf.clock);
-            let disk = edge.disk();
+            let disk = edge.disk().folder().to_owned();
             let alive = tokio::select! {
                 alive = lives(edge, phase) => alive,
                 () = self.disturb(world, envoy, disk, number) => true,

@@ -13,10 +13,6 @@ const SHORT: Duration = Duration::from_secs(20);
 const SHORT_LIFE: Duration = Duration::from_secs(10);
 /// How long it lives in a long one.
 const LONG_LIFE: Duration = Duration::from_secs(30);
-/// Whether files of the cache are torn while the edge is down.
-const TEARS: bool = false;
-/// Whether others fill the disk, and empty it.
-const FILLS: bool = false;
 
 /// A setting of the long run, or what it is by default.
 fn setting<T: FromStr>(name: &str, default: T) -> T {
@@ -43,7 +39,7 @@ fn plan(store: Store) -> Plan {
         faults: true,
         purges: true,
         stalls: true,
-        tears: TEARS,
+        tears: true,
         fills: false,
     }
 }
@@ -62,7 +58,7 @@ async fn nothing_wrong_is_served_from_memory() {
 async fn nothing_wrong_is_served_while_others_fill_the_disk() {
     let plan = plan(Store::V1_DISK);
     Plan {
-        fills: FILLS,
+        fills: true,
         lives: None,
         ..plan
     }
@@ -71,7 +67,7 @@ async fn nothing_wrong_is_served_while_others_fill_the_disk() {
 }
 
 /// `TORTURE_SECONDS`, `TORTURE_WORKERS`, `TORTURE_CACHE` and `TORTURE_SEED` say how; `TORTURE_LIFE=0` leaves the edge
-/// alive, and the others leave out one disturbance each where they are `false`.
+/// alive, and the others leave out one disturbance each where they are `false`, or have others fill the disk (`TORTURE_FILLS=true`).
 #[tokio::test]
 #[ignore = "long: make soak"]
 async fn nothing_wrong_is_served_for_as_long_as_one_likes() {
@@ -90,8 +86,8 @@ async fn nothing_wrong_is_served_for_as_long_as_one_likes() {
         faults: setting("TORTURE_FAULTS", true),
         purges: setting("TORTURE_PURGES", true),
         stalls: setting("TORTURE_STALLS", true),
-        tears: setting("TORTURE_TEARS", TEARS),
-        fills: setting("TORTURE_FILLS", FILLS),
+        tears: setting("TORTURE_TEARS", true),
+        fills: setting("TORTURE_FILLS", false),
     }
     .run()
     .await;
