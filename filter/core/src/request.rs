@@ -4,7 +4,7 @@
 
 use crate::demand::Demand;
 use crate::key::Target;
-use crate::link::{INTERNAL_PREFIX, ORIGINAL_PATH_HEADER};
+use crate::link::INTERNAL_PREFIX;
 use crate::policy::{Origin, PassOrStrip, Policy};
 use crate::rejection::Rejection;
 
@@ -266,10 +266,6 @@ fn is_of_cors(name: &str) -> bool {
 ///   else than its key says, unless the policy lists it.
 pub fn forward_header(policy: &Policy, cacheable: bool, name: &str) -> bool {
     if name.starts_with(':') {
-        return true;
-    }
-    // The access log reads it from the request that Envoy's cache sends on. The hop takes it from there.
-    if name == ORIGINAL_PATH_HEADER {
         return true;
     }
     if name.starts_with("x-sluice-") || name.starts_with("x-envoy-") || HOP_BY_HOP.contains(&name) {

@@ -181,9 +181,14 @@ fn ranges_and_conditions_use_the_cache_but_never_go_into_it() {
 }
 
 #[test]
-fn no_internal_header_goes_on_but_the_path_for_the_access_log() {
+fn nobody_gets_an_internal_header() {
     let mut listed = bucket();
-    let names = ["x-sluice-link", "x-sluice-proof", "x-envoy-internal"];
+    let names = [
+        "x-sluice-link",
+        "x-sluice-proof",
+        "x-envoy-original-path",
+        "x-envoy-internal",
+    ];
     listed.request.forward_headers = names.map(str::to_owned).to_vec();
     for policy in [bucket(), http(), listed] {
         for name in names {

@@ -17,8 +17,8 @@ use sluice_core::hints::Hint;
 use sluice_core::http_date;
 use sluice_core::key::origin_authority;
 use sluice_core::link::{
-    BYPASS_SENTINEL, FAILURE_HEADER, LINK_HEADER, Link, NO_ROOM_HEADER, PROOF_HEADER, Purpose,
-    Vouched,
+    BYPASS_SENTINEL, FAILURE_HEADER, LINK_HEADER, Link, NO_ROOM_HEADER, ORIGINAL_PATH_HEADER,
+    PROOF_HEADER, Purpose, Vouched,
 };
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
@@ -476,6 +476,9 @@ fn prepare_request(policy: &Policy, cacheable: bool, headers: &Headers) -> host:
         // EDGE lets nothing of that kind of the client's through to the store.
         let keep = if sentinel || (cacheable && of_store) {
             false
+        } else if name == ORIGINAL_PATH_HEADER {
+            // The access log reads it from this very request. The hop removes it from what it sends on.
+            true
         } else {
             forward_header(policy, cacheable, name)
         };

@@ -248,11 +248,11 @@ impl Case<'_> {
     fn follows_a_part(&self) -> bool {
         self.answer.after.is_some_and(|(object, status, at)| {
             status == 206
-                && self
-                    .world
-                    .shelf
-                    .fetches
-                    .failed(object, at, |_, fault| fault.cuts())
+                && self.world.shelf.fetches.failed(
+                    object,
+                    at.saturating_sub(NOTICED),
+                    |_, fault| fault.cuts(),
+                )
         })
     }
 

@@ -18,9 +18,6 @@ const EAGER_PROBES: u32 = 4;
 pub(super) const PROBE_MILLIS: Millis = 10;
 /// How long the store is not asked where nobody waits. As a rule it takes less.
 const COMMIT_MILLIS: Millis = 50;
-/// How long the store may take to make a response readable. It drops one without a word while it is still busy with an
-/// older fill of the key, one that was aborted for example.
-const COMMIT_PATIENCE: Millis = 1_000;
 
 impl Coalescer {
     /// ORIGIN has seen the response headers of the fill that `stream` caused.
@@ -220,7 +217,9 @@ impl Coalescer {
         let Some(commit) = flight.commit() else {
             return;
         };
-        if commit.since.saturating_add(max_wait.min(COMMIT_PATIENCE)) <= turn.now {
+        // The store drops a response without a word while it is still busy with an older fill of the key, one that was
+        // aborted for example. Those who wait for it have to wait for another one then.
+        if commit.since.saturating_add(max_wait / 2) <= turn.now {
             self.not_stored(key, turn);
         } else if commit.next_probe.is_some_and(|due| due <= turn.now) {
             turn.probe(key, commit, target);

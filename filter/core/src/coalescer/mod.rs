@@ -22,8 +22,8 @@
 //!           └ ORIGIN: it goes into the store ─► Filling
 //!
 //! Filling ─┬ it ended ─► Committing ─┬ a probe found it ──────────────────────► Stored
-//!          │                         └ none did for a second, or there is no
-//!          │                           room ──────────────────────────────────► LeaderLost
+//!          │                         └ none did for half of max_wait, or there
+//!          │                           is no room ────────────────────────────────► LeaderLost
 //!          ├ it broke ────────────────────────────────────────────────────────► Failed
 //!          └ the client left ─► Aborting ─┬ it ended all the same ─► Committing
 //!                                         └ it broke, or max_wait passed ─────► LeaderLost
