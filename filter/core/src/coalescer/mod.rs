@@ -23,7 +23,7 @@
 //!
 //! Filling ─┬ it ended ─► Committing ─┬ a probe found it ──────────────────────► Stored
 //!          │                         └ none did for half of max_wait, or there
-//!          │                           is no room ────────────────────────────────► LeaderLost
+//!          │                           is no room ────────────────────────────► LeaderLost
 //!          ├ it broke ────────────────────────────────────────────────────────► Failed
 //!          └ the client left ─► Aborting ─┬ it ended all the same ─► Committing
 //!                                         └ it broke, or max_wait passed ─────► LeaderLost
