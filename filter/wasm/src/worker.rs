@@ -808,5 +808,8 @@ impl Worker {
         self.send_answers();
         self.send_calls();
         self.end_purges();
+        // Who was resumed may wait again, for another leader, and calls have to be watched.
+        self.keep_time();
+        self.come_back(self.root());
     }
 }
