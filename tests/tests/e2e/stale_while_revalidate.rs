@@ -217,7 +217,8 @@ async fn an_object_of_any_size_is_refreshed_in_the_background() {
     let gate = Gate::new();
     let refreshed = brief(SIZE).etag("v2");
     origin.on_each("/a", [brief(SIZE).etag("v1"), refreshed.hold(&gate)]);
-    let edge = edge(&origin, Cell { store, workers: 1 }).start().await;
+    let edge = edge(&origin, Cell { store, workers: 1 }).env("CACHE_MAX_OBJECT_BYTES", "64MiB");
+    let edge = edge.start().await;
     go_stale(&edge, "/a", &gate).await;
     let before = edge.resident_kib();
     gate.open();
