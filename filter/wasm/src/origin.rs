@@ -670,6 +670,31 @@ fn entry(fetch: &Fetch, status: u16, freshened: bool) -> Entry<'_> {
     }
 }
 
+/// What a response's mark tells where the policy lets it be stored as `storage` says.
+fn storable_entry<'a>(
+    fetch: &'a Fetch,
+    status: u16,
+    freshened: bool,
+    storage: &Storage,
+) -> Entry<'a> {
+    Entry {
+        ttl: storage.ttl.as_secs(),
+        age: storage.age.as_secs(),
+        stale_while_revalidate: storage.stale_while_revalidate.as_secs(),
+        stale_if_error: storage.stale_if_error.as_secs(),
+        purge: fetch.began,
+        ..entry(fetch, status, freshened)
+    }
+}
+
+/// Takes away the `Set-Cookie` of a response that others get too. There is none unless the policy strips it.
+fn strip_cookies(headers: &Headers) -> host::Result<()> {
+    if headers.has("set-cookie") {
+        host::remove_header(Map::Response, "set-cookie")?;
+    }
+    Ok(())
+}
+
 /// Makes the response one that Envoy's cache stores for as long as `storage` says.
 fn mark_stored(
     fetch: &Fetch,
@@ -678,17 +703,10 @@ fn mark_stored(
     freshened: bool,
     storage: &Storage,
 ) -> host::Result<()> {
-    let ttl = storage.ttl.as_secs();
-    let age = storage.age.as_secs();
     let entry = Entry {
-        ttl,
-        age,
-        stale_while_revalidate: storage.stale_while_revalidate.as_secs(),
-        stale_if_error: storage.stale_if_error.as_secs(),
-        purge: fetch.began,
         stored: true,
         disguised: storage.disguise,
-        ..entry(fetch, status, freshened)
+        ..storable_entry(fetch, status, freshened, storage)
     };
     host::set_header(Map::Response, ENTRY_HEADER, &entry.encode())?;
     let strict = if storage.forbids_stale {
@@ -703,13 +721,10 @@ fn mark_stored(
     // Envoy counts freshness from Date, so it must be of this machine's clock, and the time that the
     // response has spent in caches before this one goes into it.
     let received = host::unix_seconds();
-    let date = http_date::format(received.saturating_sub_unsigned(age));
+    let date = http_date::format(received.saturating_sub_unsigned(entry.age));
     host::set_header(Map::Response, "date", &date)?;
     host::remove_header(Map::Response, "age")?;
-    // There is none unless the policy strips it.
-    if headers.has("set-cookie") {
-        host::remove_header(Map::Response, "set-cookie")?;
-    }
+    strip_cookies(headers)?;
     if entry.status == 200 {
         host::set_header(Map::Response, "accept-ranges", "bytes")?;
     }
@@ -768,25 +783,15 @@ fn mark_without_room(
     storage: &Storage,
 ) -> host::Result<()> {
     worker::with(|worker| worker.metrics.count(Metric::FillsWithoutRoom, 1));
-    let entry = Entry {
-        ttl: storage.ttl.as_secs(),
-        age: storage.age.as_secs(),
-        stale_while_revalidate: storage.stale_while_revalidate.as_secs(),
-        stale_if_error: storage.stale_if_error.as_secs(),
-        purge: fetch.began,
-        ..entry(fetch, status, freshened)
-    };
+    let entry = storable_entry(fetch, status, freshened, storage);
     host::set_header(Map::Response, ENTRY_HEADER, &entry.encode())?;
     if let Some(stored) = fetch.revalidation.as_ref().filter(|_| freshened) {
-        // The v1 store writes all of what it freshens anew, and loses it where that fails.
+        // Envoy's cache writes all of what it freshens anew, and loses it where that fails.
         host::set_header(Map::Response, "etag", &stored.unwritten())?;
         host::remove_header(Map::Response, "last-modified")?;
         host::set_header(Map::Response, "age", &entry.age.to_string())?;
     }
-    // There is none unless the policy strips it.
-    if headers.has("set-cookie") {
-        host::remove_header(Map::Response, "set-cookie")?;
-    }
+    strip_cookies(headers)?;
     keep_cache_control(headers, "no-store")
 }
 
