@@ -787,6 +787,9 @@ impl Worker {
             }
         }
         self.go_on_as_root();
+        // A request that was resumed may wait again, and a call has to be watched.
+        self.keep_time();
+        self.come_back(self.root());
     }
 
     /// Time has passed. What is due is done here as well, in case that nothing has come through the queue.
@@ -808,8 +811,5 @@ impl Worker {
         self.send_answers();
         self.send_calls();
         self.end_purges();
-        // Who was resumed may wait again, for another leader, and calls have to be watched.
-        self.keep_time();
-        self.come_back(self.root());
     }
 }
