@@ -3,7 +3,7 @@
 
 use sluice_tests::client;
 use sluice_tests::direct::Direct;
-use sluice_tests::edge::Edge;
+use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::matrix::{Cell, Store};
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::ports::{free_port, loopback};
@@ -11,18 +11,22 @@ use sluice_tests::ports::{free_port, loopback};
 /// Headers with which the filter's roles and listeners talk to each other.
 const LINK: &str = "x-sluice-link";
 
+/// An edge of one worker whose background listener others reach, at `port`.
+fn exposed(edge: Builder, store: Store, port: u16) -> Builder {
+    let exposed = Direct {
+        background_port: Some(port),
+        ..Direct::default()
+    };
+    edge.cell(Cell { store, workers: 1 }).direct(exposed)
+}
+
 #[tokio::test]
 async fn who_reaches_it_with_a_link_made_up_is_refused_and_asks_nothing_of_the_origin() {
     let store = Store::V1_DISK;
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(1000).max_age(60));
     let port = free_port();
-    let exposed = Direct {
-        background_port: Some(port),
-        ..Direct::default()
-    };
-    let cell = Cell { store, workers: 1 };
-    let edge = Edge::http(&origin).cell(cell).direct(exposed);
+    let edge = exposed(Edge::http(&origin), store, port);
     let edge = edge.start().await;
     for link in [
         "",
@@ -56,12 +60,7 @@ async fn who_reaches_it_without_a_link_is_a_client_like_any_other() {
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(1000).max_age(60));
     let port = free_port();
-    let exposed = Direct {
-        background_port: Some(port),
-        ..Direct::default()
-    };
-    let cell = Cell { store, workers: 1 };
-    let edge = Edge::scripted_bucket(&origin).cell(cell).direct(exposed);
+    let edge = exposed(Edge::scripted_bucket(&origin), store, port);
     let _edge = edge.start().await;
     for (method, path, status) in [
         ("GET", "/..%2fother/x", 400),
