@@ -14,6 +14,16 @@ use sluice_core::testing::{Answer, Ending, FakeHost, FakeSharedData, FetchId, St
 use support::flights::{FIRST, KEY, admission, fill, host, host_with, live, policy, release};
 use support::{bucket, canonicalize_path};
 
+/// Has the store drop the response of [`KEY`], and probes answered until nobody waits for it any more.
+fn probe_in_vain(host: &mut FakeHost) {
+    host.store().drop_commits(KeyHash(KEY));
+    let max_wait = host.policy.max_wait;
+    for _ in 0..(max_wait + 50) / 10 {
+        host.answer_probe(0);
+        live(host, 10);
+    }
+}
+
 #[test]
 fn lease_of_a_dead_worker_is_taken_over_when_it_has_run_out() {
     let mut host = host(2);
@@ -185,12 +195,7 @@ fn store_that_does_not_take_the_response_makes_another_lead() {
     host.answer(FIRST, Answer::Storable);
     host.end(FIRST);
     host.close_all();
-    host.store().drop_commits(KeyHash(KEY));
-    let max_wait = host.policy.max_wait;
-    for _ in 0..(max_wait + 50) / 10 {
-        host.answer_probe(0);
-        live(&mut host, 10);
-    }
+    probe_in_vain(&mut host);
     assert_eq!(host.counter(Metric::Unshared), 1);
     assert_eq!(host.counter(Metric::Handovers), 1);
 }
@@ -204,12 +209,7 @@ fn store_that_never_takes_the_response_does_not_make_a_queue_of_its_followers() 
         host.answer(fetch, Answer::Storable);
         host.end(fetch);
         host.close_all();
-        host.store().drop_commits(KeyHash(KEY));
-        let max_wait = host.policy.max_wait;
-        for _ in 0..(max_wait + 50) / 10 {
-            host.answer_probe(0);
-            live(&mut host, 10);
-        }
+        probe_in_vain(&mut host);
     }
     let released = |release| {
         followers
