@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Keeps a part of the cache's file system free, so that the cache is never what fills it, and never finds it full.
 //!
-//! Envoy's v1 store does not say that it could not write a response: who waits for that waits for nothing. So this
+//! Envoy's cache does not say that it could not write a response, so followers would wait for it in vain. So this
 //! thread looks at the free space. Below the reserve it tells Envoy, by a runtime value, that the store has no room, and
 //! the filter has nothing stored until there is more. A quarter above the reserve the cache is asked to give back what is
 //! lacking, and is so before it has to pause, where it is the cache itself that grows.

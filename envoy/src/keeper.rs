@@ -322,7 +322,7 @@ impl Work {
         let mut worked = Instant::now();
         let mut pause = || {
             self.follow();
-            // Half of the time is for those who want the folder, or the core, meanwhile: but not where more comes than goes.
+            // The eviction leaves half of the time to others, unless more comes into the cache than it removes.
             let late = !self.usage.is_within(self.bound);
             let pause = worked.elapsed().min(LONGEST_PAUSE);
             let goes_on = self.stop.rest(if late { Duration::ZERO } else { pause });

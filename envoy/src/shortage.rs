@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number of bytes that whoever watches the disk publishes, and whoever evicts gives back.
+/// The bytes that the watch over the free space asks for, and that the keeper gives back by evicting files.
 #[derive(Clone, Debug, Default)]
 pub struct Shortage(Arc<AtomicU64>);
 

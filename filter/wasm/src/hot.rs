@@ -91,8 +91,8 @@ pub fn begin(stream: &Stream, announced: Option<u64>, sighting: Sighting) -> hos
     capture(stream, sighting, |copy| Capture::new(copy, length))
 }
 
-/// Begins to copy the effective context's response, which does not go into the store, for those who wait for it and come
-/// to it this `way`. False if it cannot be copied.
+/// Begins to copy the effective context's response, which does not go into the store, for its followers, whose
+/// `Cache-Status` says `way`. False if it cannot be copied.
 pub fn begin_to_share(
     stream: &Stream,
     announced: Option<u64>,

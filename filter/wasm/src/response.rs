@@ -228,7 +228,7 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
     deliver(stream, status, !fragile)
 }
 
-/// Passes on a response for which the store has no room: in a copy to those who wait for it on this worker, if it is
+/// Passes on a response for which the store has no room: to the followers on this worker as well, by a copy, if it is
 /// small, and else to its own client only.
 fn pass_without_room(
     stream: &Stream,

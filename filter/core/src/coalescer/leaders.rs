@@ -66,7 +66,7 @@ impl Coalescer {
         self.commit(key, turn);
     }
 
-    /// The store has no room for the response of `stream`, of which those who wait on this worker have got a copy
+    /// The store has no room for the response of `stream`, and the followers on this worker have got a copy
     /// ([`Coalescer::answer_waiting`]): on each other worker one of them asks the origin.
     pub fn fill_copied<S: SharedStore + ?Sized>(
         &mut self,

@@ -33,13 +33,12 @@
 //! worker that hears of it. Where the store has twice not taken a response to one worker, the outcome is
 //! `HitForMiss` instead. A client that leaves in `Committing` changes nothing.
 //!
-//! Envoy's cache makes an entry readable some time after the response has ended. The store is asked at once whether it has
-//! a response, and again, while somebody waits for that: on this worker, or
-//! on another, which says so. Where nobody does, it is asked when it has it, as a rule, as a question in vain goes all the way
+//! Envoy's cache makes an entry readable some time after the response has ended. The store is asked at once whether it
+//! has a response, and again, while somebody waits for that: on this worker, or on another, which says so. Where nobody does, it is asked when it has it, as a rule, as a question in vain goes all the way
 //! to ORIGIN, and takes as much as a fill.
 //!
-//! Envoy's cache crashes when the client of a fill leaves. So a fill whose client has gone must not go on, and until it is gone the store would not take the
-//! response to the next leader. So it is aborted first ([`Effect::Abort`]). Whose answer may be 304, and who may
+//! Envoy's cache crashes when the client of a fill leaves. So a fill whose client has gone must not go on, and until it
+//! is gone the store would not take the response to the next leader. So it is aborted first ([`Effect::Abort`]). Whose answer may be 304, and who may
 //! leave with it, does not lead there: the caller has a request of its own do it, which nobody ends.
 
 mod followers;

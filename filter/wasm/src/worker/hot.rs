@@ -55,7 +55,7 @@ impl Worker {
         self.publish_hot();
     }
 
-    /// Gives those who wait for the response of `stream` the copy of it, where the store does not have it. Without a
+    /// Gives the followers of `stream` the copy of its response, which the store does not have. Without a
     /// copy they go on by themselves.
     pub fn share_copy(&mut self, stream: &Stream, copy: Option<&Rc<HotCopy>>) {
         let Some(way) = stream.shares_copy.take() else {
