@@ -58,10 +58,11 @@ impl Usage {
 }
 
 /// What of `used` may stay in a cache that may hold `bound`, on a disk that lacks `shortage` bytes; `None`: all of it.
+/// A cache that holds less than what is lacking would not end the shortage, so it keeps what it has.
 pub fn kept(used: Usage, bound: Usage, shortage: u64) -> Option<Usage> {
     let high = bound.less(SLACK);
     let low = high.less(BATCH);
-    if shortage > 0 && used.files > 0 {
+    if (1..=used.bytes).contains(&shortage) {
         // More than is asked for, so that the folder is not read again for each of many small shortages.
         let left = used.less(BATCH).bytes.saturating_sub(shortage);
         return Some(Usage {
@@ -110,7 +111,8 @@ mod tests {
         let half = used(1 << 29, 1_000);
         let left = kept(half, BOUND, 1 << 20).unwrap();
         assert_eq!(left.bytes, (1 << 29) - (1 << 25) - (1 << 20));
-        assert_eq!(kept(half, BOUND, 1 << 40).unwrap().bytes, 0);
+        assert_eq!(kept(half, BOUND, 1 << 29).unwrap().bytes, 0);
+        assert_eq!(kept(half, BOUND, (1 << 29) + 1), None, "it would not do");
         assert_eq!(kept(used(0, 0), BOUND, 1), None, "nothing to give");
         let full = kept(BOUND, BOUND, 1).unwrap();
         assert_eq!(

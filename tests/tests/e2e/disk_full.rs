@@ -9,6 +9,7 @@ use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::eventually;
 use sluice_tests::matrix::Store;
 use sluice_tests::origin::{Origin, Reply};
+use sluice_tests::requests::Request;
 use std::time::Duration;
 
 const DISK: u64 = 192 << 20;
@@ -130,7 +131,7 @@ async fn on_a_full_disk_parts_headers_and_conditions_are_answered() {
 }
 
 #[tokio::test]
-async fn on_a_full_disk_what_expires_is_fetched_and_what_has_changed_is_passed_on() {
+async fn on_a_full_disk_what_is_stored_is_revalidated_and_what_has_changed_is_passed_on() {
     let origin = origin().await;
     let brief = |tag| Reply::ok(LARGE).max_age(1).etag(tag);
     origin.on("/same", brief("a"));
@@ -150,6 +151,13 @@ async fn on_a_full_disk_what_expires_is_fetched_and_what_has_changed_is_passed_o
         };
         eventually("two trips to the origin", expired).await;
     }
+    let fetched = origin.requests().of("/same");
+    let whole = |request: &&Request| request.headers.get("if-none-match").is_none();
+    assert_eq!(
+        fetched.iter().filter(whole).count(),
+        1,
+        "the store keeps it"
+    );
     let changed = edge.get("/changing").await;
     assert_eq!(changed.header("etag"), "\"b\"", "{changed}");
     assert!(
