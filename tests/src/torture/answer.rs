@@ -264,14 +264,13 @@ impl Case<'_> {
             .total(asked.saturating_sub(2 * ERRORS), asked);
         let since = asked.saturating_sub(ERRORS + stalled);
         let own = self.answer.headers.number(FETCH);
-        let explained =
-            self.world
-                .shelf
-                .fetches
-                .failed(self.ask.object, since, |_, fault| match own {
-                    Some(_) => fault == Fault::Error(status),
-                    None => status != 500,
-                });
+        let explained = self
+            .world
+            .shelf
+            .fetches
+            .failed(self.ask.object, since, |_, fault| {
+                fault == Fault::Error(status) || own.is_none() && status != 500
+            });
         let down = self.world.outages.touch(since, self.answer.ended);
         if explained || down {
             Ok("errors that a fault explains")
@@ -334,7 +333,9 @@ impl Case<'_> {
         {
             return Err(wrong(format!("the length is {length:?}, not {size}")));
         }
-        if self.ask.validator.is_some() && self.ask.validator == self.validator() {
+        // A condition is for a 2xx (RFC 9110, 13.2.1).
+        let holds = self.ask.validator.is_some() && self.ask.validator == self.validator();
+        if status == 200 && holds {
             return Err(wrong("the client has this version"));
         }
         if self.ask.head {
