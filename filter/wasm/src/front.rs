@@ -12,9 +12,9 @@ use sluice_core::link::KEY_HEADER;
 use sluice_core::metrics::Metric;
 
 use crate::edge::{answer_rejection, canonical_target};
-use crate::headers::Headers;
+use crate::host::headers::Headers;
 use crate::host::{self, Map};
-use crate::stream::NumberedPolicy;
+use crate::request::NumberedPolicy;
 use crate::worker;
 
 /// A request in the FRONT role.

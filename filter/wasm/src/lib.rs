@@ -7,34 +7,16 @@
 //! translates callbacks into its events and its effects into host calls. A third role, FRONT, stands in
 //! gateways before a fleet of such edges.
 
-mod account;
-mod adopted;
-mod answer;
-mod calls;
-mod change;
-mod clean;
-mod cors;
-mod delivery;
-mod dress;
 mod edge;
-mod fills;
 mod front;
-mod headers;
 mod host;
-mod hot;
-mod identity;
-mod metrics;
 mod origin;
-mod purge;
-mod response;
-mod response_fields;
-mod revalidation;
+mod purge_listener;
+mod reply;
+mod request;
 mod root;
-mod site;
 mod sns;
 mod start;
-mod stream;
 #[cfg(feature = "trap")]
 mod trap;
-mod variants;
 mod worker;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Traps the VM on demand, so that tests can see what survives it. Not in the module that is shipped.
 
-use crate::headers::Headers;
+use crate::host::headers::Headers;
 
 /// Ends this VM if the request's `x-trap` header names `role`.
 pub fn on_demand(headers: &Headers, role: &str) {

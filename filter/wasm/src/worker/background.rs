@@ -13,18 +13,18 @@ use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 
 use super::Worker;
-use crate::account::result_of;
-use crate::answer::Answer;
-use crate::calls::{Call, Sent};
-use crate::delivery::{self, Bodiless, Passing};
+use crate::edge::response;
+use crate::edge::site::Document;
 use crate::host::{self, Map};
-use crate::response;
-use crate::site::Document;
-use crate::stream::{NumberedPolicy, Preparation, Stream};
+use crate::reply::DueReply;
+use crate::reply::delivery::{self, BodilessReply, Passing};
+use crate::request::account::result_of;
+use crate::request::{EdgeRequest, NumberedPolicy, Preparation};
+use crate::worker::calls::{BackgroundCall, Call};
 
 impl Worker {
     /// A client was served a stale response: has it refreshed, if nobody does.
-    pub fn refresh(&mut self, stream: &Stream) {
+    pub fn refresh(&mut self, stream: &EdgeRequest) {
         let pause = pause(&stream.policy);
         let begins = self.turn(stream.id.0, |coalescer, turn| {
             coalescer.begin_refresh(stream.key, pause, turn)
@@ -39,13 +39,16 @@ impl Worker {
         }
         self.metrics.count(Metric::Refreshes, 1);
         let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
-        self.calls
-            .push(Sent::new(Call::Refresh(stream.key), target, policy));
+        self.calls.push(BackgroundCall::new(
+            Call::Refresh(stream.key),
+            target,
+            policy,
+        ));
         self.wake_root();
     }
 
     /// The origin has failed a request of a client's own, for which there was something stale.
-    pub fn leave_alone(&mut self, stream: &Stream) {
+    pub fn leave_alone(&mut self, stream: &EdgeRequest) {
         let pause = pause(&stream.policy);
         self.turn(stream.id.0, |coalescer, turn| {
             coalescer.refreshed(stream.key, true, pause, turn);
@@ -59,7 +62,7 @@ impl Worker {
     }
 
     /// The call under that number in a link.
-    pub fn call(&self, number: StreamId) -> Option<Sent> {
+    pub fn call(&self, number: StreamId) -> Option<BackgroundCall> {
         self.calls.get(number)
     }
 
@@ -113,7 +116,7 @@ impl Worker {
     /// A range leads itself, once the size is known, so as not to wait for the end; for others, and after it has
     /// left, a fill goes on. A HEAD needs a fill only to have revalidated what the store has. A request for changes
     /// needs one there that goes on when it has its 304.
-    fn prepare(&mut self, stream: &Stream) -> bool {
+    fn prepare(&mut self, stream: &EdgeRequest) -> bool {
         let key = stream.key;
         let (preparation, call) = match stream.preparation.get() {
             Preparation::None if stream.head => (Preparation::Looked, Call::Look(key)),
@@ -140,7 +143,7 @@ impl Worker {
 
     /// What a request goes on for that would go on for `purpose`; `None` if it waits first. A range is
     /// worth no fill that nobody shares: where nothing more can be done for it, it goes to the origin.
-    pub fn ready(&mut self, stream: &Stream, purpose: Purpose) -> Option<Purpose> {
+    pub fn ready(&mut self, stream: &EdgeRequest, purpose: Purpose) -> Option<Purpose> {
         let waits = stream.is_for_part() || stream.wants_headers() || stream.is_led_for();
         let prepares = purpose == Purpose::Alone && waits && stream.policy.policy.coalesce.enabled;
         let fills = matches!(purpose, Purpose::Lead | Purpose::Alone);
@@ -159,14 +162,14 @@ impl Worker {
     }
 
     /// Keeps what the client has sent, where a call may have to take the place of its request.
-    pub fn keep_for_rescue(&mut self, stream: &Stream) {
+    pub fn keep_for_rescue(&mut self, stream: &EdgeRequest) {
         if stream.may_have_less() {
             self.keep_headers(stream);
         }
     }
 
     /// Keeps what the client has sent for calls on its behalf. False if it cannot be read.
-    fn keep_headers(&mut self, stream: &Stream) -> bool {
+    fn keep_headers(&mut self, stream: &EdgeRequest) -> bool {
         if !stream.headers.borrow().is_empty() {
             return true;
         }
@@ -183,12 +186,12 @@ impl Worker {
         true
     }
 
-    fn call_for(&mut self, stream: &Stream, call: Call) {
+    fn call_for(&mut self, stream: &EdgeRequest, call: Call) {
         let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
         let headers = stream.headers.borrow().clone();
-        self.calls.push(Sent {
+        self.calls.push(BackgroundCall {
             headers,
-            ..Sent::new(call, target, policy)
+            ..BackgroundCall::new(call, target, policy)
         });
         self.wake_root();
     }
@@ -196,7 +199,7 @@ impl Worker {
     /// A request that fills the store and has had less than the object has gone, and its fill with it: one that
     /// nobody can end takes its place. Not of one that the store was believed to have, as nothing is known of what its
     /// client has sent: the next one fetches that.
-    pub(super) fn rescue(&mut self, stream: &Stream) {
+    pub(super) fn rescue(&mut self, stream: &EdgeRequest) {
         let less = !matches!(stream.passing.get(), Passing::Whole);
         let known = !stream.headers.borrow().is_empty();
         let filled = stream.fragile.get() && stream.may_have_less() && less && known;
@@ -209,7 +212,7 @@ impl Worker {
         // The store would not take the next response before this one has gone. The coalescer sees to that for leaders
         // only.
         if !self.due_answers.iter().any(|(of, _)| *of == context) {
-            self.answer_later(context, Answer::Reset);
+            self.answer_later(context, DueReply::Reset);
         }
         self.call_for(stream, Call::Fill(stream.key));
     }
@@ -217,21 +220,21 @@ impl Worker {
     /// Gives those who wait for the response of `filled`, and ask for changes, the answer that it is to what they demand.
     pub fn answer_followers(
         &mut self,
-        filled: &Stream,
-        answer: impl Fn(&Demand) -> Option<Bodiless>,
+        filled: &EdgeRequest,
+        answer: impl Fn(&Demand) -> Option<BodilessReply>,
     ) {
         self.answer_alike(filled, |follower| {
             let demand = follower.demand.as_ref();
             let demand = demand.filter(|_| follower.is_led_for());
-            demand.and_then(&answer).map(Answer::Bodiless)
+            demand.and_then(&answer).map(DueReply::Bodiless)
         });
     }
 
     /// Answers those of this worker who wait for the response of `leader`, and to whom `answer` has an answer.
     pub(super) fn answer_alike(
         &mut self,
-        leader: &Stream,
-        answer: impl Fn(&Rc<Stream>) -> Option<Answer>,
+        leader: &EdgeRequest,
+        answer: impl Fn(&Rc<EdgeRequest>) -> Option<DueReply>,
     ) {
         let (now, streams) = (host::monotonic_millis(), &self.streams);
         let answered = self.coalescer.answer_waiting(leader.key, now, |id| {
@@ -289,7 +292,7 @@ impl Worker {
 
     /// What a probe for a flight of `key` has found. Those who asked before a soft purge wait for a response from before it,
     /// and their flight has the key of then.
-    fn probed(&mut self, key: KeyHash, sent: &Sent) -> Probed {
+    fn probed(&mut self, key: KeyHash, sent: &BackgroundCall) -> Probed {
         let cache_key = sent.target.cache_key();
         let current = key == self.key_hash(cache_key);
         let outdated = |entry: &Entry<'_>| current && self.is_outdated(entry);
@@ -301,7 +304,7 @@ impl Worker {
         probed
     }
 
-    fn end_call(&mut self, sent: &Sent, answered: bool) {
+    fn end_call(&mut self, sent: &BackgroundCall, answered: bool) {
         match sent.call {
             Call::Probe(key) => {
                 let probed = if answered {

@@ -8,9 +8,9 @@ use sluice_core::hot::{Capture, HotCopy, Still, Wanted};
 use sluice_core::metrics::Metric;
 
 use super::Worker;
-use crate::answer::Answer;
 use crate::host;
-use crate::stream::Stream;
+use crate::reply::DueReply;
+use crate::request::EdgeRequest;
 
 impl Worker {
     /// What the store would serve.
@@ -26,7 +26,7 @@ impl Worker {
     }
 
     /// Whether the body of `length` bytes that passes to this client should be copied.
-    pub fn wants_copy(&mut self, stream: &Stream, length: usize) -> bool {
+    pub fn wants_copy(&mut self, stream: &EdgeRequest, length: usize) -> bool {
         let key = self.url_hash(stream.target.cache_key());
         self.hot.wants(key, length)
     }
@@ -37,7 +37,7 @@ impl Worker {
     }
 
     /// Takes what was copied of the response of `stream`, if it has come whole.
-    pub fn end_capture(&mut self, stream: &Stream, capture: Capture) {
+    pub fn end_capture(&mut self, stream: &EdgeRequest, capture: Capture) {
         self.hot.end(capture.length());
         let copy = capture.finish().map(Rc::new);
         self.share_copy(stream, copy.as_ref());
@@ -57,7 +57,7 @@ impl Worker {
 
     /// Gives the followers of `stream` the copy of its response, which the store does not have. Without a
     /// copy they go on by themselves.
-    pub fn share_copy(&mut self, stream: &Stream, copy: Option<&Rc<HotCopy>>) {
+    pub fn share_copy(&mut self, stream: &EdgeRequest, copy: Option<&Rc<HotCopy>>) {
         let Some(way) = stream.shares_copy.take() else {
             return;
         };
@@ -66,7 +66,7 @@ impl Worker {
         };
         self.answer_alike(stream, |follower| {
             let whole = follower.stand_in.is_none();
-            whole.then(|| Answer::Copied(Rc::clone(copy), Rc::clone(follower), way))
+            whole.then(|| DueReply::Copied(Rc::clone(copy), Rc::clone(follower), way))
         });
         self.turn(stream.id.0, |coalescer, turn| {
             coalescer.fill_copied(stream.id, turn);
@@ -74,7 +74,7 @@ impl Worker {
     }
 
     /// The store has no room for the response of `stream`, which nobody else gets.
-    pub fn pass_without_room(&mut self, stream: &Stream) {
+    pub fn pass_without_room(&mut self, stream: &EdgeRequest) {
         self.turn(stream.id.0, |coalescer, turn| {
             coalescer.fill_headers(stream.id, FillVerdict::NoRoom, turn);
         });

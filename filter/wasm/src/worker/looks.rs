@@ -6,11 +6,11 @@ use sluice_core::coalescer::{Probed, Release};
 use sluice_core::key::CanonicalTarget;
 
 use super::Worker;
-use crate::answer::EXPIRED;
-use crate::calls::Call;
+use crate::edge::response;
 use crate::host;
-use crate::response;
-use crate::stream::Preparation;
+use crate::reply::EXPIRED;
+use crate::request::Preparation;
+use crate::worker::calls::Call;
 
 /// What the store has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,8 +19,8 @@ use super::Worker;
 use sluice_core::qualifiers::GENERATION;
 
 use crate::host::{self, SharedData};
-use crate::purge::answer_receipt;
-use crate::stream::Stream;
+use crate::purge_listener::answer_receipt;
+use crate::request::EdgeRequest;
 
 /// The entry point's journal.
 const JOURNAL_CLUSTER: &str = "purge_journal";
@@ -140,7 +140,7 @@ impl Worker {
     }
 
     /// Whether the stored response may only be used after the origin has been asked.
-    pub(super) fn must_revalidate(&self, stream: &Stream) -> bool {
+    pub(super) fn must_revalidate(&self, stream: &EdgeRequest) -> bool {
         if self.soft_generation(stream.target.cache_key()) == 0 {
             return false;
         }

@@ -9,14 +9,14 @@ use sluice_core::metrics::Metric;
 use sluice_core::site::{Substitute, document};
 
 use super::Worker;
-use crate::calls::{Call, Sent};
+use crate::edge::site::{Document, HeldResponse, MissingObject};
 use crate::host::{self, Half};
-use crate::site::{Document, Held, Known};
-use crate::stream::Stream;
+use crate::request::EdgeRequest;
+use crate::worker::calls::{BackgroundCall, Call};
 
 impl Worker {
     /// What is known of an object that is missing.
-    pub fn known_missing(&self, target: &CanonicalTarget) -> Option<Known> {
+    pub fn known_missing(&self, target: &CanonicalTarget) -> Option<MissingObject> {
         let key = self.key_hash(target.url());
         self.substitutes.known(key, host::monotonic_millis())
     }
@@ -27,7 +27,7 @@ impl Worker {
     }
 
     /// Has a held response wait for its substitute; false if there is none to wait for.
-    pub fn look_for_substitute(&mut self, stream: &Stream, held: Held) -> bool {
+    pub fn look_for_substitute(&mut self, stream: &EdgeRequest, held: HeldResponse) -> bool {
         let policy = &stream.policy;
         let Some(target) = document(&policy.policy, &stream.target, held.substitute) else {
             return false;
@@ -36,7 +36,7 @@ impl Worker {
         if self.substitutes.wait(key, held) {
             let call = Call::Substitute(key);
             self.calls
-                .push(Sent::new(call, Rc::new(target), policy.clone()));
+                .push(BackgroundCall::new(call, Rc::new(target), policy.clone()));
             self.wake_root();
         }
         true
@@ -56,10 +56,10 @@ impl Worker {
         self.come_back(self.root());
     }
 
-    fn release_with(&mut self, stream: &Stream, held: Held, document: &Document) {
+    fn release_with(&mut self, stream: &EdgeRequest, held: HeldResponse, document: &Document) {
         let known = match held.substitute {
-            Substitute::Directory => Known::Directory,
-            Substitute::Fallback | Substitute::Error => Known::Missing(held.status),
+            Substitute::Directory => MissingObject::Directory,
+            Substitute::Fallback | Substitute::Error => MissingObject::Missing(held.status),
         };
         let now = host::monotonic_millis();
         let missing = self.key_hash(stream.target.url());
@@ -73,14 +73,14 @@ impl Worker {
         self.release(held);
     }
 
-    fn look_further(&mut self, stream: &Stream, held: Held) {
+    fn look_further(&mut self, stream: &EdgeRequest, held: HeldResponse) {
         let site = &stream.policy.policy.site;
         let next = stream
             .visit
             .as_ref()
             .and_then(|visit| visit.next(site, Some(held.substitute)));
         let waits = next.is_some_and(|substitute| {
-            self.look_for_substitute(stream, Held { substitute, ..held })
+            self.look_for_substitute(stream, HeldResponse { substitute, ..held })
         });
         if !waits {
             self.release(held);
@@ -88,7 +88,7 @@ impl Worker {
     }
 
     /// Lets the response go on, whatever it is by now.
-    fn release(&mut self, held: Held) {
+    fn release(&mut self, held: HeldResponse) {
         let released = self
             .redirect(held.stream.0)
             .and_then(|()| host::resume(Half::Response));

@@ -13,9 +13,9 @@ use sluice_core::policy::{Origin, Policy};
 use sluice_core::qualifiers;
 use sluice_core::vary::{self, ACCEPT_ENCODING, Fit, TooLong, VaryNames};
 
-use crate::headers::Headers;
+use crate::host::headers::Headers;
 use crate::host::{self, Map};
-use crate::stream::Stream;
+use crate::request::EdgeRequest;
 use crate::worker::Worker;
 
 /// Name of the response header that keeps the origin's own `Vary` in the store.
@@ -167,7 +167,7 @@ impl<'a> Variance<'a> {
 }
 
 /// Tells the client what the response, which had these headers, depends on.
-pub fn restore(stream: &Rc<Stream>, headers: &Headers) -> host::Result<()> {
+pub fn restore(stream: &Rc<EdgeRequest>, headers: &Headers) -> host::Result<()> {
     let policy = &stream.policy.policy;
     let path = policy.client_path(stream.target.origin_path());
     let chooses = policy.compression.applies(path);

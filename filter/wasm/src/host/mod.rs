@@ -5,13 +5,15 @@
 //! worker's VM with every request parked in it. Here each status becomes a `Result`.
 #![allow(unsafe_code)]
 
+pub mod headers;
+
 use std::ops::Range;
 use std::ptr;
 use std::time::Duration;
 
 use sluice_core::host::{HostError, SharedStore, Token};
 
-use crate::headers::serialize;
+use crate::host::headers::serialize;
 
 /// Outcome of a host call.
 pub type Result<T> = std::result::Result<T, HostError>;
@@ -184,7 +186,7 @@ pub fn log(level: Level, message: &str) {
     let _ = unsafe { proxy_log(level as u32, message.as_ptr(), message.len()) };
 }
 
-/// The whole of `map`, in the ABI's serialisation (see [`crate::headers`]).
+/// The whole of `map`, in the ABI's serialisation (see [`crate::host::headers`]).
 pub fn header_pairs(map: Map) -> Result<Vec<u8>> {
     // SAFETY: both out-pointers are valid for the call; likewise in the calls below.
     receive(|data, size| unsafe { proxy_get_header_map_pairs(map as u32, data, size) })

@@ -5,7 +5,7 @@ use sluice_core::http_date;
 use sluice_core::policy::{Origin, Policy};
 use sluice_core::validator::Validator;
 
-use crate::headers::Headers;
+use crate::host::headers::Headers;
 use crate::host::{self, Map};
 
 /// Precedes the stored `ETag` in a 304 that the store is not to write.

@@ -10,9 +10,9 @@ use sluice_core::demand::{Candidate, Delivery, Demand};
 use sluice_core::range::{Slice, Slicer, unsatisfied_range};
 
 use crate::edge;
-use crate::headers::{Headers, extend};
+use crate::host::headers::{Headers, extend};
 use crate::host::{self, Map};
-use crate::stream::Stream;
+use crate::request::EdgeRequest;
 use crate::worker;
 
 /// What of a response's body goes to the client.
@@ -78,7 +78,7 @@ fn is_of_the_hop(name: &str) -> bool {
 
 /// Turns the response into what was asked for. `status` is the origin's; `separable` says that the
 /// response may be replaced by an answer, as no store would be hurt if its reader left.
-pub fn deliver(stream: &Stream, status: u16, separable: bool) -> host::Result<Action> {
+pub fn deliver(stream: &EdgeRequest, status: u16, separable: bool) -> host::Result<Action> {
     let Some(demand) = &stream.demand else {
         return Ok(Action::Continue);
     };
@@ -91,9 +91,9 @@ pub fn deliver(stream: &Stream, status: u16, separable: bool) -> host::Result<Ac
     let answer = match demand.delivery(&candidate, stream.head) {
         Delivery::Whole => return Ok(Action::Continue),
         Delivery::Part { slice, length } => return cut(stream, slice, length),
-        Delivery::NotModified => Answer::not_modified(),
-        Delivery::PreconditionFailed => Answer::precondition_failed(),
-        Delivery::Unsatisfiable { length } => Answer::unsatisfiable(length),
+        Delivery::NotModified => DemandReply::not_modified(),
+        Delivery::PreconditionFailed => DemandReply::precondition_failed(),
+        Delivery::Unsatisfiable { length } => DemandReply::unsatisfiable(length),
     };
     if separable {
         stream.answered.set(true);
@@ -129,26 +129,26 @@ pub fn answer_with(
             let headers = extend(headers.bytes(), range.into_iter());
             host::respond_with(206, DETAILS, &headers, slice.cut_from(body))
         }
-        Delivery::NotModified => Answer::not_modified().send(headers),
-        Delivery::PreconditionFailed => Answer::precondition_failed().send(headers),
-        Delivery::Unsatisfiable { length } => Answer::unsatisfiable(length).send(headers),
+        Delivery::NotModified => DemandReply::not_modified().send(headers),
+        Delivery::PreconditionFailed => DemandReply::precondition_failed().send(headers),
+        Delivery::Unsatisfiable { length } => DemandReply::unsatisfiable(length).send(headers),
     }
 }
 
 /// What `demand` makes of a response with these `headers`, if that has no body.
-pub fn bodiless(demand: &Demand, status: u16, headers: &Headers) -> Option<Bodiless> {
+pub fn bodiless(demand: &Demand, status: u16, headers: &Headers) -> Option<BodilessReply> {
     let candidate = Candidate {
         status,
         validators: validators(headers),
         length: None,
     };
     let answer = match demand.delivery(&candidate, false) {
-        Delivery::NotModified => Answer::not_modified(),
-        Delivery::PreconditionFailed => Answer::precondition_failed(),
+        Delivery::NotModified => DemandReply::not_modified(),
+        Delivery::PreconditionFailed => DemandReply::precondition_failed(),
         Delivery::Whole | Delivery::Part { .. } | Delivery::Unsatisfiable { .. } => return None,
     };
     let fields = answer.fields(headers).into_iter();
-    Some(Bodiless {
+    Some(BodilessReply {
         status: answer.status,
         details: answer.details,
         fields: fields
@@ -166,14 +166,14 @@ fn validators(headers: &Headers) -> Validators<'_> {
 }
 
 /// The length of a stored body that no header tells, once somebody has seen its end.
-pub fn counted(stream: &Stream) -> Option<u64> {
+pub fn counted(stream: &EdgeRequest) -> Option<u64> {
     let body = stream.unannounced.get()?;
     let key = stream.target.cache_key();
     worker::with(|worker| worker.body_length(key, body)).flatten()
 }
 
 /// Makes a 206 of a whole response: this slice of an object of `length` bytes.
-fn cut(stream: &Stream, slice: Slice, length: u64) -> host::Result<Action> {
+fn cut(stream: &EdgeRequest, slice: Slice, length: u64) -> host::Result<Action> {
     host::set_header(Map::Response, ":status", "206")?;
     host::set_header(Map::Response, "content-range", &slice.content_range(length))?;
     host::set_header(Map::Response, "content-length", &slice.length().to_string())?;
@@ -183,13 +183,13 @@ fn cut(stream: &Stream, slice: Slice, length: u64) -> host::Result<Action> {
 
 /// The whole answer of a client that needs no body.
 #[derive(Clone, Debug)]
-pub struct Bodiless {
+pub struct BodilessReply {
     status: u16,
     details: &'static str,
     fields: Vec<(String, String)>,
 }
 
-impl Bodiless {
+impl BodilessReply {
     /// The same, with what is to be said of the way here in the place of what the response says of its own.
     pub fn described(mut self, status: &CacheStatus<'_>) -> Self {
         let mut fields = self.fields.iter_mut().rev();
@@ -210,13 +210,13 @@ impl Bodiless {
 }
 
 /// A response without a body that takes the place of the whole one.
-struct Answer {
+struct DemandReply {
     status: u16,
     details: &'static str,
     content_range: Option<String>,
 }
 
-impl Answer {
+impl DemandReply {
     const fn of(status: u16, details: &'static str) -> Self {
         Self {
             status,
@@ -283,7 +283,7 @@ impl Answer {
     }
 
     /// Changes the response in place, and drops its body as it passes.
-    fn disguise(&self, stream: &Stream, headers: &Headers) -> host::Result<Action> {
+    fn disguise(&self, stream: &EdgeRequest, headers: &Headers) -> host::Result<Action> {
         stream.passing.set(Passing::Nothing);
         for (name, _) in headers.iter() {
             if !name.starts_with(':') && !self.keeps(headers, name) {
@@ -302,7 +302,7 @@ impl Answer {
 }
 
 /// Lets through what the client wants of the next `size` bytes of the body.
-pub fn pass_body(stream: &Stream, size: usize) -> host::Result<()> {
+pub fn pass_body(stream: &EdgeRequest, size: usize) -> host::Result<()> {
     let kept = match stream.passing.get() {
         Passing::Whole => return Ok(()),
         Passing::Nothing => 0..0,

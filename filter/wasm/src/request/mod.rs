@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A request of EDGE, as far as others than its own callbacks have to know it.
 
+pub mod account;
+
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -18,10 +20,10 @@ use sluice_core::policy::Policy;
 use sluice_core::request_control::RequestControl;
 use sluice_core::site::Visit;
 
-use crate::account::Account;
-use crate::clean::Body;
-use crate::delivery::Passing;
-use crate::site::StandIn;
+use crate::edge::site::StandIn;
+use crate::origin::clean::Body;
+use crate::reply::delivery::Passing;
+use crate::request::account::Account;
 
 /// A policy and its number within this VM.
 #[derive(Clone, Debug)]
@@ -49,7 +51,7 @@ pub enum Preparation {
 
 /// A request on its way through EDGE.
 #[derive(Debug)]
-pub struct Stream {
+pub struct EdgeRequest {
     /// Its context.
     pub id: StreamId,
     /// What it asks for.
@@ -108,7 +110,7 @@ pub struct Stream {
     pub shares_copy: Cell<Option<CacheStatus<'static>>>,
 }
 
-impl Stream {
+impl EdgeRequest {
     /// A request that has just come.
     pub fn new(
         id: StreamId,

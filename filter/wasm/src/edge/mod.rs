@@ -2,7 +2,16 @@
 //! EDGE: between the client and Envoy's cache filter.
 //!
 //! On the way in it makes the request canonical and lets the coalescer decide whether it leads, waits
-//! or passes. What it makes of the response is in [`crate::response`].
+//! or passes. What it makes of the response is in [`crate::edge::response`].
+
+pub mod cors;
+pub mod dress;
+pub mod hot;
+pub mod invalidation;
+pub mod response;
+pub mod response_fields;
+pub mod site;
+pub mod variants;
 
 use std::rc::Rc;
 
@@ -25,16 +34,15 @@ use sluice_core::request_control::{RequestControl, Way};
 use sluice_core::site::Visit;
 use sluice_core::vary::TooLong;
 
-use crate::account::{result_of, tell_result};
-use crate::change::Change;
-use crate::cors::Cors;
-use crate::delivery;
-use crate::headers::Headers;
+use self::site::StandIn;
+use crate::edge::cors::Cors;
+use crate::edge::invalidation::Invalidation;
+use crate::edge::response::{respond_cached, respond_filled, respond_passed, respond_refreshed};
+use crate::host::headers::Headers;
 use crate::host::{self, Map};
-use crate::hot;
-use crate::response::{respond_cached, respond_filled, respond_passed, respond_refreshed};
-use crate::site::{self, StandIn};
-use crate::stream::{NumberedPolicy, Stream};
+use crate::reply::delivery;
+use crate::request::account::{result_of, tell_result};
+use crate::request::{EdgeRequest, NumberedPolicy};
 use crate::worker;
 
 /// Name of the response header of RFC 9211.
@@ -73,13 +81,13 @@ enum State {
     /// It is of the filter's own, and goes on as it came.
     Background,
     /// It is of the filter's own, and for a response that is served stale.
-    Refreshing(Rc<Stream>),
+    Refreshing(Rc<EdgeRequest>),
     /// It is of the filter's own, and leads for others.
-    Filling(Rc<Stream>),
+    Filling(Rc<EdgeRequest>),
     /// It goes around the store by its own nature.
     Passed(PassReason, CanonicalTarget),
     /// It goes through the store, or around it because its key is uncacheable.
-    Cached(Rc<Stream>),
+    Cached(Rc<EdgeRequest>),
 }
 
 /// A request in the EDGE role.
@@ -90,7 +98,7 @@ pub struct Edge {
     state: State,
     /// Where the edge answers for cross-origin resource sharing.
     cors: Option<Cors>,
-    change: Option<Change>,
+    invalidation: Option<Invalidation>,
     /// The filter collects the response in its memory.
     bounded: bool,
 }
@@ -103,7 +111,7 @@ impl Edge {
             policy,
             state: State::New,
             cors: None,
-            change: None,
+            invalidation: None,
             bounded: false,
         }
     }
@@ -130,7 +138,7 @@ impl Edge {
             }
             Disposition::Pass(reason) => {
                 let policy = &self.policy.policy;
-                self.change = Change::of(policy, facts.method, &headers, target.url());
+                self.invalidation = Invalidation::of(policy, facts.method, &headers, target.url());
                 rewrite(&facts.target, &target)?;
                 self.pass(reason, target, &headers)?;
                 Ok(Action::Continue)
@@ -192,12 +200,12 @@ impl Edge {
             demand = None;
         }
         let (target, policy) = (Rc::new(target), self.policy.clone());
-        let stream = Stream {
+        let stream = EdgeRequest {
             demand,
             control,
             visit,
             stand_in,
-            ..Stream::new(self.id, key, target, policy, head)
+            ..EdgeRequest::new(self.id, key, target, policy, head)
         };
         self.admit(stream, &way)
     }
@@ -272,9 +280,9 @@ impl Edge {
         let opened = worker::with(|worker| -> Option<host::Result<_>> {
             let sent = worker.call(link.stream)?;
             let key = worker.key_hash(sent.target.cache_key());
-            let stream = Rc::new(Stream {
+            let stream = Rc::new(EdgeRequest {
                 for_others: true,
-                ..Stream::new(id, key, sent.target, sent.policy, false)
+                ..EdgeRequest::new(id, key, sent.target, sent.policy, false)
             });
             worker.open(&stream);
             let admission = worker.turn(id.0, |coalescer, turn| {
@@ -302,10 +310,10 @@ impl Edge {
     /// Has the store revalidate a response for nobody.
     fn receive_refresh(&mut self, link: Link) -> Result<Action, Refusal> {
         let id = self.id;
-        let opened = worker::with(|worker| -> Option<host::Result<Rc<Stream>>> {
+        let opened = worker::with(|worker| -> Option<host::Result<Rc<EdgeRequest>>> {
             let sent = worker.call(link.stream)?;
             let key = worker.key_hash(sent.target.cache_key());
-            let stream = Rc::new(Stream::new(id, key, sent.target, sent.policy, false));
+            let stream = Rc::new(EdgeRequest::new(id, key, sent.target, sent.policy, false));
             worker.open(&stream);
             Some(worker.send(&stream, link.purpose).map(|()| stream))
         });
@@ -330,9 +338,9 @@ impl Edge {
         self.bounded = true;
         let control = self.control(facts.control, headers);
         let way = self.way(control, &target);
-        let stream = Stream {
+        let stream = EdgeRequest {
             control,
-            ..Stream::new(self.id, key, Rc::new(target), policy, false)
+            ..EdgeRequest::new(self.id, key, Rc::new(target), policy, false)
         };
         self.admit(stream, &way)
     }
@@ -398,7 +406,7 @@ impl Edge {
     }
 
     /// Takes a cacheable request to the coalescer.
-    fn admit(&mut self, stream: Stream, way: &Way) -> Result<Action, Refusal> {
+    fn admit(&mut self, stream: EdgeRequest, way: &Way) -> Result<Action, Refusal> {
         let (id, head) = (self.id, stream.head);
         let decided = worker::with(|worker| -> Result<_, HostError> {
             let stream = Rc::new(stream);
@@ -431,8 +439,8 @@ impl Edge {
         }
     }
 
-    fn note_change(&self) -> Result<(), HostError> {
-        let change = self.change.as_ref();
+    fn invalidate(&self) -> Result<(), HostError> {
+        let change = self.invalidation.as_ref();
         change.map_or(Ok(()), |change| change.note(&self.policy.policy))
     }
 
@@ -513,7 +521,7 @@ impl HttpContext for Edge {
                 host::remove_header(Map::Response, "content-type").map(|()| Action::Continue)
             }
             State::Passed(reason, target) => self
-                .note_change()
+                .invalidate()
                 .and_then(|()| respond_passed(*reason, &self.policy.policy, target)),
             State::Cached(stream) | State::Refreshing(stream) | State::Filling(stream)
                 if stream.answered.get() =>
@@ -565,7 +573,7 @@ impl HttpContext for Edge {
 }
 
 /// Replaces the body if need be, and lets through what the client wants of it.
-fn pass_body(stream: &Stream, size: usize) -> host::Result<()> {
+fn pass_body(stream: &EdgeRequest, size: usize) -> host::Result<()> {
     let size = stream.body.borrow_mut().pass(size)?;
     delivery::pass_body(stream, size)
 }

@@ -7,7 +7,7 @@ use sluice_core::error_page::{self, MEDIA_TYPE, REPLACED_HEADERS};
 use sluice_core::media_type::missing_media_type;
 use sluice_core::policy::{Origin, Policy};
 
-use crate::headers::Headers;
+use crate::host::headers::Headers;
 use crate::host::{self, Map};
 
 /// What becomes of a response's body.

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the filter answers by itself to a request that is paused.
 
+pub mod delivery;
+
 use std::rc::Rc;
 
 use sluice_core::cache_status::CacheStatus;
 use sluice_core::hot::HotCopy;
 
-use crate::delivery::Bodiless;
 use crate::edge;
+use crate::edge::hot;
 use crate::host::{self, Half};
-use crate::hot;
-use crate::revalidation::Revalidation;
-use crate::stream::Stream;
+use crate::origin::revalidation::Revalidation;
+use crate::reply::delivery::BodilessReply;
+use crate::request::EdgeRequest;
 
 /// The status by which a look at the store learns that it has something to be revalidated.
 pub const EXPIRED: u16 = 412;
@@ -20,7 +22,7 @@ pub const NO_ROOM: u16 = 507;
 
 /// What a paused request is answered with.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum DueReply {
     /// ORIGIN: EDGE has not vouched for it.
     Unlinked,
     /// ORIGIN: it is only for the store, and the store does not have it.
@@ -42,9 +44,9 @@ pub enum Answer {
         status: u16,
     },
     /// EDGE: what a client who waits needs of a response whose body it does not need.
-    Bodiless(Bodiless),
+    Bodiless(BodilessReply),
     /// EDGE: a copy of the response that a client has waited for, which has not gone into the store.
-    Copied(Rc<HotCopy>, Rc<Stream>, CacheStatus<'static>),
+    Copied(Rc<HotCopy>, Rc<EdgeRequest>, CacheStatus<'static>),
     /// EDGE: the error that the leader got.
     Failed {
         /// The leader's status.
@@ -52,7 +54,7 @@ pub enum Answer {
     },
 }
 
-impl Answer {
+impl DueReply {
     /// Answers the effective context's request.
     pub fn send(&self) -> host::Result<()> {
         const NO_STORE: &[(&str, &str)] = &[("cache-control", "no-store")];

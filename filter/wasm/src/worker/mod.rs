@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What all contexts of a VM share. There is one VM per worker thread.
 
+pub mod calls;
+pub mod fills;
+pub mod identity;
+pub mod metrics;
+
 mod background;
 mod hot;
 mod lengths;
@@ -31,18 +36,18 @@ use sluice_core::purge::News;
 use sluice_core::vary::{TooLong, VaryNames};
 use sluice_core::varying::Varying;
 
-use crate::account;
-use crate::answer::Answer;
-use crate::calls::{Call, Calls, Sent};
-use crate::delivery;
-use crate::fills::{Fallback, Fills};
-use crate::headers::Headers;
+use crate::edge::site::Substitutes;
+use crate::host::headers::Headers;
 use crate::host::{self, Half, Level, Map, Queue, SharedData};
-use crate::identity::{hash_key, process_secret, queue_name, take_number};
-use crate::metrics::Metrics;
-use crate::revalidation::Revalidation;
-use crate::site::Substitutes;
-use crate::stream::{NumberedPolicy, Preparation, Stream};
+use crate::origin::revalidation::Revalidation;
+use crate::reply::DueReply;
+use crate::reply::delivery;
+use crate::request::account;
+use crate::request::{EdgeRequest, NumberedPolicy, Preparation};
+use crate::worker::calls::{BackgroundCall, Call, Calls};
+use crate::worker::fills::{Fallback, Fills};
+use crate::worker::identity::{hash_key, process_secret, queue_name, take_number};
+use crate::worker::metrics::Metrics;
 use purging::Purging;
 pub use purging::Unavailable;
 
@@ -98,7 +103,7 @@ pub struct Worker {
     queue: Option<Queue>,
     queues: HashMap<WorkerId, Queue>,
     policies: VecDeque<NumberedPolicy>,
-    streams: HashMap<StreamId, Rc<Stream>>,
+    streams: HashMap<StreamId, Rc<EdgeRequest>>,
     varying: Varying,
     fills: Fills,
     calls: Calls,
@@ -106,7 +111,7 @@ pub struct Worker {
     /// Requests that wait for a call of their key, before they are known to the coalescer.
     unprepared: HashMap<Call, Vec<StreamId>>,
     substitutes: Substitutes,
-    due_answers: Vec<(u32, Answer)>,
+    due_answers: Vec<(u32, DueReply)>,
     due_resumes: VecDeque<(StreamId, Release)>,
     tick_period: Millis,
     logged: u64,
@@ -280,7 +285,7 @@ impl Worker {
     }
 
     /// Makes a request known to ORIGIN and to the waiting lists.
-    pub fn open(&mut self, stream: &Rc<Stream>) {
+    pub fn open(&mut self, stream: &Rc<EdgeRequest>) {
         self.streams.insert(stream.id, Rc::clone(stream));
     }
 
@@ -389,12 +394,12 @@ impl Worker {
                 &overdue.revalidation,
                 self.root(),
             );
-            self.answer_later(overdue.context, Answer::Keep(overdue.revalidation));
+            self.answer_later(overdue.context, DueReply::Keep(overdue.revalidation));
         }
     }
 
     /// The request, while its client is there.
-    pub fn stream(&self, stream: StreamId) -> Option<Rc<Stream>> {
+    pub fn stream(&self, stream: StreamId) -> Option<Rc<EdgeRequest>> {
         self.streams.get(&stream).cloned()
     }
 
@@ -485,7 +490,7 @@ impl Worker {
                 waited,
             } => {
                 self.metrics.count(Metric::FollowersFailed, 1);
-                self.answer_follower(stream, waited, account::FAILED, Answer::Failed { status });
+                self.answer_follower(stream, waited, account::FAILED, DueReply::Failed { status });
             }
             Effect::Learn { target, names } => self.learn(target.url(), names),
             Effect::Notify { worker, message } => {
@@ -493,12 +498,13 @@ impl Worker {
                 self.check(notified);
             }
             Effect::Abort { stream } => match self.fills.context(stream) {
-                Some(context) => self.answer_later(context, Answer::Reset),
+                Some(context) => self.answer_later(context, DueReply::Reset),
                 None => self.event(|coalescer, turn| coalescer.fill_broken(stream, turn)),
             },
             Effect::Probe { key, target } => {
                 if let Some(policy) = self.policies.back().cloned() {
-                    self.calls.push(Sent::new(Call::Probe(key), target, policy));
+                    self.calls
+                        .push(BackgroundCall::new(Call::Probe(key), target, policy));
                     self.wake_root();
                 }
             }
@@ -520,7 +526,7 @@ impl Worker {
         stream: StreamId,
         waited: Millis,
         result: &'static str,
-        answer: Answer,
+        answer: DueReply,
     ) {
         self.has_waited(stream, waited);
         if let Some(follower) = self.streams.get(&stream) {
@@ -539,7 +545,7 @@ impl Worker {
     /// Answers the paused request of `context`, but not before the root's next turn. Within another
     /// stream's callback Envoy would stop that stream too, and Envoy's cache filter does not survive an
     /// answer from ORIGIN while it is still sending the request.
-    pub fn answer_later(&mut self, context: u32, answer: Answer) {
+    pub fn answer_later(&mut self, context: u32, answer: DueReply) {
         self.due_answers.push((context, answer));
         self.wake_root();
     }
@@ -552,7 +558,7 @@ impl Worker {
 
     fn send_answers(&mut self) {
         for (context, answer) in std::mem::take(&mut self.due_answers) {
-            if matches!(answer, Answer::Reset) {
+            if matches!(answer, DueReply::Reset) {
                 self.metrics.count(Metric::FillsAborted, 1);
             }
             let answered = self.redirect(context).and_then(|()| answer.send());
@@ -609,7 +615,7 @@ impl Worker {
     }
 
     /// Takes a request whose URL proves to vary to the coalescer again, under the key of its variant.
-    fn readmit(&mut self, stream: &Rc<Stream>) -> host::Result<()> {
+    fn readmit(&mut self, stream: &Rc<EdgeRequest>) -> host::Result<()> {
         let again = self.retarget(stream);
         let (stream, purpose) = match &again {
             Ok(Ok(stream)) => {
@@ -633,12 +639,12 @@ impl Worker {
     }
 
     /// Ends a fill in the background that waits for another one, which those for whom it is there do not need any more.
-    fn end_unneeded(&mut self, fill: &Stream) {
+    fn end_unneeded(&mut self, fill: &EdgeRequest) {
         fill.answered.set(true);
-        self.answer_later(fill.id.0, Answer::Outcome { status: 204 });
+        self.answer_later(fill.id.0, DueReply::Outcome { status: 204 });
     }
 
-    fn retarget(&mut self, stream: &Stream) -> host::Result<Result<Rc<Stream>, TooLong>> {
+    fn retarget(&mut self, stream: &EdgeRequest) -> host::Result<Result<Rc<EdgeRequest>, TooLong>> {
         self.redirect(stream.id.0)?;
         let headers = Headers::new(host::header_pairs(Map::Request)?);
         let mut target = stream.target.unqualified();
@@ -660,7 +666,7 @@ impl Worker {
     }
 
     /// Gives the effective context's request the headers for `purpose`.
-    pub fn send(&mut self, stream: &Stream, purpose: Purpose) -> host::Result<()> {
+    pub fn send(&mut self, stream: &EdgeRequest, purpose: Purpose) -> host::Result<()> {
         stream.purpose.set(purpose);
         if purpose == Purpose::Lead {
             stream.account.leads();

@@ -8,10 +8,10 @@ use sluice_core::purge::{
     Kind, Order, OrderError, Receipt, Scope, What, bucket_of, changed_objects,
 };
 
-use crate::headers::Headers;
+use crate::host::headers::Headers;
 use crate::host::{self, Map};
+use crate::request::NumberedPolicy;
 use crate::sns::{self, Verdict};
-use crate::stream::NumberedPolicy;
 use crate::worker::{self, Unavailable};
 
 /// What a call is about.
@@ -28,14 +28,14 @@ enum Endpoint {
 }
 
 /// An answer to a call.
-struct Answer {
+struct Refusal {
     status: u16,
     error: String,
     /// What it counts as.
     metric: Metric,
 }
 
-impl Answer {
+impl Refusal {
     fn new(status: u16, error: impl Into<String>) -> Self {
         Self {
             status,
@@ -78,7 +78,7 @@ impl PurgeCall {
         }
     }
 
-    fn receive(&mut self, end_of_stream: bool) -> Result<(), Answer> {
+    fn receive(&mut self, end_of_stream: bool) -> Result<(), Refusal> {
         let headers = host::header_pairs(Map::Request).map(Headers::new);
         let headers = headers.map_err(|_| unavailable(Unavailable::Failed))?;
         let policy = policy()?;
@@ -91,7 +91,7 @@ impl PurgeCall {
         Ok(())
     }
 
-    fn carry_out(&mut self, body: &[u8]) -> Result<(), Answer> {
+    fn carry_out(&mut self, body: &[u8]) -> Result<(), Refusal> {
         let Some(endpoint) = self.endpoint.take() else {
             return Ok(());
         };
@@ -106,14 +106,14 @@ impl PurgeCall {
                 return sns::ask(body).map_err(unverified);
             }
         };
-        let order = order.map_err(|error: OrderError| Answer::new(400, error.to_string()))?;
+        let order = order.map_err(|error: OrderError| Refusal::new(400, error.to_string()))?;
         self.purge(&order)
     }
 
     /// Purges the objects that an S3 event is about.
-    fn purge_changed(&self, policy: &NumberedPolicy, event: &[u8]) -> Result<(), Answer> {
+    fn purge_changed(&self, policy: &NumberedPolicy, event: &[u8]) -> Result<(), Refusal> {
         let changed = changed_objects(&policy.policy, event);
-        let changed = changed.map_err(|error| Answer::new(400, error.to_string()))?;
+        let changed = changed.map_err(|error| Refusal::new(400, error.to_string()))?;
         let scopes = changed.iter().map(|url| Scope::Bucket(bucket_of(url)));
         self.purge(&Order {
             what: What::Scopes(scopes.collect()),
@@ -121,17 +121,17 @@ impl PurgeCall {
         })
     }
 
-    fn purge(&self, order: &Order) -> Result<(), Answer> {
+    fn purge(&self, order: &Order) -> Result<(), Refusal> {
         worker::with(|worker| worker.purge(self.context, order))
             .unwrap_or(Err(Unavailable::Failed))
             .map_err(unavailable)
     }
 
     /// Acts on what the entry point says of a message of SNS.
-    fn obey(&self, verdict: Verdict) -> Result<(), Answer> {
+    fn obey(&self, verdict: Verdict) -> Result<(), Refusal> {
         let metric = verdict.metric();
         match verdict {
-            Verdict::Refused { status, error } => Err(Answer::new(status, error).counted(metric)),
+            Verdict::Refused { status, error } => Err(Refusal::new(status, error).counted(metric)),
             Verdict::Confirmation => {
                 count(metric);
                 let headers = [("content-type", "application/json")];
@@ -150,41 +150,41 @@ fn count(metric: Metric) {
     worker::with(|worker| worker.metrics.count(metric, 1));
 }
 
-fn policy() -> Result<NumberedPolicy, Answer> {
+fn policy() -> Result<NumberedPolicy, Refusal> {
     worker::with(|worker| worker.current_policy())
         .flatten()
         .ok_or_else(|| unavailable(Unavailable::Failed))
 }
 
-fn unavailable(reason: Unavailable) -> Answer {
+fn unavailable(reason: Unavailable) -> Refusal {
     match reason {
-        Unavailable::Busy => Answer::new(503, "too many purges are under way"),
-        Unavailable::Failed => Answer::new(503, "nothing could be purged now"),
+        Unavailable::Busy => Refusal::new(503, "too many purges are under way"),
+        Unavailable::Failed => Refusal::new(503, "nothing could be purged now"),
     }
 }
 
 /// What a call is about, if the caller may make it.
-fn admitted(headers: &Headers, policy: &NumberedPolicy) -> Result<Endpoint, Answer> {
+fn admitted(headers: &Headers, policy: &NumberedPolicy) -> Result<Endpoint, Refusal> {
     let (method, path) = (headers.text(":method"), headers.text(":path"));
     let (method, path) = (method.unwrap_or_default(), path.unwrap_or_default());
     let purge = &policy.policy.purge;
     if purge.sns && path == "/sns" {
         return match method {
             "POST" => Ok(Endpoint::Sns),
-            _ => Err(Answer::new(405, "expected POST").counted(Metric::SnsRefused)),
+            _ => Err(Refusal::new(405, "expected POST").counted(Metric::SnsRefused)),
         };
     }
     let token = purge.token;
     if token.is_some_and(|token| token.admits(headers.get("authorization"))) {
         return endpoint(headers, method, path);
     }
-    Err(Answer::new(
+    Err(Refusal::new(
         401,
         "Authorization: expected Bearer and the purge token",
     ))
 }
 
-fn endpoint(headers: &Headers, method: &str, path: &str) -> Result<Endpoint, Answer> {
+fn endpoint(headers: &Headers, method: &str, path: &str) -> Result<Endpoint, Refusal> {
     match (method, path) {
         ("PURGE", path) => {
             let authority = headers.text(":authority").unwrap_or_default();
@@ -192,10 +192,10 @@ fn endpoint(headers: &Headers, method: &str, path: &str) -> Result<Endpoint, Ans
         }
         ("POST", "/purge") => Ok(Endpoint::Orders),
         ("POST", "/s3") => Ok(Endpoint::Events),
-        (_, "/purge" | "/s3") => Err(Answer::new(405, "expected POST")),
+        (_, "/purge" | "/s3") => Err(Refusal::new(405, "expected POST")),
         _ => {
             let expected = "expected POST /purge, POST /s3, or PURGE and a URL's path and Host";
-            Err(Answer::new(404, expected))
+            Err(Refusal::new(404, expected))
         }
     }
 }
@@ -267,7 +267,7 @@ impl HttpContext for PurgeCall {
 
 impl PurgeCall {
     /// The request goes nowhere: it is answered, now or later.
-    fn refuse(&mut self, result: Result<(), Answer>) -> Action {
+    fn refuse(&mut self, result: Result<(), Refusal>) -> Action {
         if let Err(answer) = result {
             self.endpoint = None;
             count(answer.metric);

@@ -6,20 +6,20 @@ use sluice_core::key::{Target, canonicalize};
 use sluice_core::policy::{Origin, Policy};
 use sluice_core::purge::{bucket_of, url_of};
 
-use crate::headers::Headers;
+use crate::host::headers::Headers;
 use crate::host::{self, Map};
 use crate::worker;
 
 /// A request with an unsafe method, on its way to an HTTP origin.
 #[derive(Debug)]
-pub struct Change {
+pub struct Invalidation {
     scheme: &'static str,
     authority: String,
     /// The bucket of its own URL.
     bucket: u16,
 }
 
-impl Change {
+impl Invalidation {
     /// What a request will have changed when it has succeeded; `None` for a safe method (RFC 9110, 9.2.1).
     pub fn of(policy: &Policy, method: &str, headers: &Headers, cache_key: &str) -> Option<Self> {
         let safe = matches!(method, "GET" | "HEAD" | "OPTIONS" | "TRACE" | "CONNECT");

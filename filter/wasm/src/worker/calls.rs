@@ -15,7 +15,7 @@ use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{LINK_HEADER, Link, PATH_HEADER, Purpose};
 
 use crate::host;
-use crate::stream::NumberedPolicy;
+use crate::request::NumberedPolicy;
 
 /// The background listener's cluster.
 const CLUSTER: &str = "sluice_background";
@@ -80,7 +80,7 @@ impl Call {
 
 /// A call and what it asks for.
 #[derive(Clone, Debug)]
-pub struct Sent {
+pub struct BackgroundCall {
     /// What it is for.
     pub call: Call,
     /// What it asks for.
@@ -93,7 +93,7 @@ pub struct Sent {
     pub renewed: Millis,
 }
 
-impl Sent {
+impl BackgroundCall {
     /// A call of which there is no more to say.
     pub fn new(call: Call, target: Rc<CanonicalTarget>, policy: NumberedPolicy) -> Self {
         Self {
@@ -109,9 +109,9 @@ impl Sent {
 /// The calls of one worker.
 #[derive(Debug, Default)]
 pub struct Calls {
-    due: Vec<Sent>,
+    due: Vec<BackgroundCall>,
     /// By the number in the link.
-    under_way: HashMap<StreamId, Sent>,
+    under_way: HashMap<StreamId, BackgroundCall>,
     /// The link's number by Envoy's.
     numbers: HashMap<u32, StreamId>,
     last: u32,
@@ -119,12 +119,12 @@ pub struct Calls {
 
 impl Calls {
     /// Makes a call at the root's next turn.
-    pub fn push(&mut self, sent: Sent) {
+    pub fn push(&mut self, sent: BackgroundCall) {
         self.due.push(sent);
     }
 
     /// Takes the calls that are due.
-    pub fn take_due(&mut self) -> Vec<Sent> {
+    pub fn take_due(&mut self) -> Vec<BackgroundCall> {
         std::mem::take(&mut self.due)
     }
 
@@ -150,7 +150,11 @@ impl Calls {
     }
 
     /// Sends a call from the root context; `encode` gives the link its secret.
-    pub fn send(&mut self, sent: Sent, encode: impl FnOnce(Link) -> String) -> host::Result<()> {
+    pub fn send(
+        &mut self,
+        sent: BackgroundCall,
+        encode: impl FnOnce(Link) -> String,
+    ) -> host::Result<()> {
         self.last = self.last.wrapping_add(1);
         let number = StreamId(self.last);
         let link = encode(Link {
@@ -176,18 +180,18 @@ impl Calls {
     }
 
     /// The call whose number is in a link.
-    pub fn get(&self, number: StreamId) -> Option<Sent> {
+    pub fn get(&self, number: StreamId) -> Option<BackgroundCall> {
         self.under_way.get(&number).cloned()
     }
 
     /// The call that Envoy has answered, under its own number.
-    pub fn take(&mut self, call: u32) -> Option<Sent> {
+    pub fn take(&mut self, call: u32) -> Option<BackgroundCall> {
         let number = self.numbers.remove(&call)?;
         self.under_way.remove(&number)
     }
 
     /// All calls under way, whose answers are lost with the root context that has made them.
-    pub fn take_all(&mut self) -> Vec<Sent> {
+    pub fn take_all(&mut self) -> Vec<BackgroundCall> {
         self.numbers.clear();
         self.under_way.drain().map(|(_, sent)| sent).collect()
     }

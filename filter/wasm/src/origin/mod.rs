@@ -5,6 +5,10 @@
 //! for, lets only allowed headers on, decides whether and for how long the response is stored, and
 //! tells the coalescer how the fill goes.
 
+pub mod clean;
+pub mod foreign;
+pub mod revalidation;
+
 use std::rc::Rc;
 
 use proxy_wasm::traits::{Context, HttpContext};
@@ -27,17 +31,17 @@ use sluice_core::qualifiers::{is_for_headers, unqualified};
 use sluice_core::request::forward_header;
 use sluice_core::validator::Validator;
 
-use crate::adopted::Adopted;
-use crate::answer::Answer;
-use crate::clean::{Asked, Body, clean_response};
-use crate::delivery::Passing;
-use crate::fills::Fallback;
-use crate::headers::Headers;
+use crate::edge::variants::{self, Variance};
+use crate::host::headers::Headers;
 use crate::host::{self, Half, Map};
-use crate::revalidation::Revalidation;
-use crate::stream::NumberedPolicy;
-use crate::variants::{self, Variance};
+use crate::origin::clean::{Asked, Body, clean_response};
+use crate::origin::foreign::ForeignRequest;
+use crate::origin::revalidation::Revalidation;
+use crate::reply::DueReply;
+use crate::reply::delivery::Passing;
+use crate::request::NumberedPolicy;
 use crate::worker;
+use crate::worker::fills::Fallback;
 
 /// Name of the response header that keeps the origin's own `Cache-Control` in the store.
 pub const STORED_CACHE_CONTROL: &str = "x-sluice-cache-control";
@@ -121,7 +125,7 @@ impl Fetch {
 pub struct OriginStream {
     context: u32,
     fetch: Option<Fetch>,
-    adopted: Option<Adopted>,
+    adopted: Option<ForeignRequest>,
 }
 
 impl OriginStream {
@@ -154,7 +158,7 @@ impl OriginStream {
             worker.metrics.count(Metric::OriginUnlinked, 1);
             worker.warn(|| "sluice: a request without the edge role's link was stopped".into());
         });
-        self.refuse(Answer::Unlinked)
+        self.refuse(DueReply::Unlinked)
     }
 
     /// Sends on what a client's request needs that another module has taken.
@@ -168,7 +172,7 @@ impl OriginStream {
         };
         let cacheable = !purpose.avoids_the_store();
         prepare_request(&policy.policy, cacheable, headers)?;
-        self.adopted = Some(Adopted::new(policy, headers, cacheable));
+        self.adopted = Some(ForeignRequest::new(policy, headers, cacheable));
         Ok(Action::Continue)
     }
 
@@ -193,11 +197,11 @@ impl OriginStream {
             .filter(|stored| stored.left() > 0 && keeps_unasked(link, headers))
         {
             worker::with(|worker| worker.fill_keeps_unwritten(link.stream, kept, self.context));
-            return Ok(self.refuse(Answer::Keep(Rc::new(kept.clone()))));
+            return Ok(self.refuse(DueReply::Keep(Rc::new(kept.clone()))));
         }
         if let Some(stored) = revalidation.as_ref().filter(|stored| is_late(link, stored)) {
             worker::with(|worker| worker.store_is_late(link.stream));
-            return Ok(self.refuse(Answer::Unwritten(Rc::new(stored.clone()))));
+            return Ok(self.refuse(DueReply::Unwritten(Rc::new(stored.clone()))));
         }
         prepare_request(&policy.policy, cacheable, headers)?;
         if let Some(revalidation) = &revalidation {
@@ -225,7 +229,7 @@ impl OriginStream {
         Ok(Action::Continue)
     }
 
-    fn refuse(&mut self, answer: Answer) -> Action {
+    fn refuse(&mut self, answer: DueReply) -> Action {
         worker::with(|worker| worker.answer_later(self.context, answer));
         Action::Pause
     }
@@ -449,13 +453,13 @@ fn is_late(link: Link, stored: &Revalidation) -> bool {
 }
 
 /// The answer to a request that is only for the store.
-fn not_served(purpose: Purpose, headers: &Headers) -> Answer {
+fn not_served(purpose: Purpose, headers: &Headers) -> DueReply {
     let revalidation = Revalidation::of(headers);
     let worth_it = |found: Revalidation| found.conditional || found.left() > 0;
     match purpose {
-        Purpose::Probe if revalidation.is_some_and(worth_it) => Answer::Expired,
-        Purpose::Probe if headers.has(NO_ROOM_HEADER) => Answer::NoRoom,
-        _ => Answer::NotStored,
+        Purpose::Probe if revalidation.is_some_and(worth_it) => DueReply::Expired,
+        Purpose::Probe if headers.has(NO_ROOM_HEADER) => DueReply::NoRoom,
+        _ => DueReply::NotStored,
     }
 }
 

@@ -5,9 +5,9 @@ use sluice_core::body_lengths::BodyId;
 use sluice_core::entry::{ENTRY_HEADER, Entry};
 use sluice_core::validator::Validator;
 
-use crate::headers::Headers;
+use crate::host::headers::Headers;
 use crate::origin::STORED_CACHE_CONTROL;
-use crate::revalidation::KEPT;
+use crate::origin::revalidation::KEPT;
 
 /// In which Envoy says how long the origin took.
 pub const UPSTREAM_SERVICE_TIME: &str = "x-envoy-upstream-service-time";

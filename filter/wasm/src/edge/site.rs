@@ -16,12 +16,12 @@ use sluice_core::key::CanonicalTarget;
 use sluice_core::policy::Policy;
 use sluice_core::site::{Substitute, Visit, document};
 
-use crate::clean::Body;
-use crate::delivery::{Passing, deliver};
 use crate::edge::CACHE_STATUS;
-use crate::headers::Headers;
+use crate::host::headers::Headers;
 use crate::host::{self, Map};
-use crate::stream::Stream;
+use crate::origin::clean::Body;
+use crate::reply::delivery::{Passing, deliver};
+use crate::request::EdgeRequest;
 use crate::worker;
 
 /// Larger documents take no object's place.
@@ -59,7 +59,7 @@ const OF_THE_CALL: [&str; 8] = [
 
 /// What is known of a missing object.
 #[derive(Clone, Copy, Debug)]
-pub enum Known {
+pub enum MissingObject {
     /// It is a directory.
     Directory,
     /// It is none, and the bucket has answered with this status.
@@ -89,11 +89,11 @@ pub fn way(policy: &Policy, visit: &Visit, target: &CanonicalTarget) -> Way {
     let known = worker::with(|worker| worker.known_missing(target)).flatten();
     match known {
         None => Way::Straight,
-        Some(Known::Directory) => match visit.location() {
+        Some(MissingObject::Directory) => match visit.location() {
             Some(location) => Way::Redirect(location.to_owned()),
             None => Way::Straight,
         },
-        Some(Known::Missing(missing)) => {
+        Some(MissingObject::Missing(missing)) => {
             let substitute = visit.next(&policy.site, Some(Substitute::Directory));
             let instead = substitute.and_then(|substitute| {
                 let stand_in = StandIn {
@@ -159,7 +159,7 @@ impl StandIn {
 }
 
 /// Holds the response of that status if it may have a substitute; `known_for` that long.
-pub fn hold(stream: &Rc<Stream>, status: u16, known_for: Millis) -> host::Result<bool> {
+pub fn hold(stream: &Rc<EdgeRequest>, status: u16, known_for: Millis) -> host::Result<bool> {
     let policy = &stream.policy.policy;
     let Some(visit) = stream
         .visit
@@ -177,7 +177,7 @@ pub fn hold(stream: &Rc<Stream>, status: u16, known_for: Millis) -> host::Result
     let Some(substitute) = substitute else {
         return Ok(false);
     };
-    let held = Held {
+    let held = HeldResponse {
         stream: stream.id,
         substitute,
         status,
@@ -187,7 +187,7 @@ pub fn hold(stream: &Rc<Stream>, status: u16, known_for: Millis) -> host::Result
 }
 
 /// Keeps a document that is too large for a call from being collected.
-pub fn bound_document(stream: &Stream) -> host::Result<()> {
+pub fn bound_document(stream: &EdgeRequest) -> host::Result<()> {
     let length = host::header(Map::Response, "content-length")?;
     let length = length.and_then(|length| std::str::from_utf8(&length).ok()?.parse().ok());
     if length.is_some_and(|length: u64| length > MOST_BYTES) {
@@ -200,7 +200,7 @@ pub fn bound_document(stream: &Stream) -> host::Result<()> {
 
 /// A response that is held.
 #[derive(Clone, Copy, Debug)]
-pub struct Held {
+pub struct HeldResponse {
     /// Whose.
     pub stream: StreamId,
     /// What is looked for.
@@ -214,19 +214,19 @@ pub struct Held {
 /// What a worker knows of missing objects, and who waits for a substitute.
 #[derive(Debug, Default)]
 pub struct Substitutes {
-    known: HashMap<KeyHash, (Known, Millis)>,
-    waiting: HashMap<KeyHash, Vec<Held>>,
+    known: HashMap<KeyHash, (MissingObject, Millis)>,
+    waiting: HashMap<KeyHash, Vec<HeldResponse>>,
 }
 
 impl Substitutes {
     /// What is known of an object at `now`.
-    pub fn known(&self, key: KeyHash, now: Millis) -> Option<Known> {
+    pub fn known(&self, key: KeyHash, now: Millis) -> Option<MissingObject> {
         let (known, until) = self.known.get(&key)?;
         (*until > now).then_some(*known)
     }
 
     /// Remembers it.
-    pub fn remember(&mut self, key: KeyHash, known: Known, until: Millis, now: Millis) {
+    pub fn remember(&mut self, key: KeyHash, known: MissingObject, until: Millis, now: Millis) {
         if self.known.len() >= MOST_KNOWN {
             self.known.retain(|_, (_, until)| *until > now);
             if self.known.len() >= MOST_KNOWN {
@@ -237,14 +237,14 @@ impl Substitutes {
     }
 
     /// Has a response wait for a document; true if nobody has asked for it.
-    pub fn wait(&mut self, document: KeyHash, held: Held) -> bool {
+    pub fn wait(&mut self, document: KeyHash, held: HeldResponse) -> bool {
         let waiting = self.waiting.entry(document).or_default();
         waiting.push(held);
         waiting.len() == 1
     }
 
     /// Those who wait for a document.
-    pub fn take(&mut self, document: KeyHash) -> Vec<Held> {
+    pub fn take(&mut self, document: KeyHash) -> Vec<HeldResponse> {
         self.waiting.remove(&document).unwrap_or_default()
     }
 }
@@ -284,7 +284,7 @@ impl Document {
     }
 
     /// Turns the effective context's held response into the substitute.
-    pub fn take_place(&self, stream: &Stream, held: Held) -> host::Result<()> {
+    pub fn take_place(&self, stream: &EdgeRequest, held: HeldResponse) -> host::Result<()> {
         note(held.substitute)?;
         for name in OF_THE_ERROR {
             host::remove_header(Map::Response, name)?;
@@ -317,7 +317,7 @@ impl Document {
         Ok(())
     }
 
-    fn replace_body(&self, stream: &Stream, body: Vec<u8>) -> host::Result<()> {
+    fn replace_body(&self, stream: &EdgeRequest, body: Vec<u8>) -> host::Result<()> {
         host::set_header(Map::Response, "content-length", &body.len().to_string())?;
         stream.body.replace(Body::Replaced(body));
         Ok(())

@@ -21,19 +21,20 @@ use sluice_core::request::PassReason;
 use sluice_core::request_control::RequestControl;
 use sluice_core::store_freshness::served_for;
 
-use crate::account::{self, result_of};
-use crate::answer::{Answer, NO_ROOM};
-use crate::delivery::{Passing, bodiless, deliver};
-use crate::dress::{add_headers, dress};
+use crate::edge::dress::{add_headers, dress};
+use crate::edge::hot;
+use crate::edge::response_fields::{ResponseFields, UPSTREAM_SERVICE_TIME};
+use crate::edge::site::hold;
+use crate::edge::variants;
 use crate::edge::{CACHE_STATUS, answer_failure};
-use crate::headers::Headers;
+use crate::host::headers::Headers;
 use crate::host::{self, Map};
-use crate::hot;
 use crate::origin::STORED_CACHE_CONTROL;
-use crate::response_fields::{ResponseFields, UPSTREAM_SERVICE_TIME};
-use crate::site::hold;
-use crate::stream::Stream;
-use crate::{variants, worker};
+use crate::reply::delivery::{Passing, bodiless, deliver};
+use crate::reply::{DueReply, NO_ROOM};
+use crate::request::EdgeRequest;
+use crate::request::account::{self, result_of};
+use crate::worker;
 
 /// For how long what was purged is served where the origin has failed, before it is asked again.
 const PURGED_MILLIS: Millis = 1_000;
@@ -79,7 +80,7 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    fn of(stream: &Stream, entry: Entry<'a>, fields: &ResponseFields<'_>) -> Self {
+    fn of(stream: &EdgeRequest, entry: Entry<'a>, fields: &ResponseFields<'_>) -> Self {
         let nonce = worker::with(|worker| worker.nonce).unwrap_or_default();
         let mine = entry.fill.nonce == nonce && entry.fill.stream == stream.id.0;
         let counted = fields.age();
@@ -159,7 +160,7 @@ fn age_by_date(fields: &ResponseFields<'_>) -> u64 {
 }
 
 /// Answers a request that is for the store only, which does not have what its client would take.
-pub fn answer_not_stored(stream: &Stream) -> host::Result<()> {
+pub fn answer_not_stored(stream: &EdgeRequest) -> host::Result<()> {
     stream.answered.set(true);
     stream.account.results_in(account::NOT_STORED);
     let headers = [("cache-control", "no-store"), (CACHE_STATUS, NOT_STORED)];
@@ -167,7 +168,7 @@ pub fn answer_not_stored(stream: &Stream) -> host::Result<()> {
 }
 
 /// A response to a request that EDGE took for cacheable.
-pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
+pub fn respond_cached(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     let headers = Headers::new(host::header_pairs(Map::Response)?);
     let fields = ResponseFields::of(&headers);
     let Some(entry) = fields.entry() else {
@@ -231,7 +232,7 @@ pub fn respond_cached(stream: &Rc<Stream>) -> host::Result<Action> {
 /// Passes on a response for which the store has no room: to the followers on this worker as well, by a copy, if it is
 /// small, and else to its own client only.
 fn pass_without_room(
-    stream: &Stream,
+    stream: &EdgeRequest,
     announced: Option<u64>,
     found: &Found<'_>,
 ) -> host::Result<()> {
@@ -255,13 +256,17 @@ fn pass_without_room(
 }
 
 /// The response's body, if it is that of a stored object and no header tells its length.
-fn unannounced(stream: &Stream, entry: &Entry<'_>, fields: &ResponseFields<'_>) -> Option<BodyId> {
+fn unannounced(
+    stream: &EdgeRequest,
+    entry: &Entry<'_>,
+    fields: &ResponseFields<'_>,
+) -> Option<BodyId> {
     let comes = entry.stored && entry.status == 200 && !stream.head;
     comes.then(|| fields.unannounced_body()).flatten()
 }
 
 /// A response to a fill of the filter's own, which is told to those who wait and then dropped.
-pub fn respond_filled(stream: &Rc<Stream>) -> host::Result<Action> {
+pub fn respond_filled(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     let shared = shared(stream)?;
     let action = respond_cached(stream)?;
     if stream.answered.get() {
@@ -280,7 +285,7 @@ pub fn respond_filled(stream: &Rc<Stream>) -> host::Result<Action> {
 }
 
 /// The status of the origin's response to a fill, if the store takes it, and how those come to it who share it.
-fn shared(stream: &Stream) -> host::Result<Option<(u16, CacheStatus<'static>)>> {
+fn shared(stream: &EdgeRequest) -> host::Result<Option<(u16, CacheStatus<'static>)>> {
     let headers = Headers::new(host::header_pairs(Map::Response)?);
     let fields = ResponseFields::of(&headers);
     let found = fields
@@ -292,7 +297,7 @@ fn shared(stream: &Stream) -> host::Result<Option<(u16, CacheStatus<'static>)>> 
 }
 
 /// Answers those who wait for a fill and whose copy is still good, who need not wait for its end.
-fn answer_followers(stream: &Stream, status: u16, way: &CacheStatus<'_>) -> host::Result<()> {
+fn answer_followers(stream: &EdgeRequest, status: u16, way: &CacheStatus<'_>) -> host::Result<()> {
     let headers = Headers::new(host::header_pairs(Map::Response)?);
     let answer = |demand: &Demand| Some(bodiless(demand, status, &headers)?.described(way));
     worker::with(|worker| worker.answer_followers(stream, answer));
@@ -300,7 +305,7 @@ fn answer_followers(stream: &Stream, status: u16, way: &CacheStatus<'_>) -> host
 }
 
 /// A response to a refresh, whose body nobody wants: only a fill has to be seen to its end.
-pub fn respond_refreshed(stream: &Rc<Stream>) -> host::Result<Action> {
+pub fn respond_refreshed(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     let headers = Headers::new(host::header_pairs(Map::Response)?);
     let fields = ResponseFields::of(&headers);
     let found = fields
@@ -336,14 +341,14 @@ pub fn respond_refreshed(stream: &Rc<Stream>) -> host::Result<Action> {
 }
 
 /// Ends a request of the filter's own whose response nobody wants, soon.
-fn end_own(stream: &Stream, status: u16) -> Action {
+fn end_own(stream: &EdgeRequest, status: u16) -> Action {
     stream.answered.set(true);
-    worker::with(|worker| worker.answer_later(stream.id.0, Answer::Outcome { status }));
+    worker::with(|worker| worker.answer_later(stream.id.0, DueReply::Outcome { status }));
     Action::Pause
 }
 
 /// Tells the coalescer and the counters what came.
-fn report(stream: &Stream, found: &Found<'_>) -> host::Result<()> {
+fn report(stream: &EdgeRequest, found: &Found<'_>) -> host::Result<()> {
     let entry = &found.entry;
     let filled = (found.mine || found.kept.is_some()) && entry.stored;
     worker::with(|worker| {
@@ -379,14 +384,14 @@ fn report(stream: &Stream, found: &Found<'_>) -> host::Result<()> {
 }
 
 /// Whether the store has served a whole object as it is, to a request that nothing else is to be said of.
-fn is_plain_hit(stream: &Stream, found: &Found<'_>) -> bool {
+fn is_plain_hit(stream: &EdgeRequest, found: &Found<'_>) -> bool {
     let asked = stream.forced.get() || found.kept.is_some();
     let changed = stream.demand.is_some() || stream.stand_in.is_some();
     let whole = found.entry.stored && found.entry.status == 200 && !stream.head;
     whole && !asked && !changed && result_metric(stream, found) == Metric::RequestsHit
 }
 
-fn result_metric(stream: &Stream, found: &Found<'_>) -> Metric {
+fn result_metric(stream: &EdgeRequest, found: &Found<'_>) -> Metric {
     match stream.purpose.get() {
         _ if found.mine && found.entry.revalidated => Metric::RequestsRevalidated,
         _ if found.mine => Metric::RequestsMiss,
@@ -434,7 +439,7 @@ fn restore_validators(fields: &ResponseFields<'_>) -> host::Result<()> {
     }
 }
 
-fn describe(stream: &Stream, found: &Found<'_>) -> CacheStatus<'static> {
+fn describe(stream: &EdgeRequest, found: &Found<'_>) -> CacheStatus<'static> {
     let entry = &found.entry;
     let ttl = entry.lifetime().fresh_for(found.age);
     if found.mine && entry.revalidated {
@@ -482,7 +487,7 @@ fn collapsed(found: &Found<'_>) -> CacheStatus<'static> {
 }
 
 /// A response that ORIGIN has not marked: it went around the store, or is Envoy's own.
-fn respond_without_entry(stream: &Rc<Stream>) -> host::Result<Action> {
+fn respond_without_entry(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     if stream.purpose.get() == Purpose::StoreOnly {
         stream.account.results_in(account::NOT_STORED);
         host::add_header(Map::Response, CACHE_STATUS, NOT_STORED)?;
@@ -535,7 +540,7 @@ fn respond_without_entry(stream: &Rc<Stream>) -> host::Result<Action> {
 }
 
 /// Envoy's disk store names files by a short hash, so an entry can be of another key.
-fn refuse_mismatch(stream: &Stream) -> host::Result<Action> {
+fn refuse_mismatch(stream: &EdgeRequest) -> host::Result<Action> {
     worker::with(|worker| {
         worker.metrics.count(Metric::KeyMismatches, 1);
         worker.warn(|| "sluice: the store gave the response of another key".to_owned());
@@ -550,7 +555,7 @@ fn refuse_mismatch(stream: &Stream) -> host::Result<Action> {
 }
 
 /// What the store has is too old for the policy, and the origin has failed (RFC 9111, 4.2.4).
-fn refuse_expired(stream: &Stream, status: u16) -> host::Result<Action> {
+fn refuse_expired(stream: &EdgeRequest, status: u16) -> host::Result<Action> {
     worker::with(|worker| {
         worker.turn(stream.id.0, |coalescer, turn| {
             coalescer.response(stream.id, LeaderResponse::Failed { status }, turn);

@@ -7,16 +7,16 @@
 use sluice_core::metrics::Metric;
 use sluice_core::qualifiers::is_for_headers;
 
-use crate::clean::{Asked, Body, clean_response};
-use crate::headers::Headers;
+use crate::host::headers::Headers;
 use crate::host::{self, Map};
+use crate::origin::clean::{Asked, Body, clean_response};
 use crate::origin::{cache_key, note_failure, remove_hidden};
-use crate::stream::NumberedPolicy;
+use crate::request::NumberedPolicy;
 use crate::worker;
 
 /// A request that goes on to the origin, for its client alone.
 #[derive(Debug)]
-pub struct Adopted {
+pub struct ForeignRequest {
     policy: NumberedPolicy,
     path: String,
     head: bool,
@@ -25,7 +25,7 @@ pub struct Adopted {
     body: Body,
 }
 
-impl Adopted {
+impl ForeignRequest {
     /// The request with these headers, under the newest policy of this VM.
     pub fn new(policy: NumberedPolicy, headers: &Headers, cacheable: bool) -> Self {
         worker::with(|worker| {

@@ -6,12 +6,12 @@ use sluice_core::cors::CORS_PREFIX;
 use sluice_core::demand::Demand;
 use sluice_core::hot::{Capture, HotCopy, Sighting, Wanted};
 
-use crate::account::tell_hit;
-use crate::delivery;
 use crate::edge::CACHE_STATUS;
-use crate::headers::{Headers, extend, serialize};
+use crate::host::headers::{Headers, extend, serialize};
 use crate::host::{self, Map};
-use crate::stream::Stream;
+use crate::reply::delivery;
+use crate::request::EdgeRequest;
+use crate::request::account::tell_hit;
 use crate::worker;
 
 /// What `Cache-Status` says of a response for which the store has no room.
@@ -59,7 +59,7 @@ pub fn answer(
 /// Answers the effective context's request, which has waited for that response and come to it this `way`.
 pub fn answer_follower(
     copy: &HotCopy,
-    follower: &Stream,
+    follower: &EdgeRequest,
     way: &CacheStatus<'_>,
 ) -> host::Result<()> {
     let (status, age) = (way.to_string(), copy.sighting.age.to_string());
@@ -76,7 +76,7 @@ pub fn answer_follower(
 }
 
 /// Begins to copy the effective context's response, whose headers are as its client gets them, if it is worth that.
-pub fn begin(stream: &Stream, announced: Option<u64>, sighting: Sighting) -> host::Result<()> {
+pub fn begin(stream: &EdgeRequest, announced: Option<u64>, sighting: Sighting) -> host::Result<()> {
     if !stream.policy.policy.hot.is_on() || stream.bodiless.get() {
         return Ok(());
     }
@@ -94,7 +94,7 @@ pub fn begin(stream: &Stream, announced: Option<u64>, sighting: Sighting) -> hos
 /// Begins to copy the effective context's response, which does not go into the store, for its followers, whose
 /// `Cache-Status` says `way`. False if it cannot be copied.
 pub fn begin_to_share(
-    stream: &Stream,
+    stream: &EdgeRequest,
     announced: Option<u64>,
     sighting: Sighting,
     way: CacheStatus<'static>,
@@ -115,7 +115,7 @@ pub fn begin_to_share(
 }
 
 fn capture(
-    stream: &Stream,
+    stream: &EdgeRequest,
     sighting: Sighting,
     begin: impl FnOnce(HotCopy) -> Capture,
 ) -> host::Result<()> {
@@ -147,7 +147,7 @@ fn common(headers: &Headers, cors: bool) -> Vec<u8> {
 }
 
 /// Copies a part of `size` bytes of the body that passes. The client gets it, whatever comes of the copy.
-pub fn take_body(stream: &Stream, size: usize, end: bool) {
+pub fn take_body(stream: &EdgeRequest, size: usize, end: bool) {
     let Some(mut capture) = stream.capture.take() else {
         return;
     };

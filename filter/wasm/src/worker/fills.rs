@@ -7,7 +7,7 @@ use std::rc::Rc;
 use sluice_core::board::Millis;
 use sluice_core::flight::StreamId;
 
-use crate::revalidation::Revalidation;
+use crate::origin::revalidation::Revalidation;
 
 /// Timer period while only the origin is waited for, however long it may take.
 const LONGEST_WATCH_MILLIS: Millis = 1_000;

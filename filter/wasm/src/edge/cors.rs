@@ -5,7 +5,7 @@ use sluice_core::cors::{CORS_PREFIX, VARY_BY_ORIGIN, preflight_fields, response_
 use sluice_core::policy::CorsPolicy;
 
 use crate::edge::CACHE_STATUS;
-use crate::headers::Headers;
+use crate::host::headers::Headers;
 use crate::host::{self, Map};
 
 /// Cross-origin resource sharing of one request.
