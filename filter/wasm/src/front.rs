@@ -8,12 +8,14 @@
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
 use sluice_core::host::HostError;
+use sluice_core::key::{CanonicalTarget, Rejection, Target, canonicalize};
 use sluice_core::link::KEY_HEADER;
 use sluice_core::metrics::Metric;
+use sluice_core::policy::Policy;
 
-use crate::edge::{answer_rejection, canonical_target};
 use crate::host::headers::Headers;
 use crate::host::{self, Map};
+use crate::reply::answer_rejection;
 use crate::request::NumberedPolicy;
 use crate::worker;
 
@@ -56,4 +58,14 @@ impl HttpContext for Front {
             Action::Continue
         })
     }
+}
+
+/// What a client's request asks for, in the one spelling of it, or why there is none.
+fn canonical_target(policy: &Policy, headers: &Headers) -> Result<CanonicalTarget, Rejection> {
+    let target = Target {
+        scheme: headers.text(":scheme"),
+        authority: headers.get(":authority").unwrap_or_default(),
+        path: headers.get(":path").unwrap_or_default(),
+    };
+    canonicalize(policy, &target)
 }

@@ -4,9 +4,7 @@
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
 use sluice_core::metrics::Metric;
-use sluice_core::purge::{
-    Kind, Order, OrderError, Receipt, Scope, What, bucket_of, changed_objects,
-};
+use sluice_core::purge::{Kind, Order, OrderError, Scope, What, bucket_of, changed_objects};
 
 use crate::host::headers::Headers;
 use crate::host::{self, Map};
@@ -198,28 +196,6 @@ fn endpoint(headers: &Headers, method: &str, path: &str) -> Result<Endpoint, Ref
             Err(Refusal::new(404, expected))
         }
     }
-}
-
-/// Tells the caller what came of its purge.
-pub fn answer_receipt(receipt: &Receipt) -> host::Result<()> {
-    let (number, workers) = (receipt.number, receipt.workers);
-    let mut body = format!("{{\"number\":{number},\"workers\":{workers}");
-    let status = match (receipt.recorded, receipt.missing.len()) {
-        (true, 0) => 200,
-        (true, missing) => {
-            let error = "not acknowledged by every worker; to be sure, purge again";
-            body.push_str(&format!(",\"missing\":{missing},\"error\":\"{error}\""));
-            202
-        }
-        (false, missing) => {
-            let error = "in effect, but not in the journal: entries could come back with a restart";
-            body.push_str(&format!(",\"missing\":{missing},\"error\":\"{error}\""));
-            500
-        }
-    };
-    body.push_str("}\n");
-    let headers = [("content-type", "application/json")];
-    host::respond(status, "sluice_purged", &headers, &body)
 }
 
 /// A text as JSON.

@@ -4,9 +4,9 @@
 use sluice_core::cors::{CORS_PREFIX, VARY_BY_ORIGIN, preflight_fields, response_fields, varies};
 use sluice_core::policy::CorsPolicy;
 
-use crate::edge::CACHE_STATUS;
 use crate::host::headers::Headers;
 use crate::host::{self, Map};
+use crate::reply::CACHE_STATUS;
 
 /// Cross-origin resource sharing of one request.
 #[derive(Debug)]

@@ -6,16 +6,12 @@ use sluice_core::cors::CORS_PREFIX;
 use sluice_core::demand::Demand;
 use sluice_core::hot::{Capture, HotCopy, Sighting, Wanted};
 
-use crate::edge::CACHE_STATUS;
-use crate::host::headers::{Headers, extend, serialize};
+use crate::host::headers::{Headers, serialize};
 use crate::host::{self, Map};
-use crate::reply::delivery;
+use crate::reply::{CACHE_STATUS, hot_copy};
 use crate::request::EdgeRequest;
 use crate::request::account::tell_hit;
 use crate::worker;
-
-/// What `Cache-Status` says of a response for which the store has no room.
-pub const NO_ROOM: &str = "no-room";
 
 /// Headers that each response has of its own.
 const MADE_ANEW: [&str; 6] = [
@@ -44,35 +40,12 @@ pub fn answer(
     let Some((copy, still)) = worker::with(|worker| worker.hot(wanted)).flatten() else {
         return Ok(None);
     };
-    let status = CacheStatus::hit().ttl(still.fresh_for).detail("hot");
-    let (status, age) = (status.to_string(), still.age.to_string());
-    let own = [("age", age.as_bytes()), (CACHE_STATUS, status.as_bytes())];
-    let own = own.into_iter().skip(usize::from(!copy.aged));
-    let headers = Headers::new(extend(&copy.headers, own));
     if account {
         tell_hit(wanted.known_as)?;
     }
-    delivery::answer_with(demand, head, &headers, &copy.body)?;
+    let status = CacheStatus::hit().ttl(still.fresh_for).detail("hot");
+    hot_copy::answer(&copy, still.age, &status, demand, head)?;
     Ok(Some(Answered { typed: copy.typed }))
-}
-
-/// Answers the effective context's request, which has waited for that response and come to it this `way`.
-pub fn answer_follower(
-    copy: &HotCopy,
-    follower: &EdgeRequest,
-    way: &CacheStatus<'_>,
-) -> host::Result<()> {
-    let (status, age) = (way.to_string(), copy.sighting.age.to_string());
-    let own = [("age", age.as_bytes()), (CACHE_STATUS, status.as_bytes())];
-    let own = own.into_iter().skip(usize::from(!copy.aged));
-    let headers = Headers::new(extend(&copy.headers, own));
-    follower.answered_untyped.set(!copy.typed);
-    delivery::answer_with(
-        follower.demand.as_ref(),
-        follower.head,
-        &headers,
-        &copy.body,
-    )
 }
 
 /// Begins to copy the effective context's response, whose headers are as its client gets them, if it is worth that.
@@ -80,7 +53,7 @@ pub fn begin(stream: &EdgeRequest, announced: Option<u64>, sighting: Sighting) -
     if !stream.policy.policy.hot.is_on() || stream.bodiless.get() {
         return Ok(());
     }
-    let length = announced.or_else(|| delivery::counted(stream));
+    let length = announced.or_else(|| counted(stream));
     let Some(length) = length.and_then(|length| usize::try_from(length).ok()) else {
         return Ok(());
     };
@@ -167,4 +140,11 @@ pub fn take_body(stream: &EdgeRequest, size: usize, end: bool) {
             worker.fault("a response was not copied", error);
         }
     });
+}
+
+/// The length of a stored body that no header tells, once somebody has seen its end.
+pub fn counted(stream: &EdgeRequest) -> Option<u64> {
+    let body = stream.unannounced.get()?;
+    let key = stream.target.cache_key();
+    worker::with(|worker| worker.body_length(key, body)).flatten()
 }

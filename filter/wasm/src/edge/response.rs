@@ -7,39 +7,31 @@ use proxy_wasm::types::Action;
 use sluice_core::board::Millis;
 use sluice_core::body_lengths::BodyId;
 use sluice_core::cache_status::{CacheStatus, Forward};
-use sluice_core::coalescer::{LeaderResponse, Probed, Release};
-use sluice_core::demand::Demand;
-use sluice_core::entry::{ENTRY_HEADER, Entry};
+use sluice_core::coalescer::{LeaderResponse, Release};
+use sluice_core::entry::{Entry, FillId};
 use sluice_core::hints::Hint;
-use sluice_core::hot::Sighting;
-use sluice_core::http_date;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::request::PassReason;
-use sluice_core::request_control::RequestControl;
-use sluice_core::store_freshness::served_for;
+use sluice_core::served::{Arrival, NO_ROOM, Served};
+use sluice_core::store_edits::restored;
+use sluice_core::stored_fields::StoredFields;
 
-use crate::edge::dress::{add_headers, dress};
-use crate::edge::hot;
-use crate::edge::response_fields::{ResponseFields, UPSTREAM_SERVICE_TIME};
-use crate::edge::site::hold;
-use crate::edge::variants;
-use crate::edge::{CACHE_STATUS, answer_failure};
+use super::dress::{add_headers, dress};
+use super::site::hold_for_substitute;
+use super::{hot, variants};
 use crate::host::headers::Headers;
 use crate::host::{self, Map};
-use crate::origin::STORED_CACHE_CONTROL;
-use crate::reply::delivery::{Passing, bodiless, deliver};
-use crate::reply::{DueReply, NO_ROOM};
+use crate::reply::delivery::deliver;
+use crate::reply::{CACHE_STATUS, NOT_STORED, answer_failure, answer_not_stored, substitute};
 use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
 use crate::worker;
 
 /// For how long what was purged is served where the origin has failed, before it is asked again.
 const PURGED_MILLIS: Millis = 1_000;
-/// `Cache-Status` of a response that is wanted from the store only, which does not have it.
-const NOT_STORED: &str = "sluice; detail=only-if-cached";
 
 /// A response to a request that went around the store by its own nature.
 pub fn respond_passed(
@@ -58,175 +50,88 @@ pub fn respond_passed(
     Ok(Action::Continue)
 }
 
-/// A marked response, and what is known of its way here.
-struct Found<'a> {
-    entry: Entry<'a>,
-    /// Whether it came from the origin because of this very request.
-    mine: bool,
-    /// The status with which the origin has failed this request, where the store keeps what it has.
-    kept: Option<u16>,
-    /// Whether it was fresh when its client's request was let go to the store.
-    late: bool,
-    /// In seconds.
-    age: u64,
-    /// Whether the response says its age.
-    aged: bool,
-    /// Whether it was asked for before a soft purge, and stored after: the fill was under way.
-    outdated: bool,
-    /// Milliseconds for which the store serves it unasked; 0 if it does not have it.
-    left: Millis,
-    /// When it came, in milliseconds since 1970.
-    seen: Millis,
-}
-
-impl<'a> Found<'a> {
-    fn of(stream: &EdgeRequest, entry: Entry<'a>, fields: &ResponseFields<'_>) -> Self {
-        let nonce = worker::with(|worker| worker.nonce).unwrap_or_default();
-        let mine = entry.fill.nonce == nonce && entry.fill.stream == stream.id.0;
-        let counted = fields.age();
-        let age = match counted {
-            Some(age) => age,
-            // ORIGIN has taken the header with the age that the response came with.
-            None if mine => entry.age,
-            None => age_by_date(fields),
-        };
-        let outdated = worker::with(|worker| worker.is_outdated(&entry)).unwrap_or(false);
-        let seen = host::unix_millis();
-        Self {
-            mine,
-            outdated: outdated && !mine,
-            kept: stream.kept.get(),
-            late: stream.late.get(),
-            age,
-            aged: counted.is_some(),
-            left: left(fields, &entry, seen),
-            seen,
-            entry,
-        }
-    }
-
-    /// Whether it is served within a window of staleness.
-    fn is_stale(&self) -> bool {
-        self.outdated || self.is_past_its_time()
-    }
-
-    /// What is seen of the stored response now.
-    fn sighting(&self) -> Sighting {
-        Sighting {
-            lifetime: self.entry.lifetime(),
-            age: self.age,
-            seen: self.seen,
-            left: self.left,
-        }
-    }
-
-    fn is_past_its_time(&self) -> bool {
-        let lifetime = self.entry.lifetime();
-        let windows = lifetime.servable() > lifetime.ttl;
-        !self.mine && windows && lifetime.fresh_for(self.age) <= 0
-    }
-
-    /// Whether it must not be served: the origin had to be asked, and has failed.
-    fn is_expired(&self, control: &RequestControl) -> bool {
-        let lifetime = self.entry.lifetime();
-        let accepted = lifetime.ttl.saturating_add(control.max_stale.unwrap_or(0));
-        // The stores count in whole seconds.
-        let servable = lifetime.servable().max(accepted).saturating_add(1);
-        !self.mine && !self.late && self.entry.stored && self.age > servable
-    }
-
-    /// Whether its client, who takes what the store has and nothing else, takes this.
-    fn is_accepted(&self, control: &RequestControl) -> bool {
-        let lifetime = self.entry.lifetime();
-        let fresh_for = lifetime.fresh_for(self.age);
-        control.accepts(self.age, fresh_for, lifetime.stale_while_revalidate)
-    }
-}
-
-/// Milliseconds from `now` on for which the store serves a response unasked that is as it was stored.
-fn left(fields: &ResponseFields<'_>, entry: &Entry<'_>, now: Millis) -> Millis {
-    if !entry.stored {
-        return 0;
-    }
-    let cache_control = fields.cache_control().unwrap_or_default();
-    served_for(cache_control, fields.date().unwrap_or_default(), now)
-}
-
-/// The age of a response that Envoy has not counted, as it comes from a revalidation.
-fn age_by_date(fields: &ResponseFields<'_>) -> u64 {
-    let date = fields.date().and_then(http_date::parse);
-    let age = date.map_or(0, |date| host::unix_seconds().saturating_sub(date));
-    u64::try_from(age).unwrap_or(0)
-}
-
-/// Answers a request that is for the store only, which does not have what its client would take.
-pub fn answer_not_stored(stream: &EdgeRequest) -> host::Result<()> {
-    stream.answered.set(true);
-    stream.account.results_in(account::NOT_STORED);
-    let headers = [("cache-control", "no-store"), (CACHE_STATUS, NOT_STORED)];
-    host::respond(504, "sluice_not_stored", &headers, "")
-}
-
 /// A response to a request that EDGE took for cacheable.
 pub fn respond_cached(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     let headers = Headers::new(host::header_pairs(Map::Response)?);
-    let fields = ResponseFields::of(&headers);
+    let fields = StoredFields::of(headers.fields());
     let Some(entry) = fields.entry() else {
         return respond_without_entry(stream);
     };
     if entry.key != stream.target.cache_key() {
         return refuse_mismatch(stream);
     }
-    let found = Found::of(stream, entry, &fields);
-    if stream.purpose.get() == Purpose::StoreOnly && !found.is_accepted(&stream.control) {
-        answer_not_stored(stream)?;
-        return Ok(Action::Pause);
+    let served = served_to(stream, entry, &fields);
+    if stream.purpose.get() == Purpose::StoreOnly && !served.satisfies(&stream.control) {
+        return refuse_not_stored(stream);
     }
-    if found.is_expired(&stream.control) {
-        return refuse_expired(stream, found.kept.unwrap_or(504));
+    if served.is_expired(&stream.control) {
+        return refuse_expired(stream, served.failure.unwrap_or(504));
     }
-    report(stream, &found)?;
+    report(stream, &served);
+    follow_up(stream, &served);
+    let unannounced = unannounced(stream, &served.entry, &fields);
+    stream.unannounced.set(unannounced);
+    restore(stream, &headers, &fields, &served)?;
+    if served.entry.lacks_room() {
+        pass_without_room(stream, fields.content_length(), &served)?;
+    }
+    finish(stream, fields.content_length(), &served)
+}
+
+/// The marked response as it has come to a request, with what the worker knows of it.
+pub fn served_to<'a>(
+    stream: &EdgeRequest,
+    entry: Entry<'a>,
+    fields: &StoredFields<'_>,
+) -> Served<'a> {
+    let known = worker::with(|worker| (worker.nonce, worker.predates_soft_purge(&entry)));
+    let (nonce, purged) = known.unwrap_or_default();
+    let arrival = Arrival {
+        fill: FillId {
+            nonce,
+            stream: stream.id.0,
+        },
+        failure: stream.kept.get(),
+        late: stream.late.get(),
+        purged,
+        now: host::unix_millis(),
+    };
+    Served::of(entry, fields, &arrival)
+}
+
+/// Confirms the response after a soft purge, has it refreshed if it is stale, and leaves an origin alone that has
+/// failed.
+fn follow_up(stream: &EdgeRequest, served: &Served<'_>) {
     // The store is seen to have it first: until then it serves what was purged.
     let committed = stream.purpose.get() != Purpose::Lead;
-    if stream.forced.get() && found.mine && found.entry.stored && committed {
+    if stream.forced.get() && served.own && served.entry.stored && committed {
         worker::with(|worker| worker.confirm(stream.key));
     }
-    if found.kept.is_some() {
-        worker::with(|worker| worker.leave_alone(stream));
-    } else if found.is_stale() {
+    if served.failure.is_some() {
+        worker::with(|worker| worker.back_off(stream));
+    } else if served.is_stale() {
         worker::with(|worker| worker.refresh(stream));
     }
-    stream
-        .unannounced
-        .set(unannounced(stream, &found.entry, &fields));
-    restore(&found.entry, &fields)?;
-    variants::restore(stream, &headers)?;
-    if !found.aged && (found.age > 0 || found.entry.lacks_room()) {
-        host::set_header(Map::Response, "age", &found.age.to_string())?;
+}
+
+/// Makes the response's headers what the client should see, but for the place of a missing object and for what it
+/// demands.
+fn restore(
+    stream: &Rc<EdgeRequest>,
+    headers: &Headers,
+    fields: &StoredFields<'_>,
+    served: &Served<'_>,
+) -> host::Result<()> {
+    let entry = &served.entry;
+    host::edit_headers(Map::Response, &restored(entry, fields))?;
+    variants::restore(stream, headers)?;
+    if !served.has_age && (served.age > 0 || entry.lacks_room()) {
+        host::set_header(Map::Response, "age", &served.age.to_string())?;
     }
-    dress(
-        &stream.policy.policy,
-        stream.target.path(),
-        found.entry.status,
-        found.entry.stored,
-    )?;
-    add_cache_status(&describe(stream, &found))?;
-    if found.entry.lacks_room() {
-        pass_without_room(stream, fields.content_length(), &found)?;
-    }
-    let status = found.entry.status;
-    if hold(stream, status, found.left)? {
-        return Ok(Action::Pause);
-    }
-    if let Some(stand_in) = stream.stand_in {
-        stand_in.finish(&stream.policy.policy, status)?;
-    }
-    if is_plain_hit(stream, &found) {
-        hot::begin(stream, fields.content_length(), found.sighting())?;
-    }
-    let fragile = found.mine && found.entry.stored && !found.entry.revalidated;
-    stream.fragile.set(fragile);
-    deliver(stream, status, !fragile)
+    let path = stream.target.path();
+    dress(&stream.policy.policy, path, entry.status, entry.stored)?;
+    let collapsed = stream.released.get() == Some(Release::Collapsed);
+    add_cache_status(&served.cache_status(stream.purpose.get(), collapsed))
 }
 
 /// Passes on a response for which the store has no room: to the followers on this worker as well, by a copy, if it is
@@ -234,140 +139,91 @@ pub fn respond_cached(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
 fn pass_without_room(
     stream: &EdgeRequest,
     announced: Option<u64>,
-    found: &Found<'_>,
+    served: &Served<'_>,
 ) -> host::Result<()> {
     let plain = stream.demand.is_none() && stream.stand_in.is_none() && !stream.head;
-    let whole = plain && found.entry.status == 200 && !stream.for_others;
-    let left = found.entry.ttl.saturating_sub(found.age);
-    let sighting = Sighting {
-        left: left.saturating_mul(1_000),
-        ..found.sighting()
-    };
-    let way = collapsed(found).detail(hot::NO_ROOM);
-    let shares = whole && hot::begin_to_share(stream, announced, sighting, way)?;
+    let whole = plain && served.entry.status == 200 && !stream.for_others;
+    let status = served.collapsed_cache_status().detail(NO_ROOM);
+    let sighting = served.sighting_without_room();
+    let shares = whole && hot::begin_to_share(stream, announced, sighting, status)?;
     if !shares {
         worker::with(|worker| worker.pass_without_room(stream));
     }
-    if !found.aged && found.age == 0 {
+    if !served.has_age && served.age == 0 {
         // Its own client has it from the origin (RFC 9111, 5.1).
         host::remove_header(Map::Response, "age")?;
     }
     Ok(())
 }
 
+/// Holds a missing object's response for its substitute, copies a hit for the hot tier, and makes of the response
+/// what its client demands.
+fn finish(
+    stream: &Rc<EdgeRequest>,
+    announced: Option<u64>,
+    served: &Served<'_>,
+) -> host::Result<Action> {
+    let status = served.entry.status;
+    if hold_for_substitute(stream, status, served.served_for)? {
+        return Ok(Action::Pause);
+    }
+    if let Some(stand_in) = stream.stand_in.filter(|_| status == 200) {
+        worker::with(|worker| worker.count_substitute());
+        substitute::finish(stand_in, &stream.policy.policy)?;
+    }
+    if is_plain_hit(stream, served) {
+        hot::begin(stream, announced, served.sighting())?;
+    }
+    let fragile = served.is_fill();
+    stream.fragile.set(fragile);
+    deliver(stream, status, !fragile, || hot::counted(stream))
+}
+
+/// Whether the store has served a whole object as it is, to a request that nothing else is to be said of.
+fn is_plain_hit(stream: &EdgeRequest, served: &Served<'_>) -> bool {
+    let changed = stream.demand.is_some() || stream.stand_in.is_some() || stream.head;
+    !changed && !stream.forced.get() && served.is_hit(stream.purpose.get())
+}
+
+/// Refuses a request that is for the store only, which does not have what its client would take.
+fn refuse_not_stored(stream: &EdgeRequest) -> host::Result<Action> {
+    stream.answered.set(true);
+    stream.account.results_in(account::NOT_STORED);
+    answer_not_stored()?;
+    Ok(Action::Pause)
+}
+
 /// The response's body, if it is that of a stored object and no header tells its length.
 fn unannounced(
     stream: &EdgeRequest,
     entry: &Entry<'_>,
-    fields: &ResponseFields<'_>,
+    fields: &StoredFields<'_>,
 ) -> Option<BodyId> {
     let comes = entry.stored && entry.status == 200 && !stream.head;
     comes.then(|| fields.unannounced_body()).flatten()
 }
 
-/// A response to a fill of the filter's own, which is told to those who wait and then dropped.
-pub fn respond_filled(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
-    let shared = shared(stream)?;
-    let action = respond_cached(stream)?;
-    if stream.answered.get() {
-        return Ok(action);
-    }
-    if let Some((status, way)) = shared {
-        answer_followers(stream, status, &way)?;
-    }
-    if stream.fragile.get() {
-        host::set_header(Map::Response, ":status", "200")?;
-        host::remove_header(Map::Response, "content-length")?;
-        stream.passing.set(Passing::Nothing);
-        return Ok(Action::Continue);
-    }
-    Ok(end_own(stream, 204))
-}
-
-/// The status of the origin's response to a fill, if the store takes it, and how those come to it who share it.
-fn shared(stream: &EdgeRequest) -> host::Result<Option<(u16, CacheStatus<'static>)>> {
-    let headers = Headers::new(host::header_pairs(Map::Response)?);
-    let fields = ResponseFields::of(&headers);
-    let found = fields
-        .entry()
-        .map(|entry| Found::of(stream, entry, &fields));
-    let taken = |found: &Found<'_>| found.mine && found.entry.stored && found.kept.is_none();
-    let found = found.filter(taken);
-    Ok(found.map(|found| (found.entry.status, collapsed(&found))))
-}
-
-/// Answers those who wait for a fill and whose copy is still good, who need not wait for its end.
-fn answer_followers(stream: &EdgeRequest, status: u16, way: &CacheStatus<'_>) -> host::Result<()> {
-    let headers = Headers::new(host::header_pairs(Map::Response)?);
-    let answer = |demand: &Demand| Some(bodiless(demand, status, &headers)?.described(way));
-    worker::with(|worker| worker.answer_followers(stream, answer));
-    Ok(())
-}
-
-/// A response to a refresh, whose body nobody wants: only a fill has to be seen to its end.
-pub fn respond_refreshed(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
-    let headers = Headers::new(host::header_pairs(Map::Response)?);
-    let fields = ResponseFields::of(&headers);
-    let found = fields
-        .entry()
-        .map(|entry| Found::of(stream, entry, &fields));
-    // Not the origin's fault: what is stored is no error's stand-in.
-    let lacks_room = found.as_ref().is_some_and(|found| found.entry.lacks_room());
-    let stored = found.filter(|found| found.mine && found.entry.stored);
-    if let Some(stored) = &stored {
-        worker::with(|worker| {
-            worker.cool(stream.target.cache_key());
-            worker.turn(stream.id.0, |coalescer, turn| {
-                let until = turn.now.saturating_add(stored.left);
-                coalescer.hints().set(stream.key, Hint::Fresh, until);
-            });
-        });
-    }
-    if stored
-        .as_ref()
-        .is_some_and(|found| !found.entry.revalidated)
-    {
-        host::set_header(Map::Response, ":status", "200")?;
-        host::remove_header(Map::Response, "content-length")?;
-        stream.passing.set(Passing::Nothing);
-        return Ok(Action::Continue);
-    }
-    let status = if stored.is_some() || lacks_room {
-        204
-    } else {
-        502
-    };
-    Ok(end_own(stream, status))
-}
-
-/// Ends a request of the filter's own whose response nobody wants, soon.
-fn end_own(stream: &EdgeRequest, status: u16) -> Action {
-    stream.answered.set(true);
-    worker::with(|worker| worker.answer_later(stream.id.0, DueReply::Outcome { status }));
-    Action::Pause
-}
-
 /// Tells the coalescer and the counters what came.
-fn report(stream: &EdgeRequest, found: &Found<'_>) -> host::Result<()> {
-    let entry = &found.entry;
-    let filled = (found.mine || found.kept.is_some()) && entry.stored;
+fn report(stream: &EdgeRequest, served: &Served<'_>) {
+    let entry = &served.entry;
+    let filled = (served.own || served.failure.is_some()) && entry.stored;
     worker::with(|worker| {
-        if found.mine {
-            worker.cool(stream.target.cache_key());
+        if served.own {
+            worker.drop_hot_copy(stream.target.cache_key());
         }
-        let result = result_metric(stream, found);
+        let result = served.metric(stream.purpose.get());
         worker.metrics.count(result, 1);
         stream.account.results_in(result_of(result));
         worker.turn(stream.id.0, |coalescer, turn| {
-            let left = match found.kept {
+            let left = match served.failure {
                 // Purged, and to be asked about again as soon as that makes sense.
                 Some(_) if stream.forced.get() => PURGED_MILLIS,
-                _ => found.left,
+                _ => served.served_for,
             };
             let until = turn.now.saturating_add(left);
             if filled {
                 coalescer.response(stream.id, LeaderResponse::Filling, turn);
-            } else if entry.stored && (stream.forced.get() || found.outdated) {
+            } else if entry.stored && (stream.forced.get() || served.predates_purge) {
                 // The store has not asked: it had a fill under way, which may bring what was purged. Who waits gets that
                 // too, and one of all has it refreshed.
                 coalescer.hints().forget(stream.key);
@@ -380,110 +236,6 @@ fn report(stream: &EdgeRequest, found: &Found<'_>) -> host::Result<()> {
             // Any other response is nobody else's, as ORIGIN has told, or the store has no room for it.
         });
     });
-    Ok(())
-}
-
-/// Whether the store has served a whole object as it is, to a request that nothing else is to be said of.
-fn is_plain_hit(stream: &EdgeRequest, found: &Found<'_>) -> bool {
-    let asked = stream.forced.get() || found.kept.is_some();
-    let changed = stream.demand.is_some() || stream.stand_in.is_some();
-    let whole = found.entry.stored && found.entry.status == 200 && !stream.head;
-    whole && !asked && !changed && result_metric(stream, found) == Metric::RequestsHit
-}
-
-fn result_metric(stream: &EdgeRequest, found: &Found<'_>) -> Metric {
-    match stream.purpose.get() {
-        _ if found.mine && found.entry.revalidated => Metric::RequestsRevalidated,
-        _ if found.mine => Metric::RequestsMiss,
-        Purpose::Collapsed => Metric::RequestsCollapsed,
-        _ if found.is_stale() => Metric::RequestsStale,
-        _ => Metric::RequestsHit,
-    }
-}
-
-/// Undoes what ORIGIN did to the response so that Envoy's cache would store it.
-fn restore(entry: &Entry<'_>, fields: &ResponseFields<'_>) -> host::Result<()> {
-    host::remove_header(Map::Response, ENTRY_HEADER)?;
-    // The cache filter's own client adds it. A call of the host costs more than a look at what it gave.
-    if fields.has_upstream_service_time() {
-        host::remove_header(Map::Response, UPSTREAM_SERVICE_TIME)?;
-    }
-    if entry.disguised {
-        host::set_header(Map::Response, ":status", &entry.status.to_string())?;
-    }
-    match fields.own_cache_control {
-        Some(value) => {
-            let value = String::from_utf8_lossy(value);
-            host::set_header(Map::Response, "cache-control", &value)?;
-            host::remove_header(Map::Response, STORED_CACHE_CONTROL)?;
-        }
-        None if fields.has_cache_control() => {
-            host::remove_header(Map::Response, "cache-control")?;
-        }
-        None => {}
-    }
-    restore_validators(fields)
-}
-
-fn restore_validators(fields: &ResponseFields<'_>) -> host::Result<()> {
-    let Some(validator) = fields.validator() else {
-        return Ok(());
-    };
-    match validator.etag {
-        Some(etag) => host::set_header(Map::Response, "etag", etag)?,
-        None => host::remove_header(Map::Response, "etag")?,
-    }
-    match validator.last_modified() {
-        Some(date) => host::set_header(Map::Response, "last-modified", &date),
-        None => Ok(()),
-    }
-}
-
-fn describe(stream: &EdgeRequest, found: &Found<'_>) -> CacheStatus<'static> {
-    let entry = &found.entry;
-    let ttl = entry.lifetime().fresh_for(found.age);
-    if found.mine && entry.revalidated {
-        let forward = match stream.purpose.get() {
-            Purpose::Checked => Forward::Request,
-            _ => Forward::Stale,
-        };
-        let status = CacheStatus::forwarded(forward).forward_status(304).ttl(ttl);
-        return if entry.lacks_room() {
-            status.detail(hot::NO_ROOM)
-        } else {
-            status
-        };
-    }
-    if found.mine {
-        let status = CacheStatus::forwarded(Forward::UriMiss).forward_status(entry.status);
-        return if entry.stored {
-            status.stored().ttl(ttl)
-        } else if entry.lacks_room() {
-            status.detail(hot::NO_ROOM)
-        } else {
-            status
-        };
-    }
-    if let Some(status) = found.kept {
-        return CacheStatus::forwarded(Forward::Stale)
-            .forward_status(status)
-            .ttl(ttl);
-    }
-    if stream.released.get() == Some(Release::Collapsed) {
-        return collapsed(found);
-    }
-    CacheStatus::hit().ttl(ttl)
-}
-
-fn collapsed(found: &Found<'_>) -> CacheStatus<'static> {
-    let ttl = found.entry.lifetime().fresh_for(found.age);
-    // What it has waited for was a validation, or there was nothing.
-    let forward = if found.is_stale() || found.entry.revalidated {
-        Forward::Stale
-    } else {
-        Forward::UriMiss
-    };
-    CacheStatus::forwarded(forward).collapsed().ttl(ttl)
 }
 
 /// A response that ORIGIN has not marked: it went around the store, or is Envoy's own.
@@ -526,13 +278,13 @@ fn respond_without_entry(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
         description = description.detail(match stream.released.get() {
             Some(Release::WaitTimeout) => "wait-timeout",
             Some(Release::Alone) => "range",
-            Some(Release::NoRoom) => hot::NO_ROOM,
+            Some(Release::NoRoom) => NO_ROOM,
             _ => "hit-for-miss",
         });
     }
     dress(&stream.policy.policy, stream.target.path(), status, false)?;
     add_cache_status(&description)?;
-    Ok(if hold(stream, status, 0)? {
+    Ok(if hold_for_substitute(stream, status, 0)? {
         Action::Pause
     } else {
         Action::Continue
@@ -569,27 +321,4 @@ fn refuse_expired(stream: &EdgeRequest, status: u16) -> host::Result<Action> {
 
 fn add_cache_status(status: &CacheStatus<'_>) -> host::Result<()> {
     host::add_header(Map::Response, CACHE_STATUS, &status.to_string())
-}
-
-/// Whether a look at the store has been answered with that status.
-pub fn has_told(status: u16) -> bool {
-    let told = host::header(Map::CallResponse, ":status").ok().flatten();
-    told.is_some_and(|told| told == status.to_string().as_bytes())
-}
-
-/// What the store has given to a probe at `now`, where `is_outdated` tells what a soft purge has overtaken.
-pub fn probed(now: Millis, is_outdated: impl Fn(&Entry<'_>) -> bool) -> Probed {
-    let Ok(pairs) = host::header_pairs(Map::CallResponse) else {
-        return Probed::Missing;
-    };
-    let headers = Headers::new(pairs);
-    let fields = ResponseFields::of(&headers);
-    match fields.entry().filter(|entry| entry.stored) {
-        None if has_told(NO_ROOM) => Probed::NoRoom,
-        None => Probed::Missing,
-        Some(entry) if is_outdated(&entry) => Probed::Outdated,
-        Some(entry) => Probed::Readable {
-            until: now.saturating_add(left(&fields, &entry, host::unix_millis())),
-        },
-    }
 }

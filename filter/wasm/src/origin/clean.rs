@@ -4,39 +4,14 @@
 
 use sluice_core::cors::CORS_PREFIX;
 use sluice_core::error_page::{self, MEDIA_TYPE, REPLACED_HEADERS};
+use sluice_core::link::FAILURE_HEADER;
 use sluice_core::media_type::missing_media_type;
 use sluice_core::policy::{Origin, Policy};
 
 use crate::host::headers::Headers;
 use crate::host::{self, Map};
-
-/// What becomes of a response's body.
-#[derive(Debug, Default)]
-pub enum Body {
-    /// It goes on as it is.
-    #[default]
-    Kept,
-    /// This page goes on in its place.
-    Replaced(Vec<u8>),
-    /// The page has gone on; the rest is dropped.
-    Dropped,
-}
-
-impl Body {
-    /// Handles a part of `size` bytes that passes; gives the size that it has then.
-    pub fn pass(&mut self, size: usize) -> host::Result<usize> {
-        match self {
-            Self::Kept => Ok(size),
-            Self::Replaced(page) => {
-                let length = page.len();
-                host::replace_response_body(size, page)?;
-                *self = Self::Dropped;
-                Ok(length)
-            }
-            Self::Dropped => host::drop_response_body(size).map(|()| 0),
-        }
-    }
-}
+use crate::request::body::Body;
+use crate::worker;
 
 /// A request to the origin, as far as it tells what its response means.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +66,31 @@ fn replace_error(head: bool, headers: &Headers, status: u16, ends: bool) -> host
 fn remove_all(headers: &Headers, goes: impl Fn(&str) -> bool) -> host::Result<()> {
     for (name, _) in headers.iter().filter(|(name, _)| goes(name)) {
         host::remove_header(Map::Response, name)?;
+    }
+    Ok(())
+}
+
+/// Logs what Envoy says of an origin that has not answered. True if it has said something.
+pub fn note_failure(headers: &Headers) -> host::Result<bool> {
+    let Some(details) = headers.text(FAILURE_HEADER) else {
+        return Ok(false);
+    };
+    worker::with(|worker| worker.warn(|| format!("sluice: no answer from the origin: {details}")));
+    host::remove_header(Map::Response, FAILURE_HEADER)?;
+    Ok(true)
+}
+
+/// Removes the headers that the policy hides from clients.
+pub fn remove_hidden(policy: &Policy, headers: &Headers) -> host::Result<()> {
+    for (name, _) in headers.iter() {
+        if policy
+            .response
+            .remove_headers
+            .iter()
+            .any(|pattern| pattern.matches(name))
+        {
+            host::remove_header(Map::Response, name)?;
+        }
     }
     Ok(())
 }

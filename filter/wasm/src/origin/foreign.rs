@@ -7,11 +7,12 @@
 use sluice_core::metrics::Metric;
 use sluice_core::qualifiers::is_for_headers;
 
+use super::clean::{Asked, clean_response, note_failure, remove_hidden};
+use super::request::cache_key;
 use crate::host::headers::Headers;
 use crate::host::{self, Map};
-use crate::origin::clean::{Asked, Body, clean_response};
-use crate::origin::{cache_key, note_failure, remove_hidden};
 use crate::request::NumberedPolicy;
+use crate::request::body::Body;
 use crate::worker;
 
 /// A request that goes on to the origin, for its client alone.

@@ -2,18 +2,26 @@
 //! What the filter answers by itself to a request that is paused.
 
 pub mod delivery;
+pub mod demand_reply;
+pub mod hot_copy;
+pub mod receipt;
+pub mod substitute;
 
 use std::rc::Rc;
 
 use sluice_core::cache_status::CacheStatus;
 use sluice_core::hot::HotCopy;
+use sluice_core::key::Rejection;
+use sluice_core::revalidation::Revalidation;
 
-use crate::edge;
-use crate::edge::hot;
 use crate::host::{self, Half};
-use crate::origin::revalidation::Revalidation;
-use crate::reply::delivery::BodilessReply;
 use crate::request::EdgeRequest;
+use demand_reply::BodilessReply;
+
+/// Name of the response header of RFC 9211.
+pub const CACHE_STATUS: &str = "cache-status";
+/// `Cache-Status` of a response that is wanted from the store only, which does not have it.
+pub const NOT_STORED: &str = "sluice; detail=only-if-cached";
 
 /// The status by which a look at the store learns that it has something to be revalidated.
 pub const EXPIRED: u16 = 412;
@@ -79,8 +87,48 @@ impl DueReply {
             Self::Reset => host::reset(Half::Response),
             Self::Outcome { status } => host::respond(*status, "sluice_outcome", &[], ""),
             Self::Bodiless(bodiless) => bodiless.send(),
-            Self::Copied(copy, follower, way) => hot::answer_follower(copy, follower, way),
-            Self::Failed { status } => edge::answer_failure(*status, true),
+            Self::Copied(copy, follower, way) => hot_copy::answer_follower(copy, follower, way),
+            Self::Failed { status } => answer_failure(*status, true),
         }
     }
+}
+
+/// Answers the effective context's request, which goes no further.
+pub fn answer_rejection(rejection: Rejection) -> host::Result<()> {
+    let mut headers = vec![
+        ("content-type", "text/plain; charset=utf-8"),
+        (CACHE_STATUS, "sluice; detail=rejected"),
+    ];
+    if let Rejection::MethodNotAllowed { allow } = rejection {
+        headers.push(("allow", allow));
+    }
+    let body = format!("{}\n", rejection.reason());
+    host::respond(rejection.status(), rejection.name(), &headers, &body)
+}
+
+/// Answers the effective context's request with an error of the origin's or of the edge's own.
+pub fn answer_failure(status: u16, collapsed: bool) -> host::Result<()> {
+    let cache_status = if collapsed {
+        "sluice; fwd=miss; collapsed"
+    } else {
+        "sluice; detail=unavailable"
+    };
+    let headers = [
+        ("content-type", "text/plain; charset=utf-8"),
+        ("cache-control", "no-store"),
+        (CACHE_STATUS, cache_status),
+    ];
+    host::respond(
+        status,
+        "sluice_origin_failed",
+        &headers,
+        "The origin could not answer.\n",
+    )
+}
+
+/// Answers the effective context's request, which is for the store only, and the store does not have what its client
+/// would take (RFC 9111, 5.2.1.7).
+pub fn answer_not_stored() -> host::Result<()> {
+    let headers = [("cache-control", "no-store"), (CACHE_STATUS, NOT_STORED)];
+    host::respond(504, "sluice_not_stored", &headers, "")
 }

@@ -2,6 +2,9 @@
 //! A request of EDGE, as far as others than its own callbacks have to know it.
 
 pub mod account;
+pub mod body;
+pub mod headers;
+pub mod stand_in;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -20,10 +23,10 @@ use sluice_core::policy::Policy;
 use sluice_core::request_control::RequestControl;
 use sluice_core::site::Visit;
 
-use crate::edge::site::StandIn;
-use crate::origin::clean::Body;
-use crate::reply::delivery::Passing;
-use crate::request::account::Account;
+use crate::host;
+use account::Account;
+use body::{Body, Passing};
+use stand_in::StandIn;
 
 /// A policy and its number within this VM.
 #[derive(Clone, Debug)]
@@ -38,7 +41,7 @@ pub struct NumberedPolicy {
 
 /// What a request that cannot lead has had done by calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Preparation {
+pub enum Prelude {
     /// Nothing.
     None,
     /// The origin was asked for the size.
@@ -81,7 +84,7 @@ pub struct EdgeRequest {
     /// It was so with an object that has no media type.
     pub answered_untyped: Cell<bool>,
     /// What has been done for it so far before it may take part.
-    pub preparation: Cell<Preparation>,
+    pub prelude: Cell<Prelude>,
     /// What its client has sent, for calls on its behalf.
     pub headers: RefCell<Vec<(String, String)>>,
     /// Its response is going into a store that would not survive the loss of this request.
@@ -134,7 +137,7 @@ impl EdgeRequest {
             forced: Cell::new(false),
             answered: Cell::new(false),
             answered_untyped: Cell::new(false),
-            preparation: Cell::new(Preparation::None),
+            prelude: Cell::new(Prelude::None),
             headers: RefCell::default(),
             fragile: Cell::new(false),
             demand: None,
@@ -177,14 +180,14 @@ impl EdgeRequest {
 
     /// Whether a fill in the background leads in its place, if nobody else does: its client may have its whole
     /// answer, 304, with the headers of the object, of which the store would lose the rest with it.
-    pub fn is_led_for(&self) -> bool {
+    pub fn needs_background_leader(&self) -> bool {
         let asks = self.demand.as_ref().is_some_and(Demand::may_be_unchanged);
-        asks && self.may_have_less() && !self.is_for_part() && self.stand_in.is_none()
+        asks && self.may_finish_early() && !self.is_for_part() && self.stand_in.is_none()
     }
 
     /// Whether its client may have its whole answer before the object has come with which it fills the store,
     /// and leave then: 304, 412, or a part.
-    pub fn may_have_less(&self) -> bool {
+    pub fn may_finish_early(&self) -> bool {
         !self.head && self.demand.is_some()
     }
 
@@ -193,7 +196,7 @@ impl EdgeRequest {
     /// others' fills either, which nobody can read before their end, and a fill in the background would let
     /// GETs wait in the same way. So if the store has no such object, HEADs share the headers alone, as an
     /// object of their own: no client waits for more than it asks for, and the origin is asked for no more.
-    pub fn wants_headers(&self) -> bool {
+    pub fn shares_headers_only(&self) -> bool {
         self.head && !self.target.is_for_headers()
     }
 
@@ -204,7 +207,7 @@ impl EdgeRequest {
             stream: self.id,
             key: self.key,
             target: &self.target,
-            may_lead: !self.is_for_part() && !self.wants_headers(),
+            may_lead: !self.is_for_part() && !self.shares_headers_only(),
             for_others: self.for_others,
             policy: self.policy.flights,
         }
@@ -226,9 +229,9 @@ impl EdgeRequest {
         if !coalesces {
             return Some(Purpose::Alone);
         }
-        let waits = !self.wants_headers() || coalescer.is_committing(self.key);
+        let waits = !self.shares_headers_only() || coalescer.is_committing(self.key);
         let mut request = self.request();
-        request.may_lead &= !self.is_led_for();
+        request.may_lead &= !self.needs_background_leader();
         let admission = match remembered {
             Some(remembered) => remembered,
             None if waits => coalescer.request(&request, turn),
@@ -244,6 +247,15 @@ impl EdgeRequest {
                 None
             }
         }
+    }
+
+    /// Replaces the next `size` bytes of the response's body if need be, and lets through what the client wants of it.
+    pub fn pass_body(&self, size: usize) -> host::Result<()> {
+        let size = self.body.borrow_mut().pass(size)?;
+        let mut passing = self.passing.get();
+        let passed = passing.pass(size);
+        self.passing.set(passing);
+        passed
     }
 
     /// The link towards ORIGIN.

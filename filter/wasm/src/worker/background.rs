@@ -5,7 +5,6 @@ use std::rc::Rc;
 
 use sluice_core::board::{KeyHash, Millis};
 use sluice_core::coalescer::{Admission, CLAIM_MILLIS, Probed, Release};
-use sluice_core::demand::Demand;
 use sluice_core::entry::Entry;
 use sluice_core::flight::StreamId;
 use sluice_core::hints::Hint;
@@ -13,14 +12,14 @@ use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 
 use super::Worker;
-use crate::edge::response;
-use crate::edge::site::Document;
+use super::calls::{BackgroundCall, Call};
+use super::probes::{self, has_succeeded};
 use crate::host::{self, Map};
 use crate::reply::DueReply;
-use crate::reply::delivery::{self, BodilessReply, Passing};
-use crate::request::account::result_of;
-use crate::request::{EdgeRequest, NumberedPolicy, Preparation};
-use crate::worker::calls::{BackgroundCall, Call};
+use crate::reply::substitute::Document;
+use crate::request::body::Passing;
+use crate::request::headers::headers_for_calls;
+use crate::request::{EdgeRequest, NumberedPolicy, Prelude};
 
 impl Worker {
     /// A client was served a stale response: has it refreshed, if nobody does.
@@ -34,7 +33,7 @@ impl Worker {
         }
         if !self.calls.has_room() {
             self.metrics.count(Metric::LimitsReached, 1);
-            self.leave_alone(stream);
+            self.back_off(stream);
             return;
         }
         self.metrics.count(Metric::Refreshes, 1);
@@ -48,7 +47,7 @@ impl Worker {
     }
 
     /// The origin has failed a request of a client's own, for which there was something stale.
-    pub fn leave_alone(&mut self, stream: &EdgeRequest) {
+    pub fn back_off(&mut self, stream: &EdgeRequest) {
         let pause = pause(&stream.policy);
         self.turn(stream.id.0, |coalescer, turn| {
             coalescer.refreshed(stream.key, true, pause, turn);
@@ -83,7 +82,7 @@ impl Worker {
     }
 
     /// The root context that has made the calls under way is not this one.
-    pub(super) fn lose_calls(&mut self) {
+    pub(super) fn fail_calls(&mut self) {
         for sent in self.calls.take_all() {
             self.end_call(&sent, false);
         }
@@ -118,13 +117,13 @@ impl Worker {
     /// needs one there that goes on when it has its 304.
     fn prepare(&mut self, stream: &EdgeRequest) -> bool {
         let key = stream.key;
-        let (preparation, call) = match stream.preparation.get() {
-            Preparation::None if stream.head => (Preparation::Looked, Call::Look(key)),
-            Preparation::None if stream.is_for_part() => (Preparation::Sized, Call::Size(key)),
-            Preparation::Done => return false,
-            _ => (Preparation::Done, Call::Fill(key)),
+        let (prelude, call) = match stream.prelude.get() {
+            Prelude::None if stream.head => (Prelude::Looked, Call::Look(key)),
+            Prelude::None if stream.is_for_part() => (Prelude::Sized, Call::Size(key)),
+            Prelude::Done => return false,
+            _ => (Prelude::Done, Call::Fill(key)),
         };
-        stream.preparation.set(preparation);
+        stream.prelude.set(prelude);
         if let Some(waiting) = self.unprepared.get_mut(&call) {
             waiting.push(stream.id);
             return true;
@@ -144,10 +143,12 @@ impl Worker {
     /// What a request goes on for that would go on for `purpose`; `None` if it waits first. A range is
     /// worth no fill that nobody shares: where nothing more can be done for it, it goes to the origin.
     pub fn ready(&mut self, stream: &EdgeRequest, purpose: Purpose) -> Option<Purpose> {
-        let waits = stream.is_for_part() || stream.wants_headers() || stream.is_led_for();
+        let waits = stream.is_for_part()
+            || stream.shares_headers_only()
+            || stream.needs_background_leader();
         let prepares = purpose == Purpose::Alone && waits && stream.policy.policy.coalesce.enabled;
         let fills = matches!(purpose, Purpose::Lead | Purpose::Alone);
-        let calls = prepares || (fills && stream.may_have_less());
+        let calls = prepares || (fills && stream.may_finish_early());
         if (calls && !self.keep_headers(stream)) || !prepares {
             return Some(purpose);
         }
@@ -163,7 +164,7 @@ impl Worker {
 
     /// Keeps what the client has sent, where a call may have to take the place of its request.
     pub fn keep_for_rescue(&mut self, stream: &EdgeRequest) {
-        if stream.may_have_less() {
+        if stream.may_finish_early() {
             self.keep_headers(stream);
         }
     }
@@ -173,9 +174,7 @@ impl Worker {
         if !stream.headers.borrow().is_empty() {
             return true;
         }
-        let headers = self
-            .redirect(stream.id.0)
-            .and_then(|()| delivery::headers_for_calls());
+        let headers = self.act_as(stream.id.0).and_then(|()| headers_for_calls());
         match headers {
             Ok(headers) => *stream.headers.borrow_mut() = headers,
             Err(error) => {
@@ -202,7 +201,7 @@ impl Worker {
     pub(super) fn rescue(&mut self, stream: &EdgeRequest) {
         let less = !matches!(stream.passing.get(), Passing::Whole);
         let known = !stream.headers.borrow().is_empty();
-        let filled = stream.fragile.get() && stream.may_have_less() && less && known;
+        let filled = stream.fragile.get() && stream.may_finish_early() && less && known;
         let Some(context) = self.fills.context(stream.id).filter(|_| filled) else {
             return;
         };
@@ -215,40 +214,6 @@ impl Worker {
             self.answer_later(context, DueReply::Reset);
         }
         self.call_for(stream, Call::Fill(stream.key));
-    }
-
-    /// Gives those who wait for the response of `filled`, and ask for changes, the answer that it is to what they demand.
-    pub fn answer_followers(
-        &mut self,
-        filled: &EdgeRequest,
-        answer: impl Fn(&Demand) -> Option<BodilessReply>,
-    ) {
-        self.answer_alike(filled, |follower| {
-            let demand = follower.demand.as_ref();
-            let demand = demand.filter(|_| follower.is_led_for());
-            demand.and_then(&answer).map(DueReply::Bodiless)
-        });
-    }
-
-    /// Answers those of this worker who wait for the response of `leader`, and to whom `answer` has an answer.
-    pub(super) fn answer_alike(
-        &mut self,
-        leader: &EdgeRequest,
-        answer: impl Fn(&Rc<EdgeRequest>) -> Option<DueReply>,
-    ) {
-        let (now, streams) = (host::monotonic_millis(), &self.streams);
-        let answered = self.coalescer.answer_waiting(leader.key, now, |id| {
-            let follower = streams.get(&id)?;
-            // The headers are what the leader's own policy makes of them.
-            let alike = follower.target.cache_key() == leader.target.cache_key()
-                && follower.policy.number == leader.policy.number;
-            alike.then(|| answer(follower)).flatten()
-        });
-        for (id, waited, answer) in answered {
-            let result = Metric::RequestsCollapsed;
-            self.metrics.count(result, 1);
-            self.answer_follower(id, waited, result_of(result), answer);
-        }
     }
 
     /// Those who have waited for a call take part now. `context` is that of this event.
@@ -295,8 +260,8 @@ impl Worker {
     fn probed(&mut self, key: KeyHash, sent: &BackgroundCall) -> Probed {
         let cache_key = sent.target.cache_key();
         let current = key == self.key_hash(cache_key);
-        let outdated = |entry: &Entry<'_>| current && self.is_outdated(entry);
-        let probed = response::probed(host::monotonic_millis(), outdated);
+        let outdated = |entry: &Entry<'_>| current && self.predates_soft_purge(entry);
+        let probed = probes::probed(host::monotonic_millis(), outdated);
         let found = matches!(probed, Probed::Readable { .. });
         if current && found && self.soft_generation(cache_key) > 0 {
             self.confirm(key);
@@ -346,10 +311,4 @@ fn pause(policy: &NumberedPolicy) -> Millis {
     let interval = u64::try_from(interval).unwrap_or(u64::MAX);
     let random = host::random().map_or(0, u64::from_le_bytes);
     interval.saturating_add(random % (interval / 2).saturating_add(1))
-}
-
-/// Whether EDGE has answered a refresh as one that brought something.
-fn has_succeeded() -> bool {
-    let status = host::header(Map::CallResponse, ":status").ok().flatten();
-    status.is_some_and(|status| !matches!(status.as_slice(), b"500" | b"502" | b"503" | b"504"))
 }

@@ -6,12 +6,18 @@ use std::rc::Rc;
 
 use sluice_core::board::Millis;
 use sluice_core::flight::StreamId;
+use sluice_core::metrics::Metric;
+use sluice_core::revalidation::Revalidation;
 
-use crate::origin::revalidation::Revalidation;
+use super::Worker;
+use crate::host;
+use crate::reply::DueReply;
 
 /// Timer period while only the origin is waited for, however long it may take.
 const LONGEST_WATCH_MILLIS: Millis = 1_000;
 const SHORTEST_WATCH_MILLIS: Millis = 50;
+/// The status of a request whose origin is silent.
+const GATEWAY_TIMEOUT: u16 = 504;
 
 /// A request of ORIGIN.
 #[derive(Clone, Debug)]
@@ -126,5 +132,102 @@ impl Fills {
             .filter_map(|fill| fill.fallback.as_ref());
         self.patience = fallbacks.map(|fallback| fallback.patience).min();
         overdue
+    }
+}
+
+impl Worker {
+    /// The origin is being asked on behalf of a request.
+    pub fn origin_is_asked(&self, stream: StreamId) {
+        if let Some(stream) = self.streams.get(&stream) {
+            stream.account.asks(host::monotonic_millis());
+        }
+    }
+
+    /// The origin has begun to answer it.
+    pub fn origin_answers(&self, stream: StreamId) {
+        if let Some(stream) = self.streams.get(&stream) {
+            stream.account.is_answered(host::monotonic_millis());
+        }
+    }
+
+    /// What the store has for a request has expired on the way there, and is served all the same.
+    pub fn store_is_late(&self, stream: StreamId) {
+        if let Some(stream) = self.streams.get(&stream) {
+            stream.late.set(true);
+        }
+    }
+
+    /// A request is on its way to the origin.
+    pub fn fill_begins(&mut self, stream: StreamId, context: u32, fallback: Option<Fallback>) {
+        let now = host::monotonic_millis();
+        self.fills.begin(stream, context, fallback, now);
+        self.arm_timer();
+        self.restore_context(context);
+    }
+
+    /// Its response headers have come. True if they are not the origin's, which was given up.
+    pub fn fill_answers(&mut self, stream: StreamId) -> bool {
+        self.fills.answer(stream)
+    }
+
+    /// The origin has failed it with `status`, and the store serves what it has. `context` is that of this event.
+    pub fn fill_keeps(
+        &mut self,
+        stream: StreamId,
+        status: u16,
+        revalidation: &Revalidation,
+        context: u32,
+    ) {
+        if let Some(stream) = self.streams.get(&stream) {
+            stream.kept.set(Some(status));
+        }
+        self.fill_keeps_unwritten(stream, revalidation, context);
+    }
+
+    /// The store serves what it has, and asks again the next time. The origin is known to fail: those who wait for
+    /// this must know it as well, or each of them would ask.
+    pub fn fill_keeps_unwritten(
+        &mut self,
+        stream: StreamId,
+        revalidation: &Revalidation,
+        context: u32,
+    ) {
+        let left = revalidation.left().saturating_mul(1_000);
+        self.turn(context, |coalescer, turn| {
+            coalescer.fill_kept(stream, turn.now.saturating_add(left), turn);
+        });
+    }
+
+    /// More of its body has come.
+    pub fn fill_progresses(&mut self, stream: StreamId) {
+        self.coalescer
+            .fill_progress(stream, host::monotonic_millis());
+    }
+
+    /// ORIGIN's context of a request has gone, with its response complete or not.
+    pub fn fill_is_over(&mut self, stream: StreamId, context: u32, complete: bool) {
+        self.forget_answer(context);
+        if self.fills.end(stream, context) && !complete {
+            self.turn(context, |coalescer, turn| {
+                coalescer.fill_broken(stream, turn);
+            });
+        }
+    }
+
+    /// Lets the store serve what it has where the origin takes too long.
+    pub(super) fn give_up_overdue(&mut self) {
+        for overdue in self.fills.overdue(host::monotonic_millis()) {
+            self.metrics.count(Metric::OriginOverdue, 1);
+            self.warn(|| {
+                "sluice: the origin was too slow, and a stale response is served".to_owned()
+            });
+            self.fill_keeps(
+                overdue.stream,
+                GATEWAY_TIMEOUT,
+                &overdue.revalidation,
+                self.root(),
+            );
+            self.answer_later(overdue.context, DueReply::Keep(overdue.revalidation));
+        }
     }
 }

@@ -86,7 +86,7 @@ impl Worker {
     }
 
     /// The store has asked the origin, or has got another response: it alone tells what there is now.
-    pub fn cool(&mut self, cache_key: &str) {
+    pub fn drop_hot_copy(&mut self, cache_key: &str) {
         if !self.hot.is_empty() {
             self.hot.remove(self.url_hash(cache_key));
         }

@@ -6,11 +6,11 @@ use sluice_core::coalescer::{Probed, Release};
 use sluice_core::key::CanonicalTarget;
 
 use super::Worker;
-use crate::edge::response;
+use super::calls::Call;
+use super::probes::{has_told, probed};
 use crate::host;
 use crate::reply::EXPIRED;
-use crate::request::Preparation;
-use crate::worker::calls::Call;
+use crate::request::Prelude;
 
 /// What the store has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Worker {
             let release = match seen {
                 Seen::Nothing => Release::Varies,
                 Seen::Served if !self.must_revalidate(&stream) => {
-                    stream.preparation.set(Preparation::Done);
+                    stream.prelude.set(Prelude::Done);
                     Release::Alone
                 }
                 Seen::Served | Seen::Expired => Release::Alone,
@@ -60,10 +60,10 @@ impl Worker {
 }
 
 fn seen() -> Seen {
-    if matches!(response::probed(0, |_| false), Probed::Readable { .. }) {
+    if matches!(probed(0, |_| false), Probed::Readable { .. }) {
         return Seen::Served;
     }
-    if response::has_told(EXPIRED) {
+    if has_told(EXPIRED) {
         Seen::Expired
     } else {
         Seen::Nothing

@@ -3,7 +3,7 @@
 
 use sluice_core::metrics::{Metric, MetricKind};
 
-use crate::host::{self, Kind};
+use crate::host;
 
 /// The host's numbers of the metrics, by [`Metric::index`], and what the gauges last said.
 #[derive(Debug)]
@@ -17,9 +17,9 @@ impl Metrics {
     pub fn define() -> Self {
         let define = |metric: &Metric| {
             let kind = match metric.kind() {
-                MetricKind::Counter => Kind::Counter,
-                MetricKind::Gauge => Kind::Gauge,
-                MetricKind::Histogram => Kind::Histogram,
+                MetricKind::Counter => host::MetricKind::Counter,
+                MetricKind::Gauge => host::MetricKind::Gauge,
+                MetricKind::Histogram => host::MetricKind::Histogram,
             };
             host::define_metric(kind, metric.name()).ok()
         };

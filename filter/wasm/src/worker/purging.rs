@@ -2,7 +2,6 @@
 //! A worker's part in purges: what it knows of them, and what it tells the others.
 
 use std::collections::{HashMap, HashSet};
-use std::time::Duration;
 
 use sluice_core::board::{BoardError, KeyHash, Millis, WorkerId};
 use sluice_core::entry::Entry;
@@ -11,42 +10,45 @@ use sluice_core::key::CanonicalTarget;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::purge::{
-    Confirmations, Desk, Initial, JOURNAL_PATIENCE, News, Noted, Order, Purges, Receipt, Record,
-    Roster, SharedPurges, TagHash, Tags, bucket_of, carry_out, invalidate, url_of,
+    Confirmations, Desk, Initial, News, Noted, Purges, Record, Roster, SharedPurges, TagHash, Tags,
+    bucket_of, url_of,
 };
-
-use super::Worker;
 use sluice_core::qualifiers::GENERATION;
 
+use super::Worker;
 use crate::host::{self, SharedData};
-use crate::purge_listener::answer_receipt;
 use crate::request::EdgeRequest;
 
-/// The entry point's journal.
-const JOURNAL_CLUSTER: &str = "purge_journal";
-const JOURNAL_TIMEOUT: Duration = Duration::from_millis(JOURNAL_PATIENCE);
+/// The call number of news that nobody waits for.
+pub(super) const NO_CALL: u32 = 0;
 /// Timer period while calls are under way.
 const CALL_MILLIS: Millis = 100;
-/// The call number of news that nobody waits for.
-const NO_CALL: u32 = 0;
+
+/// Records for the journal.
+#[derive(Debug)]
+pub(super) struct JournalEntry {
+    /// Who waits for it.
+    pub call: u32,
+    pub text: String,
+}
 
 /// What a worker knows of purges.
 #[derive(Debug, Default)]
 pub struct Purging {
     /// What has been purged.
-    replica: Purges,
+    pub(super) replica: Purges,
     /// Whether it hears of every purge.
-    joined: bool,
+    pub(super) joined: bool,
     /// Whether the entry point keeps a journal.
-    journal: bool,
-    desk: Desk,
+    pub(super) journal: bool,
+    pub(super) desk: Desk,
     /// The callers that are there.
-    callers: HashSet<u32>,
+    pub(super) callers: HashSet<u32>,
     /// Whether the journal says that requests have changed resources.
-    changes_recorded: bool,
-    due_entries: Vec<JournalEntry>,
+    pub(super) changes_recorded: bool,
+    pub(super) due_entries: Vec<JournalEntry>,
     /// Those on their way into the journal, by Envoy's number for the call.
-    entries: HashMap<u32, JournalEntry>,
+    pub(super) entries: HashMap<u32, JournalEntry>,
 }
 
 impl Purging {
@@ -54,23 +56,6 @@ impl Purging {
     pub fn tick_period(&self) -> Option<Millis> {
         (!self.desk.is_empty()).then_some(CALL_MILLIS)
     }
-}
-
-/// Records for the journal.
-#[derive(Debug)]
-struct JournalEntry {
-    /// Who waits for it.
-    call: u32,
-    text: String,
-}
-
-/// Why a purge has not been carried out.
-#[derive(Clone, Copy, Debug)]
-pub enum Unavailable {
-    /// Too many calls are under way.
-    Busy,
-    /// Shared data could not be written.
-    Failed,
 }
 
 impl Worker {
@@ -83,7 +68,7 @@ impl Worker {
     }
 
     /// Makes sure that this worker knows every purge, and hears of those to come.
-    pub fn attend(&mut self) {
+    pub fn join_roster(&mut self) {
         if self.purging.joined {
             return;
         }
@@ -107,7 +92,7 @@ impl Worker {
 
     /// Puts the newest hard purge that covers a URL into its key.
     pub fn qualify_generation(&mut self, policy: &Policy, target: &mut CanonicalTarget) {
-        self.attend();
+        self.join_roster();
         if self.purging.replica.is_empty() {
             return;
         }
@@ -130,7 +115,7 @@ impl Worker {
     }
 
     /// Whether a response was asked for before it was purged softly.
-    pub fn is_outdated(&self, entry: &Entry<'_>) -> bool {
+    pub fn predates_soft_purge(&self, entry: &Entry<'_>) -> bool {
         self.was_purged_since(entry.key, entry.purge)
     }
 
@@ -179,78 +164,6 @@ impl Worker {
         }
     }
 
-    /// Carries out a call whose answer goes to `context`, later.
-    ///
-    /// # Errors
-    /// It cannot be, now.
-    pub fn purge(&mut self, context: u32, order: &Order) -> Result<(), Unavailable> {
-        self.attend();
-        if !self.purging.desk.has_room() {
-            return Err(Unavailable::Busy);
-        }
-        let failed = |worker: &mut Self, error| {
-            worker.fault("a purge failed", host_error(error));
-            Unavailable::Failed
-        };
-        let records = carry_out(&mut SharedData, order).map_err(|error| failed(self, error))?;
-        let others = self.others().map_err(|error| failed(self, error))?;
-        self.metrics.count(Metric::Purges, 1);
-        self.apply(&records);
-        let number = records.last().map_or(0, |record| record.number);
-        let now = host::monotonic_millis();
-        let journal = self.purging.journal && !records.is_empty();
-        self.purging.callers.insert(context);
-        let call = self
-            .purging
-            .desk
-            .open(context, number, others.clone(), journal, now)
-            .ok_or(Unavailable::Busy)?;
-        if journal {
-            let text = records.iter().map(|record| format!("{record}\n")).collect();
-            self.purging.due_entries.push(JournalEntry { call, text });
-        }
-        self.tell(&others, call, records);
-        self.wake_root();
-        Ok(())
-    }
-
-    /// An unsafe request has changed what these buckets' URLs stand for.
-    pub fn invalidate(&mut self, buckets: &[u16]) {
-        self.attend();
-        let written =
-            invalidate(&mut SharedData, buckets).and_then(|records| Ok((records, self.others()?)));
-        match written {
-            Ok((records, others)) => {
-                self.metrics.count(Metric::Invalidations, 1);
-                self.apply(&records);
-                self.record_change(&records);
-                self.tell(&others, NO_CALL, records);
-            }
-            Err(error) => self.fault("a change was not noted", host_error(error)),
-        }
-    }
-
-    /// Leaves a note in the journal, once, that what is stored has to be revalidated after a restart.
-    fn record_change(&mut self, records: &[Record]) {
-        if !self.purging.journal || self.purging.changes_recorded {
-            return;
-        }
-        if let Some(Record { number, .. }) = records.last() {
-            self.purging.changes_recorded = true;
-            let text = format!("{number} soft everything\n");
-            self.purging.due_entries.push(JournalEntry {
-                call: NO_CALL,
-                text,
-            });
-            self.wake_root();
-        }
-    }
-
-    /// The caller has gone.
-    pub fn purge_caller_left(&mut self, context: u32) {
-        self.purging.callers.remove(&context);
-    }
-
     /// The other workers that have served anything.
     ///
     /// # Errors
@@ -261,20 +174,10 @@ impl Worker {
         Ok(members)
     }
 
-    fn apply(&mut self, records: &[Record]) {
+    pub(super) fn apply(&mut self, records: &[Record]) {
         for record in records {
             self.purging.replica.apply(record);
         }
-    }
-
-    fn tell(&mut self, others: &[WorkerId], call: u32, records: Vec<Record>) {
-        let caller = self.id();
-        let news = News::Purged {
-            caller,
-            call,
-            records,
-        };
-        self.spread(others, &news, "a worker was not told of a purge");
     }
 
     /// Brings news to other workers; `fault` is said of those whom it does not reach.
@@ -314,105 +217,12 @@ impl Worker {
     pub(super) fn stay_listed(&mut self) {
         if !matches!(Roster::new(&mut SharedData).join(self.id()), Ok(false)) {
             self.purging.joined = false;
-            self.attend();
-        }
-    }
-
-    fn acknowledge(&mut self, caller: WorkerId, call: u32) {
-        let worker = self.id();
-        self.stay_listed();
-        let news = News::Acknowledged { worker, call };
-        if let Err(error) = self.enqueue_for(caller, &news.encode()) {
-            self.fault("a purge was not acknowledged", error);
-        }
-    }
-
-    /// Goes on with the calls under way. For the root context's turn.
-    pub(super) fn end_purges(&mut self) {
-        self.write_journal();
-        self.answer_purges();
-    }
-
-    /// Writes into the journal what is due.
-    fn write_journal(&mut self) {
-        for entry in std::mem::take(&mut self.purging.due_entries) {
-            let headers = [
-                (":method", "POST"),
-                (":scheme", "http"),
-                (":authority", JOURNAL_CLUSTER),
-                (":path", "/"),
-            ];
-            let text = entry.text.as_bytes();
-            match host::http_post(JOURNAL_CLUSTER, &headers, text, JOURNAL_TIMEOUT) {
-                Ok(number) => {
-                    self.purging.entries.insert(number, entry);
-                }
-                Err(error) => {
-                    self.fault("a purge was not recorded", error);
-                    self.purging.desk.journaled(entry.call, false);
-                }
-            }
-        }
-    }
-
-    /// The journal has answered, or will not.
-    pub(super) fn journal_answered(&mut self, number: u32, recorded: bool) {
-        if let Some(entry) = self.purging.entries.remove(&number) {
-            self.purging.desk.journaled(entry.call, recorded);
-            self.end_purges();
-        }
-    }
-
-    /// The root context that has sent these entries is not this one: they are sent again, as the same record twice is
-    /// the same as once.
-    pub(super) fn lose_entries(&mut self) {
-        let lost = self.purging.entries.drain().map(|(_, entry)| entry);
-        self.purging.due_entries.extend(lost);
-    }
-
-    /// Answers the calls that wait for nothing any more.
-    fn answer_purges(&mut self) {
-        if self.purging.desk.is_empty() {
-            return;
-        }
-        for receipt in self.purging.desk.take_done(host::monotonic_millis()) {
-            self.expel_missing(&receipt);
-            if !receipt.recorded {
-                self.metrics.count(Metric::PurgesUnrecorded, 1);
-            }
-            if self.purging.callers.remove(&receipt.context) {
-                let answered = self
-                    .redirect(receipt.context)
-                    .and_then(|()| answer_receipt(&receipt));
-                if let Err(error) = answered {
-                    self.fault("a purge was not answered", error);
-                }
-            }
-        }
-        self.keep_time();
-        self.come_back(self.root());
-    }
-
-    /// A worker that does not answer has lost its VM, which will read the purges before it serves. If it
-    /// lives all the same, it joins again when it reads the news that it has not answered.
-    fn expel_missing(&mut self, receipt: &Receipt) {
-        if receipt.missing.is_empty() {
-            return;
-        }
-        self.metrics.count(Metric::PurgesUnacknowledged, 1);
-        self.warn(|| {
-            format!(
-                "sluice: workers {:?} did not acknowledge a purge",
-                receipt.missing
-            )
-        });
-        if let Err(error) = Roster::new(&mut SharedData).expel(&receipt.missing) {
-            self.fault("a silent worker stays on the list", host_error(error));
+            self.join_roster();
         }
     }
 }
 
-fn host_error(error: BoardError) -> HostError {
+pub(super) fn host_error(error: BoardError) -> HostError {
     match error {
         BoardError::Host(error) => error,
         BoardError::Contended => HostError { status: u32::MAX },

@@ -1,18 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The worker's part in finding a substitute for a missing object.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
-use sluice_core::board::KeyHash;
+use sluice_core::board::{KeyHash, Millis};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::metrics::Metric;
 use sluice_core::site::{Substitute, document};
 
 use super::Worker;
-use crate::edge::site::{Document, HeldResponse, MissingObject};
+use super::calls::{BackgroundCall, Call};
 use crate::host::{self, Half};
+use crate::reply::substitute::{Document, HeldResponse};
 use crate::request::EdgeRequest;
-use crate::worker::calls::{BackgroundCall, Call};
+
+/// Objects that are known to be missing.
+const MOST_KNOWN: usize = 4_096;
+
+/// What is known of a missing object.
+#[derive(Clone, Copy, Debug)]
+pub enum MissingObject {
+    /// It is a directory.
+    Directory,
+    /// It is none, and the bucket has answered with this status.
+    Missing(u16),
+}
+
+/// What a worker knows of missing objects, and who waits for a substitute.
+#[derive(Debug, Default)]
+pub struct Substitutes {
+    known: HashMap<KeyHash, (MissingObject, Millis)>,
+    waiting: HashMap<KeyHash, Vec<HeldResponse>>,
+}
+
+impl Substitutes {
+    /// What is known of an object at `now`.
+    pub fn known(&self, key: KeyHash, now: Millis) -> Option<MissingObject> {
+        let (known, until) = self.known.get(&key)?;
+        (*until > now).then_some(*known)
+    }
+
+    /// Remembers it.
+    pub fn remember(&mut self, key: KeyHash, known: MissingObject, until: Millis, now: Millis) {
+        if self.known.len() >= MOST_KNOWN {
+            self.known.retain(|_, (_, until)| *until > now);
+            if self.known.len() >= MOST_KNOWN {
+                self.known.clear();
+            }
+        }
+        self.known.insert(key, (known, until));
+    }
+
+    /// Has a response wait for a document; true if nobody has asked for it.
+    pub fn wait(&mut self, document: KeyHash, held: HeldResponse) -> bool {
+        let waiting = self.waiting.entry(document).or_default();
+        waiting.push(held);
+        waiting.len() == 1
+    }
+
+    /// Those who wait for a document.
+    pub fn take(&mut self, document: KeyHash) -> Vec<HeldResponse> {
+        self.waiting.remove(&document).unwrap_or_default()
+    }
+}
 
 impl Worker {
     /// What is known of an object that is missing.
@@ -53,7 +104,7 @@ impl Worker {
                 None => self.look_further(&stream, held),
             }
         }
-        self.come_back(self.root());
+        self.restore_context(self.root());
     }
 
     fn release_with(&mut self, stream: &EdgeRequest, held: HeldResponse, document: &Document) {
@@ -67,7 +118,7 @@ impl Worker {
         self.substitutes.remember(missing, known, until, now);
         self.metrics.count(Metric::RequestsSubstituted, 1);
         let released = self
-            .redirect(held.stream.0)
+            .act_as(held.stream.0)
             .and_then(|()| document.take_place(stream, held));
         self.check(released);
         self.release(held);
@@ -90,7 +141,7 @@ impl Worker {
     /// Lets the response go on, whatever it is by now.
     fn release(&mut self, held: HeldResponse) {
         let released = self
-            .redirect(held.stream.0)
+            .act_as(held.stream.0)
             .and_then(|()| host::resume(Half::Response));
         self.check(released);
     }

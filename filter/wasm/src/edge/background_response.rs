@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What EDGE makes of a response to a request of the filter's own, which no client gets.
+
+use std::rc::Rc;
+
+use proxy_wasm::types::Action;
+use sluice_core::cache_status::CacheStatus;
+use sluice_core::demand::Demand;
+use sluice_core::hints::Hint;
+use sluice_core::served::Served;
+use sluice_core::stored_fields::StoredFields;
+
+use super::response::{respond_cached, served_to};
+use crate::host::headers::Headers;
+use crate::host::{self, Map};
+use crate::reply::DueReply;
+use crate::reply::delivery::bodiless;
+use crate::request::EdgeRequest;
+use crate::request::body::Passing;
+use crate::worker;
+
+/// A response to a fill of the filter's own, which is told to those who wait and then dropped.
+pub fn respond_filled(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
+    let shared = shared(stream)?;
+    let action = respond_cached(stream)?;
+    if stream.answered.get() {
+        return Ok(action);
+    }
+    if let Some((status, way)) = shared {
+        answer_followers(stream, status, &way)?;
+    }
+    if stream.fragile.get() {
+        return drain(stream);
+    }
+    Ok(end_own(stream, 204))
+}
+
+/// The status of the origin's response to a fill, if the store takes it, and how those come to it who share it.
+fn shared(stream: &EdgeRequest) -> host::Result<Option<(u16, CacheStatus<'static>)>> {
+    let headers = Headers::new(host::header_pairs(Map::Response)?);
+    let fields = StoredFields::of(headers.fields());
+    let served = fields
+        .entry()
+        .map(|entry| served_to(stream, entry, &fields));
+    let taken = |served: &Served<'_>| served.own && served.entry.stored && served.failure.is_none();
+    let served = served.filter(taken);
+    Ok(served.map(|served| (served.entry.status, served.collapsed_cache_status())))
+}
+
+/// Answers those who wait for a fill and whose copy is still good, who need not wait for its end.
+fn answer_followers(stream: &EdgeRequest, status: u16, way: &CacheStatus<'_>) -> host::Result<()> {
+    let headers = Headers::new(host::header_pairs(Map::Response)?);
+    let answer = |demand: &Demand| Some(bodiless(demand, status, &headers)?.described(way));
+    worker::with(|worker| worker.answer_followers(stream, answer));
+    Ok(())
+}
+
+/// A response to a refresh, whose body nobody wants: only a fill has to be seen to its end.
+pub fn respond_refreshed(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
+    let headers = Headers::new(host::header_pairs(Map::Response)?);
+    let fields = StoredFields::of(headers.fields());
+    let served = fields
+        .entry()
+        .map(|entry| served_to(stream, entry, &fields));
+    // Not the origin's fault: what is stored is no error's stand-in.
+    let lacks_room = served
+        .as_ref()
+        .is_some_and(|served| served.entry.lacks_room());
+    let stored = served.filter(|served| served.own && served.entry.stored);
+    if let Some(stored) = &stored {
+        worker::with(|worker| {
+            worker.drop_hot_copy(stream.target.cache_key());
+            worker.turn(stream.id.0, |coalescer, turn| {
+                let until = turn.now.saturating_add(stored.served_for);
+                coalescer.hints().set(stream.key, Hint::Fresh, until);
+            });
+        });
+    }
+    if stored
+        .as_ref()
+        .is_some_and(|served| !served.entry.revalidated)
+    {
+        return drain(stream);
+    }
+    let status = if stored.is_some() || lacks_room {
+        204
+    } else {
+        502
+    };
+    Ok(end_own(stream, status))
+}
+
+/// Ends a request of the filter's own whose response nobody wants, soon.
+fn end_own(stream: &EdgeRequest, status: u16) -> Action {
+    stream.answered.set(true);
+    worker::with(|worker| worker.answer_later(stream.id.0, DueReply::Outcome { status }));
+    Action::Pause
+}
+
+/// Lets a fill go on to its end, and gives nobody its body.
+fn drain(stream: &EdgeRequest) -> host::Result<Action> {
+    host::set_header(Map::Response, ":status", "200")?;
+    host::remove_header(Map::Response, "content-length")?;
+    stream.passing.set(Passing::Nothing);
+    Ok(Action::Continue)
+}

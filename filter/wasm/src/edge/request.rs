@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A client's request: its target and key become canonical, and the coalescer decides how it goes on.
+
+use std::rc::Rc;
+
+use proxy_wasm::types::Action;
+use sluice_core::board::KeyHash;
+use sluice_core::demand::Demand;
+use sluice_core::host::HostError;
+use sluice_core::hot::Wanted;
+use sluice_core::key::{CanonicalTarget, canonicalize};
+use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose};
+use sluice_core::metrics::Metric;
+use sluice_core::policy::Obedience;
+use sluice_core::request::{Disposition, PassReason, RequestFacts, classify};
+use sluice_core::request_control::{RequestControl, Way};
+use sluice_core::site::Visit;
+use sluice_core::vary::TooLong;
+
+use super::cors::Cors;
+use super::invalidation::Invalidation;
+use super::request_headers::{ask_the_store, own_link, prepare, rewrite, strip_internal};
+use super::site::{self, Destination};
+use super::{Edge, Refusal, State, hot};
+use crate::host::headers::Headers;
+use crate::host::{self, Map};
+use crate::request::EdgeRequest;
+use crate::request::headers::demand_of;
+use crate::request::stand_in::StandIn;
+use crate::worker;
+
+impl Edge {
+    pub(super) fn receive(&mut self, end_of_stream: bool) -> Result<Action, Refusal> {
+        let headers = Headers::new(host::header_pairs(Map::Request)?);
+        #[cfg(feature = "trap")]
+        crate::trap::on_demand(&headers, "edge");
+        let facts = RequestFacts::of(headers.fields(), end_of_stream);
+        if facts.internal {
+            if let Some(link) = own_link(&headers)? {
+                return self.receive_own(link, &headers);
+            }
+            strip_internal(&headers)?;
+        }
+        self.cors = self.cors_policy().map(|_| Cors::of(&headers));
+        let canonical = canonicalize(&self.policy.policy, &facts.target);
+        let target = canonical.map_err(Refusal::Rejected)?;
+        match classify(&self.policy.policy, &facts) {
+            Disposition::Reject(rejection) => Err(Refusal::Rejected(rejection)),
+            Disposition::Preflight => {
+                self.answer_preflight()?;
+                Ok(Action::Pause)
+            }
+            Disposition::Pass(reason) => {
+                let policy = &self.policy.policy;
+                self.invalidation = Invalidation::of(policy, facts.method, &headers, target.url());
+                rewrite(&facts.target, &target)?;
+                self.pass(reason, target, &headers)?;
+                Ok(Action::Continue)
+            }
+            Disposition::Cacheable => self.visit(target, &headers, &facts),
+        }
+    }
+
+    /// Takes a request for an object, or for what is known to take its place.
+    fn visit(
+        &mut self,
+        mut target: CanonicalTarget,
+        headers: &Headers,
+        facts: &RequestFacts<'_>,
+    ) -> Result<Action, Refusal> {
+        let policy = &self.policy.policy;
+        let mut visit = Visit::of(policy, &target, facts.target.path, || {
+            headers.text("accept")
+        });
+        let mut stand_in = None;
+        if let Some(visitor) = &visit {
+            match site::destination(policy, visitor, &target) {
+                Destination::Requested => {}
+                Destination::Redirect(location) => {
+                    self.state = State::Answered;
+                    site::answer_redirect(&location)?;
+                    return Ok(Action::Pause);
+                }
+                Destination::Document(standing, document) => {
+                    (visit, stand_in) = (None, Some(standing));
+                    target = document;
+                }
+            }
+        }
+        let head = facts.method == "HEAD";
+        let keyed = self.qualify(&mut target, headers, head)?;
+        let control = self.control(facts.control, headers);
+        let way = self.way(control, &target);
+        let key = match keyed {
+            Ok(key) if way != Way::Around => key,
+            keyed => {
+                let reason = keyed.map_or(PassReason::Vary, |_| PassReason::NoStore);
+                rewrite(&facts.target, &target)?;
+                self.pass(reason, target, headers)?;
+                return Ok(Action::Continue);
+            }
+        };
+        let demand = facts.demand.then(|| demand_of(headers));
+        let ordinary = stand_in.is_none() && way == Way::Shared;
+        if ordinary && self.answer_hot(&target, key, demand.as_ref(), head)? {
+            return Ok(Action::Pause);
+        }
+        prepare(facts, headers, &target)?;
+        let demand = demand.filter(|_| stand_in.is_none_or(StandIn::takes_demands));
+        let (target, policy) = (Rc::new(target), self.policy.clone());
+        let stream = EdgeRequest {
+            demand,
+            control,
+            visit,
+            stand_in,
+            ..EdgeRequest::new(self.id, key, target, policy, head)
+        };
+        self.admit(stream, &way)
+    }
+
+    /// Puts into the key of `target` all that tells its responses apart, and gives its hash.
+    fn qualify(
+        &self,
+        target: &mut CanonicalTarget,
+        headers: &Headers,
+        head: bool,
+    ) -> Result<Result<KeyHash, TooLong>, Refusal> {
+        let policy = &self.policy.policy;
+        let keyed = worker::with(|worker| {
+            worker.qualify_generation(policy, target);
+            worker.qualify(policy, target, headers)?;
+            if head {
+                worker.turn_to_headers(target);
+            }
+            Ok(worker.key_hash(target.cache_key()))
+        });
+        keyed.ok_or(Refusal::Unready)
+    }
+
+    /// Answers out of the worker's memory, if that has what is asked for.
+    fn answer_hot(
+        &mut self,
+        target: &CanonicalTarget,
+        key: KeyHash,
+        demand: Option<&Demand>,
+        head: bool,
+    ) -> Result<bool, HostError> {
+        let wanted = Wanted {
+            key: target.cache_key(),
+            known_as: key,
+            policy: self.policy.number,
+        };
+        let account = self.policy.policy.response.account;
+        let Some(answered) = hot::answer(&wanted, demand, head, account)? else {
+            return Ok(false);
+        };
+        self.state = if answered.typed {
+            State::Answered
+        } else {
+            State::AnsweredUntyped
+        };
+        Ok(true)
+    }
+
+    /// What the client `asks` of caches, where the policy obeys.
+    pub(super) fn control(&self, asks: bool, headers: &Headers) -> RequestControl {
+        if !asks || self.policy.policy.request.cache_control == Obedience::Ignore {
+            return RequestControl::default();
+        }
+        let cache_control = headers.joined("cache-control");
+        RequestControl::parse(cache_control.as_deref(), headers.text("pragma"))
+    }
+
+    /// How the client wants its request to go on.
+    pub(super) fn way(&self, control: RequestControl, target: &CanonicalTarget) -> Way {
+        let rule = self.policy.policy.rule(target.path());
+        control.way(rule.stale_while_revalidate.as_secs())
+    }
+
+    fn pass(
+        &mut self,
+        reason: PassReason,
+        target: CanonicalTarget,
+        headers: &Headers,
+    ) -> Result<(), Refusal> {
+        let link = Link {
+            purpose: Purpose::Bypass,
+            stream: self.id,
+            policy: self.policy.number,
+        };
+        let link = worker::with(|worker| {
+            worker.metrics.count(Metric::RequestsPassed, 1);
+            worker.encode_link(link)
+        });
+        host::add_header(Map::Request, LINK_HEADER, &link.ok_or(Refusal::Unready)?)?;
+        if !headers.has("if-range") {
+            host::set_header(Map::Request, "if-range", BYPASS_SENTINEL)?;
+        }
+        self.state = State::Passed(reason, target);
+        Ok(())
+    }
+
+    /// Takes a cacheable request to the coalescer.
+    pub(super) fn admit(&mut self, stream: EdgeRequest, way: &Way) -> Result<Action, Refusal> {
+        let (id, head) = (self.id, stream.head);
+        let decided = worker::with(|worker| -> Result<_, HostError> {
+            let stream = Rc::new(stream);
+            worker.open(&stream);
+            if matches!(way, Way::Checked(_)) {
+                worker.keep_for_rescue(&stream);
+            }
+            if let Some(purpose) = ask_the_store(way, head)? {
+                worker.send(&stream, purpose)?;
+                return Ok((stream, Action::Continue));
+            }
+            let admitted = worker.turn(id.0, |coalescer, turn| stream.admission(coalescer, turn));
+            let Some(purpose) = admitted.and_then(|purpose| worker.ready(&stream, purpose)) else {
+                return Ok((stream, Action::Pause));
+            };
+            worker.send(&stream, purpose)?;
+            Ok((stream, Action::Continue))
+        });
+        let (stream, action) = decided.ok_or(Refusal::Unready)??;
+        self.state = State::Cached(stream);
+        Ok(action)
+    }
+
+    fn answer_preflight(&mut self) -> Result<(), HostError> {
+        self.state = State::Answered;
+        // The answer says all by itself.
+        let cors = self.cors.take();
+        match (cors, self.cors_policy()) {
+            (Some(cors), Some(policy)) => cors.answer_preflight(policy),
+            _ => Ok(()),
+        }
+    }
+}

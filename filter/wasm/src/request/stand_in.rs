@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A request that asks for a document in the place of an object that is known to be missing.
+
+use sluice_core::site::Substitute;
+
+/// What a request stands in for.
+#[derive(Clone, Copy, Debug)]
+pub struct StandIn {
+    /// Which substitute it asks for.
+    pub substitute: Substitute,
+    /// The bucket's status for the missing object.
+    pub missing: u16,
+}
+
+impl StandIn {
+    /// Whether what the client asks for beyond the object counts.
+    pub fn takes_demands(self) -> bool {
+        self.substitute != Substitute::Error
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Keys: what they are made of, and the hashes under which the worker knows them.
+
+use std::hash::Hasher;
+
+use siphasher::sip::SipHasher13;
+use sluice_core::accept_encoding::Coding;
+use sluice_core::board::KeyHash;
+use sluice_core::key::CanonicalTarget;
+use sluice_core::policy::Policy;
+use sluice_core::qualifiers;
+use sluice_core::vary::{self, ACCEPT_ENCODING, TooLong, VaryNames};
+
+use super::Worker;
+use crate::host;
+use crate::host::headers::Headers;
+
+impl Worker {
+    /// The hash under which the board and the hints know a key. Keyed, so that nobody can choose URLs
+    /// that wait for each other.
+    pub fn key_hash(&self, cache_key: &str) -> KeyHash {
+        let mut hasher = SipHasher13::new_with_keys(self.hash_key.0, self.hash_key.1);
+        hasher.write(cache_key.as_bytes());
+        // After a soft purge nothing is known of the key.
+        match self.soft_generation(cache_key) {
+            0 => {}
+            soft => hasher.write_u64(soft),
+        }
+        KeyHash(hasher.finish())
+    }
+
+    pub(super) fn url_hash(&self, url: &str) -> KeyHash {
+        let mut hasher = SipHasher13::new_with_keys(self.hash_key.0, self.hash_key.1);
+        hasher.write(url.as_bytes());
+        KeyHash(hasher.finish())
+    }
+
+    /// The request headers that responses for a URL vary with, as far as is known.
+    fn varies(&mut self, url: &str) -> Option<VaryNames> {
+        if self.varying.is_empty() {
+            return None;
+        }
+        let url = self.url_hash(url);
+        self.varying.get(url, host::monotonic_millis())
+    }
+
+    /// Responses for a URL vary with `names`.
+    pub fn learn(&mut self, url: &str, names: VaryNames) {
+        let url = self.url_hash(url);
+        self.varying.learn(url, names, host::monotonic_millis());
+    }
+
+    /// Qualifies the URL of `target` by all that tells its responses apart.
+    ///
+    /// # Errors
+    /// A header that it varies with is too long for a key.
+    pub fn qualify(
+        &mut self,
+        policy: &Policy,
+        target: &mut CanonicalTarget,
+        headers: &Headers,
+    ) -> Result<(), TooLong> {
+        if let Some(coding) = compressed(policy, target, headers) {
+            target.qualify(qualifiers::CODING, coding.token());
+        }
+        match self.varies(target.url()) {
+            Some(names) => vary::qualify(policy, target, &names, |name| headers.joined(name)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The coding in which a response is compressed on its way into the cache.
+fn compressed(policy: &Policy, target: &CanonicalTarget, headers: &Headers) -> Option<Coding> {
+    let compression = &policy.compression;
+    if !compression.applies(policy.client_path(target.origin_path())) {
+        return None;
+    }
+    compression.negotiate(headers.joined(ACCEPT_ENCODING).as_deref())
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the answer to a call of the filter's own tells.
+
+use sluice_core::board::Millis;
+use sluice_core::coalescer::Probed;
+use sluice_core::entry::Entry;
+use sluice_core::stored_fields::StoredFields;
+
+use crate::host::headers::Headers;
+use crate::host::{self, Map};
+use crate::reply::NO_ROOM;
+
+/// Whether a look at the store has been answered with that status.
+pub fn has_told(status: u16) -> bool {
+    let told = host::header(Map::CallResponse, ":status").ok().flatten();
+    told.is_some_and(|told| told == status.to_string().as_bytes())
+}
+
+/// What the store has given to a probe at `now`, where `predates_purge` tells what was asked for before a soft purge.
+pub fn probed(now: Millis, predates_purge: impl Fn(&Entry<'_>) -> bool) -> Probed {
+    let Ok(pairs) = host::header_pairs(Map::CallResponse) else {
+        return Probed::Missing;
+    };
+    let headers = Headers::new(pairs);
+    let fields = StoredFields::of(headers.fields());
+    match fields.entry().filter(|entry| entry.stored) {
+        None if has_told(NO_ROOM) => Probed::NoRoom,
+        None => Probed::Missing,
+        Some(entry) if predates_purge(&entry) => Probed::Outdated,
+        Some(entry) => Probed::Readable {
+            until: now.saturating_add(fields.served_for(&entry, host::unix_millis())),
+        },
+    }
+}
+
+/// Whether a call has been answered otherwise than by an error of the origin's, of Envoy's or of the filter's.
+pub fn has_succeeded() -> bool {
+    let status = host::header(Map::CallResponse, ":status").ok().flatten();
+    status.is_some_and(|status| !matches!(status.as_slice(), b"500" | b"502" | b"503" | b"504"))
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Replies to paused requests, which wait for the root context's turn.
+
+use std::rc::Rc;
+
+use sluice_core::board::Millis;
+use sluice_core::demand::Demand;
+use sluice_core::flight::StreamId;
+use sluice_core::metrics::Metric;
+
+use super::Worker;
+use crate::host;
+use crate::reply::DueReply;
+use crate::reply::demand_reply::BodilessReply;
+use crate::request::EdgeRequest;
+use crate::request::account::result_of;
+
+impl Worker {
+    /// Answers a request that has waited so long, and came to that `result`.
+    pub(super) fn answer_follower(
+        &mut self,
+        stream: StreamId,
+        waited: Millis,
+        result: &'static str,
+        answer: DueReply,
+    ) {
+        self.has_waited(stream, waited);
+        if let Some(follower) = self.streams.get(&stream) {
+            follower.answered.set(true);
+            follower.account.results_in(result);
+            self.answer_later(stream.0, answer);
+        }
+    }
+
+    /// Answers the paused request of `context`, but not before the root's next turn. Within another
+    /// stream's callback Envoy would stop that stream too, and Envoy's cache filter does not survive an
+    /// answer from ORIGIN while it is still sending the request.
+    pub fn answer_later(&mut self, context: u32, answer: DueReply) {
+        self.due_answers.push((context, answer));
+        self.wake_root();
+    }
+
+    /// The context has gone, and needs no answer.
+    pub fn forget_answer(&mut self, context: u32) {
+        self.due_answers
+            .retain(|(answered, _)| *answered != context);
+    }
+
+    pub(super) fn send_answers(&mut self) {
+        for (context, answer) in std::mem::take(&mut self.due_answers) {
+            if matches!(answer, DueReply::Reset) {
+                self.metrics.count(Metric::FillsAborted, 1);
+            }
+            let answered = self.act_as(context).and_then(|()| answer.send());
+            self.check(answered);
+        }
+        self.restore_context(self.root());
+    }
+
+    /// Gives those who wait for the response of `filled`, and ask for changes, the answer that it is to what they demand.
+    pub fn answer_followers(
+        &mut self,
+        filled: &EdgeRequest,
+        answer: impl Fn(&Demand) -> Option<BodilessReply>,
+    ) {
+        self.answer_alike(filled, |follower| {
+            let demand = follower.demand.as_ref();
+            let demand = demand.filter(|_| follower.needs_background_leader());
+            demand.and_then(&answer).map(DueReply::Bodiless)
+        });
+    }
+
+    /// Answers those of this worker who wait for the response of `leader`, and to whom `answer` has an answer.
+    pub(super) fn answer_alike(
+        &mut self,
+        leader: &EdgeRequest,
+        answer: impl Fn(&Rc<EdgeRequest>) -> Option<DueReply>,
+    ) {
+        let (now, streams) = (host::monotonic_millis(), &self.streams);
+        let answered = self.coalescer.answer_waiting(leader.key, now, |id| {
+            let follower = streams.get(&id)?;
+            // The headers are what the leader's own policy makes of them.
+            let alike = follower.target.cache_key() == leader.target.cache_key()
+                && follower.policy.number == leader.policy.number;
+            alike.then(|| answer(follower)).flatten()
+        });
+        for (id, waited, answer) in answered {
+            let result = Metric::RequestsCollapsed;
+            self.metrics.count(result, 1);
+            self.answer_follower(id, waited, result_of(result), answer);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How a request leaves the waiting list and goes on to the store.
+
+use std::rc::Rc;
+
+use sluice_core::coalescer::Release;
+use sluice_core::flight::StreamId;
+use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, ORIGINAL_PATH_HEADER, Purpose};
+use sluice_core::metrics::Metric;
+use sluice_core::vary::TooLong;
+
+use super::Worker;
+use crate::host::headers::Headers;
+use crate::host::{self, Half, Map};
+use crate::reply::DueReply;
+use crate::request::account;
+use crate::request::headers::{keep_path, make_get, put_back};
+use crate::request::{EdgeRequest, Prelude};
+
+/// Requests that are resumed in one turn.
+const RESUME_BATCH: usize = 16;
+
+impl Worker {
+    /// Resumes a batch of those who have been released, and leaves the next to the root's next turn: the
+    /// first responses go out before the last requests go on.
+    pub(super) fn resume_some(&mut self) {
+        for _ in 0..RESUME_BATCH {
+            let Some((stream, release)) = self.due_resumes.pop_front() else {
+                return;
+            };
+            let resumed = self.resume(stream, release);
+            self.check(resumed);
+        }
+        if !self.due_resumes.is_empty() {
+            self.wake_root();
+        }
+    }
+
+    fn resume(&mut self, id: StreamId, release: Release) -> host::Result<()> {
+        let Some(stream) = self.stream(id) else {
+            return Ok(());
+        };
+        let purpose = match release {
+            Release::Collapsed => Purpose::Collapsed,
+            Release::Lead => Purpose::Lead,
+            Release::HitForMiss | Release::WaitTimeout | Release::NoRoom => Purpose::Bypass,
+            Release::Alone => Purpose::Alone,
+            Release::Varies => return self.admit_as_variant(&stream),
+            Release::Unneeded => {
+                self.end_unneeded(&stream);
+                return Ok(());
+            }
+        };
+        stream.released.set(Some(release));
+        let Some(purpose) = self.ready(&stream, purpose) else {
+            return Ok(());
+        };
+        self.act_as(id.0)?;
+        let sent = self.send(&stream, purpose);
+        // Whatever went wrong, a request must not stay parked.
+        let resumed = host::resume(Half::Request);
+        sent.and(resumed)
+    }
+
+    /// Takes a request whose URL proves to vary to the coalescer again, under the key of its variant.
+    fn admit_as_variant(&mut self, stream: &Rc<EdgeRequest>) -> host::Result<()> {
+        let again = self.retarget(stream);
+        let (stream, purpose) = match &again {
+            Ok(Ok(stream)) => {
+                let admitted = self.event(|coalescer, turn| stream.admission(coalescer, turn));
+                (stream, admitted)
+            }
+            Ok(Err(TooLong)) | Err(_) => (stream, Some(Purpose::Bypass)),
+        };
+        if stream.for_others && purpose.is_some_and(|purpose| purpose != Purpose::Lead) {
+            self.end_unneeded(stream);
+            return again.map(|_| ());
+        }
+        let Some(purpose) = purpose.and_then(|purpose| self.ready(stream, purpose)) else {
+            return Ok(());
+        };
+        self.act_as(stream.id.0)?;
+        let sent = self.send(stream, purpose);
+        // Whatever went wrong, a request must not stay parked.
+        let resumed = host::resume(Half::Request);
+        again.map(|_| ()).and(sent).and(resumed)
+    }
+
+    /// Ends a fill in the background that waits for another one, which those for whom it is there do not need any more.
+    fn end_unneeded(&mut self, fill: &EdgeRequest) {
+        fill.answered.set(true);
+        self.answer_later(fill.id.0, DueReply::Outcome { status: 204 });
+    }
+
+    fn retarget(&mut self, stream: &EdgeRequest) -> host::Result<Result<Rc<EdgeRequest>, TooLong>> {
+        self.act_as(stream.id.0)?;
+        let headers = Headers::new(host::header_pairs(Map::Request)?);
+        let mut target = stream.target.unqualified();
+        self.qualify_generation(&stream.policy.policy, &mut target);
+        if let Err(too_long) = self.qualify(&stream.policy.policy, &mut target, &headers) {
+            return Ok(Err(too_long));
+        }
+        if stream.prelude.get() == Prelude::Looked {
+            target = target.for_headers();
+        }
+        if !headers.has(ORIGINAL_PATH_HEADER) {
+            keep_path(headers.get(":path").unwrap_or_default(), target.path())?;
+        }
+        host::set_header(Map::Request, ":path", target.path())?;
+        let key = self.key_hash(target.cache_key());
+        let stream = Rc::new(stream.retargeted(key, Rc::new(target)));
+        self.open(&stream);
+        Ok(Ok(stream))
+    }
+
+    /// Gives the effective context's request the headers for `purpose`.
+    pub fn send(&mut self, stream: &EdgeRequest, purpose: Purpose) -> host::Result<()> {
+        stream.purpose.set(purpose);
+        if purpose == Purpose::Lead {
+            stream.account.leads();
+        }
+        // It has none: Envoy would look for one in an index of all headers, which it would make for that.
+        host::add_header(Map::Request, LINK_HEADER, &self.encode_link(stream.link()))?;
+        if matches!(purpose, Purpose::Lead | Purpose::Alone) && self.must_revalidate(stream) {
+            stream.forced.set(true);
+            self.metrics.count(Metric::PurgeRevalidations, 1);
+            host::set_header(Map::Request, "cache-control", "no-cache")?;
+        }
+        match purpose {
+            Purpose::Bypass => {
+                let result = match stream.released.get() {
+                    None | Some(Release::HitForMiss) => Some(Metric::RequestsHitForMiss),
+                    Some(Release::NoRoom) => Some(Metric::RequestsMiss),
+                    Some(_) => None,
+                };
+                if let Some(result) = result {
+                    self.metrics.count(result, 1);
+                    stream.account.results_in(account::result_of(result));
+                }
+                host::set_header(Map::Request, "if-range", BYPASS_SENTINEL)?;
+                stream.demand.as_ref().map_or(Ok(()), put_back)
+            }
+            Purpose::Refresh => host::set_header(Map::Request, "cache-control", "no-cache"),
+            // The stores fill from GET only; Envoy sends no body to a client that asked with HEAD.
+            _ if stream.target.is_for_headers() => make_get(),
+            Purpose::Lead if stream.head => make_get(),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the root context does for the worker: it has the timer and the queue, and all that waits for its turn.
+
+use sluice_core::board::Millis;
+use sluice_core::message::Message;
+use sluice_core::purge::News;
+
+use super::Worker;
+use super::identity::queue_name;
+use crate::host;
+
+impl Worker {
+    /// The newest root context, which has the timer and the queue; 0 is none.
+    pub(super) fn root(&self) -> u32 {
+        self.roots.last().copied().unwrap_or(0)
+    }
+
+    /// Has the newest root context, which the host must take for the caller, take over the timer and the queue. That
+    /// belongs to the one that has registered it last.
+    pub(super) fn register(&mut self) -> host::Result<()> {
+        self.queue = Some(host::register_queue(&queue_name(self.coalescer.worker()))?);
+        // The timer of the former one is of no more use.
+        self.tick_period = 0;
+        Ok(())
+    }
+
+    /// Looks for what went to the former root context: news, answers to its calls, and its next turn.
+    pub(super) fn resync(&mut self) {
+        self.fail_calls();
+        self.requeue_journal();
+        self.turn(self.root(), |coalescer, turn| coalescer.rescan_all(turn));
+        self.wake_root();
+    }
+
+    /// A root context goes. It may be the one with the timer and the queue and not the oldest: where a policy is taken
+    /// back before all requests under it have ended, Envoy goes on with the root context that it had.
+    pub fn lose_root(&mut self, root: u32) {
+        let serves = self.is_root(root);
+        self.roots.retain(|known| *known != root);
+        if !serves || self.roots.is_empty() {
+            return;
+        }
+        let registered = self
+            .act_as(self.root())
+            .and_then(|()| self.register())
+            .and_then(|()| host::set_tick_period(0));
+        self.check(registered);
+        self.resync();
+    }
+
+    /// Asks for a turn of the root context, after this one.
+    pub(super) fn wake_root(&mut self) {
+        let woken = self.queue.map_or(Ok(()), |queue| host::enqueue(queue, &[]));
+        self.check(woken);
+    }
+
+    /// The timer period that is needed; 0 is none.
+    fn needed_period(&self) -> Millis {
+        let needed = [
+            self.coalescer.tick_period(),
+            self.fills.tick_period(),
+            self.calls.tick_period(),
+            self.purging.tick_period(),
+        ];
+        needed.into_iter().flatten().min().unwrap_or(0)
+    }
+
+    /// Runs the timer where it is needed, and often enough. Whether less would do is for [`Worker::tick`] to see, so that
+    /// one request after the other does not start and stop it.
+    pub(super) fn arm_timer(&mut self) {
+        let period = self.needed_period();
+        if period > 0 && (self.tick_period == 0 || period < self.tick_period) {
+            self.set_period(period);
+        }
+    }
+
+    fn set_period(&mut self, period: Millis) {
+        let set = self
+            .act_as(self.root())
+            .and_then(|()| host::set_tick_period(u32::try_from(period).unwrap_or(0)));
+        if set.is_ok() {
+            self.tick_period = period;
+        }
+        self.check(set);
+    }
+
+    /// Whether that context is the one with the timer and the queue.
+    pub fn is_root(&self, context: u32) -> bool {
+        self.root() == context
+    }
+
+    /// Takes the messages out of this worker's queue.
+    pub fn receive(&mut self) {
+        let Some(queue) = self.queue else { return };
+        loop {
+            match host::dequeue(queue) {
+                Ok(Some(bytes)) => {
+                    if let Some(message) = Message::decode(&bytes) {
+                        self.turn(self.root(), |coalescer, turn| {
+                            coalescer.message(message, turn)
+                        });
+                    } else if let Some(news) = News::decode(&bytes) {
+                        self.receive_news(news);
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    self.check(Err(error));
+                    break;
+                }
+            }
+        }
+        self.go_on_as_root();
+        // A request that was resumed may wait again, and a call has to be watched.
+        self.arm_timer();
+        self.restore_context(self.root());
+    }
+
+    /// Time has passed. What is due is done here as well, in case that nothing has come through the queue.
+    pub fn tick(&mut self) {
+        self.turn(self.root(), |coalescer, turn| coalescer.tick(turn));
+        self.give_up_overdue();
+        self.renew_claims();
+        self.go_on_as_root();
+        let period = self.needed_period();
+        if period != self.tick_period {
+            self.set_period(period);
+        }
+        self.publish_gauges();
+    }
+
+    /// Does what only the root context can do, or what had to wait for its turn.
+    fn go_on_as_root(&mut self) {
+        self.resume_some();
+        self.send_answers();
+        self.send_calls();
+        self.end_purges();
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The coalescer's turn: an event goes in, and its effects are carried out.
+
+use sluice_core::board::{Millis, WorkerId};
+use sluice_core::coalescer::{Coalescer, Effect, Turn};
+use sluice_core::flight::StreamId;
+use sluice_core::message::Message;
+use sluice_core::metrics::Metric;
+
+use super::Worker;
+use super::calls::{BackgroundCall, Call};
+use super::identity::queue_name;
+use crate::host::{self, SharedData};
+use crate::reply::DueReply;
+use crate::request::account;
+
+/// The `vm_id` in Envoy's configuration, by which workers find each other's queues.
+const VM_ID: &str = "sluice";
+
+impl Worker {
+    /// Lets the coalescer handle an event that has come to `context`, and carries out what follows.
+    pub fn turn<R>(
+        &mut self,
+        context: u32,
+        event: impl FnOnce(&mut Coalescer, &mut Turn<'_, SharedData>) -> R,
+    ) -> R {
+        let result = self.event(event);
+        self.resume_some();
+        self.arm_timer();
+        self.restore_context(context);
+        result
+    }
+
+    /// The same within a turn.
+    pub(super) fn event<R>(
+        &mut self,
+        event: impl FnOnce(&mut Coalescer, &mut Turn<'_, SharedData>) -> R,
+    ) -> R {
+        let mut effects = Vec::new();
+        let mut store = SharedData;
+        let mut turn = Turn {
+            store: &mut store,
+            now: host::monotonic_millis(),
+            effects: &mut effects,
+        };
+        let result = event(&mut self.coalescer, &mut turn);
+        for effect in effects {
+            self.carry_out(effect);
+        }
+        result
+    }
+
+    pub(super) fn restore_context(&mut self, context: u32) {
+        if std::mem::take(&mut self.acting_as_other) {
+            let restored = host::set_effective_context(context);
+            self.check(restored);
+        }
+    }
+
+    pub(super) fn act_as(&mut self, context: u32) -> host::Result<()> {
+        self.acting_as_other = true;
+        host::set_effective_context(context)
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Count(metric, amount) => self.metrics.count(metric, amount),
+            Effect::Resume {
+                stream,
+                release,
+                waited,
+            } => {
+                self.has_waited(stream, waited);
+                self.due_resumes.push_back((stream, release));
+            }
+            Effect::Fail {
+                stream,
+                status,
+                waited,
+            } => {
+                self.metrics.count(Metric::FollowersFailed, 1);
+                self.answer_follower(stream, waited, account::FAILED, DueReply::Failed { status });
+            }
+            Effect::Learn { target, names } => self.learn(target.url(), names),
+            Effect::Notify { worker, message } => {
+                let notified = self.notify(worker, &message);
+                self.check(notified);
+            }
+            Effect::Abort { stream } => match self.fills.context(stream) {
+                Some(context) => self.answer_later(context, DueReply::Reset),
+                None => self.event(|coalescer, turn| coalescer.fill_broken(stream, turn)),
+            },
+            Effect::Probe { key, target } => {
+                if let Some(policy) = self.policies.back().cloned() {
+                    self.calls
+                        .push(BackgroundCall::new(Call::Probe(key), target, policy));
+                    self.wake_root();
+                }
+            }
+        }
+    }
+
+    /// A request has waited so long, and waits no more.
+    pub(super) fn has_waited(&mut self, stream: StreamId, waited: Millis) {
+        self.metrics.count(Metric::FollowersResumed, 1);
+        self.metrics.record(Metric::WaitMilliseconds, waited);
+        if let Some(follower) = self.streams.get(&stream) {
+            follower.account.has_waited(waited);
+        }
+    }
+
+    fn notify(&mut self, worker: WorkerId, message: &Message) -> host::Result<()> {
+        self.enqueue_for(worker, &message.encode())
+    }
+
+    pub(super) fn enqueue_for(&mut self, worker: WorkerId, message: &[u8]) -> host::Result<()> {
+        let queue = match self.queues.get(&worker) {
+            Some(queue) => *queue,
+            None => {
+                let queue = host::resolve_queue(VM_ID, &queue_name(worker))?;
+                self.queues.insert(worker, queue);
+                queue
+            }
+        };
+        host::enqueue(queue, message)
+    }
+}
