@@ -60,19 +60,20 @@ impl<'a> OriginResponse<'a> {
             ""
         };
         let control = format!("max-age={}{strict}", entry.lifetime().unasked());
-        let mut edits = vec![HeaderEdit::set(ENTRY_HEADER, entry.encode())];
+        let mut edits = Vec::new();
+        set(&mut edits, ENTRY_HEADER, entry.encode().into());
         self.keep_cache_control(control.into(), &mut edits);
         // Envoy counts freshness from Date, so it must be of this machine's clock, and the time that the
         // response has spent in caches before this one goes into it.
         let date = http_date::format(self.received.saturating_sub_unsigned(entry.age));
-        edits.push(HeaderEdit::set("date", date));
-        edits.push(HeaderEdit::Remove("age"));
+        set(&mut edits, "date", date.into());
+        remove(&mut edits, "age");
         self.strip_cookies(&mut edits);
         if entry.status == 200 {
-            edits.push(HeaderEdit::set("accept-ranges", "bytes"));
+            set(&mut edits, "accept-ranges", "bytes".into());
         }
         if storage.disguise {
-            edits.push(HeaderEdit::set(":status", DISGUISE));
+            set(&mut edits, ":status", DISGUISE.into());
         }
         match self.freshens {
             Some(stored) => freshen_validator(stored, &mut edits),
@@ -84,7 +85,8 @@ impl<'a> OriginResponse<'a> {
 
     /// Makes the response one that Envoy's cache passes on and does not store.
     pub fn unstored(&self) -> Vec<HeaderEdit<'_>> {
-        let mut edits = vec![HeaderEdit::set(ENTRY_HEADER, self.entry().encode())];
+        let mut edits = Vec::new();
+        set(&mut edits, ENTRY_HEADER, self.entry().encode().into());
         if let Some(stored) = self.freshens {
             freshen_validator(stored, &mut edits);
         }
@@ -95,12 +97,13 @@ impl<'a> OriginResponse<'a> {
     /// Makes the response one that Envoy's cache passes on, or serves what it has for, and that EDGE may share.
     pub fn without_room(&self, storage: &Storage) -> Vec<HeaderEdit<'_>> {
         let entry = self.storable_entry(storage);
-        let mut edits = vec![HeaderEdit::set(ENTRY_HEADER, entry.encode())];
+        let mut edits = Vec::new();
+        set(&mut edits, ENTRY_HEADER, entry.encode().into());
         if let Some(stored) = self.freshens {
             // Envoy's cache writes all of what it freshens anew, and loses it where that fails.
-            edits.push(HeaderEdit::set("etag", stored.unwritten()));
-            edits.push(HeaderEdit::Remove("last-modified"));
-            edits.push(HeaderEdit::set("age", entry.age.to_string()));
+            set(&mut edits, "etag", stored.unwritten().into());
+            remove(&mut edits, "last-modified");
+            set(&mut edits, "age", entry.age.to_string().into());
         }
         self.strip_cookies(&mut edits);
         self.keep_cache_control("no-store".into(), &mut edits);
@@ -140,15 +143,15 @@ impl<'a> OriginResponse<'a> {
     /// Tells the store `control`, and keeps what the origin said for EDGE.
     fn keep_cache_control<'b>(&'b self, control: Cow<'b, str>, edits: &mut Vec<HeaderEdit<'b>>) {
         if let Some(own) = self.cache_control.as_deref() {
-            edits.push(HeaderEdit::set(STORED_CACHE_CONTROL, own));
+            set(edits, STORED_CACHE_CONTROL, own.into());
         }
-        edits.push(HeaderEdit::set("cache-control", control));
+        set(edits, "cache-control", control);
     }
 
     /// Takes away the `Set-Cookie` of a response that others get too. There is none unless the policy strips it.
     fn strip_cookies(&self, edits: &mut Vec<HeaderEdit<'_>>) {
         if self.has_set_cookie {
-            edits.push(HeaderEdit::Remove("set-cookie"));
+            remove(edits, "set-cookie");
         }
     }
 
@@ -169,56 +172,68 @@ impl<'a> OriginResponse<'a> {
             last_modified: own(date).and_then(http_date::parse),
             etag: own(self.etag),
         };
-        edits.push(HeaderEdit::set("etag", validator.encode()));
+        set(edits, "etag", validator.encode().into());
         if last_modified.is_some() {
-            edits.push(HeaderEdit::Remove("last-modified"));
+            remove(edits, "last-modified");
         }
     }
 
     /// Hides `Vary` from the store, for which the key says it all.
     fn hide_vary<'b>(&'b self, edits: &mut Vec<HeaderEdit<'b>>) {
         if let Some(vary) = self.vary {
-            edits.push(HeaderEdit::set(STORED_VARY, vary));
+            set(edits, STORED_VARY, vary.into());
         }
         if self.has_vary {
-            edits.push(HeaderEdit::Remove("vary"));
+            remove(edits, "vary");
         }
     }
 }
 
 /// The store freshens a response only by a 304 with the very `ETag` that it has stored.
 fn freshen_validator<'a>(stored: &'a Revalidation, edits: &mut Vec<HeaderEdit<'a>>) {
-    edits.push(HeaderEdit::set("etag", stored.value()));
-    edits.push(HeaderEdit::Remove("last-modified"));
+    set(edits, "etag", stored.value().into());
+    remove(edits, "last-modified");
 }
 
 /// Undoes for the client what ORIGIN did to the response for Envoy's cache, `Vary` excepted.
 pub fn restored<'a>(entry: &Entry<'_>, fields: &StoredFields<'a>) -> Vec<HeaderEdit<'a>> {
-    let mut edits = vec![HeaderEdit::Remove(ENTRY_HEADER)];
+    let mut edits = Vec::new();
+    remove(&mut edits, ENTRY_HEADER);
     // The cache filter's own client adds it. A call of the host costs more than a look at what it gave.
     if fields.has_upstream_service_time() {
-        edits.push(HeaderEdit::Remove(UPSTREAM_SERVICE_TIME));
+        remove(&mut edits, UPSTREAM_SERVICE_TIME);
     }
     if entry.disguised {
-        edits.push(HeaderEdit::set(":status", entry.status.to_string()));
+        set(&mut edits, ":status", entry.status.to_string().into());
     }
     if let Some(own) = fields.own_cache_control {
         let own = String::from_utf8_lossy(own);
-        edits.push(HeaderEdit::set("cache-control", own));
-        edits.push(HeaderEdit::Remove(STORED_CACHE_CONTROL));
+        set(&mut edits, "cache-control", own);
+        remove(&mut edits, STORED_CACHE_CONTROL);
     } else if fields.has_cache_control() {
-        edits.push(HeaderEdit::Remove("cache-control"));
+        remove(&mut edits, "cache-control");
     }
     if let Some(validator) = fields.validator() {
-        edits.push(match validator.etag {
-            Some(etag) => HeaderEdit::set("etag", etag),
-            None => HeaderEdit::Remove("etag"),
-        });
+        match validator.etag {
+            Some(etag) => set(&mut edits, "etag", etag.into()),
+            None => remove(&mut edits, "etag"),
+        }
         if let Some(date) = validator.last_modified() {
-            edits.push(HeaderEdit::set("last-modified", date));
+            set(&mut edits, "last-modified", date.into());
         }
     }
     edits
+}
+
+// Out of line, since every worker compiles the module at its start.
+#[inline(never)]
+fn set<'a>(edits: &mut Vec<HeaderEdit<'a>>, name: &'a str, value: Cow<'a, str>) {
+    edits.push(HeaderEdit::Set(name, value));
+}
+
+#[inline(never)]
+fn remove<'a>(edits: &mut Vec<HeaderEdit<'a>>, name: &'a str) {
+    edits.push(HeaderEdit::Remove(name));
 }
 
 #[cfg(test)]

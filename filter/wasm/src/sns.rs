@@ -59,9 +59,9 @@ pub fn ask(message: &[u8]) -> host::Result<()> {
 /// Reads the answer, which has a body of `size` bytes. An answer of Envoy's own is a 503 or 504.
 pub fn verdict(answered: bool, size: usize) -> Verdict {
     let status = answered
-        .then(|| host::header(Map::CallResponse, ":status").ok().flatten())
+        .then(|| host::header_number(Map::CallResponse, ":status").ok()?)
         .flatten()
-        .and_then(|status| std::str::from_utf8(&status).ok()?.parse().ok());
+        .and_then(|status| u16::try_from(status).ok());
     match (status, host::call_body(size)) {
         (Some(200), Ok(event)) => Verdict::Notification(event),
         (Some(204), _) => Verdict::Confirmation,

@@ -123,7 +123,7 @@ fn restore(
     served: &Served<'_>,
 ) -> host::Result<()> {
     let entry = &served.entry;
-    host::edit_headers(Map::Response, &restored(entry, fields))?;
+    host::edit_headers(Map::Response, restored(entry, fields))?;
     variants::restore(stream, headers)?;
     if !served.has_age && (served.age > 0 || entry.lacks_room()) {
         host::set_header(Map::Response, "age", &served.age.to_string())?;
@@ -176,7 +176,7 @@ fn finish(
     }
     let fragile = served.is_fill();
     stream.fragile.set(fragile);
-    deliver(stream, status, !fragile, || hot::counted(stream))
+    deliver(stream, status, !fragile, hot::counted)
 }
 
 /// Whether the store has served a whole object as it is, to a request that nothing else is to be said of.
@@ -245,9 +245,9 @@ fn respond_without_entry(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
         host::add_header(Map::Response, CACHE_STATUS, NOT_STORED)?;
         return Ok(Action::Continue);
     }
-    let status = host::header(Map::Response, ":status")?;
-    let status = status.and_then(|status| std::str::from_utf8(&status).ok()?.parse().ok());
-    let status: u16 = status.unwrap_or(502);
+    let status = host::header_number(Map::Response, ":status")?;
+    let status = status.and_then(|status| u16::try_from(status).ok());
+    let status = status.unwrap_or(502);
     let bypass = stream.purpose.get() == Purpose::Bypass;
     worker::with(|worker| {
         if !bypass {

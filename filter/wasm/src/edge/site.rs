@@ -110,9 +110,8 @@ pub fn hold_for_substitute(
 
 /// Keeps a document that is too large for a call from being collected.
 pub fn bound_document(stream: &EdgeRequest) -> host::Result<()> {
-    let length = host::header(Map::Response, "content-length")?;
-    let length = length.and_then(|length| std::str::from_utf8(&length).ok()?.parse().ok());
-    if length.is_some_and(|length: u64| length > MOST_BYTES) {
+    let length = host::header_number(Map::Response, "content-length")?;
+    if length.is_some_and(|length| length > MOST_BYTES) {
         host::set_header(Map::Response, ":status", "204")?;
         host::remove_header(Map::Response, "content-length")?;
         stream.passing.set(Passing::Nothing);

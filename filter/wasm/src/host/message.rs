@@ -40,6 +40,12 @@ pub fn header(map: Map, name: &str) -> Result<Option<Vec<u8>>> {
     Ok(value.filter(|value| !value.is_empty()))
 }
 
+/// The value of one header, if it is a number.
+pub fn header_number(map: Map, name: &str) -> Result<Option<u64>> {
+    let value = header(map, name)?;
+    Ok(value.and_then(|value| std::str::from_utf8(&value).ok()?.parse().ok()))
+}
+
 /// Sets a header in place of all of its name.
 pub fn set_header(map: Map, name: &str, value: &str) -> Result<()> {
     check(unsafe {
@@ -72,9 +78,9 @@ pub fn remove_header(map: Map, name: &str) -> Result<()> {
 }
 
 /// Carries out `edits` on a header map.
-pub fn edit_headers(map: Map, edits: &[HeaderEdit<'_>]) -> Result<()> {
-    edits.iter().try_for_each(|edit| match edit {
-        HeaderEdit::Set(name, value) => set_header(map, name, value),
+pub fn edit_headers(map: Map, edits: Vec<HeaderEdit<'_>>) -> Result<()> {
+    edits.into_iter().try_for_each(|edit| match edit {
+        HeaderEdit::Set(name, value) => set_header(map, name, &value),
         HeaderEdit::Remove(name) => remove_header(map, name),
     })
 }

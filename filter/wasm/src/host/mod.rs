@@ -22,9 +22,9 @@ use imports::{proxy_get_property, proxy_log, proxy_set_property};
 
 pub use calls::{http_call, http_post};
 pub use message::{
-    Map, add_header, call_body, drop_response_body, edit_headers, header, header_pairs,
-    plugin_configuration, remove_header, replace_response_body, request_body, response_body,
-    set_header,
+    Map, add_header, call_body, drop_response_body, edit_headers, header, header_number,
+    header_pairs, plugin_configuration, remove_header, replace_response_body, request_body,
+    response_body, set_header,
 };
 pub use metrics::{MetricKind, define_metric, increment_metric, record_metric};
 pub use shared::{Queue, SharedData, dequeue, enqueue, register_queue, resolve_queue};

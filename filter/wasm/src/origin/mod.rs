@@ -118,7 +118,7 @@ impl OriginStream {
         if let Some(revalidation) = &revalidation {
             // The tags of a bucket are strong; a mark before one is a compressor's.
             let compressed = matches!(policy.policy.origin, Origin::Bucket(_));
-            host::edit_headers(Map::Request, &revalidation.conditions(compressed))?;
+            host::edit_headers(Map::Request, revalidation.conditions(compressed))?;
         }
         let fetch = Fetch {
             context: self.context,
@@ -145,6 +145,12 @@ impl OriginStream {
     fn refuse(&mut self, answer: DueReply) -> Action {
         worker::with(|worker| worker.answer_later(self.context, answer));
         Action::Pause
+    }
+
+    /// Whether the response must not go on, which `ends` with this part.
+    fn must_abort(&self, ends: bool) -> bool {
+        let fetch = self.fetch.as_ref();
+        fetch.is_some_and(|fetch| fetch.must_abort() || (ends && fetch.is_overtaken()))
     }
 
     fn end_fetch(&mut self) {
@@ -184,7 +190,7 @@ impl HttpContext for OriginStream {
     }
 
     fn on_http_response_headers(&mut self, _: usize, end_of_stream: bool) -> Action {
-        if self.fetch.as_ref().is_some_and(Fetch::must_abort) {
+        if self.must_abort(false) {
             return self.abort();
         }
         let responded = match &mut self.adopted {
@@ -202,9 +208,7 @@ impl HttpContext for OriginStream {
     }
 
     fn on_http_response_body(&mut self, size: usize, end_of_stream: bool) -> Action {
-        if self.fetch.as_ref().is_some_and(Fetch::must_abort)
-            || (end_of_stream && self.fetch.as_ref().is_some_and(Fetch::is_overtaken))
-        {
+        if self.must_abort(end_of_stream) {
             return self.abort();
         }
         if let Some(Err(error)) = self.adopted.as_mut().map(|adopted| adopted.pass(size)) {
@@ -229,9 +233,7 @@ impl HttpContext for OriginStream {
     }
 
     fn on_http_response_trailers(&mut self, _: usize) -> Action {
-        if self.fetch.as_ref().is_some_and(Fetch::must_abort)
-            || self.fetch.as_ref().is_some_and(Fetch::is_overtaken)
-        {
+        if self.must_abort(true) {
             return self.abort();
         }
         self.end_fetch();

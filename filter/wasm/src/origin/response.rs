@@ -46,7 +46,7 @@ pub fn respond(fetch: &mut Fetch, end_of_stream: bool) -> host::Result<()> {
         && let Some(revalidation) = fetch.servable()
     {
         let names = headers.iter().map(|(name, _)| name);
-        host::edit_headers(Map::Response, &revalidation.keep(names))?;
+        host::edit_headers(Map::Response, revalidation.keep(names))?;
         fetch.keep(status, &revalidation);
         return Ok(());
     }
@@ -78,7 +78,7 @@ fn respond_to_store(
     let shared = matches!(verdict, Verdict::Store(_) | Verdict::NoRoom(_));
     if shared && !index(fetch, headers) {
         let response = origin_response(fetch, headers, &variance, status, freshens);
-        host::edit_headers(Map::Response, &response.unstored())?;
+        host::edit_headers(Map::Response, response.unstored())?;
         fetch.ended = end_of_stream;
         fetch.share_nothing();
         return Ok(());
@@ -96,7 +96,7 @@ fn respond_to_store(
         }
         Verdict::Share(_) | Verdict::Uncacheable(_) => response.unstored(),
     };
-    host::edit_headers(Map::Response, &edits)?;
+    host::edit_headers(Map::Response, edits)?;
     fetch.ended = end_of_stream;
     if let Some(verdict) = fill_verdict(fetch, &verdict, &variance) {
         tell_headers(fetch, verdict, end_of_stream);

@@ -19,7 +19,7 @@ pub fn deliver(
     stream: &EdgeRequest,
     status: u16,
     separable: bool,
-    counted: impl FnOnce() -> Option<u64>,
+    counted: fn(&EdgeRequest) -> Option<u64>,
 ) -> host::Result<Action> {
     let Some(demand) = &stream.demand else {
         return Ok(Action::Continue);
@@ -28,7 +28,7 @@ pub fn deliver(
     let candidate = Candidate {
         status,
         validators: validators(&headers),
-        length: headers.content_length().or_else(counted),
+        length: headers.content_length().or_else(|| counted(stream)),
     };
     let answer = match demand.delivery(&candidate, stream.head) {
         Delivery::Whole => return Ok(Action::Continue),

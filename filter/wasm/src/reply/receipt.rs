@@ -7,22 +7,22 @@ use crate::host;
 
 /// Tells the caller what came of its purge.
 pub fn answer_receipt(receipt: &Receipt) -> host::Result<()> {
-    let (number, workers) = (receipt.number, receipt.workers);
-    let mut body = format!("{{\"number\":{number},\"workers\":{workers}");
-    let status = match (receipt.recorded, receipt.missing.len()) {
-        (true, 0) => 200,
-        (true, missing) => {
+    let (number, workers, missing) = (receipt.number, receipt.workers, receipt.missing.len());
+    let (status, error) = match (receipt.recorded, missing) {
+        (true, 0) => (200, None),
+        (true, _) => {
             let error = "not acknowledged by every worker; to be sure, purge again";
-            body.push_str(&format!(",\"missing\":{missing},\"error\":\"{error}\""));
-            202
+            (202, Some(error))
         }
-        (false, missing) => {
+        (false, _) => {
             let error = "in effect, but not in the journal: entries could come back with a restart";
-            body.push_str(&format!(",\"missing\":{missing},\"error\":\"{error}\""));
-            500
+            (500, Some(error))
         }
     };
-    body.push_str("}\n");
+    let error = error.map_or_else(String::new, |error| {
+        format!(",\"missing\":{missing},\"error\":\"{error}\"")
+    });
+    let body = format!("{{\"number\":{number},\"workers\":{workers}{error}}}\n");
     let headers = [("content-type", "application/json")];
     host::respond(status, "sluice_purged", &headers, &body)
 }

@@ -241,11 +241,8 @@ impl Worker {
 
     /// A question for the size of `key` has been answered: what is too large is not led.
     fn sized(&mut self, key: KeyHash, policy: &NumberedPolicy) {
-        let length = host::header(Map::CallResponse, "content-length");
-        let length = length
-            .ok()
-            .flatten()
-            .and_then(|length| std::str::from_utf8(&length).ok()?.parse::<u64>().ok());
+        let length = host::header_number(Map::CallResponse, "content-length");
+        let length = length.ok().flatten();
         let cache = &policy.policy.cache;
         if length.is_some_and(|length| length > cache.max_object_bytes) && has_succeeded() {
             let pause = u64::try_from(cache.hit_for_miss.as_millis()).unwrap_or(u64::MAX);

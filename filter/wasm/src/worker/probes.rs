@@ -12,8 +12,7 @@ use crate::reply::NO_ROOM;
 
 /// Whether a look at the store has been answered with that status.
 pub fn has_told(status: u16) -> bool {
-    let told = host::header(Map::CallResponse, ":status").ok().flatten();
-    told.is_some_and(|told| told == status.to_string().as_bytes())
+    told_status() == Some(status.into())
 }
 
 /// What the store has given to a probe at `now`, where `predates_purge` tells what was asked for before a soft purge.
@@ -35,6 +34,10 @@ pub fn probed(now: Millis, predates_purge: impl Fn(&Entry<'_>) -> bool) -> Probe
 
 /// Whether a call has been answered otherwise than by an error of the origin's, of Envoy's or of the filter's.
 pub fn has_succeeded() -> bool {
-    let status = host::header(Map::CallResponse, ":status").ok().flatten();
-    status.is_some_and(|status| !matches!(status.as_slice(), b"500" | b"502" | b"503" | b"504"))
+    told_status().is_some_and(|status| !matches!(status, 500 | 502 | 503 | 504))
+}
+
+fn told_status() -> Option<u64> {
+    let status = host::header_number(Map::CallResponse, ":status");
+    status.ok().flatten()
 }

@@ -55,8 +55,13 @@ impl Worker {
         let Some(purpose) = self.ready(&stream, purpose) else {
             return Ok(());
         };
-        self.act_as(id.0)?;
-        let sent = self.send(&stream, purpose);
+        self.go_on(&stream, purpose)
+    }
+
+    /// Lets a parked request go on for `purpose`.
+    fn go_on(&mut self, stream: &EdgeRequest, purpose: Purpose) -> host::Result<()> {
+        self.act_as(stream.id.0)?;
+        let sent = self.send(stream, purpose);
         // Whatever went wrong, a request must not stay parked.
         let resumed = host::resume(Half::Request);
         sent.and(resumed)
@@ -79,11 +84,8 @@ impl Worker {
         let Some(purpose) = purpose.and_then(|purpose| self.ready(stream, purpose)) else {
             return Ok(());
         };
-        self.act_as(stream.id.0)?;
-        let sent = self.send(stream, purpose);
-        // Whatever went wrong, a request must not stay parked.
-        let resumed = host::resume(Half::Request);
-        again.map(|_| ()).and(sent).and(resumed)
+        let gone_on = self.go_on(stream, purpose);
+        again.map(|_| ()).and(gone_on)
     }
 
     /// Ends a fill in the background that waits for another one, which those for whom it is there do not need any more.
