@@ -9,7 +9,7 @@ use sluice_core::purge::{Kind, Order, OrderError, Scope, What, bucket_of, change
 use crate::host::headers::Headers;
 use crate::host::{self, Map};
 use crate::request::NumberedPolicy;
-use crate::sns::{self, Verdict};
+use crate::sns::{self, Verification};
 use crate::worker::{self, Unavailable};
 
 /// What a call is about.
@@ -26,14 +26,14 @@ enum Endpoint {
 }
 
 /// An answer to a call.
-struct Refusal {
+struct PurgeRefusal {
     status: u16,
     error: String,
     /// What it counts as.
     metric: Metric,
 }
 
-impl Refusal {
+impl PurgeRefusal {
     fn new(status: u16, error: impl Into<String>) -> Self {
         Self {
             status,
@@ -76,7 +76,7 @@ impl PurgeCall {
         }
     }
 
-    fn receive(&mut self, end_of_stream: bool) -> Result<(), Refusal> {
+    fn receive(&mut self, end_of_stream: bool) -> Result<(), PurgeRefusal> {
         let headers = host::header_pairs(Map::Request).map(Headers::new);
         let headers = headers.map_err(|_| unavailable(Unavailable::Failed))?;
         let policy = policy()?;
@@ -89,7 +89,7 @@ impl PurgeCall {
         Ok(())
     }
 
-    fn carry_out(&mut self, body: &[u8]) -> Result<(), Refusal> {
+    fn carry_out(&mut self, body: &[u8]) -> Result<(), PurgeRefusal> {
         let Some(endpoint) = self.endpoint.take() else {
             return Ok(());
         };
@@ -104,14 +104,14 @@ impl PurgeCall {
                 return sns::ask(body).map_err(unverified);
             }
         };
-        let order = order.map_err(|error: OrderError| Refusal::new(400, error.to_string()))?;
+        let order = order.map_err(|error: OrderError| PurgeRefusal::new(400, error.to_string()))?;
         self.purge(&order)
     }
 
     /// Purges the objects that an S3 event is about.
-    fn purge_changed(&self, policy: &NumberedPolicy, event: &[u8]) -> Result<(), Refusal> {
+    fn purge_changed(&self, policy: &NumberedPolicy, event: &[u8]) -> Result<(), PurgeRefusal> {
         let changed = changed_objects(&policy.policy, event);
-        let changed = changed.map_err(|error| Refusal::new(400, error.to_string()))?;
+        let changed = changed.map_err(|error| PurgeRefusal::new(400, error.to_string()))?;
         let scopes = changed.iter().map(|url| Scope::Bucket(bucket_of(url)));
         self.purge(&Order {
             what: What::Scopes(scopes.collect()),
@@ -119,24 +119,26 @@ impl PurgeCall {
         })
     }
 
-    fn purge(&self, order: &Order) -> Result<(), Refusal> {
+    fn purge(&self, order: &Order) -> Result<(), PurgeRefusal> {
         worker::with(|worker| worker.purge(self.context, order))
             .unwrap_or(Err(Unavailable::Failed))
             .map_err(unavailable)
     }
 
     /// Acts on what the entry point says of a message of SNS.
-    fn obey(&self, verdict: Verdict) -> Result<(), Refusal> {
-        let metric = verdict.metric();
-        match verdict {
-            Verdict::Refused { status, error } => Err(Refusal::new(status, error).counted(metric)),
-            Verdict::Confirmation => {
+    fn obey(&self, verification: Verification) -> Result<(), PurgeRefusal> {
+        let metric = verification.metric();
+        match verification {
+            Verification::Refused { status, error } => {
+                Err(PurgeRefusal::new(status, error).counted(metric))
+            }
+            Verification::Confirmation => {
                 count(metric);
                 let headers = [("content-type", "application/json")];
                 host::respond(200, "sluice_sns_confirmed", &headers, "{}\n")
                     .map_err(|_| unavailable(Unavailable::Failed))
             }
-            Verdict::Notification(event) => {
+            Verification::Notification(event) => {
                 count(metric);
                 self.purge_changed(&policy()?, &event)
             }
@@ -148,41 +150,41 @@ fn count(metric: Metric) {
     worker::with(|worker| worker.metrics.count(metric, 1));
 }
 
-fn policy() -> Result<NumberedPolicy, Refusal> {
+fn policy() -> Result<NumberedPolicy, PurgeRefusal> {
     worker::with(|worker| worker.current_policy())
         .flatten()
         .ok_or_else(|| unavailable(Unavailable::Failed))
 }
 
-fn unavailable(reason: Unavailable) -> Refusal {
+fn unavailable(reason: Unavailable) -> PurgeRefusal {
     match reason {
-        Unavailable::Busy => Refusal::new(503, "too many purges are under way"),
-        Unavailable::Failed => Refusal::new(503, "nothing could be purged now"),
+        Unavailable::Busy => PurgeRefusal::new(503, "too many purges are under way"),
+        Unavailable::Failed => PurgeRefusal::new(503, "nothing could be purged now"),
     }
 }
 
 /// What a call is about, if the caller may make it.
-fn admitted(headers: &Headers, policy: &NumberedPolicy) -> Result<Endpoint, Refusal> {
+fn admitted(headers: &Headers, policy: &NumberedPolicy) -> Result<Endpoint, PurgeRefusal> {
     let (method, path) = (headers.text(":method"), headers.text(":path"));
     let (method, path) = (method.unwrap_or_default(), path.unwrap_or_default());
     let purge = &policy.policy.purge;
     if purge.sns && path == "/sns" {
         return match method {
             "POST" => Ok(Endpoint::Sns),
-            _ => Err(Refusal::new(405, "expected POST").counted(Metric::SnsRefused)),
+            _ => Err(PurgeRefusal::new(405, "expected POST").counted(Metric::SnsRefused)),
         };
     }
     let token = purge.token;
     if token.is_some_and(|token| token.admits(headers.get("authorization"))) {
         return endpoint(headers, method, path);
     }
-    Err(Refusal::new(
+    Err(PurgeRefusal::new(
         401,
         "Authorization: expected Bearer and the purge token",
     ))
 }
 
-fn endpoint(headers: &Headers, method: &str, path: &str) -> Result<Endpoint, Refusal> {
+fn endpoint(headers: &Headers, method: &str, path: &str) -> Result<Endpoint, PurgeRefusal> {
     match (method, path) {
         ("PURGE", path) => {
             let authority = headers.text(":authority").unwrap_or_default();
@@ -190,10 +192,10 @@ fn endpoint(headers: &Headers, method: &str, path: &str) -> Result<Endpoint, Ref
         }
         ("POST", "/purge") => Ok(Endpoint::Orders),
         ("POST", "/s3") => Ok(Endpoint::Events),
-        (_, "/purge" | "/s3") => Err(Refusal::new(405, "expected POST")),
+        (_, "/purge" | "/s3") => Err(PurgeRefusal::new(405, "expected POST")),
         _ => {
             let expected = "expected POST /purge, POST /s3, or PURGE and a URL's path and Host";
-            Err(Refusal::new(404, expected))
+            Err(PurgeRefusal::new(404, expected))
         }
     }
 }
@@ -215,7 +217,7 @@ fn quoted(text: &str) -> String {
 
 impl Context for PurgeCall {
     fn on_http_call_response(&mut self, _: u32, headers: usize, size: usize, _: usize) {
-        let obeyed = self.obey(sns::verdict(headers > 0, size));
+        let obeyed = self.obey(sns::verification(headers > 0, size));
         self.refuse(obeyed);
     }
 
@@ -243,7 +245,7 @@ impl HttpContext for PurgeCall {
 
 impl PurgeCall {
     /// The request goes nowhere: it is answered, now or later.
-    fn refuse(&mut self, result: Result<(), Refusal>) -> Action {
+    fn refuse(&mut self, result: Result<(), PurgeRefusal>) -> Action {
         if let Err(answer) = result {
             self.endpoint = None;
             count(answer.metric);

@@ -23,7 +23,7 @@ const PURGE_ROOT_ID: &[u8] = b"purge";
 /// The `root_id` of a listener for probes.
 const PROBE_ROOT_ID: &[u8] = b"probe";
 
-/// What a root context is there for.
+/// The role of a root context.
 #[derive(Debug)]
 enum Role {
     /// Not configured yet.
@@ -40,12 +40,12 @@ enum Role {
     Probe,
 }
 
-/// A probe, which passes.
-struct Passing;
+/// A request of a listener for probes, which passes.
+struct Probe;
 
-impl Context for Passing {}
+impl Context for Probe {}
 
-impl HttpContext for Passing {}
+impl HttpContext for Probe {}
 
 /// A root context.
 #[derive(Debug)]
@@ -131,7 +131,7 @@ impl RootContext for Root {
             Role::Edge(policy) => Box::new(Edge::new(context, policy.clone())),
             Role::Front(policy) => Box::new(Front::new(policy.clone())),
             Role::Purge => Box::new(PurgeCall::new(context)),
-            Role::Probe => Box::new(Passing),
+            Role::Probe => Box::new(Probe),
             Role::Origin | Role::None => Box::new(OriginStream::new(context)),
         })
     }

@@ -14,9 +14,9 @@ const TIMEOUT: Duration = Duration::from_secs(12);
 /// What is said where the verifier is silent.
 const SILENT: &str = "the message could not be verified now";
 
-/// What the entry point says of a message.
+/// The entry point's verdict on a message.
 #[derive(Debug)]
-pub enum Verdict {
+pub enum Verification {
     /// It is a notification of a listed topic, with this S3 event.
     Notification(Vec<u8>),
     /// A subscription of a listed topic has been confirmed, or has ended.
@@ -30,7 +30,7 @@ pub enum Verdict {
     },
 }
 
-impl Verdict {
+impl Verification {
     /// What it counts as.
     pub const fn metric(&self) -> Metric {
         match self {
@@ -57,19 +57,19 @@ pub fn ask(message: &[u8]) -> host::Result<()> {
 }
 
 /// Reads the answer, which has a body of `size` bytes. An answer of Envoy's own is a 503 or 504.
-pub fn verdict(answered: bool, size: usize) -> Verdict {
+pub fn verification(answered: bool, size: usize) -> Verification {
     let status = answered
         .then(|| host::header_number(Map::CallResponse, ":status").ok()?)
         .flatten()
         .and_then(|status| u16::try_from(status).ok());
     match (status, host::call_body(size)) {
-        (Some(200), Ok(event)) => Verdict::Notification(event),
-        (Some(204), _) => Verdict::Confirmation,
-        (Some(status @ (400..=499 | 503)), Ok(error)) => Verdict::Refused {
+        (Some(200), Ok(event)) => Verification::Notification(event),
+        (Some(204), _) => Verification::Confirmation,
+        (Some(status @ (400..=499 | 503)), Ok(error)) => Verification::Refused {
             status,
             error: String::from_utf8_lossy(&error).into_owned(),
         },
-        _ => Verdict::Refused {
+        _ => Verification::Refused {
             status: 503,
             error: SILENT.to_owned(),
         },

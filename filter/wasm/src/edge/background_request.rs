@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A request of the filter's own, which has come by the background listener.
+//! Requests of the filter's own, which come back to EDGE by the background listener.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use crate::request::EdgeRequest;
 use crate::worker;
 
 impl Edge {
-    /// Takes a request of the filter's own, whose target is canonical.
+    /// Handles a request of the filter's own, whose target is canonical.
     pub(super) fn receive_own(&mut self, link: Link, headers: &Headers) -> Result<Action, Refusal> {
         take_path(headers)?;
         if link.purpose.is_relinked() {
@@ -37,22 +37,22 @@ impl Edge {
         }
     }
 
-    /// Leads for those who wait for this call, unless there is no need.
+    /// Leads for the requests that wait for this call, unless there is no need.
     fn receive_fill(&mut self, link: Link) -> Result<Action, Refusal> {
         let id = self.id;
         let opened = worker::with(|worker| -> Option<host::Result<_>> {
-            let sent = worker.call(link.stream)?;
-            let key = worker.key_hash(sent.target.cache_key());
+            let call = worker.call(link.stream)?;
+            let key = worker.key_hash(call.target.cache_key());
             let stream = Rc::new(EdgeRequest {
                 for_others: true,
-                ..EdgeRequest::new(id, key, sent.target, sent.policy, false)
+                ..EdgeRequest::new(id, key, call.target, call.policy, false)
             });
             worker.open(&stream);
             let admission = worker.turn(id.0, |coalescer, turn| {
                 coalescer.request(&stream.request(), turn)
             });
-            worker.prepared(sent.call, id.0);
-            let sent = match admission {
+            worker.prepared(call.kind, id.0);
+            let action = match admission {
                 Admission::Lead => worker
                     .send(&stream, Purpose::Lead)
                     .map(|()| Action::Continue),
@@ -63,20 +63,20 @@ impl Edge {
                     host::respond(204, "sluice_unneeded", &[], "").map(|()| Action::Pause)
                 }
             };
-            Some(sent.map(|action| (stream, action)))
+            Some(action.map(|action| (stream, action)))
         });
         let (stream, action) = opened.flatten().ok_or(Refusal::Stranger)??;
         self.state = State::Filling(stream);
         Ok(action)
     }
 
-    /// Has the store revalidate a response for nobody.
+    /// Has the store revalidate a response that no client waits for.
     fn receive_refresh(&mut self, link: Link) -> Result<Action, Refusal> {
         let id = self.id;
         let opened = worker::with(|worker| -> Option<host::Result<Rc<EdgeRequest>>> {
-            let sent = worker.call(link.stream)?;
-            let key = worker.key_hash(sent.target.cache_key());
-            let stream = Rc::new(EdgeRequest::new(id, key, sent.target, sent.policy, false));
+            let call = worker.call(link.stream)?;
+            let key = worker.key_hash(call.target.cache_key());
+            let stream = Rc::new(EdgeRequest::new(id, key, call.target, call.policy, false));
             worker.open(&stream);
             Some(worker.send(&stream, link.purpose).map(|()| stream))
         });
@@ -85,15 +85,15 @@ impl Edge {
         Ok(Action::Continue)
     }
 
-    /// Takes a request for a document, as if a client that takes it as it is had sent it.
+    /// Handles a request for a document, as if a client without conditions had sent it.
     fn receive_for_substitute(&mut self, link: Link, headers: &Headers) -> Result<Action, Refusal> {
         let keyed = worker::with(|worker| {
-            let sent = worker.call(link.stream)?;
-            let mut target = CanonicalTarget::clone(&sent.target);
-            worker.qualify_generation(&sent.policy.policy, &mut target);
-            let varies = worker.qualify(&sent.policy.policy, &mut target, headers);
+            let call = worker.call(link.stream)?;
+            let mut target = CanonicalTarget::clone(&call.target);
+            worker.qualify_generation(&call.policy.policy, &mut target);
+            let varies = worker.qualify(&call.policy.policy, &mut target, headers);
             let key = worker.key_hash(target.cache_key());
-            varies.is_ok().then_some((key, target, sent.policy))
+            varies.is_ok().then_some((key, target, call.policy))
         });
         let (key, target, policy) = keyed.flatten().ok_or(Refusal::Stranger)?;
         let facts = RequestFacts::of(headers.fields(), true);

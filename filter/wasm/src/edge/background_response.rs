@@ -19,7 +19,7 @@ use crate::request::EdgeRequest;
 use crate::request::body::Passing;
 use crate::worker;
 
-/// A response to a fill of the filter's own, which is told to those who wait and then dropped.
+/// Handles the response to a background fill: its followers hear of it, and nobody gets its body.
 pub fn respond_filled(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     let shared = shared(stream)?;
     let action = respond_cached(stream)?;
@@ -35,7 +35,7 @@ pub fn respond_filled(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     Ok(end_own(stream, 204))
 }
 
-/// The status of the origin's response to a fill, if the store takes it, and how those come to it who share it.
+/// The status of the origin's response to a fill that the store takes, and the `Cache-Status` of its followers.
 fn shared(stream: &EdgeRequest) -> host::Result<Option<(u16, CacheStatus<'static>)>> {
     let headers = Headers::new(host::header_pairs(Map::Response)?);
     let fields = StoredFields::of(headers.fields());
@@ -47,7 +47,7 @@ fn shared(stream: &EdgeRequest) -> host::Result<Option<(u16, CacheStatus<'static
     Ok(served.map(|served| (served.entry.status, served.collapsed_cache_status())))
 }
 
-/// Answers those who wait for a fill and whose copy is still good, who need not wait for its end.
+/// Answers the followers of a fill at its headers that need no body of it.
 fn answer_followers(stream: &EdgeRequest, status: u16, way: &CacheStatus<'_>) -> host::Result<()> {
     let headers = Headers::new(host::header_pairs(Map::Response)?);
     let answer = |demand: &Demand| Some(bodiless(demand, status, &headers)?.described(way));
@@ -55,14 +55,14 @@ fn answer_followers(stream: &EdgeRequest, status: u16, way: &CacheStatus<'_>) ->
     Ok(())
 }
 
-/// A response to a refresh, whose body nobody wants: only a fill has to be seen to its end.
+/// Handles the response to a refresh. Nobody wants its body, but a fill must come to its end.
 pub fn respond_refreshed(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     let headers = Headers::new(host::header_pairs(Map::Response)?);
     let fields = StoredFields::of(headers.fields());
     let served = fields
         .entry()
         .map(|entry| served_to(stream, entry, &fields));
-    // Not the origin's fault: what is stored is no error's stand-in.
+    // That the store has no room is no failure of the origin.
     let lacks_room = served
         .as_ref()
         .is_some_and(|served| served.entry.lacks_room());
@@ -90,7 +90,7 @@ pub fn respond_refreshed(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     Ok(end_own(stream, status))
 }
 
-/// Ends a request of the filter's own whose response nobody wants, soon.
+/// Ends a request of the filter's own at the root context's next turn.
 fn end_own(stream: &EdgeRequest, status: u16) -> Action {
     stream.answered.set(true);
     worker::with(|worker| worker.answer_later(stream.id.0, DueReply::Outcome { status }));

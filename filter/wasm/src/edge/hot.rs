@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! EDGE's part in the hot tier: answers out of it, and copies of what passes.
+//! EDGE's part in the hot tier: it answers with hot copies, and copies the responses that pass.
 
 use sluice_core::cache_status::CacheStatus;
 use sluice_core::cors::CORS_PREFIX;
@@ -30,7 +30,8 @@ pub struct Answered {
     pub typed: bool,
 }
 
-/// Answers the effective context's request if there is what it wants, and tells Envoy if there is an `account` of it.
+/// Answers the effective context's request if there is a hot copy for it. `account` says whether the access log is
+/// told.
 pub fn answer(
     wanted: &Wanted<'_>,
     demand: Option<&Demand>,
@@ -110,7 +111,7 @@ fn capture(
     Ok(())
 }
 
-/// The fields that all responses have in common; who may read them is said to each client.
+/// The fields that all clients get alike. Who may read the response is said to each.
 fn common(headers: &Headers, cors: bool) -> Vec<u8> {
     let fields = headers.iter().filter(|(name, _)| {
         let of_client = cors && name.starts_with(CORS_PREFIX);

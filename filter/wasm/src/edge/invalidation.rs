@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests that change what they name (RFC 9111, 4.4): once they have succeeded, what is stored of it
+//! Invalidation by unsafe methods (RFC 9111, 4.4): once such a request has succeeded, the stored responses of its URL
 //! must be revalidated.
 
 use sluice_core::key::{Target, canonicalize};
@@ -20,7 +20,7 @@ pub struct Invalidation {
 }
 
 impl Invalidation {
-    /// What a request will have changed when it has succeeded; `None` for a safe method (RFC 9110, 9.2.1).
+    /// What a request invalidates once it has succeeded; `None` for a safe method (RFC 9110, 9.2.1).
     pub fn of(policy: &Policy, method: &str, headers: &Headers, cache_key: &str) -> Option<Self> {
         let safe = matches!(method, "GET" | "HEAD" | "OPTIONS" | "TRACE" | "CONNECT");
         if safe || !matches!(policy.origin, Origin::Http(_)) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! EDGE: between the client and Envoy's cache filter.
+//! EDGE: the role between the client and Envoy's cache filter.
 //!
-//! On the way in it makes the request canonical and lets the coalescer decide whether it leads, waits
-//! or passes. What it makes of the response is in [`crate::edge::response`].
+//! On the way in it makes the request canonical and lets the coalescer decide whether the request leads, waits or
+//! passes (`request`). On the way out it tells the coalescer what has come, and makes of the response what the client
+//! should see (`response`).
 
 mod background_request;
 mod background_response;
@@ -45,7 +46,7 @@ enum Refusal {
     Host(HostError),
     /// The worker has no policy.
     Unready,
-    /// It came by the background listener, and this VM has not sent it: one before it has.
+    /// It came by the background listener, and this VM has not sent it: a former one has.
     Stranger,
 }
 
@@ -60,15 +61,15 @@ impl From<HostError> for Refusal {
 enum State {
     /// Its headers have not come.
     New,
-    /// It was answered here.
+    /// EDGE has answered it.
     Answered,
-    /// The same, with an object that has no media type.
+    /// EDGE has answered it with an object that has no media type. Envoy gives it one that must go.
     AnsweredUntyped,
-    /// It is of the filter's own, and goes on as it came.
+    /// It is the filter's own, and goes on as it came.
     Background,
-    /// It is of the filter's own, and for a response that is served stale.
+    /// It is the filter's own, and refreshes a response that is served stale.
     Refreshing(Rc<EdgeRequest>),
-    /// It is of the filter's own, and leads for others.
+    /// It is the filter's own, and leads for others.
     Filling(Rc<EdgeRequest>),
     /// It goes around the store by its own nature.
     Passed(PassReason, CanonicalTarget),
@@ -82,10 +83,11 @@ pub struct Edge {
     id: StreamId,
     policy: NumberedPolicy,
     state: State,
-    /// Where the edge answers for cross-origin resource sharing.
+    /// Its part in cross-origin resource sharing, if the edge answers for that.
     cors: Option<Cors>,
+    /// What the request invalidates once it has succeeded, if its method is unsafe.
     invalidation: Option<Invalidation>,
-    /// The filter collects the response in its memory.
+    /// Whether a background call buffers the response, so that its size is capped.
     bounded: bool,
 }
 
@@ -114,8 +116,8 @@ impl Edge {
         }
     }
 
-    /// Takes over what the worker has made of the request while it waited.
-    fn renew(&mut self) {
+    /// Picks up the record that the worker may have replaced while the request waited.
+    fn pick_up_record(&mut self) {
         if let State::Cached(stream) | State::Filling(stream) = &mut self.state
             && let Some(known) = worker::with(|worker| worker.stream(stream.id)).flatten()
         {
@@ -216,7 +218,7 @@ impl HttpContext for Edge {
     }
 
     fn on_http_response_headers(&mut self, _: usize, end_of_stream: bool) -> Action {
-        self.renew();
+        self.pick_up_record();
         if let State::Cached(stream) = &self.state {
             stream.bodiless.set(end_of_stream);
         }

@@ -61,7 +61,7 @@ impl Edge {
         }
     }
 
-    /// Takes a request for an object, or for what is known to take its place.
+    /// Handles a cacheable request: for an object, or for the document that is known to take its place.
     fn visit(
         &mut self,
         mut target: CanonicalTarget,
@@ -118,7 +118,7 @@ impl Edge {
         self.admit(stream, &way)
     }
 
-    /// Puts into the key of `target` all that tells its responses apart, and gives its hash.
+    /// Adds every key qualifier (purge generation, coding, `Vary`) to `target` and returns the key's hash.
     fn qualify(
         &self,
         target: &mut CanonicalTarget,
@@ -137,7 +137,7 @@ impl Edge {
         keyed.ok_or(Refusal::Unready)
     }
 
-    /// Answers out of the worker's memory, if that has what is asked for.
+    /// Answers with a hot copy, if the worker has one. True if it has.
     fn answer_hot(
         &mut self,
         target: &CanonicalTarget,
@@ -162,7 +162,7 @@ impl Edge {
         Ok(true)
     }
 
-    /// What the client `asks` of caches, where the policy obeys.
+    /// The client's cache directives, where the policy obeys them. `asks` says whether there are any.
     pub(super) fn control(&self, asks: bool, headers: &Headers) -> RequestControl {
         if !asks || self.policy.policy.request.cache_control == Obedience::Ignore {
             return RequestControl::default();
@@ -171,7 +171,7 @@ impl Edge {
         RequestControl::parse(cache_control.as_deref(), headers.text("pragma"))
     }
 
-    /// How the client wants its request to go on.
+    /// How the client's directives let its request go on.
     pub(super) fn way(&self, control: RequestControl, target: &CanonicalTarget) -> Way {
         let rule = self.policy.policy.rule(target.path());
         control.way(rule.stale_while_revalidate.as_secs())
@@ -200,7 +200,7 @@ impl Edge {
         Ok(())
     }
 
-    /// Takes a cacheable request to the coalescer.
+    /// Lets the coalescer decide how a cacheable request goes on.
     pub(super) fn admit(&mut self, stream: EdgeRequest, way: &Way) -> Result<Action, Refusal> {
         let (id, head) = (self.id, stream.head);
         let decided = worker::with(|worker| -> Result<_, HostError> {

@@ -24,8 +24,8 @@ pub fn strip_internal(headers: &Headers) -> Result<(), HostError> {
         .try_for_each(|(name, _)| host::remove_header(Map::Request, name))
 }
 
-/// Gives the request its canonical target in the place of the one that was `sent`. The scheme is part of Envoy's key but
-/// not of ours.
+/// Gives the request its canonical target in the place of the one that was `sent`. The scheme is part of Envoy's key
+/// but not of ours.
 pub fn rewrite(sent: &Target<'_>, target: &CanonicalTarget) -> Result<(), HostError> {
     keep_path(sent.path, target.path())?;
     let scheme = sent.scheme.unwrap_or_default();

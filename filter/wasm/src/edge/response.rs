@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What EDGE makes of a response: news for the coalescer, and what the client should see.
+//! EDGE's part in a response: it tells the coalescer what has come, and makes of it what the client should see.
 
 use std::rc::Rc;
 
@@ -30,10 +30,10 @@ use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
 use crate::worker;
 
-/// For how long what was purged is served where the origin has failed, before it is asked again.
+/// How long a purged response is served after the origin has failed, before the origin is asked again.
 const PURGED_MILLIS: Millis = 1_000;
 
-/// A response to a request that went around the store by its own nature.
+/// Handles the response to a request that went around the store by its own nature.
 pub fn respond_passed(
     reason: PassReason,
     policy: &Policy,
@@ -50,7 +50,7 @@ pub fn respond_passed(
     Ok(Action::Continue)
 }
 
-/// A response to a request that EDGE took for cacheable.
+/// Handles the response to a cacheable request.
 pub fn respond_cached(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     let headers = Headers::new(host::header_pairs(Map::Response)?);
     let fields = StoredFields::of(headers.fields());
@@ -203,7 +203,7 @@ fn unannounced(
     comes.then(|| fields.unannounced_body()).flatten()
 }
 
-/// Tells the coalescer and the counters what came.
+/// Tells the coalescer and the metrics what has come.
 fn report(stream: &EdgeRequest, served: &Served<'_>) {
     let entry = &served.entry;
     let filled = (served.own || served.failure.is_some()) && entry.stored;
@@ -216,7 +216,7 @@ fn report(stream: &EdgeRequest, served: &Served<'_>) {
         stream.account.results_in(result_of(result));
         worker.turn(stream.id.0, |coalescer, turn| {
             let left = match served.failure {
-                // Purged, and to be asked about again as soon as that makes sense.
+                // The response was purged, so the origin is asked again soon.
                 Some(_) if stream.forced.get() => PURGED_MILLIS,
                 _ => served.served_for,
             };
@@ -224,8 +224,8 @@ fn report(stream: &EdgeRequest, served: &Served<'_>) {
             if filled {
                 coalescer.response(stream.id, LeaderResponse::Filling, turn);
             } else if entry.stored && (stream.forced.get() || served.predates_purge) {
-                // The store has not asked: it had a fill under way, which may bring what was purged. Who waits gets that
-                // too, and one of all has it refreshed.
+                // The store has not asked: it had a fill under way, which may bring what was purged. The followers get
+                // that too, and one of all has it refreshed.
                 coalescer.hints().forget(stream.key);
                 let until = turn.now;
                 coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
@@ -238,7 +238,7 @@ fn report(stream: &EdgeRequest, served: &Served<'_>) {
     });
 }
 
-/// A response that ORIGIN has not marked: it went around the store, or is Envoy's own.
+/// Handles a response that ORIGIN has not marked: it went around the store, or is Envoy's own.
 fn respond_without_entry(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     if stream.purpose.get() == Purpose::StoreOnly {
         stream.account.results_in(account::NOT_STORED);
@@ -291,7 +291,7 @@ fn respond_without_entry(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     })
 }
 
-/// Envoy's disk store names files by a short hash, so an entry can be of another key.
+/// Refuses the response of another key: Envoy's disk store names files by a short hash.
 fn refuse_mismatch(stream: &EdgeRequest) -> host::Result<Action> {
     worker::with(|worker| {
         worker.metrics.count(Metric::KeyMismatches, 1);
@@ -306,7 +306,7 @@ fn refuse_mismatch(stream: &EdgeRequest) -> host::Result<Action> {
     Ok(Action::Pause)
 }
 
-/// What the store has is too old for the policy, and the origin has failed (RFC 9111, 4.2.4).
+/// Refuses a stored response that is too old for the policy, where the origin has failed (RFC 9111, 4.2.4).
 fn refuse_expired(stream: &EdgeRequest, status: u16) -> host::Result<Action> {
     worker::with(|worker| {
         worker.turn(stream.id.0, |coalescer, turn| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What EDGE does where a site has no such object.
+//! Missing objects of a web site: redirects to directories, fallback documents and error pages.
 //!
 //! Nothing can look up another object once a response has begun. So the first request that meets a
 //! missing object is held at its response headers while the filter asks for the substitute by a call
@@ -22,16 +22,16 @@ use crate::request::stand_in::StandIn;
 use crate::worker;
 use crate::worker::substitutes::MissingObject;
 
-/// For how long an object is known to be missing: what is uploaded is served as soon.
+/// How long "missing" is remembered, and so the longest an upload stays invisible.
 const KNOWN_MILLIS: Millis = 1_000;
 /// Where a request of a site's visitor goes.
 #[derive(Debug)]
 pub enum Destination {
-    /// To what it asks for.
+    /// To the object that it asks for.
     Requested,
     /// To a directory, the value of `Location`.
     Redirect(String),
-    /// To a document in the place of what it asks for.
+    /// To a document in the place of the object.
     Document(StandIn, CanonicalTarget),
 }
 
@@ -76,7 +76,8 @@ pub fn answer_redirect(location: &str) -> host::Result<()> {
     )
 }
 
-/// Holds the response of that status if it may have a substitute; `known_for` that long.
+/// Holds a response with a missing object's `status` until its substitute has come. True if it waits. `known_for` says
+/// for how many milliseconds the object is known to be missing.
 pub fn hold_for_substitute(
     stream: &Rc<EdgeRequest>,
     status: u16,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What ORIGIN makes of a bucket's response before anybody else sees it: a media type for an object
-//! that lacks one, and a page of the edge's own in the place of an error's XML.
+//! Cleans a bucket's response before anybody else sees it: an object without a media type gets one, and a page of the
+//! edge's own takes the place of an error's XML.
 
 use sluice_core::cors::CORS_PREFIX;
 use sluice_core::error_page::{self, MEDIA_TYPE, REPLACED_HEADERS};

@@ -45,7 +45,7 @@ pub struct Fetch {
     pub room: bool,
     /// Whether the response goes into the store.
     pub stores: bool,
-    /// Whether the origin has failed and the store keeps what it has.
+    /// Whether the origin has failed and the store serves its stale response.
     pub keeps: bool,
     /// Whether the response has come to its end.
     pub ended: bool,
@@ -61,7 +61,7 @@ impl Fetch {
             .filter(|revalidation| revalidation.left() > 0)
     }
 
-    /// The response is for nobody else, and the next request leads.
+    /// Lets nobody share the response: the next request leads.
     pub fn share_nothing(&self) {
         let stream = self.link.stream;
         worker::with(|worker| {
@@ -72,7 +72,7 @@ impl Fetch {
         });
     }
 
-    /// The origin has failed with `status`, and the store is told to serve what it has.
+    /// Tells the worker that the origin has failed with `status` and the store serves its stale response.
     pub fn keep(&mut self, status: u16, revalidation: &Revalidation) {
         self.keeps = true;
         // The store needs nothing of the error's body, and lets go of it.
@@ -121,7 +121,7 @@ impl Fetch {
         });
     }
 
-    /// What the store serves if the origin is slow. Nobody waits for a refresh, which may take its time.
+    /// The stale response that the store serves if the origin is slow. A refresh has none: nobody waits for it.
     fn fallback(&self) -> Option<Fallback> {
         if self.link.purpose.is_background() {
             return None;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! ORIGIN's part in a request whose EDGE is in another VM: the module was replaced while it was on its way.
+//! A request whose EDGE is in another VM: the module was replaced while the request was on its way.
 //!
-//! What that VM knows of the request is not to be had, so its response is for its client alone and goes into no store.
+//! ORIGIN cannot know what that VM knows of the request, so the response is for its client alone and is not stored.
 //! Envoy's cache survives the loss of a client whose response it does not store.
 
 use sluice_core::metrics::Metric;

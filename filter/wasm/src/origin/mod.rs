@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! ORIGIN: between Envoy's cache filter and the origin, in the cluster's upstream chain.
+//! ORIGIN: the role between Envoy's cache filter and the origin, in the cluster's upstream chain.
 //!
-//! It sees every miss and every revalidation, and nothing else. It stops what EDGE has not vouched
-//! for, lets only allowed headers on, decides whether and for how long the response is stored, and
-//! tells the coalescer how the fill goes.
+//! It sees every miss and every revalidation, and nothing else. It stops requests that EDGE has not vouched for, lets
+//! only allowed headers on (`request`), decides whether and for how long the response is stored (`response`), and tells
+//! the coalescer how the fill goes (`fetch`).
 
 mod clean;
 mod fetch;
@@ -63,7 +63,7 @@ impl OriginStream {
         }
     }
 
-    /// Answers what nobody vouches for.
+    /// Answers a request that EDGE has not vouched for.
     fn stop(&mut self) -> Action {
         worker::with(|worker| {
             worker.metrics.count(Metric::OriginUnlinked, 1);
@@ -72,7 +72,7 @@ impl OriginStream {
         self.refuse(DueReply::Unlinked)
     }
 
-    /// Sends on what a client's request needs that another module has taken.
+    /// Sends on the request of a client whose EDGE is in another VM.
     fn adopt(&mut self, purpose: Purpose, headers: &Headers) -> host::Result<Action> {
         if matches!(purpose, Purpose::Probe | Purpose::StoreOnly) {
             return Ok(self.refuse(not_served(purpose, headers)));
@@ -87,7 +87,7 @@ impl OriginStream {
         Ok(Action::Continue)
     }
 
-    /// Takes what EDGE has sent to the store, and the store has sent on.
+    /// Handles a request that EDGE has sent to the store, and the store has sent on.
     fn receive_linked(&mut self, link: Link, headers: &Headers) -> host::Result<Action> {
         let policy = worker::with(|worker| worker.policy(link.policy)).flatten();
         let Some(policy) = policy else {

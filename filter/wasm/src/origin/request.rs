@@ -60,8 +60,8 @@ pub fn prepare_request(policy: &Policy, cacheable: bool, headers: &Headers) -> h
     host::set_header(Map::Request, PROOF_HEADER, "1")
 }
 
-/// The cache filter makes requests of its own, and so Envoy has added its own address to those of the clients and
-/// proxies before it: a proxy that there is not.
+/// Sets `X-Forwarded-For` to the addresses of the clients and proxies before Envoy. The cache filter's requests have
+/// Envoy's own address as well, as if it were one more proxy.
 fn tell_clients(addresses: Option<&[u8]>) -> host::Result<()> {
     match addresses.and_then(|addresses| std::str::from_utf8(addresses).ok()) {
         Some(addresses) => host::set_header(Map::Request, FORWARDED_FOR, addresses),
@@ -86,8 +86,8 @@ pub fn not_served(purpose: Purpose, headers: &Headers) -> DueReply {
     }
 }
 
-/// Whether the origin has just failed, and is left to a refresh: the store does not keep what it has by itself, so each
-/// request comes here.
+/// Whether the stored response is served without asking the origin, which has just failed and is left alone. The store
+/// does not know that, so each request comes here.
 pub fn keeps_unasked(link: Link, headers: &Headers) -> bool {
     let clients = !link.purpose.is_background();
     clients
@@ -98,9 +98,8 @@ pub fn keeps_unasked(link: Link, headers: &Headers) -> bool {
         .unwrap_or(false)
 }
 
-/// Whether a response has expired while its client's request was on its way to the store, for which it came in
-/// time. The store would have each of those ask, and while it writes what one of them is told, it has nothing for the
-/// others.
+/// Whether the stored response has expired while the request was on its way to the store. The store would have each
+/// such request ask, and while it writes the answer to one of them, it has nothing for the others.
 pub fn is_late(link: Link, stored: &Revalidation) -> bool {
     let expected = matches!(link.purpose, Purpose::Fresh | Purpose::Collapsed);
     expected && stored.has_just_expired()

@@ -12,8 +12,8 @@ use sluice_core::vary::{self, ACCEPT_ENCODING, Fit, VaryNames};
 use crate::host::headers::Headers;
 use crate::host::{self, Map};
 
-/// Gives a request that fills the store the headers that its `path`, the store's, has been made of, so
-/// that the response is what the key says.
+/// Gives a request that fills the store the headers from which the qualifiers of its `path` were made, so that the
+/// response is the one that the key names.
 pub fn ask(policy: &Policy, path: &str, headers: &Headers) -> host::Result<()> {
     let mut encoding = None;
     for selected in vary::selected(path) {
@@ -62,8 +62,8 @@ fn set_or_remove(headers: &Headers, name: &str, wanted: Option<&str>) -> host::R
     }
 }
 
-/// Takes from the response to a HEAD what compression changes, since nothing compresses it: a length, and a tag that
-/// stands for these very bytes (RFC 9110, 8.6). False where nothing would be compressed.
+/// Makes the headers of a HEAD's response those of the compressed object, which nothing compresses here: no length, and
+/// a weak tag (RFC 9110, 8.6). False where nothing would be compressed.
 pub fn blur_head(policy: &Policy, key: &str, headers: &Headers) -> host::Result<bool> {
     let mut names = qualifiers::qualifiers(key).map(|(name, _)| name);
     let chosen = policy.compression.enabled && names.any(|name| name == qualifiers::CODING);
@@ -77,7 +77,7 @@ pub fn blur_head(policy: &Policy, key: &str, headers: &Headers) -> host::Result<
     Ok(true)
 }
 
-/// What a response to a request under some key depends on.
+/// The request headers that a response depends on, beside what its key has.
 #[derive(Debug)]
 pub struct Variance<'a> {
     /// `Vary`, its lines joined by commas.
@@ -107,7 +107,7 @@ impl<'a> Variance<'a> {
         }
     }
 
-    /// What the keys of the URL should have from now on.
+    /// The headers that keys of the URL should have from now on.
     pub fn lesson(&self) -> Option<&VaryNames> {
         match &self.fit {
             Fit::Unkeyed(names) => Some(names),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Makes of a whole response what the client asked for: 206, 304, 412, 416, or a HEAD.
+//! Makes of a whole response what the client's conditions and range ask for: 206, 304, 412 or 416 (RFC 9110, 13, 14).
 
 use proxy_wasm::types::Action;
 use sluice_core::conditions::Validators;
@@ -77,7 +77,7 @@ pub fn answer_with(
     }
 }
 
-/// What `demand` makes of a response with these `headers`, if that has no body.
+/// The 304 or 412 that `demand` makes of a response with these `headers`; `None` if it makes anything else of it.
 pub fn bodiless(demand: &Demand, status: u16, headers: &Headers) -> Option<BodilessReply> {
     let candidate = Candidate {
         status,

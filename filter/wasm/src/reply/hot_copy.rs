@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Replies out of memory.
+//! Replies out of the worker's memory.
 
 use sluice_core::cache_status::CacheStatus;
 use sluice_core::demand::Demand;
@@ -26,7 +26,7 @@ pub fn answer(
     answer_with(demand, head, &headers, &copy.body)
 }
 
-/// Answers the effective context's request, which has waited for that response.
+/// Answers the effective context's request, a follower that has waited for this response.
 pub fn answer_follower(
     copy: &HotCopy,
     follower: &EdgeRequest,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the filter answers by itself to a request that is paused.
+//! Replies that the filter makes by itself, at once or at the root context's next turn.
 
 pub mod delivery;
 pub mod demand_reply;
@@ -23,39 +23,39 @@ pub const CACHE_STATUS: &str = "cache-status";
 /// `Cache-Status` of a response that is wanted from the store only, which does not have it.
 pub const NOT_STORED: &str = "sluice; detail=only-if-cached";
 
-/// The status by which a look at the store learns that it has something to be revalidated.
+/// Tells a look at the store that the stored response has to be revalidated.
 pub const EXPIRED: u16 = 412;
-/// The status by which it learns that the store has nothing, and room for nothing.
+/// Tells a look at the store, or a probe, that the store has no such response and no room.
 pub const NO_ROOM: u16 = 507;
 
-/// What a paused request is answered with.
+/// A reply that a paused request gets at the root context's next turn.
 #[derive(Clone, Debug)]
 pub enum DueReply {
-    /// ORIGIN: EDGE has not vouched for it.
+    /// ORIGIN: EDGE has not vouched for the request.
     Unlinked,
-    /// ORIGIN: it is only for the store, and the store does not have it.
+    /// ORIGIN: the request is for the store only, which does not have the response.
     NotStored,
-    /// ORIGIN: it only asks what the store has, which has nothing, and room for nothing.
+    /// ORIGIN: a probe of a store that has neither the response nor room.
     NoRoom,
-    /// ORIGIN: it only asks what the store has, which has something to be revalidated.
+    /// ORIGIN: a probe of a store whose response has to be revalidated.
     Expired,
-    /// ORIGIN: the origin fails, and the store serves what it has.
+    /// ORIGIN: the origin fails, and the store serves its stale response.
     Keep(Rc<Revalidation>),
-    /// ORIGIN: the store serves what it has as it is.
+    /// ORIGIN: the store serves its response as it is, and does not write it anew.
     Unwritten(Rc<Revalidation>),
-    /// ORIGIN: nothing; the response that has begun is cut off.
+    /// ORIGIN: no reply; the response that has begun is cut off.
     Reset,
-    /// EDGE: what came of a request of the filter's own. The response's body may be on its way, and Envoy would
+    /// EDGE: the outcome of a request of the filter's own. The response's body may be on its way, and Envoy would
     /// bring it to a context that has gone if this came while the response's headers are handled.
     Outcome {
         /// 204, or 502 for nothing.
         status: u16,
     },
-    /// EDGE: what a client who waits needs of a response whose body it does not need.
+    /// EDGE: a follower's 304 or 412.
     Bodiless(BodilessReply),
-    /// EDGE: a copy of the response that a client has waited for, which has not gone into the store.
+    /// EDGE: a copy of the response that a follower has waited for, and for which the store has no room.
     Copied(Rc<HotCopy>, Rc<EdgeRequest>, CacheStatus<'static>),
-    /// EDGE: the error that the leader got.
+    /// EDGE: the error that a follower's leader got.
     Failed {
         /// The leader's status.
         status: u16,

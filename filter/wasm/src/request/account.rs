@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the access log and a trace say of a request, as filter state of Envoy's: `wasm.sluice.result` and its like.
+//! Facts about a request for the access log and traces, as Envoy's filter state: `wasm.sluice.result` and others.
 
 use std::cell::Cell;
 
@@ -8,14 +8,14 @@ use sluice_core::metrics::Metric;
 
 use crate::host;
 
-/// The result of a request that waited in vain, and was answered with an error.
+/// The result of a request that was answered with an error.
 pub const FAILED: &str = "failed";
-/// The result of a request that went to the origin by itself, as the leader made no progress.
+/// The result of a request that went to the origin by itself, as its leader made no progress.
 pub const WAIT_TIMEOUT: &str = "wait_timeout";
-/// The result of a request for what the store does not have, which was for the store only.
+/// The result of an `only-if-cached` request that the store could not satisfy.
 pub const NOT_STORED: &str = "not_stored";
 
-/// What has become of one request so far.
+/// The facts about one request so far.
 #[derive(Debug, Default)]
 pub struct Account {
     result: Cell<Option<&'static str>>,

@@ -7,15 +7,15 @@ use sluice_core::range::Slicer;
 
 use crate::host;
 
-/// What becomes of a response's body.
+/// What replaces a response's body.
 #[derive(Debug, Default)]
 pub enum Body {
-    /// It goes on as it is.
+    /// Nothing: it goes on as it is.
     #[default]
     Kept,
-    /// This page goes on in its place.
+    /// This page, which has not gone on yet.
     Replaced(Vec<u8>),
-    /// The page has gone on; the rest is dropped.
+    /// A page that has gone on; the rest of the body is dropped.
     Dropped,
 }
 
@@ -35,7 +35,7 @@ impl Body {
     }
 }
 
-/// What of a response's body goes to the client.
+/// Which part of a response's body goes to the client.
 #[derive(Clone, Copy, Debug)]
 pub enum Passing {
     /// All of it.

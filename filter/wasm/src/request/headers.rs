@@ -7,7 +7,7 @@ use sluice_core::link::{METHOD_HEADER, ORIGINAL_PATH_HEADER};
 use crate::host::headers::Headers;
 use crate::host::{self, Map};
 
-/// What a request demands.
+/// The conditions and the range of a request.
 pub fn demand_of(headers: &Headers) -> Demand {
     let mut demand = Demand::default();
     let demands = |(name, _): &(&str, &[u8])| Demand::concerns(name.as_bytes());
@@ -17,7 +17,7 @@ pub fn demand_of(headers: &Headers) -> Demand {
     demand
 }
 
-/// Takes the demand of a request out of it, so that neither the store nor a fill sees it.
+/// Removes conditions and ranges from the request, so that neither the store nor a fill sees them.
 pub fn set_aside(headers: &Headers) -> host::Result<()> {
     headers
         .iter()
@@ -25,14 +25,14 @@ pub fn set_aside(headers: &Headers) -> host::Result<()> {
         .try_for_each(|(name, _)| host::remove_header(Map::Request, name))
 }
 
-/// Gives the effective context's request its demand back.
+/// Gives the effective context's request its conditions and its range back.
 pub fn put_back(demand: &Demand) -> host::Result<()> {
     demand
         .fields()
         .try_for_each(|(name, value)| host::set_header(Map::Request, name, value))
 }
 
-/// The effective context's request headers that a call on its behalf takes along.
+/// The effective context's request headers that a background call on its behalf takes along.
 pub fn headers_for_calls() -> host::Result<Vec<(String, String)>> {
     let headers = Headers::new(host::header_pairs(Map::Request)?);
     let theirs = headers
@@ -44,7 +44,7 @@ pub fn headers_for_calls() -> host::Result<Vec<(String, String)>> {
     Ok(texts.collect())
 }
 
-/// Headers that are about one connection, or that Envoy or the filter adds to each request.
+/// Whether a header is about one connection, or Envoy or the filter adds it to each request.
 fn is_hop_by_hop(name: &str) -> bool {
     const CONNECTION: [&str; 6] = [
         "connection",
@@ -57,7 +57,7 @@ fn is_hop_by_hop(name: &str) -> bool {
     CONNECTION.contains(&name) || name.starts_with("x-envoy-") || name.starts_with("x-sluice-")
 }
 
-/// Keeps the client's path for the access log and traces, where the store is to be sent another.
+/// Keeps the path that the client has `sent` for the access log and traces, if the store gets `other`.
 pub fn keep_path(sent: &[u8], other: &str) -> host::Result<()> {
     if sent == other.as_bytes() {
         return Ok(());
@@ -68,7 +68,7 @@ pub fn keep_path(sent: &[u8], other: &str) -> host::Result<()> {
     }
 }
 
-/// Makes a GET of the effective context's HEAD.
+/// Makes a GET of the effective context's HEAD, and keeps the method for the access log.
 pub fn make_get() -> host::Result<()> {
     host::set_header(Map::Request, METHOD_HEADER, "HEAD")?;
     host::set_header(Map::Request, ":method", "GET")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A request of EDGE, as far as others than its own callbacks have to know it.
+//! An in-flight request of EDGE. EDGE's callbacks, ORIGIN and the worker share its record.
 
 pub mod account;
 pub mod body;
@@ -39,77 +39,77 @@ pub struct NumberedPolicy {
     pub flights: FlightPolicy,
 }
 
-/// What a request that cannot lead has had done by calls.
+/// Which background calls a request has had that may not lead or wait at once: a range, a HEAD, a conditional request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prelude {
-    /// Nothing.
+    /// None yet.
     None,
     /// The origin was asked for the size.
     Sized,
     /// The store was asked whether it has the object.
     Looked,
-    /// All that can be: as a rule, a fill that goes on without it.
+    /// All that it can have, as a rule a fill that goes on without it.
     Done,
 }
 
-/// A request on its way through EDGE.
+/// The record of a request.
 #[derive(Debug)]
 pub struct EdgeRequest {
-    /// Its context.
+    /// Its context in EDGE.
     pub id: StreamId,
     /// What it asks for.
     pub target: Rc<CanonicalTarget>,
-    /// Its key on the board.
+    /// The hash of its key, by which flights are known.
     pub key: KeyHash,
     /// The policy under which it came.
     pub policy: NumberedPolicy,
     /// Whether the client asked with HEAD.
     pub head: bool,
-    /// Whether it is a fill in the background, for others.
+    /// Whether it is a background fill, which leads for others.
     pub for_others: bool,
-    /// What is told of it.
+    /// Facts for the access log.
     pub account: Rc<Account>,
-    /// What it is for, as its link says.
+    /// Its purpose, as its link says.
     pub purpose: Cell<Purpose>,
     /// How it left the waiting list.
     pub released: Cell<Option<Release>>,
-    /// The status with which the origin has failed it, where the store keeps what it has: ORIGIN says so.
+    /// The status with which the origin has failed it while the store serves a stale response. ORIGIN sets it.
     pub kept: Cell<Option<u16>>,
-    /// What the store had for it has expired on the way there, and is served all the same: ORIGIN says so.
+    /// Whether the stored response expired while the request was on its way to the store. ORIGIN sets it.
     pub late: Cell<bool>,
-    /// The store was told to ask the origin first.
+    /// Whether the store was told to ask the origin first, after a soft purge.
     pub forced: Cell<bool>,
-    /// It was answered by the filter itself.
+    /// Whether the filter has answered it by itself.
     pub answered: Cell<bool>,
-    /// It was so with an object that has no media type.
+    /// Whether that answer has no media type, and Envoy gives it one that must go.
     pub answered_untyped: Cell<bool>,
-    /// What has been done for it so far before it may take part.
+    /// Which background calls it has had.
     pub prelude: Cell<Prelude>,
-    /// What its client has sent, for calls on its behalf.
+    /// Its client's headers, for background calls on its behalf.
     pub headers: RefCell<Vec<(String, String)>>,
-    /// Its response is going into a store that would not survive the loss of this request.
+    /// Whether its response goes into the store, which would lose the fill with this request.
     pub fragile: Cell<bool>,
     /// Conditions and a range, if it has any.
     pub demand: Option<Demand>,
     /// What its client asks of caches, where the policy obeys.
     pub control: RequestControl,
-    /// What may take the place of the object if it is missing.
+    /// A visitor's request, for which a document may take the place of a missing object.
     pub visit: Option<Visit>,
-    /// What its response is to stand for.
+    /// The missing object whose place its response takes.
     pub stand_in: Option<StandIn>,
-    /// The response has no body.
+    /// Whether the response has no body.
     pub bodiless: Cell<bool>,
     /// The body that comes out of the store or goes into it, if no header tells its length.
     pub unannounced: Cell<Option<BodyId>>,
     /// Bytes of the response's body that have come.
     pub bytes: Cell<u64>,
-    /// What becomes of the response's body, before a part is cut out of it.
+    /// What replaces the response's body, before a part is cut out of it.
     pub body: RefCell<Body>,
     /// What of the response's body its client gets.
     pub passing: Cell<Passing>,
     /// The copy that is made of it for the hot tier.
     pub capture: RefCell<Option<Capture>>,
-    /// How those come to that copy who wait for its response, where the store does not have it.
+    /// The `Cache-Status` of followers that share this copy, where the store has no room for the response.
     pub shares_copy: Cell<Option<CacheStatus<'static>>>,
 }
 
@@ -159,7 +159,7 @@ impl EdgeRequest {
         }
     }
 
-    /// This request, for another response of its URL, as if it had just come.
+    /// This request as if it had just come, under the key of another variant.
     pub fn retargeted(&self, key: KeyHash, target: Rc<CanonicalTarget>) -> Self {
         Self {
             for_others: self.for_others,
@@ -178,24 +178,24 @@ impl EdgeRequest {
         !self.head && demand.is_some_and(Demand::is_for_part)
     }
 
-    /// Whether a fill in the background leads in its place, if nobody else does: its client may have its whole
-    /// answer, 304, with the headers of the object, of which the store would lose the rest with it.
+    /// Whether a background fill must lead in its place. Its client may leave with a 304 at the headers, and the store
+    /// loses a fill with its client.
     pub fn needs_background_leader(&self) -> bool {
         let asks = self.demand.as_ref().is_some_and(Demand::may_be_unchanged);
         asks && self.may_finish_early() && !self.is_for_part() && self.stand_in.is_none()
     }
 
-    /// Whether its client may have its whole answer before the object has come with which it fills the store,
-    /// and leave then: 304, 412, or a part.
+    /// Whether its client may leave with a whole answer (304, 412, or a part) before the object has come that fills the
+    /// store.
     pub fn may_finish_early(&self) -> bool {
         !self.head && self.demand.is_some()
     }
 
-    /// Whether it asks for the headers of a whole that it cannot fetch. A HEAD cannot fill the store:
-    /// Envoy does not survive a HEAD that is sent on as GET when its object is large. It does not wait for
-    /// others' fills either, which nobody can read before their end, and a fill in the background would let
-    /// GETs wait in the same way. So if the store has no such object, HEADs share the headers alone, as an
-    /// object of their own: no client waits for more than it asks for, and the origin is asked for no more.
+    /// Whether it is a HEAD that is not yet turned to the headers alone. A HEAD cannot fill the store: Envoy does not
+    /// survive a HEAD that is sent on as GET when its object is large. It does not wait for fills either, which nobody
+    /// can read before their end, and a background fill would let GETs wait in the same way. So if the store does not
+    /// have the object, HEADs share the headers alone, as an object of their own: no client waits for more than it asks
+    /// for, and the origin is asked for no more.
     pub fn shares_headers_only(&self) -> bool {
         self.head && !self.target.is_for_headers()
     }
@@ -213,7 +213,7 @@ impl EdgeRequest {
         }
     }
 
-    /// What it goes on for, or `None` if it waits.
+    /// Asks the coalescer for the purpose with which it goes on; `None` if it waits.
     pub fn admission<S: SharedStore + ?Sized>(
         &self,
         coalescer: &mut Coalescer,

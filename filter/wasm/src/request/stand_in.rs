@@ -3,7 +3,7 @@
 
 use sluice_core::site::Substitute;
 
-/// What a request stands in for.
+/// The missing object whose place a document takes.
 #[derive(Clone, Copy, Debug)]
 pub struct StandIn {
     /// Which substitute it asks for.
@@ -13,7 +13,7 @@ pub struct StandIn {
 }
 
 impl StandIn {
-    /// Whether what the client asks for beyond the object counts.
+    /// Whether the client's conditions and range apply to the document.
     pub fn takes_demands(self) -> bool {
         self.substitute != Substitute::Error
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the worker does by calls of its own, and with their answers.
+//! The worker's own requests: refreshes, background fills, and looks that prepare a client's request.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 
 use super::Worker;
-use super::calls::{BackgroundCall, Call};
+use super::calls::{BackgroundCall, CallKind};
 use super::probes::{self, has_succeeded};
 use crate::host::{self, Map};
 use crate::reply::DueReply;
@@ -22,7 +22,7 @@ use crate::request::headers::headers_for_calls;
 use crate::request::{EdgeRequest, NumberedPolicy, Prelude};
 
 impl Worker {
-    /// A client was served a stale response: has it refreshed, if nobody does.
+    /// Has a stale response refreshed that a client was served, unless a refresh is under way.
     pub fn refresh(&mut self, stream: &EdgeRequest) {
         let pause = pause(&stream.policy);
         let begins = self.turn(stream.id.0, |coalescer, turn| {
@@ -39,14 +39,14 @@ impl Worker {
         self.metrics.count(Metric::Refreshes, 1);
         let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
         self.calls.push(BackgroundCall::new(
-            Call::Refresh(stream.key),
+            CallKind::Refresh(stream.key),
             target,
             policy,
         ));
         self.wake_root();
     }
 
-    /// The origin has failed a request of a client's own, for which there was something stale.
+    /// Leaves the origin alone with a key for a while: it has failed, and a stale response was served in its place.
     pub fn back_off(&mut self, stream: &EdgeRequest) {
         let pause = pause(&stream.policy);
         self.turn(stream.id.0, |coalescer, turn| {
@@ -60,20 +60,20 @@ impl Worker {
         self.coalescer.hints().is_failing(key, now)
     }
 
-    /// The call under that number in a link.
+    /// The background call under the number in a link.
     pub fn call(&self, number: StreamId) -> Option<BackgroundCall> {
         self.calls.get(number)
     }
 
-    /// Envoy has the answer to a call, which can be read now, or says that there will be none.
+    /// Handles Envoy's answer to a call of the root context. `answered` is false if there is none.
     pub fn call_answered(&mut self, call: u32, answered: bool, body_size: usize) {
-        if let Some(sent) = self.calls.take(call) {
-            match sent.call {
-                Call::Substitute(key) if answered => {
+        if let Some(background) = self.calls.take(call) {
+            match background.kind {
+                CallKind::Substitute(key) if answered => {
                     let document = Document::answered(body_size);
                     self.end_substitute(key, document.as_ref());
                 }
-                _ => self.end_call(&sent, answered),
+                _ => self.end_call(&background, answered),
             }
         } else {
             self.journal_answered(call, answered && has_succeeded());
@@ -81,25 +81,25 @@ impl Worker {
         self.send_calls();
     }
 
-    /// The root context that has made the calls under way is not this one.
+    /// Ends all calls under way without an answer: the root context that has made them is gone.
     pub(super) fn fail_calls(&mut self) {
-        for sent in self.calls.take_all() {
-            self.end_call(&sent, false);
+        for call in self.calls.take_all() {
+            self.end_call(&call, false);
         }
     }
 
     pub(super) fn send_calls(&mut self) {
-        for sent in self.calls.take_due() {
+        for call in self.calls.take_due() {
             let secrets = self.secrets;
-            let made = self.calls.send(sent.clone(), |link| link.encode(secrets));
+            let made = self.calls.send(call.clone(), |link| link.encode(secrets));
             if let Err(error) = made {
                 self.check(Err(error));
-                self.end_call(&sent, false);
+                self.end_call(&call, false);
             }
         }
     }
 
-    /// Keeps the claims on refreshes that take long.
+    /// Renews this worker's claims on refreshes that take long.
     pub(super) fn renew_claims(&mut self) {
         let now = host::monotonic_millis();
         for key in self.calls.take_unrenewed(now, CLAIM_MILLIS / 2) {
@@ -109,19 +109,19 @@ impl Worker {
         }
     }
 
-    /// Has done for a range, a HEAD or a request for changes what it needs before it may take part. False if it has
-    /// had all that.
+    /// Makes the next call that a range, a HEAD or a conditional request needs before it may take part in coalescing.
+    /// False if it needs no more.
     ///
-    /// A range leads itself, once the size is known, so as not to wait for the end; for others, and after it has
-    /// left, a fill goes on. A HEAD needs a fill only to have revalidated what the store has. A request for changes
-    /// needs one there that goes on when it has its 304.
+    /// A range leads itself once the size is known, so that it need not wait for the object's end; a background fill
+    /// goes on for others, and after its client has left. A HEAD needs a fill only to have a stored response
+    /// revalidated. A conditional request needs one that goes on when its client has its 304.
     fn prepare(&mut self, stream: &EdgeRequest) -> bool {
         let key = stream.key;
         let (prelude, call) = match stream.prelude.get() {
-            Prelude::None if stream.head => (Prelude::Looked, Call::Look(key)),
-            Prelude::None if stream.is_for_part() => (Prelude::Sized, Call::Size(key)),
+            Prelude::None if stream.head => (Prelude::Looked, CallKind::Look(key)),
+            Prelude::None if stream.is_for_part() => (Prelude::Sized, CallKind::Size(key)),
             Prelude::Done => return false,
-            _ => (Prelude::Done, Call::Fill(key)),
+            _ => (Prelude::Done, CallKind::Fill(key)),
         };
         stream.prelude.set(prelude);
         if let Some(waiting) = self.unprepared.get_mut(&call) {
@@ -133,15 +133,15 @@ impl Worker {
             return false;
         }
         self.unprepared.insert(call, vec![stream.id]);
-        if matches!(call, Call::Look(_)) {
+        if matches!(call, CallKind::Look(_)) {
             self.metrics.count(Metric::StoreProbes, 1);
         }
         self.call_for(stream, call);
         true
     }
 
-    /// What a request goes on for that would go on for `purpose`; `None` if it waits first. A range is
-    /// worth no fill that nobody shares: where nothing more can be done for it, it goes to the origin.
+    /// The purpose for which a request really goes on, where the coalescer has said `purpose`; `None` if it waits for a
+    /// call first. A range is not worth a fill that nobody shares: after its calls it goes around the store.
     pub fn ready(&mut self, stream: &EdgeRequest, purpose: Purpose) -> Option<Purpose> {
         let waits = stream.is_for_part()
             || stream.shares_headers_only()
@@ -162,14 +162,14 @@ impl Worker {
         Some(Purpose::Bypass)
     }
 
-    /// Keeps what the client has sent, where a call may have to take the place of its request.
+    /// Keeps the client's request headers if a background fill may have to take the place of its request.
     pub fn keep_for_rescue(&mut self, stream: &EdgeRequest) {
         if stream.may_finish_early() {
             self.keep_headers(stream);
         }
     }
 
-    /// Keeps what the client has sent for calls on its behalf. False if it cannot be read.
+    /// Keeps the client's request headers for calls on its behalf. False if they cannot be read.
     fn keep_headers(&mut self, stream: &EdgeRequest) -> bool {
         if !stream.headers.borrow().is_empty() {
             return true;
@@ -185,7 +185,7 @@ impl Worker {
         true
     }
 
-    fn call_for(&mut self, stream: &EdgeRequest, call: Call) {
+    fn call_for(&mut self, stream: &EdgeRequest, call: CallKind) {
         let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
         let headers = stream.headers.borrow().clone();
         self.calls.push(BackgroundCall {
@@ -195,9 +195,8 @@ impl Worker {
         self.wake_root();
     }
 
-    /// A request that fills the store and has had less than the object has gone, and its fill with it: one that
-    /// nobody can end takes its place. Not of one that the store was believed to have, as nothing is known of what its
-    /// client has sent: the next one fetches that.
+    /// Starts a background fill in the place of one that has ended with its client, who needed less than the object.
+    /// Not after `Fresh`: its request headers were not kept. The next request refetches.
     pub(super) fn rescue(&mut self, stream: &EdgeRequest) {
         let less = !matches!(stream.passing.get(), Passing::Whole);
         let known = !stream.headers.borrow().is_empty();
@@ -213,12 +212,12 @@ impl Worker {
         if !self.due_answers.iter().any(|(of, _)| *of == context) {
             self.answer_later(context, DueReply::Reset);
         }
-        self.call_for(stream, Call::Fill(stream.key));
+        self.call_for(stream, CallKind::Fill(stream.key));
     }
 
-    /// Those who have waited for a call take part now. `context` is that of this event.
-    pub fn prepared(&mut self, call: Call, context: u32) {
-        let mut may_lead = matches!(call, Call::Size(_));
+    /// Admits the requests that have waited for `call`. `context` is that of this callback.
+    pub fn prepared(&mut self, call: CallKind, context: u32) {
+        let mut may_lead = matches!(call, CallKind::Size(_));
         for id in self.unprepared.remove(&call).unwrap_or_default() {
             let Some(stream) = self.stream(id) else {
                 continue;
@@ -239,7 +238,7 @@ impl Worker {
         self.wake_root();
     }
 
-    /// A question for the size of `key` has been answered: what is too large is not led.
+    /// Handles the answer to a question for the size of an object: one that is too large is not coalesced.
     fn sized(&mut self, key: KeyHash, policy: &NumberedPolicy) {
         let length = host::header_number(Map::CallResponse, "content-length");
         let length = length.ok().flatten();
@@ -252,10 +251,10 @@ impl Worker {
         }
     }
 
-    /// What a probe for a flight of `key` has found. Those who asked before a soft purge wait for a response from before it,
-    /// and their flight has the key of then.
-    fn probed(&mut self, key: KeyHash, sent: &BackgroundCall) -> Probed {
-        let cache_key = sent.target.cache_key();
+    /// What a probe for a flight of `key` has found. A flight from before a soft purge has a hash from before it, and
+    /// its followers take a response from before it.
+    fn probed(&mut self, key: KeyHash, call: &BackgroundCall) -> Probed {
+        let cache_key = call.target.cache_key();
         let current = key == self.key_hash(cache_key);
         let outdated = |entry: &Entry<'_>| current && self.predates_soft_purge(entry);
         let probed = probes::probed(host::monotonic_millis(), outdated);
@@ -266,11 +265,11 @@ impl Worker {
         probed
     }
 
-    fn end_call(&mut self, sent: &BackgroundCall, answered: bool) {
-        match sent.call {
-            Call::Probe(key) => {
+    fn end_call(&mut self, call: &BackgroundCall, answered: bool) {
+        match call.kind {
+            CallKind::Probe(key) => {
                 let probed = if answered {
-                    self.probed(key, sent)
+                    self.probed(key, call)
                 } else {
                     Probed::Missing
                 };
@@ -278,31 +277,31 @@ impl Worker {
                     coalescer.probed(key, probed, turn);
                 });
             }
-            Call::Look(key) => self.looked(key, answered),
-            Call::Fill(_) => self.prepared(sent.call, self.root()),
-            Call::Size(key) => {
+            CallKind::Look(key) => self.looked(key, answered),
+            CallKind::Fill(_) => self.prepared(call.kind, self.root()),
+            CallKind::Size(key) => {
                 if answered {
-                    self.sized(key, &sent.policy);
+                    self.sized(key, &call.policy);
                 }
-                self.prepared(sent.call, self.root());
+                self.prepared(call.kind, self.root());
             }
-            Call::Refresh(key) => {
+            CallKind::Refresh(key) => {
                 let failed = !(answered && has_succeeded());
                 if failed {
                     self.metrics.count(Metric::RefreshFailures, 1);
                 }
-                let pause = pause(&sent.policy);
+                let pause = pause(&call.policy);
                 self.turn(self.root(), |coalescer, turn| {
                     coalescer.refreshed(key, failed, pause, turn);
                 });
             }
-            Call::Substitute(key) => self.end_substitute(key, None),
+            CallKind::Substitute(key) => self.end_substitute(key, None),
         }
     }
 }
 
-/// How long the origin is left alone with a key, with a part of it at random so that the keys of an
-/// origin that has come back do not ask it all at once.
+/// Milliseconds for which the origin is left alone with a key. A part is random, so that all keys do not ask an origin
+/// at once that has come back.
 fn pause(policy: &NumberedPolicy) -> Millis {
     let interval = policy.policy.cache.retry_interval.as_millis();
     let interval = u64::try_from(interval).unwrap_or(u64::MAX);

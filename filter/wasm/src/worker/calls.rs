@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests of the filter's own, by the background listener.
+//! Background calls: requests of the filter's own, which go through the background listener.
 //!
 //! A call is due until the root's next turn, as the SDK hands an answer to the context that makes the
 //! call, and only the root outlives every stream. EDGE meets the call again as a request in the
@@ -33,9 +33,9 @@ const MOST_REFRESHES: usize = 128;
 /// Fills, looks and questions for sizes of one worker at one time.
 const MOST_PREPARATIONS: usize = 128;
 
-/// What a call is for.
+/// The kind of a background call, by what it is for; most are about one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Call {
+pub enum CallKind {
     /// To see whether the store has the response of a fill that has ended.
     Probe(KeyHash),
     /// To see whether the store has a response, for requests that wait.
@@ -50,7 +50,7 @@ pub enum Call {
     Substitute(KeyHash),
 }
 
-impl Call {
+impl CallKind {
     const fn purpose(self) -> Purpose {
         match self {
             Self::Probe(_) | Self::Look(_) => Purpose::Probe,
@@ -78,26 +78,26 @@ impl Call {
     }
 }
 
-/// A call and what it asks for.
+/// A request of the filter's own.
 #[derive(Clone, Debug)]
 pub struct BackgroundCall {
-    /// What it is for.
-    pub call: Call,
+    /// Its kind.
+    pub kind: CallKind,
     /// What it asks for.
     pub target: Rc<CanonicalTarget>,
     /// The policy under which it is made.
     pub policy: NumberedPolicy,
-    /// What a client has sent beside, which may decide about the response.
+    /// Further headers of the client's request, on which the response may depend.
     pub headers: Vec<(String, String)>,
     /// When the claim on a refresh was last renewed.
     pub renewed: Millis,
 }
 
 impl BackgroundCall {
-    /// A call of which there is no more to say.
-    pub fn new(call: Call, target: Rc<CanonicalTarget>, policy: NumberedPolicy) -> Self {
+    /// A call without further headers.
+    pub fn new(kind: CallKind, target: Rc<CanonicalTarget>, policy: NumberedPolicy) -> Self {
         Self {
-            call,
+            kind,
             target,
             policy,
             headers: Vec::new(),
@@ -119,8 +119,8 @@ pub struct Calls {
 
 impl Calls {
     /// Makes a call at the root's next turn.
-    pub fn push(&mut self, sent: BackgroundCall) {
-        self.due.push(sent);
+    pub fn push(&mut self, call: BackgroundCall) {
+        self.due.push(call);
     }
 
     /// Takes the calls that are due.
@@ -130,18 +130,23 @@ impl Calls {
 
     /// Whether one more refresh keeps within the bound.
     pub fn has_room(&self) -> bool {
-        self.count(|call| matches!(call, Call::Refresh(_))) < MOST_REFRESHES
+        self.count(|call| matches!(call, CallKind::Refresh(_))) < MOST_REFRESHES
     }
 
     /// Whether one more fill, look or question for a size keeps within the bound.
     pub fn has_room_to_prepare(&self) -> bool {
-        let prepares = |call| matches!(call, Call::Fill(_) | Call::Look(_) | Call::Size(_));
+        let prepares = |call| {
+            matches!(
+                call,
+                CallKind::Fill(_) | CallKind::Look(_) | CallKind::Size(_)
+            )
+        };
         self.count(prepares) < MOST_PREPARATIONS
     }
 
-    fn count(&self, counts: impl Fn(Call) -> bool) -> usize {
+    fn count(&self, counts: impl Fn(CallKind) -> bool) -> usize {
         let all = self.due.iter().chain(self.under_way.values());
-        all.filter(|sent| counts(sent.call)).count()
+        all.filter(|call| counts(call.kind)).count()
     }
 
     /// The timer period in which [`Calls::take_unrenewed`] is wanted.
@@ -152,30 +157,30 @@ impl Calls {
     /// Sends a call from the root context; `encode` gives the link its secret.
     pub fn send(
         &mut self,
-        sent: BackgroundCall,
+        call: BackgroundCall,
         encode: impl FnOnce(Link) -> String,
     ) -> host::Result<()> {
         self.last = self.last.wrapping_add(1);
         let number = StreamId(self.last);
         let link = encode(Link {
-            purpose: sent.call.purpose(),
+            purpose: call.kind.purpose(),
             stream: number,
-            policy: sent.policy.number,
+            policy: call.policy.number,
         });
-        let target = &sent.target;
+        let target = &call.target;
         let mut headers = vec![
-            (":method", sent.call.method()),
+            (":method", call.kind.method()),
             (":scheme", "http"),
             (":authority", target.authority()),
             (":path", target.origin_path()),
             (PATH_HEADER, target.path()),
             (LINK_HEADER, &link),
         ];
-        let theirs = sent.headers.iter();
+        let theirs = call.headers.iter();
         headers.extend(theirs.map(|(name, value)| (name.as_str(), value.as_str())));
-        let call = host::http_call(CLUSTER, &headers, sent.call.timeout())?;
-        self.numbers.insert(call, number);
-        self.under_way.insert(number, sent);
+        let envoys = host::http_call(CLUSTER, &headers, call.kind.timeout())?;
+        self.numbers.insert(envoys, number);
+        self.under_way.insert(number, call);
         Ok(())
     }
 
@@ -193,17 +198,17 @@ impl Calls {
     /// All calls under way, whose answers are lost with the root context that has made them.
     pub fn take_all(&mut self) -> Vec<BackgroundCall> {
         self.numbers.clear();
-        self.under_way.drain().map(|(_, sent)| sent).collect()
+        self.under_way.drain().map(|(_, call)| call).collect()
     }
 
     /// The keys of refreshes that have run for `period` since their claim was last renewed.
     pub fn take_unrenewed(&mut self, now: Millis, period: Millis) -> Vec<KeyHash> {
         let mut keys = Vec::new();
-        for sent in self.under_way.values_mut() {
-            if let Call::Refresh(key) = sent.call
-                && sent.renewed.saturating_add(period) <= now
+        for call in self.under_way.values_mut() {
+            if let CallKind::Refresh(key) = call.kind
+                && call.renewed.saturating_add(period) <= now
             {
-                sent.renewed = now;
+                call.renewed = now;
                 keys.push(key);
             }
         }

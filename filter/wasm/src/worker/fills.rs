@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The requests of this worker that are on their way to the origin through the store.
+//! Fills: the requests of this worker that are on their way to the origin through the store.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -136,28 +136,29 @@ impl Fills {
 }
 
 impl Worker {
-    /// The origin is being asked on behalf of a request.
+    /// Notes for the access log that the origin is asked on behalf of a request.
     pub fn origin_is_asked(&self, stream: StreamId) {
         if let Some(stream) = self.streams.get(&stream) {
             stream.account.asks(host::monotonic_millis());
         }
     }
 
-    /// The origin has begun to answer it.
+    /// Notes for the access log that the origin has begun to answer a request.
     pub fn origin_answers(&self, stream: StreamId) {
         if let Some(stream) = self.streams.get(&stream) {
             stream.account.is_answered(host::monotonic_millis());
         }
     }
 
-    /// What the store has for a request has expired on the way there, and is served all the same.
+    /// Notes that the stored response expired while the request was on its way to the store, and is served all the
+    /// same.
     pub fn store_is_late(&self, stream: StreamId) {
         if let Some(stream) = self.streams.get(&stream) {
             stream.late.set(true);
         }
     }
 
-    /// A request is on its way to the origin.
+    /// Begins a fill: a request is on its way to the origin.
     pub fn fill_begins(&mut self, stream: StreamId, context: u32, fallback: Option<Fallback>) {
         let now = host::monotonic_millis();
         self.fills.begin(stream, context, fallback, now);
@@ -165,12 +166,13 @@ impl Worker {
         self.restore_context(context);
     }
 
-    /// Its response headers have come. True if they are not the origin's, which was given up.
+    /// The response headers of a fill have come. True if the origin was given up before.
     pub fn fill_answers(&mut self, stream: StreamId) -> bool {
         self.fills.answer(stream)
     }
 
-    /// The origin has failed it with `status`, and the store serves what it has. `context` is that of this event.
+    /// The origin has failed a fill with `status`, and the store serves its stale response. `context` is that of this
+    /// callback.
     pub fn fill_keeps(
         &mut self,
         stream: StreamId,
@@ -184,8 +186,8 @@ impl Worker {
         self.fill_keeps_unwritten(stream, revalidation, context);
     }
 
-    /// The store serves what it has, and asks again the next time. The origin is known to fail: those who wait for
-    /// this must know it as well, or each of them would ask.
+    /// The store serves its stale response unwritten, and asks again the next time. The followers must know that the
+    /// origin fails, or each of them would ask.
     pub fn fill_keeps_unwritten(
         &mut self,
         stream: StreamId,
@@ -198,13 +200,13 @@ impl Worker {
         });
     }
 
-    /// More of its body has come.
+    /// More of a fill's body has come.
     pub fn fill_progresses(&mut self, stream: StreamId) {
         self.coalescer
             .fill_progress(stream, host::monotonic_millis());
     }
 
-    /// ORIGIN's context of a request has gone, with its response complete or not.
+    /// ORIGIN's context of a fill has gone; `complete` says whether all of the response has come.
     pub fn fill_is_over(&mut self, stream: StreamId, context: u32, complete: bool) {
         self.forget_answer(context);
         if self.fills.end(stream, context) && !complete {
@@ -214,7 +216,7 @@ impl Worker {
         }
     }
 
-    /// Lets the store serve what it has where the origin takes too long.
+    /// Lets the store serve stale responses in the place of an origin that takes too long.
     pub(super) fn give_up_overdue(&mut self) {
         for overdue in self.fills.overdue(host::monotonic_millis()) {
             self.metrics.count(Metric::OriginOverdue, 1);

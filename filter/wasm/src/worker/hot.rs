@@ -13,7 +13,7 @@ use crate::reply::DueReply;
 use crate::request::EdgeRequest;
 
 impl Worker {
-    /// What the store would serve.
+    /// The hot copy that the store would serve now.
     pub fn hot(&self, wanted: &Wanted<'_>) -> Option<(Rc<HotCopy>, Still)> {
         if self.hot.is_empty() {
             return None;
@@ -73,19 +73,19 @@ impl Worker {
         });
     }
 
-    /// The store has no room for the response of `stream`, which nobody else gets.
+    /// Lets the followers of `stream` go to the origin: the store has no room for its response.
     pub fn pass_without_room(&mut self, stream: &EdgeRequest) {
         self.turn(stream.id.0, |coalescer, turn| {
             coalescer.fill_headers(stream.id, FillVerdict::NoRoom, turn);
         });
     }
 
-    /// What was copied so far is of no use.
+    /// Gives up a copy that is being made.
     pub fn drop_capture(&mut self, capture: &Capture) {
         self.hot.end(capture.length());
     }
 
-    /// The store has asked the origin, or has got another response: it alone tells what there is now.
+    /// Drops the hot copy of a key: the store has another response, or has asked the origin.
     pub fn drop_hot_copy(&mut self, cache_key: &str) {
         if !self.hot.is_empty() {
             self.hot.remove(self.url_hash(cache_key));

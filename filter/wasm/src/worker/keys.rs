@@ -16,12 +16,12 @@ use crate::host;
 use crate::host::headers::Headers;
 
 impl Worker {
-    /// The hash under which the board and the hints know a key. Keyed, so that nobody can choose URLs
-    /// that wait for each other.
+    /// The hash under which flights and hints know a key. It is keyed, so that nobody can choose URLs that wait for
+    /// each other, and it changes with a soft purge.
     pub fn key_hash(&self, cache_key: &str) -> KeyHash {
         let mut hasher = SipHasher13::new_with_keys(self.hash_key.0, self.hash_key.1);
         hasher.write(cache_key.as_bytes());
-        // After a soft purge nothing is known of the key.
+        // After a soft purge the worker must know nothing of the key.
         match self.soft_generation(cache_key) {
             0 => {}
             soft => hasher.write_u64(soft),
@@ -29,13 +29,14 @@ impl Worker {
         KeyHash(hasher.finish())
     }
 
+    /// The hash under which hot copies, body lengths and lessons about `Vary` are known.
     pub(super) fn url_hash(&self, url: &str) -> KeyHash {
         let mut hasher = SipHasher13::new_with_keys(self.hash_key.0, self.hash_key.1);
         hasher.write(url.as_bytes());
         KeyHash(hasher.finish())
     }
 
-    /// The request headers that responses for a URL vary with, as far as is known.
+    /// The request headers that responses for a URL are known to vary with.
     fn varies(&mut self, url: &str) -> Option<VaryNames> {
         if self.varying.is_empty() {
             return None;
@@ -44,16 +45,16 @@ impl Worker {
         self.varying.get(url, host::monotonic_millis())
     }
 
-    /// Responses for a URL vary with `names`.
+    /// Remembers that responses for a URL vary with `names`.
     pub fn learn(&mut self, url: &str, names: VaryNames) {
         let url = self.url_hash(url);
         self.varying.learn(url, names, host::monotonic_millis());
     }
 
-    /// Qualifies the URL of `target` by all that tells its responses apart.
+    /// Adds the qualifiers for content coding and `Vary` to the key of `target`.
     ///
     /// # Errors
-    /// A header that it varies with is too long for a key.
+    /// The value of a header that the response varies with is too long for a key.
     pub fn qualify(
         &mut self,
         policy: &Policy,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! HEADs, before they may take part: whether the store has the object, or only its headers are shared.
+//! Looks at the store for HEADs: whether it has the object, or only the object's headers are shared.
 
 use sluice_core::board::KeyHash;
 use sluice_core::coalescer::{Probed, Release};
 use sluice_core::key::CanonicalTarget;
 
 use super::Worker;
-use super::calls::Call;
+use super::calls::CallKind;
 use super::probes::{has_told, probed};
 use crate::host;
 use crate::reply::EXPIRED;
@@ -24,7 +24,7 @@ enum Seen {
 }
 
 impl Worker {
-    /// Turns a HEAD to the headers alone where this worker knows of them, and of nothing more.
+    /// Turns a HEAD's target to the headers alone if this worker knows of stored headers and of no stored object.
     pub fn turn_to_headers(&mut self, target: &mut CanonicalTarget) {
         let headers = target.for_headers();
         let now = host::monotonic_millis();
@@ -38,10 +38,14 @@ impl Worker {
         }
     }
 
-    /// The store has answered a look, or has not in time: those who wait for it go on.
+    /// Handles the store's answer to a look, if there is one, and lets the requests go on that wait for it.
     pub(super) fn looked(&mut self, key: KeyHash, answered: bool) {
         let seen = if answered { seen() } else { Seen::Nothing };
-        for id in self.unprepared.remove(&Call::Look(key)).unwrap_or_default() {
+        for id in self
+            .unprepared
+            .remove(&CallKind::Look(key))
+            .unwrap_or_default()
+        {
             let Some(stream) = self.stream(id) else {
                 continue;
             };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What all contexts of a VM share. There is one VM per worker thread.
+//! A worker: the state that all contexts of a VM share. Envoy has one VM per worker thread.
 
 mod background;
 mod calls;
@@ -37,7 +37,7 @@ use sluice_core::varying::Varying;
 use crate::host::{self, Level, Queue, SharedData};
 use crate::reply::DueReply;
 use crate::request::{EdgeRequest, NumberedPolicy};
-use calls::{Call, Calls};
+use calls::{CallKind, Calls};
 use fills::Fills;
 use identity::{hash_key, process_secret, take_number};
 use metrics::Metrics;
@@ -95,8 +95,8 @@ pub struct Worker {
     fills: Fills,
     calls: Calls,
     purging: Purging,
-    /// Requests that wait for a call of their key, before they are known to the coalescer.
-    unprepared: HashMap<Call, Vec<StreamId>>,
+    /// Requests that wait for a background call of their key before they take part in coalescing.
+    unprepared: HashMap<CallKind, Vec<StreamId>>,
     substitutes: Substitutes,
     due_answers: Vec<(u32, DueReply)>,
     due_resumes: VecDeque<(StreamId, Release)>,
@@ -204,7 +204,7 @@ impl Worker {
         self.streams.insert(stream.id, Rc::clone(stream));
     }
 
-    /// The client of a request has gone, or has its response.
+    /// Forgets a request whose client has gone or has its response.
     pub fn close(&mut self, stream: StreamId) {
         if let Some(closed) = self.streams.remove(&stream) {
             if let Some(capture) = closed.capture.take() {

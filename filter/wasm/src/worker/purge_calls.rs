@@ -14,25 +14,25 @@ use super::purging::{JournalEntry, NO_CALL, host_error};
 use crate::host::{self, SharedData};
 use crate::reply::receipt::answer_receipt;
 
-/// The entry point's journal.
+/// The cluster of the entry point's journal.
 const JOURNAL_CLUSTER: &str = "purge_journal";
 
 const JOURNAL_TIMEOUT: Duration = Duration::from_millis(JOURNAL_PATIENCE);
 
-/// Why a purge has not been carried out.
+/// Why a purge is not carried out.
 #[derive(Clone, Copy, Debug)]
 pub enum Unavailable {
-    /// Too many calls are under way.
+    /// Too many purges are under way.
     Busy,
     /// Shared data could not be written.
     Failed,
 }
 
 impl Worker {
-    /// Carries out a call whose answer goes to `context`, later.
+    /// Carries out a purge. Its receipt goes to `context`, once all workers and the journal have answered.
     ///
     /// # Errors
-    /// It cannot be, now.
+    /// The purge cannot be carried out now.
     pub fn purge(&mut self, context: u32, order: &Order) -> Result<(), Unavailable> {
         self.join_roster();
         if !self.purging.desk.has_room() {
@@ -64,7 +64,7 @@ impl Worker {
         Ok(())
     }
 
-    /// An unsafe request has changed what these buckets' URLs stand for.
+    /// Has the stored responses of these buckets revalidated: an unsafe request has changed them (RFC 9111, 4.4).
     pub fn invalidate(&mut self, buckets: &[u16]) {
         self.join_roster();
         let written =
@@ -80,7 +80,7 @@ impl Worker {
         }
     }
 
-    /// Leaves a note in the journal, once, that what is stored has to be revalidated after a restart.
+    /// Notes in the journal, once, that stored responses must be revalidated after a restart.
     fn record_change(&mut self, records: &[Record]) {
         if !self.purging.journal || self.purging.changes_recorded {
             return;
@@ -96,7 +96,7 @@ impl Worker {
         }
     }
 
-    /// The caller has gone.
+    /// Forgets a caller that has gone.
     pub fn purge_caller_left(&mut self, context: u32) {
         self.purging.callers.remove(&context);
     }
@@ -120,13 +120,13 @@ impl Worker {
         }
     }
 
-    /// Goes on with the calls under way. For the root context's turn.
+    /// Goes on with the purges under way. For the root context's turn.
     pub(super) fn end_purges(&mut self) {
         self.write_journal();
         self.answer_purges();
     }
 
-    /// Writes into the journal what is due.
+    /// Sends the due entries to the journal.
     fn write_journal(&mut self) {
         for entry in std::mem::take(&mut self.purging.due_entries) {
             let headers = [
@@ -148,7 +148,7 @@ impl Worker {
         }
     }
 
-    /// The journal has answered, or will not.
+    /// Handles the journal's answer; `recorded` is false if there is none.
     pub(super) fn journal_answered(&mut self, number: u32, recorded: bool) {
         if let Some(entry) = self.purging.entries.remove(&number) {
             self.purging.desk.journaled(entry.call, recorded);
@@ -156,14 +156,13 @@ impl Worker {
         }
     }
 
-    /// The root context that has sent these entries is not this one: they are sent again, as the same record twice is
-    /// the same as once.
+    /// Has entries sent again whose answers are lost with the former root context. The same record twice does no harm.
     pub(super) fn requeue_journal(&mut self) {
         let lost = self.purging.entries.drain().map(|(_, entry)| entry);
         self.purging.due_entries.extend(lost);
     }
 
-    /// Answers the calls that wait for nothing any more.
+    /// Sends the receipts of the purges that wait for nobody any more.
     fn answer_purges(&mut self) {
         if self.purging.desk.is_empty() {
             return;
@@ -186,8 +185,8 @@ impl Worker {
         self.restore_context(self.root());
     }
 
-    /// A worker that does not answer has lost its VM, which will read the purges before it serves. If it
-    /// lives all the same, it joins again when it reads the news that it has not answered.
+    /// Takes the workers off the roster that have not acknowledged a purge. Such a worker has lost its VM, and the next
+    /// VM reads all purges before it serves. If it lives all the same, it joins again when it reads the news.
     fn expel_missing(&mut self, receipt: &Receipt) {
         if receipt.missing.is_empty() {
             return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker's part in purges: what it knows of them, and what it tells the others.
+//! What a worker knows of purges, and how that decides about keys and stored responses.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,15 +19,15 @@ use super::Worker;
 use crate::host::{self, SharedData};
 use crate::request::EdgeRequest;
 
-/// The call number of news that nobody waits for.
+/// The call number of news that nobody acknowledges.
 pub(super) const NO_CALL: u32 = 0;
-/// Timer period while calls are under way.
+/// Timer period while purges are under way, in milliseconds.
 const CALL_MILLIS: Millis = 100;
 
 /// Records for the journal.
 #[derive(Debug)]
 pub(super) struct JournalEntry {
-    /// Who waits for it.
+    /// The number of the purge that waits for them, or [`NO_CALL`].
     pub call: u32,
     pub text: String,
 }
@@ -35,31 +35,31 @@ pub(super) struct JournalEntry {
 /// What a worker knows of purges.
 #[derive(Debug, Default)]
 pub struct Purging {
-    /// What has been purged.
+    /// All purges that this worker knows.
     pub(super) replica: Purges,
-    /// Whether it hears of every purge.
+    /// Whether this worker is on the roster, so that it is told of every purge.
     pub(super) joined: bool,
     /// Whether the entry point keeps a journal.
     pub(super) journal: bool,
     pub(super) desk: Desk,
-    /// The callers that are there.
+    /// The contexts of callers that still wait.
     pub(super) callers: HashSet<u32>,
-    /// Whether the journal says that requests have changed resources.
+    /// Whether the journal says that unsafe requests have changed resources.
     pub(super) changes_recorded: bool,
     pub(super) due_entries: Vec<JournalEntry>,
-    /// Those on their way into the journal, by Envoy's number for the call.
+    /// The entries on their way into the journal, by Envoy's number for the call.
     pub(super) entries: HashMap<u32, JournalEntry>,
 }
 
 impl Purging {
-    /// The timer period that calls need.
+    /// The timer period that purges under way need.
     pub fn tick_period(&self) -> Option<Millis> {
         (!self.desk.is_empty()).then_some(CALL_MILLIS)
     }
 }
 
 impl Worker {
-    /// Writes what holds at the start of the process, unless it has been.
+    /// Writes the purges that hold at the start of the process into shared data, unless another worker has.
     pub fn begin_purging(&mut self, policy: &Policy) -> host::Result<()> {
         self.purging.journal = policy.purge.recorded;
         let now = u64::try_from(host::unix_seconds()).unwrap_or(0);
@@ -67,7 +67,7 @@ impl Worker {
         started.map_err(host_error)
     }
 
-    /// Makes sure that this worker knows every purge, and hears of those to come.
+    /// Joins the roster and loads all purges, once.
     pub fn join_roster(&mut self) {
         if self.purging.joined {
             return;
@@ -90,7 +90,7 @@ impl Worker {
         self.purging.replica.newest()
     }
 
-    /// Puts the newest hard purge that covers a URL into its key.
+    /// Adds the number of the newest hard purge that covers a URL to its key.
     pub fn qualify_generation(&mut self, policy: &Policy, target: &mut CanonicalTarget) {
         self.join_roster();
         if self.purging.replica.is_empty() {
@@ -103,7 +103,7 @@ impl Worker {
         }
     }
 
-    /// Number of the newest soft purge that covers the URL of a key; 0 is none.
+    /// The number of the newest soft purge that covers the URL of a key; 0 is none.
     pub(super) fn soft_generation(&self, cache_key: &str) -> u64 {
         match self.policies.back() {
             Some(policy) if !self.purging.replica.is_empty() => {
@@ -114,17 +114,18 @@ impl Worker {
         }
     }
 
-    /// Whether a response was asked for before it was purged softly.
+    /// Whether a response was asked for before the newest soft purge of its URL.
     pub fn predates_soft_purge(&self, entry: &Entry<'_>) -> bool {
         self.was_purged_since(entry.key, entry.purge)
     }
 
-    /// Whether a response was purged softly that was asked for when `began` was the newest purge.
+    /// Whether a URL was purged softly since `began` was the newest purge.
     pub fn was_purged_since(&self, cache_key: &str, began: u64) -> bool {
         self.soft_generation(cache_key) > began
     }
 
-    /// Whether the stored response may only be used after the origin has been asked.
+    /// Whether the stored response may be used only after the origin has been asked: a soft purge covers it, and no
+    /// worker has confirmed it since.
     pub(super) fn must_revalidate(&self, stream: &EdgeRequest) -> bool {
         if self.soft_generation(stream.target.cache_key()) == 0 {
             return false;
@@ -136,7 +137,7 @@ impl Worker {
         !confirmed.unwrap_or(false)
     }
 
-    /// The response has come from the origin, or was found valid by it.
+    /// Tells all workers that the response has come from the origin since the soft purge, or was found valid by it.
     pub fn confirm(&mut self, key: KeyHash) {
         if let Err(error) = Confirmations::new(&mut SharedData).add(key) {
             self.fault("a response will be revalidated again", host_error(error));
@@ -164,7 +165,7 @@ impl Worker {
         }
     }
 
-    /// The other workers that have served anything.
+    /// The other workers on the roster.
     ///
     /// # Errors
     /// Shared data could not be read.
@@ -180,7 +181,7 @@ impl Worker {
         }
     }
 
-    /// Brings news to other workers; `fault` is said of those whom it does not reach.
+    /// Sends news to other workers; `fault` is logged for each that it does not reach.
     pub(super) fn spread(&mut self, others: &[WorkerId], news: &News, fault: &'static str) {
         let bytes = news.encode();
         for &other in others {
@@ -190,7 +191,7 @@ impl Worker {
         }
     }
 
-    /// News from another worker.
+    /// Handles news from another worker.
     pub fn receive_news(&mut self, news: News) {
         match news {
             News::Purged {
@@ -212,8 +213,7 @@ impl Worker {
         }
     }
 
-    /// Another worker waits for this one. If this one was too slow once, it has been taken off the list, hears of nothing
-    /// more, and has to catch up.
+    /// Joins the roster again if this worker was expelled for being slow; it has missed purges since, and loads them.
     pub(super) fn stay_listed(&mut self) {
         if !matches!(Roster::new(&mut SharedData).join(self.id()), Ok(false)) {
             self.purging.joined = false;

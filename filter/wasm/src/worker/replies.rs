@@ -16,7 +16,7 @@ use crate::request::EdgeRequest;
 use crate::request::account::result_of;
 
 impl Worker {
-    /// Answers a request that has waited so long, and came to that `result`.
+    /// Answers a follower that has waited for `waited` milliseconds; the access log calls it `result`.
     pub(super) fn answer_follower(
         &mut self,
         stream: StreamId,
@@ -32,15 +32,15 @@ impl Worker {
         }
     }
 
-    /// Answers the paused request of `context`, but not before the root's next turn. Within another
-    /// stream's callback Envoy would stop that stream too, and Envoy's cache filter does not survive an
-    /// answer from ORIGIN while it is still sending the request.
+    /// Answers the paused request of `context` at the root context's next turn. Within another stream's callback Envoy
+    /// would stop that stream too, and Envoy's cache filter does not survive an answer from ORIGIN while it is still
+    /// sending the request.
     pub fn answer_later(&mut self, context: u32, answer: DueReply) {
         self.due_answers.push((context, answer));
         self.wake_root();
     }
 
-    /// The context has gone, and needs no answer.
+    /// Drops the reply that is due to `context`, which has gone.
     pub fn forget_answer(&mut self, context: u32) {
         self.due_answers
             .retain(|(answered, _)| *answered != context);
@@ -57,7 +57,7 @@ impl Worker {
         self.restore_context(self.root());
     }
 
-    /// Gives those who wait for the response of `filled`, and ask for changes, the answer that it is to what they demand.
+    /// Answers the conditional followers of `filled`, for which the headers of its response are enough.
     pub fn answer_followers(
         &mut self,
         filled: &EdgeRequest,
@@ -70,7 +70,7 @@ impl Worker {
         });
     }
 
-    /// Answers those of this worker who wait for the response of `leader`, and to whom `answer` has an answer.
+    /// Answers the followers of `leader` on this worker for which `answer` has a reply.
     pub(super) fn answer_alike(
         &mut self,
         leader: &EdgeRequest,

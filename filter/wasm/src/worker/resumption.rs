@@ -17,12 +17,12 @@ use crate::request::account;
 use crate::request::headers::{keep_path, make_get, put_back};
 use crate::request::{EdgeRequest, Prelude};
 
-/// Requests that are resumed in one turn.
+/// Most requests that are resumed in one turn.
 const RESUME_BATCH: usize = 16;
 
 impl Worker {
-    /// Resumes a batch of those who have been released, and leaves the next to the root's next turn: the
-    /// first responses go out before the last requests go on.
+    /// Resumes a batch of the requests that have left the waiting list. The root context's next turn resumes the next
+    /// batch, so that the first responses go out before the last requests go on.
     pub(super) fn resume_some(&mut self) {
         for _ in 0..RESUME_BATCH {
             let Some((stream, release)) = self.due_resumes.pop_front() else {
@@ -67,7 +67,7 @@ impl Worker {
         sent.and(resumed)
     }
 
-    /// Takes a request whose URL proves to vary to the coalescer again, under the key of its variant.
+    /// Admits a request again under the key of its variant, once its URL has proved to vary.
     fn admit_as_variant(&mut self, stream: &Rc<EdgeRequest>) -> host::Result<()> {
         let again = self.retarget(stream);
         let (stream, purpose) = match &again {
@@ -88,12 +88,13 @@ impl Worker {
         again.map(|_| ()).and(gone_on)
     }
 
-    /// Ends a fill in the background that waits for another one, which those for whom it is there do not need any more.
+    /// Ends a background fill that nobody needs any more.
     fn end_unneeded(&mut self, fill: &EdgeRequest) {
         fill.answered.set(true);
         self.answer_later(fill.id.0, DueReply::Outcome { status: 204 });
     }
 
+    /// Makes a new record of the request, under the key of its variant.
     fn retarget(&mut self, stream: &EdgeRequest) -> host::Result<Result<Rc<EdgeRequest>, TooLong>> {
         self.act_as(stream.id.0)?;
         let headers = Headers::new(host::header_pairs(Map::Request)?);
@@ -121,7 +122,7 @@ impl Worker {
         if purpose == Purpose::Lead {
             stream.account.leads();
         }
-        // It has none: Envoy would look for one in an index of all headers, which it would make for that.
+        // `add`, not `set`: there is no such header yet, and `set` would make Envoy build its header index to find out.
         host::add_header(Map::Request, LINK_HEADER, &self.encode_link(stream.link()))?;
         if matches!(purpose, Purpose::Lead | Purpose::Alone) && self.must_revalidate(stream) {
             stream.forced.set(true);

@@ -15,16 +15,16 @@ impl Worker {
         self.roots.last().copied().unwrap_or(0)
     }
 
-    /// Has the newest root context, which the host must take for the caller, take over the timer and the queue. That
+    /// Gives the newest root context the timer and the queue. The host must take that context for the caller: a queue
     /// belongs to the one that has registered it last.
     pub(super) fn register(&mut self) -> host::Result<()> {
         self.queue = Some(host::register_queue(&queue_name(self.coalescer.worker()))?);
-        // The timer of the former one is of no more use.
+        // The timer of the former root context has stopped with it.
         self.tick_period = 0;
         Ok(())
     }
 
-    /// Looks for what went to the former root context: news, answers to its calls, and its next turn.
+    /// Makes up for what the former root context can no longer receive: messages, answers to its calls, its next turn.
     pub(super) fn resync(&mut self) {
         self.fail_calls();
         self.requeue_journal();
@@ -32,8 +32,8 @@ impl Worker {
         self.wake_root();
     }
 
-    /// A root context goes. It may be the one with the timer and the queue and not the oldest: where a policy is taken
-    /// back before all requests under it have ended, Envoy goes on with the root context that it had.
+    /// Forgets a root context that goes. It may be the one with the timer and the queue and not the oldest: where a
+    /// policy is taken back before all requests under it have ended, Envoy goes on with the root context that it had.
     pub fn lose_root(&mut self, root: u32) {
         let serves = self.is_root(root);
         self.roots.retain(|known| *known != root);
@@ -48,13 +48,13 @@ impl Worker {
         self.resync();
     }
 
-    /// Asks for a turn of the root context, after this one.
+    /// Asks Envoy for a turn of the root context, after this callback.
     pub(super) fn wake_root(&mut self) {
         let woken = self.queue.map_or(Ok(()), |queue| host::enqueue(queue, &[]));
         self.check(woken);
     }
 
-    /// The timer period that is needed; 0 is none.
+    /// The shortest period in which somebody needs the timer, in milliseconds; 0 is none.
     fn needed_period(&self) -> Millis {
         let needed = [
             self.coalescer.tick_period(),
@@ -65,8 +65,8 @@ impl Worker {
         needed.into_iter().flatten().min().unwrap_or(0)
     }
 
-    /// Runs the timer where it is needed, and often enough. Whether less would do is for [`Worker::tick`] to see, so that
-    /// one request after the other does not start and stop it.
+    /// Starts the timer if it is needed, or shortens its period. Only [`Worker::tick`] lengthens the period or stops
+    /// the timer, so that one request after the other does not start and stop it.
     pub(super) fn arm_timer(&mut self) {
         let period = self.needed_period();
         if period > 0 && (self.tick_period == 0 || period < self.tick_period) {
@@ -84,12 +84,12 @@ impl Worker {
         self.check(set);
     }
 
-    /// Whether that context is the one with the timer and the queue.
+    /// Whether `context` is the root context with the timer and the queue.
     pub fn is_root(&self, context: u32) -> bool {
         self.root() == context
     }
 
-    /// Takes the messages out of this worker's queue.
+    /// Handles all messages in this worker's queue.
     pub fn receive(&mut self) {
         let Some(queue) = self.queue else { return };
         loop {
@@ -116,7 +116,7 @@ impl Worker {
         self.restore_context(self.root());
     }
 
-    /// Time has passed. What is due is done here as well, in case that nothing has come through the queue.
+    /// Handles the timer. Due work is done here as well, in case no message comes through the queue.
     pub fn tick(&mut self) {
         self.turn(self.root(), |coalescer, turn| coalescer.tick(turn));
         self.give_up_overdue();
@@ -129,7 +129,7 @@ impl Worker {
         self.publish_gauges();
     }
 
-    /// Does what only the root context can do, or what had to wait for its turn.
+    /// Does the work that only the root context can do, or that had to wait for its turn.
     fn go_on_as_root(&mut self) {
         self.resume_some();
         self.send_answers();

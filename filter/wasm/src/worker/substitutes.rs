@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The worker's part in finding a substitute for a missing object.
+//! Missing objects: what the worker knows of them, and which responses it holds until their substitute has come.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -10,20 +10,20 @@ use sluice_core::metrics::Metric;
 use sluice_core::site::{Substitute, document};
 
 use super::Worker;
-use super::calls::{BackgroundCall, Call};
+use super::calls::{BackgroundCall, CallKind};
 use crate::host::{self, Half};
 use crate::reply::substitute::{Document, HeldResponse};
 use crate::request::EdgeRequest;
 
-/// Objects that are known to be missing.
+/// Most missing objects that are remembered.
 const MOST_KNOWN: usize = 4_096;
 
 /// What is known of a missing object.
 #[derive(Clone, Copy, Debug)]
 pub enum MissingObject {
-    /// It is a directory.
+    /// The object is a directory.
     Directory,
-    /// It is none, and the bucket has answered with this status.
+    /// The object is no directory, and the bucket has answered with this status.
     Missing(u16),
 }
 
@@ -41,7 +41,7 @@ impl Substitutes {
         (*until > now).then_some(*known)
     }
 
-    /// Remembers it.
+    /// Remembers a missing object until `until`.
     pub fn remember(&mut self, key: KeyHash, known: MissingObject, until: Millis, now: Millis) {
         if self.known.len() >= MOST_KNOWN {
             self.known.retain(|_, (_, until)| *until > now);
@@ -59,7 +59,7 @@ impl Substitutes {
         waiting.len() == 1
     }
 
-    /// Those who wait for a document.
+    /// Takes the responses that wait for a document.
     pub fn take(&mut self, document: KeyHash) -> Vec<HeldResponse> {
         self.waiting.remove(&document).unwrap_or_default()
     }
@@ -85,7 +85,7 @@ impl Worker {
         };
         let key = self.key_hash(target.cache_key());
         if self.substitutes.wait(key, held) {
-            let call = Call::Substitute(key);
+            let call = CallKind::Substitute(key);
             self.calls
                 .push(BackgroundCall::new(call, Rc::new(target), policy.clone()));
             self.wake_root();
@@ -93,7 +93,7 @@ impl Worker {
         true
     }
 
-    /// A document has come, or there is none.
+    /// Releases the responses that wait for a document, which has come or does not exist.
     pub(super) fn end_substitute(&mut self, key: KeyHash, document: Option<&Document>) {
         for held in self.substitutes.take(key) {
             let Some(stream) = self.stream(held.stream) else {
@@ -138,7 +138,7 @@ impl Worker {
         }
     }
 
-    /// Lets the response go on, whatever it is by now.
+    /// Lets a held response go on.
     fn release(&mut self, held: HeldResponse) {
         let released = self
             .act_as(held.stream.0)

@@ -8,7 +8,7 @@ use sluice_core::message::Message;
 use sluice_core::metrics::Metric;
 
 use super::Worker;
-use super::calls::{BackgroundCall, Call};
+use super::calls::{BackgroundCall, CallKind};
 use super::identity::queue_name;
 use crate::host::{self, SharedData};
 use crate::reply::DueReply;
@@ -18,7 +18,7 @@ use crate::request::account;
 const VM_ID: &str = "sluice";
 
 impl Worker {
-    /// Lets the coalescer handle an event that has come to `context`, and carries out what follows.
+    /// Lets the coalescer handle an event that has come to `context`, carries out its effects, and resumes requests.
     pub fn turn<R>(
         &mut self,
         context: u32,
@@ -31,7 +31,7 @@ impl Worker {
         result
     }
 
-    /// The same within a turn.
+    /// As [`Worker::turn`], without resuming requests or restoring the context; for use inside a turn.
     pub(super) fn event<R>(
         &mut self,
         event: impl FnOnce(&mut Coalescer, &mut Turn<'_, SharedData>) -> R,
@@ -50,6 +50,7 @@ impl Worker {
         result
     }
 
+    /// Directs host calls at `context` again, which is that of the callback, if they went elsewhere.
     pub(super) fn restore_context(&mut self, context: u32) {
         if std::mem::take(&mut self.acting_as_other) {
             let restored = host::set_effective_context(context);
@@ -57,6 +58,7 @@ impl Worker {
         }
     }
 
+    /// Directs the host calls that follow at another context.
     pub(super) fn act_as(&mut self, context: u32) -> host::Result<()> {
         self.acting_as_other = true;
         host::set_effective_context(context)
@@ -93,14 +95,14 @@ impl Worker {
             Effect::Probe { key, target } => {
                 if let Some(policy) = self.policies.back().cloned() {
                     self.calls
-                        .push(BackgroundCall::new(Call::Probe(key), target, policy));
+                        .push(BackgroundCall::new(CallKind::Probe(key), target, policy));
                     self.wake_root();
                 }
             }
         }
     }
 
-    /// A request has waited so long, and waits no more.
+    /// Records that a request has waited for `waited` milliseconds, and waits no more.
     pub(super) fn has_waited(&mut self, stream: StreamId, waited: Millis) {
         self.metrics.count(Metric::FollowersResumed, 1);
         self.metrics.record(Metric::WaitMilliseconds, waited);
@@ -113,6 +115,7 @@ impl Worker {
         self.enqueue_for(worker, &message.encode())
     }
 
+    /// Puts a message into another worker's queue.
     pub(super) fn enqueue_for(&mut self, worker: WorkerId, message: &[u8]) -> host::Result<()> {
         let queue = match self.queues.get(&worker) {
             Some(queue) => *queue,
