@@ -17,17 +17,19 @@ use std::rc::Rc;
 pub use shared_data::{Calls, FakeSharedData};
 pub use store::FakeStore;
 
-use crate::board::{FlightId, KeyHash, Millis, Slot, WorkerId};
-use crate::coalescer::{
+use crate::coalescing::board::Slot;
+use crate::coalescing::flight::{FlightPolicy, Leader, Phase, Role};
+use crate::coalescing::hints::Hint;
+use crate::coalescing::{
     Admission, Coalescer, Effect, FillVerdict, LeaderResponse, Probed, Release, Request, Turn,
 };
-use crate::flight::{FlightPolicy, Leader, Phase, Role, StreamId};
-use crate::hints::Hint;
 use crate::key::CanonicalTarget;
+use crate::key::vary::VaryNames;
 use crate::link::Purpose;
-use crate::message::Message;
 use crate::metrics::Metric;
-use crate::vary::VaryNames;
+use crate::workers::StreamId;
+use crate::workers::message::Message;
+use crate::workers::{FlightId, KeyHash, Millis, WorkerId};
 
 /// For how long a key counts as uncacheable after a response that was.
 pub const HIT_FOR_MISS: Millis = 120_000;

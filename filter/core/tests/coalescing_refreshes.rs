@@ -8,13 +8,14 @@ use std::rc::Rc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use sluice_core::board::{KeyHash, Millis, WorkerId};
-use sluice_core::coalescer::{Admission, CLAIM_MILLIS, Coalescer, Effect, Release, Request, Turn};
-use sluice_core::flight::{FlightPolicy, StreamId};
-use sluice_core::hints::Hint;
+use sluice_core::coalescing::flight::FlightPolicy;
+use sluice_core::coalescing::hints::Hint;
+use sluice_core::coalescing::{Admission, CLAIM_MILLIS, Coalescer, Effect, Release, Request, Turn};
 use sluice_core::key::CanonicalTarget;
-use sluice_core::message::Event;
 use sluice_core::testing::FakeSharedData;
+use sluice_core::workers::StreamId;
+use sluice_core::workers::message::Event;
+use sluice_core::workers::{KeyHash, Millis, WorkerId};
 use support::{bucket, canonicalize_path};
 
 const KEY: KeyHash = KeyHash(7);

@@ -8,12 +8,13 @@
 #![allow(clippy::expect_used)]
 
 use libfuzzer_sys::fuzz_target;
-use sluice_core::board::{KeyHash, WorkerId};
+use sluice_core::policy::purge::{Kind, Scope};
 use sluice_core::purge::{
-    Confirmations, Initial, Kind, News, Order, Purges, Roster, Scope, SharedPurges, TagHash, Tags,
-    What, carry_out,
+    Confirmations, Initial, Order, Purges, SharedPurges, TagHash, Tags, What, carry_out,
 };
 use sluice_core::testing::FakeSharedData;
+use sluice_core::workers::{KeyHash, WorkerId};
+use sluice_core::workers::{News, Roster};
 
 /// Nobody purges so often.
 const OUT_OF_REACH: u64 = 1 << 62;

@@ -4,8 +4,8 @@
 //! What that VM knows of the request is not to be had, so its response is for its client alone and goes into no store.
 //! Envoy's cache survives the loss of a client whose response it does not store.
 
+use sluice_core::key::qualifiers::is_for_headers;
 use sluice_core::metrics::Metric;
-use sluice_core::qualifiers::is_for_headers;
 
 use crate::clean::{Asked, Body, clean_response};
 use crate::headers::Headers;

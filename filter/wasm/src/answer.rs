@@ -3,8 +3,8 @@
 
 use std::rc::Rc;
 
-use sluice_core::cache_status::CacheStatus;
 use sluice_core::hot::HotCopy;
+use sluice_core::http::cache_status::CacheStatus;
 
 use crate::delivery::Bodiless;
 use crate::edge;

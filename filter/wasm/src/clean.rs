@@ -2,10 +2,10 @@
 //! What ORIGIN makes of a bucket's response before anybody else sees it: a media type for an object
 //! that lacks one, and a page of the edge's own in the place of an error's XML.
 
-use sluice_core::cors::CORS_PREFIX;
-use sluice_core::error_page::{self, MEDIA_TYPE, REPLACED_HEADERS};
-use sluice_core::media_type::missing_media_type;
 use sluice_core::policy::{Origin, Policy};
+use sluice_core::site::cors::CORS_PREFIX;
+use sluice_core::site::error_page::{self, MEDIA_TYPE, REPLACED_HEADERS};
+use sluice_core::site::media_type::missing_media_type;
 
 use crate::headers::Headers;
 use crate::host::{self, Map};

@@ -4,10 +4,10 @@
 use std::ops::Range;
 
 use proxy_wasm::types::Action;
-use sluice_core::cache_status::CacheStatus;
-use sluice_core::conditions::Validators;
-use sluice_core::demand::{Candidate, Delivery, Demand};
-use sluice_core::range::{Slice, Slicer, unsatisfied_range};
+use sluice_core::http::cache_status::CacheStatus;
+use sluice_core::http::conditions::Validators;
+use sluice_core::http::demand::{Candidate, Delivery, Demand};
+use sluice_core::http::range::{Slice, Slicer, unsatisfied_range};
 
 use crate::edge;
 use crate::headers::{Headers, extend};

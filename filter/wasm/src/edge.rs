@@ -8,22 +8,22 @@ use std::rc::Rc;
 
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
-use sluice_core::board::KeyHash;
-use sluice_core::coalescer::Admission;
-use sluice_core::demand::Demand;
-use sluice_core::flight::StreamId;
+use sluice_core::admission::{Disposition, PassReason, RequestFacts, classify};
+use sluice_core::coalescing::Admission;
 use sluice_core::host::HostError;
 use sluice_core::hot::Wanted;
+use sluice_core::http::client_control::{RequestControl, Way};
+use sluice_core::http::demand::Demand;
+use sluice_core::key::vary::TooLong;
 use sluice_core::key::{CanonicalTarget, Rejection, Target, canonicalize};
 use sluice_core::link::{
     BYPASS_SENTINEL, INTERNAL_PREFIX, LINK_HEADER, Link, PATH_HEADER, Purpose, Vouched,
 };
 use sluice_core::metrics::Metric;
 use sluice_core::policy::{CorsPolicy, Obedience, Policy};
-use sluice_core::request::{Disposition, PassReason, RequestFacts, classify};
-use sluice_core::request_control::{RequestControl, Way};
 use sluice_core::site::Visit;
-use sluice_core::vary::TooLong;
+use sluice_core::workers::KeyHash;
+use sluice_core::workers::StreamId;
 
 use crate::account::{result_of, tell_result};
 use crate::change::Change;

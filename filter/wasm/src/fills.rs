@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use sluice_core::board::Millis;
-use sluice_core::flight::StreamId;
+use sluice_core::workers::Millis;
+use sluice_core::workers::StreamId;
 
 use crate::revalidation::Revalidation;
 

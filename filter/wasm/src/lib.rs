@@ -3,7 +3,7 @@
 //!
 //! EDGE stands before Envoy's cache filter, ORIGIN behind it, in the cluster's upstream chain. What
 //! they know of each other is in the VM's [`worker`]; what workers know of each other goes through
-//! shared data and queues (`sluice_core::board`). All decisions are made in `sluice_core`; this crate
+//! shared data and queues (`sluice_core::coalescing::board`). All decisions are made in `sluice_core`; this crate
 //! translates callbacks into its events and its effects into host calls. A third role, FRONT, stands in
 //! gateways before a fleet of such edges.
 

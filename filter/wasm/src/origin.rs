@@ -9,23 +9,23 @@ use std::rc::Rc;
 
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
-use sluice_core::body_lengths::BodyId;
-use sluice_core::coalescer::FillVerdict;
-use sluice_core::entry::{ENTRY_HEADER, Entry, FillId};
+use sluice_core::coalescing::FillVerdict;
+use sluice_core::coalescing::hints::Hint;
 use sluice_core::freshness::{ResponseFacts, Storage, UncacheableReason, Verdict, judge};
-use sluice_core::hints::Hint;
-use sluice_core::http_date;
+use sluice_core::http::date;
 use sluice_core::key::origin_authority;
+use sluice_core::key::qualifiers::{is_for_headers, unqualified};
 use sluice_core::link::{
     BYPASS_SENTINEL, FAILURE_HEADER, LINK_HEADER, Link, NO_ROOM_HEADER, ORIGINAL_PATH_HEADER,
     PROOF_HEADER, Purpose, Vouched,
 };
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
+use sluice_core::policy::forward_header;
 use sluice_core::purge::{tags_of, url_of};
-use sluice_core::qualifiers::{is_for_headers, unqualified};
-use sluice_core::request::forward_header;
-use sluice_core::validator::Validator;
+use sluice_core::store::entry::{ENTRY_HEADER, Entry, FillId};
+use sluice_core::store::validator::Validator;
+use sluice_core::workers::BodyId;
 
 use crate::adopted::Adopted;
 use crate::answer::Answer;
@@ -721,7 +721,7 @@ fn mark_stored(
     // Envoy counts freshness from Date, so it must be of this machine's clock, and the time that the
     // response has spent in caches before this one goes into it.
     let received = host::unix_seconds();
-    let date = http_date::format(received.saturating_sub_unsigned(entry.age));
+    let date = date::format(received.saturating_sub_unsigned(entry.age));
     host::set_header(Map::Response, "date", &date)?;
     host::remove_header(Map::Response, "age")?;
     strip_cookies(headers)?;
@@ -744,7 +744,7 @@ fn store_validator(headers: &Headers, storage: &Storage, entry: &Entry<'_>) -> h
     let validator = Validator {
         lifetime: entry.lifetime(),
         body: entry.fill.body(),
-        last_modified: own("last-modified").and_then(http_date::parse),
+        last_modified: own("last-modified").and_then(date::parse),
         etag: own("etag"),
     };
     host::set_header(Map::Response, "etag", &validator.encode())?;

@@ -4,22 +4,22 @@
 use std::rc::Rc;
 
 use proxy_wasm::types::Action;
-use sluice_core::board::Millis;
-use sluice_core::body_lengths::BodyId;
-use sluice_core::cache_status::{CacheStatus, Forward};
-use sluice_core::coalescer::{LeaderResponse, Probed, Release};
-use sluice_core::demand::Demand;
-use sluice_core::entry::{ENTRY_HEADER, Entry};
-use sluice_core::hints::Hint;
+use sluice_core::admission::PassReason;
+use sluice_core::coalescing::hints::Hint;
+use sluice_core::coalescing::{LeaderResponse, Probed, Release};
 use sluice_core::hot::Sighting;
-use sluice_core::http_date;
+use sluice_core::http::cache_status::{CacheStatus, Forward};
+use sluice_core::http::client_control::RequestControl;
+use sluice_core::http::date;
+use sluice_core::http::demand::Demand;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
-use sluice_core::request::PassReason;
-use sluice_core::request_control::RequestControl;
-use sluice_core::store_freshness::served_for;
+use sluice_core::store::entry::{ENTRY_HEADER, Entry};
+use sluice_core::store::served_for::served_for;
+use sluice_core::workers::BodyId;
+use sluice_core::workers::Millis;
 
 use crate::account::{self, result_of};
 use crate::answer::{Answer, NO_ROOM};
@@ -153,7 +153,7 @@ fn left(fields: &ResponseFields<'_>, entry: &Entry<'_>, now: Millis) -> Millis {
 
 /// The age of a response that Envoy has not counted, as it comes from a revalidation.
 fn age_by_date(fields: &ResponseFields<'_>) -> u64 {
-    let date = fields.date().and_then(http_date::parse);
+    let date = fields.date().and_then(date::parse);
     let age = date.map_or(0, |date| host::unix_seconds().saturating_sub(date));
     u64::try_from(age).unwrap_or(0)
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What EDGE reads of the headers of a response that may come out of the store.
 
-use sluice_core::body_lengths::BodyId;
-use sluice_core::entry::{ENTRY_HEADER, Entry};
-use sluice_core::validator::Validator;
+use sluice_core::store::entry::{ENTRY_HEADER, Entry};
+use sluice_core::store::validator::Validator;
+use sluice_core::workers::BodyId;
 
 use crate::headers::Headers;
 use crate::origin::STORED_CACHE_CONTROL;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! ORIGIN's part in the revalidation of a stored response, which a store's conditional request asks for.
 
-use sluice_core::http_date;
+use sluice_core::http::date;
 use sluice_core::policy::{Origin, Policy};
-use sluice_core::validator::Validator;
+use sluice_core::store::validator::Validator;
 
 use crate::headers::Headers;
 use crate::host::{self, Map};
@@ -28,9 +28,7 @@ impl Revalidation {
         let value = headers.text("if-none-match")?;
         let validator = Validator::parse(value)?;
         // Its Last-Modified is kept elsewhere, so this is the Date of the stored response.
-        let date = headers
-            .text("if-modified-since")
-            .and_then(http_date::parse)?;
+        let date = headers.text("if-modified-since").and_then(date::parse)?;
         Some(Self {
             value: value.to_owned(),
             age: u64::try_from(host::unix_seconds().saturating_sub(date)).unwrap_or(0),

@@ -9,12 +9,12 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use sluice_core::board::{KeyHash, Millis};
-use sluice_core::cors::CORS_PREFIX;
-use sluice_core::flight::StreamId;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::policy::Policy;
+use sluice_core::site::cors::CORS_PREFIX;
 use sluice_core::site::{Substitute, Visit, document};
+use sluice_core::workers::StreamId;
+use sluice_core::workers::{KeyHash, Millis};
 
 use crate::clean::Body;
 use crate::delivery::{Passing, deliver};

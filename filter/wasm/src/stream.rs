@@ -4,19 +4,20 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use sluice_core::board::KeyHash;
-use sluice_core::body_lengths::BodyId;
-use sluice_core::cache_status::CacheStatus;
-use sluice_core::coalescer::{Admission, Coalescer, Release, Request, Turn};
-use sluice_core::demand::Demand;
-use sluice_core::flight::{FlightPolicy, StreamId};
+use sluice_core::coalescing::flight::FlightPolicy;
+use sluice_core::coalescing::{Admission, Coalescer, Release, Request, Turn};
 use sluice_core::host::SharedStore;
 use sluice_core::hot::Capture;
+use sluice_core::http::cache_status::CacheStatus;
+use sluice_core::http::client_control::RequestControl;
+use sluice_core::http::demand::Demand;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{Link, Purpose};
 use sluice_core::policy::Policy;
-use sluice_core::request_control::RequestControl;
 use sluice_core::site::Visit;
+use sluice_core::workers::BodyId;
+use sluice_core::workers::KeyHash;
+use sluice_core::workers::StreamId;
 
 use crate::account::Account;
 use crate::clean::Body;

@@ -5,13 +5,13 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use sluice_core::accept_encoding::Coding;
+use sluice_core::http::accept_encoding::Coding;
 use sluice_core::key::CanonicalTarget;
+use sluice_core::key::qualifiers;
+use sluice_core::key::vary::{self, ACCEPT_ENCODING, Fit, TooLong, VaryNames};
 use sluice_core::link::{COMPRESS_HEADER, COMPRESS_TYPED, COMPRESS_UNTYPED};
-use sluice_core::media_type::missing_media_type;
 use sluice_core::policy::{Origin, Policy};
-use sluice_core::qualifiers;
-use sluice_core::vary::{self, ACCEPT_ENCODING, Fit, TooLong, VaryNames};
+use sluice_core::site::media_type::missing_media_type;
 
 use crate::headers::Headers;
 use crate::host::{self, Map};

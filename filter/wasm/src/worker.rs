@@ -14,22 +14,23 @@ use std::hash::Hasher;
 use std::rc::Rc;
 
 use siphasher::sip::SipHasher13;
-use sluice_core::board::{KeyHash, Millis, WorkerId};
-use sluice_core::body_lengths::BodyLengths;
-use sluice_core::coalescer::{Coalescer, Effect, Release, Turn};
-use sluice_core::flight::{FlightPolicy, StreamId};
+use sluice_core::coalescing::flight::FlightPolicy;
+use sluice_core::coalescing::varying::Varying;
+use sluice_core::coalescing::{Coalescer, Effect, Release, Turn};
 use sluice_core::host::HostError;
 use sluice_core::hot::HotTier;
+use sluice_core::key::vary::{TooLong, VaryNames};
 use sluice_core::link::{
     BYPASS_SENTINEL, LINK_HEADER, Link, METHOD_HEADER, ORIGINAL_PATH_HEADER, Purpose, Secrets,
     Vouched,
 };
-use sluice_core::message::Message;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
-use sluice_core::purge::News;
-use sluice_core::vary::{TooLong, VaryNames};
-use sluice_core::varying::Varying;
+use sluice_core::store::body_lengths::BodyLengths;
+use sluice_core::workers::News;
+use sluice_core::workers::StreamId;
+use sluice_core::workers::message::Message;
+use sluice_core::workers::{KeyHash, Millis, WorkerId};
 
 use crate::account;
 use crate::answer::Answer;

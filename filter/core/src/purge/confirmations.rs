@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which entries have been revalidated since they were purged softly, on whichever worker.
 
-use crate::board::{BoardError, KeyHash};
-use crate::cas;
 use crate::host::SharedStore;
+use crate::workers::KeyHash;
+use crate::workers::shared_value;
+use crate::workers::shared_value::SharedError;
 
 /// Values in shared data, and keys in each. Of more keys the oldest are forgotten: they are revalidated
 /// once more.
@@ -26,8 +27,8 @@ impl<'a, S: SharedStore + ?Sized> Confirmations<'a, S> {
     ///
     /// # Errors
     /// The host refused the call.
-    pub fn has(&self, key: KeyHash) -> Result<bool, BoardError> {
-        let bytes = cas::read(self.store, &slot_name(key))?;
+    pub fn has(&self, key: KeyHash) -> Result<bool, SharedError> {
+        let bytes = shared_value::read(self.store, &slot_name(key))?;
         Ok(decode(&bytes).contains(&key.0.to_le_bytes()))
     }
 
@@ -35,8 +36,8 @@ impl<'a, S: SharedStore + ?Sized> Confirmations<'a, S> {
     ///
     /// # Errors
     /// The host refused a call, or other workers were faster too often.
-    pub fn add(&mut self, key: KeyHash) -> Result<(), BoardError> {
-        cas::update(self.store, &slot_name(key), |bytes| {
+    pub fn add(&mut self, key: KeyHash) -> Result<(), SharedError> {
+        shared_value::update(self.store, &slot_name(key), |bytes| {
             let keys = decode(bytes);
             if keys.contains(&key.0.to_le_bytes()) {
                 return (None, ());

@@ -6,10 +6,10 @@
 //! a purge of the URLs found there. What the index cannot tell is purged too: with more keys than fit, or
 //! with entries of a former process, everything.
 
-use super::record::hash;
-use crate::board::BoardError;
-use crate::cas;
 use crate::host::SharedStore;
+use crate::policy::purge::hash;
+use crate::workers::shared_value;
+use crate::workers::shared_value::SharedError;
 
 /// Values in shared data.
 const SHARDS: u64 = 256;
@@ -164,7 +164,12 @@ impl<'a, S: SharedStore + ?Sized> Tags<'a, S> {
     ///
     /// # Errors
     /// The host refused a call, or other workers were faster too often: the index is incomplete.
-    pub fn note(&mut self, tags: &[TagHash], bucket: u16, began: u64) -> Result<Noted, BoardError> {
+    pub fn note(
+        &mut self,
+        tags: &[TagHash],
+        bucket: u16,
+        began: u64,
+    ) -> Result<Noted, SharedError> {
         let mut noted = Noted::Indexed;
         for &hash in tags {
             let purged = self.update(hash, |shard| {
@@ -194,7 +199,7 @@ impl<'a, S: SharedStore + ?Sized> Tags<'a, S> {
     ///
     /// # Errors
     /// As [`Tags::note`].
-    pub fn purge(&mut self, hash: TagHash, number: u64) -> Result<Option<Vec<u16>>, BoardError> {
+    pub fn purge(&mut self, hash: TagHash, number: u64) -> Result<Option<Vec<u16>>, SharedError> {
         self.update(hash, |shard| {
             if shard.overflown {
                 return None;
@@ -213,10 +218,10 @@ impl<'a, S: SharedStore + ?Sized> Tags<'a, S> {
         &mut self,
         hash: TagHash,
         mut change: impl FnMut(&mut Shard) -> R,
-    ) -> Result<R, BoardError> {
+    ) -> Result<R, SharedError> {
         let epoch = self.epoch;
         let name = format!("sluice/tags/{}", hash.0 % SHARDS);
-        cas::update(self.store, &name, |bytes| {
+        shared_value::update(self.store, &name, |bytes| {
             let before = Shard::decode(bytes, epoch);
             let mut after = before.clone();
             let result = change(&mut after);

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use sluice_core::coalescer::FillVerdict;
+use sluice_core::coalescing::FillVerdict;
 use sluice_core::hot::{Capture, HotCopy, Still, Wanted};
 use sluice_core::metrics::Metric;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A worker's part in knowing the lengths of stored bodies that no header tells.
 
-use sluice_core::body_lengths::BodyId;
-use sluice_core::purge::News;
+use sluice_core::workers::BodyId;
+use sluice_core::workers::News;
 
 use super::Worker;
 

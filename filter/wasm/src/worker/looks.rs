@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! HEADs, before they may take part: whether the store has the object, or only its headers are shared.
 
-use sluice_core::board::KeyHash;
-use sluice_core::coalescer::{Probed, Release};
+use sluice_core::coalescing::{Probed, Release};
 use sluice_core::key::CanonicalTarget;
+use sluice_core::workers::KeyHash;
 
 use super::Worker;
 use crate::answer::EXPIRED;

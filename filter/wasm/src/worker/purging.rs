@@ -4,19 +4,23 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use sluice_core::board::{BoardError, KeyHash, Millis, WorkerId};
-use sluice_core::entry::Entry;
 use sluice_core::host::HostError;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
+use sluice_core::policy::purge::{Record, bucket_of};
 use sluice_core::purge::{
-    Confirmations, Desk, Initial, JOURNAL_PATIENCE, News, Noted, Order, Purges, Receipt, Record,
-    Roster, SharedPurges, TagHash, Tags, bucket_of, carry_out, invalidate, url_of,
+    Confirmations, Initial, Noted, Order, Purges, SharedPurges, TagHash, Tags, carry_out,
+    invalidate, url_of,
 };
+use sluice_core::purge::{JOURNAL_PATIENCE, PendingPurges, Receipt};
+use sluice_core::store::entry::Entry;
+use sluice_core::workers::shared_value::SharedError;
+use sluice_core::workers::{KeyHash, Millis, WorkerId};
+use sluice_core::workers::{News, Roster};
 
 use super::Worker;
-use sluice_core::qualifiers::GENERATION;
+use sluice_core::key::qualifiers::GENERATION;
 
 use crate::host::{self, SharedData};
 use crate::purge::answer_receipt;
@@ -39,7 +43,7 @@ pub struct Purging {
     joined: bool,
     /// Whether the entry point keeps a journal.
     journal: bool,
-    desk: Desk,
+    desk: PendingPurges,
     /// The callers that are there.
     callers: HashSet<u32>,
     /// Whether the journal says that requests have changed resources.
@@ -255,7 +259,7 @@ impl Worker {
     ///
     /// # Errors
     /// Shared data could not be read.
-    pub(super) fn others(&mut self) -> Result<Vec<WorkerId>, BoardError> {
+    pub(super) fn others(&mut self) -> Result<Vec<WorkerId>, SharedError> {
         let mut members = Roster::new(&mut SharedData).members()?;
         members.retain(|member| *member != self.id());
         Ok(members)
@@ -412,9 +416,9 @@ impl Worker {
     }
 }
 
-fn host_error(error: BoardError) -> HostError {
+fn host_error(error: SharedError) -> HostError {
     match error {
-        BoardError::Host(error) => error,
-        BoardError::Contended => HostError { status: u32::MAX },
+        SharedError::Host(error) => error,
+        SharedError::Contended => HostError { status: u32::MAX },
     }
 }

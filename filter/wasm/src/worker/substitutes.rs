@@ -3,10 +3,10 @@
 
 use std::rc::Rc;
 
-use sluice_core::board::KeyHash;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::metrics::Metric;
 use sluice_core::site::{Substitute, document};
+use sluice_core::workers::KeyHash;
 
 use super::Worker;
 use crate::calls::{Call, Sent};

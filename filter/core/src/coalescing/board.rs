@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The board: who leads which key, and which workers wait for it.
+//!
+//! It lives in shared data, as a fixed number of slots. A slot holds the flights of all keys that
+//! hash to it, so different keys share a slot for the time of a compare-and-swap only. Any worker may
+//! write any slot; only the owner of a flight renews or ends it, and anyone may take over a flight
+//! whose lease has run out. Slots hold bytes that somebody else may have written (in Istio all
+//! plugins without a `vm_id` share one namespace): what does not decode counts as empty.
+//!
+//! [`Slot`] is pure; [`Board`] is the compare-and-swap loop around it.
+
+use std::fmt::Write;
+
+use crate::host::SharedStore;
+use crate::workers::shared_value::{self, SharedError};
+use crate::workers::{FlightId, KeyHash, Millis, WorkerId};
+
+/// Slots of the board. More keys in flight than this share slots.
+pub const SLOTS: u64 = 1024;
+/// Flights in one slot; a key that finds it full is not coalesced.
+pub const FLIGHTS_PER_SLOT: usize = 32;
+/// Workers that may wait for one flight.
+pub const WAITING_WORKERS: usize = 255;
+const FORMAT: u8 = 1;
+const HEAD_BYTES: usize = 1;
+const FLIGHT_BYTES: usize = 8 + 2 + 4 + 8 + 8 + 1;
+
+/// A key that is being fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Flight {
+    key: KeyHash,
+    id: FlightId,
+    /// When the lease runs out.
+    expires: Millis,
+    /// When the leader last made progress.
+    progress: Millis,
+    /// Workers to tell how it ended.
+    waiting: Vec<WorkerId>,
+}
+
+/// What became of a request to lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acquired {
+    /// The caller leads.
+    Lead,
+    /// Another flight has the key; the caller's worker will be told how it ends.
+    Follow {
+        /// Who leads.
+        leader: FlightId,
+        /// When that leader last made progress.
+        progress: Millis,
+    },
+    /// No room on the board.
+    Full,
+}
+
+/// One slot, decoded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Slot {
+    flights: Vec<Flight>,
+}
+
+impl Slot {
+    /// Reads a slot; anything that this code did not write is an empty one.
+    pub fn decode(bytes: &[u8]) -> Self {
+        Self::try_decode(bytes).unwrap_or_default()
+    }
+
+    fn try_decode(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader { bytes };
+        if reader.take::<1>()? != [FORMAT] {
+            return None;
+        }
+        let mut flights = Vec::new();
+        while !reader.bytes.is_empty() {
+            let key = KeyHash(u64::from_le_bytes(reader.take()?));
+            let worker = WorkerId(u16::from_le_bytes(reader.take()?));
+            let sequence = u32::from_le_bytes(reader.take()?);
+            let expires = u64::from_le_bytes(reader.take()?);
+            let progress = u64::from_le_bytes(reader.take()?);
+            let [count] = reader.take()?;
+            let waiting = (0..count)
+                .map(|_| {
+                    reader
+                        .take()
+                        .map(|bytes| WorkerId(u16::from_le_bytes(bytes)))
+                })
+                .collect::<Option<Vec<_>>>()?;
+            flights.push(Flight {
+                key,
+                id: FlightId { worker, sequence },
+                expires,
+                progress,
+                waiting,
+            });
+        }
+        (flights.len() <= FLIGHTS_PER_SLOT).then_some(Self { flights })
+    }
+
+    /// The bytes that [`Slot::decode`] reads.
+    pub fn encode(&self) -> Vec<u8> {
+        let waiting: usize = self.flights.iter().map(|flight| flight.waiting.len()).sum();
+        let mut bytes =
+            Vec::with_capacity(HEAD_BYTES + FLIGHT_BYTES * self.flights.len() + 2 * waiting);
+        bytes.push(FORMAT);
+        for flight in &self.flights {
+            bytes.extend(flight.key.0.to_le_bytes());
+            bytes.extend(flight.id.worker.0.to_le_bytes());
+            bytes.extend(flight.id.sequence.to_le_bytes());
+            bytes.extend(flight.expires.to_le_bytes());
+            bytes.extend(flight.progress.to_le_bytes());
+            bytes.push(u8::try_from(flight.waiting.len()).unwrap_or(u8::MAX));
+            for worker in flight.waiting.iter().take(WAITING_WORKERS) {
+                bytes.extend(worker.0.to_le_bytes());
+            }
+        }
+        bytes
+    }
+
+    /// Whether no key of this slot is being fetched.
+    pub fn is_empty(&self) -> bool {
+        self.flights.is_empty()
+    }
+
+    /// Leads `key`, or waits for who does. A lease that has run out is taken over with its waiting list.
+    pub fn acquire(&mut self, key: KeyHash, id: FlightId, now: Millis, lease: Millis) -> Acquired {
+        if let Some(followed) = self.follow(key, id.worker, now) {
+            return followed;
+        }
+        if let Some(flight) = self.find(key) {
+            flight.id = id;
+            flight.expires = now + lease;
+            flight.progress = now;
+            return Acquired::Lead;
+        }
+        if self.flights.len() >= FLIGHTS_PER_SLOT {
+            // The keys of dead workers must not fill the slot for ever.
+            self.flights.retain(|flight| flight.expires > now);
+            if self.flights.len() >= FLIGHTS_PER_SLOT {
+                return Acquired::Full;
+            }
+        }
+        self.flights.push(Flight {
+            key,
+            id,
+            expires: now + lease,
+            progress: now,
+            waiting: Vec::new(),
+        });
+        Acquired::Lead
+    }
+
+    /// Waits for the worker that leads `key`, or `None` where no other does.
+    pub fn follow(&mut self, key: KeyHash, worker: WorkerId, now: Millis) -> Option<Acquired> {
+        let flight = self.find(key)?;
+        if flight.expires <= now || flight.id.worker == worker {
+            return None;
+        }
+        if !flight.waiting.contains(&worker) {
+            if flight.waiting.len() >= WAITING_WORKERS {
+                return Some(Acquired::Full);
+            }
+            flight.waiting.push(worker);
+        }
+        Some(Acquired::Follow {
+            leader: flight.id,
+            progress: flight.progress,
+        })
+    }
+
+    /// Extends the lease. False when `id` does not lead `key` any more.
+    pub fn renew(&mut self, key: KeyHash, id: FlightId, expires: Millis, progress: Millis) -> bool {
+        match self.find(key) {
+            Some(flight) if flight.id == id => {
+                flight.expires = expires;
+                flight.progress = progress;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Ends the flight and says which workers wait for the news, or `None` when `id` does not lead
+    /// `key` any more.
+    pub fn finish(&mut self, key: KeyHash, id: FlightId) -> Option<Vec<WorkerId>> {
+        let index = self
+            .flights
+            .iter()
+            .position(|flight| flight.key == key && flight.id == id)?;
+        Some(self.flights.swap_remove(index).waiting)
+    }
+
+    /// Who leads which key, and when the lease runs out.
+    #[cfg(feature = "testing")]
+    pub fn leases(&self) -> impl Iterator<Item = (KeyHash, FlightId, Millis)> {
+        self.flights
+            .iter()
+            .map(|flight| (flight.key, flight.id, flight.expires))
+    }
+
+    fn find(&mut self, key: KeyHash) -> Option<&mut Flight> {
+        self.flights.iter_mut().find(|flight| flight.key == key)
+    }
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+}
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.bytes.split_first_chunk::<N>()?;
+        self.bytes = rest;
+        Some(*head)
+    }
+}
+
+/// The slots in shared data.
+#[derive(Debug)]
+pub struct Board<'a, S: SharedStore + ?Sized> {
+    store: &'a mut S,
+    /// Compare-and-swaps that another worker won, for the caller to count.
+    pub conflicts: u32,
+}
+
+impl<'a, S: SharedStore + ?Sized> Board<'a, S> {
+    /// A view on the slots in `store`.
+    pub fn new(store: &'a mut S) -> Self {
+        Self {
+            store,
+            conflicts: 0,
+        }
+    }
+
+    /// See [`Slot::acquire`].
+    ///
+    /// # Errors
+    /// The board cannot be used now.
+    pub fn acquire(
+        &mut self,
+        key: KeyHash,
+        id: FlightId,
+        now: Millis,
+        lease: Millis,
+    ) -> Result<Acquired, SharedError> {
+        self.update(key, |slot| slot.acquire(key, id, now, lease))
+    }
+
+    /// See [`Slot::follow`].
+    ///
+    /// # Errors
+    /// The board cannot be used now.
+    pub fn follow(
+        &mut self,
+        key: KeyHash,
+        worker: WorkerId,
+        now: Millis,
+    ) -> Result<Option<Acquired>, SharedError> {
+        self.update(key, |slot| slot.follow(key, worker, now))
+    }
+
+    /// See [`Slot::renew`].
+    ///
+    /// # Errors
+    /// The board cannot be used now.
+    pub fn renew(
+        &mut self,
+        key: KeyHash,
+        id: FlightId,
+        expires: Millis,
+        progress: Millis,
+    ) -> Result<bool, SharedError> {
+        self.update(key, |slot| slot.renew(key, id, expires, progress))
+    }
+
+    /// See [`Slot::finish`].
+    ///
+    /// # Errors
+    /// The board cannot be used now.
+    pub fn finish(
+        &mut self,
+        key: KeyHash,
+        id: FlightId,
+    ) -> Result<Option<Vec<WorkerId>>, SharedError> {
+        self.update(key, |slot| slot.finish(key, id))
+    }
+
+    /// Applies `change` to the slot of `key` and writes it, again and again until nobody was faster.
+    fn update<R>(
+        &mut self,
+        key: KeyHash,
+        mut change: impl FnMut(&mut Slot) -> R,
+    ) -> Result<R, SharedError> {
+        shared_value::update_counting(self.store, &slot_name(key), &mut self.conflicts, |bytes| {
+            let before = Slot::decode(bytes);
+            let mut after = before.clone();
+            let result = change(&mut after);
+            ((after != before).then(|| after.encode()), result)
+        })
+    }
+}
+
+fn slot_name(key: KeyHash) -> String {
+    let mut name = String::with_capacity(20);
+    // Writing into a String cannot fail.
+    let _ = write!(name, "sluice/flights/{}", key.0 % SLOTS);
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: KeyHash = KeyHash(7);
+    const LEASE: Millis = 3_000;
+
+    fn flight(worker: u16, sequence: u32) -> FlightId {
+        FlightId {
+            worker: WorkerId(worker),
+            sequence,
+        }
+    }
+
+    #[test]
+    fn first_worker_leads_and_the_second_follows() {
+        let mut slot = Slot::default();
+        assert_eq!(slot.acquire(KEY, flight(1, 1), 0, LEASE), Acquired::Lead);
+        let followed = slot.acquire(KEY, flight(2, 1), 10, LEASE);
+        assert_eq!(
+            followed,
+            Acquired::Follow {
+                leader: flight(1, 1),
+                progress: 0
+            }
+        );
+        assert_eq!(slot.finish(KEY, flight(1, 1)), Some(vec![WorkerId(2)]));
+        assert!(slot.is_empty());
+    }
+
+    #[test]
+    fn a_worker_waits_once_however_often_it_asks() {
+        let mut slot = Slot::default();
+        slot.acquire(KEY, flight(1, 1), 0, LEASE);
+        slot.acquire(KEY, flight(2, 1), 0, LEASE);
+        slot.acquire(KEY, flight(2, 2), 0, LEASE);
+        assert_eq!(slot.finish(KEY, flight(1, 1)), Some(vec![WorkerId(2)]));
+    }
+
+    #[test]
+    fn lease_that_ran_out_is_taken_over_with_its_waiting_list() {
+        let mut slot = Slot::default();
+        slot.acquire(KEY, flight(1, 1), 0, LEASE);
+        slot.acquire(KEY, flight(2, 1), 0, LEASE);
+        assert_eq!(
+            slot.acquire(KEY, flight(3, 1), LEASE, LEASE),
+            Acquired::Lead
+        );
+        assert_eq!(
+            slot.finish(KEY, flight(1, 1)),
+            None,
+            "the old leader has nothing to end"
+        );
+        assert_eq!(slot.finish(KEY, flight(3, 1)), Some(vec![WorkerId(2)]));
+    }
+
+    #[test]
+    fn renewed_lease_does_not_run_out() {
+        let mut slot = Slot::default();
+        slot.acquire(KEY, flight(1, 1), 0, LEASE);
+        assert!(slot.renew(KEY, flight(1, 1), 2 * LEASE, 500));
+        let followed = slot.acquire(KEY, flight(2, 1), LEASE, LEASE);
+        assert_eq!(
+            followed,
+            Acquired::Follow {
+                leader: flight(1, 1),
+                progress: 500
+            }
+        );
+        assert!(
+            !slot.renew(KEY, flight(2, 1), LEASE, 0),
+            "a follower cannot renew"
+        );
+    }
+
+    #[test]
+    fn full_slot_refuses_further_keys_until_leases_run_out() {
+        let mut slot = Slot::default();
+        for key in 0..FLIGHTS_PER_SLOT as u64 {
+            assert_eq!(
+                slot.acquire(KeyHash(key), flight(1, 1), 0, LEASE),
+                Acquired::Lead
+            );
+        }
+        assert_eq!(
+            slot.acquire(KeyHash(999), flight(1, 2), 1, LEASE),
+            Acquired::Full
+        );
+        assert_eq!(
+            slot.acquire(KeyHash(999), flight(1, 2), LEASE, LEASE),
+            Acquired::Lead
+        );
+    }
+
+    #[test]
+    fn encoding_round_trips_and_foreign_bytes_are_empty() {
+        let mut slot = Slot::default();
+        slot.acquire(KEY, flight(1, 1), 5, LEASE);
+        slot.acquire(KEY, flight(2, 9), 5, LEASE);
+        slot.acquire(KeyHash(8), flight(3, 4), 5, LEASE);
+        let bytes = slot.encode();
+        assert_eq!(Slot::decode(&bytes), slot);
+        for length in 1..bytes.len() {
+            let _ = Slot::decode(&bytes[..length]);
+        }
+        assert!(Slot::decode(b"somebody else's").is_empty());
+        assert!(Slot::decode(b"").is_empty());
+    }
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What an entry of Envoy's cache holds beside the origin's response: the fields that ORIGIN adds when it stores a
+//! response and that EDGE reads and removes when the response is served.
+
+pub mod body_lengths;
+pub mod entry;
+pub mod served_for;
+pub mod validator;
+mod words;
