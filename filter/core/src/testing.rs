@@ -17,6 +17,7 @@ use std::rc::Rc;
 pub use shared_data::{Calls, FakeSharedData};
 pub use store::FakeStore;
 
+use crate::workers::shared_table::SharedRecord as _;
 use crate::coalescing::board::Slot;
 use crate::coalescing::flight::{FlightPolicy, Leader, Phase, Role};
 use crate::coalescing::hints::Hint;
@@ -276,7 +277,7 @@ impl FakeHost {
     pub fn board(&self) -> Vec<Lease> {
         let mut seen = self.board.borrow_mut();
         if seen.0 != self.data.writes() {
-            let slots = self.data.values().map(|(_, value)| Slot::decode(value));
+            let slots = self.data.values().map(|(_, value)| Slot::decode(value).unwrap_or_default());
             let leases = slots
                 .flat_map(|slot| slot.leases().collect::<Vec<_>>())
                 .collect();
@@ -368,7 +369,9 @@ impl FakeHost {
         let Some(message) = self.next_message(seat) else {
             return;
         };
-        let message = Message::decode(&message).expect("a message of ours");
+        let Some(Message::Flight(message)) = Message::decode(&message) else {
+            panic!("a message of ours");
+        };
         self.turn(seat, |coalescer, turn| coalescer.message(message, turn));
         self.run();
     }
@@ -987,7 +990,7 @@ impl FakeHost {
                 self.queues
                     .entry(worker)
                     .or_default()
-                    .push_back(message.encode());
+                    .push_back(Message::Flight(message).encode());
             }
             Effect::Abort { stream } => self.aborts.push_back(Client(stream.0 as usize)),
             Effect::Probe { key, .. } => self.seats[seat].probes.push_back(key),

@@ -14,7 +14,8 @@ use sluice_core::purge::{
 };
 use sluice_core::testing::FakeSharedData;
 use sluice_core::workers::{KeyHash, WorkerId};
-use sluice_core::workers::{News, Roster};
+use sluice_core::workers::Roster;
+use sluice_core::workers::message::Message;
 
 /// Nobody purges so often.
 const OUT_OF_REACH: u64 = 1 << 62;
@@ -27,8 +28,8 @@ fuzz_target!(|input: &[u8]| {
     if let Ok(text) = std::str::from_utf8(journal) {
         check_journal(text);
     }
-    if let Some(news) = News::decode(foreign) {
-        assert_eq!(News::decode(&news.encode()), Some(news));
+    if let Some(message) = Message::decode(foreign) {
+        assert_eq!(Message::decode(&message.encode()), Some(message));
     }
     check_shared(foreign);
 });

@@ -7,12 +7,12 @@
 //! whose lease has run out. Slots hold bytes that somebody else may have written (in Istio all
 //! plugins without a `vm_id` share one namespace): what does not decode counts as empty.
 //!
-//! [`Slot`] is pure; [`Board`] is the compare-and-swap loop around it.
-
-use std::fmt::Write;
+//! [`Slot`] is pure; [`Board`] is the table of them.
 
 use crate::host::SharedStore;
-use crate::workers::shared_value::{self, SharedError};
+use crate::workers::byte_reader::ByteReader;
+use crate::workers::shared_table::{SharedRecord, SharedTable};
+use crate::workers::shared_value::SharedError;
 use crate::workers::{FlightId, KeyHash, Millis, WorkerId};
 
 /// Slots of the board. More keys in flight than this share slots.
@@ -61,62 +61,6 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Reads a slot; anything that this code did not write is an empty one.
-    pub fn decode(bytes: &[u8]) -> Self {
-        Self::try_decode(bytes).unwrap_or_default()
-    }
-
-    fn try_decode(bytes: &[u8]) -> Option<Self> {
-        let mut reader = Reader { bytes };
-        if reader.take::<1>()? != [FORMAT] {
-            return None;
-        }
-        let mut flights = Vec::new();
-        while !reader.bytes.is_empty() {
-            let key = KeyHash(u64::from_le_bytes(reader.take()?));
-            let worker = WorkerId(u16::from_le_bytes(reader.take()?));
-            let sequence = u32::from_le_bytes(reader.take()?);
-            let expires = u64::from_le_bytes(reader.take()?);
-            let progress = u64::from_le_bytes(reader.take()?);
-            let [count] = reader.take()?;
-            let waiting = (0..count)
-                .map(|_| {
-                    reader
-                        .take()
-                        .map(|bytes| WorkerId(u16::from_le_bytes(bytes)))
-                })
-                .collect::<Option<Vec<_>>>()?;
-            flights.push(Flight {
-                key,
-                id: FlightId { worker, sequence },
-                expires,
-                progress,
-                waiting,
-            });
-        }
-        (flights.len() <= FLIGHTS_PER_SLOT).then_some(Self { flights })
-    }
-
-    /// The bytes that [`Slot::decode`] reads.
-    pub fn encode(&self) -> Vec<u8> {
-        let waiting: usize = self.flights.iter().map(|flight| flight.waiting.len()).sum();
-        let mut bytes =
-            Vec::with_capacity(HEAD_BYTES + FLIGHT_BYTES * self.flights.len() + 2 * waiting);
-        bytes.push(FORMAT);
-        for flight in &self.flights {
-            bytes.extend(flight.key.0.to_le_bytes());
-            bytes.extend(flight.id.worker.0.to_le_bytes());
-            bytes.extend(flight.id.sequence.to_le_bytes());
-            bytes.extend(flight.expires.to_le_bytes());
-            bytes.extend(flight.progress.to_le_bytes());
-            bytes.push(u8::try_from(flight.waiting.len()).unwrap_or(u8::MAX));
-            for worker in flight.waiting.iter().take(WAITING_WORKERS) {
-                bytes.extend(worker.0.to_le_bytes());
-            }
-        }
-        bytes
-    }
-
     /// Whether no key of this slot is being fetched.
     pub fn is_empty(&self) -> bool {
         self.flights.is_empty()
@@ -203,33 +147,75 @@ impl Slot {
     }
 }
 
-struct Reader<'a> {
-    bytes: &'a [u8],
+impl SharedRecord for Slot {
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut reader = ByteReader(bytes);
+        if reader.u8()? != FORMAT {
+            return None;
+        }
+        let mut flights = Vec::new();
+        while !reader.is_empty() {
+            flights.push(Flight::decode(&mut reader)?);
+        }
+        (flights.len() <= FLIGHTS_PER_SLOT).then_some(Self { flights })
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let waiting: usize = self.flights.iter().map(|flight| flight.waiting.len()).sum();
+        let mut bytes =
+            Vec::with_capacity(HEAD_BYTES + FLIGHT_BYTES * self.flights.len() + 2 * waiting);
+        bytes.push(FORMAT);
+        for flight in &self.flights {
+            bytes.extend(flight.key.0.to_le_bytes());
+            bytes.extend(flight.id.worker.0.to_le_bytes());
+            bytes.extend(flight.id.sequence.to_le_bytes());
+            bytes.extend(flight.expires.to_le_bytes());
+            bytes.extend(flight.progress.to_le_bytes());
+            bytes.push(u8::try_from(flight.waiting.len()).unwrap_or(u8::MAX));
+            for worker in flight.waiting.iter().take(WAITING_WORKERS) {
+                bytes.extend(worker.0.to_le_bytes());
+            }
+        }
+        bytes
+    }
 }
 
-impl Reader<'_> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (head, rest) = self.bytes.split_first_chunk::<N>()?;
-        self.bytes = rest;
-        Some(*head)
+impl Flight {
+    fn decode(reader: &mut ByteReader<'_>) -> Option<Self> {
+        let key = KeyHash(reader.u64()?);
+        let worker = WorkerId(reader.u16()?);
+        let sequence = reader.u32()?;
+        let (expires, progress) = (reader.u64()?, reader.u64()?);
+        let count = reader.u8()?;
+        let waiting = (0..count).map(|_| reader.u16().map(WorkerId));
+        let waiting = waiting.collect::<Option<_>>()?;
+        Some(Self {
+            key,
+            id: FlightId { worker, sequence },
+            expires,
+            progress,
+            waiting,
+        })
     }
 }
 
 /// The slots in shared data.
 #[derive(Debug)]
 pub struct Board<'a, S: SharedStore + ?Sized> {
-    store: &'a mut S,
-    /// Compare-and-swaps that another worker won, for the caller to count.
-    pub conflicts: u32,
+    slots: SharedTable<'a, S, Slot>,
 }
 
 impl<'a, S: SharedStore + ?Sized> Board<'a, S> {
     /// A view on the slots in `store`.
     pub fn new(store: &'a mut S) -> Self {
         Self {
-            store,
-            conflicts: 0,
+            slots: SharedTable::new(store, "sluice/flights", SLOTS),
         }
+    }
+
+    /// How many compare-and-swaps other workers have won, for the caller to count.
+    pub const fn conflicts(&self) -> u32 {
+        self.slots.conflicts
     }
 
     /// See [`Slot::acquire`].
@@ -243,7 +229,7 @@ impl<'a, S: SharedStore + ?Sized> Board<'a, S> {
         now: Millis,
         lease: Millis,
     ) -> Result<Acquired, SharedError> {
-        self.update(key, |slot| slot.acquire(key, id, now, lease))
+        self.slots.change(key.0, |slot| slot.acquire(key, id, now, lease))
     }
 
     /// See [`Slot::follow`].
@@ -256,7 +242,7 @@ impl<'a, S: SharedStore + ?Sized> Board<'a, S> {
         worker: WorkerId,
         now: Millis,
     ) -> Result<Option<Acquired>, SharedError> {
-        self.update(key, |slot| slot.follow(key, worker, now))
+        self.slots.change(key.0, |slot| slot.follow(key, worker, now))
     }
 
     /// See [`Slot::renew`].
@@ -270,7 +256,7 @@ impl<'a, S: SharedStore + ?Sized> Board<'a, S> {
         expires: Millis,
         progress: Millis,
     ) -> Result<bool, SharedError> {
-        self.update(key, |slot| slot.renew(key, id, expires, progress))
+        self.slots.change(key.0, |slot| slot.renew(key, id, expires, progress))
     }
 
     /// See [`Slot::finish`].
@@ -282,29 +268,8 @@ impl<'a, S: SharedStore + ?Sized> Board<'a, S> {
         key: KeyHash,
         id: FlightId,
     ) -> Result<Option<Vec<WorkerId>>, SharedError> {
-        self.update(key, |slot| slot.finish(key, id))
+        self.slots.change(key.0, |slot| slot.finish(key, id))
     }
-
-    /// Applies `change` to the slot of `key` and writes it, again and again until nobody was faster.
-    fn update<R>(
-        &mut self,
-        key: KeyHash,
-        mut change: impl FnMut(&mut Slot) -> R,
-    ) -> Result<R, SharedError> {
-        shared_value::update_counting(self.store, &slot_name(key), &mut self.conflicts, |bytes| {
-            let before = Slot::decode(bytes);
-            let mut after = before.clone();
-            let result = change(&mut after);
-            ((after != before).then(|| after.encode()), result)
-        })
-    }
-}
-
-fn slot_name(key: KeyHash) -> String {
-    let mut name = String::with_capacity(20);
-    // Writing into a String cannot fail.
-    let _ = write!(name, "sluice/flights/{}", key.0 % SLOTS);
-    name
 }
 
 #[cfg(test)]
@@ -402,17 +367,17 @@ mod tests {
     }
 
     #[test]
-    fn encoding_round_trips_and_foreign_bytes_are_empty() {
+    fn encoding_round_trips_and_foreign_bytes_are_refused() {
         let mut slot = Slot::default();
         slot.acquire(KEY, flight(1, 1), 5, LEASE);
         slot.acquire(KEY, flight(2, 9), 5, LEASE);
         slot.acquire(KeyHash(8), flight(3, 4), 5, LEASE);
         let bytes = slot.encode();
-        assert_eq!(Slot::decode(&bytes), slot);
+        assert_eq!(Slot::decode(&bytes), Some(slot));
         for length in 1..bytes.len() {
             let _ = Slot::decode(&bytes[..length]);
         }
-        assert!(Slot::decode(b"somebody else's").is_empty());
-        assert!(Slot::decode(b"").is_empty());
+        assert_eq!(Slot::decode(b"somebody else's"), None);
+        assert_eq!(Slot::decode(b""), None);
     }
 }

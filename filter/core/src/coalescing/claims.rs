@@ -5,10 +5,10 @@
 //! A claim is a key and a time until which nobody else may begin. Claims live in shared data, as a
 //! fixed number of slots. Nothing waits for one: whoever does not get it leaves the key alone.
 
-use std::fmt::Write;
-
 use crate::host::SharedStore;
-use crate::workers::shared_value::{self, SharedError};
+use crate::workers::byte_reader::ByteReader;
+use crate::workers::shared_table::{SharedRecord, SharedTable};
+use crate::workers::shared_value::SharedError;
 use crate::workers::{KeyHash, Millis};
 
 /// Slots of claims.
@@ -25,31 +25,25 @@ struct Claim {
     until: Millis,
 }
 
-/// The claims of one slot. What this code did not write is an empty one.
+/// The claims of one slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Slot {
     claims: Vec<Claim>,
 }
 
-impl Slot {
-    fn decode(bytes: &[u8]) -> Self {
-        let Some((&FORMAT, rest)) = bytes.split_first() else {
-            return Self::default();
-        };
-        let (chunks, tail) = rest.as_chunks::<CLAIM_BYTES>();
-        if !tail.is_empty() || chunks.len() > CLAIMS_PER_SLOT {
-            return Self::default();
+impl SharedRecord for Slot {
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut reader = ByteReader(bytes);
+        if reader.u8()? != FORMAT {
+            return None;
         }
-        let claim = |chunk: &[u8; CLAIM_BYTES]| {
-            let (key, until) = chunk.split_first_chunk::<8>()?;
-            Some(Claim {
-                key: KeyHash(u64::from_le_bytes(*key)),
-                until: u64::from_le_bytes(*until.first_chunk()?),
-            })
-        };
-        Self {
-            claims: chunks.iter().filter_map(claim).collect(),
+        let mut claims = Vec::new();
+        while !reader.is_empty() {
+            let key = KeyHash(reader.u64()?);
+            let until = reader.u64()?;
+            claims.push(Claim { key, until });
         }
+        (claims.len() <= CLAIMS_PER_SLOT).then_some(Self { claims })
     }
 
     fn encode(&self) -> Vec<u8> {
@@ -61,7 +55,9 @@ impl Slot {
         }
         bytes
     }
+}
 
+impl Slot {
     /// When the claim of somebody else ends, or `None` once the caller has one.
     fn take(&mut self, key: KeyHash, now: Millis, until: Millis) -> Option<Millis> {
         let current = self.claims.iter().find(|claim| claim.key == key);
@@ -91,13 +87,15 @@ impl Slot {
 /// The claims in shared data.
 #[derive(Debug)]
 pub struct Claims<'a, S: SharedStore + ?Sized> {
-    store: &'a mut S,
+    slots: SharedTable<'a, S, Slot>,
 }
 
 impl<'a, S: SharedStore + ?Sized> Claims<'a, S> {
     /// A view on the claims in `store`.
     pub fn new(store: &'a mut S) -> Self {
-        Self { store }
+        Self {
+            slots: SharedTable::new(store, "sluice/refreshes", SLOTS),
+        }
     }
 
     /// Claims `key` until then, or says until when somebody else has claimed it.
@@ -110,7 +108,7 @@ impl<'a, S: SharedStore + ?Sized> Claims<'a, S> {
         now: Millis,
         until: Millis,
     ) -> Result<Option<Millis>, SharedError> {
-        self.update(key, |slot| slot.take(key, now, until))
+        self.slots.change(key.0, |slot| slot.take(key, now, until))
     }
 
     /// Changes when the caller's claim on `key` ends.
@@ -118,23 +116,7 @@ impl<'a, S: SharedStore + ?Sized> Claims<'a, S> {
     /// # Errors
     /// Shared data cannot be used now.
     pub fn set(&mut self, key: KeyHash, now: Millis, until: Millis) -> Result<(), SharedError> {
-        self.update(key, |slot| slot.set(key, now, until))
-    }
-
-    fn update<R>(
-        &mut self,
-        key: KeyHash,
-        mut change: impl FnMut(&mut Slot) -> R,
-    ) -> Result<R, SharedError> {
-        let mut name = String::with_capacity(24);
-        // Writing into a String cannot fail.
-        let _ = write!(name, "sluice/refreshes/{}", key.0 % SLOTS);
-        shared_value::update(self.store, &name, |bytes| {
-            let before = Slot::decode(bytes);
-            let mut after = before.clone();
-            let result = change(&mut after);
-            ((after != before).then(|| after.encode()), result)
-        })
+        self.slots.change(key.0, |slot| slot.set(key, now, until))
     }
 }
 
@@ -174,16 +156,16 @@ mod tests {
     }
 
     #[test]
-    fn encoding_round_trips_and_foreign_bytes_are_empty() {
+    fn encoding_round_trips_and_foreign_bytes_are_refused() {
         let mut slot = Slot::default();
         slot.take(KEY, 0, 100);
         slot.take(KeyHash(u64::MAX), 0, u64::MAX);
         let bytes = slot.encode();
-        assert_eq!(Slot::decode(&bytes), slot);
+        assert_eq!(Slot::decode(&bytes), Some(slot));
         for length in 0..bytes.len() {
             let _ = Slot::decode(&bytes[..length]);
         }
-        assert_eq!(Slot::decode(b"somebody else's"), Slot::default());
-        assert_eq!(Slot::decode(b""), Slot::default());
+        assert_eq!(Slot::decode(b"somebody else's"), None);
+        assert_eq!(Slot::decode(b""), None);
     }
 }

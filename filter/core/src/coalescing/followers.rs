@@ -6,13 +6,13 @@ use crate::coalescing::board::Acquired;
 use crate::coalescing::flight::{Role, Waiter};
 use crate::coalescing::hints::Hint;
 use crate::host::SharedStore;
-use crate::workers::message::{Event, Message, Outcome};
+use crate::workers::message::{Event, FlightMessage, Outcome};
 use crate::workers::{FlightId, KeyHash, Millis};
 
 impl Coalescer {
     /// News from another worker.
-    pub fn message<S: SharedStore + ?Sized>(&mut self, message: Message, turn: &mut Turn<'_, S>) {
-        let Message { key, flight, event } = message;
+    pub fn message<S: SharedStore + ?Sized>(&mut self, message: FlightMessage, turn: &mut Turn<'_, S>) {
+        let FlightMessage { key, flight, event } = message;
         match event {
             Event::Ended(outcome) => self.flight_ended(key, flight, outcome, turn),
             Event::Awaited => self.flight_awaited(key, flight, turn),

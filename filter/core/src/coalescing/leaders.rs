@@ -8,7 +8,7 @@ use crate::coalescing::flight::{Commit, Leader, LocalFlight, Phase};
 use crate::host::SharedStore;
 use crate::metrics::Metric;
 use crate::workers::StreamId;
-use crate::workers::message::{Event, Message, Outcome};
+use crate::workers::message::{Event, FlightMessage, Outcome};
 use crate::workers::{KeyHash, Millis};
 
 /// What those who wait for a response are told that broke off.
@@ -287,7 +287,7 @@ impl Coalescer {
         let waiting = turn.board(|board| board.finish(key, leader.id)).flatten();
         for worker in waiting.unwrap_or_default() {
             if worker != self.worker {
-                let message = Message {
+                let message = FlightMessage {
                     key,
                     flight: leader.id,
                     event: Event::Ended(outcome.clone()),

@@ -64,7 +64,7 @@ use crate::key::CanonicalTarget;
 use crate::key::vary::VaryNames;
 use crate::metrics::Metric;
 use crate::workers::StreamId;
-use crate::workers::message::{Event, Message};
+use crate::workers::message::{Event, FlightMessage};
 use crate::workers::shared_value::SharedError;
 use crate::workers::{FlightId, KeyHash, Millis, WorkerId};
 
@@ -150,7 +150,7 @@ pub enum Effect {
         /// The worker.
         worker: WorkerId,
         /// The message.
-        message: Message,
+        message: FlightMessage,
     },
     /// Reset the fill that this request has caused, whose client has gone; answer with
     /// [`Coalescer::fill_broken`] when it is gone.
@@ -347,7 +347,7 @@ impl<S: SharedStore + ?Sized> Turn<'_, S> {
 
     /// Tells another worker's leader that requests of this one wait for it.
     fn tell_leader(&mut self, key: KeyHash, leader: FlightId) {
-        let message = Message {
+        let message = FlightMessage {
             key,
             flight: leader,
             event: Event::Awaited,
@@ -365,7 +365,7 @@ impl<S: SharedStore + ?Sized> Turn<'_, S> {
     ) -> Option<R> {
         let mut board = Board::new(self.store);
         let result = operation(&mut board);
-        let conflicts = board.conflicts;
+        let conflicts = board.conflicts();
         if conflicts > 0 {
             self.push(Effect::Count(Metric::BoardConflicts, conflicts));
         }
