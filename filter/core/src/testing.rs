@@ -17,8 +17,7 @@ use std::rc::Rc;
 pub use shared_data::{Calls, FakeSharedData};
 pub use store::FakeStore;
 
-use crate::workers::shared_table::SharedRecord as _;
-use crate::coalescing::board::Slot;
+use crate::coalescing::board::{FlightKey, Slot};
 use crate::coalescing::flight::{FlightPolicy, Leader, Phase, Role};
 use crate::coalescing::hints::Hint;
 use crate::coalescing::{
@@ -30,6 +29,7 @@ use crate::link::Purpose;
 use crate::metrics::Metric;
 use crate::workers::StreamId;
 use crate::workers::message::Message;
+use crate::workers::shared_table::SharedRecord as _;
 use crate::workers::{FlightId, KeyHash, Millis, WorkerId};
 
 /// For how long a key counts as uncacheable after a response that was.
@@ -277,7 +277,10 @@ impl FakeHost {
     pub fn board(&self) -> Vec<Lease> {
         let mut seen = self.board.borrow_mut();
         if seen.0 != self.data.writes() {
-            let slots = self.data.values().map(|(_, value)| Slot::decode(value).unwrap_or_default());
+            let slots = self
+                .data
+                .values()
+                .map(|(_, value)| Slot::decode(value).unwrap_or_default());
             let leases = slots
                 .flat_map(|slot| slot.leases().collect::<Vec<_>>())
                 .collect();
@@ -939,7 +942,7 @@ impl FakeHost {
         let may_lead = kind != Kind::Head;
         let request = Request {
             stream,
-            key,
+            key: FlightKey { entry: key, key },
             target: &target,
             may_lead,
             for_others: kind == Kind::Background,

@@ -6,7 +6,7 @@ mod support;
 
 use std::rc::Rc;
 
-use sluice_core::coalescing::board::{FLIGHTS_PER_SLOT, SLOTS, Slot};
+use sluice_core::coalescing::board::{FLIGHTS_PER_SLOT, FlightKey, SLOTS, Slot};
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::coalescing::{Admission, Coalescer, Release, Request, Turn};
 use sluice_core::metrics::Metric;
@@ -419,11 +419,16 @@ fn end_that_cannot_use_the_board_is_found_when_the_lease_has_run_out() {
 mod race {
     use super::*;
 
+    const FLIGHT: FlightKey = FlightKey {
+        entry: KeyHash(KEY),
+        key: KeyHash(KEY),
+    };
+
     fn request(worker: u16, data: &mut FakeSharedData, coalescer: &mut Coalescer) -> Admission {
         let target = Rc::new(canonicalize_path(&bucket(), b"/object").unwrap());
         let request = Request {
             stream: StreamId(u32::from(worker)),
-            key: KeyHash(KEY),
+            key: FLIGHT,
             target: &target,
             may_lead: true,
             for_others: false,
@@ -517,11 +522,11 @@ mod race {
         data.before_next_set(|data| {
             let mut heir = coalescer(2);
             let target = Rc::new(canonicalize_path(&bucket(), b"/object").unwrap());
-            let (key, policy) = (KeyHash(KEY), policy());
+            let policy = policy();
             let stream = StreamId(9);
             let request = Request {
                 stream,
-                key,
+                key: FLIGHT,
                 target: &target,
                 may_lead: true,
                 for_others: false,

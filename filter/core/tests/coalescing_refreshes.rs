@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use sluice_core::coalescing::board::FlightKey;
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::coalescing::hints::Hint;
 use sluice_core::coalescing::{Admission, CLAIM_MILLIS, Coalescer, Effect, Release, Request, Turn};
@@ -175,7 +176,10 @@ fn followers_everywhere_get_what_the_store_keeps_and_learn_why() {
 fn request(target: &Rc<CanonicalTarget>, stream: u32) -> Request<'_> {
     Request {
         stream: StreamId(stream),
-        key: KEY,
+        key: FlightKey {
+            entry: KEY,
+            key: KEY,
+        },
         target,
         may_lead: true,
         for_others: false,

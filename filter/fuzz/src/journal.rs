@@ -13,9 +13,9 @@ use sluice_core::purge::{
     Confirmations, Initial, Order, Purges, SharedPurges, TagHash, Tags, What, carry_out,
 };
 use sluice_core::testing::FakeSharedData;
-use sluice_core::workers::{KeyHash, WorkerId};
 use sluice_core::workers::Roster;
 use sluice_core::workers::message::Message;
+use sluice_core::workers::{KeyHash, WorkerId};
 
 /// Nobody purges so often.
 const OUT_OF_REACH: u64 = 1 << 62;

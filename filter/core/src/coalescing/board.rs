@@ -21,13 +21,25 @@ pub const SLOTS: u64 = 1024;
 pub const FLIGHTS_PER_SLOT: usize = 32;
 /// Workers that may wait for one flight.
 pub const WAITING_WORKERS: usize = 255;
-const FORMAT: u8 = 1;
+/// Rises with each change of the layout: a module that is replaced in a running process leaves its slots behind.
+const FORMAT: u8 = 2;
 const HEAD_BYTES: usize = 1;
-const FLIGHT_BYTES: usize = 8 + 2 + 4 + 8 + 8 + 1;
+const FLIGHT_BYTES: usize = 8 + 8 + 2 + 4 + 8 + 8 + 1;
+
+/// What is fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlightKey {
+    /// Hash of the cache key, under which the store has one entry.
+    pub entry: KeyHash,
+    /// The same, and what is known of soft purges: requests wait for a response that was not asked for before a purge
+    /// that they know.
+    pub key: KeyHash,
+}
 
 /// A key that is being fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Flight {
+    entry: KeyHash,
     key: KeyHash,
     id: FlightId,
     /// When the lease runs out.
@@ -45,6 +57,10 @@ pub enum Acquired {
     Lead,
     /// Another flight has the key; the caller's worker will be told how it ends.
     Follow {
+        /// The key of that flight. It is another than the caller's where the entry was purged softly since that flight
+        /// began: then the caller leads after it. Two fills of one entry would let Envoy's cache write the headers of
+        /// one response over those of the other.
+        key: KeyHash,
         /// Who leads.
         leader: FlightId,
         /// When that leader last made progress.
@@ -66,10 +82,22 @@ impl Slot {
         self.flights.is_empty()
     }
 
-    /// Leads `key`, or waits for who does. A lease that has run out is taken over with its waiting list.
-    pub fn acquire(&mut self, key: KeyHash, id: FlightId, now: Millis, lease: Millis) -> Acquired {
+    /// Leads the key, or waits for who does, or for who leads another key of the entry. A lease that has run out is taken
+    /// over with its waiting list.
+    pub fn acquire(
+        &mut self,
+        FlightKey { entry, key }: FlightKey,
+        id: FlightId,
+        now: Millis,
+        lease: Millis,
+    ) -> Acquired {
         if let Some(followed) = self.follow(key, id.worker, now) {
             return followed;
+        }
+        let older = |flight: &&mut Flight| flight.entry == entry && flight.key != key;
+        let mut others = self.flights.iter_mut().filter(older);
+        if let Some(other) = others.find(|flight| flight.expires > now) {
+            return other.enlist(id.worker);
         }
         if let Some(flight) = self.find(key) {
             flight.id = id;
@@ -85,6 +113,7 @@ impl Slot {
             }
         }
         self.flights.push(Flight {
+            entry,
             key,
             id,
             expires: now + lease,
@@ -100,16 +129,7 @@ impl Slot {
         if flight.expires <= now || flight.id.worker == worker {
             return None;
         }
-        if !flight.waiting.contains(&worker) {
-            if flight.waiting.len() >= WAITING_WORKERS {
-                return Some(Acquired::Full);
-            }
-            flight.waiting.push(worker);
-        }
-        Some(Acquired::Follow {
-            leader: flight.id,
-            progress: flight.progress,
-        })
+        Some(flight.enlist(worker))
     }
 
     /// Extends the lease. False when `id` does not lead `key` any more.
@@ -166,6 +186,7 @@ impl SharedRecord for Slot {
             Vec::with_capacity(HEAD_BYTES + FLIGHT_BYTES * self.flights.len() + 2 * waiting);
         bytes.push(FORMAT);
         for flight in &self.flights {
+            bytes.extend(flight.entry.0.to_le_bytes());
             bytes.extend(flight.key.0.to_le_bytes());
             bytes.extend(flight.id.worker.0.to_le_bytes());
             bytes.extend(flight.id.sequence.to_le_bytes());
@@ -181,8 +202,23 @@ impl SharedRecord for Slot {
 }
 
 impl Flight {
+    /// Puts a worker on the waiting list.
+    fn enlist(&mut self, worker: WorkerId) -> Acquired {
+        if !self.waiting.contains(&worker) {
+            if self.waiting.len() >= WAITING_WORKERS {
+                return Acquired::Full;
+            }
+            self.waiting.push(worker);
+        }
+        Acquired::Follow {
+            key: self.key,
+            leader: self.id,
+            progress: self.progress,
+        }
+    }
+
     fn decode(reader: &mut ByteReader<'_>) -> Option<Self> {
-        let key = KeyHash(reader.u64()?);
+        let (entry, key) = (KeyHash(reader.u64()?), KeyHash(reader.u64()?));
         let worker = WorkerId(reader.u16()?);
         let sequence = reader.u32()?;
         let (expires, progress) = (reader.u64()?, reader.u64()?);
@@ -190,6 +226,7 @@ impl Flight {
         let waiting = (0..count).map(|_| reader.u16().map(WorkerId));
         let waiting = waiting.collect::<Option<_>>()?;
         Some(Self {
+            entry,
             key,
             id: FlightId { worker, sequence },
             expires,
@@ -224,12 +261,13 @@ impl<'a, S: SharedStore + ?Sized> Board<'a, S> {
     /// The board cannot be used now.
     pub fn acquire(
         &mut self,
-        key: KeyHash,
+        key: FlightKey,
         id: FlightId,
         now: Millis,
         lease: Millis,
     ) -> Result<Acquired, SharedError> {
-        self.slots.change(key.0, |slot| slot.acquire(key, id, now, lease))
+        self.slots
+            .change(key.entry.0, |slot| slot.acquire(key, id, now, lease))
     }
 
     /// See [`Slot::follow`].
@@ -238,11 +276,12 @@ impl<'a, S: SharedStore + ?Sized> Board<'a, S> {
     /// The board cannot be used now.
     pub fn follow(
         &mut self,
-        key: KeyHash,
+        key: FlightKey,
         worker: WorkerId,
         now: Millis,
     ) -> Result<Option<Acquired>, SharedError> {
-        self.slots.change(key.0, |slot| slot.follow(key, worker, now))
+        self.slots
+            .change(key.entry.0, |slot| slot.follow(key.key, worker, now))
     }
 
     /// See [`Slot::renew`].
@@ -251,12 +290,14 @@ impl<'a, S: SharedStore + ?Sized> Board<'a, S> {
     /// The board cannot be used now.
     pub fn renew(
         &mut self,
-        key: KeyHash,
+        key: FlightKey,
         id: FlightId,
         expires: Millis,
         progress: Millis,
     ) -> Result<bool, SharedError> {
-        self.slots.change(key.0, |slot| slot.renew(key, id, expires, progress))
+        self.slots.change(key.entry.0, |slot| {
+            slot.renew(key.key, id, expires, progress)
+        })
     }
 
     /// See [`Slot::finish`].
@@ -265,10 +306,11 @@ impl<'a, S: SharedStore + ?Sized> Board<'a, S> {
     /// The board cannot be used now.
     pub fn finish(
         &mut self,
-        key: KeyHash,
+        key: FlightKey,
         id: FlightId,
     ) -> Result<Option<Vec<WorkerId>>, SharedError> {
-        self.slots.change(key.0, |slot| slot.finish(key, id))
+        self.slots
+            .change(key.entry.0, |slot| slot.finish(key.key, id))
     }
 }
 
@@ -286,14 +328,58 @@ mod tests {
         }
     }
 
+    /// A key of an entry that was never purged softly.
+    fn only(key: KeyHash) -> FlightKey {
+        FlightKey { entry: key, key }
+    }
+
+    #[test]
+    fn a_key_of_an_entry_that_is_filled_under_another_key_waits_for_that_fill() {
+        let purged = FlightKey {
+            entry: KEY,
+            key: KeyHash(8),
+        };
+        let after = |id| Acquired::Follow {
+            key: KEY,
+            leader: id,
+            progress: 0,
+        };
+        let mut slot = Slot::default();
+        slot.acquire(only(KEY), flight(1, 1), 0, LEASE);
+        for worker in [1, 2] {
+            let acquired = slot.acquire(purged, flight(worker, 9), 5, LEASE);
+            assert_eq!(acquired, after(flight(1, 1)), "worker {worker}");
+        }
+        let told = Some(vec![WorkerId(1), WorkerId(2)]);
+        assert_eq!(slot.finish(KEY, flight(1, 1)), told);
+        let acquired = slot.acquire(purged, flight(2, 10), 6, LEASE);
+        assert_eq!(acquired, Acquired::Lead);
+    }
+
+    #[test]
+    fn a_fill_whose_lease_has_run_out_keeps_no_other_key_of_its_entry_waiting() {
+        let purged = FlightKey {
+            entry: KEY,
+            key: KeyHash(8),
+        };
+        let mut slot = Slot::default();
+        slot.acquire(only(KEY), flight(1, 1), 0, LEASE);
+        let acquired = slot.acquire(purged, flight(2, 1), LEASE, LEASE);
+        assert_eq!(acquired, Acquired::Lead);
+    }
+
     #[test]
     fn first_worker_leads_and_the_second_follows() {
         let mut slot = Slot::default();
-        assert_eq!(slot.acquire(KEY, flight(1, 1), 0, LEASE), Acquired::Lead);
-        let followed = slot.acquire(KEY, flight(2, 1), 10, LEASE);
+        assert_eq!(
+            slot.acquire(only(KEY), flight(1, 1), 0, LEASE),
+            Acquired::Lead
+        );
+        let followed = slot.acquire(only(KEY), flight(2, 1), 10, LEASE);
         assert_eq!(
             followed,
             Acquired::Follow {
+                key: KEY,
                 leader: flight(1, 1),
                 progress: 0
             }
@@ -305,19 +391,19 @@ mod tests {
     #[test]
     fn a_worker_waits_once_however_often_it_asks() {
         let mut slot = Slot::default();
-        slot.acquire(KEY, flight(1, 1), 0, LEASE);
-        slot.acquire(KEY, flight(2, 1), 0, LEASE);
-        slot.acquire(KEY, flight(2, 2), 0, LEASE);
+        slot.acquire(only(KEY), flight(1, 1), 0, LEASE);
+        slot.acquire(only(KEY), flight(2, 1), 0, LEASE);
+        slot.acquire(only(KEY), flight(2, 2), 0, LEASE);
         assert_eq!(slot.finish(KEY, flight(1, 1)), Some(vec![WorkerId(2)]));
     }
 
     #[test]
     fn lease_that_ran_out_is_taken_over_with_its_waiting_list() {
         let mut slot = Slot::default();
-        slot.acquire(KEY, flight(1, 1), 0, LEASE);
-        slot.acquire(KEY, flight(2, 1), 0, LEASE);
+        slot.acquire(only(KEY), flight(1, 1), 0, LEASE);
+        slot.acquire(only(KEY), flight(2, 1), 0, LEASE);
         assert_eq!(
-            slot.acquire(KEY, flight(3, 1), LEASE, LEASE),
+            slot.acquire(only(KEY), flight(3, 1), LEASE, LEASE),
             Acquired::Lead
         );
         assert_eq!(
@@ -331,12 +417,13 @@ mod tests {
     #[test]
     fn renewed_lease_does_not_run_out() {
         let mut slot = Slot::default();
-        slot.acquire(KEY, flight(1, 1), 0, LEASE);
+        slot.acquire(only(KEY), flight(1, 1), 0, LEASE);
         assert!(slot.renew(KEY, flight(1, 1), 2 * LEASE, 500));
-        let followed = slot.acquire(KEY, flight(2, 1), LEASE, LEASE);
+        let followed = slot.acquire(only(KEY), flight(2, 1), LEASE, LEASE);
         assert_eq!(
             followed,
             Acquired::Follow {
+                key: KEY,
                 leader: flight(1, 1),
                 progress: 500
             }
@@ -352,16 +439,16 @@ mod tests {
         let mut slot = Slot::default();
         for key in 0..FLIGHTS_PER_SLOT as u64 {
             assert_eq!(
-                slot.acquire(KeyHash(key), flight(1, 1), 0, LEASE),
+                slot.acquire(only(KeyHash(key)), flight(1, 1), 0, LEASE),
                 Acquired::Lead
             );
         }
         assert_eq!(
-            slot.acquire(KeyHash(999), flight(1, 2), 1, LEASE),
+            slot.acquire(only(KeyHash(999)), flight(1, 2), 1, LEASE),
             Acquired::Full
         );
         assert_eq!(
-            slot.acquire(KeyHash(999), flight(1, 2), LEASE, LEASE),
+            slot.acquire(only(KeyHash(999)), flight(1, 2), LEASE, LEASE),
             Acquired::Lead
         );
     }
@@ -369,9 +456,9 @@ mod tests {
     #[test]
     fn encoding_round_trips_and_foreign_bytes_are_refused() {
         let mut slot = Slot::default();
-        slot.acquire(KEY, flight(1, 1), 5, LEASE);
-        slot.acquire(KEY, flight(2, 9), 5, LEASE);
-        slot.acquire(KeyHash(8), flight(3, 4), 5, LEASE);
+        slot.acquire(only(KEY), flight(1, 1), 5, LEASE);
+        slot.acquire(only(KEY), flight(2, 9), 5, LEASE);
+        slot.acquire(only(KeyHash(8)), flight(3, 4), 5, LEASE);
         let bytes = slot.encode();
         assert_eq!(Slot::decode(&bytes), Some(slot));
         for length in 1..bytes.len() {

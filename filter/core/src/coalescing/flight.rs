@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use crate::coalescing::board::FlightKey;
 use crate::key::CanonicalTarget;
 use crate::policy::Policy;
 use crate::workers::{FlightId, Millis, StreamId};
@@ -144,6 +145,8 @@ impl Rush {
 pub struct LocalFlight {
     /// What is fetched.
     pub target: Rc<CanonicalTarget>,
+    /// How the board knows it.
+    pub key: FlightKey,
     /// The rules under which it began.
     pub policy: FlightPolicy,
     /// Who leads.
@@ -162,9 +165,15 @@ pub struct LocalFlight {
 
 impl LocalFlight {
     /// A flight without waiters.
-    pub fn new(target: Rc<CanonicalTarget>, policy: FlightPolicy, role: Role) -> Self {
+    pub fn new(
+        target: Rc<CanonicalTarget>,
+        key: FlightKey,
+        policy: FlightPolicy,
+        role: Role,
+    ) -> Self {
         Self {
             target,
+            key,
             policy,
             role,
             waiters: VecDeque::new(),
@@ -220,6 +229,11 @@ impl LocalFlight {
             Role::Leading(leader) => leader.progress,
             Role::Following { progress, .. } => progress,
         }
+    }
+
+    /// Whether it waits for that flight to end.
+    pub fn follows(&self, flight: FlightId) -> bool {
+        matches!(self.role, Role::Following { leader, .. } if leader == flight)
     }
 
     /// Whether followers should no longer wait.

@@ -11,10 +11,17 @@ use crate::workers::{FlightId, KeyHash, Millis};
 
 impl Coalescer {
     /// News from another worker.
-    pub fn message<S: SharedStore + ?Sized>(&mut self, message: FlightMessage, turn: &mut Turn<'_, S>) {
+    pub fn message<S: SharedStore + ?Sized>(
+        &mut self,
+        message: FlightMessage,
+        turn: &mut Turn<'_, S>,
+    ) {
         let FlightMessage { key, flight, event } = message;
         match event {
-            Event::Ended(outcome) => self.flight_ended(key, flight, outcome, turn),
+            Event::Ended(outcome) => {
+                self.flight_ended(key, flight, outcome, turn);
+                self.lead_after(flight, turn);
+            }
             Event::Awaited => self.flight_awaited(key, flight, turn),
         }
     }
@@ -63,6 +70,24 @@ impl Coalescer {
         }
     }
 
+    /// Goes on with the other keys of an entry, which have waited for the end of this flight.
+    fn lead_after<S: SharedStore + ?Sized>(&mut self, ended: FlightId, turn: &mut Turn<'_, S>) {
+        let successors = std::mem::take(&mut self.successors);
+        let (next, others) = successors
+            .into_iter()
+            .partition(|(flight, _)| *flight == ended);
+        self.successors = others;
+        for (_, key) in next {
+            if self
+                .flights
+                .get(&key)
+                .is_some_and(|flight| flight.follows(ended))
+            {
+                self.rescan(key, turn);
+            }
+        }
+    }
+
     fn remember(&mut self, key: KeyHash, outcome: &Outcome, now: Millis) {
         match outcome {
             Outcome::Stored { until } => self.hints.set(key, Hint::Fresh, *until),
@@ -86,11 +111,15 @@ impl Coalescer {
         turn: &mut Turn<'_, S>,
     ) -> bool {
         let (worker, now) = (self.worker, turn.now);
-        let followed = turn.board(|board| board.follow(key, worker, now)).flatten();
         let Some(flight) = self.flights.get_mut(&key) else {
             return false;
         };
-        let Some(Acquired::Follow { leader, progress }) = followed else {
+        let board_key = flight.key;
+        let followed = turn.board(|board| board.follow(board_key, worker, now));
+        let Some(Some(Acquired::Follow {
+            leader, progress, ..
+        })) = followed
+        else {
             return false;
         };
         turn.follow(key, flight, leader, progress);

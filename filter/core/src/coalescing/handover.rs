@@ -30,21 +30,33 @@ impl Coalescer {
         }
         let heir = flight.waiters.iter().position(|waiter| waiter.may_lead);
         let (role, lease, now) = (flight.role, flight.policy.lease, turn.now);
+        let board_key = flight.key;
         // Other workers know a flight of ours by its number, which the next leader takes over.
         let id = match role {
             Role::Leading(leader) => leader.id,
             Role::Following { .. } => self.next_flight(),
         };
         let acquired = turn.board(|board| match heir {
-            Some(_) => board.acquire(key, id, now, lease).map(Some),
-            None => board.follow(key, id.worker, now),
+            Some(_) => board.acquire(board_key, id, now, lease).map(Some),
+            None => board.follow(board_key, id.worker, now),
         });
         let Some(flight) = self.flights.get_mut(&key) else {
             return false;
         };
         match (acquired, &mut flight.role) {
-            (Some(Some(Acquired::Follow { leader, progress })), _) => {
-                turn.follow(key, flight, leader, progress);
+            (
+                Some(Some(Acquired::Follow {
+                    key: followed,
+                    leader,
+                    progress,
+                })),
+                _,
+            ) => {
+                let known = flight.follows(leader);
+                turn.follow(followed, flight, leader, progress);
+                if !known {
+                    self.succeed(followed, leader, key);
+                }
                 return true;
             }
             (Some(Some(Acquired::Lead | Acquired::Full) | None), _) => {}

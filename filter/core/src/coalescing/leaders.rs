@@ -280,20 +280,20 @@ impl Coalescer {
         let Some(leader) = flight.leader().copied() else {
             return;
         };
+        let board_key = flight.key;
         self.streams.remove(&leader.stream);
         if outcome == Outcome::LeaderLost && self.promote(key, true, turn) {
             return;
         }
-        let waiting = turn.board(|board| board.finish(key, leader.id)).flatten();
-        for worker in waiting.unwrap_or_default() {
-            if worker != self.worker {
-                let message = FlightMessage {
-                    key,
-                    flight: leader.id,
-                    event: Event::Ended(outcome.clone()),
-                };
-                turn.push(Effect::Notify { worker, message });
-            }
+        let waiting = turn.board(|board| board.finish(board_key, leader.id));
+        // This worker is among them where another key of the entry waits for the end of this flight.
+        for worker in waiting.flatten().unwrap_or_default() {
+            let message = FlightMessage {
+                key,
+                flight: leader.id,
+                event: Event::Ended(outcome.clone()),
+            };
+            turn.push(Effect::Notify { worker, message });
         }
         self.settle(key, outcome, turn);
     }

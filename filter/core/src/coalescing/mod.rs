@@ -56,7 +56,7 @@ pub mod varying;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use crate::coalescing::board::Board;
+use crate::coalescing::board::{Board, FlightKey};
 use crate::coalescing::flight::{Commit, FlightPolicy, LocalFlight, Role};
 use crate::coalescing::hints::Hints;
 use crate::host::SharedStore;
@@ -76,7 +76,7 @@ pub struct Request<'a> {
     /// The request.
     pub stream: StreamId,
     /// Its key.
-    pub key: KeyHash,
+    pub key: FlightKey,
     /// What it asks for.
     pub target: &'a Rc<CanonicalTarget>,
     /// Whether its response can fill the store.
@@ -244,6 +244,8 @@ pub struct Coalescer {
     flights: HashMap<KeyHash, LocalFlight>,
     streams: HashMap<StreamId, KeyHash>,
     hints: Hints,
+    /// Flights that end before another key of their entry is led on this worker, with that key. Mostly empty.
+    successors: Vec<(FlightId, KeyHash)>,
     parked: usize,
     /// Whether a probe was to follow one that found nothing, at the last tick or since.
     probes_are_due: bool,
@@ -258,6 +260,7 @@ impl Coalescer {
             flights: HashMap::new(),
             streams: HashMap::new(),
             hints: Hints::new(hints),
+            successors: Vec::new(),
             parked: 0,
             probes_are_due: false,
         }
@@ -319,7 +322,7 @@ impl<S: SharedStore + ?Sized> Turn<'_, S> {
         self.push(Effect::Count(metric, 1));
     }
 
-    /// Waits for another worker's leader.
+    /// Waits for the leader of `key`, on another worker, or on this one for another key of the entry.
     fn follow(
         &mut self,
         key: KeyHash,
@@ -327,7 +330,7 @@ impl<S: SharedStore + ?Sized> Turn<'_, S> {
         leader: FlightId,
         progress: Millis,
     ) {
-        let knows = matches!(flight.role, Role::Following { leader: known, .. } if known == leader);
+        let knows = flight.follows(leader);
         flight.role = Role::Following {
             leader,
             progress,
@@ -345,7 +348,7 @@ impl<S: SharedStore + ?Sized> Turn<'_, S> {
         self.push(Effect::Probe { key, target });
     }
 
-    /// Tells another worker's leader that requests of this one wait for it.
+    /// Tells a leader that requests of this worker wait for it.
     fn tell_leader(&mut self, key: KeyHash, leader: FlightId) {
         let message = FlightMessage {
             key,

@@ -42,10 +42,10 @@ impl Coalescer {
         request: &Request<'_>,
         turn: &mut Turn<'_, S>,
     ) -> Admission {
-        if let Some(remembered) = self.remembered(request.key, turn.now) {
+        if let Some(remembered) = self.remembered(request.key.key, turn.now) {
             return remembered;
         }
-        if self.flights.contains_key(&request.key) {
+        if self.flights.contains_key(&request.key.key) {
             return self.park(request, turn);
         }
         if self.flights.len() >= request.policy.keys_in_flight {
@@ -64,14 +64,19 @@ impl Coalescer {
                 self.lead(request, turn);
                 Admission::Lead
             }
-            Some(Acquired::Follow { leader, progress }) => {
+            Some(Acquired::Follow {
+                key,
+                leader,
+                progress,
+            }) => {
                 let role = Role::Following {
                     leader,
                     progress,
                     checked: turn.now,
                 };
                 self.insert_flight(request, role);
-                turn.tell_leader(request.key, leader);
+                self.succeed(key, leader, request.key.key);
+                turn.tell_leader(key, leader);
                 self.park(request, turn)
             }
             Some(Acquired::Full) => {
@@ -90,9 +95,9 @@ impl Coalescer {
         turn: &mut Turn<'_, S>,
     ) {
         turn.count(Metric::UnexpectedMisses);
-        self.hints.forget(request.key);
+        self.hints.forget(request.key.key);
         let room = self.flights.len() < request.policy.keys_in_flight;
-        if !request.may_lead || !room || self.flights.contains_key(&request.key) {
+        if !request.may_lead || !room || self.flights.contains_key(&request.key.key) {
             return;
         }
         if let Some(Acquired::Lead) = self.acquire(request, turn) {
@@ -131,12 +136,26 @@ impl Coalescer {
             renewed: turn.now,
         };
         self.insert_flight(request, Role::Leading(leader));
-        self.streams.insert(request.stream, request.key);
+        self.streams.insert(request.stream, request.key.key);
+    }
+
+    /// Notes that `next` is led after a flight of `key`, if that is another key.
+    pub(super) fn succeed(&mut self, key: KeyHash, flight: FlightId, next: KeyHash) {
+        if key == next {
+            return;
+        }
+        let flights = &self.flights;
+        self.successors.retain(|(flight, key)| {
+            let waiting = flights.get(key);
+            waiting.is_some_and(|waiting| waiting.follows(*flight))
+        });
+        self.successors.push((flight, next));
     }
 
     fn insert_flight(&mut self, request: &Request<'_>, role: Role) {
-        let flight = LocalFlight::new(Rc::clone(request.target), request.policy, role);
-        self.flights.insert(request.key, flight);
+        let target = Rc::clone(request.target);
+        let flight = LocalFlight::new(target, request.key, request.policy, role);
+        self.flights.insert(request.key.key, flight);
     }
 
     fn park<S: SharedStore + ?Sized>(
@@ -144,7 +163,7 @@ impl Coalescer {
         request: &Request<'_>,
         turn: &mut Turn<'_, S>,
     ) -> Admission {
-        let Some(flight) = self.flights.get_mut(&request.key) else {
+        let Some(flight) = self.flights.get_mut(&request.key.key) else {
             return Admission::Alone;
         };
         if flight.waiting >= request.policy.waiters_per_key {
@@ -159,9 +178,9 @@ impl Coalescer {
         });
         flight.waiting += 1;
         self.parked += 1;
-        self.streams.insert(request.stream, request.key);
+        self.streams.insert(request.stream, request.key.key);
         turn.count(Metric::FollowersParked);
-        Self::begin_to_probe(request.key, flight, turn);
+        Self::begin_to_probe(request.key.key, flight, turn);
         Admission::Park
     }
 

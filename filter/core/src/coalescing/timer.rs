@@ -83,7 +83,8 @@ impl Coalescer {
         if let Some(current) = flight.leader() {
             current.renewed = now;
         }
-        turn.board(|board| board.renew(key, leader.id, now + lease, leader.progress));
+        let board_key = flight.key;
+        turn.board(|board| board.renew(board_key, leader.id, now + lease, leader.progress));
     }
 
     /// Releases the next batch of those who wait for a leader that has stalled.

@@ -301,7 +301,13 @@ mod tests {
 
     #[test]
     fn foreign_bytes_are_no_message() {
-        for bytes in [&b""[..], b"wake up!", b"P1234567890", &[FORMAT], &[FORMAT; 40]] {
+        for bytes in [
+            &b""[..],
+            b"wake up!",
+            b"P1234567890",
+            &[FORMAT],
+            &[FORMAT; 40],
+        ] {
             assert_eq!(Message::decode(bytes), None, "{bytes:?}");
         }
         for message in flights().chain(others()) {
@@ -309,7 +315,11 @@ mod tests {
             let mut older = bytes.clone();
             older[0] = FORMAT - 1;
             assert_eq!(Message::decode(&older), None, "another format: {message:?}");
-            assert_eq!(Message::decode(&[&bytes[..], b"\xff"].concat()), None, "{message:?}");
+            assert_eq!(
+                Message::decode(&[&bytes[..], b"\xff"].concat()),
+                None,
+                "{message:?}"
+            );
         }
     }
 }
