@@ -8,11 +8,11 @@ use std::time::Duration;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
 use serde::Serialize;
 use serde_json::Value;
-use sluice_core::accept_encoding::Coding;
-use sluice_core::compression::CompressionPolicy;
+use sluice_core::http::accept_encoding::Coding;
 use sluice_core::link::{COMPRESS_TYPED, COMPRESS_UNTYPED};
-use sluice_core::media_type::NONE;
+use sluice_core::policy::CompressionPolicy;
 use sluice_core::policy::{self, BucketOrigin, Policy, QueryRule};
+use sluice_core::site::media_type::NONE;
 
 use crate::ca_bundle;
 use crate::journal::Past;

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use crate::policy_document::PolicyChoice;
 use std::time::Duration;
 
-use sluice_core::purge::TokenHash;
+use sluice_core::policy::purge::TokenHash;
 
 pub use crate::environment::{Problem, SettingsError};
 use crate::machine::Machine;

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use sluice::render::render;
 use sluice::settings::Settings;
 use sluice_core::policy::Policy;
-use sluice_core::purge::Purges;
 
 const MANAGER: &str = "/filter_chains/0/filters/0/typed_config";
 
@@ -333,7 +332,7 @@ fn the_gateways_policy_is_the_built_in_one() {
     // Nothing is purged there, so what the volume has from a former process is good.
     assert!(
         policy.purge.warm
-            && policy.purge.journal == Some(Purges::default())
+            && policy.purge.journal == Some(Vec::new())
             && policy.purge.token.is_none()
     );
     edge.purge = policy.purge.clone();

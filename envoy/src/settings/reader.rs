@@ -10,7 +10,7 @@ use super::{
     AccessLog, Cache, Hot, Locations, Medium, Metrics, Purge, Settings, SettingsError, Stats, Tls,
     Tracing,
 };
-use sluice_core::purge::TokenHash;
+use sluice_core::policy::purge::TokenHash;
 
 use crate::environment::Environment;
 use crate::machine::Machine;

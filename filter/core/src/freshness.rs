@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use crate::cache_control::{CacheControl, parse_delta_seconds};
-use crate::http_date;
+use crate::http::cache_control::{CacheControl, MAX_DELTA_SECONDS, parse_delta_seconds};
+use crate::http::date;
+use crate::http::targeted;
 use crate::policy::{PassOrStrip, Policy, Rule, TtlTable};
-use crate::targeted;
 
 /// What Envoy's cache filters store; any other status is stored in disguise.
 const STATUSES_OF_ENVOY: [u16; 12] = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 451, 501];
@@ -289,8 +289,8 @@ fn heuristic(percent: u64, facts: &ResponseFacts<'_>, now_unix: i64) -> Option<D
     if percent == 0 || !HEURISTIC.contains(&facts.status) {
         return None;
     }
-    let changed = http_date::parse(facts.last_modified?)?;
-    let date = facts.date.and_then(http_date::parse).unwrap_or(now_unix);
+    let changed = date::parse(facts.last_modified?)?;
+    let date = facts.date.and_then(date::parse).unwrap_or(now_unix);
     let unchanged = u64::try_from(date.saturating_sub(changed)).unwrap_or(0);
     Some(Duration::from_secs(unchanged.saturating_mul(percent) / 100))
 }
@@ -326,12 +326,11 @@ fn forbids_stale(status: u16, control: &CacheControl) -> bool {
 /// Seconds from the response's own `Date` to `Expires`, so that the origin's clock may be wrong
 /// (RFC 9111, 4.2.1). What is no date, `0` above all, lies in the past (5.3).
 fn until(expires: &str, date: Option<&str>, now_unix: i64) -> u64 {
-    let Some(expires) = http_date::parse(expires) else {
+    let Some(expires) = date::parse(expires) else {
         return 0;
     };
-    let date = date.and_then(http_date::parse).unwrap_or(now_unix);
-    let longest = crate::duration::MAX.as_secs();
-    u64::try_from(expires.saturating_sub(date)).map_or(0, |seconds| seconds.min(longest))
+    let date = date.and_then(date::parse).unwrap_or(now_unix);
+    u64::try_from(expires.saturating_sub(date)).map_or(0, |seconds| seconds.min(MAX_DELTA_SECONDS))
 }
 
 fn table_lifetime(table: &TtlTable, status: u16) -> Duration {

@@ -1,58 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The pure part of Sluice: no host call, no clock, no I/O.
+//! The logic of Sluice: no host call, no clock, no I/O. The folders, in the order in which a request meets them:
+//!
+//! | to change | look in |
+//! |---|---|
+//! | what a policy may say, its defaults, its errors | [`policy`] |
+//! | what a field of HTTP means | [`http`] |
+//! | how a URL becomes a cache key, and which are refused | [`key`] |
+//! | which requests go through the cache | [`admission`] |
+//! | which requests wait for which | [`coalescing`] |
+//! | what is served from memory | [`hot`] |
+//! | which responses are stored, and for how long | [`freshness`] |
+//! | what a stored entry holds beside the response | [`store`] |
+//! | what a served response is: fresh, stale, expired | [`served`] |
+//! | what is gone although it is stored | [`purge`] |
+//! | web sites: documents in the place of missing objects, CORS | [`site`] |
+//! | how workers know and tell each other | [`workers`] |
+//! | what EDGE tells ORIGIN of a request | [`link`] |
+//! | what is counted | [`metrics`] |
+//! | what the logic needs of its host | [`host`] |
 
-pub mod accept_encoding;
-mod authority;
-pub mod board;
-pub mod body_lengths;
-mod cache_control;
-pub mod cache_status;
-mod cas;
-pub mod claims;
-pub mod coalescer;
-pub mod compression;
-pub mod conditions;
-pub mod cors;
-pub mod demand;
-mod dictionary;
-pub mod duration;
-pub mod entity_tag;
-pub mod entry;
-pub mod error_page;
-pub mod escaping;
-pub mod flight;
+pub mod admission;
+pub mod coalescing;
 pub mod freshness;
-pub mod generations;
-pub mod glob;
-pub mod glob_set;
-pub mod header_edit;
-pub mod hints;
 pub mod host;
 pub mod hot;
-pub mod http_date;
+pub mod http;
 pub mod key;
 pub mod link;
-pub mod media_type;
-pub mod message;
 pub mod metrics;
 pub mod policy;
 pub mod purge;
-pub mod qualifiers;
-mod query;
-pub mod range;
-mod rejection;
-pub mod request;
-pub mod request_control;
-pub mod revalidation;
 pub mod served;
 pub mod site;
-pub mod store_edits;
-pub mod store_freshness;
-pub mod stored_fields;
-mod targeted;
+pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
-pub mod validator;
-pub mod vary;
-pub mod varying;
-mod words;
+pub mod workers;

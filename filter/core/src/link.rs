@@ -4,7 +4,7 @@
 //! The two roles run in one VM, but between them lies Envoy's cache filter, which makes requests of its
 //! own. ORIGIN honours nothing without a link that carries the VM's secret.
 
-use crate::flight::StreamId;
+use crate::workers::StreamId;
 
 /// Name of the request header.
 pub const LINK_HEADER: &str = "x-sluice-link";

@@ -2,15 +2,15 @@
 //! What EDGE judges of a response that has come through the store: its age, whether it is stale or too old, what the
 //! request counts as, and what `Cache-Status` says.
 
-use crate::board::Millis;
-use crate::cache_status::{CacheStatus, Forward};
-use crate::entry::{Entry, FillId};
 use crate::hot::Sighting;
-use crate::http_date;
+use crate::http::cache_status::{CacheStatus, Forward};
+use crate::http::client_control::RequestControl;
+use crate::http::date;
 use crate::link::Purpose;
 use crate::metrics::Metric;
-use crate::request_control::RequestControl;
-use crate::stored_fields::StoredFields;
+use crate::store::entry::{Entry, FillId};
+use crate::store::stored_fields::StoredFields;
+use crate::workers::Millis;
 
 /// What `Cache-Status` says of a response for which the store has no room.
 pub const NO_ROOM: &str = "no-room";
@@ -205,7 +205,7 @@ impl<'a> Served<'a> {
 /// The age of a response that Envoy has not counted, as it comes from a revalidation.
 fn age_by_date(fields: &StoredFields<'_>, now: Millis) -> u64 {
     let now = i64::try_from(now / 1_000).unwrap_or(i64::MAX);
-    let date = fields.date().and_then(http_date::parse);
+    let date = fields.date().and_then(date::parse);
     let age = date.map_or(0, |date| now.saturating_sub(date));
     u64::try_from(age).unwrap_or(0)
 }

@@ -17,17 +17,20 @@ use std::rc::Rc;
 pub use shared_data::{Calls, FakeSharedData};
 pub use store::FakeStore;
 
-use crate::board::{FlightId, KeyHash, Millis, Slot, WorkerId};
-use crate::coalescer::{
+use crate::coalescing::board::{FlightKey, Slot};
+use crate::coalescing::flight::{FlightPolicy, Leader, Phase, Role};
+use crate::coalescing::hints::Hint;
+use crate::coalescing::{
     Admission, Coalescer, Effect, FillVerdict, LeaderResponse, Probed, Release, Request, Turn,
 };
-use crate::flight::{FlightPolicy, Leader, Phase, Role, StreamId};
-use crate::hints::Hint;
 use crate::key::CanonicalTarget;
+use crate::key::vary::VaryNames;
 use crate::link::Purpose;
-use crate::message::Message;
 use crate::metrics::Metric;
-use crate::vary::VaryNames;
+use crate::workers::StreamId;
+use crate::workers::message::Message;
+use crate::workers::shared_table::SharedRecord as _;
+use crate::workers::{FlightId, KeyHash, Millis, WorkerId};
 
 /// For how long a key counts as uncacheable after a response that was.
 pub const HIT_FOR_MISS: Millis = 120_000;
@@ -274,7 +277,10 @@ impl FakeHost {
     pub fn board(&self) -> Vec<Lease> {
         let mut seen = self.board.borrow_mut();
         if seen.0 != self.data.writes() {
-            let slots = self.data.values().map(|(_, value)| Slot::decode(value));
+            let slots = self
+                .data
+                .values()
+                .map(|(_, value)| Slot::decode(value).unwrap_or_default());
             let leases = slots
                 .flat_map(|slot| slot.leases().collect::<Vec<_>>())
                 .collect();
@@ -366,7 +372,9 @@ impl FakeHost {
         let Some(message) = self.next_message(seat) else {
             return;
         };
-        let message = Message::decode(&message).expect("a message of ours");
+        let Some(Message::Flight(message)) = Message::decode(&message) else {
+            panic!("a message of ours");
+        };
         self.turn(seat, |coalescer, turn| coalescer.message(message, turn));
         self.run();
     }
@@ -934,7 +942,7 @@ impl FakeHost {
         let may_lead = kind != Kind::Head;
         let request = Request {
             stream,
-            key,
+            key: FlightKey { entry: key, key },
             target: &target,
             may_lead,
             for_others: kind == Kind::Background,
@@ -985,7 +993,7 @@ impl FakeHost {
                 self.queues
                     .entry(worker)
                     .or_default()
-                    .push_back(message.encode());
+                    .push_back(Message::Flight(message).encode());
             }
             Effect::Abort { stream } => self.aborts.push_back(Client(stream.0 as usize)),
             Effect::Probe { key, .. } => self.seats[seat].probes.push_back(key),

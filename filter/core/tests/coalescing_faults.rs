@@ -6,11 +6,15 @@ mod support;
 
 use std::rc::Rc;
 
-use sluice_core::board::{ATTEMPTS, FLIGHTS_PER_SLOT, KeyHash, SLOTS, WorkerId};
-use sluice_core::coalescer::{Admission, Coalescer, Release, Request, Turn};
-use sluice_core::flight::{FlightPolicy, StreamId};
+use sluice_core::coalescing::board::{FLIGHTS_PER_SLOT, FlightKey, SLOTS, Slot};
+use sluice_core::coalescing::flight::FlightPolicy;
+use sluice_core::coalescing::{Admission, Coalescer, Release, Request, Turn};
 use sluice_core::metrics::Metric;
 use sluice_core::testing::{Answer, Ending, FakeHost, FakeSharedData, FetchId, Stage};
+use sluice_core::workers::StreamId;
+use sluice_core::workers::shared_table::SharedRecord as _;
+use sluice_core::workers::shared_value::ATTEMPTS;
+use sluice_core::workers::{KeyHash, WorkerId};
 use support::flights::{FIRST, KEY, admission, fill, host, host_with, live, policy, release};
 use support::{bucket, canonicalize_path};
 
@@ -415,11 +419,16 @@ fn end_that_cannot_use_the_board_is_found_when_the_lease_has_run_out() {
 mod race {
     use super::*;
 
+    const FLIGHT: FlightKey = FlightKey {
+        entry: KeyHash(KEY),
+        key: KeyHash(KEY),
+    };
+
     fn request(worker: u16, data: &mut FakeSharedData, coalescer: &mut Coalescer) -> Admission {
         let target = Rc::new(canonicalize_path(&bucket(), b"/object").unwrap());
         let request = Request {
             stream: StreamId(u32::from(worker)),
-            key: KeyHash(KEY),
+            key: FLIGHT,
             target: &target,
             may_lead: true,
             for_others: false,
@@ -513,11 +522,11 @@ mod race {
         data.before_next_set(|data| {
             let mut heir = coalescer(2);
             let target = Rc::new(canonicalize_path(&bucket(), b"/object").unwrap());
-            let (key, policy) = (KeyHash(KEY), policy());
+            let policy = policy();
             let stream = StreamId(9);
             let request = Request {
                 stream,
-                key,
+                key: FLIGHT,
                 target: &target,
                 may_lead: true,
                 for_others: false,
@@ -538,7 +547,7 @@ mod race {
             effects: &mut effects,
         };
         leader.closed(StreamId(1), &mut turn);
-        let slot = sluice_core::board::Slot::decode(data.values().next().unwrap().1);
+        let slot = Slot::decode(data.values().next().unwrap().1).unwrap_or_default();
         let owners: Vec<_> = slot.leases().map(|(_, id, _)| id.worker).collect();
         assert_eq!(owners, [WorkerId(2)], "the heir's flight stays");
     }

@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngAlgorithm;
-use sluice_core::board::{KeyHash, Millis};
-use sluice_core::coalescer::Release;
-use sluice_core::flight::FlightPolicy;
+use sluice_core::coalescing::Release;
+use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::testing::{
     Answer, Client, ClientRecord, Ending, FakeHost, FetchPhase, Kind, Stage,
 };
+use sluice_core::workers::{KeyHash, Millis};
 use support::{bucket, canonicalize_path};
 
 /// Keys that requests are for; few, so that they meet.

@@ -8,13 +8,15 @@ use std::rc::Rc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use sluice_core::board::{KeyHash, Millis, WorkerId};
-use sluice_core::coalescer::{Admission, CLAIM_MILLIS, Coalescer, Effect, Release, Request, Turn};
-use sluice_core::flight::{FlightPolicy, StreamId};
-use sluice_core::hints::Hint;
+use sluice_core::coalescing::board::FlightKey;
+use sluice_core::coalescing::flight::FlightPolicy;
+use sluice_core::coalescing::hints::Hint;
+use sluice_core::coalescing::{Admission, CLAIM_MILLIS, Coalescer, Effect, Release, Request, Turn};
 use sluice_core::key::CanonicalTarget;
-use sluice_core::message::Event;
 use sluice_core::testing::FakeSharedData;
+use sluice_core::workers::StreamId;
+use sluice_core::workers::message::Event;
+use sluice_core::workers::{KeyHash, Millis, WorkerId};
 use support::{bucket, canonicalize_path};
 
 const KEY: KeyHash = KeyHash(7);
@@ -174,7 +176,10 @@ fn followers_everywhere_get_what_the_store_keeps_and_learn_why() {
 fn request(target: &Rc<CanonicalTarget>, stream: u32) -> Request<'_> {
     Request {
         stream: StreamId(stream),
-        key: KEY,
+        key: FlightKey {
+            entry: KEY,
+            key: KEY,
+        },
         target,
         may_lead: true,
         for_others: false,

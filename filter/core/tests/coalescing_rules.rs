@@ -4,12 +4,13 @@
 
 mod support;
 
-use sluice_core::board::{KeyHash, SLOTS};
-use sluice_core::coalescer::{Admission, Probed, Release};
-use sluice_core::flight::FlightPolicy;
-use sluice_core::hints::Hint;
+use sluice_core::coalescing::board::SLOTS;
+use sluice_core::coalescing::flight::FlightPolicy;
+use sluice_core::coalescing::hints::Hint;
+use sluice_core::coalescing::{Admission, Probed, Release};
 use sluice_core::metrics::Metric;
 use sluice_core::testing::{Answer, Calls, Ending, FakeHost, FetchId, HIT_FOR_MISS, Stage};
+use sluice_core::workers::KeyHash;
 use support::flights::{
     FIRST, KEY, admission, assert_all_over, await_probe, fill, host, host_with, live, policy,
     release, releases,

@@ -3,9 +3,10 @@
 
 mod support;
 
-use sluice_core::cors::{Field, preflight_fields, response_fields, varies};
+use sluice_core::admission::{Disposition, PassReason, RequestFacts, classify};
+use sluice_core::policy::forward_header;
 use sluice_core::policy::{CorsPolicy, Policy};
-use sluice_core::request::{Disposition, PassReason, RequestFacts, classify, forward_header};
+use sluice_core::site::cors::{Field, preflight_fields, response_fields, varies};
 use support::{bucket_policy, cors, http_policy};
 
 fn value<'a>(fields: &'a [Field], name: &str) -> Option<&'a str> {

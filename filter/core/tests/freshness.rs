@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use sluice_core::freshness::{self, ResponseFacts, Storage, UncacheableReason, Verdict};
-use sluice_core::http_date;
+use sluice_core::http::date;
 use sluice_core::policy::{PassOrStrip, Policy, TtlTable};
 use support::bucket;
 
@@ -160,8 +160,7 @@ fn without_room_nothing_is_stored_and_errors_are_shared() {
 #[test]
 fn the_origin_decides_where_it_speaks() {
     // RFC 9111, 4.2.1.
-    let dates =
-        |expires: i64, date: Option<i64>| (http_date::format(expires), date.map(http_date::format));
+    let dates = |expires: i64, date: Option<i64>| (date::format(expires), date.map(date::format));
     let (in_a_minute, its_now) = dates(NOW + 60, Some(NOW));
     // A clock that is a day behind.
     let (late, late_now) = dates(NOW - 86_400 + 60, Some(NOW - 86_400));
@@ -504,7 +503,7 @@ fn what_has_not_changed_for_long_may_be_fresh_for_long() {
     // RFC 9111, 4.2.2.
     let mut policy = policy();
     policy.cache.heuristic_percent = 10;
-    let ago = |seconds| http_date::format(NOW - seconds);
+    let ago = |seconds| date::format(NOW - seconds);
     let (recently, long_ago, tomorrow) = (ago(600), ago(1_000_000), ago(-86_400));
     let modified = |last_modified| ResponseFacts {
         last_modified: Some(last_modified),
@@ -705,8 +704,8 @@ proptest! {
     fn what_is_stored_is_fresh_for_whole_seconds(
         status in any::<u16>(),
         cache_control in proptest::option::of("(max-age|s-maxage|private|x)(=[0-9]{0,22})?"),
-        expires in proptest::option::of(any::<i64>().prop_map(http_date::format)),
-        date in proptest::option::of(any::<i64>().prop_map(http_date::format)),
+        expires in proptest::option::of(any::<i64>().prop_map(date::format)),
+        date in proptest::option::of(any::<i64>().prop_map(date::format)),
         age in proptest::option::of("[-0-9,]{0,22}"),
         vary in proptest::option::of("\\PC{0,20}"),
         now in any::<i64>(),

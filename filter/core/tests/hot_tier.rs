@@ -5,10 +5,10 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use proptest::prelude::*;
-use sluice_core::board::KeyHash;
 use sluice_core::hot::{HotCopy, HotTier, Kept, Sighting, Still, Wanted};
 use sluice_core::policy::HotPolicy;
-use sluice_core::validator::Lifetime;
+use sluice_core::store::validator::Lifetime;
+use sluice_core::workers::KeyHash;
 
 thread_local! {
     static BYTES: Cell<isize> = const { Cell::new(0) };

@@ -7,10 +7,10 @@ mod support;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
-use sluice_core::escaping::escape_key;
+use sluice_core::http::escaping::escape_key;
+use sluice_core::key::qualifiers::{self, unqualified};
 use sluice_core::key::{Target, canonicalize};
 use sluice_core::policy::{HttpOrigin, NamePattern, Origin, Policy, QueryRule};
-use sluice_core::qualifiers::{self, unqualified};
 use support::{bucket, canonicalize_path, http};
 
 /// Bytes and pieces that mean something to a parser of paths, between some that do not.

@@ -22,7 +22,7 @@ use http::{HeaderName, HeaderValue, Request, Response};
 use http_cache_semantics::{CacheOptions, CachePolicy};
 use proptest::prelude::*;
 use sluice_core::freshness::{ResponseFacts, Verdict, judge};
-use sluice_core::http_date;
+use sluice_core::http::date;
 use sluice_core::policy::Policy;
 
 const NOW: i64 = 1_800_000_000;
@@ -147,7 +147,7 @@ fn directive() -> impl Strategy<Value = String> {
 
 fn date(around: i64) -> impl Strategy<Value = String> {
     prop_oneof![
-        8 => (-100_000..100_000_i64).prop_map(move |skew| http_date::format(around + skew)),
+        8 => (-100_000..100_000_i64).prop_map(move |skew| date::format(around + skew)),
         1 => proptest::sample::select(vec!["0", "-1", "tomorrow", ""]).prop_map(str::to_owned),
     ]
 }
@@ -187,7 +187,7 @@ fn differs(case: &Case) -> bool {
         case.get("set-cookie").is_some() && (case.says("public") || case.says("immutable"));
     let unguessed = case
         .get("last-modified")
-        .is_some_and(|date| http_date::parse(date).is_none());
+        .is_some_and(|date| date::parse(date).is_none());
     case.is_silent() || cookie || unguessed
 }
 

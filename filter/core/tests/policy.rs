@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use sluice_core::accept_encoding::Coding;
+use sluice_core::http::accept_encoding::Coding;
 use sluice_core::policy::{
     BucketOrigin, CachePolicy, HotPolicy, HttpOrigin, NamePattern, Obedience, Origin, PassOrStrip,
     Policy, QueryRule, ResponsePolicy, Rule, TtlTable,

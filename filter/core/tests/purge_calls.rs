@@ -5,12 +5,12 @@
 
 mod support;
 
-use sluice_core::board::WorkerId;
 use sluice_core::key::Target;
 use sluice_core::policy::Policy;
-use sluice_core::purge::{
-    Desk, Kind, Order, Receipt, Scope, TagHash, What, bucket_of, changed_objects, url_of,
-};
+use sluice_core::policy::purge::{Kind, Scope, bucket_of};
+use sluice_core::purge::{Order, TagHash, What, changed_objects, url_of};
+use sluice_core::purge::{PendingPurges, Receipt};
+use sluice_core::workers::WorkerId;
 
 fn indexed_bucket() -> Policy {
     let document = r#"{
@@ -224,7 +224,7 @@ fn a_test_event_is_about_nothing_and_a_broken_one_is_refused() {
 
 #[test]
 fn a_call_waits_for_every_worker_and_the_journal() {
-    let mut desk = Desk::default();
+    let mut desk = PendingPurges::default();
     let others = vec![WorkerId(2), WorkerId(3)];
     let call = desk.open(77, 9, others, true, 0).unwrap();
     desk.acknowledge(call, WorkerId(2));
@@ -244,7 +244,7 @@ fn a_call_waits_for_every_worker_and_the_journal() {
 
 #[test]
 fn a_call_tells_who_is_missing_in_the_end() {
-    let mut desk = Desk::default();
+    let mut desk = PendingPurges::default();
     let call = desk
         .open(77, 9, vec![WorkerId(2), WorkerId(3)], false, 0)
         .unwrap();
@@ -260,8 +260,8 @@ fn a_call_tells_who_is_missing_in_the_end() {
 
 #[test]
 fn a_slow_journal_is_waited_for_longer_than_a_silent_worker() {
-    let mut desk = Desk::default();
-    let open = |desk: &mut Desk| desk.open(77, 9, vec![WorkerId(2)], true, 0).unwrap();
+    let mut desk = PendingPurges::default();
+    let open = |desk: &mut PendingPurges| desk.open(77, 9, vec![WorkerId(2)], true, 0).unwrap();
     let call = open(&mut desk);
     assert_eq!(desk.take_done(9_999), []);
     desk.journaled(call, true);
@@ -275,8 +275,8 @@ fn a_slow_journal_is_waited_for_longer_than_a_silent_worker() {
 
 #[test]
 fn calls_under_way_are_bounded() {
-    let mut desk = Desk::default();
-    let open = |desk: &mut Desk| desk.open(1, 1, vec![WorkerId(2)], false, 0);
+    let mut desk = PendingPurges::default();
+    let open = |desk: &mut PendingPurges| desk.open(1, 1, vec![WorkerId(2)], false, 0);
     assert_eq!((0..1_000).filter_map(|_| open(&mut desk)).count(), 256);
     assert!(!desk.has_room());
 }

@@ -2,12 +2,13 @@
 //! What purges cover, in whatever order a worker hears of them, and what shared data keeps of them.
 
 use proptest::prelude::*;
-use sluice_core::board::{KeyHash, WorkerId};
+use sluice_core::policy::purge::{Kind, Record, Scope, bucket_of};
 use sluice_core::purge::{
-    Confirmations, Generations, Initial, Kind, MAX_PREFIXES, Noted, Purges, Record, Roster, Scope,
-    SharedPurges, TagHash, Tags, bucket_of,
+    Confirmations, Generations, Initial, MAX_PREFIXES, Noted, Purges, SharedPurges, TagHash, Tags,
 };
 use sluice_core::testing::FakeSharedData;
+use sluice_core::workers::Roster;
+use sluice_core::workers::{KeyHash, WorkerId};
 
 fn record(number: u64, kind: Kind, scope: Scope) -> Record {
     Record {

@@ -3,9 +3,10 @@
 
 mod support;
 
+use sluice_core::admission::{Disposition, PassReason, RequestFacts, classify};
 use sluice_core::key::Rejection;
+use sluice_core::policy::forward_header;
 use sluice_core::policy::{PassOrStrip, Policy};
-use sluice_core::request::{Disposition, PassReason, RequestFacts, classify, forward_header};
 use support::{bucket, http};
 
 fn disposition(policy: &Policy, method: &str, headers: &[(&str, &str)]) -> Disposition {

@@ -5,10 +5,10 @@
 
 mod support;
 
-use sluice_core::error_page;
 use sluice_core::key::{CanonicalTarget, Rejection, Target, canonicalize};
-use sluice_core::media_type::missing_media_type;
 use sluice_core::policy::Policy;
+use sluice_core::site::error_page;
+use sluice_core::site::media_type::missing_media_type;
 use sluice_core::site::{Substitute, Visit, document};
 use support::{bucket_policy, http_policy};
 

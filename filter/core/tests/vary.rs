@@ -7,9 +7,9 @@ mod support;
 use std::borrow::Cow;
 
 use proptest::prelude::*;
+use sluice_core::key::qualifiers::qualifiers;
+use sluice_core::key::vary::{Fit, Selected, TooLong, VaryNames, fit, qualify, selected, told};
 use sluice_core::policy::Policy;
-use sluice_core::qualifiers::qualifiers;
-use sluice_core::vary::{Fit, Selected, TooLong, VaryNames, fit, qualify, selected, told};
 use support::{bucket, canonicalize_path, http};
 
 const URL: &str = "edge.test/page";

@@ -4,9 +4,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sluice_core::entry::Entry;
 use sluice_core::link::{Link, Secrets};
-use sluice_core::message::Message;
+use sluice_core::store::entry::Entry;
+use sluice_core::workers::message::Message;
 
 /// Nobody guesses them.
 const SECRETS: Secrets = Secrets {

@@ -8,12 +8,14 @@
 #![allow(clippy::expect_used)]
 
 use libfuzzer_sys::fuzz_target;
-use sluice_core::board::{KeyHash, WorkerId};
+use sluice_core::policy::purge::{Kind, Scope};
 use sluice_core::purge::{
-    Confirmations, Initial, Kind, News, Order, Purges, Roster, Scope, SharedPurges, TagHash, Tags,
-    What, carry_out,
+    Confirmations, Initial, Order, Purges, SharedPurges, TagHash, Tags, What, carry_out,
 };
 use sluice_core::testing::FakeSharedData;
+use sluice_core::workers::Roster;
+use sluice_core::workers::message::Message;
+use sluice_core::workers::{KeyHash, WorkerId};
 
 /// Nobody purges so often.
 const OUT_OF_REACH: u64 = 1 << 62;
@@ -26,8 +28,8 @@ fuzz_target!(|input: &[u8]| {
     if let Ok(text) = std::str::from_utf8(journal) {
         check_journal(text);
     }
-    if let Some(news) = News::decode(foreign) {
-        assert_eq!(News::decode(&news.encode()), Some(news));
+    if let Some(message) = Message::decode(foreign) {
+        assert_eq!(Message::decode(&message.encode()), Some(message));
     }
     check_shared(foreign);
 });

@@ -10,10 +10,9 @@ use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
 use sluice_core::key::{Target, canonicalize};
+use sluice_core::policy::purge::{Record, Scope, bucket_of};
 use sluice_core::policy::{Origin, Policy};
-use sluice_core::purge::{
-    MAX_PREFIX_BYTES, Order, Purges, Record, Scope, What, bucket_of, changed_objects, url_of,
-};
+use sluice_core::purge::{MAX_PREFIX_BYTES, Order, Purges, What, changed_objects, url_of};
 
 const POLICIES: [&str; 4] = [
     r#"{"origin": {"kind": "bucket", "bucket": "site", "authority": "s3.test:9000"}}"#,

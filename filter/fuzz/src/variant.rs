@@ -12,11 +12,11 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
-use sluice_core::accept_encoding::{Coding, negotiate};
+use sluice_core::http::accept_encoding::{Coding, negotiate};
+use sluice_core::key::qualifiers::{qualifiers, unqualified};
+use sluice_core::key::vary::{Fit, VaryNames, fit, qualify, selected, told};
 use sluice_core::key::{CanonicalTarget, Target, canonicalize};
 use sluice_core::policy::Policy;
-use sluice_core::qualifiers::{qualifiers, unqualified};
-use sluice_core::vary::{Fit, VaryNames, fit, qualify, selected, told};
 
 const POLICIES: [&str; 4] = [
     r#"{"origin": {"kind": "http"}}"#,

@@ -13,7 +13,7 @@
 //! - what is copied for the hot tier, and answered out of it: `edge/hot`
 //! - what an unsafe method invalidates: `edge/invalidation`
 //! - what the origin is asked: `origin/request` and `origin/variance`
-//! - what the store gets: `origin/response`, with the edits of `sluice_core::store_edits`
+//! - what the store gets: `origin/response`, with the edits of `sluice_core::store::store_edits`
 //! - the answer to a range or a condition, and every answer that the filter makes itself: `reply`
 //! - what is known of a request on its way, and what the access log says of it: `request`
 //! - how a request waits and goes on: `worker/turn` and `worker/resumption`

@@ -4,7 +4,8 @@
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
 use sluice_core::metrics::Metric;
-use sluice_core::purge::{Kind, Order, OrderError, Scope, What, bucket_of, changed_objects};
+use sluice_core::policy::purge::{Kind, Scope, bucket_of};
+use sluice_core::purge::{Order, OrderError, What, changed_objects};
 
 use crate::host::headers::Headers;
 use crate::host::{self, Map};

@@ -72,7 +72,7 @@ impl Capture {
 mod tests {
     use super::super::sighting::Sighting;
     use super::*;
-    use crate::board::KeyHash;
+    use crate::workers::KeyHash;
 
     fn capture(length: usize) -> Capture {
         let copy = HotCopy {

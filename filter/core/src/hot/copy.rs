@@ -2,7 +2,7 @@
 //! A whole 200 as clients get it.
 
 use super::sighting::{Sighting, Still};
-use crate::board::{KeyHash, Millis};
+use crate::workers::{KeyHash, Millis};
 
 /// Bytes of a copy beside its texts: the copy itself, its place in the tier's tables, and what an allocator needs
 /// for its four pieces of memory.

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Lets in what is asked for twice.
 
-use crate::board::KeyHash;
-use crate::generations::Generations;
+use crate::workers::KeyHash;
+use crate::workers::recent_keys::RecentKeys;
 
 /// The keys that were asked for lately. (The doorkeeper of TinyLFU: Einziger, Friedman, Manes, "TinyLFU: A Highly
 /// Efficient Cache Admission Policy", 2017.)
 #[derive(Debug)]
 pub struct Doorkeeper {
-    seen: Generations<()>,
+    seen: RecentKeys<()>,
 }
 
 impl Doorkeeper {
     /// One that remembers at most `capacity` keys.
     pub fn new(capacity: usize) -> Self {
         Self {
-            seen: Generations::new(capacity),
+            seen: RecentKeys::new(capacity),
         }
     }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the store has said of a response, and when.
 
-use crate::board::Millis;
-use crate::validator::Lifetime;
+use crate::store::validator::Lifetime;
+use crate::workers::Millis;
 
 /// A worker reads what is hot from the store again after so long. Thereby the store knows that it is in use, and
 /// where it has got another response before its time, by a client's `no-cache` for example, workers agree again.

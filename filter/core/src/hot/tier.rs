@@ -10,8 +10,8 @@ use quick_cache::{Lifecycle, Weighter};
 use super::copy::{HotCopy, Wanted};
 use super::doorkeeper::Doorkeeper;
 use super::sighting::Still;
-use crate::board::{KeyHash, Millis};
 use crate::policy::HotPolicy;
+use crate::workers::{KeyHash, Millis};
 
 /// The size of a copy by which the room for keys is reckoned: about the median of what web sites serve.
 const TYPICAL_BYTES: usize = 8 << 10;

@@ -17,13 +17,12 @@ use super::rules::{self, Rule};
 use super::site;
 use super::site_names::StripPrefix;
 use super::{
-    BucketOrigin, CachePolicy, CoalescePolicy, HotPolicy, HttpOrigin, KeyPolicy, Limits,
-    NamePattern, Origin, Policy, QueryRule, RequestPolicy, ResponsePolicy, VaryPolicy,
+    BucketOrigin, CachePolicy, CoalescePolicy, CompressionPolicy, HotPolicy, HttpOrigin, KeyPolicy,
+    Limits, NamePattern, Origin, Policy, PurgePolicy, QueryRule, RequestPolicy, ResponsePolicy,
+    VaryPolicy, forward_header,
 };
-use crate::compression::CompressionPolicy;
-use crate::escaping::{Escaping, append_path, escape_key};
-use crate::request::forward_header;
-use crate::targeted::SURROGATE_CONTROL;
+use crate::http::escaping::{Escaping, append_path, escape_key};
+use crate::http::targeted::SURROGATE_CONTROL;
 
 /// Response headers that never leave the edge.
 const HIDDEN_HEADERS: [&str; 7] = [
@@ -140,7 +139,13 @@ fn compile(document: Document) -> Result<Policy, PolicyError> {
             max_wait: document.coalesce.max_wait.0,
             lease: document.coalesce.lease.0,
         },
-        purge: document.purge.compile(),
+        purge: PurgePolicy {
+            token: document.purge.token_sha256,
+            journal: document.purge.journal,
+            recorded: document.purge.recorded,
+            warm: document.purge.warm,
+            sns: document.purge.sns,
+        },
         limits: Limits {
             waiters_per_key: document.limits.waiters_per_key.size(),
             keys_in_flight: document.limits.keys_in_flight.size(),

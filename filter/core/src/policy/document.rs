@@ -20,9 +20,9 @@ use super::site::SiteSection;
 use super::site_names::StripPrefix;
 use super::ttl::default_ttl;
 use super::{Obedience, PassOrStrip, TtlTable};
-use crate::accept_encoding::Coding;
-use crate::purge::{Record, TokenHash};
-use crate::targeted::SURROGATE_CONTROL;
+use crate::http::accept_encoding::Coding;
+use crate::http::targeted::SURROGATE_CONTROL;
+use crate::policy::purge::{Record, TokenHash};
 
 /// Largest size that survives a JSON number of Envoy's, a double.
 const MAX_BYTES: u64 = 1 << 53;
@@ -313,7 +313,7 @@ section! {
 words!(Coding { Brotli = "br", Zstd = "zstd", Gzip = "gzip" });
 
 fn default_content_types() -> Vec<MediaType> {
-    let types = crate::compression::CONTENT_TYPES.map(str::to_owned);
+    let types = crate::policy::compression::CONTENT_TYPES.map(str::to_owned);
     types.map(MediaType).into()
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::error::PolicyError;
-use crate::duration;
+use crate::policy::duration;
 
 /// A type that a field of the document can have.
 pub(super) trait Field: Sized {

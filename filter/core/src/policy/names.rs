@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::NamePattern;
 use super::field::Text;
-use crate::authority::append_authority;
-use crate::glob::Glob;
+use crate::http::authority::append_authority;
+use crate::policy::glob::Glob;
 
 /// Defines a text that must be of a certain form: what is expected, a regular expression for the
 /// schema (which may accept more), and how it is read.

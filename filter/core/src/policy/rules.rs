@@ -12,10 +12,9 @@ use super::field::{Field, Seconds, Text, object, section};
 use super::names::{HeaderName, PathGlob, is_token};
 use super::ttl::RuleTtl;
 use super::{Origin, Policy, TtlTable};
-use crate::escaping::{Escaping, append_literal};
-use crate::glob::Glob;
-use crate::glob_set::GlobSet;
-use crate::qualifiers::unqualified;
+use crate::http::escaping::{Escaping, append_literal};
+use crate::policy::glob::Glob;
+use crate::policy::glob_set::GlobSet;
 
 /// How a response is cached and shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,8 +61,9 @@ impl Policy {
     /// What the client asked for of a path towards the store: without bucket, prefix, query and
     /// qualifiers.
     pub fn client_path<'a>(&self, store_path: &'a str) -> &'a str {
-        let path = unqualified(store_path);
-        let path = path.split_once('?').map_or(path, |(path, _)| path);
+        // Qualifiers of the cache key follow a `#`, which no canonical path contains.
+        let path = store_path.split_once(['?', '#']);
+        let path = path.map_or(store_path, |(path, _)| path);
         match &self.origin {
             Origin::Bucket(bucket) => path.strip_prefix(&bucket.path_prefix).unwrap_or(path),
             Origin::Http(_) => path,

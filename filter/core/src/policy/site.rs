@@ -11,7 +11,7 @@ use super::error::PolicyError;
 use super::field::{AtLeast, Field, Whole, object, section, words};
 use super::names::ObjectName;
 use super::site_names::{
-    AllowedMethod, AllowedOrigin, ContentType, FileExtension, HeaderNameOrAny,
+    AllowedMethod, AllowedOrigin, ContentType, FileExtension, HeaderNameOrAny, OriginPattern,
 };
 
 /// Request headers by which responses need not vary where the edge answers for them.
@@ -83,20 +83,6 @@ pub struct CorsPolicy {
     pub max_age: Duration,
     /// Whether requests may carry credentials.
     pub credentials: bool,
-}
-
-/// An origin (`https://example.com:8443`), or all of its subdomains.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OriginPattern {
-    /// This very origin, in lower case.
-    Exact(String),
-    /// `SCHEME://` and what follows the subdomain, its dot included.
-    Subdomains {
-        /// With `://`.
-        scheme: String,
-        /// With the dot before it and the port after it.
-        rest: String,
-    },
 }
 
 section! {

@@ -6,8 +6,21 @@ use serde_json::Value;
 
 use super::field::Text;
 use super::names::{is_key, is_token, text};
-use super::site::OriginPattern;
-use crate::authority::append_authority;
+use crate::http::authority::append_authority;
+
+/// An origin (`https://example.com:8443`), or all of its subdomains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OriginPattern {
+    /// This very origin, in lower case.
+    Exact(String),
+    /// `SCHEME://` and what follows the subdomain, its dot included.
+    Subdomains {
+        /// With `://`.
+        scheme: String,
+        /// With the dot before it and the port after it.
+        rest: String,
+    },
+}
 
 text!(
     /// The path before everything that the edge serves, without a slash at its end.

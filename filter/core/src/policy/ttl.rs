@@ -45,7 +45,7 @@ impl Field for TtlTable {
 
     #[cfg(test)]
     fn to_json(&self) -> Value {
-        let written = |ttl: &Duration| Value::from(crate::duration::format(*ttl));
+        let written = |ttl: &Duration| Value::from(crate::policy::duration::format(*ttl));
         let exact = self
             .exact
             .iter()

@@ -2,11 +2,11 @@
 //! From what a call orders to what every worker is told.
 
 use super::order::{Order, What};
-use super::record::{Kind, Record, Scope};
 use super::shared::SharedPurges;
 use super::tags::{TagHash, Tags};
-use crate::board::BoardError;
 use crate::host::SharedStore;
+use crate::policy::purge::{Kind, Record, Scope};
+use crate::workers::shared_value::SharedError;
 
 /// URLs of one purge by surrogate key; of more, everything is purged.
 const MAX_URLS: usize = 4_096;
@@ -18,7 +18,7 @@ const MAX_URLS: usize = 4_096;
 pub fn carry_out<S: SharedStore + ?Sized>(
     store: &mut S,
     order: &Order,
-) -> Result<Vec<Record>, BoardError> {
+) -> Result<Vec<Record>, SharedError> {
     let tags = match &order.what {
         What::Scopes(scopes) => return SharedPurges::new(store).commit(order.kind, scopes),
         What::Tags(tags) => tags,
@@ -37,7 +37,7 @@ fn urls_with<S: SharedStore + ?Sized>(
     store: &mut S,
     tags: &[TagHash],
     number: u64,
-) -> Result<Option<Vec<Scope>>, BoardError> {
+) -> Result<Option<Vec<Scope>>, SharedError> {
     let shared = SharedPurges::new(store);
     let (indexed, epoch) = (shared.is_indexed()?, shared.epoch()?);
     let mut index = Tags::new(store, epoch);
@@ -62,7 +62,7 @@ fn urls_with<S: SharedStore + ?Sized>(
 pub fn invalidate<S: SharedStore + ?Sized>(
     store: &mut S,
     buckets: &[u16],
-) -> Result<Vec<Record>, BoardError> {
+) -> Result<Vec<Record>, SharedError> {
     let scopes: Vec<Scope> = buckets.iter().copied().map(Scope::Bucket).collect();
     SharedPurges::new(store).commit(Kind::Soft, &scopes)
 }

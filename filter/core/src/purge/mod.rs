@@ -19,28 +19,20 @@
 
 mod carry_out;
 mod confirmations;
-mod desk;
-mod news;
 mod notification;
 mod order;
-mod record;
-mod roster;
+mod pending;
 mod shared;
 mod table;
 mod tags;
-mod token;
 mod url;
 
 pub use carry_out::{carry_out, invalidate};
 pub use confirmations::Confirmations;
-pub use desk::{Desk, JOURNAL_PATIENCE, Receipt};
-pub use news::News;
 pub use notification::{NotificationError, changed_objects};
 pub use order::{Order, OrderError, What};
-pub use record::{Kind, Record, Scope, bucket_of};
-pub use roster::Roster;
+pub use pending::{JOURNAL_PATIENCE, PendingPurges, Receipt};
 pub use shared::{Initial, SharedPurges};
 pub use table::{Generations, MAX_PREFIX_BYTES, MAX_PREFIXES, Purges};
 pub use tags::{Noted, TagHash, Tags, tags_of};
-pub use token::TokenHash;
 pub use url::{UrlError, url_of};

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::escaping::escape_key;
+use crate::http::escaping::escape_key;
 use crate::policy::{Origin, Policy};
 
 /// Why a body is no notification.
@@ -65,7 +65,7 @@ fn decode_key(encoded: &str) -> String {
         rest = tail;
         match first {
             b'+' => bytes.push(b' '),
-            b'%' => match crate::escaping::split_escape(tail) {
+            b'%' => match crate::http::escaping::split_escape(tail) {
                 Some((byte, tail)) => {
                     bytes.push(byte);
                     rest = tail;

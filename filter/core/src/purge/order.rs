@@ -5,11 +5,11 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::record::{Kind, Scope, bucket_of};
 use super::table::MAX_PREFIX_BYTES;
 use super::tags::{MAX_TAGS, TagHash, tags_of};
 use super::url::{self, UrlError};
 use crate::policy::Policy;
+use crate::policy::purge::{Kind, Scope, bucket_of};
 
 const SUBJECTS: &str = "url, prefix, surrogate_keys or everything";
 

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use super::record::{Kind, Record, Scope};
 use super::table::Purges;
-use crate::board::BoardError;
-use crate::cas;
 use crate::host::SharedStore;
+use crate::policy::purge::{Kind, Record, Scope};
 use crate::policy::{Origin, Policy};
+use crate::workers::shared_value;
+use crate::workers::shared_value::SharedError;
 
 const HEAD: &str = "sluice/purges/head";
 /// Buckets are spread over so many values, so that a purge of one URL writes little.
@@ -31,7 +31,9 @@ impl Initial {
     /// HTTP origin, of which requests may have changed resources, a soft one.
     pub fn of(policy: &Policy, now: u64) -> Self {
         let purge = &policy.purge;
-        let mut purges = purge.journal.clone().unwrap_or_default();
+        let mut purges = Purges::default();
+        let records = purge.journal.iter().flatten();
+        records.for_each(|record| purges.apply(record));
         let kind = match (&purge.token, &policy.origin) {
             (Some(_), _) => Some(Kind::Hard),
             (None, Origin::Http(_)) => Some(Kind::Soft),
@@ -93,8 +95,8 @@ impl<'a, S: SharedStore + ?Sized> SharedPurges<'a, S> {
     ///
     /// # Errors
     /// The host refused a call, or other workers were faster too often.
-    pub fn start(&mut self, initial: &Initial) -> Result<(), BoardError> {
-        if !cas::read(self.store, HEAD)?.is_empty() {
+    pub fn start(&mut self, initial: &Initial) -> Result<(), SharedError> {
+        if !shared_value::read(self.store, HEAD)?.is_empty() {
             return Ok(());
         }
         let records: Vec<Record> = initial.purges.records().collect();
@@ -105,7 +107,7 @@ impl<'a, S: SharedStore + ?Sized> SharedPurges<'a, S> {
             purges: without_buckets(&records),
             indexed_from: everything + u64::from(initial.unindexed_entries),
         };
-        cas::update(self.store, HEAD, |bytes| {
+        shared_value::update(self.store, HEAD, |bytes| {
             (bytes.is_empty().then(|| head.encode()), ())
         })
     }
@@ -114,10 +116,10 @@ impl<'a, S: SharedStore + ?Sized> SharedPurges<'a, S> {
     ///
     /// # Errors
     /// The host refused a call.
-    pub fn load(&self) -> Result<Purges, BoardError> {
-        let mut purges = Head::decode(&cas::read(self.store, HEAD)?).purges;
+    pub fn load(&self) -> Result<Purges, SharedError> {
+        let mut purges = Head::decode(&shared_value::read(self.store, HEAD)?).purges;
         for shard in 0..SHARDS {
-            let bytes = cas::read(self.store, &shard_name(shard))?;
+            let bytes = shared_value::read(self.store, &shard_name(shard))?;
             purges.apply_text(std::str::from_utf8(&bytes).unwrap_or_default());
         }
         Ok(purges)
@@ -128,8 +130,8 @@ impl<'a, S: SharedStore + ?Sized> SharedPurges<'a, S> {
     ///
     /// # Errors
     /// The host refused a call, or other workers were faster too often. Some may have been written.
-    pub fn commit(&mut self, kind: Kind, scopes: &[Scope]) -> Result<Vec<Record>, BoardError> {
-        let records = cas::update(self.store, HEAD, |bytes| {
+    pub fn commit(&mut self, kind: Kind, scopes: &[Scope]) -> Result<Vec<Record>, SharedError> {
+        let records = shared_value::update(self.store, HEAD, |bytes| {
             let mut head = Head::decode(bytes);
             let mut records = Vec::with_capacity(scopes.len());
             for scope in scopes {
@@ -148,8 +150,8 @@ impl<'a, S: SharedStore + ?Sized> SharedPurges<'a, S> {
     ///
     /// # Errors
     /// The host refused the call.
-    pub fn epoch(&self) -> Result<u64, BoardError> {
-        let head = Head::decode(&cas::read(self.store, HEAD)?);
+    pub fn epoch(&self) -> Result<u64, SharedError> {
+        let head = Head::decode(&shared_value::read(self.store, HEAD)?);
         Ok(head.purges.everything().hard)
     }
 
@@ -157,8 +159,8 @@ impl<'a, S: SharedStore + ?Sized> SharedPurges<'a, S> {
     ///
     /// # Errors
     /// The host refused the call.
-    pub fn is_indexed(&self) -> Result<bool, BoardError> {
-        let head = Head::decode(&cas::read(self.store, HEAD)?);
+    pub fn is_indexed(&self) -> Result<bool, SharedError> {
+        let head = Head::decode(&shared_value::read(self.store, HEAD)?);
         Ok(head.purges.everything().hard >= head.indexed_from)
     }
 
@@ -166,8 +168,8 @@ impl<'a, S: SharedStore + ?Sized> SharedPurges<'a, S> {
     ///
     /// # Errors
     /// As [`SharedPurges::commit`].
-    pub fn lose_index(&mut self) -> Result<(), BoardError> {
-        cas::update(self.store, HEAD, |bytes| {
+    pub fn lose_index(&mut self) -> Result<(), SharedError> {
+        shared_value::update(self.store, HEAD, |bytes| {
             let mut head = Head::decode(bytes);
             let lost = head.purges.everything().hard + 1;
             let news = head.indexed_from < lost;
@@ -176,7 +178,7 @@ impl<'a, S: SharedStore + ?Sized> SharedPurges<'a, S> {
         })
     }
 
-    fn write_shards(&mut self, records: &[Record]) -> Result<(), BoardError> {
+    fn write_shards(&mut self, records: &[Record]) -> Result<(), SharedError> {
         let mut shards: BTreeMap<u16, Vec<&Record>> = BTreeMap::new();
         for record in records {
             if let Scope::Bucket(bucket) = record.scope {
@@ -184,7 +186,7 @@ impl<'a, S: SharedStore + ?Sized> SharedPurges<'a, S> {
             }
         }
         for (shard, records) in shards {
-            cas::update(self.store, &shard_name(shard), |bytes| {
+            shared_value::update(self.store, &shard_name(shard), |bytes| {
                 let mut purges = Purges::default();
                 purges.apply_text(std::str::from_utf8(bytes).unwrap_or_default());
                 for record in &records {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::record::{Kind, Record, Scope, bucket_of};
+use crate::policy::purge::{Kind, Record, Scope, bucket_of};
 
 /// Prefixes that are kept apart. One more, and the two that have most in common become one.
 pub const MAX_PREFIXES: usize = 256;

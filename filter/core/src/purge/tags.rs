@@ -6,10 +6,11 @@
 //! a purge of the URLs found there. What the index cannot tell is purged too: with more keys than fit, or
 //! with entries of a former process, everything.
 
-use super::record::hash;
-use crate::board::BoardError;
-use crate::cas;
 use crate::host::SharedStore;
+use crate::policy::purge::hash;
+use crate::workers::byte_reader::ByteReader;
+use crate::workers::shared_table::{SharedRecord, SharedTable};
+use crate::workers::shared_value::SharedError;
 
 /// Values in shared data.
 const SHARDS: u64 = 256;
@@ -70,43 +71,29 @@ struct Shard {
     tags: Vec<Tag>,
 }
 
-impl Shard {
-    /// The shard of this epoch: an older one tells of entries that are gone.
-    fn decode(bytes: &[u8], epoch: u64) -> Self {
-        Self::try_decode(bytes)
-            .filter(|shard| shard.epoch >= epoch)
-            .unwrap_or(Self {
-                epoch,
-                ..Self::default()
-            })
-    }
-
-    fn try_decode(bytes: &[u8]) -> Option<Self> {
-        let ([FORMAT, overflown], rest) = bytes.split_first_chunk::<2>()? else {
+impl SharedRecord for Shard {
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut reader = ByteReader(bytes);
+        if reader.u8()? != FORMAT {
             return None;
-        };
-        let (epoch, mut rest) = rest.split_first_chunk()?;
+        }
+        let overflown = reader.u8()? != 0;
+        let epoch = reader.u64()?;
         let mut tags = Vec::new();
-        while !rest.is_empty() {
-            let (hash, after) = rest.split_first_chunk()?;
-            let (purged, after) = after.split_first_chunk()?;
-            let (count, after) = after.split_first_chunk()?;
-            let bytes = usize::from(u16::from_le_bytes(*count)) * 2;
-            let (buckets, after) = after.split_at_checked(bytes)?;
-            let (buckets, _) = buckets.as_chunks::<2>();
+        while !reader.is_empty() {
+            let hash = TagHash(reader.u64()?);
+            let purged = reader.u64()?;
+            let count = reader.u16()?;
+            let (buckets, _) = reader.slice(2 * usize::from(count))?.as_chunks::<2>();
             tags.push(Tag {
-                hash: TagHash(u64::from_le_bytes(*hash)),
-                purged: u64::from_le_bytes(*purged),
-                buckets: buckets
-                    .iter()
-                    .map(|bucket| u16::from_le_bytes(*bucket))
-                    .collect(),
+                hash,
+                purged,
+                buckets: buckets.iter().copied().map(u16::from_le_bytes).collect(),
             });
-            rest = after;
         }
         Some(Self {
-            epoch: u64::from_le_bytes(*epoch),
-            overflown: *overflown != 0,
+            epoch,
+            overflown,
             tags,
         })
     }
@@ -123,7 +110,9 @@ impl Shard {
         }
         bytes
     }
+}
 
+impl Shard {
     fn size(&self) -> usize {
         self.tags.iter().map(|tag| 1 + tag.buckets.len()).sum()
     }
@@ -146,17 +135,20 @@ impl Shard {
     }
 }
 
-/// The index in `store`.
+/// The index in shared data.
 #[derive(Debug)]
 pub struct Tags<'a, S: SharedStore + ?Sized> {
-    store: &'a mut S,
+    shards: SharedTable<'a, S, Shard>,
     epoch: u64,
 }
 
 impl<'a, S: SharedStore + ?Sized> Tags<'a, S> {
     /// The index in `store`, after the hard purge of everything with that number (0 for none).
     pub fn new(store: &'a mut S, epoch: u64) -> Self {
-        Self { store, epoch }
+        Self {
+            shards: SharedTable::new(store, "sluice/tags", SHARDS),
+            epoch,
+        }
     }
 
     /// A response for a URL of `bucket` has these surrogate keys; its request was sent when `began` was
@@ -164,7 +156,12 @@ impl<'a, S: SharedStore + ?Sized> Tags<'a, S> {
     ///
     /// # Errors
     /// The host refused a call, or other workers were faster too often: the index is incomplete.
-    pub fn note(&mut self, tags: &[TagHash], bucket: u16, began: u64) -> Result<Noted, BoardError> {
+    pub fn note(
+        &mut self,
+        tags: &[TagHash],
+        bucket: u16,
+        began: u64,
+    ) -> Result<Noted, SharedError> {
         let mut noted = Noted::Indexed;
         for &hash in tags {
             let purged = self.update(hash, |shard| {
@@ -194,7 +191,7 @@ impl<'a, S: SharedStore + ?Sized> Tags<'a, S> {
     ///
     /// # Errors
     /// As [`Tags::note`].
-    pub fn purge(&mut self, hash: TagHash, number: u64) -> Result<Option<Vec<u16>>, BoardError> {
+    pub fn purge(&mut self, hash: TagHash, number: u64) -> Result<Option<Vec<u16>>, SharedError> {
         self.update(hash, |shard| {
             if shard.overflown {
                 return None;
@@ -213,14 +210,17 @@ impl<'a, S: SharedStore + ?Sized> Tags<'a, S> {
         &mut self,
         hash: TagHash,
         mut change: impl FnMut(&mut Shard) -> R,
-    ) -> Result<R, BoardError> {
+    ) -> Result<R, SharedError> {
         let epoch = self.epoch;
-        let name = format!("sluice/tags/{}", hash.0 % SHARDS);
-        cas::update(self.store, &name, |bytes| {
-            let before = Shard::decode(bytes, epoch);
-            let mut after = before.clone();
-            let result = change(&mut after);
-            ((after != before).then(|| after.encode()), result)
+        self.shards.change(hash.0, |shard| {
+            if shard.epoch < epoch {
+                // An older shard tells of entries that are gone.
+                *shard = Shard {
+                    epoch,
+                    ..Shard::default()
+                };
+            }
+            change(shard)
         })
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::board::{KeyHash, Millis};
+use crate::workers::{KeyHash, Millis};
 
 /// One key of the store.
 #[derive(Debug, Default)]

@@ -2,10 +2,10 @@
 //! What the tests of coalescing do again and again.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
-use sluice_core::board::{KeyHash, Millis};
-use sluice_core::coalescer::{Admission, Coalescer, Release};
-use sluice_core::flight::FlightPolicy;
+use sluice_core::coalescing::flight::FlightPolicy;
+use sluice_core::coalescing::{Admission, Coalescer, Release};
 use sluice_core::testing::{Answer, Client, FakeHost, FetchId, FetchPhase};
+use sluice_core::workers::{KeyHash, Millis};
 
 use super::{bucket, canonicalize_path};
 

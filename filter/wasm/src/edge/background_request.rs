@@ -4,10 +4,10 @@
 use std::rc::Rc;
 
 use proxy_wasm::types::Action;
-use sluice_core::coalescer::Admission;
+use sluice_core::admission::RequestFacts;
+use sluice_core::coalescing::Admission;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose};
-use sluice_core::request::RequestFacts;
 
 use super::request_headers::{rewrite, take_path};
 use super::{Edge, Refusal, State};
@@ -42,7 +42,7 @@ impl Edge {
         let id = self.id;
         let opened = worker::with(|worker| -> Option<host::Result<_>> {
             let call = worker.call(link.stream)?;
-            let key = worker.key_hash(call.target.cache_key());
+            let key = worker.flight_key(call.target.cache_key());
             let stream = Rc::new(EdgeRequest {
                 for_others: true,
                 ..EdgeRequest::new(id, key, call.target, call.policy, false)
@@ -75,7 +75,7 @@ impl Edge {
         let id = self.id;
         let opened = worker::with(|worker| -> Option<host::Result<Rc<EdgeRequest>>> {
             let call = worker.call(link.stream)?;
-            let key = worker.key_hash(call.target.cache_key());
+            let key = worker.flight_key(call.target.cache_key());
             let stream = Rc::new(EdgeRequest::new(id, key, call.target, call.policy, false));
             worker.open(&stream);
             Some(worker.send(&stream, link.purpose).map(|()| stream))
@@ -92,7 +92,7 @@ impl Edge {
             let mut target = CanonicalTarget::clone(&call.target);
             worker.qualify_generation(&call.policy.policy, &mut target);
             let varies = worker.qualify(&call.policy.policy, &mut target, headers);
-            let key = worker.key_hash(target.cache_key());
+            let key = worker.flight_key(target.cache_key());
             varies.is_ok().then_some((key, target, call.policy))
         });
         let (key, target, policy) = keyed.flatten().ok_or(Refusal::Stranger)?;

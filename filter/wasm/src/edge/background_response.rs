@@ -4,11 +4,11 @@
 use std::rc::Rc;
 
 use proxy_wasm::types::Action;
-use sluice_core::cache_status::CacheStatus;
-use sluice_core::demand::Demand;
-use sluice_core::hints::Hint;
+use sluice_core::coalescing::hints::Hint;
+use sluice_core::http::cache_status::CacheStatus;
+use sluice_core::http::demand::Demand;
 use sluice_core::served::Served;
-use sluice_core::stored_fields::StoredFields;
+use sluice_core::store::stored_fields::StoredFields;
 
 use super::response::{respond_cached, served_to};
 use crate::host::headers::Headers;

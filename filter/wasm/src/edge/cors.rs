@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Cross-origin resource sharing: what EDGE answers and adds by itself.
 
-use sluice_core::cors::{CORS_PREFIX, VARY_BY_ORIGIN, preflight_fields, response_fields, varies};
 use sluice_core::policy::CorsPolicy;
+use sluice_core::site::cors::{
+    CORS_PREFIX, VARY_BY_ORIGIN, preflight_fields, response_fields, varies,
+};
 
 use crate::host::headers::Headers;
 use crate::host::{self, Map};

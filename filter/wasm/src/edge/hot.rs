@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! EDGE's part in the hot tier: it answers with hot copies, and copies the responses that pass.
 
-use sluice_core::cache_status::CacheStatus;
-use sluice_core::cors::CORS_PREFIX;
-use sluice_core::demand::Demand;
 use sluice_core::hot::{Capture, HotCopy, Sighting, Wanted};
+use sluice_core::http::cache_status::CacheStatus;
+use sluice_core::http::demand::Demand;
+use sluice_core::site::cors::CORS_PREFIX;
 
 use crate::host::headers::{Headers, serialize};
 use crate::host::{self, Map};

@@ -3,8 +3,9 @@
 //! must be revalidated.
 
 use sluice_core::key::{Target, canonicalize};
+use sluice_core::policy::purge::bucket_of;
 use sluice_core::policy::{Origin, Policy};
-use sluice_core::purge::{bucket_of, url_of};
+use sluice_core::purge::url_of;
 
 use crate::host::headers::Headers;
 use crate::host::{self, Map};

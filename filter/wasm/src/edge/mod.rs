@@ -21,12 +21,12 @@ use std::rc::Rc;
 
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
-use sluice_core::flight::StreamId;
+use sluice_core::admission::PassReason;
 use sluice_core::host::HostError;
 use sluice_core::key::{CanonicalTarget, Rejection};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::CorsPolicy;
-use sluice_core::request::PassReason;
+use sluice_core::workers::StreamId;
 
 use crate::host::{self, Map};
 use crate::reply::{answer_failure, answer_rejection};

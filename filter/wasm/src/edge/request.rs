@@ -4,18 +4,19 @@
 use std::rc::Rc;
 
 use proxy_wasm::types::Action;
-use sluice_core::board::KeyHash;
-use sluice_core::demand::Demand;
+use sluice_core::admission::{Disposition, PassReason, RequestFacts, classify};
+use sluice_core::coalescing::board::FlightKey;
 use sluice_core::host::HostError;
 use sluice_core::hot::Wanted;
+use sluice_core::http::client_control::{RequestControl, Way};
+use sluice_core::http::demand::Demand;
+use sluice_core::key::vary::TooLong;
 use sluice_core::key::{CanonicalTarget, canonicalize};
 use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Obedience;
-use sluice_core::request::{Disposition, PassReason, RequestFacts, classify};
-use sluice_core::request_control::{RequestControl, Way};
 use sluice_core::site::Visit;
-use sluice_core::vary::TooLong;
+use sluice_core::workers::KeyHash;
 
 use super::cors::Cors;
 use super::invalidation::Invalidation;
@@ -102,7 +103,7 @@ impl Edge {
         };
         let demand = facts.demand.then(|| demand_of(headers));
         let ordinary = stand_in.is_none() && way == Way::Shared;
-        if ordinary && self.answer_hot(&target, key, demand.as_ref(), head)? {
+        if ordinary && self.answer_hot(&target, key.key, demand.as_ref(), head)? {
             return Ok(Action::Pause);
         }
         prepare(facts, headers, &target)?;
@@ -124,7 +125,7 @@ impl Edge {
         target: &mut CanonicalTarget,
         headers: &Headers,
         head: bool,
-    ) -> Result<Result<KeyHash, TooLong>, Refusal> {
+    ) -> Result<Result<FlightKey, TooLong>, Refusal> {
         let policy = &self.policy.policy;
         let keyed = worker::with(|worker| {
             worker.qualify_generation(policy, target);
@@ -132,7 +133,7 @@ impl Edge {
             if head {
                 worker.turn_to_headers(target);
             }
-            Ok(worker.key_hash(target.cache_key()))
+            Ok(worker.flight_key(target.cache_key()))
         });
         keyed.ok_or(Refusal::Unready)
     }

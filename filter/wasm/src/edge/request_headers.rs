@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The headers of a request on its way to the store.
 
+use sluice_core::admission::RequestFacts;
 use sluice_core::host::HostError;
+use sluice_core::http::client_control::Way;
 use sluice_core::key::{CanonicalTarget, Target};
 use sluice_core::link::{INTERNAL_PREFIX, LINK_HEADER, Link, PATH_HEADER, Purpose, Vouched};
-use sluice_core::request::RequestFacts;
-use sluice_core::request_control::Way;
 
 use super::Refusal;
 use crate::host::headers::Headers;

@@ -4,20 +4,20 @@
 use std::rc::Rc;
 
 use proxy_wasm::types::Action;
-use sluice_core::board::Millis;
-use sluice_core::body_lengths::BodyId;
-use sluice_core::cache_status::{CacheStatus, Forward};
-use sluice_core::coalescer::{LeaderResponse, Release};
-use sluice_core::entry::{Entry, FillId};
-use sluice_core::hints::Hint;
+use sluice_core::admission::PassReason;
+use sluice_core::coalescing::hints::Hint;
+use sluice_core::coalescing::{LeaderResponse, Release};
+use sluice_core::http::cache_status::{CacheStatus, Forward};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
-use sluice_core::request::PassReason;
 use sluice_core::served::{Arrival, NO_ROOM, Served};
-use sluice_core::store_edits::restored;
-use sluice_core::stored_fields::StoredFields;
+use sluice_core::store::entry::{Entry, FillId};
+use sluice_core::store::store_edits::restored;
+use sluice_core::store::stored_fields::StoredFields;
+use sluice_core::workers::BodyId;
+use sluice_core::workers::Millis;
 
 use super::dress::{add_headers, dress};
 use super::site::hold_for_substitute;

@@ -8,10 +8,10 @@
 
 use std::rc::Rc;
 
-use sluice_core::board::Millis;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::policy::Policy;
 use sluice_core::site::{Substitute, Visit, document};
+use sluice_core::workers::Millis;
 
 use crate::host::{self, Map};
 use crate::reply::CACHE_STATUS;

@@ -3,8 +3,8 @@
 
 use std::rc::Rc;
 
-use sluice_core::stored_fields::STORED_VARY;
-use sluice_core::vary;
+use sluice_core::key::vary;
+use sluice_core::store::stored_fields::STORED_VARY;
 
 use crate::host::headers::Headers;
 use crate::host::{self, Map};

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use sluice_core::header_edit::HeaderEdit;
+use sluice_core::store::header_edit::HeaderEdit;
 
 use super::imports::{
     proxy_add_header_map_value, proxy_get_buffer_bytes, proxy_get_header_map_pairs,

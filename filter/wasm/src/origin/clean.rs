@@ -2,11 +2,11 @@
 //! Cleans a bucket's response before anybody else sees it: an object without a media type gets one, and a page of the
 //! edge's own takes the place of an error's XML.
 
-use sluice_core::cors::CORS_PREFIX;
-use sluice_core::error_page::{self, MEDIA_TYPE, REPLACED_HEADERS};
 use sluice_core::link::FAILURE_HEADER;
-use sluice_core::media_type::missing_media_type;
 use sluice_core::policy::{Origin, Policy};
+use sluice_core::site::cors::CORS_PREFIX;
+use sluice_core::site::error_page::{self, MEDIA_TYPE, REPLACED_HEADERS};
+use sluice_core::site::media_type::missing_media_type;
 
 use crate::host::headers::Headers;
 use crate::host::{self, Map};

@@ -3,12 +3,12 @@
 
 use std::rc::Rc;
 
-use sluice_core::body_lengths::BodyId;
-use sluice_core::coalescer::FillVerdict;
-use sluice_core::hints::Hint;
+use sluice_core::coalescing::FillVerdict;
+use sluice_core::coalescing::hints::Hint;
 use sluice_core::link::{Link, Purpose};
 use sluice_core::metrics::Metric;
-use sluice_core::revalidation::Revalidation;
+use sluice_core::store::revalidation::Revalidation;
+use sluice_core::workers::BodyId;
 
 use super::clean::{Asked, clean_response};
 use crate::host;

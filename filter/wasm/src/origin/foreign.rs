@@ -4,8 +4,8 @@
 //! ORIGIN cannot know what that VM knows of the request, so the response is for its client alone and is not stored.
 //! Envoy's cache survives the loss of a client whose response it does not store.
 
+use sluice_core::key::qualifiers::is_for_headers;
 use sluice_core::metrics::Metric;
-use sluice_core::qualifiers::is_for_headers;
 
 use super::clean::{Asked, clean_response, note_failure, remove_hidden};
 use super::request::cache_key;

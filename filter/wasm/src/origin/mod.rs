@@ -16,10 +16,10 @@ use std::rc::Rc;
 
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
+use sluice_core::key::qualifiers::is_for_headers;
 use sluice_core::link::{LINK_HEADER, Link, NO_ROOM_HEADER, PROOF_HEADER, Purpose, Vouched};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Origin;
-use sluice_core::qualifiers::is_for_headers;
 
 use crate::host::headers::Headers;
 use crate::host::{self, Half, Map};

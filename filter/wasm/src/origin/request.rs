@@ -2,13 +2,13 @@
 //! The store's request to the origin: whether it goes there, and in what form.
 
 use sluice_core::key::origin_authority;
+use sluice_core::key::qualifiers::{is_for_headers, unqualified};
 use sluice_core::link::{
     BYPASS_SENTINEL, Link, NO_ROOM_HEADER, ORIGINAL_PATH_HEADER, PROOF_HEADER, Purpose,
 };
 use sluice_core::policy::Policy;
-use sluice_core::qualifiers::{is_for_headers, unqualified};
-use sluice_core::request::forward_header;
-use sluice_core::revalidation::Revalidation;
+use sluice_core::policy::forward_header;
+use sluice_core::store::revalidation::Revalidation;
 
 use super::variance;
 use crate::host::headers::Headers;

@@ -3,16 +3,16 @@
 
 use std::rc::Rc;
 
-use sluice_core::body_lengths::BodyId;
-use sluice_core::coalescer::FillVerdict;
-use sluice_core::entry::FillId;
+use sluice_core::coalescing::FillVerdict;
+use sluice_core::coalescing::hints::Hint;
 use sluice_core::freshness::{ResponseFacts, UncacheableReason, Verdict, judge};
-use sluice_core::hints::Hint;
+use sluice_core::key::qualifiers::unqualified;
 use sluice_core::metrics::Metric;
 use sluice_core::purge::{tags_of, url_of};
-use sluice_core::qualifiers::unqualified;
-use sluice_core::revalidation::Revalidation;
-use sluice_core::store_edits::OriginResponse;
+use sluice_core::store::entry::FillId;
+use sluice_core::store::revalidation::Revalidation;
+use sluice_core::store::store_edits::OriginResponse;
+use sluice_core::workers::BodyId;
 
 use super::clean::{note_failure, remove_hidden};
 use super::fetch::{Fetch, millis};

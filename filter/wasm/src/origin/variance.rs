@@ -3,11 +3,11 @@
 
 use std::borrow::Cow;
 
+use sluice_core::key::qualifiers;
+use sluice_core::key::vary::{self, ACCEPT_ENCODING, Fit, VaryNames};
 use sluice_core::link::{COMPRESS_HEADER, COMPRESS_TYPED, COMPRESS_UNTYPED};
-use sluice_core::media_type::missing_media_type;
 use sluice_core::policy::{Origin, Policy};
-use sluice_core::qualifiers;
-use sluice_core::vary::{self, ACCEPT_ENCODING, Fit, VaryNames};
+use sluice_core::site::media_type::missing_media_type;
 
 use crate::host::headers::Headers;
 use crate::host::{self, Map};

@@ -2,9 +2,9 @@
 //! Makes of a whole response what the client's conditions and range ask for: 206, 304, 412 or 416 (RFC 9110, 13, 14).
 
 use proxy_wasm::types::Action;
-use sluice_core::conditions::Validators;
-use sluice_core::demand::{Candidate, Delivery, Demand};
-use sluice_core::range::{Slice, Slicer};
+use sluice_core::http::conditions::Validators;
+use sluice_core::http::demand::{Candidate, Delivery, Demand};
+use sluice_core::http::range::{Slice, Slicer};
 
 use super::demand_reply::{BodilessReply, DemandReply};
 use crate::host::headers::{Headers, extend};

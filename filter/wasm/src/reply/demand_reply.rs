@@ -2,8 +2,8 @@
 //! Replies without a body to what a client demands: 304, 412, 416.
 
 use proxy_wasm::types::Action;
-use sluice_core::cache_status::CacheStatus;
-use sluice_core::range::unsatisfied_range;
+use sluice_core::http::cache_status::CacheStatus;
+use sluice_core::http::range::unsatisfied_range;
 
 use super::CACHE_STATUS;
 use crate::host::headers::Headers;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Replies out of the worker's memory.
 
-use sluice_core::cache_status::CacheStatus;
-use sluice_core::demand::Demand;
 use sluice_core::hot::HotCopy;
+use sluice_core::http::cache_status::CacheStatus;
+use sluice_core::http::demand::Demand;
 
 use super::CACHE_STATUS;
 use super::delivery::answer_with;

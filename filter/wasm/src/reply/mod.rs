@@ -9,10 +9,10 @@ pub mod substitute;
 
 use std::rc::Rc;
 
-use sluice_core::cache_status::CacheStatus;
 use sluice_core::hot::HotCopy;
+use sluice_core::http::cache_status::CacheStatus;
 use sluice_core::key::Rejection;
-use sluice_core::revalidation::Revalidation;
+use sluice_core::store::revalidation::Revalidation;
 
 use crate::host::{self, Half};
 use crate::request::EdgeRequest;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Responses that take the place of an object that a site does not have.
 
-use sluice_core::board::Millis;
-use sluice_core::cors::CORS_PREFIX;
-use sluice_core::flight::StreamId;
 use sluice_core::policy::Policy;
+use sluice_core::site::cors::CORS_PREFIX;
 use sluice_core::site::{Substitute, Visit};
+use sluice_core::workers::Millis;
+use sluice_core::workers::StreamId;
 
 use super::CACHE_STATUS;
 use super::delivery::deliver;

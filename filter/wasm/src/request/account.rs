@@ -3,8 +3,8 @@
 
 use std::cell::Cell;
 
-use sluice_core::board::KeyHash;
 use sluice_core::metrics::Metric;
+use sluice_core::workers::KeyHash;
 
 use crate::host;
 

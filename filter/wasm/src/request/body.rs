@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use sluice_core::range::Slicer;
+use sluice_core::http::range::Slicer;
 
 use crate::host;
 

@@ -9,19 +9,21 @@ pub mod stand_in;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use sluice_core::board::KeyHash;
-use sluice_core::body_lengths::BodyId;
-use sluice_core::cache_status::CacheStatus;
-use sluice_core::coalescer::{Admission, Coalescer, Release, Request, Turn};
-use sluice_core::demand::Demand;
-use sluice_core::flight::{FlightPolicy, StreamId};
+use sluice_core::coalescing::board::FlightKey;
+use sluice_core::coalescing::flight::FlightPolicy;
+use sluice_core::coalescing::{Admission, Coalescer, Release, Request, Turn};
 use sluice_core::host::SharedStore;
 use sluice_core::hot::Capture;
+use sluice_core::http::cache_status::CacheStatus;
+use sluice_core::http::client_control::RequestControl;
+use sluice_core::http::demand::Demand;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{Link, Purpose};
 use sluice_core::policy::Policy;
-use sluice_core::request_control::RequestControl;
 use sluice_core::site::Visit;
+use sluice_core::workers::BodyId;
+use sluice_core::workers::KeyHash;
+use sluice_core::workers::StreamId;
 
 use crate::host;
 use account::Account;
@@ -59,8 +61,10 @@ pub struct EdgeRequest {
     pub id: StreamId,
     /// What it asks for.
     pub target: Rc<CanonicalTarget>,
-    /// The hash of its key, by which flights are known.
+    /// The hash of its key and of what was purged softly, by which requests wait for each other.
     pub key: KeyHash,
+    /// The hash of its key alone, by which the store's entry is known.
+    pub entry: KeyHash,
     /// The policy under which it came.
     pub policy: NumberedPolicy,
     /// Whether the client asked with HEAD.
@@ -117,7 +121,7 @@ impl EdgeRequest {
     /// A request that has just come.
     pub fn new(
         id: StreamId,
-        key: KeyHash,
+        FlightKey { entry, key }: FlightKey,
         target: Rc<CanonicalTarget>,
         policy: NumberedPolicy,
         head: bool,
@@ -126,6 +130,7 @@ impl EdgeRequest {
             id,
             target,
             key,
+            entry,
             policy,
             head,
             for_others: false,
@@ -160,7 +165,7 @@ impl EdgeRequest {
     }
 
     /// This request as if it had just come, under the key of another variant.
-    pub fn retargeted(&self, key: KeyHash, target: Rc<CanonicalTarget>) -> Self {
+    pub fn retargeted(&self, key: FlightKey, target: Rc<CanonicalTarget>) -> Self {
         Self {
             for_others: self.for_others,
             account: Rc::clone(&self.account),
@@ -205,7 +210,10 @@ impl EdgeRequest {
     pub fn request(&self) -> Request<'_> {
         Request {
             stream: self.id,
-            key: self.key,
+            key: FlightKey {
+                entry: self.entry,
+                key: self.key,
+            },
             target: &self.target,
             may_lead: !self.is_for_part() && !self.shares_headers_only(),
             for_others: self.for_others,

@@ -3,13 +3,13 @@
 
 use std::rc::Rc;
 
-use sluice_core::board::{KeyHash, Millis};
-use sluice_core::coalescer::{Admission, CLAIM_MILLIS, Probed, Release};
-use sluice_core::entry::Entry;
-use sluice_core::flight::StreamId;
-use sluice_core::hints::Hint;
+use sluice_core::coalescing::hints::Hint;
+use sluice_core::coalescing::{Admission, CLAIM_MILLIS, Probed, Release};
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
+use sluice_core::store::entry::Entry;
+use sluice_core::workers::StreamId;
+use sluice_core::workers::{KeyHash, Millis};
 
 use super::Worker;
 use super::calls::{BackgroundCall, CallKind};

@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use sluice_core::board::{KeyHash, Millis};
-use sluice_core::flight::StreamId;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{LINK_HEADER, Link, PATH_HEADER, Purpose};
+use sluice_core::workers::StreamId;
+use sluice_core::workers::{KeyHash, Millis};
 
 use crate::host;
 use crate::request::NumberedPolicy;

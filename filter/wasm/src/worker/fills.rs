@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use sluice_core::board::Millis;
-use sluice_core::flight::StreamId;
 use sluice_core::metrics::Metric;
-use sluice_core::revalidation::Revalidation;
+use sluice_core::store::revalidation::Revalidation;
+use sluice_core::workers::Millis;
+use sluice_core::workers::StreamId;
 
 use super::Worker;
 use crate::host;

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use sluice_core::coalescer::FillVerdict;
+use sluice_core::coalescing::FillVerdict;
 use sluice_core::hot::{Capture, HotCopy, Still, Wanted};
 use sluice_core::metrics::Metric;
 
@@ -18,7 +18,7 @@ impl Worker {
         if self.hot.is_empty() {
             return None;
         }
-        let key = self.url_hash(wanted.key);
+        let key = self.entry_hash(wanted.key);
         let found = self.hot.get(key, wanted, host::unix_millis())?;
         self.metrics.count(Metric::RequestsHit, 1);
         self.metrics.count(Metric::HotHits, 1);
@@ -27,7 +27,7 @@ impl Worker {
 
     /// Whether the body of `length` bytes that passes to this client should be copied.
     pub fn wants_copy(&mut self, stream: &EdgeRequest, length: usize) -> bool {
-        let key = self.url_hash(stream.target.cache_key());
+        let key = self.entry_hash(stream.target.cache_key());
         self.hot.wants(key, length)
     }
 
@@ -44,7 +44,7 @@ impl Worker {
         let Some(copy) = copy else {
             return;
         };
-        let key = self.url_hash(&copy.key);
+        let key = self.entry_hash(&copy.key);
         let kept = self.hot.insert(key, Rc::unwrap_or_clone(copy));
         if kept.admitted {
             self.metrics.count(Metric::HotAdmissions, 1);
@@ -88,7 +88,7 @@ impl Worker {
     /// Drops the hot copy of a key: the store has another response, or has asked the origin.
     pub fn drop_hot_copy(&mut self, cache_key: &str) {
         if !self.hot.is_empty() {
-            self.hot.remove(self.url_hash(cache_key));
+            self.hot.remove(self.entry_hash(cache_key));
         }
     }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What tells this worker from the others, and what all of them agree on, by way of shared data.
 
-use sluice_core::board::WorkerId;
 use sluice_core::host::{HostError, SharedStore};
+use sluice_core::workers::WorkerId;
 
 use crate::host::{self, SharedData};
 

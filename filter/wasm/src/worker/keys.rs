@@ -4,35 +4,48 @@
 use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
-use sluice_core::accept_encoding::Coding;
-use sluice_core::board::KeyHash;
+use sluice_core::coalescing::board::FlightKey;
+use sluice_core::http::accept_encoding::Coding;
 use sluice_core::key::CanonicalTarget;
+use sluice_core::key::qualifiers;
+use sluice_core::key::vary::{self, ACCEPT_ENCODING, TooLong, VaryNames};
 use sluice_core::policy::Policy;
-use sluice_core::qualifiers;
-use sluice_core::vary::{self, ACCEPT_ENCODING, TooLong, VaryNames};
+use sluice_core::workers::KeyHash;
 
 use super::Worker;
 use crate::host;
 use crate::host::headers::Headers;
 
 impl Worker {
-    /// The hash under which flights and hints know a key. It is keyed, so that nobody can choose URLs that wait for
-    /// each other, and it changes with a soft purge.
+    /// The hash under which requests wait for each other and hints are remembered. It changes with a soft purge, after
+    /// which the worker must know nothing of the key.
     pub fn key_hash(&self, cache_key: &str) -> KeyHash {
-        let mut hasher = SipHasher13::new_with_keys(self.hash_key.0, self.hash_key.1);
-        hasher.write(cache_key.as_bytes());
-        // After a soft purge the worker must know nothing of the key.
-        match self.soft_generation(cache_key) {
-            0 => {}
-            soft => hasher.write_u64(soft),
-        }
-        KeyHash(hasher.finish())
+        self.flight_key(cache_key).key
     }
 
-    /// The hash under which hot copies, body lengths and lessons about `Vary` are known.
-    pub(super) fn url_hash(&self, url: &str) -> KeyHash {
+    /// The hashes by which the board knows a cache key.
+    pub fn flight_key(&self, cache_key: &str) -> FlightKey {
+        let entry = self.entry_hash(cache_key);
+        let key = match self.soft_generation(cache_key) {
+            0 => entry,
+            soft => self.hash(|hasher| {
+                hasher.write_u64(entry.0);
+                hasher.write_u64(soft);
+            }),
+        };
+        FlightKey { entry, key }
+    }
+
+    /// The hash under which the store's entry is known, whatever was purged softly: its fills, hot copies and body lengths,
+    /// and what a URL varies with.
+    pub(super) fn entry_hash(&self, cache_key: &str) -> KeyHash {
+        self.hash(|hasher| hasher.write(cache_key.as_bytes()))
+    }
+
+    /// A keyed hash, so that nobody can choose URLs that wait for each other.
+    fn hash(&self, write: impl FnOnce(&mut SipHasher13)) -> KeyHash {
         let mut hasher = SipHasher13::new_with_keys(self.hash_key.0, self.hash_key.1);
-        hasher.write(url.as_bytes());
+        write(&mut hasher);
         KeyHash(hasher.finish())
     }
 
@@ -41,13 +54,13 @@ impl Worker {
         if self.varying.is_empty() {
             return None;
         }
-        let url = self.url_hash(url);
+        let url = self.entry_hash(url);
         self.varying.get(url, host::monotonic_millis())
     }
 
     /// Remembers that responses for a URL vary with `names`.
     pub fn learn(&mut self, url: &str, names: VaryNames) {
-        let url = self.url_hash(url);
+        let url = self.entry_hash(url);
         self.varying.learn(url, names, host::monotonic_millis());
     }
 

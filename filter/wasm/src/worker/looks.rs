@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Looks at the store for HEADs: whether it has the object, or only the object's headers are shared.
 
-use sluice_core::board::KeyHash;
-use sluice_core::coalescer::{Probed, Release};
+use sluice_core::coalescing::{Probed, Release};
 use sluice_core::key::CanonicalTarget;
+use sluice_core::workers::KeyHash;
 
 use super::Worker;
 use super::calls::CallKind;

@@ -23,16 +23,17 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use sluice_core::board::{Millis, WorkerId};
-use sluice_core::body_lengths::BodyLengths;
-use sluice_core::coalescer::{Coalescer, Release};
-use sluice_core::flight::{FlightPolicy, StreamId};
+use sluice_core::coalescing::flight::FlightPolicy;
+use sluice_core::coalescing::varying::Varying;
+use sluice_core::coalescing::{Coalescer, Release};
 use sluice_core::host::HostError;
 use sluice_core::hot::HotTier;
 use sluice_core::link::{Link, Secrets, Vouched};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
-use sluice_core::varying::Varying;
+use sluice_core::store::body_lengths::BodyLengths;
+use sluice_core::workers::StreamId;
+use sluice_core::workers::{Millis, WorkerId};
 
 use crate::host::{self, Level, Queue, SharedData};
 use crate::reply::DueReply;

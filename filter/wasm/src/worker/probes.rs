@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the answer to a call of the filter's own tells.
 
-use sluice_core::board::Millis;
-use sluice_core::coalescer::Probed;
-use sluice_core::entry::Entry;
-use sluice_core::stored_fields::StoredFields;
+use sluice_core::coalescing::Probed;
+use sluice_core::store::entry::Entry;
+use sluice_core::store::stored_fields::StoredFields;
+use sluice_core::workers::Millis;
 
 use crate::host::headers::Headers;
 use crate::host::{self, Map};

@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
-use sluice_core::board::WorkerId;
 use sluice_core::metrics::Metric;
-use sluice_core::purge::{
-    JOURNAL_PATIENCE, News, Order, Receipt, Record, Roster, carry_out, invalidate,
-};
+use sluice_core::policy::purge::Record;
+use sluice_core::purge::{JOURNAL_PATIENCE, Order, Receipt, carry_out, invalidate};
+use sluice_core::workers::Roster;
+use sluice_core::workers::WorkerId;
+use sluice_core::workers::message::Message;
 
 use super::Worker;
 use super::purging::{JournalEntry, NO_CALL, host_error};
@@ -103,19 +104,19 @@ impl Worker {
 
     fn tell(&mut self, others: &[WorkerId], call: u32, records: Vec<Record>) {
         let caller = self.id();
-        let news = News::Purged {
+        let message = Message::Purged {
             caller,
             call,
             records,
         };
-        self.spread(others, &news, "a worker was not told of a purge");
+        self.spread(others, &message, "a worker was not told of a purge");
     }
 
     pub(super) fn acknowledge(&mut self, caller: WorkerId, call: u32) {
         let worker = self.id();
         self.stay_listed();
-        let news = News::Acknowledged { worker, call };
-        if let Err(error) = self.enqueue_for(caller, &news.encode()) {
+        let message = Message::Acknowledged { worker, call };
+        if let Err(error) = self.enqueue_for(caller, &message.encode()) {
             self.fault("a purge was not acknowledged", error);
         }
     }

@@ -3,17 +3,20 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sluice_core::board::{BoardError, KeyHash, Millis, WorkerId};
-use sluice_core::entry::Entry;
 use sluice_core::host::HostError;
 use sluice_core::key::CanonicalTarget;
+use sluice_core::key::qualifiers::GENERATION;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
+use sluice_core::policy::purge::{Record, bucket_of};
 use sluice_core::purge::{
-    Confirmations, Desk, Initial, News, Noted, Purges, Record, Roster, SharedPurges, TagHash, Tags,
-    bucket_of, url_of,
+    Confirmations, Initial, Noted, PendingPurges, Purges, SharedPurges, TagHash, Tags, url_of,
 };
-use sluice_core::qualifiers::GENERATION;
+use sluice_core::store::entry::Entry;
+use sluice_core::workers::Roster;
+use sluice_core::workers::message::Message;
+use sluice_core::workers::shared_value::SharedError;
+use sluice_core::workers::{KeyHash, Millis, WorkerId};
 
 use super::Worker;
 use crate::host::{self, SharedData};
@@ -41,7 +44,7 @@ pub struct Purging {
     pub(super) joined: bool,
     /// Whether the entry point keeps a journal.
     pub(super) journal: bool,
-    pub(super) desk: Desk,
+    pub(super) desk: PendingPurges,
     /// The contexts of callers that still wait.
     pub(super) callers: HashSet<u32>,
     /// Whether the journal says that unsafe requests have changed resources.
@@ -169,7 +172,7 @@ impl Worker {
     ///
     /// # Errors
     /// Shared data could not be read.
-    pub(super) fn others(&mut self) -> Result<Vec<WorkerId>, BoardError> {
+    pub(super) fn others(&mut self) -> Result<Vec<WorkerId>, SharedError> {
         let mut members = Roster::new(&mut SharedData).members()?;
         members.retain(|member| *member != self.id());
         Ok(members)
@@ -181,9 +184,9 @@ impl Worker {
         }
     }
 
-    /// Sends news to other workers; `fault` is logged for each that it does not reach.
-    pub(super) fn spread(&mut self, others: &[WorkerId], news: &News, fault: &'static str) {
-        let bytes = news.encode();
+    /// Sends a message to other workers; `fault` is logged for each that it does not reach.
+    pub(super) fn spread(&mut self, others: &[WorkerId], message: &Message, fault: &'static str) {
+        let bytes = message.encode();
         for &other in others {
             if let Err(error) = self.enqueue_for(other, &bytes) {
                 self.fault(fault, error);
@@ -191,26 +194,17 @@ impl Worker {
         }
     }
 
-    /// Handles news from another worker.
-    pub fn receive_news(&mut self, news: News) {
-        match news {
-            News::Purged {
-                caller,
-                call,
-                records,
-            } => {
-                self.apply(&records);
-                if call != NO_CALL {
-                    self.acknowledge(caller, call);
-                }
-            }
-            News::Acknowledged { worker, call } => {
-                self.purging.desk.acknowledge(call, worker);
-            }
-            News::Length {
-                key, body, bytes, ..
-            } => self.body_lengths.note(key, body, bytes),
+    /// Applies the purges of another worker, who wants to know.
+    pub(super) fn receive_purges(&mut self, caller: WorkerId, call: u32, records: &[Record]) {
+        self.apply(records);
+        if call != NO_CALL {
+            self.acknowledge(caller, call);
         }
+    }
+
+    /// Notes that a worker has applied the purges of a call.
+    pub(super) fn acknowledged(&mut self, call: u32, worker: WorkerId) {
+        self.purging.desk.acknowledge(call, worker);
     }
 
     /// Joins the roster again if this worker was expelled for being slow; it has missed purges since, and loads them.
@@ -222,9 +216,9 @@ impl Worker {
     }
 }
 
-pub(super) fn host_error(error: BoardError) -> HostError {
+pub(super) fn host_error(error: SharedError) -> HostError {
     match error {
-        BoardError::Host(error) => error,
-        BoardError::Contended => HostError { status: u32::MAX },
+        SharedError::Host(error) => error,
+        SharedError::Contended => HostError { status: u32::MAX },
     }
 }

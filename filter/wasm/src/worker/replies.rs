@@ -3,10 +3,10 @@
 
 use std::rc::Rc;
 
-use sluice_core::board::Millis;
-use sluice_core::demand::Demand;
-use sluice_core::flight::StreamId;
+use sluice_core::http::demand::Demand;
 use sluice_core::metrics::Metric;
+use sluice_core::workers::Millis;
+use sluice_core::workers::StreamId;
 
 use super::Worker;
 use crate::host;

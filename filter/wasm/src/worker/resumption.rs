@@ -3,11 +3,11 @@
 
 use std::rc::Rc;
 
-use sluice_core::coalescer::Release;
-use sluice_core::flight::StreamId;
+use sluice_core::coalescing::Release;
+use sluice_core::key::vary::TooLong;
 use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, ORIGINAL_PATH_HEADER, Purpose};
 use sluice_core::metrics::Metric;
-use sluice_core::vary::TooLong;
+use sluice_core::workers::StreamId;
 
 use super::Worker;
 use crate::host::headers::Headers;
@@ -110,7 +110,7 @@ impl Worker {
             keep_path(headers.get(":path").unwrap_or_default(), target.path())?;
         }
         host::set_header(Map::Request, ":path", target.path())?;
-        let key = self.key_hash(target.cache_key());
+        let key = self.flight_key(target.cache_key());
         let stream = Rc::new(stream.retargeted(key, Rc::new(target)));
         self.open(&stream);
         Ok(Ok(stream))

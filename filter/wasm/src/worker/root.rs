@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the root context does for the worker: it has the timer and the queue, and all that waits for its turn.
 
-use sluice_core::board::Millis;
-use sluice_core::message::Message;
-use sluice_core::purge::News;
+use sluice_core::workers::Millis;
+use sluice_core::workers::message::Message;
 
 use super::Worker;
 use super::identity::queue_name;
@@ -96,11 +95,7 @@ impl Worker {
             match host::dequeue(queue) {
                 Ok(Some(bytes)) => {
                     if let Some(message) = Message::decode(&bytes) {
-                        self.turn(self.root(), |coalescer, turn| {
-                            coalescer.message(message, turn)
-                        });
-                    } else if let Some(news) = News::decode(&bytes) {
-                        self.receive_news(news);
+                        self.receive_message(message);
                     }
                 }
                 Ok(None) => break,
@@ -114,6 +109,23 @@ impl Worker {
         // A request that was resumed may wait again, and a call has to be watched.
         self.arm_timer();
         self.restore_context(self.root());
+    }
+
+    fn receive_message(&mut self, message: Message) {
+        match message {
+            Message::Flight(message) => self.turn(self.root(), |coalescer, turn| {
+                coalescer.message(message, turn);
+            }),
+            Message::Purged {
+                caller,
+                call,
+                records,
+            } => self.receive_purges(caller, call, &records),
+            Message::Acknowledged { worker, call } => self.acknowledged(call, worker),
+            Message::BodyLength {
+                key, body, bytes, ..
+            } => self.body_lengths.note(key, body, bytes),
+        }
     }
 
     /// Handles the timer. Due work is done here as well, in case no message comes through the queue.

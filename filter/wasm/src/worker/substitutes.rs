@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use sluice_core::board::{KeyHash, Millis};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::metrics::Metric;
 use sluice_core::site::{Substitute, document};
+use sluice_core::workers::{KeyHash, Millis};
 
 use super::Worker;
 use super::calls::{BackgroundCall, CallKind};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The coalescer's turn: an event goes in, and its effects are carried out.
 
-use sluice_core::board::{Millis, WorkerId};
-use sluice_core::coalescer::{Coalescer, Effect, Turn};
-use sluice_core::flight::StreamId;
-use sluice_core::message::Message;
+use sluice_core::coalescing::{Coalescer, Effect, Turn};
 use sluice_core::metrics::Metric;
+use sluice_core::workers::StreamId;
+use sluice_core::workers::message::Message;
+use sluice_core::workers::{Millis, WorkerId};
 
 use super::Worker;
 use super::calls::{BackgroundCall, CallKind};
@@ -85,7 +85,7 @@ impl Worker {
             }
             Effect::Learn { target, names } => self.learn(target.url(), names),
             Effect::Notify { worker, message } => {
-                let notified = self.notify(worker, &message);
+                let notified = self.enqueue_for(worker, &Message::Flight(message).encode());
                 self.check(notified);
             }
             Effect::Abort { stream } => match self.fills.context(stream) {
@@ -109,10 +109,6 @@ impl Worker {
         if let Some(follower) = self.streams.get(&stream) {
             follower.account.has_waited(waited);
         }
-    }
-
-    fn notify(&mut self, worker: WorkerId, message: &Message) -> host::Result<()> {
-        self.enqueue_for(worker, &message.encode())
     }
 
     /// Puts a message into another worker's queue.

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a request may do: use the cache, go past it, or go nowhere; and which of its headers go
+//! along.
+
+use crate::http::demand::Demand;
+use crate::http::rejection::Rejection;
+use crate::key::Target;
+use crate::link::INTERNAL_PREFIX;
+use crate::policy::{Origin, PassOrStrip, Policy};
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disposition {
+    /// Answered from the cache, coalesced on a miss.
+    Cacheable,
+    /// Goes to the origin by itself, is neither stored nor parked.
+    Pass(PassReason),
+    /// Answered by the edge: a preflight of cross-origin resource sharing.
+    Preflight,
+    /// Answered by the edge.
+    Reject(Rejection),
+}
+
+/// Why a request goes past the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PassReason {
+    /// Neither `GET` nor `HEAD`.
+    Method,
+    /// The connection becomes something else, such as a WebSocket.
+    Upgrade,
+    /// gRPC.
+    Grpc,
+    /// It has, or may have, a body.
+    Body,
+    /// It carries credentials.
+    Authorization,
+    /// It asks that nothing of it be stored, and the policy obeys.
+    NoStore,
+    /// It carries a cookie, and the policy lets the origin see it.
+    Cookie,
+    /// A header that its URL varies with is too long for a key.
+    Vary,
+}
+
+impl PassReason {
+    /// A token for metrics and logs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Method => "method",
+            Self::Upgrade => "upgrade",
+            Self::Grpc => "grpc",
+            Self::Body => "body",
+            Self::Authorization => "authorization",
+            Self::NoStore => "no-store",
+            Self::Cookie => "cookie",
+            Self::Vary => "vary",
+        }
+    }
+}
+
+/// What of a request decides about it, gathered in one pass over its headers.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestFacts<'a> {
+    /// `:method`.
+    pub method: &'a str,
+    /// What it names.
+    pub target: Target<'a>,
+    /// A header of the filter's own namespace.
+    pub internal: bool,
+    /// There is a body, announced by a header.
+    pub announced_body: bool,
+    /// The request did not end with its headers.
+    pub open_ended: bool,
+    /// `Upgrade`, or the `:protocol` of an extended `CONNECT`.
+    pub upgrade: bool,
+    /// A gRPC content type.
+    pub grpc: bool,
+    /// `Authorization`.
+    pub authorization: bool,
+    /// `Cache-Control` or `Pragma`: it asks something of caches.
+    pub control: bool,
+    /// `Cookie`.
+    pub cookie: bool,
+    /// `Range`, or any of the conditions of RFC 9110, 13.1.
+    pub demand: bool,
+    /// `Origin`.
+    pub origin: bool,
+    /// `Access-Control-Request-Method`.
+    pub asks_for_method: bool,
+}
+
+impl<'a> RequestFacts<'a> {
+    /// Facts of these headers, with names in lower case; `end_of_stream` if nothing follows them.
+    pub fn of(
+        headers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+        end_of_stream: bool,
+    ) -> Self {
+        let mut facts = Self {
+            method: "",
+            target: Target::default(),
+            internal: false,
+            announced_body: false,
+            open_ended: !end_of_stream,
+            upgrade: false,
+            grpc: false,
+            authorization: false,
+            control: false,
+            cookie: false,
+            demand: false,
+            origin: false,
+            asks_for_method: false,
+        };
+        for (name, value) in headers {
+            facts.observe(name, value);
+        }
+        facts
+    }
+
+    fn observe(&mut self, name: &[u8], value: &'a [u8]) {
+        match name {
+            b":method" => self.method = std::str::from_utf8(value).unwrap_or_default(),
+            b":scheme" => self.target.scheme = std::str::from_utf8(value).ok(),
+            b":authority" => self.target.authority = value,
+            b":path" => self.target.path = value,
+            b"content-length" => self.announced_body |= !value.iter().all(|&byte| byte == b'0'),
+            b"transfer-encoding" => self.announced_body = true,
+            b"upgrade" | b":protocol" => self.upgrade = true,
+            b"content-type" => self.grpc |= is_grpc(value),
+            b"authorization" => self.authorization = true,
+            b"cache-control" | b"pragma" => self.control = true,
+            b"cookie" => self.cookie = true,
+            b"origin" => self.origin = true,
+            b"access-control-request-method" => self.asks_for_method = true,
+            _ if name.starts_with(INTERNAL_PREFIX.as_bytes()) => self.internal = true,
+            _ => self.demand |= Demand::concerns(name),
+        }
+    }
+
+    /// A browser asks whether a page of another origin may send a request (Fetch, 4.8).
+    fn is_preflight(&self) -> bool {
+        self.method == "OPTIONS" && self.origin && self.asks_for_method
+    }
+}
+
+fn is_grpc(content_type: &[u8]) -> bool {
+    const GRPC: &[u8] = b"application/grpc";
+    content_type
+        .get(..GRPC.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(GRPC))
+}
+
+/// What becomes of a request with these facts.
+///
+/// A bucket never sees `Authorization` and `Cookie` ([`forward_header`]), so they decide nothing
+/// there. `OPTIONS` reaches a bucket only if the policy forwards what a CORS preflight asks with.
+pub fn classify(policy: &Policy, request: &RequestFacts<'_>) -> Disposition {
+    if policy.site.cors.is_some() && request.is_preflight() {
+        return Disposition::Preflight;
+    }
+    let verdict = match &policy.origin {
+        Origin::Bucket(_) => for_bucket(policy, request),
+        Origin::Http(_) => Ok(for_http(policy, request)),
+    };
+    match verdict {
+        Err(rejection) => Disposition::Reject(rejection),
+        Ok(Some(reason)) => Disposition::Pass(reason),
+        Ok(None) => Disposition::Cacheable,
+    }
+}
+
+fn for_bucket(
+    policy: &Policy,
+    request: &RequestFacts<'_>,
+) -> Result<Option<PassReason>, Rejection> {
+    let forwards_preflights = policy
+        .request
+        .forward_headers
+        .iter()
+        .any(|name| name == "access-control-request-method");
+    let pass = match request.method {
+        "GET" | "HEAD" => None,
+        "OPTIONS" if forwards_preflights => Some(PassReason::Method),
+        _ => {
+            let allow = if forwards_preflights || policy.site.cors.is_some() {
+                "GET, HEAD, OPTIONS"
+            } else {
+                "GET, HEAD"
+            };
+            return Err(Rejection::MethodNotAllowed { allow });
+        }
+    };
+    if request.announced_body {
+        return Err(Rejection::UnexpectedBody);
+    }
+    // HTTP/2 may end with an empty frame after the headers.
+    Ok(pass.or(request.open_ended.then_some(PassReason::Body)))
+}
+
+fn for_http(policy: &Policy, request: &RequestFacts<'_>) -> Option<PassReason> {
+    if request.upgrade {
+        Some(PassReason::Upgrade)
+    } else if request.grpc {
+        Some(PassReason::Grpc)
+    } else if !matches!(request.method, "GET" | "HEAD") {
+        Some(PassReason::Method)
+    } else if request.announced_body || request.open_ended {
+        Some(PassReason::Body)
+    } else if request.authorization && policy.request.authorization == PassOrStrip::Pass {
+        Some(PassReason::Authorization)
+    } else if request.cookie && policy.request.cookies == PassOrStrip::Pass {
+        Some(PassReason::Cookie)
+    } else {
+        None
+    }
+}

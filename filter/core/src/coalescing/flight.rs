@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A flight as one worker sees it: who leads, and which of its own requests wait.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use crate::coalescing::board::FlightKey;
+use crate::key::CanonicalTarget;
+use crate::policy::Policy;
+use crate::workers::{FlightId, Millis, StreamId};
+
+/// Longest time between two looks at the board.
+const RESCAN_MILLIS: Millis = 500;
+
+/// What the flights of a key take from the policy under which they began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlightPolicy {
+    /// How long followers wait without progress.
+    pub max_wait: Millis,
+    /// How long leadership lasts without renewal.
+    pub lease: Millis,
+    /// For how long a key whose responses the store does not take is left alone.
+    pub hit_for_miss: Millis,
+    /// Most requests of this worker that wait for one key.
+    pub waiters_per_key: usize,
+    /// Most keys in flight on this worker.
+    pub keys_in_flight: usize,
+}
+
+impl FlightPolicy {
+    /// The part of `policy` that flights need.
+    pub fn of(policy: &Policy) -> Self {
+        let millis =
+            |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            max_wait: millis(policy.coalesce.max_wait),
+            lease: millis(policy.coalesce.lease),
+            hit_for_miss: millis(policy.cache.hit_for_miss),
+            waiters_per_key: policy.limits.waiters_per_key,
+            keys_in_flight: policy.limits.keys_in_flight,
+        }
+    }
+}
+
+impl FlightPolicy {
+    /// How often a leader renews its lease and says how far it has come: often enough for followers
+    /// to learn of its progress before they take it for stalled.
+    pub fn renewal(&self) -> Millis {
+        self.lease.min(self.max_wait) / 3
+    }
+
+    /// How often a follower's worker looks at the board, for progress and for news that was lost.
+    pub fn rescan(&self) -> Millis {
+        RESCAN_MILLIS.min(self.max_wait / 3)
+    }
+}
+
+/// How far a leader has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// No response headers yet.
+    Fetching,
+    /// The response is on its way into the store, and cannot be read before its end.
+    Filling,
+    /// The client has gone while the response was on its way into the store, which must not go on.
+    Aborting {
+        /// Since when.
+        since: Millis,
+    },
+    /// The response has ended and the store is busy making it readable.
+    Committing(Commit),
+}
+
+/// The wait for a store that makes an entry readable some time after its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// When the response ended.
+    pub since: Millis,
+    /// Probes sent.
+    pub probes: u32,
+    /// When to probe next; `None` while a probe is under way.
+    pub next_probe: Option<Millis>,
+}
+
+/// The leader of a flight, on its own worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leader {
+    /// The flight on the board.
+    pub id: FlightId,
+    /// The leading request.
+    pub stream: StreamId,
+    /// How far it has come.
+    pub phase: Phase,
+    /// When it last made progress.
+    pub progress: Millis,
+    /// When the lease was last renewed.
+    pub renewed: Millis,
+}
+
+/// What a worker has to do with a flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// One of its requests leads.
+    Leading(Leader),
+    /// Another worker's request leads.
+    Following {
+        /// Its flight, as far as is known here.
+        leader: FlightId,
+        /// When the leader last made progress, as far as is known here.
+        progress: Millis,
+        /// When the board was last looked at.
+        checked: Millis,
+    },
+}
+
+/// A request that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiter {
+    /// The request.
+    pub stream: StreamId,
+    /// Since when it waits.
+    pub since: Millis,
+    /// Whether its response can fill the store, so that it may lead.
+    pub may_lead: bool,
+    /// Whether it is there to lead for others, and for nothing else.
+    pub for_others: bool,
+}
+
+/// Releases followers of a stalled leader in growing batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rush {
+    /// Size of the next batch.
+    pub batch: usize,
+    /// When it is due.
+    pub due: Millis,
+}
+
+impl Rush {
+    /// One request, at once.
+    pub const FIRST: Self = Self { batch: 1, due: 0 };
+}
+
+/// A key that is being fetched, on one worker.
+#[derive(Debug)]
+pub struct LocalFlight {
+    /// What is fetched.
+    pub target: Rc<CanonicalTarget>,
+    /// How the board knows it.
+    pub key: FlightKey,
+    /// The rules under which it began.
+    pub policy: FlightPolicy,
+    /// Who leads.
+    pub role: Role,
+    /// Who waits, in order of arrival. A request that has gone away stays here until it is passed over.
+    pub waiters: VecDeque<Waiter>,
+    /// How many of them have not gone away.
+    pub waiting: usize,
+    /// Whether requests of other workers may wait for this worker's leader.
+    pub awaited: bool,
+    /// How they leave a leader that has stalled.
+    pub rush: Rush,
+    /// Whether the store has already failed to take a response.
+    pub unshared: bool,
+}
+
+impl LocalFlight {
+    /// A flight without waiters.
+    pub fn new(
+        target: Rc<CanonicalTarget>,
+        key: FlightKey,
+        policy: FlightPolicy,
+        role: Role,
+    ) -> Self {
+        Self {
+            target,
+            key,
+            policy,
+            role,
+            waiters: VecDeque::new(),
+            waiting: 0,
+            awaited: false,
+            rush: Rush::FIRST,
+            unshared: false,
+        }
+    }
+
+    /// The leader, if it is this worker's.
+    pub fn leader(&mut self) -> Option<&mut Leader> {
+        match &mut self.role {
+            Role::Leading(leader) => Some(leader),
+            Role::Following { .. } => None,
+        }
+    }
+
+    /// Its wait for the store, if that is what its leader, a request of this worker, is about.
+    pub fn commit(&mut self) -> Option<&mut Commit> {
+        match &mut self.leader()?.phase {
+            Phase::Committing(commit) => Some(commit),
+            _ => None,
+        }
+    }
+
+    /// Whether anyone waits for this worker's leader, as far as is known here.
+    pub fn is_awaited(&self) -> bool {
+        self.waiting > 0 || self.awaited
+    }
+
+    /// Whether it waits for the store only.
+    pub fn is_committing(&self) -> bool {
+        matches!(&self.role, Role::Leading(leader) if matches!(leader.phase, Phase::Committing(_)))
+    }
+
+    /// Whether a probe has not found the response, and another is to follow.
+    pub fn is_probed_again(&self) -> bool {
+        let Role::Leading(leader) = &self.role else {
+            return false;
+        };
+        matches!(leader.phase, Phase::Committing(commit) if commit.probes > 0 && commit.next_probe.is_some())
+    }
+
+    /// Whether one of this worker's requests leads.
+    pub fn leads(&self) -> bool {
+        matches!(self.role, Role::Leading(_))
+    }
+
+    /// When the leader last made progress, as far as is known here.
+    pub fn progress(&self) -> Millis {
+        match self.role {
+            Role::Leading(leader) => leader.progress,
+            Role::Following { progress, .. } => progress,
+        }
+    }
+
+    /// Whether it waits for that flight to end.
+    pub fn follows(&self, flight: FlightId) -> bool {
+        matches!(self.role, Role::Following { leader, .. } if leader == flight)
+    }
+
+    /// Whether followers should no longer wait.
+    pub fn is_stalled(&self, now: Millis) -> bool {
+        self.progress().saturating_add(self.policy.max_wait) <= now
+    }
+}

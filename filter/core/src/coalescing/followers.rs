@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Followers: what the news of a flight means for those who wait for it.
+
+use super::{Coalescer, Effect, Release, Turn};
+use crate::coalescing::board::Acquired;
+use crate::coalescing::flight::{Role, Waiter};
+use crate::coalescing::hints::Hint;
+use crate::host::SharedStore;
+use crate::workers::message::{Event, FlightMessage, Outcome};
+use crate::workers::{FlightId, KeyHash, Millis};
+
+impl Coalescer {
+    /// News from another worker.
+    pub fn message<S: SharedStore + ?Sized>(
+        &mut self,
+        message: FlightMessage,
+        turn: &mut Turn<'_, S>,
+    ) {
+        let FlightMessage { key, flight, event } = message;
+        match event {
+            Event::Ended(outcome) => {
+                self.flight_ended(key, flight, outcome, turn);
+                self.lead_after(flight, turn);
+            }
+            Event::Awaited => self.flight_awaited(key, flight, turn),
+        }
+    }
+
+    /// Requests of another worker wait for a leader of this one.
+    fn flight_awaited<S: SharedStore + ?Sized>(
+        &mut self,
+        key: KeyHash,
+        id: FlightId,
+        turn: &mut Turn<'_, S>,
+    ) {
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
+        if flight.leader().is_some_and(|leader| leader.id == id) {
+            flight.awaited = true;
+            Self::begin_to_probe(key, flight, turn);
+        }
+    }
+
+    fn flight_ended<S: SharedStore + ?Sized>(
+        &mut self,
+        key: KeyHash,
+        flight: FlightId,
+        outcome: Outcome,
+        turn: &mut Turn<'_, S>,
+    ) {
+        match self.flights.get(&key).map(|flight| flight.role) {
+            // A lease of ours that ran out made two leaders; each tells its own.
+            Some(Role::Leading(_)) => {}
+            // It comes late, and those who wait now wait for another flight; or that flight was taken
+            // over unnoticed.
+            Some(Role::Following { leader, .. }) if leader != flight => self.rescan(key, turn),
+            Some(_) if outcome == Outcome::LeaderLost => {
+                if !self.promote(key, true, turn) {
+                    self.settle(key, outcome, turn);
+                }
+            }
+            Some(_) => {
+                let stored = matches!(outcome, Outcome::Stored { .. });
+                if !(stored && self.follow_next(key, turn)) {
+                    self.settle(key, outcome, turn);
+                }
+            }
+            None => self.remember(key, &outcome, turn.now),
+        }
+    }
+
+    /// Goes on with the other keys of an entry, which have waited for the end of this flight.
+    fn lead_after<S: SharedStore + ?Sized>(&mut self, ended: FlightId, turn: &mut Turn<'_, S>) {
+        let successors = std::mem::take(&mut self.successors);
+        let (next, others) = successors
+            .into_iter()
+            .partition(|(flight, _)| *flight == ended);
+        self.successors = others;
+        for (_, key) in next {
+            if self
+                .flights
+                .get(&key)
+                .is_some_and(|flight| flight.follows(ended))
+            {
+                self.rescan(key, turn);
+            }
+        }
+    }
+
+    fn remember(&mut self, key: KeyHash, outcome: &Outcome, now: Millis) {
+        match outcome {
+            Outcome::Stored { until } => self.hints.set(key, Hint::Fresh, *until),
+            Outcome::HitForMiss { until } => self.hints.set(key, Hint::HitForMiss, *until),
+            Outcome::Kept { until } => {
+                self.hints.set(key, Hint::Fresh, *until);
+                // The claim of the worker that has asked says when to ask again.
+                self.hints.set_refresh(key, now);
+                self.hints.set_failing(key, true);
+            }
+            Outcome::Varies { .. } => self.hints.forget(key),
+            Outcome::Failed { .. } | Outcome::LeaderLost | Outcome::NoRoom => {}
+        }
+    }
+
+    /// Waits on if a third worker leads by now; false if none does. The store has lost the response since, and each of those
+    /// who wait would ask the origin.
+    fn follow_next<S: SharedStore + ?Sized>(
+        &mut self,
+        key: KeyHash,
+        turn: &mut Turn<'_, S>,
+    ) -> bool {
+        let (worker, now) = (self.worker, turn.now);
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return false;
+        };
+        let board_key = flight.key;
+        let followed = turn.board(|board| board.follow(board_key, worker, now));
+        let Some(Some(Acquired::Follow {
+            leader, progress, ..
+        })) = followed
+        else {
+            return false;
+        };
+        turn.follow(key, flight, leader, progress);
+        true
+    }
+
+    /// Ends the flight on this worker: everyone who waits leaves.
+    pub(super) fn settle<S: SharedStore + ?Sized>(
+        &mut self,
+        key: KeyHash,
+        outcome: Outcome,
+        turn: &mut Turn<'_, S>,
+    ) {
+        self.remember(key, &outcome, turn.now);
+        let Some(flight) = self.flights.remove(&key) else {
+            return;
+        };
+        if let Outcome::Varies { names } = &outcome {
+            turn.push(Effect::Learn {
+                target: flight.target,
+                names: names.clone(),
+            });
+        }
+        for waiter in flight.waiters {
+            self.release(waiter, &outcome, turn);
+        }
+    }
+
+    pub(super) fn release<S: SharedStore + ?Sized>(
+        &mut self,
+        waiter: Waiter,
+        outcome: &Outcome,
+        turn: &mut Turn<'_, S>,
+    ) {
+        let stream = waiter.stream;
+        if self.streams.remove(&stream).is_none() {
+            return;
+        }
+        self.parked -= 1;
+        let waited = turn.now.saturating_sub(waiter.since);
+        let release = match outcome {
+            Outcome::Varies { .. } => Release::Varies,
+            _ if waiter.for_others => Release::Unneeded,
+            Outcome::Stored { .. } | Outcome::Kept { .. } => Release::Collapsed,
+            Outcome::HitForMiss { .. } => Release::HitForMiss,
+            Outcome::NoRoom => Release::NoRoom,
+            Outcome::LeaderLost => Release::Alone,
+            Outcome::Failed { status } => {
+                turn.push(Effect::Fail {
+                    stream,
+                    status: *status,
+                    waited,
+                });
+                return;
+            }
+        };
+        turn.push(Effect::Resume {
+            stream,
+            release,
+            waited,
+        });
+    }
+
+    /// Waits on if somebody leads, else leads.
+    pub(super) fn rescan<S: SharedStore + ?Sized>(&mut self, key: KeyHash, turn: &mut Turn<'_, S>) {
+        if !self.promote(key, false, turn) {
+            self.settle(key, Outcome::LeaderLost, turn);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Handover: who leads next.
+
+use super::{Coalescer, Effect, Release, Turn};
+use crate::coalescing::board::Acquired;
+use crate::coalescing::flight::{Leader, Phase, Role, Rush};
+use crate::host::SharedStore;
+use crate::metrics::Metric;
+use crate::workers::{FlightId, KeyHash};
+
+impl Coalescer {
+    /// Waits on where another worker leads, else makes the first request of this worker that may lead
+    /// the leader. False when neither can be. `leader_lost` says that the former leader is known to be
+    /// gone, rather than not heard of.
+    pub(super) fn promote<S: SharedStore + ?Sized>(
+        &mut self,
+        key: KeyHash,
+        leader_lost: bool,
+        turn: &mut Turn<'_, S>,
+    ) -> bool {
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return false;
+        };
+        let streams = &self.streams;
+        flight
+            .waiters
+            .retain(|waiter| streams.contains_key(&waiter.stream));
+        if flight.waiters.is_empty() {
+            return false;
+        }
+        let heir = flight.waiters.iter().position(|waiter| waiter.may_lead);
+        let (role, lease, now) = (flight.role, flight.policy.lease, turn.now);
+        let board_key = flight.key;
+        // Other workers know a flight of ours by its number, which the next leader takes over.
+        let id = match role {
+            Role::Leading(leader) => leader.id,
+            Role::Following { .. } => self.next_flight(),
+        };
+        let acquired = turn.board(|board| match heir {
+            Some(_) => board.acquire(board_key, id, now, lease).map(Some),
+            None => board.follow(board_key, id.worker, now),
+        });
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return false;
+        };
+        match (acquired, &mut flight.role) {
+            (
+                Some(Some(Acquired::Follow {
+                    key: followed,
+                    leader,
+                    progress,
+                })),
+                _,
+            ) => {
+                let known = flight.follows(leader);
+                turn.follow(followed, flight, leader, progress);
+                if !known {
+                    self.succeed(followed, leader, key);
+                }
+                return true;
+            }
+            (Some(Some(Acquired::Lead | Acquired::Full) | None), _) => {}
+            // The board is out of use. Our own flight is still on it and can be renewed and ended.
+            (None, Role::Leading(_)) => {}
+            // Nobody else would learn of this flight, but it serves this worker.
+            (None, Role::Following { .. }) if leader_lost => {}
+            // Somebody else may lead: there is time until the next look, within max_wait.
+            (None, Role::Following { checked, .. }) => {
+                *checked = now;
+                return true;
+            }
+        }
+        heir.is_some_and(|heir| self.appoint(key, id, heir, turn))
+    }
+
+    /// Makes the leader of flight `id` who has that place on the waiting list.
+    fn appoint<S: SharedStore + ?Sized>(
+        &mut self,
+        key: KeyHash,
+        id: FlightId,
+        heir: usize,
+        turn: &mut Turn<'_, S>,
+    ) -> bool {
+        let now = turn.now;
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return false;
+        };
+        let Some(waiter) = flight.waiters.remove(heir) else {
+            return false;
+        };
+        flight.waiting -= 1;
+        self.parked -= 1;
+        flight.rush = Rush::FIRST;
+        // Whoever waits for a flight that is taken over is not known here.
+        flight.awaited |= !flight.leads();
+        flight.role = Role::Leading(Leader {
+            id,
+            stream: waiter.stream,
+            phase: Phase::Fetching,
+            progress: now,
+            renewed: now,
+        });
+        turn.count(Metric::Handovers);
+        turn.count(Metric::FlightsLed);
+        turn.push(Effect::Resume {
+            stream: waiter.stream,
+            release: Release::Lead,
+            waited: now.saturating_sub(waiter.since),
+        });
+        true
+    }
+}

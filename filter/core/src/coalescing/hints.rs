@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What one worker remembers of keys, so that a hit needs no look at the board.
+//!
+//! A hint is only ever about speed. A wrong "fresh" costs an uncoalesced request, a wrong
+//! "hit-for-miss" an uncached one; neither can serve a wrong object.
+
+use crate::workers::recent_keys::RecentKeys;
+use crate::workers::{KeyHash, Millis};
+
+/// For how long an origin that has failed is taken for failing without being asked again.
+const FAILING_MILLIS: Millis = 60_000;
+
+/// What is known of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// The store has it and serves it as it is: fresh, or within a window of staleness.
+    Fresh,
+    /// Its responses cannot be stored: waiting for one another would serve nobody.
+    HitForMiss,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Remembered {
+    hint: Hint,
+    until: Millis,
+    /// When this worker next thinks of a refresh, once what the store has is stale.
+    refresh: Millis,
+    /// Whether the origin failed when it was last asked for it.
+    failing: bool,
+}
+
+/// A bounded table of keys.
+#[derive(Debug)]
+pub struct Hints {
+    keys: RecentKeys<Remembered>,
+}
+
+impl Hints {
+    /// A table for at most `capacity` keys, and never fewer than two.
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            keys: RecentKeys::new(capacity),
+        }
+    }
+
+    /// Changes the bound; what is over it goes as new keys come.
+    pub fn set_capacity(&mut self, capacity: usize) {
+        self.keys.set_capacity(capacity);
+    }
+
+    /// What is known of `key` at `now`.
+    pub fn get(&mut self, key: KeyHash, now: Millis) -> Option<Hint> {
+        let found = self.keys.get(key)?;
+        (found.until > now).then_some(found.hint)
+    }
+
+    /// For how long what is known of `key` holds from `now` on; 0 where nothing is known.
+    pub fn left(&self, key: KeyHash, now: Millis) -> Millis {
+        let known = self.keys.peek(key);
+        known.map_or(0, |known| known.until.saturating_sub(now))
+    }
+
+    /// Remembers `hint` for `key` until then.
+    pub fn set(&mut self, key: KeyHash, hint: Hint, until: Millis) {
+        let known = self.keys.peek(key);
+        let remembered = Remembered {
+            hint,
+            until,
+            refresh: known.map_or(0, |known| known.refresh),
+            failing: known.is_some_and(|known| known.failing),
+        };
+        self.keys.insert(key, remembered);
+    }
+
+    /// When this worker next thinks of a refresh of `key`; 0 where nothing is known.
+    pub fn refresh(&self, key: KeyHash) -> Millis {
+        self.keys.peek(key).map_or(0, |known| known.refresh)
+    }
+
+    /// Remembers when to think of a refresh of `key`, if anything is known of it.
+    pub fn set_refresh(&mut self, key: KeyHash, refresh: Millis) {
+        if let Some(known) = self.keys.peek_mut(key) {
+            known.refresh = refresh;
+        }
+    }
+
+    /// Remembers whether the origin has failed when it was asked for `key`, if anything is known of it.
+    pub fn set_failing(&mut self, key: KeyHash, failing: bool) {
+        if let Some(known) = self.keys.peek_mut(key) {
+            known.failing = failing;
+        }
+    }
+
+    /// Whether the origin failed when it was last asked for `key`, not long ago.
+    pub fn is_failing(&self, key: KeyHash, now: Millis) -> bool {
+        self.keys.peek(key).is_some_and(|known| {
+            known.failing && now < known.refresh.saturating_add(FAILING_MILLIS)
+        })
+    }
+
+    /// Forgets `key`.
+    pub fn forget(&mut self, key: KeyHash) {
+        self.keys.remove(key);
+    }
+
+    /// Number of remembered keys, outdated ones included.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether nothing is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hint_ends_at_its_time() {
+        let mut hints = Hints::new(10);
+        hints.set(KeyHash(1), Hint::Fresh, 100);
+        assert_eq!(hints.get(KeyHash(1), 99), Some(Hint::Fresh));
+        assert_eq!(hints.get(KeyHash(1), 100), None);
+    }
+
+    #[test]
+    fn the_time_of_the_next_refresh_outlasts_further_hits() {
+        let mut hints = Hints::new(2);
+        hints.set(KeyHash(1), Hint::Fresh, 100);
+        hints.set_refresh(KeyHash(1), 70);
+        hints.set(KeyHash(2), Hint::Fresh, 100);
+        assert_eq!(hints.refresh(KeyHash(1)), 70, "also in the old generation");
+        hints.set(KeyHash(1), Hint::Fresh, 200);
+        assert_eq!(hints.refresh(KeyHash(1)), 70);
+        assert_eq!(hints.refresh(KeyHash(3)), 0);
+    }
+
+    #[test]
+    fn an_origin_that_has_failed_is_not_taken_for_failing_for_ever() {
+        let mut hints = Hints::new(10);
+        hints.set_failing(KeyHash(1), true);
+        assert!(!hints.is_failing(KeyHash(1), 0), "of what is not known");
+        hints.set(KeyHash(1), Hint::Fresh, 1_000_000);
+        hints.set_refresh(KeyHash(1), 2_000);
+        hints.set_failing(KeyHash(1), true);
+        hints.set(KeyHash(1), Hint::Fresh, 2_000_000);
+        assert!(hints.is_failing(KeyHash(1), 2_000 + FAILING_MILLIS - 1));
+        assert!(!hints.is_failing(KeyHash(1), 2_000 + FAILING_MILLIS));
+        hints.set_failing(KeyHash(1), false);
+        assert!(!hints.is_failing(KeyHash(1), 0));
+    }
+
+    #[test]
+    fn forgotten_key_is_unknown() {
+        let mut hints = Hints::new(10);
+        hints.set(KeyHash(1), Hint::Fresh, 100);
+        hints.forget(KeyHash(1));
+        assert_eq!(hints.get(KeyHash(1), 0), None);
+    }
+}

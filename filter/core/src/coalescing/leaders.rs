@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Leaders: how far each has come, and how its flight ends.
+
+use std::rc::Rc;
+
+use super::{Coalescer, Effect, FillVerdict, LeaderResponse, Probed, Turn};
+use crate::coalescing::flight::{Commit, Leader, LocalFlight, Phase};
+use crate::host::SharedStore;
+use crate::metrics::Metric;
+use crate::workers::StreamId;
+use crate::workers::message::{Event, FlightMessage, Outcome};
+use crate::workers::{KeyHash, Millis};
+
+/// What those who wait for a response are told that broke off.
+const BAD_GATEWAY: u16 = 502;
+/// Probes of the store that follow each other at once.
+const EAGER_PROBES: u32 = 4;
+/// Time between further probes.
+pub(super) const PROBE_MILLIS: Millis = 10;
+/// How long the store is not asked where nobody waits. As a rule it takes less.
+const COMMIT_MILLIS: Millis = 50;
+
+impl Coalescer {
+    /// ORIGIN has seen the response headers of the fill that `stream` caused.
+    pub fn fill_headers<S: SharedStore + ?Sized>(
+        &mut self,
+        stream: StreamId,
+        verdict: FillVerdict,
+        turn: &mut Turn<'_, S>,
+    ) {
+        let Some((key, leader)) = self.leader_of(stream) else {
+            return;
+        };
+        leader.progress = turn.now;
+        match verdict {
+            FillVerdict::Store => {
+                if leader.phase == Phase::Fetching {
+                    leader.phase = Phase::Filling;
+                }
+            }
+            FillVerdict::HitForMiss { until } => {
+                self.finish(key, Outcome::HitForMiss { until }, turn);
+            }
+            FillVerdict::NoRoom => self.finish(key, Outcome::NoRoom, turn),
+            FillVerdict::Failed { status } => self.finish(key, Outcome::Failed { status }, turn),
+            FillVerdict::Varies { names } => self.finish(key, Outcome::Varies { names }, turn),
+        }
+    }
+
+    /// More of the body of the fill has come from the origin.
+    pub fn fill_progress(&mut self, stream: StreamId, now: Millis) {
+        if let Some((_, leader)) = self.leader_of(stream) {
+            leader.progress = now;
+        }
+    }
+
+    /// The response of the fill has come to its end.
+    pub fn fill_ended<S: SharedStore + ?Sized>(
+        &mut self,
+        stream: StreamId,
+        turn: &mut Turn<'_, S>,
+    ) {
+        let Some((key, leader)) = self.leader_of(stream) else {
+            return;
+        };
+        leader.progress = turn.now;
+        self.commit(key, turn);
+    }
+
+    /// The store has no room for the response of `stream`, and the followers on this worker have got a copy
+    /// ([`Coalescer::answer_waiting`]): on each other worker one of them asks the origin.
+    pub fn fill_copied<S: SharedStore + ?Sized>(
+        &mut self,
+        stream: StreamId,
+        turn: &mut Turn<'_, S>,
+    ) {
+        if let Some((key, _)) = self.leader_of(stream) {
+            self.finish(key, Outcome::LeaderLost, turn);
+        }
+    }
+
+    /// The origin has failed the fill that `stream` caused, and the store serves what it has until
+    /// then, without a change to it.
+    pub fn fill_kept<S: SharedStore + ?Sized>(
+        &mut self,
+        stream: StreamId,
+        until: Millis,
+        turn: &mut Turn<'_, S>,
+    ) {
+        if let Some((key, _)) = self.leader_of(stream) {
+            self.finish(key, Outcome::Kept { until }, turn);
+        }
+    }
+
+    /// Has the store asked whether what has ended can be read.
+    fn commit<S: SharedStore + ?Sized>(&mut self, key: KeyHash, turn: &mut Turn<'_, S>) {
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
+        if let Some(leader) = flight.leader() {
+            leader.phase = Phase::Committing(Commit {
+                since: turn.now,
+                probes: 0,
+                next_probe: Some(turn.now + COMMIT_MILLIS),
+            });
+        }
+        if flight.is_awaited() {
+            Self::begin_to_probe(key, flight, turn);
+        }
+    }
+
+    /// Somebody waits for a leader of this worker: asks the store, if the response has ended and it has not been asked.
+    pub(super) fn begin_to_probe<S: SharedStore + ?Sized>(
+        key: KeyHash,
+        flight: &mut LocalFlight,
+        turn: &mut Turn<'_, S>,
+    ) {
+        let target = Rc::clone(&flight.target);
+        if let Some(commit) = flight.commit().filter(|commit| commit.probes == 0) {
+            turn.probe(key, commit, target);
+        }
+    }
+
+    /// The origin's side of the fill has gone before its end.
+    pub fn fill_broken<S: SharedStore + ?Sized>(
+        &mut self,
+        stream: StreamId,
+        turn: &mut Turn<'_, S>,
+    ) {
+        let Some((key, leader)) = self.leader_of(stream) else {
+            return;
+        };
+        let outcome = match leader.phase {
+            Phase::Filling => Outcome::Failed {
+                status: BAD_GATEWAY,
+            },
+            Phase::Aborting { .. } => Outcome::LeaderLost,
+            // EDGE sees the error that Envoy makes of it; a commit has all that it needs.
+            Phase::Fetching | Phase::Committing(_) => return,
+        };
+        self.hints.forget(key);
+        self.finish(key, outcome, turn);
+    }
+
+    /// EDGE has seen the response headers of `stream`.
+    pub fn response<S: SharedStore + ?Sized>(
+        &mut self,
+        stream: StreamId,
+        response: LeaderResponse,
+        turn: &mut Turn<'_, S>,
+    ) {
+        let Some((key, leader)) = self.leader_of(stream) else {
+            return;
+        };
+        leader.progress = turn.now;
+        match response {
+            LeaderResponse::Readable { until } => {
+                self.finish(key, Outcome::Stored { until }, turn);
+            }
+            LeaderResponse::Filling => {
+                if leader.phase == Phase::Fetching {
+                    leader.phase = Phase::Filling;
+                }
+            }
+            LeaderResponse::Unshared => self.not_stored(key, turn),
+            LeaderResponse::Failed { status } => {
+                self.finish(key, Outcome::Failed { status }, turn);
+            }
+        }
+    }
+
+    /// A probe of the store has been answered.
+    pub fn probed<S: SharedStore + ?Sized>(
+        &mut self,
+        key: KeyHash,
+        probed: Probed,
+        turn: &mut Turn<'_, S>,
+    ) {
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
+        let Some(commit) = flight.commit() else {
+            return;
+        };
+        let eager = commit.probes < EAGER_PROBES;
+        match probed {
+            Probed::Readable { until } => self.finish(key, Outcome::Stored { until }, turn),
+            Probed::Outdated if !eager => self.not_stored(key, turn),
+            Probed::NoRoom => {
+                turn.count(Metric::Unshared);
+                self.finish(key, Outcome::LeaderLost, turn);
+            }
+            Probed::Outdated | Probed::Missing => {
+                let pause = if eager { 0 } else { PROBE_MILLIS };
+                commit.next_probe = Some(turn.now + pause);
+                self.probes_are_due |= pause > 0;
+                self.probe_if_due(key, turn);
+            }
+        }
+    }
+
+    fn leader_of(&mut self, stream: StreamId) -> Option<(KeyHash, &mut Leader)> {
+        let key = *self.streams.get(&stream)?;
+        let leader = self.flights.get_mut(&key)?.leader()?;
+        (leader.stream == stream).then_some((key, leader))
+    }
+
+    /// Goes on asking the store, or gives up. An answer may be lost with the root context that asked.
+    pub(super) fn probe_if_due<S: SharedStore + ?Sized>(
+        &mut self,
+        key: KeyHash,
+        turn: &mut Turn<'_, S>,
+    ) {
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
+        let (target, max_wait) = (Rc::clone(&flight.target), flight.policy.max_wait);
+        let Some(commit) = flight.commit() else {
+            return;
+        };
+        // The store drops a response without a word while it is still busy with an older fill of the key, one that was
+        // aborted for example. Those who wait for it have to wait for another one then.
+        if commit.since.saturating_add(max_wait / 2) <= turn.now {
+            self.not_stored(key, turn);
+        } else if commit.next_probe.is_some_and(|due| due <= turn.now) {
+            turn.probe(key, commit, target);
+        }
+    }
+
+    /// Hands over though ORIGIN has not told of the end of an aborted fill, which must not keep the key
+    /// for ever.
+    pub(super) fn give_up_abort<S: SharedStore + ?Sized>(
+        &mut self,
+        key: KeyHash,
+        turn: &mut Turn<'_, S>,
+    ) {
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
+        let max_wait = flight.policy.max_wait;
+        let Some(Leader {
+            phase: Phase::Aborting { since },
+            ..
+        }) = flight.leader()
+        else {
+            return;
+        };
+        if since.saturating_add(max_wait) <= turn.now {
+            self.finish(key, Outcome::LeaderLost, turn);
+        }
+    }
+
+    /// The store has not taken a response that it should have: another request tries once more, and
+    /// then nobody waits for this key any longer.
+    fn not_stored<S: SharedStore + ?Sized>(&mut self, key: KeyHash, turn: &mut Turn<'_, S>) {
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
+        turn.count(Metric::Unshared);
+        let outcome = if std::mem::replace(&mut flight.unshared, true) {
+            Outcome::HitForMiss {
+                until: turn.now.saturating_add(flight.policy.hit_for_miss),
+            }
+        } else {
+            Outcome::LeaderLost
+        };
+        self.finish(key, outcome, turn);
+    }
+
+    /// Ends the flight that this worker leads: tells the other workers, and lets its own go.
+    pub(super) fn finish<S: SharedStore + ?Sized>(
+        &mut self,
+        key: KeyHash,
+        outcome: Outcome,
+        turn: &mut Turn<'_, S>,
+    ) {
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
+        let Some(leader) = flight.leader().copied() else {
+            return;
+        };
+        let board_key = flight.key;
+        self.streams.remove(&leader.stream);
+        if outcome == Outcome::LeaderLost && self.promote(key, true, turn) {
+            return;
+        }
+        let waiting = turn.board(|board| board.finish(board_key, leader.id));
+        // This worker is among them where another key of the entry waits for the end of this flight.
+        for worker in waiting.flatten().unwrap_or_default() {
+            let message = FlightMessage {
+                key,
+                flight: leader.id,
+                event: Event::Ended(outcome.clone()),
+            };
+            turn.push(Effect::Notify { worker, message });
+        }
+        self.settle(key, outcome, turn);
+    }
+}

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Coalescing (collapsed forwarding) as one worker does it: events in, effects out.
+//!
+//! Each worker has one [`Coalescer`]. It alone owns the worker's flights, hints and waiting lists;
+//! what workers must agree on is on the [`Board`]. An event may read and change the board, and says
+//! what is to be done by [`Effect`]s, which the caller carries out after the call has returned. Every
+//! parked request leaves by exactly one `Resume` or `Fail`, or by itself: by going away
+//! ([`Coalescer::closed`]), or where all that it needs are the headers of the response
+//! ([`Coalescer::answer_waiting`]).
+//!
+//! How a flight goes, by [`Phase`](crate::coalescing::flight::Phase) and [`Outcome`](crate::workers::message::Outcome):
+//!
+//! ```text
+//! Fetching ─┬ the store had it already ───────────────────────────────────────► Stored
+//!           ├ ORIGIN: it cannot be stored ────────────────────────────────────► HitForMiss
+//!           ├ EDGE: the store has no room for it ─┬ it is too large to copy ──► NoRoom
+//!           │                                     └ its copy has been shared ─► LeaderLost
+//!           ├ ORIGIN: the origin failed, and the store keeps what it has ─────► Kept
+//!           ├ ORIGIN: its key does not have all that it varies with ──────────► Varies
+//!           ├ ORIGIN or EDGE: the origin failed ──────────────────────────────► Failed
+//!           ├ the client left ────────────────────────────────────────────────► LeaderLost
+//!           └ ORIGIN: it goes into the store ─► Filling
+//!
+//! Filling ─┬ it ended ─► Committing ─┬ a probe found it ──────────────────────► Stored
+//!          │                         └ none did for half of max_wait, or there
+//!          │                           is no room ────────────────────────────► LeaderLost
+//!          ├ it broke ────────────────────────────────────────────────────────► Failed
+//!          └ the client left ─► Aborting ─┬ it ended all the same ─► Committing
+//!                                         └ it broke, or max_wait passed ─────► LeaderLost
+//! ```
+//!
+//! After `LeaderLost` another request leads: of the same worker if one waits there, else of the first
+//! worker that hears of it. Where the store has twice not taken a response to one worker, the outcome is
+//! `HitForMiss` instead. A client that leaves in `Committing` changes nothing.
+//!
+//! Envoy's cache makes an entry readable some time after the response has ended. The store is asked at once whether it
+//! has a response, and again, while somebody waits for that: on this worker, or on another, which says so. Where nobody does, it is asked when it has it, as a rule, as a question in vain goes all the way
+//! to ORIGIN, and takes as much as a fill.
+//!
+//! Envoy's cache crashes when the client of a fill leaves. So a fill whose client has gone must not go on, and until it
+//! is gone the store would not take the response to the next leader. So it is aborted first ([`Effect::Abort`]). Whose answer may be 304, and who may
+//! leave with it, does not lead there: the caller has a request of its own do it, which nobody ends.
+
+pub mod board;
+pub mod claims;
+pub mod flight;
+mod followers;
+mod handover;
+pub mod hints;
+mod leaders;
+mod refreshes;
+mod requests;
+mod timer;
+pub mod varying;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::coalescing::board::{Board, FlightKey};
+use crate::coalescing::flight::{Commit, FlightPolicy, LocalFlight, Role};
+use crate::coalescing::hints::Hints;
+use crate::host::SharedStore;
+use crate::key::CanonicalTarget;
+use crate::key::vary::VaryNames;
+use crate::metrics::Metric;
+use crate::workers::StreamId;
+use crate::workers::message::{Event, FlightMessage};
+use crate::workers::shared_value::SharedError;
+use crate::workers::{FlightId, KeyHash, Millis, WorkerId};
+
+pub use refreshes::CLAIM_MILLIS;
+
+/// A request that would take part.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// The request.
+    pub stream: StreamId,
+    /// Its key.
+    pub key: FlightKey,
+    /// What it asks for.
+    pub target: &'a Rc<CanonicalTarget>,
+    /// Whether its response can fill the store.
+    pub may_lead: bool,
+    /// Whether it is a fill in the background: it leads for others, or it ends.
+    pub for_others: bool,
+    /// The rules.
+    pub policy: FlightPolicy,
+}
+
+/// What a request does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Go to the store, which has a fresh response.
+    Fresh,
+    /// Go to the store and fetch on behalf of all who wait.
+    Lead,
+    /// Wait.
+    Park,
+    /// Go around the store: the key is known to be uncacheable.
+    HitForMiss,
+    /// Go to the store without waiting for or leading anyone: a bound was reached, the board is out
+    /// of use, or the request cannot fill the store.
+    Alone,
+}
+
+/// How a parked request goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// To the store, where the response of another request is.
+    Collapsed,
+    /// To the store, as the new leader.
+    Lead,
+    /// Around the store: its key proved uncacheable.
+    HitForMiss,
+    /// Around the store: it waited too long.
+    WaitTimeout,
+    /// To the store, without waiting any longer.
+    Alone,
+    /// Around the store, which has no room for the response.
+    NoRoom,
+    /// As if it had just come, under the key of its own variant.
+    Varies,
+    /// Nowhere: it was to lead for others, who have what they need or go on by themselves.
+    Unneeded,
+}
+
+/// What the caller has to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Let a parked request go on.
+    Resume {
+        /// The request.
+        stream: StreamId,
+        /// How it goes on.
+        release: Release,
+        /// How long it waited.
+        waited: Millis,
+    },
+    /// Answer a parked request with an error.
+    Fail {
+        /// The request.
+        stream: StreamId,
+        /// The status that the leader got.
+        status: u16,
+        /// How long it waited.
+        waited: Millis,
+    },
+    /// Put a message into another worker's queue.
+    Notify {
+        /// The worker.
+        worker: WorkerId,
+        /// The message.
+        message: FlightMessage,
+    },
+    /// Reset the fill that this request has caused, whose client has gone; answer with
+    /// [`Coalescer::fill_broken`] when it is gone.
+    Abort {
+        /// The request.
+        stream: StreamId,
+    },
+    /// Ask the store whether it has `target`; answer with [`Coalescer::probed`].
+    Probe {
+        /// The key.
+        key: KeyHash,
+        /// What to ask for.
+        target: Rc<CanonicalTarget>,
+    },
+    /// Remember that responses for the URL of `target` vary with `names`, before anyone of this turn goes on.
+    Learn {
+        /// A target of that URL.
+        target: Rc<CanonicalTarget>,
+        /// Names of request headers.
+        names: VaryNames,
+    },
+    /// Add to a counter.
+    Count(Metric, u32),
+}
+
+/// What ORIGIN makes of the response headers of a fill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FillVerdict {
+    /// It goes into the store.
+    Store,
+    /// It does not; nobody should wait for this key until then.
+    HitForMiss {
+        /// The end of that time.
+        until: Millis,
+    },
+    /// It would, but the store has no room now.
+    NoRoom,
+    /// The origin is in trouble.
+    Failed {
+        /// Its status.
+        status: u16,
+    },
+    /// It does not, but would under a key that has the values of these request headers.
+    Varies {
+        /// Their names.
+        names: VaryNames,
+    },
+}
+
+/// What EDGE sees of the response headers of a leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaderResponse {
+    /// The store had it: nobody who asks it can miss any more. It may be a fill that a purge has overtaken, and fresh no longer.
+    Readable {
+        /// Until when it is fresh.
+        until: Millis,
+    },
+    /// It is being stored and cannot be read yet.
+    Filling,
+    /// It should have been stored but was not.
+    Unshared,
+    /// The origin cannot be reached or did not answer in time.
+    Failed {
+        /// The status that the client gets.
+        status: u16,
+    },
+}
+
+/// What a probe of the store has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Probed {
+    /// The response of the flight, or a newer one.
+    Readable {
+        /// Until when it is fresh.
+        until: Millis,
+    },
+    /// A response from before a soft purge. Envoy's cache takes one fill of a key at a time, and drops others: where a fill
+    /// from before the purge was under way, it may have dropped that of the flight.
+    Outdated,
+    /// Nothing, and the store has no room now.
+    NoRoom,
+    /// Nothing.
+    Missing,
+}
+
+/// The coalescing of one worker.
+#[derive(Debug)]
+pub struct Coalescer {
+    worker: WorkerId,
+    sequence: u32,
+    flights: HashMap<KeyHash, LocalFlight>,
+    streams: HashMap<StreamId, KeyHash>,
+    hints: Hints,
+    /// Flights that end before another key of their entry is led on this worker, with that key. Mostly empty.
+    successors: Vec<(FlightId, KeyHash)>,
+    parked: usize,
+    /// Whether a probe was to follow one that found nothing, at the last tick or since.
+    probes_are_due: bool,
+}
+
+impl Coalescer {
+    /// The coalescer of `worker`, remembering at most `hints` keys.
+    pub fn new(worker: WorkerId, hints: usize) -> Self {
+        Self {
+            worker,
+            sequence: 0,
+            flights: HashMap::new(),
+            streams: HashMap::new(),
+            hints: Hints::new(hints),
+            successors: Vec::new(),
+            parked: 0,
+            probes_are_due: false,
+        }
+    }
+
+    /// The worker's number.
+    pub fn worker(&self) -> WorkerId {
+        self.worker
+    }
+
+    /// What is remembered of keys.
+    pub fn hints(&mut self) -> &mut Hints {
+        &mut self.hints
+    }
+
+    /// Requests that wait now.
+    pub fn parked(&self) -> usize {
+        self.parked
+    }
+
+    /// Keys in flight, as far as this worker takes part.
+    pub fn flights(&self) -> usize {
+        self.flights.len()
+    }
+
+    /// What this worker has to do with `key`.
+    #[cfg(feature = "testing")]
+    pub fn role(&self, key: KeyHash) -> Option<Role> {
+        self.flights.get(&key).map(|flight| flight.role)
+    }
+
+    /// Places on waiting lists, those of requests that have gone away included.
+    #[cfg(feature = "testing")]
+    pub fn remembered_waiters(&self) -> usize {
+        self.flights
+            .values()
+            .map(|flight| flight.waiters.len())
+            .sum()
+    }
+}
+
+/// One event's view of the world: the shared store, the time, and the effects so far.
+#[derive(Debug)]
+pub struct Turn<'a, S: SharedStore + ?Sized> {
+    /// The board's store.
+    pub store: &'a mut S,
+    /// Monotonic time.
+    pub now: Millis,
+    /// What the event leads to.
+    pub effects: &'a mut Vec<Effect>,
+}
+
+impl<S: SharedStore + ?Sized> Turn<'_, S> {
+    fn push(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    fn count(&mut self, metric: Metric) {
+        self.push(Effect::Count(metric, 1));
+    }
+
+    /// Waits for the leader of `key`, on another worker, or on this one for another key of the entry.
+    fn follow(
+        &mut self,
+        key: KeyHash,
+        flight: &mut LocalFlight,
+        leader: FlightId,
+        progress: Millis,
+    ) {
+        let knows = flight.follows(leader);
+        flight.role = Role::Following {
+            leader,
+            progress,
+            checked: self.now,
+        };
+        if !knows {
+            self.tell_leader(key, leader);
+        }
+    }
+
+    fn probe(&mut self, key: KeyHash, commit: &mut Commit, target: Rc<CanonicalTarget>) {
+        commit.next_probe = None;
+        commit.probes += 1;
+        self.count(Metric::StoreProbes);
+        self.push(Effect::Probe { key, target });
+    }
+
+    /// Tells a leader that requests of this worker wait for it.
+    fn tell_leader(&mut self, key: KeyHash, leader: FlightId) {
+        let message = FlightMessage {
+            key,
+            flight: leader,
+            event: Event::Awaited,
+        };
+        self.push(Effect::Notify {
+            worker: leader.worker,
+            message,
+        });
+    }
+
+    /// Uses the board; a fault is counted and leaves the caller without an answer.
+    fn board<R>(
+        &mut self,
+        operation: impl FnOnce(&mut Board<'_, S>) -> Result<R, SharedError>,
+    ) -> Option<R> {
+        let mut board = Board::new(self.store);
+        let result = operation(&mut board);
+        let conflicts = board.conflicts();
+        if conflicts > 0 {
+            self.push(Effect::Count(Metric::BoardConflicts, conflicts));
+        }
+        self.answer(result)
+    }
+
+    /// What shared data has answered; a fault is counted.
+    fn answer<R>(&mut self, result: Result<R, SharedError>) -> Option<R> {
+        match result {
+            Ok(value) => Some(value),
+            Err(SharedError::Contended) => {
+                self.count(Metric::LimitsReached);
+                None
+            }
+            Err(SharedError::Host(_)) => {
+                self.count(Metric::HostErrors);
+                None
+            }
+        }
+    }
+}

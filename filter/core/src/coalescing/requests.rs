@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests: how each comes, and goes.
+
+use std::rc::Rc;
+
+use super::{Admission, Coalescer, Effect, Request, Turn};
+use crate::coalescing::board::Acquired;
+use crate::coalescing::flight::{Leader, LocalFlight, Phase, Role, Waiter};
+use crate::coalescing::hints::Hint;
+use crate::host::SharedStore;
+use crate::metrics::Metric;
+use crate::workers::StreamId;
+use crate::workers::message::Outcome;
+use crate::workers::{FlightId, KeyHash, Millis};
+
+/// Requests that have gone away and keep their place on a waiting list, beside one for each that waits.
+const GONE_WAITERS: usize = 32;
+
+impl Coalescer {
+    /// How a request goes on that neither leads nor waits; `None` if nothing is remembered of its key.
+    pub fn remembered(&mut self, key: KeyHash, now: Millis) -> Option<Admission> {
+        Some(match self.hints.get(key, now)? {
+            Hint::Fresh => Admission::Fresh,
+            Hint::HitForMiss => Admission::HitForMiss,
+        })
+    }
+
+    /// Whether a request for `key` has nothing to look for: it is remembered, or in flight on this worker.
+    pub fn knows(&mut self, key: KeyHash, now: Millis) -> bool {
+        self.flights.contains_key(&key) || self.hints.get(key, now).is_some()
+    }
+
+    /// Whether all of the response for `key` has come to this worker, and the store is busy with it.
+    pub fn is_committing(&self, key: KeyHash) -> bool {
+        let flight = self.flights.get(&key);
+        flight.is_some_and(LocalFlight::is_committing)
+    }
+
+    /// A request has come.
+    pub fn request<S: SharedStore + ?Sized>(
+        &mut self,
+        request: &Request<'_>,
+        turn: &mut Turn<'_, S>,
+    ) -> Admission {
+        if let Some(remembered) = self.remembered(request.key.key, turn.now) {
+            return remembered;
+        }
+        if self.flights.contains_key(&request.key.key) {
+            return self.park(request, turn);
+        }
+        if self.flights.len() >= request.policy.keys_in_flight {
+            turn.count(Metric::LimitsReached);
+            return Admission::Alone;
+        }
+        let acquired = if request.may_lead {
+            self.acquire(request, turn)
+        } else {
+            let (worker, now) = (self.worker, turn.now);
+            turn.board(|board| board.follow(request.key, worker, now))
+                .flatten()
+        };
+        match acquired {
+            Some(Acquired::Lead) => {
+                self.lead(request, turn);
+                Admission::Lead
+            }
+            Some(Acquired::Follow {
+                key,
+                leader,
+                progress,
+            }) => {
+                let role = Role::Following {
+                    leader,
+                    progress,
+                    checked: turn.now,
+                };
+                self.insert_flight(request, role);
+                self.succeed(key, leader, request.key.key);
+                turn.tell_leader(key, leader);
+                self.park(request, turn)
+            }
+            Some(Acquired::Full) => {
+                turn.count(Metric::LimitsReached);
+                Admission::Alone
+            }
+            None => Admission::Alone,
+        }
+    }
+
+    /// A request for a key believed fresh has reached the origin: the hint was wrong, and whoever
+    /// comes now should wait for this one.
+    pub fn unexpected_miss<S: SharedStore + ?Sized>(
+        &mut self,
+        request: &Request<'_>,
+        turn: &mut Turn<'_, S>,
+    ) {
+        turn.count(Metric::UnexpectedMisses);
+        self.hints.forget(request.key.key);
+        let room = self.flights.len() < request.policy.keys_in_flight;
+        if !request.may_lead || !room || self.flights.contains_key(&request.key.key) {
+            return;
+        }
+        if let Some(Acquired::Lead) = self.acquire(request, turn) {
+            self.lead(request, turn);
+        }
+    }
+
+    fn acquire<S: SharedStore + ?Sized>(
+        &mut self,
+        request: &Request<'_>,
+        turn: &mut Turn<'_, S>,
+    ) -> Option<Acquired> {
+        let (id, now) = (self.next_flight(), turn.now);
+        turn.board(|board| board.acquire(request.key, id, now, request.policy.lease))
+    }
+
+    pub(super) fn next_flight(&mut self) -> FlightId {
+        self.sequence = self.sequence.wrapping_add(1);
+        self.current_flight()
+    }
+
+    fn current_flight(&self) -> FlightId {
+        FlightId {
+            worker: self.worker,
+            sequence: self.sequence,
+        }
+    }
+
+    fn lead<S: SharedStore + ?Sized>(&mut self, request: &Request<'_>, turn: &mut Turn<'_, S>) {
+        turn.count(Metric::FlightsLed);
+        let leader = Leader {
+            id: self.current_flight(),
+            stream: request.stream,
+            phase: Phase::Fetching,
+            progress: turn.now,
+            renewed: turn.now,
+        };
+        self.insert_flight(request, Role::Leading(leader));
+        self.streams.insert(request.stream, request.key.key);
+    }
+
+    /// Notes that `next` is led after a flight of `key`, if that is another key.
+    pub(super) fn succeed(&mut self, key: KeyHash, flight: FlightId, next: KeyHash) {
+        if key == next {
+            return;
+        }
+        let flights = &self.flights;
+        self.successors.retain(|(flight, key)| {
+            let waiting = flights.get(key);
+            waiting.is_some_and(|waiting| waiting.follows(*flight))
+        });
+        self.successors.push((flight, next));
+    }
+
+    fn insert_flight(&mut self, request: &Request<'_>, role: Role) {
+        let target = Rc::clone(request.target);
+        let flight = LocalFlight::new(target, request.key, request.policy, role);
+        self.flights.insert(request.key.key, flight);
+    }
+
+    fn park<S: SharedStore + ?Sized>(
+        &mut self,
+        request: &Request<'_>,
+        turn: &mut Turn<'_, S>,
+    ) -> Admission {
+        let Some(flight) = self.flights.get_mut(&request.key.key) else {
+            return Admission::Alone;
+        };
+        if flight.waiting >= request.policy.waiters_per_key {
+            turn.count(Metric::LimitsReached);
+            return Admission::Alone;
+        }
+        flight.waiters.push_back(Waiter {
+            stream: request.stream,
+            since: turn.now,
+            may_lead: request.may_lead,
+            for_others: request.for_others,
+        });
+        flight.waiting += 1;
+        self.parked += 1;
+        self.streams.insert(request.stream, request.key.key);
+        turn.count(Metric::FollowersParked);
+        Self::begin_to_probe(request.key.key, flight, turn);
+        Admission::Park
+    }
+
+    /// Whether a request leads or waits: of others [`Coalescer::closed`] has nothing to do.
+    pub fn takes_part(&self, stream: StreamId) -> bool {
+        self.streams.contains_key(&stream)
+    }
+
+    /// The client of `stream` has gone, or its response has been sent.
+    pub fn closed<S: SharedStore + ?Sized>(&mut self, stream: StreamId, turn: &mut Turn<'_, S>) {
+        let Some((&stream, &key)) = self.streams.get_key_value(&stream) else {
+            return;
+        };
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
+        if let Some(leader) = flight.leader()
+            && leader.stream == stream
+        {
+            match leader.phase {
+                Phase::Filling => {
+                    leader.phase = Phase::Aborting { since: turn.now };
+                    turn.push(Effect::Abort { stream });
+                }
+                Phase::Fetching => self.finish(key, Outcome::LeaderLost, turn),
+                // The store has all that it needs, or ORIGIN tells of the end of the fill.
+                Phase::Committing(_) | Phase::Aborting { .. } => {}
+            }
+            return;
+        }
+        self.streams.remove(&stream);
+        flight.waiting -= 1;
+        self.parked -= 1;
+        if flight.waiting == 0 {
+            flight.waiters.clear();
+            if !flight.leads() {
+                self.flights.remove(&key);
+            }
+        } else if flight.waiters.len() > 2 * flight.waiting + GONE_WAITERS {
+            let streams = &self.streams;
+            flight
+                .waiters
+                .retain(|waiter| streams.contains_key(&waiter.stream));
+        }
+    }
+
+    /// The headers of what requests wait for have come, and those of this worker to which `answer` has an answer by them
+    /// wait no longer: these, for how long they have waited, and their answers.
+    pub fn answer_waiting<T>(
+        &mut self,
+        key: KeyHash,
+        now: Millis,
+        mut answer: impl FnMut(StreamId) -> Option<T>,
+    ) -> Vec<(StreamId, Millis, T)> {
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return Vec::new();
+        };
+        let mut answered = Vec::new();
+        flight.waiters.retain(|waiter| {
+            let stream = waiter.stream;
+            if !self.streams.contains_key(&stream) {
+                return false;
+            }
+            let Some(answer) = answer(stream) else {
+                return true;
+            };
+            self.streams.remove(&stream);
+            answered.push((stream, now.saturating_sub(waiter.since), answer));
+            false
+        });
+        flight.waiting -= answered.len();
+        self.parked -= answered.len();
+        if flight.waiting == 0 && !flight.leads() {
+            self.flights.remove(&key);
+        }
+        answered
+    }
+}

@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The directives of a response's `Cache-Control`, or of a field in its place, that matter to a shared cache (RFC 9111, 5.2.2).
+
+use crate::http::structured_field::{self, Member};
+
+/// Greatest number of seconds, which larger ones count as: what fits the 31 bits of RFC 9111, 1.2.2.
+pub const MAX_DELTA_SECONDS: u64 = (1 << 31) - 1;
+
+/// What the origin says about storing a response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheControl {
+    /// `no-store`.
+    pub no_store: bool,
+    /// `no-cache`, with or without a list of fields: the list narrows it, but need not be understood.
+    pub no_cache: bool,
+    /// `private`, with or without a list of fields.
+    pub private: bool,
+    /// Seconds of `max-age`.
+    pub max_age: Option<u64>,
+    /// Seconds of `s-maxage`.
+    pub s_maxage: Option<u64>,
+    /// `must-understand`.
+    pub must_understand: bool,
+    /// `must-revalidate`.
+    pub must_revalidate: bool,
+    /// `proxy-revalidate`.
+    pub proxy_revalidate: bool,
+    /// Seconds of `stale-while-revalidate` (RFC 5861, 3).
+    pub stale_while_revalidate: Option<u64>,
+    /// Seconds of `stale-if-error` (RFC 5861, 4).
+    pub stale_if_error: Option<u64>,
+}
+
+impl CacheControl {
+    /// Reads the header, several lines of it joined by commas. Unknown directives do not count.
+    ///
+    /// A time that is not a number of seconds counts as 0, for its author wanted a limit. Of several
+    /// times the first counts (RFC 9111, 4.2.1).
+    pub fn parse(text: &str) -> Self {
+        let mut parsed = Self::default();
+        for (name, argument) in directives(text) {
+            parsed.set(name, seconds(argument).unwrap_or(0));
+        }
+        parsed
+    }
+
+    /// Reads a targeted field, a dictionary of structured fields (RFC 9213, 2.1); `None` if it is none.
+    ///
+    /// A time of another type than an integer counts as 0, a directive that is false does not count.
+    pub fn parse_targeted(text: &str) -> Option<Self> {
+        let mut parsed = Self::default();
+        for (name, member) in structured_field::parse(text)? {
+            let seconds = match member {
+                Member::Boolean(false) => continue,
+                Member::Integer(seconds) => {
+                    u64::try_from(seconds).map_or(0, |seconds| seconds.min(MAX_DELTA_SECONDS))
+                }
+                Member::Boolean(true) | Member::Other => 0,
+            };
+            parsed.set(name, seconds);
+        }
+        Some(parsed)
+    }
+
+    /// Reads `Surrogate-Control` (Edge Architecture Specification, 2.2): like `Cache-Control`, but for
+    /// `max-age=60+30`, after whose 60 seconds the response may be served stale for 30.
+    pub fn parse_surrogate(text: &str) -> Self {
+        let mut parsed = Self::default();
+        for (name, argument) in directives(text) {
+            let extended = argument.and_then(|argument| argument.split_once('+'));
+            match extended.filter(|_| name.eq_ignore_ascii_case("max-age")) {
+                Some((lifetime, extension)) => {
+                    let extension = seconds(Some(extension)).unwrap_or(0);
+                    parsed.set(name, seconds(Some(lifetime)).unwrap_or(0));
+                    parsed.set("stale-while-revalidate", extension);
+                    parsed.set("stale-if-error", extension);
+                }
+                None => parsed.set(name, seconds(argument).unwrap_or(0)),
+            }
+        }
+        parsed
+    }
+
+    /// Seconds for which a shared cache may take the response for fresh (RFC 9111, 4.2.1).
+    pub fn lifetime(&self) -> Option<u64> {
+        self.s_maxage.or(self.max_age)
+    }
+
+    /// Whether a shared cache must never serve the response stale (RFC 9111, 4.2.4).
+    ///
+    /// `s-maxage` implies `proxy-revalidate` (5.2.2.10), so it forbids staleness even where
+    /// `stale-while-revalidate` or `stale-if-error` stand beside it: RFC 5861 does not say that they
+    /// overrule a prohibition, and Pingora reads it the same way. Varnish, nginx and some CDNs are
+    /// laxer. An origin that wants both says `max-age` in a field of its own for the edge (RFC 9213).
+    pub fn forbids_stale(&self) -> bool {
+        self.must_revalidate || self.proxy_revalidate || self.no_cache || self.s_maxage.is_some()
+    }
+
+    /// Takes a directive into account; `seconds` if it is one that has any.
+    fn set(&mut self, name: &str, seconds: u64) {
+        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        if is("no-store") {
+            self.no_store = true;
+        } else if is("no-cache") {
+            self.no_cache = true;
+        } else if is("private") {
+            self.private = true;
+        } else if is("max-age") {
+            self.max_age.get_or_insert(seconds);
+        } else if is("s-maxage") {
+            self.s_maxage.get_or_insert(seconds);
+        } else if is("must-understand") {
+            self.must_understand = true;
+        } else if is("must-revalidate") {
+            self.must_revalidate = true;
+        } else if is("proxy-revalidate") {
+            self.proxy_revalidate = true;
+        } else if is("stale-while-revalidate") {
+            self.stale_while_revalidate.get_or_insert(seconds);
+        } else if is("stale-if-error") {
+            self.stale_if_error.get_or_insert(seconds);
+        }
+    }
+}
+
+/// The directives of a `Cache-Control`, with what stands behind their `=`.
+pub(crate) fn directives(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    let mut rest = text;
+    let mut quotes = true;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (directive, tail) = split_directive(rest, &mut quotes);
+        rest = tail;
+        let directive = directive.trim();
+        Some(match directive.split_once('=') {
+            Some((name, argument)) => (name.trim_end(), Some(argument)),
+            None => (directive, None),
+        })
+    })
+}
+
+/// Splits at the first comma outside a quoted string, or semicolon, which is no separator but taken for
+/// one by origins that mean `private; max-age=60`. A quote that nothing closes is no quote, so it hides
+/// no directive.
+///
+/// `quotes` says whether quotes are looked for. After one that nothing closes there is none that anything
+/// closes, and to look for it again would take a time that grows with the square of their number.
+fn split_directive<'a>(text: &'a str, quotes: &mut bool) -> (&'a str, &'a str) {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b',' | b';' => {
+                let (directive, tail) = text.split_at_checked(at).unwrap_or((text, ""));
+                return (directive, tail.get(1..).unwrap_or_default());
+            }
+            b'"' if *quotes => match quoted_len(bytes.get(at..).unwrap_or_default()) {
+                Some(length) => at += length,
+                None => *quotes = false,
+            },
+            _ => at += 1,
+        }
+    }
+    (text, "")
+}
+
+/// Length of the quoted string (RFC 9110, 5.6.4) that starts here, both quotes included.
+fn quoted_len(bytes: &[u8]) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        match bytes.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
+/// Delta-seconds (RFC 9111, 1.2.2), also within quotes (5.2); `None` for anything else.
+pub(crate) fn seconds(argument: Option<&str>) -> Option<u64> {
+    let argument = argument?;
+    let digits = argument
+        .strip_prefix('"')
+        .and_then(|argument| argument.strip_suffix('"'))
+        .unwrap_or(argument);
+    parse_delta_seconds(digits)
+}
+
+/// A number of seconds, at most [`MAX_DELTA_SECONDS`]; `None` for anything but digits.
+pub(crate) fn parse_delta_seconds(digits: &str) -> Option<u64> {
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    // Digits that are no u64 are too many of them.
+    Some(digits.parse().unwrap_or(u64::MAX).min(MAX_DELTA_SECONDS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NONE: CacheControl = CacheControl {
+        no_store: false,
+        no_cache: false,
+        private: false,
+        max_age: None,
+        s_maxage: None,
+        must_understand: false,
+        must_revalidate: false,
+        proxy_revalidate: false,
+        stale_while_revalidate: None,
+        stale_if_error: None,
+    };
+    const NO_STORE: CacheControl = CacheControl {
+        no_store: true,
+        ..NONE
+    };
+    const NO_CACHE: CacheControl = CacheControl {
+        no_cache: true,
+        ..NONE
+    };
+    const PRIVATE: CacheControl = CacheControl {
+        private: true,
+        ..NONE
+    };
+
+    const fn max_age(seconds: u64) -> CacheControl {
+        CacheControl {
+            max_age: Some(seconds),
+            ..NONE
+        }
+    }
+
+    #[test]
+    fn directives_are_read() {
+        let rows = [
+            ("nothing", "", NONE),
+            ("commas only", ", ,,", NONE),
+            ("unknown", "public, immutable, x=\"no-store\"", NONE),
+            ("no-store", "no-store", NO_STORE),
+            ("any case", "No-STORE", NO_STORE),
+            ("an argument where none belongs", "no-store=1", NO_STORE),
+            ("no-cache", "no-cache", NO_CACHE),
+            (
+                "no-cache for fields",
+                "no-cache=\"set-cookie, x\"",
+                NO_CACHE,
+            ),
+            ("private", "private", PRIVATE),
+            ("private for a field", "private=\"x-user\"", PRIVATE),
+            ("private for a token", "private=x-user", PRIVATE),
+            ("max-age", "max-age=60", max_age(60)),
+            (
+                "max-age among others",
+                "public , max-age=60 ,x",
+                max_age(60),
+            ),
+            ("any case, quotes", "MAX-Age=\"60\"", max_age(60)),
+            ("leading zeros", "max-age=0060", max_age(60)),
+            ("the first of two", "max-age=60, max-age=5", max_age(60)),
+            ("two lines", "max-age=60,max-age=5", max_age(60)),
+            ("semicolons", "max-age=60; public", max_age(60)),
+            ("a semicolon before", "x;no-store", NO_STORE),
+            ("a semicolon after", "private; x", PRIVATE),
+            (
+                "part of a name",
+                "xmax-age=60, max-agex=60, no-storex",
+                NONE,
+            ),
+        ];
+        for (name, text, expected) in rows {
+            assert_eq!(CacheControl::parse(text), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_is_none_is_stale() {
+        for text in [
+            "max-age",
+            "max-age=",
+            "max-age=\"\"",
+            "max-age=\"",
+            "max-age=\"60",
+            "max-age=-1",
+            "max-age=+1",
+            "max-age=1.5",
+            "max-age= 60",
+            "max-age = 60",
+            "max-age=6 0",
+            "max-age=60s",
+            "max-age='60'",
+            "max-age=x, max-age=60",
+        ] {
+            assert_eq!(CacheControl::parse(text), max_age(0), "{text}");
+        }
+    }
+
+    #[test]
+    fn too_many_seconds_are_the_most_there_are() {
+        for text in [
+            "max-age=2147483647",
+            "max-age=2147483648",
+            "max-age=99999999999999999999999",
+        ] {
+            assert_eq!(CacheControl::parse(text), max_age(2_147_483_647), "{text}");
+        }
+    }
+
+    #[test]
+    fn quotes_that_nothing_closes_cost_no_more_than_their_number() {
+        // Hours, were each of them looked for the end of.
+        for unclosed in [r#"\""#, r#"\","#] {
+            let text = format!("x=\"{}, no-store", unclosed.repeat(1_000_000));
+            assert_eq!(CacheControl::parse(&text), NO_STORE);
+        }
+    }
+
+    #[test]
+    fn quotes_hide_what_is_within_and_no_more() {
+        let rows = [
+            ("a directive within", "x=\"a, no-store\"", NONE),
+            ("an escaped quote", r#"x="a\", no-store""#, NONE),
+            ("a directive after", "x=\"a\", no-store", NO_STORE),
+            ("never closed", "x=\"a, no-store", NO_STORE),
+            ("an escape at the end", "no-store, x=\"\\", NO_STORE),
+        ];
+        for (name, text, expected) in rows {
+            assert_eq!(CacheControl::parse(text), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_windows_of_staleness_are_read() {
+        for (text, while_revalidate, if_error) in [
+            ("max-age=1", None, None),
+            ("Stale-While-Revalidate=60", Some(60), None),
+            ("stale-if-error=\"60\"", None, Some(60)),
+            (
+                "stale-while-revalidate=1, stale-if-error=2",
+                Some(1),
+                Some(2),
+            ),
+            ("stale-if-error=1, stale-if-error=2", None, Some(1)),
+            ("stale-while-revalidate", Some(0), None),
+            ("stale-if-error=soon", None, Some(0)),
+        ] {
+            let control = CacheControl::parse(text);
+            assert_eq!(control.stale_while_revalidate, while_revalidate, "{text}");
+            assert_eq!(control.stale_if_error, if_error, "{text}");
+        }
+    }
+
+    #[test]
+    fn targeted_fields_are_dictionaries() {
+        // RFC 9213, 2.1.
+        for (text, expected) in [
+            ("max-age=60", Some(max_age(60))),
+            ("max-age=60;p=1, x=(a b)", Some(max_age(60))),
+            ("max-age=60, max-age=5", Some(max_age(5))),
+            ("max-age=999999999999", Some(max_age(2_147_483_647))),
+            ("max-age=-1", Some(max_age(0))),
+            ("max-age=1.5", Some(max_age(0))),
+            ("max-age", Some(max_age(0))),
+            ("max-age=\"60\"", Some(max_age(0))),
+            ("max-age=?0", Some(NONE)),
+            ("no-store", Some(NO_STORE)),
+            ("no-store=?0", Some(NONE)),
+            ("private=\"x-user\"", Some(PRIVATE)),
+            ("x", Some(NONE)),
+            ("Max-Age=60", None),
+            ("max-age=60s", None),
+            ("max-age=60; public", Some(max_age(60))),
+            ("max-age=60,", None),
+        ] {
+            assert_eq!(CacheControl::parse_targeted(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn surrogate_control_may_extend_freshness() {
+        let extended = CacheControl {
+            stale_while_revalidate: Some(30),
+            stale_if_error: Some(30),
+            ..max_age(60)
+        };
+        for (text, expected) in [
+            ("max-age=60", max_age(60)),
+            ("max-age=60+30", extended),
+            ("no-store, content=\"a+b\"", NO_STORE),
+            ("max-age=60+30;edge", extended),
+            (
+                "max-age=60+",
+                CacheControl {
+                    stale_while_revalidate: Some(0),
+                    stale_if_error: Some(0),
+                    ..max_age(60)
+                },
+            ),
+            ("x=1+2", NONE),
+        ] {
+            assert_eq!(CacheControl::parse_surrogate(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn staleness_is_forbidden_by_those_who_may() {
+        for (text, forbidden) in [
+            ("", false),
+            ("max-age=60, immutable", false),
+            ("stale-while-revalidate=60", false),
+            ("must-revalidate", true),
+            ("Proxy-Revalidate", true),
+            ("no-cache", true),
+            ("s-maxage=60", true),
+            ("s-maxage=60, stale-while-revalidate=60", true),
+        ] {
+            assert_eq!(
+                CacheControl::parse(text).forbids_stale(),
+                forbidden,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn s_maxage_wins_in_a_shared_cache() {
+        for (text, expected) in [
+            ("max-age=60, s-maxage=5", Some(5)),
+            ("s-maxage=5, max-age=60", Some(5)),
+            ("s-maxage=x, max-age=60", Some(0)),
+            ("max-age=60", Some(60)),
+            ("public", None),
+        ] {
+            assert_eq!(CacheControl::parse(text).lifetime(), expected, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in r#"(\PC|[",=\\é]|max-age|no-store){0,40}"#) {
+            let _ = CacheControl::parse(&text);
+        }
+
+        #[test]
+        fn what_follows_anything_unquoted_is_seen(text in r"[^\x22]{0,40}") {
+            let text = text + ",no-store";
+            prop_assert!(CacheControl::parse(&text).no_store);
+        }
+    }
+}

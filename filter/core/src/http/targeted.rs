@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Cache directives in fields of their own: targeted fields (RFC 9213) and `Surrogate-Control`.
+
+use crate::http::cache_control::CacheControl;
+
+/// The field of the Edge Architecture Specification, older than RFC 9213 and with a syntax of its own.
+pub const SURROGATE_CONTROL: &str = "surrogate-control";
+
+/// The directives of the first field of `order` that is present and valid, or `None` if there is none
+/// (RFC 9213, 2.2). `fields` are names, in lower case, and values, their lines joined by commas.
+///
+/// An empty field counts as absent, and so does one that is no dictionary (2.1).
+pub fn directives(order: &[String], fields: &[(&str, &str)]) -> Option<CacheControl> {
+    order.iter().find_map(|name| {
+        let (_, value) = fields.iter().find(|(candidate, _)| candidate == name)?;
+        if value.trim().is_empty() {
+            None
+        } else if name == SURROGATE_CONTROL {
+            Some(CacheControl::parse_surrogate(value))
+        } else {
+            CacheControl::parse_targeted(value)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIELDS: [&str; 3] = ["my-cache-control", "cdn-cache-control", SURROGATE_CONTROL];
+
+    fn max_age(fields: &[(&str, &str)]) -> Option<u64> {
+        let order = FIELDS.map(str::to_owned);
+        directives(&order, fields).map(|control| control.max_age.unwrap_or(u64::MAX))
+    }
+
+    #[test]
+    fn the_first_valid_field_counts() {
+        let [mine, cdn, surrogate] = FIELDS;
+        for (name, fields, expected) in [
+            ("none", &[][..], None),
+            ("one", &[(cdn, "max-age=5")], Some(5)),
+            ("another", &[("x-cache-control", "max-age=5")], None),
+            (
+                "in the policy's order",
+                &[
+                    (surrogate, "max-age=1"),
+                    (cdn, "max-age=2"),
+                    (mine, "max-age=3"),
+                ],
+                Some(3),
+            ),
+            ("an empty one", &[(mine, " "), (cdn, "max-age=2")], Some(2)),
+            (
+                "an invalid one",
+                &[(mine, "max-age = 9"), (cdn, "max-age=2")],
+                Some(2),
+            ),
+            ("nothing but invalid ones", &[(mine, "max-age=5;")], None),
+            (
+                "no lifetime",
+                &[(mine, "x"), (cdn, "max-age=2")],
+                Some(u64::MAX),
+            ),
+            (
+                "a syntax of its own",
+                &[(surrogate, "content=\"ESI/1.0\", Max-Age=5+6")],
+                Some(5),
+            ),
+        ] {
+            assert_eq!(max_age(fields), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The part of a cache key that tells apart several responses of one URL: `#name=value;name=value`
+//! behind the path towards the store. A canonical path contains no `#`.
+//!
+//! | name | value |
+//! |---|---|
+//! | `g` | the number of the newest hard purge that covers the URL |
+//! | `g` | how often what the URL had was purged |
+//! | `ae` | the content coding of a path on which there are several |
+//! | `vary-NAME` | the value of a request header that the URL varies with |
+//! | `method` | `HEAD` for the headers alone; the last one |
+
+use crate::http::escaping::{is_unreserved, push_escape, split_escape};
+
+/// Name of the qualifier with the number of a purge.
+pub const GENERATION: &str = "g";
+/// Name of the qualifier with the content coding.
+pub const CODING: &str = "ae";
+/// Beginning of the names of qualifiers with a request header's value.
+pub const VARY: &str = "vary-";
+/// Name of the qualifier of the headers alone.
+pub const METHOD: &str = "method";
+/// Its value.
+pub const HEAD: &str = "HEAD";
+
+/// A store's `:path` without its qualifiers: the origin's.
+pub fn unqualified(path: &str) -> &str {
+    path.split_once('#').map_or(path, |(path, _)| path)
+}
+
+/// The names and values that qualify a store's `:path`, or a cache key.
+pub fn qualifiers(path: &str) -> impl Iterator<Item = (String, Vec<u8>)> {
+    let list = path.split_once('#').map(|(_, list)| list);
+    let pairs = list.into_iter().flat_map(|list| list.split(';'));
+    pairs.filter_map(|pair| {
+        let (name, value) = pair.split_once('=')?;
+        Some((String::from_utf8(unescape(name)).ok()?, unescape(value)))
+    })
+}
+
+/// Whether a store's `:path`, or a cache key, is that of the headers alone.
+pub fn is_for_headers(path: &str) -> bool {
+    let list = path.split_once('#').map(|(_, list)| list);
+    let last = list.and_then(|list| list.rsplit(';').next());
+    last.and_then(|last| last.split_once('=')) == Some((METHOD, HEAD))
+}
+
+/// Appends a name or a value; bytes that could end it are escaped.
+pub(crate) fn push(out: &mut String, bytes: &[u8]) {
+    let mut escape = Vec::with_capacity(3);
+    for &byte in bytes {
+        if is_unreserved(byte) || matches!(byte, b'*' | b',' | b'/') {
+            out.push(char::from(byte));
+        } else {
+            escape.clear();
+            push_escape(&mut escape, byte);
+            out.extend(escape.iter().copied().map(char::from));
+        }
+    }
+}
+
+fn unescape(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        match (byte, split_escape(tail)) {
+            (b'%', Some((decoded, tail))) => {
+                bytes.push(decoded);
+                rest = tail;
+            }
+            _ => {
+                bytes.push(byte);
+                rest = tail;
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_qualifier_tells_the_headers_alone_from_the_whole() {
+        for path in ["/a#method=HEAD", "/a?b#g=1;ae=br;method=HEAD"] {
+            assert!(is_for_headers(path), "{path}");
+            assert_eq!(unqualified(path), path.split('#').next().unwrap());
+        }
+        for path in [
+            "/a",
+            "/a;method=HEAD",
+            "/method=HEAD",
+            "/a?method=HEAD",
+            "/a#method=GET",
+            "/a#vary-method=HEAD",
+            "/a#method=HEAD;ae=br",
+        ] {
+            assert!(!is_for_headers(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_qualifier_is_passed_over() {
+        for path in ["/a", "/a?b=c;d=e", "/a#", "/a#;", "/a#b"] {
+            assert_eq!(qualifiers(path).count(), 0, "{path}");
+        }
+        let found: Vec<_> = qualifiers("/a?b=c#ae=br;x;vary-a%3B=%C3%BC,d;e=").collect();
+        let expected = [("ae", "br"), ("vary-a;", "ü,d"), ("e", "")];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec()));
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a web site serves where there is no such object: a redirect to a directory, the document of an
+//! application that routes in the browser, or a page of the site's own.
+
+pub mod cors;
+pub mod error_page;
+pub mod media_type;
+
+use crate::http::escaping::escape_key;
+use crate::key::CanonicalTarget;
+use crate::policy::{FallbackFor, Origin, Policy, SitePolicy};
+
+/// What may take the place of a missing object, in the order in which it is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Substitute {
+    /// A redirect to the path with a slash, if that has an index document.
+    Directory,
+    /// The fallback document, with status 200.
+    Fallback,
+    /// The error document, with the status of the missing object.
+    Error,
+}
+
+impl Substitute {
+    const ALL: [Self; 3] = [Self::Directory, Self::Fallback, Self::Error];
+
+    /// The status of the response, where the bucket has answered with `missing`.
+    pub const fn status(self, missing: u16) -> u16 {
+        match self {
+            Self::Directory => 302,
+            Self::Fallback => 200,
+            Self::Error => missing,
+        }
+    }
+
+    /// A token for `Cache-Status`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Directory => "directory",
+            Self::Fallback => "fallback",
+            Self::Error => "error-document",
+        }
+    }
+}
+
+/// A request for an object of a site, as far as it matters where there is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Visit {
+    /// Value of `Location` if it is a directory.
+    location: Option<String>,
+    falls_back: bool,
+}
+
+impl Visit {
+    /// The visit of a client that sent `path` and `accept`; `None` where the policy knows no
+    /// substitutes.
+    pub fn of<'a>(
+        policy: &Policy,
+        target: &CanonicalTarget,
+        path: &[u8],
+        accept: impl FnOnce() -> Option<&'a str>,
+    ) -> Option<Self> {
+        let site = &policy.site;
+        if !site.has_substitutes() || !matches!(policy.origin, Origin::Bucket(_)) {
+            return None;
+        }
+        Some(Self {
+            location: site
+                .redirect_directories
+                .then(|| location(policy, target, path))
+                .flatten(),
+            falls_back: match site.fallback_for {
+                FallbackFor::All => true,
+                FallbackFor::Navigation => accept().is_some_and(wants_a_page),
+            },
+        })
+    }
+
+    /// What is left to look for after `tried`.
+    pub fn next(&self, site: &SitePolicy, tried: Option<Substitute>) -> Option<Substitute> {
+        let applies = |substitute: &Substitute| match substitute {
+            Substitute::Directory => self.location.is_some(),
+            Substitute::Fallback => self.falls_back && site.fallback_document.is_some(),
+            Substitute::Error => site.error_document.is_some(),
+        };
+        let skipped = tried.map_or(0, |tried| tried as usize + 1);
+        Substitute::ALL.into_iter().skip(skipped).find(applies)
+    }
+
+    /// Where the directory is, if the path may be one.
+    pub fn location(&self) -> Option<&str> {
+        self.location.as_deref()
+    }
+}
+
+impl SitePolicy {
+    /// Whether anything ever takes the place of a missing object.
+    pub fn has_substitutes(&self) -> bool {
+        self.redirect_directories
+            || self.fallback_document.is_some()
+            || self.error_document.is_some()
+    }
+
+    /// Whether the bucket says with that status that there is no such object.
+    pub fn is_missing(&self, status: u16) -> bool {
+        self.missing_statuses.contains(&status)
+    }
+
+    /// Whether what a client gets for a missing object depends on its `Accept`.
+    pub fn varies_by_accept(&self) -> bool {
+        self.fallback_document.is_some() && self.fallback_for == FallbackFor::Navigation
+    }
+}
+
+/// The object that a substitute is made of, or whose presence decides.
+pub fn document(
+    policy: &Policy,
+    missing: &CanonicalTarget,
+    substitute: Substitute,
+) -> Option<CanonicalTarget> {
+    let Origin::Bucket(bucket) = &policy.origin else {
+        return None;
+    };
+    let below_prefix = |name: &str| format!("{}/{}", bucket.path_prefix, escape_key(name));
+    let path = match substitute {
+        Substitute::Directory => {
+            let index = policy.key.index_document.as_deref()?;
+            format!("{}/{}", without_query(missing), escape_key(index))
+        }
+        Substitute::Fallback => below_prefix(policy.site.fallback_document.as_deref()?),
+        Substitute::Error => below_prefix(policy.site.error_document.as_deref()?),
+    };
+    Some(missing.sibling(&path))
+}
+
+fn without_query(target: &CanonicalTarget) -> &str {
+    let path = target.origin_path();
+    path.split_once('?').map_or(path, |(path, _)| path)
+}
+
+/// The client's path with a slash, and its query as it came.
+fn location(policy: &Policy, target: &CanonicalTarget, sent: &[u8]) -> Option<String> {
+    let path = policy.client_path(target.origin_path());
+    let name = path.rsplit('/').next()?;
+    let index = policy.key.index_document.as_deref().map(escape_key)?;
+    // A browser would take two slashes for the beginning of a host.
+    if name.is_empty() || name == index || path.starts_with("//") {
+        return None;
+    }
+    let query = sent.iter().position(|&byte| byte == b'?');
+    let query = query.and_then(|at| std::str::from_utf8(sent.get(at..)?).ok());
+    let visible = |query: &&str| query.bytes().all(|byte| matches!(byte, b'!'..=b'~'));
+    let query = query.filter(visible).unwrap_or_default();
+    Some(format!("{}{path}/{query}", policy.key.strip_prefix))
+}
+
+/// Whether a browser goes to a page: what it loads into one it asks for with other types.
+fn wants_a_page(accept: &str) -> bool {
+    accept.split(',').any(|member| {
+        let mut parts = member.split(';').map(str::trim);
+        let html = parts
+            .next()
+            .is_some_and(|media_type| media_type.eq_ignore_ascii_case("text/html"));
+        let refused = |part: &str| {
+            let weight = part.strip_prefix("q=").or_else(|| part.strip_prefix("Q="));
+            weight.is_some_and(|weight| weight.bytes().all(|byte| matches!(byte, b'0' | b'.')))
+        };
+        html && !parts.any(refused)
+    })
+}

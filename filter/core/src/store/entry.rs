@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What ORIGIN writes about a response into a header of its own, and EDGE reads from it: through the
+//! store, on each hit, on any worker, after a restart.
+
+use std::fmt::Write;
+
+use crate::store::validator::Lifetime;
+use crate::store::words::Words;
+use crate::workers::BodyId;
+
+/// Name of the response header.
+pub const ENTRY_HEADER: &str = "x-sluice-entry";
+
+/// Changes whenever the fields do, or those of a [`Validator`](crate::store::validator::Validator), so that no version misreads
+/// another's entries.
+const FORMAT: &str = "5";
+
+/// Tells fills apart, those of other processes and past ones included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FillId {
+    /// The worker's VM.
+    pub nonce: u64,
+    /// The request within it that caused the fill.
+    pub stream: u32,
+}
+
+impl FillId {
+    /// The body that it brings, if it brings one.
+    pub fn body(self) -> BodyId {
+        BodyId(self.nonce.wrapping_add(u64::from(self.stream)))
+    }
+}
+
+/// What is known of a response beside what it says itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// The fill that brought it.
+    pub fill: FillId,
+    /// The origin's status.
+    pub status: u16,
+    /// Freshness lifetime in seconds (RFC 9111, 4.2.1).
+    pub ttl: u64,
+    /// How old the response was when it came, in seconds.
+    pub age: u64,
+    /// For how many seconds after `ttl` it may be served while it is refreshed (RFC 5861, 3).
+    pub stale_while_revalidate: u64,
+    /// For how many seconds after `ttl` it may be served where the origin fails (RFC 5861, 4).
+    pub stale_if_error: u64,
+    /// Number of the newest purge when its request was sent; 0 is none.
+    pub purge: u64,
+    /// Whether it goes into the store.
+    pub stored: bool,
+    /// Whether the fill was a successful revalidation.
+    pub revalidated: bool,
+    /// Whether `:status` is not the origin's.
+    pub disguised: bool,
+    /// The whole cache key: Envoy's disk stores name files by a short hash and do not compare.
+    pub key: &'a str,
+}
+
+const STORED: u8 = 1;
+const REVALIDATED: u8 = 2;
+const DISGUISED: u8 = 4;
+
+impl<'a> Entry<'a> {
+    /// The header's value: fields with spaces between them, the key last.
+    pub fn encode(&self) -> String {
+        let mut value = String::with_capacity(64 + self.key.len());
+        let Self {
+            fill,
+            status,
+            ttl,
+            age,
+            stale_while_revalidate,
+            stale_if_error,
+            purge,
+            key,
+            ..
+        } = self;
+        let flags = self.flags();
+        // Writing into a String cannot fail.
+        let _ = write!(
+            value,
+            "{FORMAT} {:x} {:x} {status} {ttl} {age} {stale_while_revalidate} {stale_if_error} \
+             {purge} {flags} {key}",
+            fill.nonce, fill.stream
+        );
+        value
+    }
+
+    /// Reads a header's value; `None` for one of another format.
+    pub fn parse(value: &'a str) -> Option<Self> {
+        let mut fields = Words::of(value);
+        if fields.next()? != FORMAT {
+            return None;
+        }
+        let nonce = u64::from_str_radix(fields.next()?, 16).ok()?;
+        let stream = u32::from_str_radix(fields.next()?, 16).ok()?;
+        let status = fields.next()?.parse().ok()?;
+        let ttl = fields.next()?.parse().ok()?;
+        let age = fields.next()?.parse().ok()?;
+        let stale_while_revalidate = fields.next()?.parse().ok()?;
+        let stale_if_error = fields.next()?.parse().ok()?;
+        let purge = fields.next()?.parse().ok()?;
+        let flags: u8 = fields.next()?.parse().ok()?;
+        Some(Self {
+            fill: FillId { nonce, stream },
+            status,
+            ttl,
+            age,
+            stale_while_revalidate,
+            stale_if_error,
+            purge,
+            stored: flags & STORED != 0,
+            revalidated: flags & REVALIDATED != 0,
+            disguised: flags & DISGUISED != 0,
+            key: fields.rest()?,
+        })
+    }
+
+    /// Whether it would have gone into the store, had there been room: what is not for storing has no lifetime.
+    pub fn lacks_room(&self) -> bool {
+        !self.stored && self.ttl > 0
+    }
+
+    /// For how long it may be served.
+    pub fn lifetime(&self) -> Lifetime {
+        Lifetime {
+            ttl: self.ttl,
+            stale_while_revalidate: self.stale_while_revalidate,
+            stale_if_error: self.stale_if_error,
+        }
+    }
+
+    fn flags(&self) -> u8 {
+        let flag = |set: bool, bit: u8| if set { bit } else { 0 };
+        flag(self.stored, STORED)
+            | flag(self.revalidated, REVALIDATED)
+            | flag(self.disguised, DISGUISED)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entry_round_trips() {
+        for bits in 0..8_u8 {
+            let entry = Entry {
+                fill: FillId {
+                    nonce: u64::MAX,
+                    stream: 9,
+                },
+                status: 503,
+                ttl: 3_600,
+                age: 7,
+                stale_while_revalidate: 60,
+                stale_if_error: 86_400,
+                purge: 17,
+                stored: bits & 1 != 0,
+                revalidated: bits & 2 != 0,
+                disguised: bits & 4 != 0,
+                key: "bucket.example/site/a%20b",
+            };
+            assert_eq!(Entry::parse(&entry.encode()), Some(entry));
+        }
+    }
+
+    #[test]
+    fn anything_else_is_no_entry() {
+        for value in [
+            "",
+            "5",
+            "1 1 1 200 5 0 0 k",
+            "2 1 1 200 5 0 0 0 0 k",
+            "5 x 1 200 5 0 0 0 0 0 k",
+            "3 1 1 200 5 0 0 0 0 0 k",
+            "5 1 1 200 5 0 0 0 0 0",
+            "5 1 1 200 5 0 -1 0 0 0 k",
+            "5 1 1 99999 5 0 0 0 0 0 k",
+        ] {
+            assert_eq!(Entry::parse(value), None, "{value}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The revalidation of a stored response, which Envoy's cache asks for by a conditional request (RFC 9111, 4.3).
+
+use std::borrow::Cow;
+
+use crate::http::date;
+use crate::store::header_edit::HeaderEdit;
+use crate::store::validator::Validator;
+
+/// Precedes the stored `ETag` in a 304 that the store is not to write.
+pub const KEPT: &str = "kept";
+
+/// The stored response that the store asks about.
+#[derive(Clone, Debug)]
+pub struct Revalidation {
+    /// The stored `ETag`, which says the rest.
+    value: String,
+    /// How old the response is, in seconds.
+    age: u64,
+    /// Whether the origin is asked for changes only, so that its 304 is about this response.
+    pub conditional: bool,
+}
+
+impl Revalidation {
+    /// Reads the store's `If-None-Match` and `If-Modified-Since` at `now`, in seconds since 1970; `None` for a request
+    /// that is not conditional.
+    pub fn parse(
+        if_none_match: Option<&str>,
+        if_modified_since: Option<&str>,
+        now: i64,
+    ) -> Option<Self> {
+        let value = if_none_match?;
+        let validator = Validator::parse(value)?;
+        // The response's Last-Modified is kept in the validator, so this is the Date of the stored response.
+        let date = if_modified_since.and_then(date::parse)?;
+        Some(Self {
+            value: value.to_owned(),
+            age: u64::try_from(now.saturating_sub(date)).unwrap_or(0),
+            conditional: validator.is_conditional(),
+        })
+    }
+
+    /// What is stored in the place of the validators.
+    pub fn validator(&self) -> Option<Validator<'_>> {
+        Validator::parse(&self.value)
+    }
+
+    /// The stored `ETag`, byte for byte.
+    pub fn value(&self) -> &str {
+        &self.value
+    }
+
+    /// Gives the request the conditions that the origin understands, in place of the store's. `compressed` says that
+    /// a mark before the tag is a compressor's and not the origin's.
+    pub fn conditions(&self, compressed: bool) -> Vec<HeaderEdit<'_>> {
+        let Some(validator) = self.validator() else {
+            return Vec::new();
+        };
+        let etag = validator.if_none_match(compressed);
+        let etag = etag.map(|etag| HeaderEdit::set("if-none-match", etag));
+        let date = validator.last_modified();
+        let date = date.map(|date| HeaderEdit::set("if-modified-since", date));
+        etag.into_iter().chain(date).collect()
+    }
+
+    /// For how many seconds more the response may be served where the origin fails.
+    pub fn left(&self) -> u64 {
+        self.servable().saturating_sub(self.age)
+    }
+
+    /// Whether the store served it unasked until just now: it counts in whole seconds.
+    pub fn has_just_expired(&self) -> bool {
+        let unasked = self.validator().map(|stored| stored.lifetime.unasked());
+        unasked.is_some_and(|unasked| self.age <= unasked.saturating_add(1))
+    }
+
+    /// The `ETag` of a 304 with which the store serves what it has, and leaves that as it is.
+    pub fn unwritten(&self) -> String {
+        format!("{KEPT} {}", self.value)
+    }
+
+    /// Headers of the 304 with which the store goes on serving what it has. All else of the response is
+    /// kept, its `Date` above all, from which age counts.
+    ///
+    /// The store is not to write anything, since a request that came meanwhile would miss; another `ETag` keeps it
+    /// from that.
+    pub fn keeping_headers(&self) -> [(&'static str, String); 2] {
+        let control = format!("max-age={}", self.servable());
+        [("etag", self.unwritten()), ("cache-control", control)]
+    }
+
+    /// Makes such a 304 of a response that has come with headers of these `names`.
+    pub fn keep<'a>(&self, names: impl Iterator<Item = &'a str>) -> Vec<HeaderEdit<'a>> {
+        let removed = names.filter(|name| !name.starts_with(':'));
+        let mut edits: Vec<_> = removed.map(HeaderEdit::Remove).collect();
+        edits.push(HeaderEdit::set(":status", "304"));
+        let kept = self.keeping_headers().into_iter();
+        edits.extend(kept.map(|(name, value)| HeaderEdit::Set(name, Cow::Owned(value))));
+        edits
+    }
+
+    fn servable(&self) -> u64 {
+        self.validator()
+            .map_or(0, |stored| stored.lifetime.servable())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+    const SECONDS: i64 = 784_111_777;
+    /// Fresh for 10 seconds, served stale for 5 more, and for 100 more where the origin fails.
+    const STORED: &str = "sluice 10 5 100 a 784111777 W/\"x\"";
+
+    fn revalidation(value: &str, age: i64) -> Option<Revalidation> {
+        Revalidation::parse(Some(value), Some(DATE), SECONDS + age)
+    }
+
+    fn stored(age: i64) -> Revalidation {
+        revalidation(STORED, age).unwrap()
+    }
+
+    #[test]
+    fn only_the_stores_own_conditions_are_a_revalidation() {
+        assert!(revalidation("\"x\"", 0).is_none());
+        assert!(Revalidation::parse(None, Some(DATE), SECONDS).is_none());
+        assert!(Revalidation::parse(Some(STORED), None, SECONDS).is_none());
+        assert!(Revalidation::parse(Some(STORED), Some("soon"), SECONDS).is_none());
+    }
+
+    #[test]
+    fn the_origin_is_asked_by_its_own_validators() {
+        let asked = [
+            HeaderEdit::set("if-none-match", "W/\"x\""),
+            HeaderEdit::set("if-modified-since", DATE),
+        ];
+        assert_eq!(stored(0).conditions(false), asked);
+        let strong = HeaderEdit::set("if-none-match", "\"x\"");
+        assert_eq!(stored(0).conditions(true).first(), Some(&strong));
+    }
+
+    #[test]
+    fn what_has_no_validator_is_asked_for_whole() {
+        let plain = revalidation("sluice 10 5 100 a - -", 0).unwrap();
+        assert!(!plain.conditional && plain.conditions(false).is_empty());
+        assert!(stored(0).conditional);
+    }
+
+    #[test]
+    fn a_response_is_left_for_as_long_as_its_window_for_errors_lasts() {
+        assert_eq!(stored(10).left(), 100);
+        assert_eq!(stored(110).left(), 0);
+        assert_eq!(stored(111).left(), 0);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_makes_nothing_older() {
+        assert_eq!(stored(-5).left(), 110);
+    }
+
+    #[test]
+    fn a_response_has_just_expired_for_one_second() {
+        assert!(stored(16).has_just_expired());
+        assert!(!stored(17).has_just_expired());
+    }
+
+    #[test]
+    fn a_304_of_the_edges_own_replaces_all_headers_of_an_error() {
+        let edits = stored(0).keep([":status", "content-type", "etag"].into_iter());
+        let expected = [
+            HeaderEdit::Remove("content-type"),
+            HeaderEdit::Remove("etag"),
+            HeaderEdit::set(":status", "304"),
+            HeaderEdit::set("etag", format!("kept {STORED}")),
+            HeaderEdit::set("cache-control", "max-age=110"),
+        ];
+        assert_eq!(edits, expected);
+    }
+}

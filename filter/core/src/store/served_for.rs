@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//! For how long Envoy's stores serve a response without asking the origin.
+
+use crate::http::cache_control::CacheControl;
+use crate::http::date;
+use crate::workers::Millis;
+
+/// Milliseconds for which a store serves a response with these headers as it is, from `now` on, in milliseconds
+/// since 1970. Only the headers tell: what the origin has failed to confirm has a longer `max-age` than it came
+/// with, and nothing else says so.
+///
+/// A store counts whole seconds from `Date`, and asks once there are more of them than `max-age`.
+pub fn served_for(cache_control: &str, date: &str, now: Millis) -> Millis {
+    let max_age = CacheControl::parse(cache_control).max_age;
+    let date = date::parse(date).and_then(|date| u64::try_from(date).ok());
+    let (Some(max_age), Some(date)) = (max_age, date) else {
+        return 0;
+    };
+    let asks_from = date.saturating_add(max_age).saturating_add(1);
+    asks_from.saturating_mul(1_000).saturating_sub(now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+    const MILLIS: Millis = 784_111_777_000;
+
+    #[test]
+    fn a_store_serves_until_the_second_after_max_age_has_passed() {
+        let left = |now| served_for("max-age=2, must-revalidate", DATE, now);
+        assert_eq!(left(MILLIS), 3_000);
+        assert_eq!(left(MILLIS + 2_999), 1);
+        assert_eq!(left(MILLIS + 3_000), 0);
+        assert_eq!(left(MILLIS + 9_000), 0);
+    }
+
+    #[test]
+    fn what_is_not_for_storing_is_not_served() {
+        assert_eq!(served_for("no-store", DATE, MILLIS), 0);
+        assert_eq!(served_for("max-age=2", "soon", MILLIS), 0);
+        assert_eq!(served_for("", "", MILLIS), 0);
+    }
+
+    #[test]
+    fn no_number_is_too_large() {
+        assert!(served_for("max-age=18446744073709551615", DATE, 0) > 0);
+    }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The headers of a response that may come out of the store, as far as EDGE needs them.
+
+use crate::store::entry::{ENTRY_HEADER, Entry};
+use crate::store::revalidation::KEPT;
+use crate::store::served_for::served_for;
+use crate::store::validator::Validator;
+use crate::workers::BodyId;
+use crate::workers::Millis;
+
+/// Name of the response header that keeps the origin's own `Cache-Control` in the store.
+pub const STORED_CACHE_CONTROL: &str = "x-sluice-cache-control";
+/// Name of the response header that keeps the origin's own `Vary` in the store.
+pub const STORED_VARY: &str = "x-sluice-vary";
+/// Name of the response header in which Envoy says how long the origin took.
+pub const UPSTREAM_SERVICE_TIME: &str = "x-envoy-upstream-service-time";
+
+/// The values of these headers, found in one pass; of several lines of one name the first.
+#[derive(Debug, Default)]
+pub struct StoredFields<'a> {
+    entry: Option<&'a [u8]>,
+    age: Option<&'a [u8]>,
+    date: Option<&'a [u8]>,
+    etag: Option<&'a [u8]>,
+    content_length: Option<&'a [u8]>,
+    cache_control: Option<&'a [u8]>,
+    /// The origin's `Cache-Control`; `cache_control` is what ORIGIN has told the store.
+    pub own_cache_control: Option<&'a [u8]>,
+    upstream_service_time: Option<&'a [u8]>,
+}
+
+impl<'a> StoredFields<'a> {
+    /// Finds the fields among all `headers`, names in lower case.
+    pub fn of(headers: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Self {
+        let mut fields = Self::default();
+        for (name, value) in headers {
+            let field = match name {
+                b"age" => &mut fields.age,
+                b"date" => &mut fields.date,
+                b"etag" => &mut fields.etag,
+                b"content-length" => &mut fields.content_length,
+                b"cache-control" => &mut fields.cache_control,
+                _ if name == ENTRY_HEADER.as_bytes() => &mut fields.entry,
+                _ if name == STORED_CACHE_CONTROL.as_bytes() => &mut fields.own_cache_control,
+                _ if name == UPSTREAM_SERVICE_TIME.as_bytes() => &mut fields.upstream_service_time,
+                _ => continue,
+            };
+            field.get_or_insert(value);
+        }
+        fields
+    }
+
+    /// The response's mark, if ORIGIN has made one.
+    pub fn entry(&self) -> Option<Entry<'a>> {
+        text(self.entry).and_then(Entry::parse)
+    }
+
+    /// `Age` in seconds.
+    pub fn age(&self) -> Option<u64> {
+        text(self.age)?.parse().ok()
+    }
+
+    /// `Date`.
+    pub fn date(&self) -> Option<&'a str> {
+        text(self.date)
+    }
+
+    /// `Content-Length` in bytes.
+    pub fn content_length(&self) -> Option<u64> {
+        text(self.content_length)?.parse().ok()
+    }
+
+    /// What ORIGIN has stored in the place of the response's `ETag`.
+    pub fn validator(&self) -> Option<Validator<'a>> {
+        let value = text(self.etag)?;
+        // A 304 that the store was not to write has a mark before it.
+        let value = value.strip_prefix(KEPT).map_or(value, str::trim_start);
+        Validator::parse(value)
+    }
+
+    /// The response's body where no header tells its length.
+    pub fn unannounced_body(&self) -> Option<BodyId> {
+        match self.content_length {
+            Some(_) => None,
+            None => self.validator().map(|stored| stored.body),
+        }
+    }
+
+    /// Milliseconds from `now` on (since 1970) for which the store serves the response without asking the origin; 0
+    /// if it is not stored.
+    pub fn served_for(&self, entry: &Entry<'_>, now: Millis) -> Millis {
+        if !entry.stored {
+            return 0;
+        }
+        let cache_control = text(self.cache_control).unwrap_or_default();
+        served_for(cache_control, self.date().unwrap_or_default(), now)
+    }
+
+    /// Whether there is a `Cache-Control`.
+    pub const fn has_cache_control(&self) -> bool {
+        self.cache_control.is_some()
+    }
+
+    /// Whether Envoy says how long the origin took.
+    pub const fn has_upstream_service_time(&self) -> bool {
+        self.upstream_service_time.is_some()
+    }
+}
+
+fn text(value: Option<&[u8]>) -> Option<&str> {
+    std::str::from_utf8(value?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields<'a>(headers: &[(&'a str, &'a str)]) -> StoredFields<'a> {
+        let headers = headers.iter();
+        StoredFields::of(headers.map(|(name, value)| (name.as_bytes(), value.as_bytes())))
+    }
+
+    #[test]
+    fn the_first_of_several_lines_counts() {
+        let fields = fields(&[("age", "7"), ("age", "8"), ("content-length", "12")]);
+        assert_eq!((fields.age(), fields.content_length()), (Some(7), Some(12)));
+    }
+
+    #[test]
+    fn what_is_no_number_or_no_mark_counts_as_absent() {
+        let fields = fields(&[("age", "soon"), ("x-sluice-entry", "1"), ("etag", "\"x\"")]);
+        assert_eq!(fields.age(), None);
+        assert_eq!(fields.entry(), None);
+        assert_eq!(fields.validator(), None);
+        assert!(!fields.has_cache_control() && !fields.has_upstream_service_time());
+    }
+
+    #[test]
+    fn the_validator_of_a_304_that_was_not_written_is_read_like_any_other() {
+        let stored = fields(&[("etag", "sluice 1 2 3 4 - \"x\"")]).validator();
+        assert!(stored.is_some());
+        let unwritten = fields(&[("etag", "kept sluice 1 2 3 4 - \"x\"")]);
+        assert_eq!(unwritten.validator(), stored);
+    }
+
+    #[test]
+    fn a_body_is_unannounced_only_without_a_content_length() {
+        let etag = ("etag", "sluice 1 2 3 4 - -");
+        assert_eq!(fields(&[etag]).unannounced_body(), Some(BodyId(4)));
+        let announced = fields(&[etag, ("content-length", "3")]);
+        assert_eq!(announced.unannounced_body(), None);
+    }
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What ORIGIN stores in the place of a response's `ETag` and `Last-Modified`.
+//!
+//! Envoy's cache filters revalidate with `If-None-Match`, the stored `ETag` byte for byte, and with
+//! `If-Modified-Since`, the stored `Last-Modified` or else the stored `Date`. So what stands in `ETag`
+//! comes back to ORIGIN with the age of the stored response, and says what the origin can be asked, and
+//! for how long the response may be served if the origin does not answer.
+
+use std::fmt::Write;
+
+use crate::http::date;
+use crate::store::words::Words;
+use crate::workers::BodyId;
+
+/// Begins the value, which no origin's entity tag does.
+const MARK: &str = "sluice";
+const NONE: &str = "-";
+
+/// For how long a response may be served, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lifetime {
+    /// Freshness lifetime (RFC 9111, 4.2.1).
+    pub ttl: u64,
+    /// After that, while it is refreshed (RFC 5861, 3).
+    pub stale_while_revalidate: u64,
+    /// After that, while the origin fails (RFC 5861, 4).
+    pub stale_if_error: u64,
+}
+
+impl Lifetime {
+    /// The greatest age at which it is served without asking the origin first.
+    pub fn unasked(&self) -> u64 {
+        self.ttl.saturating_add(self.stale_while_revalidate)
+    }
+
+    /// The greatest age at which it is served at all.
+    pub fn servable(&self) -> u64 {
+        self.ttl
+            .saturating_add(self.stale_while_revalidate.max(self.stale_if_error))
+    }
+
+    /// Seconds of freshness left at that age; not positive once it is stale.
+    pub fn fresh_for(&self, age: u64) -> i64 {
+        let signed = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX);
+        signed(self.ttl).saturating_sub(signed(age))
+    }
+}
+
+/// A stored response's validators, and what may become of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Validator<'a> {
+    /// For how long it may be served.
+    pub lifetime: Lifetime,
+    /// Which body it is.
+    pub body: BodyId,
+    /// `Last-Modified`, in seconds since 1970.
+    pub last_modified: Option<i64>,
+    /// `ETag`.
+    pub etag: Option<&'a str>,
+}
+
+impl<'a> Validator<'a> {
+    /// The value of the stored `ETag`.
+    pub fn encode(&self) -> String {
+        let Lifetime {
+            ttl,
+            stale_while_revalidate,
+            stale_if_error,
+        } = self.lifetime;
+        let body = self.body.0;
+        let mut value = format!("{MARK} {ttl} {stale_while_revalidate} {stale_if_error} {body:x}");
+        // Writing into a String cannot fail.
+        let _ = match self.last_modified {
+            Some(seconds) => write!(value, " {seconds}"),
+            None => write!(value, " {NONE}"),
+        };
+        let _ = write!(value, " {}", self.etag.unwrap_or(NONE));
+        value
+    }
+
+    /// Reads such a value; `None` for any other.
+    pub fn parse(value: &'a str) -> Option<Self> {
+        let mut fields = Words::of(value);
+        if fields.next()? != MARK {
+            return None;
+        }
+        let lifetime = Lifetime {
+            ttl: fields.next()?.parse().ok()?,
+            stale_while_revalidate: fields.next()?.parse().ok()?,
+            stale_if_error: fields.next()?.parse().ok()?,
+        };
+        let body = BodyId(u64::from_str_radix(fields.next()?, 16).ok()?);
+        let last_modified = match fields.next()? {
+            NONE => None,
+            seconds => Some(seconds.parse().ok()?),
+        };
+        let etag = Some(fields.rest()?).filter(|etag| *etag != NONE);
+        Some(Self {
+            lifetime,
+            body,
+            last_modified,
+            etag,
+        })
+    }
+
+    /// Whether the origin can be asked for changes.
+    pub fn is_conditional(&self) -> bool {
+        self.etag.is_some() || self.last_modified.is_some()
+    }
+
+    /// `If-None-Match` towards the origin. The comparison is weak (RFC 9110, 13.1.2), so the mark that
+    /// a compressor on the way has put before the origin's tag makes no difference to the meaning, and
+    /// is left out for origins that compare bytes.
+    pub fn if_none_match(&self, compressed: bool) -> Option<&'a str> {
+        let etag = self.etag?;
+        Some(match etag.strip_prefix("W/") {
+            Some(strong) if compressed => strong,
+            _ => etag,
+        })
+    }
+
+    /// `If-Modified-Since` towards the origin; also `Last-Modified` towards the client.
+    pub fn last_modified(&self) -> Option<String> {
+        self.last_modified.map(date::format)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIFETIME: Lifetime = Lifetime {
+        ttl: 10,
+        stale_while_revalidate: 5,
+        stale_if_error: 100,
+    };
+
+    #[test]
+    fn validator_round_trips() {
+        for etag in [None, Some("\"a b\""), Some("W/\"x\""), Some("unquoted")] {
+            for last_modified in [None, Some(0), Some(1_445_412_480)] {
+                let validator = Validator {
+                    lifetime: LIFETIME,
+                    body: BodyId(u64::MAX),
+                    last_modified,
+                    etag,
+                };
+                assert_eq!(Validator::parse(&validator.encode()), Some(validator));
+            }
+        }
+    }
+
+    #[test]
+    fn an_entity_tag_is_no_validator() {
+        for value in [
+            "",
+            "\"sluice 1 2 3 4 - -\"",
+            "sluice",
+            "sluice 1 2 3 4 -",
+            "sluice 1 -2 3 4 - -",
+            "sluice 1 2 3 x - -",
+            "sluice 1 2 3 4 x -",
+        ] {
+            assert_eq!(Validator::parse(value), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_compressors_mark_is_left_out_of_the_question() {
+        let validator = |etag| Validator {
+            lifetime: LIFETIME,
+            body: BodyId(0),
+            last_modified: None,
+            etag: Some(etag),
+        };
+        assert_eq!(validator("W/\"x\"").if_none_match(true), Some("\"x\""));
+        assert_eq!(validator("W/\"x\"").if_none_match(false), Some("W/\"x\""));
+        assert_eq!(validator("\"x\"").if_none_match(true), Some("\"x\""));
+    }
+
+    #[test]
+    fn a_response_is_served_as_long_as_its_windows_say() {
+        assert_eq!((LIFETIME.unasked(), LIFETIME.servable()), (15, 110));
+        assert_eq!(LIFETIME.fresh_for(4), 6);
+        assert_eq!(LIFETIME.fresh_for(12), -2);
+    }
+
+    #[test]
+    fn what_must_be_revalidated_is_servable_while_it_is_fresh() {
+        let strict = Lifetime {
+            ttl: 10,
+            ..Lifetime::default()
+        };
+        assert_eq!((strict.unasked(), strict.servable()), (10, 10));
+    }
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What workers tell each other, through their queues.
+
+use super::byte_reader::ByteReader;
+use super::{BodyId, FlightId, KeyHash, Millis, WorkerId};
+use crate::key::vary::VaryNames;
+use crate::policy::purge::Record;
+
+/// How a flight ended, from the point of view of those who wait for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The store has the response: ask it.
+    Stored {
+        /// Until when it is fresh.
+        until: Millis,
+    },
+    /// The response cannot be stored: go on, each by itself.
+    HitForMiss {
+        /// Until when nobody should wait for this key.
+        until: Millis,
+    },
+    /// The origin is in trouble: answer with the status that the leader got.
+    Failed {
+        /// That status.
+        status: u16,
+    },
+    /// The origin is in trouble, and the store serves what it has: ask it.
+    Kept {
+        /// Until when it may be served.
+        until: Millis,
+    },
+    /// The leader went away without a response: one of the waiting leads next.
+    LeaderLost,
+    /// The store has no room for the response now: go on, each by itself.
+    NoRoom,
+    /// The response is one of several of its URL: those who wait go on, each under the key of its own.
+    Varies {
+        /// The request headers that select among them.
+        names: VaryNames,
+    },
+}
+
+/// Something new of a flight: who leads is told that others wait, and these how it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It has ended.
+    Ended(Outcome),
+    /// Requests of another worker wait for it.
+    Awaited,
+}
+
+/// An event and the flight it is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlightMessage {
+    /// The key.
+    pub key: KeyHash,
+    /// Its flight.
+    pub flight: FlightId,
+    /// What is new.
+    pub event: Event,
+}
+
+/// One message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// Something new of a flight.
+    Flight(FlightMessage),
+    /// Apply these purges, and acknowledge them.
+    Purged {
+        /// Who wants to know.
+        caller: WorkerId,
+        /// Its number for the call.
+        call: u32,
+        /// The purges.
+        records: Vec<Record>,
+    },
+    /// The purges of a call have been applied.
+    Acknowledged {
+        /// By whom.
+        worker: WorkerId,
+        /// The caller's number for the call.
+        call: u32,
+    },
+    /// The length of a stored body that no header tells.
+    BodyLength {
+        /// Who has counted.
+        worker: WorkerId,
+        /// The key, hashed without what is known of purges.
+        key: KeyHash,
+        /// Which body of that key.
+        body: BodyId,
+        /// Its bytes.
+        bytes: u64,
+    },
+}
+
+/// Rises with each change of the layout: a module that is replaced in a running process leaves messages behind.
+const FORMAT: u8 = 2;
+
+/// The byte after [`FORMAT`].
+mod tag {
+    pub const STORED: u8 = 0;
+    pub const HIT_FOR_MISS: u8 = 1;
+    pub const FAILED: u8 = 2;
+    pub const LEADER_LOST: u8 = 3;
+    pub const KEPT: u8 = 4;
+    pub const VARIES: u8 = 5;
+    pub const AWAITED: u8 = 6;
+    pub const NO_ROOM: u8 = 7;
+    pub const PURGED: u8 = 8;
+    pub const ACKNOWLEDGED: u8 = 9;
+    pub const BODY_LENGTH: u8 = 10;
+}
+
+impl Message {
+    /// The bytes that [`Message::decode`] reads.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(32);
+        bytes.push(FORMAT);
+        match self {
+            Self::Flight(message) => message.encode(&mut bytes),
+            Self::Purged {
+                caller,
+                call,
+                records,
+            } => {
+                bytes.push(tag::PURGED);
+                bytes.extend(caller.0.to_le_bytes());
+                bytes.extend(call.to_le_bytes());
+                for record in records {
+                    bytes.extend(format!("{record}\n").into_bytes());
+                }
+            }
+            Self::Acknowledged { worker, call } => {
+                bytes.push(tag::ACKNOWLEDGED);
+                bytes.extend(worker.0.to_le_bytes());
+                bytes.extend(call.to_le_bytes());
+            }
+            Self::BodyLength {
+                worker,
+                key,
+                body,
+                bytes: length,
+            } => {
+                bytes.push(tag::BODY_LENGTH);
+                bytes.extend(worker.0.to_le_bytes());
+                for number in [key.0, body.0, *length] {
+                    bytes.extend(number.to_le_bytes());
+                }
+            }
+        }
+        bytes
+    }
+
+    /// Reads a message; `None` for what this code did not write.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut reader = ByteReader(bytes);
+        if reader.u8()? != FORMAT {
+            return None;
+        }
+        let message = match reader.u8()? {
+            tag::PURGED => {
+                let (caller, call) = (WorkerId(reader.u16()?), reader.u32()?);
+                let text = std::str::from_utf8(reader.rest()).ok()?;
+                Self::Purged {
+                    caller,
+                    call,
+                    records: text.lines().map(Record::parse).collect::<Option<_>>()?,
+                }
+            }
+            tag::ACKNOWLEDGED => Self::Acknowledged {
+                worker: WorkerId(reader.u16()?),
+                call: reader.u32()?,
+            },
+            tag::BODY_LENGTH => Self::BodyLength {
+                worker: WorkerId(reader.u16()?),
+                key: KeyHash(reader.u64()?),
+                body: BodyId(reader.u64()?),
+                bytes: reader.u64()?,
+            },
+            tag => Self::Flight(FlightMessage::decode(tag, &mut reader)?),
+        };
+        reader.is_empty().then_some(message)
+    }
+}
+
+impl FlightMessage {
+    fn encode(&self, bytes: &mut Vec<u8>) {
+        let (tag, argument, names) = match &self.event {
+            Event::Ended(Outcome::Stored { until }) => (tag::STORED, *until, ""),
+            Event::Ended(Outcome::HitForMiss { until }) => (tag::HIT_FOR_MISS, *until, ""),
+            Event::Ended(Outcome::Failed { status }) => (tag::FAILED, u64::from(*status), ""),
+            Event::Ended(Outcome::LeaderLost) => (tag::LEADER_LOST, 0, ""),
+            Event::Ended(Outcome::Kept { until }) => (tag::KEPT, *until, ""),
+            Event::Ended(Outcome::Varies { names }) => (tag::VARIES, 0, names.as_str()),
+            Event::Ended(Outcome::NoRoom) => (tag::NO_ROOM, 0, ""),
+            Event::Awaited => (tag::AWAITED, 0, ""),
+        };
+        bytes.push(tag);
+        bytes.extend(self.key.0.to_le_bytes());
+        bytes.extend(self.flight.worker.0.to_le_bytes());
+        bytes.extend(self.flight.sequence.to_le_bytes());
+        bytes.extend(argument.to_le_bytes());
+        bytes.extend(names.as_bytes());
+    }
+
+    fn decode(tag: u8, reader: &mut ByteReader<'_>) -> Option<Self> {
+        let key = KeyHash(reader.u64()?);
+        let flight = FlightId {
+            worker: WorkerId(reader.u16()?),
+            sequence: reader.u32()?,
+        };
+        let argument = reader.u64()?;
+        let outcome = match tag {
+            tag::STORED => Outcome::Stored { until: argument },
+            tag::HIT_FOR_MISS => Outcome::HitForMiss { until: argument },
+            tag::FAILED => Outcome::Failed {
+                status: u16::try_from(argument).ok()?,
+            },
+            tag::LEADER_LOST => Outcome::LeaderLost,
+            tag::KEPT => Outcome::Kept { until: argument },
+            tag::VARIES => Outcome::Varies {
+                names: VaryNames::parse(std::str::from_utf8(reader.rest()).ok()?),
+            },
+            tag::NO_ROOM => Outcome::NoRoom,
+            tag::AWAITED => {
+                let event = Event::Awaited;
+                return Some(Self { key, flight, event });
+            }
+            _ => return None,
+        };
+        let event = Event::Ended(outcome);
+        Some(Self { key, flight, event })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::purge::{Kind, Scope};
+
+    fn flights() -> impl Iterator<Item = Message> {
+        let outcomes = [
+            Outcome::Stored { until: u64::MAX },
+            Outcome::HitForMiss { until: 3 },
+            Outcome::Failed { status: 503 },
+            Outcome::LeaderLost,
+            Outcome::Kept { until: 9 },
+            Outcome::NoRoom,
+            Outcome::Varies {
+                names: VaryNames::parse("accept,x-plan"),
+            },
+        ];
+        let events = outcomes.map(Event::Ended).into_iter();
+        events.chain([Event::Awaited]).map(|event| {
+            Message::Flight(FlightMessage {
+                key: KeyHash(0xdead_beef),
+                flight: FlightId {
+                    worker: WorkerId(258),
+                    sequence: 0x0304_0506,
+                },
+                event,
+            })
+        })
+    }
+
+    fn others() -> [Message; 3] {
+        let record = |number, scope| Record {
+            number,
+            kind: Kind::Hard,
+            scope,
+        };
+        [
+            Message::Purged {
+                caller: WorkerId(7),
+                call: 9,
+                records: vec![
+                    record(1, Scope::Everything),
+                    record(2, Scope::Prefix("a/b".into())),
+                ],
+            },
+            Message::Acknowledged {
+                worker: WorkerId(u16::MAX),
+                call: u32::MAX,
+            },
+            Message::BodyLength {
+                worker: WorkerId(8),
+                key: KeyHash(1),
+                body: BodyId(u64::MAX),
+                bytes: 1 << 40,
+            },
+        ]
+    }
+
+    #[test]
+    fn every_message_round_trips() {
+        for message in flights().chain(others()) {
+            assert_eq!(Message::decode(&message.encode()), Some(message));
+        }
+    }
+
+    #[test]
+    fn foreign_bytes_are_no_message() {
+        for bytes in [
+            &b""[..],
+            b"wake up!",
+            b"P1234567890",
+            &[FORMAT],
+            &[FORMAT; 40],
+        ] {
+            assert_eq!(Message::decode(bytes), None, "{bytes:?}");
+        }
+        for message in flights().chain(others()) {
+            let bytes = message.encode();
+            let mut older = bytes.clone();
+            older[0] = FORMAT - 1;
+            assert_eq!(Message::decode(&older), None, "another format: {message:?}");
+            assert_eq!(
+                Message::decode(&[&bytes[..], b"\xff"].concat()),
+                None,
+                "{message:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What Envoy's workers share. Each worker has a VM of its own, so shared data and queues are all that connects them:
+//! values that are replaced by compare-and-swap
+//! ([`shared_value`], [`shared_table`]), and messages ([`message`]).
+
+pub mod byte_reader;
+mod identity;
+pub mod message;
+pub mod recent_keys;
+mod roster;
+pub mod shared_table;
+pub mod shared_value;
+
+pub use identity::{BodyId, FlightId, KeyHash, Millis, StreamId, WorkerId};
+pub use roster::Roster;

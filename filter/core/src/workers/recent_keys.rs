@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The bounded table in which a worker remembers keys.
+
+use std::collections::HashMap;
+
+use crate::workers::KeyHash;
+
+/// A bounded table in two generations: when the young one is full the old one is forgotten. What is
+/// asked for moves to the young one, so hot keys stay.
+#[derive(Debug)]
+pub struct RecentKeys<V> {
+    young: HashMap<KeyHash, V>,
+    old: HashMap<KeyHash, V>,
+    capacity: usize,
+}
+
+impl<V> RecentKeys<V> {
+    /// A table for at most `capacity` keys, and never fewer than two.
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            young: HashMap::new(),
+            old: HashMap::new(),
+            capacity: capacity.max(2),
+        }
+    }
+
+    /// Changes the bound; what is over it goes as new keys come.
+    pub fn set_capacity(&mut self, capacity: usize) {
+        self.capacity = capacity.max(2);
+    }
+
+    /// What is remembered of `key`, which is not forgotten soon for having been asked for.
+    pub fn get(&mut self, key: KeyHash) -> Option<&V> {
+        if let Some(value) = self.old.remove(&key) {
+            self.insert(key, value);
+        }
+        self.young.get(&key)
+    }
+
+    /// What is remembered of `key`.
+    pub fn peek(&self, key: KeyHash) -> Option<&V> {
+        self.young.get(&key).or_else(|| self.old.get(&key))
+    }
+
+    /// What is remembered of `key`, to be changed.
+    pub fn peek_mut(&mut self, key: KeyHash) -> Option<&mut V> {
+        let found = self.young.get_mut(&key);
+        found.or_else(|| self.old.get_mut(&key))
+    }
+
+    /// Remembers `value` in the place of what was remembered of `key`.
+    pub fn insert(&mut self, key: KeyHash, value: V) {
+        if self.young.len() >= self.capacity / 2 && !self.young.contains_key(&key) {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.old.remove(&key);
+        self.young.insert(key, value);
+    }
+
+    /// Forgets `key`.
+    pub fn remove(&mut self, key: KeyHash) {
+        self.young.remove(&key);
+        self.old.remove(&key);
+    }
+
+    /// Number of remembered keys.
+    pub fn len(&self) -> usize {
+        self.young.len() + self.old.len()
+    }
+
+    /// Whether nothing is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.young.is_empty() && self.old.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_bounded_and_keeps_what_is_asked_for() {
+        let mut table = RecentKeys::new(100);
+        table.insert(KeyHash(u64::MAX), u64::MAX);
+        for key in 0..10_000 {
+            table.insert(KeyHash(key), key);
+            assert_eq!(table.get(KeyHash(u64::MAX)), Some(&u64::MAX), "{key}");
+            assert!(table.len() <= 100, "{key}");
+        }
+        assert_eq!(table.get(KeyHash(0)), None);
+    }
+
+    #[test]
+    fn a_key_has_the_value_that_it_was_given_last_in_whichever_generation() {
+        let mut table = RecentKeys::new(2);
+        table.insert(KeyHash(1), 10);
+        table.insert(KeyHash(2), 20);
+        table.insert(KeyHash(1), 11);
+        assert_eq!(table.peek(KeyHash(1)), Some(&11));
+        table.insert(KeyHash(2), 21);
+        if let Some(value) = table.peek_mut(KeyHash(1)) {
+            *value = 12;
+        }
+        assert_eq!(table.get(KeyHash(1)), Some(&12));
+    }
+
+    #[test]
+    fn what_is_removed_is_gone() {
+        let mut table = RecentKeys::new(4);
+        table.insert(KeyHash(1), 10);
+        table.remove(KeyHash(1));
+        assert!(table.is_empty());
+        assert_eq!(table.get(KeyHash(1)), None);
+    }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A value in shared data that any worker may replace, by compare-and-swap.
+
+use crate::host::{HostError, SharedStore};
+
+/// Attempts of one compare-and-swap before the value counts as unusable for now.
+pub const ATTEMPTS: u32 = 32;
+
+/// Why a shared value could not be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedError {
+    /// The host refused a call.
+    Host(HostError),
+    /// Other workers won every attempt.
+    Contended,
+}
+
+/// The shared value `key`; an absent one is empty.
+///
+/// # Errors
+/// The host refused the call.
+pub fn read<S: SharedStore + ?Sized>(store: &S, key: &str) -> Result<Vec<u8>, SharedError> {
+    let current = store.get(key).map_err(SharedError::Host)?;
+    Ok(current.map(|(bytes, _)| bytes).unwrap_or_default())
+}
+
+/// Replaces the shared value `key` (an absent one is empty) by what `change` makes of it, unless that is `None`.
+///
+/// # Errors
+/// The host refused a call, or other workers won every attempt.
+pub fn update<S: SharedStore + ?Sized, R>(
+    store: &mut S,
+    key: &str,
+    change: impl FnMut(&[u8]) -> (Option<Vec<u8>>, R),
+) -> Result<R, SharedError> {
+    update_counting(store, key, &mut 0, change)
+}
+
+/// As [`update`], and adds the attempts that other workers won to `conflicts`.
+///
+/// # Errors
+/// The host refused a call, or other workers won every attempt.
+pub fn update_counting<S: SharedStore + ?Sized, R>(
+    store: &mut S,
+    key: &str,
+    conflicts: &mut u32,
+    mut change: impl FnMut(&[u8]) -> (Option<Vec<u8>>, R),
+) -> Result<R, SharedError> {
+    for _ in 0..ATTEMPTS {
+        let current = store.get(key).map_err(SharedError::Host)?;
+        let (bytes, token) = match current {
+            Some((bytes, token)) => (bytes, Some(token)),
+            None => (Vec::new(), None),
+        };
+        let (replacement, result) = change(&bytes);
+        let Some(replacement) = replacement else {
+            return Ok(result);
+        };
+        let written = store.compare_and_set(key, &replacement, token);
+        if written.map_err(SharedError::Host)? {
+            return Ok(result);
+        }
+        *conflicts += 1;
+    }
+    Err(SharedError::Contended)
+}
