@@ -8,7 +8,7 @@ use sluice_core::purge::{Kind, Order, OrderError, Scope, What, bucket_of, change
 
 use crate::host::headers::Headers;
 use crate::host::{self, Map};
-use crate::request::NumberedPolicy;
+use crate::request::policy::NumberedPolicy;
 use crate::sns::{self, Verification};
 use crate::worker::{self, Unavailable};
 

@@ -4,6 +4,7 @@
 pub mod account;
 pub mod body;
 pub mod headers;
+pub mod policy;
 pub mod stand_in;
 
 use std::cell::{Cell, RefCell};
@@ -14,30 +15,19 @@ use sluice_core::body_lengths::BodyId;
 use sluice_core::cache_status::CacheStatus;
 use sluice_core::coalescer::{Admission, Coalescer, Release, Request, Turn};
 use sluice_core::demand::Demand;
-use sluice_core::flight::{FlightPolicy, StreamId};
+use sluice_core::flight::StreamId;
 use sluice_core::host::SharedStore;
 use sluice_core::hot::Capture;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{Link, Purpose};
-use sluice_core::policy::Policy;
 use sluice_core::request_control::RequestControl;
 use sluice_core::site::Visit;
 
 use crate::host;
 use account::Account;
 use body::{Body, Passing};
+use policy::NumberedPolicy;
 use stand_in::StandIn;
-
-/// A policy and its number within this VM.
-#[derive(Clone, Debug)]
-pub struct NumberedPolicy {
-    /// Counts the policies that this VM has had.
-    pub number: u32,
-    /// The policy.
-    pub policy: Rc<Policy>,
-    /// Its part for flights.
-    pub flights: FlightPolicy,
-}
 
 /// Which background calls a request has had that may not lead or wait at once: a range, a HEAD, a conditional request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{LINK_HEADER, Link, PATH_HEADER, Purpose};
 
 use crate::host;
-use crate::request::NumberedPolicy;
+use crate::request::policy::NumberedPolicy;
 
 /// The background listener's cluster.
 const CLUSTER: &str = "sluice_background";
