@@ -16,7 +16,7 @@ use sluice_core::policy::Policy;
 use crate::host::headers::Headers;
 use crate::host::{self, Map};
 use crate::reply::answer_rejection;
-use crate::request::NumberedPolicy;
+use crate::request::policy::NumberedPolicy;
 use crate::worker;
 
 /// A request in the FRONT role.

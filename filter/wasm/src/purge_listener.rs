@@ -9,7 +9,7 @@ use sluice_core::purge::{Order, OrderError, What, changed_objects};
 
 use crate::host::headers::Headers;
 use crate::host::{self, Map};
-use crate::request::NumberedPolicy;
+use crate::request::policy::NumberedPolicy;
 use crate::sns::{self, Verification};
 use crate::worker::{self, Unavailable};
 

@@ -10,7 +10,7 @@ use crate::front::Front;
 use crate::host::{self, Level};
 use crate::origin::OriginStream;
 use crate::purge_listener::PurgeCall;
-use crate::request::NumberedPolicy;
+use crate::request::policy::NumberedPolicy;
 use crate::worker::{self, Worker};
 
 /// The `root_id` of ORIGIN in Envoy's configuration; any that is not among these is EDGE.

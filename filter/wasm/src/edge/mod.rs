@@ -30,8 +30,9 @@ use sluice_core::workers::StreamId;
 
 use crate::host::{self, Map};
 use crate::reply::{answer_failure, answer_rejection};
+use crate::request::EdgeRequest;
 use crate::request::account::{result_of, tell_result};
-use crate::request::{EdgeRequest, NumberedPolicy};
+use crate::request::policy::NumberedPolicy;
 use crate::worker;
 use background_response::{respond_filled, respond_refreshed};
 use cors::Cors;

@@ -1,25 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Envoy's statistics.
 
+use sluice_core::metrics::MetricKind;
+
 use super::imports::{proxy_define_metric, proxy_increment_metric, proxy_record_metric};
 use super::{Result, check};
 
-/// Kinds of metrics in the ABI.
-#[derive(Clone, Copy)]
-#[repr(u32)]
-pub enum MetricKind {
-    /// Only grows.
-    Counter = 0,
-    /// Goes up and down.
-    Gauge = 1,
-    /// A distribution.
-    Histogram = 2,
-}
-
 /// Defines a metric, or finds it where another worker has.
 pub fn define_metric(kind: MetricKind, name: &str) -> Result<u32> {
+    let kind = match kind {
+        MetricKind::Counter => 0,
+        MetricKind::Gauge => 1,
+        MetricKind::Histogram => 2,
+    };
     let mut metric = 0;
-    check(unsafe { proxy_define_metric(kind as u32, name.as_ptr(), name.len(), &raw mut metric) })?;
+    check(unsafe { proxy_define_metric(kind, name.as_ptr(), name.len(), &raw mut metric) })?;
     Ok(metric)
 }
 

@@ -26,7 +26,7 @@ pub use message::{
     header_pairs, plugin_configuration, remove_header, replace_response_body, request_body,
     response_body, set_header,
 };
-pub use metrics::{MetricKind, define_metric, increment_metric, record_metric};
+pub use metrics::{define_metric, increment_metric, record_metric};
 pub use shared::{Queue, SharedData, dequeue, enqueue, register_queue, resolve_queue};
 pub use stream::{Half, reset, respond, respond_with, resume, set_effective_context};
 pub use time::{monotonic_millis, random, set_tick_period, unix_millis, unix_seconds};

@@ -13,8 +13,8 @@ use sluice_core::workers::BodyId;
 use super::clean::{Asked, clean_response};
 use crate::host;
 use crate::host::headers::Headers;
-use crate::request::NumberedPolicy;
 use crate::request::body::{Body, Passing};
+use crate::request::policy::NumberedPolicy;
 use crate::worker;
 use crate::worker::fills::Fallback;
 

@@ -11,8 +11,8 @@ use super::clean::{Asked, clean_response, note_failure, remove_hidden};
 use super::request::cache_key;
 use crate::host::headers::Headers;
 use crate::host::{self, Map};
-use crate::request::NumberedPolicy;
 use crate::request::body::Body;
+use crate::request::policy::NumberedPolicy;
 use crate::worker;
 
 /// A request that goes on to the origin, for its client alone.

@@ -4,13 +4,13 @@
 pub mod account;
 pub mod body;
 pub mod headers;
+pub mod policy;
 pub mod stand_in;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use sluice_core::coalescing::board::FlightKey;
-use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::coalescing::{Admission, Coalescer, Release, Request, Turn};
 use sluice_core::host::SharedStore;
 use sluice_core::hot::Capture;
@@ -19,7 +19,6 @@ use sluice_core::http::client_control::RequestControl;
 use sluice_core::http::demand::Demand;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{Link, Purpose};
-use sluice_core::policy::Policy;
 use sluice_core::site::Visit;
 use sluice_core::workers::BodyId;
 use sluice_core::workers::KeyHash;
@@ -28,18 +27,8 @@ use sluice_core::workers::StreamId;
 use crate::host;
 use account::Account;
 use body::{Body, Passing};
+use policy::NumberedPolicy;
 use stand_in::StandIn;
-
-/// A policy and its number within this VM.
-#[derive(Clone, Debug)]
-pub struct NumberedPolicy {
-    /// Counts the policies that this VM has had.
-    pub number: u32,
-    /// The policy.
-    pub policy: Rc<Policy>,
-    /// Its part for flights.
-    pub flights: FlightPolicy,
-}
 
 /// Which background calls a request has had that may not lead or wait at once: a range, a HEAD, a conditional request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

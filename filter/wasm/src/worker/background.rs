@@ -19,7 +19,8 @@ use crate::reply::DueReply;
 use crate::reply::substitute::Document;
 use crate::request::body::Passing;
 use crate::request::headers::headers_for_calls;
-use crate::request::{EdgeRequest, NumberedPolicy, Prelude};
+use crate::request::policy::NumberedPolicy;
+use crate::request::{EdgeRequest, Prelude};
 
 impl Worker {
     /// Has a stale response refreshed that a client was served, unless a refresh is under way.

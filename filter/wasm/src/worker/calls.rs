@@ -15,7 +15,7 @@ use sluice_core::workers::StreamId;
 use sluice_core::workers::{KeyHash, Millis};
 
 use crate::host;
-use crate::request::NumberedPolicy;
+use crate::request::policy::NumberedPolicy;
 
 /// The background listener's cluster.
 const CLUSTER: &str = "sluice_background";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The filter's metrics in Envoy's statistics.
 
-use sluice_core::metrics::{Metric, MetricKind};
+use sluice_core::metrics::Metric;
 
 use crate::host;
 
@@ -15,14 +15,7 @@ pub struct Metrics {
 impl Metrics {
     /// Defines them all. One that Envoy refuses is not counted; requests do not suffer.
     pub fn define() -> Self {
-        let define = |metric: &Metric| {
-            let kind = match metric.kind() {
-                MetricKind::Counter => host::MetricKind::Counter,
-                MetricKind::Gauge => host::MetricKind::Gauge,
-                MetricKind::Histogram => host::MetricKind::Histogram,
-            };
-            host::define_metric(kind, metric.name()).ok()
-        };
+        let define = |metric: &Metric| host::define_metric(metric.kind(), metric.name()).ok();
         Self {
             ids: Metric::ALL.iter().map(define).collect(),
             gauges: [

@@ -12,7 +12,7 @@ mod looks;
 mod metrics;
 mod probes;
 mod purge_calls;
-pub mod purging;
+mod purging;
 mod replies;
 mod resumption;
 mod root;
@@ -37,7 +37,8 @@ use sluice_core::workers::{Millis, WorkerId};
 
 use crate::host::{self, Level, Queue, SharedData};
 use crate::reply::DueReply;
-use crate::request::{EdgeRequest, NumberedPolicy};
+use crate::request::EdgeRequest;
+use crate::request::policy::NumberedPolicy;
 use calls::{CallKind, Calls};
 use fills::Fills;
 use identity::{hash_key, process_secret, take_number};
