@@ -83,7 +83,7 @@ metrics! {
     StoreProbes, "sluice_store_probes", Counter, "Looks at the store: whether a finished fill can be read, or whether it has what a HEAD asks for.";
     FillsWithoutRoom, "sluice_fills_without_room", Counter, "Responses that were not stored because the file system of the cache has too little free space.";
     FillsAborted, "sluice_fills_aborted", Counter, "Fills ended because Envoy's cache does not survive the loss of their client.";
-    KeyMismatches, "sluice_key_mismatches", Counter, "Stored responses of another key, found by comparing the full key, and not served.";
+    KeyMismatches, "sluice_key_mismatches", Counter, "Stored responses that are not served: of another key, or with the headers of another response.";
     Purges, "sluice_purges", Counter, "Purges that were carried out.";
     PurgesRefused, "sluice_purges_refused", Counter, "Calls to purge that were refused, for a wrong token for example, with nothing purged.";
     SnsNotifications, "sluice_sns_notifications", Counter, "Notifications of Amazon SNS with a good signature, from a topic that is listed.";

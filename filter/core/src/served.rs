@@ -213,6 +213,7 @@ fn age_by_date(fields: &StoredFields<'_>, now: Millis) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workers::BodyId;
 
     const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
     const MILLIS: Millis = 784_111_777_000;
@@ -228,6 +229,7 @@ mod tests {
                 nonce: 9,
                 stream: 2,
             },
+            body: BodyId(11),
             status: 200,
             ttl: 10,
             age: 3,

@@ -55,14 +55,15 @@ fn urls_with<S: SharedStore + ?Sized>(
     Ok(complete.then(|| buckets.into_iter().map(Scope::Bucket).collect()))
 }
 
-/// Makes requests for what has been changed through the edge revalidate.
+/// Purges what nobody has asked to purge: what has been changed through the edge, or what the store has spoilt.
 ///
 /// # Errors
 /// As [`carry_out`].
 pub fn invalidate<S: SharedStore + ?Sized>(
     store: &mut S,
+    kind: Kind,
     buckets: &[u16],
 ) -> Result<Vec<Record>, SharedError> {
     let scopes: Vec<Scope> = buckets.iter().copied().map(Scope::Bucket).collect();
-    SharedPurges::new(store).commit(Kind::Soft, &scopes)
+    SharedPurges::new(store).commit(kind, &scopes)
 }

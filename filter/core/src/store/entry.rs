@@ -13,7 +13,7 @@ pub const ENTRY_HEADER: &str = "x-sluice-entry";
 
 /// Changes whenever the fields do, or those of a [`Validator`](crate::store::validator::Validator), so that no version misreads
 /// another's entries.
-const FORMAT: &str = "5";
+const FORMAT: &str = "6";
 
 /// Tells fills apart, those of other processes and past ones included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,8 @@ impl FillId {
 pub struct Entry<'a> {
     /// The fill that brought it.
     pub fill: FillId,
+    /// The body that it describes: that of the fill, or the stored one that the fill found valid.
+    pub body: BodyId,
     /// The origin's status.
     pub status: u16,
     /// Freshness lifetime in seconds (RFC 9111, 4.2.1).
@@ -68,6 +70,7 @@ impl<'a> Entry<'a> {
         let mut value = String::with_capacity(64 + self.key.len());
         let Self {
             fill,
+            body,
             status,
             ttl,
             age,
@@ -81,9 +84,9 @@ impl<'a> Entry<'a> {
         // Writing into a String cannot fail.
         let _ = write!(
             value,
-            "{FORMAT} {:x} {:x} {status} {ttl} {age} {stale_while_revalidate} {stale_if_error} \
+            "{FORMAT} {:x} {:x} {:x} {status} {ttl} {age} {stale_while_revalidate} {stale_if_error} \
              {purge} {flags} {key}",
-            fill.nonce, fill.stream
+            fill.nonce, fill.stream, body.0
         );
         value
     }
@@ -96,6 +99,7 @@ impl<'a> Entry<'a> {
         }
         let nonce = u64::from_str_radix(fields.next()?, 16).ok()?;
         let stream = u32::from_str_radix(fields.next()?, 16).ok()?;
+        let body = BodyId(u64::from_str_radix(fields.next()?, 16).ok()?);
         let status = fields.next()?.parse().ok()?;
         let ttl = fields.next()?.parse().ok()?;
         let age = fields.next()?.parse().ok()?;
@@ -105,6 +109,7 @@ impl<'a> Entry<'a> {
         let flags: u8 = fields.next()?.parse().ok()?;
         Some(Self {
             fill: FillId { nonce, stream },
+            body,
             status,
             ttl,
             age,
@@ -152,6 +157,7 @@ mod tests {
                     nonce: u64::MAX,
                     stream: 9,
                 },
+                body: BodyId(u64::MAX),
                 status: 503,
                 ttl: 3_600,
                 age: 7,
@@ -171,14 +177,14 @@ mod tests {
     fn anything_else_is_no_entry() {
         for value in [
             "",
-            "5",
+            "6",
             "1 1 1 200 5 0 0 k",
             "2 1 1 200 5 0 0 0 0 k",
-            "5 x 1 200 5 0 0 0 0 0 k",
+            "6 x 1 1 200 5 0 0 0 0 0 k",
             "3 1 1 200 5 0 0 0 0 0 k",
-            "5 1 1 200 5 0 0 0 0 0",
-            "5 1 1 200 5 0 -1 0 0 0 k",
-            "5 1 1 99999 5 0 0 0 0 0 k",
+            "6 1 1 1 200 5 0 0 0 0 0",
+            "6 1 1 1 200 5 0 -1 0 0 0 k",
+            "6 1 1 1 99999 5 0 0 0 0 0 k",
         ] {
             assert_eq!(Entry::parse(value), None, "{value}");
         }

@@ -113,8 +113,10 @@ impl<'a> OriginResponse<'a> {
     /// The mark of a response that is not for storing.
     fn entry(&self) -> Entry<'_> {
         let freshened = self.freshens.is_some();
+        let stored = self.freshens.and_then(Revalidation::validator);
         Entry {
             fill: self.fill,
+            body: stored.map_or(self.fill.body(), |stored| stored.body),
             status: if freshened { 200 } else { self.status },
             ttl: 0,
             age: 0,

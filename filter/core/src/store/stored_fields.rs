@@ -78,6 +78,13 @@ impl<'a> StoredFields<'a> {
         Validator::parse(value)
     }
 
+    /// Whether the headers are those of the body that is stored with them. Envoy's cache updates the headers of whatever
+    /// entry is there when a 304 comes, but never its `ETag`.
+    pub fn describe_the_body(&self, entry: &Entry<'_>) -> bool {
+        let stored = self.validator().filter(|_| entry.stored);
+        stored.is_none_or(|stored| stored.body == entry.body)
+    }
+
     /// The response's body where no header tells its length.
     pub fn unannounced_body(&self) -> Option<BodyId> {
         match self.content_length {
@@ -141,6 +148,20 @@ mod tests {
         assert!(stored.is_some());
         let unwritten = fields(&[("etag", "kept sluice 1 2 3 4 - \"x\"")]);
         assert_eq!(unwritten.validator(), stored);
+    }
+
+    #[test]
+    fn headers_that_a_304_has_written_over_those_of_another_body_do_not_describe_it() {
+        let entry = |flags| format!("6 9 1 7 200 5 0 0 0 0 {flags} h/k");
+        let (stored, unstored) = (entry(1), entry(0));
+        let describes = |entry: &str, etag| {
+            let fields = fields(&[(ENTRY_HEADER, entry), ("etag", etag)]);
+            fields.describe_the_body(&fields.entry().unwrap())
+        };
+        assert!(describes(&stored, "sluice 1 2 3 7 - -"));
+        assert!(describes(&stored, "kept sluice 1 2 3 7 - -"));
+        assert!(!describes(&stored, "sluice 1 2 3 8 - -"));
+        assert!(describes(&unstored, "\"x\""), "of the origin's own");
     }
 
     #[test]

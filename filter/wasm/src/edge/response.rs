@@ -58,7 +58,11 @@ pub fn respond_cached(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
         return respond_without_entry(stream);
     };
     if entry.key != stream.target.cache_key() {
-        return refuse_mismatch(stream);
+        return refuse_mismatch(stream, "the response of another key");
+    }
+    if !fields.describe_the_body(&entry) {
+        worker::with(|worker| worker.discard(stream));
+        return refuse_mismatch(stream, "headers of another response");
     }
     let served = served_to(stream, entry, &fields);
     if stream.purpose.get() == Purpose::StoreOnly && !served.satisfies(&stream.control) {
@@ -291,11 +295,12 @@ fn respond_without_entry(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     })
 }
 
-/// Refuses the response of another key: Envoy's disk store names files by a short hash.
-fn refuse_mismatch(stream: &EdgeRequest) -> host::Result<Action> {
+/// Refuses the response of another key, as Envoy's cache names files by a short hash, or one whose headers are not those
+/// of its body.
+fn refuse_mismatch(stream: &EdgeRequest, what: &str) -> host::Result<Action> {
     worker::with(|worker| {
         worker.metrics.count(Metric::KeyMismatches, 1);
-        worker.warn(|| "sluice: the store gave the response of another key".to_owned());
+        worker.warn(|| format!("sluice: the store gave {what}"));
         worker.turn(stream.id.0, |coalescer, turn| {
             coalescer.response(stream.id, LeaderResponse::Failed { status: 503 }, turn);
         });

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use sluice_core::metrics::Metric;
-use sluice_core::policy::purge::Record;
-use sluice_core::purge::{JOURNAL_PATIENCE, Order, Receipt, carry_out, invalidate};
+use sluice_core::policy::purge::{Kind, Record, bucket_of};
+use sluice_core::purge::{JOURNAL_PATIENCE, Order, Receipt, carry_out, invalidate, url_of};
 use sluice_core::workers::Roster;
 use sluice_core::workers::WorkerId;
 use sluice_core::workers::message::Message;
@@ -14,6 +14,7 @@ use super::Worker;
 use super::purging::{JournalEntry, NO_CALL, host_error};
 use crate::host::{self, SharedData};
 use crate::reply::receipt::answer_receipt;
+use crate::request::EdgeRequest;
 
 /// The cluster of the entry point's journal.
 const JOURNAL_CLUSTER: &str = "purge_journal";
@@ -67,17 +68,32 @@ impl Worker {
 
     /// Has the stored responses of these buckets revalidated: an unsafe request has changed them (RFC 9111, 4.4).
     pub fn invalidate(&mut self, buckets: &[u16]) {
+        if let Some(records) = self.purge_unasked(Kind::Soft, buckets) {
+            self.metrics.count(Metric::Invalidations, 1);
+            self.record_change(&records);
+        }
+    }
+
+    /// Puts a stored response out of reach that the store has spoilt.
+    pub fn discard(&mut self, stream: &EdgeRequest) {
+        let url = url_of(&stream.policy.policy, stream.target.url());
+        self.purge_unasked(Kind::Hard, &[bucket_of(url)]);
+    }
+
+    fn purge_unasked(&mut self, kind: Kind, buckets: &[u16]) -> Option<Vec<Record>> {
         self.join_roster();
-        let written =
-            invalidate(&mut SharedData, buckets).and_then(|records| Ok((records, self.others()?)));
+        let written = invalidate(&mut SharedData, kind, buckets)
+            .and_then(|records| Ok((records, self.others()?)));
         match written {
             Ok((records, others)) => {
-                self.metrics.count(Metric::Invalidations, 1);
                 self.apply(&records);
-                self.record_change(&records);
-                self.tell(&others, NO_CALL, records);
+                self.tell(&others, NO_CALL, records.clone());
+                Some(records)
             }
-            Err(error) => self.fault("a change was not noted", host_error(error)),
+            Err(error) => {
+                self.fault("a change was not noted", host_error(error));
+                None
+            }
         }
     }
 
