@@ -2,7 +2,7 @@
 //! The README says what the settings are.
 #![allow(clippy::unwrap_used)]
 
-use sluice::setting_docs::{LOCATIONS, SETTINGS, markdown_table};
+use sluice::settings::docs::{LOCATIONS, SETTINGS, markdown_table};
 
 #[test]
 fn readme_table_lists_every_setting() {

@@ -11,9 +11,9 @@ use ureq::Agent;
 use super::keys::Keys;
 use super::site::Object;
 use super::{BUCKET, DemoError, REGION};
-use crate::child::Child;
-use crate::http;
+use crate::net::http;
 use crate::origin::Endpoint;
+use crate::system::child::Child;
 
 const START_PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);

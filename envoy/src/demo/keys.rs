@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use super::DemoError;
-use crate::random;
+use crate::system::random;
 
 /// MinIO's root credentials.
 pub struct Keys {

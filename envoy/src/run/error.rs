@@ -4,56 +4,58 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use super::START_PATIENCE;
-use crate::ca_bundle;
-use crate::cache_folder::CacheFolderError;
+use crate::cache::CacheError;
 use crate::demo::DemoError;
+use crate::net::ca_bundle;
 use crate::render::RenderError;
-use crate::reserve::Reserve;
-use crate::size::Size;
 
 /// Why the edge did not start.
 #[derive(Debug)]
 pub enum RunError {
-    /// Somebody else listens there.
+    /// Another process listens on a port.
     Port {
-        /// The variable that says which port.
+        /// The variable that sets the port.
         name: &'static str,
-        /// Where the edge wanted to listen.
+        /// The address on which the edge must listen.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
     /// A file operation failed.
     Io(PathBuf, io::Error),
     /// A program did not start.
     Spawn(&'static str, PathBuf, io::Error),
-    /// Something is missing.
+    /// A file is missing.
     Missing(&'static str, PathBuf),
-    /// The cache's folder is not to be had.
-    CacheFolder(CacheFolderError),
-    /// More is to stay free than half of the file system.
-    Reserve {
-        /// What is to stay free.
-        reserve: Reserve,
-        /// Where.
-        path: PathBuf,
-        /// Half of that file system, in bytes.
-        most: u64,
-    },
+    /// The cache cannot be used.
+    Cache(CacheError),
     /// The embedded demo did not start.
     Demo(DemoError),
-    /// Messages of SNS are to be taken, and there is nothing to verify SNS with.
+    /// Messages of SNS are taken, and there are no CA certificates to verify SNS with.
     NoCaBundle,
-    /// There is no configuration.
+    /// There is no configuration for Envoy.
     Render(RenderError),
     /// Envoy has ended before it was ready.
     Ended(ExitStatus),
     /// Envoy has not become ready.
     NotReady,
+}
+
+impl RunError {
+    /// The error of a file operation on `path`.
+    pub fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        |error| Self::Io(path.to_owned(), error)
+    }
+}
+
+impl From<CacheError> for RunError {
+    fn from(error: CacheError) -> Self {
+        Self::Cache(error)
+    }
 }
 
 impl fmt::Display for RunError {
@@ -78,17 +80,7 @@ impl fmt::Display for RunError {
                 "{name}={}: expected a file that exists",
                 path.display()
             ),
-            Self::CacheFolder(error) => error.fmt(out),
-            Self::Reserve {
-                reserve,
-                path,
-                most,
-            } => write!(
-                out,
-                "CACHE_RESERVE={reserve}: expected at most {}, half of the file system of {}",
-                Size(*most),
-                path.display()
-            ),
+            Self::Cache(error) => error.fmt(out),
             Self::Demo(error) => error.fmt(out),
             Self::NoCaBundle => write!(
                 out,

@@ -16,7 +16,9 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 use super::message::Message;
-use super::*;
+use super::service::{Service, ServiceError};
+use super::topic::Topic;
+use super::verifier::{Refusal, VerifiedMessage, Verifier};
 
 const KEY: &str = include_str!("testdata/signing.key");
 const OTHER_KEY: &str = include_str!("../../tests/support/localhost.key");
@@ -39,17 +41,17 @@ struct Fake {
 }
 
 impl Service for Fake {
-    fn certificate(&self, topic: &Topic, file: &str) -> Result<Vec<u8>, NoService> {
+    fn certificate(&self, topic: &Topic, file: &str) -> Result<Vec<u8>, ServiceError> {
         let url = format!("{}/{file}", topic.host());
         self.asked.lock().unwrap().files.push(url);
         match &self.certificate {
             Ok(pem) => Ok(pem.clone().into_bytes()),
-            Err(0) => Err(NoService::Unreachable("connection refused".into())),
-            Err(status) => Err(NoService::Status(*status)),
+            Err(0) => Err(ServiceError::Unreachable("connection refused".into())),
+            Err(status) => Err(ServiceError::Status(*status)),
         }
     }
 
-    fn confirm(&self, topic: &Topic, token: &str) -> Result<(), NoService> {
+    fn confirm(&self, topic: &Topic, token: &str) -> Result<(), ServiceError> {
         let asked = (topic.arn().to_owned(), token.to_owned());
         self.asked.lock().unwrap().tokens.push(asked);
         Ok(())
@@ -89,8 +91,8 @@ impl Edge {
         Self::with(Ok(certificate(KEY, |_| {})))
     }
 
-    fn take(&self, message: &str) -> Result<Verified, Refusal> {
-        self.verifier.take(message.as_bytes(), now())
+    fn take(&self, message: &str) -> Result<VerifiedMessage, Refusal> {
+        self.verifier.verify(message.as_bytes(), now())
     }
 
     fn refusal(&self, message: &Value) -> (u16, String) {
@@ -141,7 +143,7 @@ fn signed(fields: Value) -> Value {
 #[test]
 fn notifications_of_both_signature_versions_are_taken() {
     for message in [NOTIFICATION_1, NOTIFICATION_2] {
-        let Ok(Verified::Notification(event)) = Edge::new().take(message) else {
+        let Ok(VerifiedMessage::Notification(event)) = Edge::new().take(message) else {
             panic!("{message}");
         };
         let key = &parsed(&event)["Records"][0]["s3"]["object"]["key"];
@@ -154,7 +156,7 @@ fn a_notification_may_have_no_subject_and_may_come_again() {
     let edge = Edge::new();
     let message = signed(json!({"Subject": null, "Message": "é\n\"x\""})).to_string();
     for _ in 0..3 {
-        let expected = Verified::Notification("é\n\"x\"".into());
+        let expected = VerifiedMessage::Notification("é\n\"x\"".into());
         assert_eq!(edge.take(&message), Ok(expected));
     }
     assert_eq!(edge.files(), 1, "SNS is asked for a certificate once");
@@ -163,7 +165,7 @@ fn a_notification_may_have_no_subject_and_may_come_again() {
 #[test]
 fn a_subscription_to_a_listed_topic_is_confirmed_by_its_token() {
     let edge = Edge::new();
-    let subscribed = Verified::Subscribed(TOPIC.into());
+    let subscribed = VerifiedMessage::Subscribed(TOPIC.into());
     assert_eq!(edge.take(SUBSCRIPTION_1), Ok(subscribed));
     let token = parsed(SUBSCRIPTION_1)["Token"].as_str().unwrap().to_owned();
     let asked = edge.asked.lock().unwrap();
@@ -178,7 +180,7 @@ fn the_end_of_a_subscription_is_noted_and_nothing_confirmed() {
     let mut message = parsed(SUBSCRIPTION_1);
     message["Type"] = json!("UnsubscribeConfirmation");
     let message = signed(message);
-    let ended = Verified::Unsubscribed(TOPIC.into());
+    let ended = VerifiedMessage::Unsubscribed(TOPIC.into());
     assert_eq!(edge.take(&message.to_string()), Ok(ended));
     assert!(edge.asked.lock().unwrap().tokens.is_empty());
 }
@@ -453,7 +455,7 @@ proptest! {
         text in "\\PC{0,300}|(?s).{0,40}|https://sns\\.eu-central-1\\.amazonaws\\.com/\\PC{0,80}",
     ) {
         let edge = Edge::new();
-        prop_assert!(edge.verifier.take(&body, now()).is_err());
+        prop_assert!(edge.verifier.verify(&body, now()).is_err());
         let mut message = changed(json!({field: text}));
         message["Unsigned"] = json!(true);
         let Err(refusal) = edge.take(&message.to_string()) else {
