@@ -1,29 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The filter's policy as a document: chosen by the user or built in, completed from the settings, and checked.
 
-use std::fmt;
-
 use serde_json::{Map, Value, json};
 use sluice_core::policy::Policy;
+use thiserror::Error;
 
 use crate::cache::EarlierRuns;
 use crate::origin::Origin;
 use crate::settings::{AccessLog, BUCKET, HTTP, PolicyChoice, Settings};
 
-/// Why a policy cannot be used: its source, and what is wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why a policy cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{document}: {reason}")]
 pub struct PolicyDocumentError {
-    source: String,
+    document: String,
     reason: String,
 }
-
-impl fmt::Display for PolicyDocumentError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}: {}", self.source, self.reason)
-    }
-}
-
-impl std::error::Error for PolicyDocumentError {}
 
 /// A policy as a document for the filter, and as what the document means.
 #[derive(Clone, Debug)]
@@ -40,9 +32,9 @@ impl PolicyDocument {
     /// # Errors
     /// The file cannot be read, is no valid policy, or contradicts the settings.
     pub fn load(settings: &Settings, origin: &Origin) -> Result<Self, PolicyDocumentError> {
-        let (source, text) = read(settings.policy.as_ref(), origin)?;
+        let (document, text) = read(settings.policy.as_ref(), origin)?;
         Self::parse(&text, settings, origin)
-            .map_err(|reason| PolicyDocumentError { source, reason })
+            .map_err(|reason| PolicyDocumentError { document, reason })
     }
 
     /// Adds what the filter must know of earlier runs.
@@ -74,7 +66,7 @@ impl PolicyDocument {
 
     fn fill_purge(&mut self, field: &str, value: Value) -> Result<(), PolicyDocumentError> {
         fill(&mut self.json, "purge", field, value).map_err(|reason| PolicyDocumentError {
-            source: "the policy".to_owned(),
+            document: "the policy".to_owned(),
             reason,
         })
     }
@@ -96,25 +88,21 @@ fn read(
     origin: &Origin,
 ) -> Result<(String, String), PolicyDocumentError> {
     match (choice, origin) {
-        (Some(PolicyChoice::ReadyMade(policy)), _) => {
-            Ok((format!("POLICY={}", policy.name), policy.text.into()))
+        (Some(PolicyChoice::ReadyMade(name, text)), _) => {
+            Ok((format!("POLICY={name}"), (*text).into()))
         }
         (Some(PolicyChoice::File(path)), _) => {
-            let source = format!("POLICY={}", path.display());
-            let text = std::fs::read_to_string(path);
-            text.map(|text| (source.clone(), text))
-                .map_err(|error| PolicyDocumentError {
-                    source,
-                    reason: error.to_string(),
-                })
+            let document = format!("POLICY={}", path.display());
+            match std::fs::read_to_string(path) {
+                Ok(text) => Ok((document, text)),
+                Err(error) => {
+                    let reason = error.to_string();
+                    Err(PolicyDocumentError { document, reason })
+                }
+            }
         }
-        (None, Origin::Bucket(_)) => {
-            Ok(("the built-in policy for buckets".into(), BUCKET.text.into()))
-        }
-        (None, Origin::Http(_)) => Ok((
-            "the built-in policy for HTTP origins".into(),
-            HTTP.text.into(),
-        )),
+        (None, Origin::Bucket(_)) => Ok(("the built-in policy for buckets".into(), BUCKET.into())),
+        (None, Origin::Http(_)) => Ok(("the built-in policy for HTTP origins".into(), HTTP.into())),
     }
 }
 
@@ -205,18 +193,18 @@ mod tests {
 
     #[test]
     fn the_built_in_policies_are_valid_for_their_kind_of_origin() {
-        for policy in READY_MADE {
-            let origin = match policy.name {
+        for (name, text) in READY_MADE {
+            let origin = match name {
                 "http" => "http://example.com",
                 _ => "s3://site/a",
             };
-            parse(policy.text, origin).unwrap_or_else(|error| panic!("{}: {error}", policy.name));
+            parse(text, origin).unwrap_or_else(|error| panic!("{name}: {error}"));
         }
     }
 
     #[test]
     fn settings_fill_in_where_the_bucket_is() {
-        let document = parse(BUCKET.text, "s3://site/a b").unwrap();
+        let document = parse(BUCKET, "s3://site/a b").unwrap();
         let policy::Origin::Bucket(bucket) = document.policy.origin else {
             panic!("no bucket")
         };
@@ -242,7 +230,7 @@ mod tests {
             };
             let settings = Settings::from_lookup(&lookup).unwrap();
             let origin = settings.origin.as_ref().unwrap();
-            let document = PolicyDocument::parse(HTTP.text, &settings, origin).unwrap();
+            let document = PolicyDocument::parse(HTTP, &settings, origin).unwrap();
             assert_eq!(
                 document.policy.response.account, shown,
                 "{variable}={value}"

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Why the edge did not start.
 
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+
+use thiserror::Error;
 
 use super::START_PATIENCE;
 use crate::cache::CacheError;
@@ -14,9 +15,10 @@ use crate::net::ca_bundle;
 use crate::render::RenderError;
 
 /// Why the edge did not start.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum RunError {
     /// Another process listens on a port.
+    #[error("{name}={}: expected a port that is free on {}: {error}", address.port(), address.ip())]
     Port {
         /// The variable that sets the port.
         name: &'static str,
@@ -26,22 +28,34 @@ pub enum RunError {
         error: io::Error,
     },
     /// A file operation failed.
-    Io(PathBuf, io::Error),
+    #[error("{0}: {1}")]
+    Io(PathBuf, #[source] io::Error),
     /// A program did not start.
-    Spawn(&'static str, PathBuf, io::Error),
+    #[error("{0}={1}: {2}")]
+    Spawn(&'static str, PathBuf, #[source] io::Error),
     /// A file is missing.
+    #[error("{0}={1}: expected a file that exists")]
     Missing(&'static str, PathBuf),
     /// The cache cannot be used.
-    Cache(CacheError),
+    #[error(transparent)]
+    Cache(#[from] CacheError),
     /// The embedded demo did not start.
-    Demo(DemoError),
+    #[error(transparent)]
+    Demo(#[from] DemoError),
     /// Messages of SNS are taken, and there are no CA certificates to verify SNS with.
+    #[error(
+        "SSL_CERT_FILE: must name the CA certificates that verify SNS, as none of {} exists",
+        ca_bundle::USUAL_PATHS.join(", ")
+    )]
     NoCaBundle,
     /// There is no configuration for Envoy.
-    Render(RenderError),
+    #[error(transparent)]
+    Render(#[from] RenderError),
     /// Envoy has ended before it was ready.
+    #[error("Envoy ended before it was ready ({0}); its reason is above")]
     Ended(ExitStatus),
     /// Envoy has not become ready.
+    #[error("Envoy was not ready after {} s", START_PATIENCE.as_secs())]
     NotReady,
 }
 
@@ -51,54 +65,3 @@ impl RunError {
         |error| Self::Io(path.to_owned(), error)
     }
 }
-
-impl From<CacheError> for RunError {
-    fn from(error: CacheError) -> Self {
-        Self::Cache(error)
-    }
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Port {
-                name,
-                address,
-                error,
-            } => {
-                write!(
-                    out,
-                    "{name}={}: expected a port that is free on {}: {error}",
-                    address.port(),
-                    address.ip()
-                )
-            }
-            Self::Io(path, error) => write!(out, "{}: {error}", path.display()),
-            Self::Spawn(name, path, error) => write!(out, "{name}={}: {error}", path.display()),
-            Self::Missing(name, path) => write!(
-                out,
-                "{name}={}: expected a file that exists",
-                path.display()
-            ),
-            Self::Cache(error) => error.fmt(out),
-            Self::Demo(error) => error.fmt(out),
-            Self::NoCaBundle => write!(
-                out,
-                "SSL_CERT_FILE: must name the CA certificates that verify SNS, as none of {} exists",
-                ca_bundle::USUAL_PATHS.join(", ")
-            ),
-            Self::Render(error) => error.fmt(out),
-            Self::Ended(status) => write!(
-                out,
-                "Envoy ended before it was ready ({status}); its reason is above"
-            ),
-            Self::NotReady => write!(
-                out,
-                "Envoy was not ready after {} s",
-                START_PATIENCE.as_secs()
-            ),
-        }
-    }
-}
-
-impl std::error::Error for RunError {}

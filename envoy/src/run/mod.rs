@@ -62,7 +62,7 @@ pub fn run(settings: &Settings) -> Result<u8, RunError> {
     let (origin, demo) = match &settings.origin {
         Some(origin) => (origin.clone(), None),
         None => {
-            let demo = Demo::start(settings).map_err(RunError::Demo)?;
+            let demo = Demo::start(settings)?;
             (demo.origin().clone(), Some(demo))
         }
     };
@@ -73,8 +73,7 @@ pub fn run(settings: &Settings) -> Result<u8, RunError> {
     let sns = settings.sns.as_ref().map(|sns| serve_sns(settings, sns));
     let sns = sns.transpose()?;
     let sns = sns.as_ref().map(LocalSocket::path);
-    let config = render::render_for_run(settings, &origin, cache.entries(), &earlier_runs, sns)
-        .map_err(RunError::Render)?;
+    let config = render::render_for_run(settings, &origin, cache.entries(), &earlier_runs, sns)?;
     let config = write_config(settings, &config)?;
     // NB: declared before Envoy, so that it is dropped after it, and sees all files that Envoy stores.
     let keeper = Keeper::start(&settings.cache, &cache, shortage);

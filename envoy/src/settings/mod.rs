@@ -31,7 +31,7 @@ pub use error::{Problem, SettingsError};
 pub use listeners::TlsListener;
 pub use locations::Locations;
 pub use observability::{AccessLog, Stats, Tracing};
-pub use policy::{BUCKET, HTTP, PolicyChoice, READY_MADE, ReadyMadePolicy};
+pub use policy::{BUCKET, HTTP, PolicyChoice, READY_MADE};
 pub use purge::PurgeListener;
 pub use reserve::Reserve;
 pub use size::Size;
@@ -123,22 +123,16 @@ impl Settings {
         let tls = TlsListener::read(env);
         let purge = PurgeListener::read(env);
         let sns = purge::read_sns(env);
-        let purge_listens = purge.filter(|purge| purge.token.is_some() || sns.is_some());
         let admin_port = env.port("ADMIN_PORT");
         let metrics = env.socket_address("METRICS_BIND", "METRICS_PORT");
         let stats = Stats::read(env);
         let access_log = AccessLog::read(env);
         let tracing = Tracing::read(env);
-        let ports = [
-            ("EDGE_PORT", edge_port),
-            ("EDGE_TLS_PORT", tls.as_ref().map(|tls| tls.port)),
-            ("ADMIN_PORT", admin_port),
-            (
-                "PURGE_PORT",
-                purge_listens.map(|purge| purge.address.port()),
-            ),
-            ("METRICS_PORT", metrics.map(|address| address.port())),
-        ];
+        let tls_port = tls.as_ref().map(|tls| tls.port);
+        let purge_listens = purge.filter(|purge| purge.token.is_some() || sns.is_some());
+        let purge_port = purge_listens.map(|purge| purge.address.port());
+        let metrics_port = metrics.map(|address| address.port());
+        let ports = [edge_port, tls_port, admin_port, purge_port, metrics_port];
         listeners::check_ports(env, ports);
         let health_path = listeners::read_health_path(env);
         let drain = env.count::<0, 3600>("DRAIN_SECONDS", "a number of seconds from 0 to 3600");

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The requests to SNS itself, over HTTPS.
 
-use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::crypto::ring::default_provider;
+use thiserror::Error;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Proxy};
 
@@ -20,11 +20,13 @@ const MOST_BYTES: u64 = 64 << 10;
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// Why SNS has not done what it was asked.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum ServiceError {
     /// SNS cannot be reached or verified; a retry may help.
+    #[error("{0}")]
     Unreachable(String),
     /// SNS answered with this status.
+    #[error("status {0}")]
     Status(u16),
 }
 
@@ -34,15 +36,6 @@ impl ServiceError {
         match self {
             Self::Status(400..=499) => 403,
             Self::Status(_) | Self::Unreachable(_) => 503,
-        }
-    }
-}
-
-impl fmt::Display for ServiceError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreachable(reason) => out.write_str(reason),
-            Self::Status(status) => write!(out, "status {status}"),
         }
     }
 }

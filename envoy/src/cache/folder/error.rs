@@ -1,24 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Why a cache cannot be used.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
+
+use thiserror::Error;
 
 use crate::settings::{Reserve, Size};
 
 /// Why a cache cannot be used.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum CacheError {
     /// A file operation failed.
-    Io(PathBuf, io::Error),
+    #[error("CACHE_DIR: {0}: {1}")]
+    Io(PathBuf, #[source] io::Error),
     /// Another edge holds the folder's lock.
+    #[error("CACHE_DIR={0}: another edge is using this folder; each edge needs one of its own")]
     InUse(PathBuf),
     /// The folder holds something that is not a cache of Sluice's.
+    #[error(
+        "CACHE_DIR={0}: expected an empty folder or a cache of Sluice's, but there are other files in it"
+    )]
     Foreign(PathBuf),
     /// `CACHE=memory`, and the folder is not on a tmpfs.
+    #[error("CACHE_DIR={0}: expected a folder on a tmpfs, as CACHE=memory")]
     NotTmpfs(PathBuf),
     /// `CACHE=memory`, and the tmpfs is too small.
+    #[error(
+        "CACHE_MAX_BYTES={}: expected at most {}, which is what {path} holds, as CACHE=memory \
+         (in a container: --shm-size)",
+        Size(*wanted),
+        Size(*holds)
+    )]
     TooSmall {
         /// The tmpfs.
         path: PathBuf,
@@ -28,6 +41,10 @@ pub enum CacheError {
         wanted: u64,
     },
     /// The reserve is more than half of the file system.
+    #[error(
+        "CACHE_RESERVE={reserve}: expected at most {}, half of the file system of {path}",
+        Size(*most)
+    )]
     Reserve {
         /// The space that is to stay free.
         reserve: Reserve,
@@ -37,50 +54,3 @@ pub enum CacheError {
         most: u64,
     },
 }
-
-impl fmt::Display for CacheError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(path, error) => write!(out, "CACHE_DIR: {}: {error}", path.display()),
-            Self::InUse(path) => write!(
-                out,
-                "CACHE_DIR={}: another edge is using this folder; each edge needs one of its own",
-                path.display()
-            ),
-            Self::Foreign(path) => write!(
-                out,
-                "CACHE_DIR={}: expected an empty folder or a cache of Sluice's, but there are other files in it",
-                path.display()
-            ),
-            Self::NotTmpfs(path) => write!(
-                out,
-                "CACHE_DIR={}: expected a folder on a tmpfs, as CACHE=memory",
-                path.display()
-            ),
-            Self::TooSmall {
-                path,
-                holds,
-                wanted,
-            } => write!(
-                out,
-                "CACHE_MAX_BYTES={}: expected at most {}, which is what {} holds, as CACHE=memory \
-                 (in a container: --shm-size)",
-                Size(*wanted),
-                Size(*holds),
-                path.display()
-            ),
-            Self::Reserve {
-                reserve,
-                path,
-                most,
-            } => write!(
-                out,
-                "CACHE_RESERVE={reserve}: expected at most {}, half of the file system of {}",
-                Size(*most),
-                path.display()
-            ),
-        }
-    }
-}
-
-impl std::error::Error for CacheError {}
