@@ -241,7 +241,7 @@ fn an_origin_that_stops_answering_ends_what_bypasses_the_cache_with_504() {
         .arg(folder.path().join("envoy.yaml"))
         .spawn()
         .unwrap();
-    let _envoy = Killed(process);
+    let _envoy = KilledOnDrop(process);
     support::eventually("ready", || {
         std::net::TcpStream::connect(("127.0.0.1", settings.edge_port)).is_ok()
     });
@@ -255,9 +255,9 @@ fn an_origin_that_stops_answering_ends_what_bypasses_the_cache_with_504() {
 }
 
 /// A process that is killed when this is dropped.
-struct Killed(std::process::Child);
+struct KilledOnDrop(std::process::Child);
 
-impl Drop for Killed {
+impl Drop for KilledOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

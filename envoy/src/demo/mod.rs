@@ -30,12 +30,15 @@ pub struct Demo {
     minio: Child,
     origin: Origin,
     keys: Keys,
-    /// NB: the lock on the data lasts as long as this is open.
+    /// NB: the lock on the data lasts as long as this file is open.
     _lock: File,
 }
 
 impl Demo {
     /// Starts MinIO and uploads the site.
+    ///
+    /// # Errors
+    /// There is no MinIO, or MinIO did not start or refused the site.
     pub fn start(settings: &Settings) -> Result<Self, DemoError> {
         let program = settings
             .locations
@@ -64,7 +67,7 @@ impl Demo {
         })
     }
 
-    /// The origin as it looks when the demo runs.
+    /// An origin like that of a running demo.
     pub fn example_origin() -> Origin {
         origin_at(Endpoint {
             tls: false,
@@ -73,12 +76,12 @@ impl Demo {
         })
     }
 
-    /// The bucket.
+    /// The bucket as an origin.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// What Envoy's environment needs for signing.
+    /// The variables with which Envoy signs requests to the bucket.
     pub fn credentials(&self) -> BTreeMap<&'static str, &str> {
         BTreeMap::from([
             ("AWS_ACCESS_KEY_ID", self.keys.id.as_str()),
@@ -86,7 +89,7 @@ impl Demo {
         ])
     }
 
-    /// How MinIO ended, if it has.
+    /// The status with which MinIO has ended, if it has.
     pub fn exited(&mut self) -> Option<ExitStatus> {
         self.minio.exited()
     }
@@ -122,13 +125,13 @@ fn start_minio(
     let certificates = folder.join("certs");
     make_folder(&certificates)?;
     let mut command = Command::new(program);
-    // Nothing of the user's own MinIO, such as its certificates, is to be found.
+    // NB: the files of the user's own MinIO, such as its certificates, must not be found.
     command.env_clear().env("HOME", folder);
     command.envs([
         ("MINIO_ROOT_USER", &keys.id),
         ("MINIO_ROOT_PASSWORD", &keys.secret),
     ]);
-    // No console, no questions to its makers.
+    // No console, and no requests to MinIO's makers.
     command.envs([
         ("MINIO_BROWSER", "off"),
         ("MINIO_UPDATE", "off"),

@@ -22,7 +22,7 @@ impl Admin {
         }
     }
 
-    /// Has the health path answer 503 from now on, and responses close their connections.
+    /// Makes the health path answer 503 from now on, and responses close their connections.
     pub fn fail_health_checks(&self) {
         // Where this fails, clients get no warning; the edge ends all the same.
         let _ = self

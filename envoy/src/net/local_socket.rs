@@ -85,7 +85,7 @@ impl From<&'static str> for Answer {
     }
 }
 
-/// Has `answer` answer the calls to a new socket in `state`, several at a time. Each connection has a thread of its own:
+/// Answers the calls to a new socket in `state` with `answer`, several at a time. Each connection has a thread of its own:
 /// Envoy keeps a connection whose call it gave up before sending it, and other calls must not wait for that one.
 ///
 /// # Errors

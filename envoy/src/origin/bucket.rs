@@ -8,17 +8,17 @@ use super::Endpoint;
 pub struct Bucket {
     /// The bucket's name.
     pub name: String,
-    /// What every object key begins with: no slash at either end, empty for the whole bucket.
+    /// The prefix of every object key: without a slash at either end, empty for the whole bucket.
     pub prefix: String,
-    /// Where the bucket's API is.
+    /// The server of the bucket's API.
     pub endpoint: Endpoint,
-    /// Whether the bucket's name stands in the path or in the host.
+    /// The place of the bucket's name in a URL.
     pub addressing: Addressing,
     /// The region that requests are signed for.
     pub region: String,
 }
 
-/// Where a bucket's name stands.
+/// The place of a bucket's name in a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Addressing {
     /// `https://HOST/BUCKET/KEY`
@@ -28,14 +28,14 @@ pub enum Addressing {
 }
 
 impl Addressing {
-    /// Reads [`Addressing::name`].
+    /// Reads a name as [`Addressing::name`] writes it.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Path, Self::VirtualHost]
             .into_iter()
             .find(|addressing| addressing.name() == text)
     }
 
-    /// The policy document's word for it.
+    /// The name in settings and in policy documents.
     pub fn name(self) -> &'static str {
         match self {
             Self::Path => "path",
@@ -44,7 +44,7 @@ impl Addressing {
     }
 }
 
-/// The part of `ORIGIN=s3://…` that the variable itself says.
+/// A bucket's name and prefix, as `ORIGIN=s3://…` has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BucketName {
     /// The bucket's name.
@@ -54,7 +54,7 @@ pub struct BucketName {
 }
 
 impl BucketName {
-    /// Reads what follows `s3://`.
+    /// Reads the part of `ORIGIN` after `s3://`.
     pub fn parse(text: &str) -> Option<Self> {
         let (name, prefix) = text.split_once('/').unwrap_or((text, ""));
         let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
@@ -64,8 +64,8 @@ impl BucketName {
         })
     }
 
-    /// How the bucket is addressed at AWS, unless somebody says so: AWS's certificates cover one label only, so a
-    /// name with dots has to stand in the path.
+    /// The addressing at AWS unless the user sets it. AWS's certificates cover one label only, so a name with dots must
+    /// stand in the path.
     fn usual_addressing(&self) -> Addressing {
         if self.name.contains('.') {
             Addressing::Path
@@ -121,7 +121,7 @@ fn is_bucket_name(name: &str) -> bool {
         && !name.contains("..")
 }
 
-/// A prefix is taken as it stands, so it must be one that no path can leave or respell.
+/// Whether a prefix is one that no path can leave or spell otherwise. The prefix is used as it is.
 fn is_key_prefix(prefix: &str) -> bool {
     prefix.is_empty()
         || prefix.split('/').all(|segment| {

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-/// A server's address.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// Whether to speak TLS to it.
@@ -48,12 +48,12 @@ impl Endpoint {
         })
     }
 
-    /// The host as an address, where it is one.
+    /// The host as an IP address, if it is one.
     pub fn ip(&self) -> Option<IpAddr> {
         self.host.parse().ok()
     }
 
-    /// What `Host` says to this server.
+    /// The value of `Host` in requests to this server (RFC 9110, section 7.2).
     pub fn authority(&self) -> String {
         let host = if self.host.contains(':') {
             format!("[{}]", self.host)
@@ -79,7 +79,7 @@ fn default_port(tls: bool) -> u16 {
     if tls { 443 } else { 80 }
 }
 
-/// Reads a port from 1 to 65535; `None` where it is not one.
+/// Reads a port from 1 to 65535; `None`: the text is not one.
 pub fn parse_port(text: &str) -> Option<u16> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|port| digits && *port != 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What stands behind the edge: a bucket, or any HTTP server.
+//! The origin, which is a bucket or any HTTP server.
 
 mod bucket;
 mod endpoint;
@@ -9,7 +9,7 @@ use std::fmt;
 pub use bucket::{Addressing, Bucket, BucketName};
 pub use endpoint::{Endpoint, parse_port};
 
-/// What stands behind the edge.
+/// The server behind the edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// An S3-compatible bucket, reached with signed requests.
@@ -19,7 +19,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Where Envoy connects to.
+    /// The server that Envoy connects to.
     pub fn endpoint(&self) -> &Endpoint {
         match self {
             Self::Bucket(bucket) => &bucket.endpoint,

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The one list of settings: names, defaults and meanings, from which values are read and the README's tables made.
+//! The one list of settings: names, defaults and meanings. The defaults are read from it, and the tables in the
+//! documentation are made from it.
 
 use std::fmt::Write as _;
 
-/// One setting as the user sees it.
+/// The documentation of one setting.
 #[derive(Clone, Copy, Debug)]
 pub struct SettingDoc {
     /// The environment variable.
     pub name: &'static str,
-    /// What holds where the variable is unset or empty.
+    /// The default.
     pub default: DefaultValue,
-    /// What it is for, in Markdown.
+    /// The meaning, in Markdown.
     pub meaning: &'static str,
 }
 
-/// What holds where a variable is unset or empty.
+/// The default of a setting, for a variable that is unset or empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefaultValue {
-    /// This text, read as if the variable had it.
+    /// This text, read as if it were the variable's value.
     Value(&'static str),
-    /// What these words, in Markdown, say.
+    /// A default that the code works out, described in Markdown.
     Derived(&'static str),
 }
 
@@ -33,7 +34,7 @@ const fn doc(name: &'static str, default: DefaultValue, meaning: &'static str) -
 
 use DefaultValue::{Derived, Value};
 
-/// Every setting that a user makes.
+/// The settings of the edge.
 pub const SETTINGS: &[SettingDoc] = &[
     doc(
         "ORIGIN",
@@ -225,7 +226,7 @@ pub const SETTINGS: &[SettingDoc] = &[
     ),
 ];
 
-/// Where the edge finds its parts; `make run` and the container image set these.
+/// The settings for the edge's parts, which `make run` and the container image set.
 pub const LOCATIONS: &[SettingDoc] = &[
     doc(
         "SLUICE_ENVOY",
@@ -249,7 +250,7 @@ pub const LOCATIONS: &[SettingDoc] = &[
     ),
 ];
 
-/// The definition of the setting `name`.
+/// The documentation of the setting `name`.
 pub fn find(name: &str) -> Option<&'static SettingDoc> {
     SETTINGS
         .iter()
@@ -257,7 +258,7 @@ pub fn find(name: &str) -> Option<&'static SettingDoc> {
         .find(|setting| setting.name == name)
 }
 
-/// A list of settings as the README's Markdown table.
+/// A list of settings as a table in Markdown.
 pub fn markdown_table(settings: &[SettingDoc]) -> String {
     let mut table = String::from("| variable | default | meaning |\n|---|---|---|\n");
     for SettingDoc {

@@ -60,7 +60,7 @@ fn is_region(text: &str) -> bool {
             .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-/// Whether there are credentials. Envoy reads them from its environment; here they are only checked for halves.
+/// Whether there are credentials. Envoy reads them from its environment; this checks only that they are complete.
 pub fn check_credentials(env: &mut Environment<'_>) -> bool {
     let key = env.set("AWS_ACCESS_KEY_ID").is_some();
     let secret = env.set("AWS_SECRET_ACCESS_KEY").is_some();

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How much of the cache's file system stays free.
+//! The reserve: the part of the cache's file system that stays free.
 
 use std::fmt;
 
 use crate::settings::size::{self, Size};
 
-/// What a reserve may look like, for error messages.
+/// The texts that [`Reserve::parse`] takes, for error messages.
 pub const ACCEPTED: &str =
     "0, 1% to 50%, or a number of bytes to 256TiB, plain or with KiB, MiB, GiB or TiB";
 
-/// What a percentage comes to at least, unless that is more than half of the file system.
+/// The least that a percentage comes to, unless that is more than half of the file system.
 const LEAST: u64 = 64 << 20;
 
 /// The free space below which nothing is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reserve {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// So many hundredths of the file system.
+    /// Hundredths of the file system.
     Percent(u64),
 }
 
 impl Reserve {
-    /// Reads `0`, a size or a percentage; `None` where it is none of them.
+    /// Reads `0`, a size or a percentage; `None`: the text is none of them.
     pub fn parse(text: &str) -> Option<Self> {
         if text == "0" {
             return Some(Self::Bytes(0));
@@ -37,7 +37,7 @@ impl Reserve {
             .then_some(Self::Percent(percent))
     }
 
-    /// In bytes, of a file system that holds `total`.
+    /// The reserve in bytes on a file system that holds `total` bytes.
     pub fn of(self, total: u64) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,

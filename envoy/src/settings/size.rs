@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Numbers of bytes as people write them: `1073741824`, `64KiB`, `1GiB`.
+//! Sizes, which are numbers of bytes as people write them: `1073741824`, `64KiB`, `1GiB`.
 
 use std::fmt;
 
-/// What a size may look like, for error messages.
+/// The texts that [`parse`] takes, for error messages.
 pub const ACCEPTED: &str = "a number of bytes from 1 to 256TiB, plain or with KiB, MiB, GiB or TiB";
 
-/// Sizes pass through JSON as doubles on their way to the filter: up to here they stay exact.
+/// The largest size. Sizes go to the filter in JSON, as doubles, in which they stay exact up to here.
 const LARGEST: u64 = 1 << 48;
 
 const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
 
-/// Reads a size; `None` where it is not one.
+/// Reads a size; `None`: the text is not one.
 pub fn parse(text: &str) -> Option<u64> {
     let unit = UNITS
         .iter()
@@ -25,7 +25,7 @@ pub fn parse(text: &str) -> Option<u64> {
     (1..=LARGEST).contains(&bytes).then_some(bytes)
 }
 
-/// Shows a size in the largest unit that divides it.
+/// A size that is shown in the largest unit that divides it.
 pub struct Size(
     /// Bytes.
     pub u64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Processes that end with the edge, whatever happens.
+//! Child processes, which end with the edge whatever happens.
 
 use std::io;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -8,24 +8,27 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
 
-/// A process that is stopped when this is dropped.
+/// A child process, which is stopped when this is dropped.
 #[derive(Debug)]
 pub struct Child {
     process: std::process::Child,
 }
 
-/// How long a process may take to end after it has been asked to.
+/// Bound on the time that a process may take to end after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Child {
-    /// Starts `command` in a process group of its own, so that Ctrl-C reaches only the edge, which then stops it
-    /// in good order. Must be called from the main thread: the process ends with the thread that started it.
+    /// Starts `command` in a process group of its own, so that Ctrl-C reaches only the edge, which then stops the process
+    /// in order. Must be called from the main thread: the process ends with the thread that started it.
+    ///
+    /// # Errors
+    /// The process cannot be started.
     pub fn spawn(command: &mut Command) -> io::Result<Self> {
         let parent = rustix::process::getpid();
         command.stdin(Stdio::null()).process_group(0);
         let tie = move || {
             set_parent_process_death_signal(Some(Signal::KILL))?;
-            // The parent may have ended before that took hold.
+            // The parent may have ended before the call above.
             if getppid() == Some(parent) {
                 Ok(())
             } else {
@@ -37,25 +40,28 @@ impl Child {
         Ok(Self { process })
     }
 
-    /// How the process ended, if it has.
+    /// The status with which the process has ended, if it has.
     pub fn exited(&mut self) -> Option<ExitStatus> {
         self.process.try_wait().ok().flatten()
     }
 
-    /// Passes a signal on.
+    /// Sends a signal to the process.
     pub fn signal(&mut self, signal: Signal) {
-        // NB: a process that has been waited for is gone, and its id may be another's.
+        // NB: the id of a process that has been waited for may belong to another one.
         if self.exited().is_none()
             && let Some(pid) = i32::try_from(self.process.id())
                 .ok()
                 .and_then(Pid::from_raw)
         {
-            // It may end in between, and that is what was wanted.
+            // The process may end in between; then it needs no signal.
             let _ = kill_process(pid, signal);
         }
     }
 
-    /// Ends the process, if need be by force.
+    /// Stops the process, by force where it does not end in time.
+    ///
+    /// # Errors
+    /// The process cannot be waited for.
     pub fn stop(&mut self) -> io::Result<ExitStatus> {
         self.signal(Signal::TERM);
         let start = Instant::now();
@@ -72,12 +78,12 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // Dropped on the way out of an error, which matters more than this one.
+        // The edge is ending, mostly for an error that matters more than this one.
         let _ = self.stop();
     }
 }
 
-/// The exit code that stands for `status`, as shells have it.
+/// The exit code for `status`; for a signal 128 and its number, as shells do.
 pub fn exit_code(status: ExitStatus) -> u8 {
     let code = status
         .code()

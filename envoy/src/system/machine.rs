@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the machine, or the container, allows: the bounds of Envoy's overload manager follow from it.
+//! The limits of the machine or the container, from which the bounds of Envoy's overload manager follow.
 
 use std::fs;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What the machine can take.
+/// The load that the machine can take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// How many connections clients may hold.
+    /// Bound on the number of clients' connections.
     pub connections: u64,
-    /// How large Envoy's heap may get.
+    /// Bound on Envoy's heap, in bytes.
     pub heap_bytes: u64,
 }
 
 const MOST_CONNECTIONS: u64 = 50_000;
-/// Connections to the origin, of which Envoy's configuration allows 4,096, and what Envoy needs for itself.
+/// Files for connections to the origin, of which Envoy's configuration allows 4,096, and for Envoy itself.
 const OTHER_FILES: u64 = 4_096 + 512;
 const LEAST_HEAP: u64 = 64 << 20;
 
 impl Machine {
-    /// Looks at the limits of this process and of its container, in which `reserved` bytes are spoken for.
+    /// Reads the limits of this process and of its container. `reserved` bytes of the memory are not for Envoy's heap.
     pub fn detect(reserved: u64) -> Self {
         let memory = memory_bytes().unwrap_or(1 << 30).saturating_sub(reserved);
         Self {
@@ -29,16 +29,16 @@ impl Machine {
         }
     }
 
-    /// How many workers keep all cores busy.
+    /// The number of workers that keep all cores busy.
     pub fn cores() -> u32 {
         std::thread::available_parallelism()
             .map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1).min(512))
     }
 
-    /// Lets this process and its children open as many files as they are allowed to.
+    /// Raises the limit on open files of this process and its children to the hard limit.
     pub fn raise_open_files() {
         let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-        // Nothing is lost where this fails: Envoy lives with the lower limit.
+        // Where this fails, Envoy works with the lower limit.
         let _ = setrlimit(
             Resource::Nofile,
             Rlimit {
@@ -54,14 +54,14 @@ fn open_files() -> u64 {
     getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
 }
 
-/// How many of so many open files are for clients' connections: half of what is left, as the store may have a file open
-/// for the request of each.
+/// The number of clients' connections that `files` open files allow: half of those that are left for them, as the store
+/// may have a file open for each request.
 fn connections(files: u64) -> u64 {
     let left = files - OTHER_FILES.min(files / 4);
     (left / 2).clamp(64, MOST_CONNECTIONS)
 }
 
-/// The container's memory limit or the machine's memory, whichever is less.
+/// The lesser of the container's memory limit and the machine's memory.
 fn memory_bytes() -> Option<u64> {
     let container = [
         "/sys/fs/cgroup/memory.max",

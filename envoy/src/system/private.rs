@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files and folders that only this user reads.
+//! Files and folders that only this user can read.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// Makes a folder, and those that it is in, where there is none.
+/// Makes a folder and its parents, unless they exist.
+///
+/// # Errors
+/// The folder cannot be made.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// An empty file, to be written to.
+/// Creates a file, or empties it, for writing.
+///
+/// # Errors
+/// The file cannot be created.
 pub fn create(path: &Path) -> io::Result<File> {
     File::options()
         .write(true)
@@ -21,7 +27,10 @@ pub fn create(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Writes a file that has `text` and nothing else.
+/// Writes a file with `text` as its content.
+///
+/// # Errors
+/// The file cannot be written.
 pub fn write(path: &Path, text: &str) -> io::Result<()> {
     create(path)?.write_all(text.as_bytes())
 }

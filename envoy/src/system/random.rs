@@ -4,7 +4,10 @@
 use std::fmt::Write as _;
 use std::io;
 
-/// `BYTES` bytes from the operating system, in hexadecimal.
+/// `BYTES` random bytes from the operating system, in hexadecimal.
+///
+/// # Errors
+/// The operating system has none.
 pub fn hex<const BYTES: usize>() -> io::Result<String> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes)?;

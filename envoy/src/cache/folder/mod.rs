@@ -68,7 +68,7 @@ impl CacheFolder {
     fn open_at(root: &Path, ends_with_edge: bool) -> Result<Self, CacheError> {
         let io_error = |error| CacheError::Io(root.to_owned(), error);
         private::make_folder(root).map_err(io_error)?;
-        // NB: in this order, as another edge may be making the folder its own just now.
+        // NB: in this order. Another edge may be starting in the folder, and writes the format after other files.
         if !is_unused(root).map_err(io_error)? && read_format(root).map_err(io_error)?.is_none() {
             return Err(CacheError::Foreign(root.to_owned()));
         }
@@ -212,7 +212,7 @@ fn notice(root: &Path, format: Option<&str>, has_journal: bool) -> Option<String
     }
 }
 
-/// Renames the folders with entries, which takes no longer for many entries than for few.
+/// Sets all entries aside by renaming their folders, which takes no longer for many entries than for few.
 fn set_aside(root: &Path) -> io::Result<()> {
     for entries in EVER_ENTRIES {
         let entries = root.join(entries);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the keeper's thread knows, and what it does.
+//! The keeper's thread: its state and its work.
 
 #[cfg(test)]
 mod tests;

@@ -182,12 +182,12 @@ mod tests {
         FingerprintReader::new().read(bytes).unwrap()
     }
 
-    struct Scene {
+    struct EarlierRun {
         dir: TempDir,
         known: Fingerprints,
     }
 
-    impl Scene {
+    impl EarlierRun {
         /// Files of earlier runs, `cache-1` and so on, as they were when they were finished.
         fn new(files: &[&str]) -> Self {
             let dir = TempDir::new().unwrap();
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn whole_files_are_used_again_and_damaged_ones_are_not() {
-        let scene = Scene::new(&[
+        let run = EarlierRun::new(&[
             "whole",
             "shorter",
             "longer",
@@ -245,62 +245,59 @@ mod tests {
             "gone",
         ]);
         let damage = |number: u64, text: &str| {
-            fs::write(scene.path(&format!("aside/cache-{number}")), text).unwrap();
+            fs::write(run.path(&format!("aside/cache-{number}")), text).unwrap();
         };
         damage(2, "short");
         damage(3, "longer still");
         damage(4, "in the muddle");
         damage(5, "\0\0\0\0\0");
-        fs::remove_file(scene.path("aside/cache-6")).unwrap();
+        fs::remove_file(run.path("aside/cache-6")).unwrap();
         let expected = RecoveryCounts {
             kept: 1,
             damaged: 4,
             unknown: 0,
         };
-        assert_eq!(scene.check(), expected);
-        assert_eq!(scene.live(), ["cache-1"]);
+        assert_eq!(run.check(), expected);
+        assert_eq!(run.live(), ["cache-1"]);
         assert_eq!(
-            fs::read_to_string(scene.path("live/cache-1")).unwrap(),
+            fs::read_to_string(run.path("live/cache-1")).unwrap(),
             "whole"
         );
     }
 
     #[test]
     fn what_the_manifest_does_not_have_is_removed() {
-        let scene = Scene::new(&["whole"]);
-        fs::write(scene.path("outside"), "x").unwrap();
-        fs::write(scene.path("aside/cache-7"), "whole").unwrap();
-        fs::write(scene.path("aside/cache-01"), "whole").unwrap();
-        fs::create_dir_all(scene.path("aside/folder/folder")).unwrap();
-        std::os::unix::fs::symlink(scene.path("outside"), scene.path("aside/cache-8")).unwrap();
-        let outcome = scene.check();
+        let run = EarlierRun::new(&["whole"]);
+        fs::write(run.path("outside"), "x").unwrap();
+        fs::write(run.path("aside/cache-7"), "whole").unwrap();
+        fs::write(run.path("aside/cache-01"), "whole").unwrap();
+        fs::create_dir_all(run.path("aside/folder/folder")).unwrap();
+        std::os::unix::fs::symlink(run.path("outside"), run.path("aside/cache-8")).unwrap();
+        let outcome = run.check();
         assert_eq!((outcome.kept, outcome.unknown), (1, 4));
-        assert_eq!(scene.live(), ["cache-1"]);
-        assert!(scene.path("outside").exists());
+        assert_eq!(run.live(), ["cache-1"]);
+        assert!(run.path("outside").exists());
     }
 
     #[test]
     fn what_has_been_stored_meanwhile_stays() {
-        let scene = Scene::new(&["old", "old too"]);
-        fs::write(scene.path("live/cache-1"), "new").unwrap();
-        assert_eq!(scene.check().kept, 1);
-        assert_eq!(
-            fs::read_to_string(scene.path("live/cache-1")).unwrap(),
-            "new"
-        );
-        assert_eq!(scene.live(), ["cache-1", "cache-2"]);
+        let run = EarlierRun::new(&["old", "old too"]);
+        fs::write(run.path("live/cache-1"), "new").unwrap();
+        assert_eq!(run.check().kept, 1);
+        assert_eq!(fs::read_to_string(run.path("live/cache-1")).unwrap(), "new");
+        assert_eq!(run.live(), ["cache-1", "cache-2"]);
     }
 
     #[test]
     fn what_was_used_last_comes_first_and_what_was_used_first_goes_first() {
-        let scene = Scene::new(&["11", "22", "33"]);
+        let run = EarlierRun::new(&["11", "22", "33"]);
         for (number, seconds) in [(1, 20), (2, 30), (3, 10)] {
-            let file = fs::File::open(scene.path(&format!("aside/cache-{number}"))).unwrap();
+            let file = fs::File::open(run.path(&format!("aside/cache-{number}"))).unwrap();
             let used = std::time::SystemTime::now() + std::time::Duration::from_secs(seconds);
             file.set_times(fs::FileTimes::new().set_accessed(used))
                 .unwrap();
         }
-        let mut unchecked = scene.list();
+        let mut unchecked = run.list();
         assert_eq!(unchecked.usage(), Usage { bytes: 6, files: 3 });
         let mut reader = FingerprintReader::new();
         let Some(Check::Whole(first)) = unchecked.check(&mut reader) else {
@@ -308,7 +305,7 @@ mod tests {
         };
         assert_eq!(first.number, 2);
         unchecked.shrink(|left| left.files <= 1);
-        assert!(!scene.path("aside/cache-3").exists());
+        assert!(!run.path("aside/cache-3").exists());
         let Some(Check::Whole(last)) = unchecked.check(&mut reader) else {
             panic!("no file");
         };
@@ -318,20 +315,19 @@ mod tests {
 
     #[test]
     fn a_file_of_two_runs_is_used_as_the_later_one_has_left_it() {
-        let scene = Scene::new(&["the later"]);
-        fs::create_dir(scene.path("earlier")).unwrap();
-        fs::write(scene.path("earlier/cache-1"), "an earlier").unwrap();
-        let folders = vec![scene.path("earlier"), scene.path("aside")];
-        let mut unchecked =
-            UncheckedFiles::list(folders, scene.known.clone(), &mut || true).unwrap();
-        let live = Entries::open(&scene.path("live")).unwrap();
+        let run = EarlierRun::new(&["the later"]);
+        fs::create_dir(run.path("earlier")).unwrap();
+        fs::write(run.path("earlier/cache-1"), "an earlier").unwrap();
+        let folders = vec![run.path("earlier"), run.path("aside")];
+        let mut unchecked = UncheckedFiles::list(folders, run.known.clone(), &mut || true).unwrap();
+        let live = Entries::open(&run.path("live")).unwrap();
         let mut reader = FingerprintReader::new();
         while let Some(check) = unchecked.check(&mut reader) {
             if let Check::Whole(file) = check {
                 unchecked.restore(&file, &live);
             }
         }
-        let text = fs::read_to_string(Path::new(&scene.path("live/cache-1")));
+        let text = fs::read_to_string(Path::new(&run.path("live/cache-1")));
         assert_eq!(text.unwrap(), "the later");
     }
 }

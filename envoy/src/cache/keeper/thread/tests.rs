@@ -13,12 +13,12 @@ const ROOM: Usage = Usage {
     files: 1_000,
 };
 
-/// A folder with a cache in it, and a thread's view of that.
-struct Scene {
+/// The folder of a cache that a thread keeps.
+struct KeptCache {
     dir: TempDir,
 }
 
-impl Scene {
+impl KeptCache {
     fn new() -> Self {
         let dir = TempDir::new().unwrap();
         fs::create_dir(dir.path().join("entries")).unwrap();
@@ -57,9 +57,9 @@ impl Scene {
         let (ended, end) = mpsc::channel();
         let folder = self.dir.path().join("entries");
         let root = self.dir.path().to_owned();
-        let mut work = KeeperThread::new(&folder, Some(root), ROOM, shortage).unwrap();
+        let mut keeper = KeeperThread::new(&folder, Some(root), ROOM, shortage).unwrap();
         let thread = JoiningThread::start("test", move |stop| {
-            play(&self, &mut work, &stop);
+            play(&self, &mut keeper, &stop);
             ended.send(()).unwrap();
         });
         end.recv().expect("no panic");
@@ -69,69 +69,69 @@ impl Scene {
 
 #[test]
 fn files_are_counted_exactly_and_are_in_the_manifest_when_they_are_finished() {
-    Scene::new().play(Shortage::default(), |scene, work, _| {
-        scene.store(1, "12345");
-        scene.store(2, "123");
-        scene.store(1, "1234567");
-        work.follow();
+    KeptCache::new().play(Shortage::default(), |cache, thread, _| {
+        cache.store(1, "12345");
+        cache.store(2, "123");
+        cache.store(1, "1234567");
+        thread.follow();
         assert_eq!(
-            work.usage,
+            thread.usage,
             Usage {
                 bytes: 10,
                 files: 2
             }
         );
-        assert_eq!(scene.manifest(), work.files);
-        scene.remove(1);
-        scene.store(3, "gone before anybody looks");
-        scene.remove(3);
-        work.follow();
-        assert_eq!(work.usage, Usage { bytes: 3, files: 1 });
+        assert_eq!(cache.manifest(), thread.files);
+        cache.remove(1);
+        cache.store(3, "gone before anybody looks");
+        cache.remove(3);
+        thread.follow();
+        assert_eq!(thread.usage, Usage { bytes: 3, files: 1 });
     });
 }
 
 #[test]
 fn changes_that_the_system_has_lost_are_found_in_the_folder() {
-    Scene::new().play(Shortage::default(), |scene, work, _| {
+    KeptCache::new().play(Shortage::default(), |cache, thread, _| {
         for (number, text) in [(1, "stays"), (2, "goes"), (3, "changes")] {
-            scene.store(number, text);
+            cache.store(number, text);
         }
-        work.follow();
-        scene.remove(2);
-        scene.store(3, "has changed");
-        scene.store(4, "new");
-        work.watch = FolderWatch::start(&work.folder).unwrap();
-        work.follow();
-        assert_eq!(work.usage.files, 3, "it has seen nothing of that");
-        let found = work.rescan();
-        work.record(&found);
+        thread.follow();
+        cache.remove(2);
+        cache.store(3, "has changed");
+        cache.store(4, "new");
+        thread.watch = FolderWatch::start(&thread.folder).unwrap();
+        thread.follow();
+        assert_eq!(thread.usage.files, 3, "it has seen nothing of that");
+        let found = thread.rescan();
+        thread.record(&found);
         assert_eq!(
-            work.usage,
+            thread.usage,
             Usage {
                 bytes: 19,
                 files: 3
             }
         );
-        for (number, file) in &work.files {
-            assert_eq!(scene.manifest().get(number), Some(file));
+        for (number, file) in &thread.files {
+            assert_eq!(cache.manifest().get(number), Some(file));
         }
     });
 }
 
 #[test]
 fn room_is_made_for_a_batch_when_the_bound_is_near() {
-    Scene::new().play(Shortage::default(), |scene, work, stop| {
+    KeptCache::new().play(Shortage::default(), |cache, thread, stop| {
         let most = ROOM.files - ROOM.files / 64;
         for number in 0..most {
-            scene.store(number, "x");
+            cache.store(number, "x");
         }
-        work.follow();
-        work.make_room(stop);
-        assert_eq!(scene.files(), most);
-        scene.store(most, "x");
-        work.follow();
-        work.make_room(stop);
-        assert_eq!((scene.files(), work.usage.files), (924, 924));
+        thread.follow();
+        thread.make_room(stop);
+        assert_eq!(cache.files(), most);
+        cache.store(most, "x");
+        thread.follow();
+        thread.make_room(stop);
+        assert_eq!((cache.files(), thread.usage.files), (924, 924));
     });
 }
 
@@ -139,15 +139,15 @@ fn room_is_made_for_a_batch_when_the_bound_is_near() {
 fn a_shortage_is_acted_on_once() {
     let shortage = Shortage::default();
     shortage.publish(50);
-    Scene::new().play(shortage.clone(), |scene, work, stop| {
+    KeptCache::new().play(shortage.clone(), |cache, thread, stop| {
         for number in 0..100 {
-            scene.store(number, "x");
+            cache.store(number, "x");
         }
-        work.follow();
-        work.make_room(stop);
-        assert_eq!(scene.files(), 44);
-        work.make_room(stop);
-        assert_eq!(scene.files(), 44);
+        thread.follow();
+        thread.make_room(stop);
+        assert_eq!(cache.files(), 44);
+        thread.make_room(stop);
+        assert_eq!(cache.files(), 44);
     });
     assert_eq!(shortage.bytes(), 0);
 }
