@@ -19,8 +19,8 @@
 //! | child processes, threads, limits of the machine | `system/` |
 //! | messages to the user | `log.rs` |
 //!
-//! A room uses only rooms below it: `run`; `render`, `demo` and `cache`; `settings`; `sns`; `net`, `origin`, `system` and
-//! `log`.
+//! A room uses only rooms that follow it in this list: `run`, `render`, `cache` and `demo`, `settings`, `sns`, `net`,
+//! `origin`, `system` and `log`.
 
 pub mod cache;
 pub mod demo;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the container image sets.
+//! The settings of the container image.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use sluice::settings::docs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The README says what the settings are.
+//! The README has the tables of settings.
 #![allow(clippy::unwrap_used)]
 
 use sluice::settings::docs::{LOCATIONS, SETTINGS, markdown_table};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The rendered configuration: Envoy takes it, and says with it what the settings say.
+//! The rendered configuration: Envoy accepts it, and it says what the settings say.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod support;
@@ -13,7 +13,7 @@ use sluice::settings::Settings;
 use support::modules::{self, DEAD};
 use support::{envoy, exchange, free_port, status};
 
-/// A self-signed certificate for localhost and its key, which nobody has to trust.
+/// A self-signed certificate for localhost, and its key.
 const CERT: &str = include_str!("support/localhost.crt");
 const KEY: &str = include_str!("support/localhost.key");
 

@@ -90,7 +90,10 @@ impl Journal {
     fn append(&mut self, text: &str) -> io::Result<()> {
         let mut changed = self.purges.clone();
         if !text.ends_with('\n') || !changed.apply_text(text) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "no records"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "expected records of purges",
+            ));
         }
         self.purges = changed;
         self.appended += text.len();
@@ -148,7 +151,7 @@ pub struct EarlierRuns {
 }
 
 fn record(body: &[u8], journal: &Mutex<Journal>) -> Answer {
-    let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "no text");
+    let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "expected UTF-8");
     let recorded = std::str::from_utf8(body).map_err(no_text).and_then(|text| {
         let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
         journal.append(text)

@@ -25,7 +25,8 @@ impl fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// Reads the keys in `folder`, or makes new ones. Gives the keys and the file, whose lock lasts as long as it is open.
+    /// Reads the keys in `folder`, or makes new ones. Gives the keys and the file, whose lock lasts as long as it is
+    /// open.
     ///
     /// # Errors
     /// Another edge holds the lock, or the file cannot be read or written.

@@ -39,8 +39,8 @@ impl Admin {
         self.client.post(uri).send_empty().is_ok()
     }
 
-    /// The number of requests in flight: those of clients, and those to the origin, as a fill goes on without its client.
-    /// `None`: Envoy does not answer.
+    /// The number of requests in flight: those of clients, and those to the origin, as a fill goes on without its
+    /// client. `None`: Envoy does not answer.
     pub fn active_requests(&self) -> Option<u64> {
         let active = self.stats("(downstream|upstream)_rq_active$")?;
         let ours =

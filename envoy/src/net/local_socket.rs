@@ -85,8 +85,8 @@ impl From<&'static str> for Answer {
     }
 }
 
-/// Answers the calls to a new socket in `state` with `answer`, several at a time. Each connection has a thread of its own:
-/// Envoy keeps a connection whose call it gave up before sending it, and other calls must not wait for that one.
+/// Answers the calls to a new socket in `state` with `answer`, several at a time. Each connection has a thread of its
+/// own: Envoy keeps a connection whose call it gave up before sending it, and other calls must not wait for that one.
 ///
 /// # Errors
 /// The socket cannot be bound.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Envoy's configuration: the template `envoy.yaml.j2`, filled in from the settings and the policy.
 //!
-//! `policy_document` completes the filter's policy. `origin` and `compression` work out the values of their parts of the
-//! template; all other values are here.
+//! `policy_document` completes the filter's policy. `origin` and `compression` work out the values of their parts of
+//! the template; all other values are here.
 
 mod compression;
 mod error;

@@ -33,11 +33,11 @@ use crate::system::private;
 /// Bound on the time in which Envoy must become ready.
 const START_PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
-/// Bound on the time for which Envoy's start waits for the check of earlier runs' files. Later files come back while Envoy
-/// serves.
+/// Bound on the time for which Envoy's start waits for the check of earlier runs' files. Later files come back while
+/// Envoy serves.
 const CHECK_PATIENCE: Duration = Duration::from_secs(1);
-/// Components of Envoy whose warnings are not news: the cache filter says at every start that it is work in progress, and
-/// at every insertion that the store has ended it.
+/// Components of Envoy whose warnings are not news: the cache filter says at every start that it is work in progress,
+/// and at every insertion that the store has ended it.
 const QUIETER: &str = "misc:error,cache_filter:error";
 
 /// Runs the edge until it is told to stop or ends by itself, and gives the exit code.
@@ -215,10 +215,10 @@ fn wait_until_ready(
 
 fn announce(settings: &Settings, origin: &str) {
     let edge = health::local_address(settings.bind, settings.edge_port);
-    say(&format!("http://{edge}/ is ready, before {origin}"));
+    say(&format!("http://{edge}/ is ready, in front of {origin}"));
     if let Some(tls) = &settings.tls {
         say(&format!(
-            "https://{}/ too",
+            "https://{}/ is ready too",
             health::local_address(settings.bind, tls.port)
         ));
     }

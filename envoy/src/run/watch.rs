@@ -60,7 +60,7 @@ pub fn stop_in_order(settings: &Settings, envoy: &mut Child, signals: &mut Signa
         }
         if start.elapsed() >= settings.drain || signals.pending().any(|signal| signal != SIGCHLD) {
             say(&format!(
-                "not waiting any longer for {} requests",
+                "stopping with {} requests in flight",
                 active.unwrap_or(0)
             ));
             // NB: not SIGTERM: Envoy would crash where its store is being filled.

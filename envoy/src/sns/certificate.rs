@@ -38,8 +38,8 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// Reads a certificate in PEM, if it is one of SNS in the topic's partition of AWS. It comes without its chain, so it
-    /// deserves no more trust than the connection that brought it.
+    /// Reads a certificate in PEM, if it is one of SNS in the topic's partition of AWS. It comes without its chain, so
+    /// it deserves no more trust than the connection that brought it.
     pub fn from_pem(pem: &[u8], topic: &Topic) -> Option<Self> {
         let (_, pem) = parse_x509_pem(pem).ok()?;
         let certificate = pem.parse_x509().ok()?;

@@ -18,8 +18,8 @@ pub enum MessageKind {
 /// The hash with which the text is signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum SignatureVersion {
-    /// SHA-1, the default of a topic. Its weakness, that an attacker can make two texts with one hash, does not help here:
-    /// SNS adds values to each text that nobody can foresee.
+    /// SHA-1, the default of a topic. Its weakness, that an attacker can make two texts with one hash, does not help
+    /// here: SNS adds values to each text that nobody can foresee.
     #[serde(rename = "1")]
     Sha1,
     /// SHA-256.
@@ -62,8 +62,8 @@ impl Message {
         })?;
         let confirms = message.kind != MessageKind::Notification;
         let one_line = |text: &str| !text.contains(char::is_control);
-        // NB: in the signed text a field's value follows its name on the next line. If values other than the message itself
-        // could have several lines, one signed text could be read as two messages.
+        // NB: in the signed text a field's value follows its name on the next line. If values other than the message
+        // itself could have several lines, one signed text could be read as two messages.
         for (name, value, required) in [
             ("MessageId", Some(message.message_id.as_str()), true),
             ("Subject", message.subject.as_deref(), false),

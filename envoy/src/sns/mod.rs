@@ -5,8 +5,8 @@
 //! here. Nothing here can purge. Requests to SNS go only to the regions of the listed topics: their hosts come from the
 //! settings, never from a message.
 //!
-//! The way of a message: `server` takes it from the filter, `message` parses it, `verifier` judges it with the keys that
-//! `certificate` reads and `service` fetches.
+//! The way of a message: `server` takes it from the filter, `message` parses it, `verifier` judges it with the keys
+//! that `certificate` reads and `service` fetches.
 
 mod certificate;
 mod message;

@@ -18,8 +18,8 @@ pub struct Child {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Child {
-    /// Starts `command` in a process group of its own, so that Ctrl-C reaches only the edge, which then stops the process
-    /// in order. Must be called from the main thread: the process ends with the thread that started it.
+    /// Starts `command` in a process group of its own, so that Ctrl-C reaches only the edge, which then stops the
+    /// process in order. Must be called from the main thread: the process ends with the thread that started it.
     ///
     /// # Errors
     /// The process cannot be started.

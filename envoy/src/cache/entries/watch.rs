@@ -2,7 +2,8 @@
 //! The changes in a folder of entries, as inotify reports them.
 //!
 //! Envoy's v1 store writes a file that has no name yet, removes the file before it, and links the new one to the name
-//! when it is whole. It does so too when it stores the headers of a 304. So a name that appears is that of a whole file.
+//! when it is whole. It does so too when it stores the headers of a 304. So a name that appears is that of a whole
+//! file.
 
 use std::io;
 use std::mem::MaybeUninit;

@@ -9,8 +9,8 @@ const SLACK: u64 = 64;
 /// At least this part of the bound goes at once, as the whole folder is read for it.
 const BATCH: u64 = 16;
 
-/// The usage down to which a cache with `used` must evict, when it may hold `bound` and its disk lacks `shortage` bytes;
-/// `None`: nothing must go. A cache that holds less than `shortage` could not end it, so it keeps what it has.
+/// The usage down to which a cache with `used` must evict, when it may hold `bound` and its disk lacks `shortage`
+/// bytes; `None`: nothing must go. A cache that holds less than `shortage` could not end it, so it keeps what it has.
 pub fn target(used: Usage, bound: Usage, shortage: u64) -> Option<Usage> {
     let high = bound.less_part(SLACK);
     let low = high.less_part(BATCH);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Evicts the oldest entries, many at once, before Envoy evicts them one by one.
 //!
-//! The behaviour that this answers: above its bound, a thread of Envoy's v1 store reads the whole folder and removes what
-//! is too much. That is one object where objects come one by one, and it begins again with the next one. The entry point
-//! knows how much there is. Shortly before the bound it reads the folder once and removes a batch. The counters of
-//! Envoy's store do not see that, nor entries that have come back after a restart. They go on to the bound, where Envoy
-//! reads the folder, finds room, and counts right again.
+//! The behaviour that this answers: above its bound, a thread of Envoy's v1 store reads the whole folder and removes
+//! what is too much. That is one object where objects come one by one, and it begins again with the next one. The entry
+//! point knows how much there is. Shortly before the bound it reads the folder once and removes a batch. The counters
+//! of Envoy's store do not see that, nor entries that have come back after a restart. They go on to the bound, where
+//! Envoy reads the folder, finds room, and counts right again.
 //!
 //! The control is the edge `alone` in the test `the_oldest_make_room_before_the_bound_is_reached`: Envoy without the
 //! entry point stays above the room that is made here. When Envoy evicts in batches too, delete this folder,
-//! `Entries::remove_unused`, and `make_room` and `evict` in [`crate::cache::keeper`]. The space on a full disk must then
-//! come from elsewhere: the keeper also evicts for [`crate::cache::free_space::Shortage`].
+//! `Entries::remove_unused`, and `make_room` and `evict` in [`crate::cache::keeper`]. The space on a full disk must
+//! then come from elsewhere: the keeper also evicts for [`crate::cache::free_space::Shortage`].
 
 mod bound;
 
@@ -20,8 +20,8 @@ pub use bound::target;
 
 use super::entries::{Entries, Entry, Usage};
 
-/// Removes the oldest entries, until the others are within `target`. Calls `pause` every few hundred files, and ends when
-/// that gives `false`.
+/// Removes the oldest entries, until the others are within `target`. Calls `pause` every few hundred files, and ends
+/// when that gives `false`.
 ///
 /// # Errors
 /// The folder cannot be read, or an entry cannot be removed.

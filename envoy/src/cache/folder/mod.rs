@@ -138,8 +138,8 @@ impl CacheFolder {
         }
     }
 
-    /// Takes the journal out of a cache that outlives the edge. `None`: the cache ends with the edge, or the journal has
-    /// been taken.
+    /// Takes the journal out of a cache that outlives the edge. `None`: the cache ends with the edge, or the journal
+    /// has been taken.
     pub fn take_journal(&mut self) -> Option<Journal> {
         self.journal.take()
     }

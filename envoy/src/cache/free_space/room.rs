@@ -23,8 +23,8 @@ impl Room {
         self.reserve
     }
 
-    /// Whether there is room when `free` bytes are. After a pause there is room only from a quarter above the reserve, so
-    /// that storing does not begin and end with each response.
+    /// Whether there is room when `free` bytes are. After a pause there is room only from a quarter above the reserve,
+    /// so that storing does not begin and end with each response.
     pub const fn measure(&mut self, free: u64) -> bool {
         let least = if self.left {
             self.reserve

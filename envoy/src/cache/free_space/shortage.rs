@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The bytes that the cache should give back, shared by the watch that publishes them and the keeper that evicts for them.
+/// The bytes that the cache should give back, shared by the watch that publishes them and the keeper that evicts for
+/// them.
 #[derive(Clone, Debug, Default)]
 pub struct Shortage(Arc<AtomicU64>);
 

@@ -99,13 +99,21 @@ impl KeeperThread {
             return;
         };
         let known = Manifest::read(root).unwrap_or_else(|error| {
-            say(&format!("{}: {error}: no manifest", root.display()));
+            let root = root.display();
+            say(&format!(
+                "{root}: the manifest cannot be read: {error}: files of earlier runs are removed"
+            ));
             Fingerprints::new()
         });
         let some = !folders.is_empty();
         match UncheckedFiles::list(folders, known, &mut || stop.wait(Duration::ZERO)) {
             Ok(unchecked) => self.unchecked = unchecked,
-            Err(error) => return self.complain(&error, "files of earlier runs stay aside"),
+            Err(error) => {
+                return self.complain(
+                    &error,
+                    "files of earlier runs are neither checked nor served",
+                );
+            }
         }
         self.record(&[]);
         let mut looked = Instant::now();
@@ -138,7 +146,7 @@ impl KeeperThread {
     fn follow(&mut self) {
         let changes = match self.watch.take() {
             Ok(changes) => changes,
-            Err(error) => return self.complain(&error, "left to Envoy to evict"),
+            Err(error) => return self.complain(&error, "eviction is left to Envoy"),
         };
         let mut stored = Vec::new();
         for change in changes {
@@ -189,7 +197,7 @@ impl KeeperThread {
         let found = match self.live.list(&mut || true) {
             Ok(found) => found,
             Err(error) => {
-                self.complain(&error, "left to Envoy to evict");
+                self.complain(&error, "eviction is left to Envoy");
                 return Vec::new();
             }
         };
@@ -213,7 +221,10 @@ impl KeeperThread {
         if let Some(manifest) = &mut self.manifest
             && let Err(error) = manifest.record(stored, &self.files, &self.unchecked.known)
         {
-            self.complain(&error, "what is stored now may be lost at the next start");
+            self.complain(
+                &error,
+                "files that are stored now may be lost at the next start",
+            );
         }
     }
 
@@ -230,7 +241,7 @@ impl KeeperThread {
         if !live.is_within(target)
             && let Err(error) = self.evict(stop, target)
         {
-            self.complain(&error, "left to Envoy to evict");
+            self.complain(&error, "eviction is left to Envoy");
         }
         self.shortage.settle();
     }

@@ -11,8 +11,8 @@ use crate::cache::entries::Entries;
 /// The bytes that are read at once.
 const CHUNK: usize = 128 << 10;
 
-/// The length of a file and the XXH3 of its bytes. It shows faults of disks and crashes, but no attack: whoever can write
-/// to the folder can forge it.
+/// The length of a file and the XXH3 of its bytes. It shows faults of disks and crashes, but no attack: whoever can
+/// write to the folder can forge it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fingerprint {
     /// The length in bytes.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The manifest: the fingerprints of the cache's files when they were whole.
 //!
-//! The manifest is a file to which records of one size are appended, each with a checksum of its own. Of several records
-//! of one file the last counts. A record that is torn or damaged does not count, which costs the one file that it names.
-//! So nothing waits for the disk, and the removal of a file needs no record.
+//! The manifest is a file to which records of one size are appended, each with a checksum of its own. Of several
+//! records of one file the last counts. A record that is torn or damaged does not count, which costs the one file that
+//! it names. So nothing waits for the disk, and the removal of a file needs no record.
 
 use std::collections::HashMap;
 use std::fs::{self, File};

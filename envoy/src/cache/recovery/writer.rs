@@ -39,8 +39,8 @@ impl ManifestWriter {
         &self.root
     }
 
-    /// Adds the entries that have been `stored`. Now and then writes the manifest anew instead, with `files`, all entries
-    /// in use, and `unchecked`, those that are not in use yet.
+    /// Adds the entries that have been `stored`. Now and then writes the manifest anew instead, with `files`, all
+    /// entries in use, and `unchecked`, those that are not in use yet.
     ///
     /// # Errors
     /// The manifest cannot be written. It is written anew at the next call after a while.
