@@ -6,12 +6,13 @@
 //! - `entries`: the files of Envoy's store: their names, how much they take, and what changes
 //! - `keeper`: the thread that follows the entries and does the work of `recovery` and `eviction`
 //!
-//! The other folders each answer one behaviour of Envoy, and go with it:
+//! Each of the other folders answers one behaviour of Envoy. Its header names the test that will tell when the folder
+//! can go, and what to delete then.
 //!
-//! - `recovery`: a damaged file kills Envoy, so entries of earlier runs come back checked
-//! - `early_deaths`: a cache may still kill Envoy, so after two early deaths it is given up
+//! - `recovery`: a damaged file kills Envoy, so entries of earlier runs are checked before they come back
+//! - `early_deaths`: an undamaged file may kill Envoy too, so a cache is given up after two early deaths
 //! - `eviction`: Envoy reads the whole folder for each object that it evicts, so the keeper evicts many at once
-//! - `free_space`: Envoy does not report a full disk, so nothing is stored on one
+//! - `free_space`: Envoy does not report a failed write, so nothing is stored on a full disk
 
 mod early_deaths;
 mod entries;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Gives up a cache that kills Envoy at its start.
 //!
-//! The behaviour that this answers: Envoy's v1 store crashes on a file that is not whole
+//! Answers this behaviour of Envoy: the v1 store crashes on a file that is not whole
 //! (`control_bare_envoy_dies_of_a_file_that_is_cut_short`). [`crate::cache::recovery`] finds damaged files, but it
 //! cannot find an undamaged file that crashes Envoy all the same. With such a file the edge would crash again after
 //! each restart. So the entry point counts, over its own restarts, how often in a row a signal has ended Envoy within a
 //! minute of its start. After two such deaths the next start keeps no entries.
 //!
 //! When Envoy survives every file, that control test fails. Then delete this folder, its notice in
-//! [`crate::cache::folder`], and `Life` in `run`.
+//! [`crate::cache::folder`], `deaths` in [`crate::cache::keeper`], and `life` in [`crate::run`].
 
 mod life;
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Evicts the oldest entries, many at once, before Envoy evicts them one by one.
 //!
-//! The behaviour that this answers: above its bound, a thread of Envoy's v1 store reads the whole folder and removes
-//! what is too much. That is one object where objects come one by one, and it begins again with the next one. The entry
-//! point knows how much there is. Shortly before the bound it reads the folder once and removes a batch. The counters
-//! of Envoy's store do not see that, nor entries that have come back after a restart. They go on to the bound, where
-//! Envoy reads the folder, finds room, and counts right again.
+//! Answers this behaviour of Envoy: above the bound, a thread of the v1 store reads the whole folder and evicts as many
+//! objects as there are too many. When objects arrive one by one, it reads the folder for each of them. The entry point
+//! knows the usage, reads the folder once shortly before the bound, and evicts a batch. The counters of Envoy's store
+//! see neither these evictions nor the entries that come back after a restart. They go on to the bound, where Envoy
+//! reads the folder, finds room, and counts right again.
 //!
-//! The control is the edge `alone` in the test `the_oldest_make_room_before_the_bound_is_reached`: Envoy without the
-//! entry point stays above the room that is made here. When Envoy evicts in batches too, delete this folder,
-//! `Entries::remove_unused`, and `make_room` and `evict` in [`crate::cache::keeper`]. The space on a full disk must
-//! then come from elsewhere: the keeper also evicts for [`crate::cache::free_space::Shortage`].
+//! The control is the edge `alone` in the test `envoy_reads_the_folder_once_for_many_objects`: Envoy without the entry
+//! point reads the folder for each object. When Envoy evicts in batches, that part of the test fails. Then delete this
+//! folder, `Entries::remove_unused`, and `make_room` and `evict` in [`crate::cache::keeper`], unless the keeper must
+//! still evict for [`crate::cache::free_space::Shortage`].
 
 mod bound;
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Keeps a part of the cache's file system free: the cache must never fill it, nor find it full.
 //!
-//! The behaviour that this answers: Envoy's cache does not report that it could not write a response, so followers
-//! would wait for the entry in vain (`control_unwatched_followers_wait_in_vain_on_a_full_disk`). So a thread measures
-//! the free space. Below the reserve it tells Envoy, by the runtime value `sluice.no_room`, that the store has no room,
-//! and the filter has nothing stored until there is more. Below a quarter above the reserve it asks the keeper to give
-//! space back, so that a cache that fills the disk by itself evicts before storing pauses.
+//! Answers this behaviour of Envoy: its cache does not report that it could not write a response, so followers would
+//! wait for the entry in vain (`control_unwatched_followers_wait_in_vain_on_a_full_disk`). So a thread measures the
+//! free space. Below the reserve it tells Envoy, by the runtime value `sluice.no_room`, that the store has no room, and
+//! the filter has nothing stored until there is more. Already below 1.25 times the reserve it asks the keeper to give space
+//! back. A cache that fills the disk by itself therefore evicts before storing pauses.
 //!
 //! When Envoy reports a failed write, that control test fails. Then the runtime value can go from here, from Envoy's
 //! configuration and from the filter. The reserve and [`Shortage`] stay: others on the same disk need the space.
