@@ -35,7 +35,7 @@ pub fn load() -> f64 {
 
 /// How many cores there are.
 pub fn cores() -> u32 {
-    sluice::machine::Machine::cores()
+    sluice::system::Machine::cores()
 }
 
 /// The versions of what is compared, a line.

@@ -75,7 +75,7 @@ fn main() -> ExitCode {
         );
         return ExitCode::from(2);
     };
-    sluice::machine::Machine::raise_open_files();
+    sluice::system::Machine::raise_open_files();
     let interrupted = interrupted();
     // One thread for all clients: what they cost is the same for every contender. The origin has its own.
     let runtime = tokio::runtime::Builder::new_current_thread()

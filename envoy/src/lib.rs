@@ -1,30 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The standalone edge: its settings, Envoy's configuration, and what starts and stops it all.
+//! The standalone edge: its settings, Envoy's configuration, and what starts, watches and stops it all.
+//!
+//! Where do I change …
+//!
+//! | what | where |
+//! |---|---|
+//! | a setting: its name, default, meaning or check | `settings/`, beginning at `settings/docs.rs` |
+//! | the address of a bucket or an HTTP origin | `origin/` |
+//! | Envoy's configuration | `render/` and `envoy.yaml.j2` |
+//! | the policies that come with the edge | `policies/` and `settings/policy.rs` |
+//! | the order of start and stop, drain, signals | `run/` |
+//! | the cache's folder, its format, what a restart keeps | `cache/folder/`, `cache/recovery/` |
+//! | eviction, a full disk, a cache that kills Envoy | `cache/eviction/`, `cache/free_space/`, `cache/early_deaths/` |
+//! | the journal of purges | `cache/journal.rs` |
+//! | the verification of messages of Amazon SNS | `sns/` |
+//! | the demo site and its MinIO | `demo/` |
+//! | calls to Envoy's admin interface, sockets for calls of the filter | `net/` |
+//! | child processes, threads, limits of the machine | `system/` |
+//! | messages to the user | `log.rs` |
+//!
+//! A room uses only rooms that follow it in this list: `run`, `render`, `cache` and `demo`, `settings`, `sns`, `net`,
+//! `origin`, `system` and `log`.
 
-mod admin;
-mod ca_bundle;
-pub mod cache_folder;
-mod child;
+pub mod cache;
 pub mod demo;
-mod early_deaths;
-mod environment;
-pub mod free_space;
-pub mod health;
-pub mod http;
-mod joining_thread;
-pub mod journal;
-mod keeper;
-pub mod local_socket;
-pub mod machine;
+pub mod log;
+mod net;
 pub mod origin;
-pub mod policy_document;
-mod private;
-mod random;
 pub mod render;
-pub mod reserve;
 pub mod run;
-pub mod setting_docs;
 pub mod settings;
-pub mod shortage;
-pub mod size;
 pub mod sns;
+pub mod system;

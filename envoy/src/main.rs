@@ -6,8 +6,8 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use sluice::demo::Demo;
-use sluice::settings::Settings;
-use sluice::{cache_folder, health, http, render, run, setting_docs};
+use sluice::settings::{Settings, docs};
+use sluice::{cache, log, render, run};
 
 const USAGE: &str = "\
 usage: sluice             run the edge; settings come from the environment
@@ -28,16 +28,15 @@ fn main() -> ExitCode {
         [Some("render")] => with_settings(|settings| {
             let example = Demo::example_origin();
             let origin = settings.origin.as_ref().unwrap_or(&example);
-            let cache_dir = settings.cache.dir.join(cache_folder::ENTRIES);
+            let cache_dir = settings.cache.dir.join(cache::ENTRIES);
             render::render(&settings, origin, &cache_dir).map(|config| print(&config))
         }),
         [Some("settings")] => {
-            let tables =
-                [setting_docs::SETTINGS, setting_docs::LOCATIONS].map(setting_docs::markdown_table);
+            let tables = [docs::SETTINGS, docs::LOCATIONS].map(docs::markdown_table);
             print(&tables.join("\n"))
         }
         [Some("healthcheck")] => with_settings(|settings| {
-            let ready = health::is_ready(&http::client(), &settings);
+            let ready = run::HealthCheck::new(&settings).passes();
             Ok::<_, io::Error>(if ready {
                 ExitCode::SUCCESS
             } else {
@@ -65,7 +64,7 @@ fn print(text: &str) -> ExitCode {
 
 fn fail(error: impl Display) -> ExitCode {
     for line in error.to_string().lines() {
-        run::say(line);
+        log::say(line);
     }
     ExitCode::FAILURE
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Responses are compressed on their way into the cache where the filter asks for it, and nowhere else.
+//! Envoy compresses a response on its way into the cache only if the filter asks for it.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whatever happens to the filter, nothing that it has not checked reaches the cache or the origin.
+//! Even if the filter fails, no request that it has not checked reaches the cache or the origin.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod support;
@@ -21,7 +21,7 @@ fn nothing_is_signed_or_sent_that_a_working_filter_has_not_approved() {
     let origin = Origin::start();
     let http = Variables::new(&origin.url(), DEAD).start();
     let bucket = bucket(&origin, DEAD).start();
-    // The client cannot approve of itself, through the cache (GET) or around it.
+    // A client cannot approve its own request, through the cache (GET) or around it.
     let claim = "x-sluice-proof: 1\r\n";
     for request in ["GET /site/a.b/x", "HEAD /site/a.b/x", "OPTIONS /site/a.b/x"] {
         assert_eq!(
@@ -141,7 +141,7 @@ fn only_canonical_paths_of_the_bucket_get_past_the_listeners_guard() {
         ("GET /site/a.b/x;/../y", false),
         ("GET /site/a.b/x\\y", false),
     ] {
-        // Past the first guard, the second one stops what a dead filter cannot have approved.
+        // Behind the first guard, the second one stops a request that a dead filter cannot have approved.
         let guard = if passes {
             "Not approved by the filter."
         } else {
@@ -172,7 +172,7 @@ fn qualifiers_of_a_key_get_past_the_listeners_guard_and_hide_nothing_from_it() {
         ("/site/other#/site/a.b/x", false),
         ("/site#/a.b/x", false),
     ] {
-        // Past the guard, the hop to the origin stops what the filter has left the qualifiers on.
+        // Behind the guard, the hop to the origin stops a path on which the filter has left the qualifiers.
         let guard = if passes {
             "x-sluice-origin-failed: path_normalization_failed"
         } else {
@@ -181,7 +181,7 @@ fn qualifiers_of_a_key_get_past_the_listeners_guard_and_hide_nothing_from_it() {
         let answer = exchange(edge.port, "GET /", &format!("x-path: {path}\r\n"));
         assert!(answer.contains(guard), "{path}: {answer}");
     }
-    // A client cannot say so itself.
+    // A client cannot set this header itself.
     assert_eq!(status(&get(edge.port, "/site/a.b/x#g=1")), 400);
     assert_eq!(origin.requests(), [""; 0]);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the container image sets.
+//! The settings of the container image.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use sluice::setting_docs;
+use sluice::settings::docs;
 
 const CONFIG: &str = include_str!("../image/config.json");
 
@@ -15,7 +15,7 @@ fn the_image_sets_only_what_is_a_setting() {
     let variables = config()["Env"].as_array().unwrap().clone();
     for variable in variables {
         let (name, _) = variable.as_str().unwrap().split_once('=').unwrap();
-        assert!(setting_docs::find(name).is_some(), "{name}");
+        assert!(docs::find(name).is_some(), "{name}");
     }
 }
 

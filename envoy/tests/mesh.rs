@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a gateway in the mesh shares with the standalone edge is the same in both, so that neither drifts.
+//! The configuration that a gateway in the mesh shares with the standalone edge is the same in both.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use sluice_core::policy::Policy;
 
 const MANAGER: &str = "/filter_chains/0/filters/0/typed_config";
 
-/// The standalone edge's configuration for the kind of origin that is meant.
+/// The standalone edge's configuration for an origin of this kind.
 fn standalone(variables: &[(&str, &str)]) -> Value {
     let mut all = HashMap::from([
         ("CONCURRENCY", "2"),
@@ -26,7 +26,7 @@ fn standalone(variables: &[(&str, &str)]) -> Value {
     serde_yaml_ng::from_str(&text).unwrap()
 }
 
-/// The patches of an `EnvoyFilter`, anchors resolved.
+/// The patches of an `EnvoyFilter`, with YAML's anchors resolved.
 fn patches(file: &str) -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../mesh")
@@ -37,7 +37,7 @@ fn patches(file: &str) -> Vec<Value> {
     filter["spec"]["configPatches"].as_array().unwrap().clone()
 }
 
-/// What is patched in: the value of that kind and name.
+/// The value of the patch of this kind and name.
 fn value(file: &str, kind: &str, name: &str) -> Value {
     let found: Vec<_> = patches(file)
         .iter()
@@ -58,7 +58,7 @@ fn named(list: &Value, name: &str) -> Value {
     found.unwrap_or_else(|| panic!("no {name}")).clone()
 }
 
-/// In the mesh the two roles are discovered by name.
+/// The same filters, with the two roles discovered by name as in the mesh.
 fn discovered(mut value: Value) -> Value {
     each_object(&mut value, &mut |object| {
         let wasm = "type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm";
@@ -89,7 +89,7 @@ fn each_object(value: &mut Value, change: &mut dyn FnMut(&mut serde_json::Map<St
     }
 }
 
-/// The same with every text in place of another one.
+/// The same value with texts replaced by others.
 fn renamed(value: &Value, names: &[(&str, &str)]) -> Value {
     let text = names.iter().fold(value.to_string(), |text, (from, to)| {
         text.replace(&format!("\"{from}\""), &format!("\"{to}\""))
@@ -97,13 +97,13 @@ fn renamed(value: &Value, names: &[(&str, &str)]) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Sizes are each deployment's own.
+/// The same filter without sizes, which are each deployment's own.
 fn unsized_cache(mut value: Value) -> Value {
     each_object(&mut value, &mut |object| {
         for size in ["max_cache_size_bytes", "max_cache_entry_count"] {
             object.remove(size);
         }
-        // The template has these as text.
+        // The template has these values as text.
         if let Some(ignored) = object.get_mut("ignore_request_cache_control_header") {
             *ignored = json!(ignored == "true" || ignored == true);
         }
@@ -137,7 +137,7 @@ fn the_gateways_clusters_are_those_of_the_standalone_edge() {
             &discovered(named(edge, name)),
         );
     }
-    // Istio makes the last one.
+    // Istio adds the last one.
     let mut server = named(edge, "origin_server");
     server.as_object_mut().unwrap().retain(|field, _| {
         [
@@ -214,7 +214,7 @@ fn clients_connections_have_the_standalone_edges_bounds() {
     assert_same("clients' headers", stripped, early);
 }
 
-/// One of the lists of filters of an HTTP connection manager.
+/// A list of filters of an HTTP connection manager.
 fn http_filters(listener: &Value) -> Value {
     listener.pointer(MANAGER).unwrap()["http_filters"].clone()
 }
@@ -271,7 +271,7 @@ fn a_sidecars_policy_is_the_built_in_one() {
         parse(edge.as_str().unwrap()),
         parse(&std::fs::read_to_string(path).unwrap()),
     );
-    // What a sidecar stores is smaller, and there is no room for copies in its memory.
+    // A sidecar stores smaller objects, and has no memory for a hot tier.
     edge.cache.max_object_bytes = mesh.cache.max_object_bytes;
     edge.hot = mesh.hot;
     assert_told(&mut edge, &mesh);
@@ -329,7 +329,7 @@ fn the_gateways_policy_is_the_built_in_one() {
     };
     let mut edge = parse(serde_json::from_str(edge.as_str().unwrap()).unwrap());
     let policy = parse(policy);
-    // Nothing is purged there, so what the volume has from a former process is good.
+    // There are no purges there, so the entries of earlier runs on the volume are valid.
     assert!(
         policy.purge.warm
             && policy.purge.journal == Some(Vec::new())
@@ -343,7 +343,7 @@ fn the_gateways_policy_is_the_built_in_one() {
     assert_eq!(policy, edge);
 }
 
-/// The edge knows whether somebody is shown what becomes of requests. In a mesh anybody may want to see it.
+/// The standalone edge reports on requests only if the access log or traces show it. In a mesh it always does.
 fn assert_told(edge: &mut Policy, mesh: &Policy) {
     assert!(mesh.response.account && !edge.response.account);
     edge.response.account = true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The README says what the settings are.
+//! The README has the tables of settings.
 #![allow(clippy::unwrap_used)]
 
-use sluice::setting_docs::{LOCATIONS, SETTINGS, markdown_table};
+use sluice::settings::docs::{LOCATIONS, SETTINGS, markdown_table};
 
 #[test]
 fn readme_table_lists_every_setting() {

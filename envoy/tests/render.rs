@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The rendered configuration: Envoy takes it, and says with it what the settings say.
+//! The rendered configuration: Envoy accepts it, and it says what the settings say.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod support;
@@ -13,7 +13,7 @@ use sluice::settings::Settings;
 use support::modules::{self, DEAD};
 use support::{envoy, exchange, free_port, status};
 
-/// A self-signed certificate for localhost and its key, which nobody has to trust.
+/// A self-signed certificate for localhost, and its key.
 const CERT: &str = include_str!("support/localhost.crt");
 const KEY: &str = include_str!("support/localhost.key");
 
@@ -241,7 +241,7 @@ fn an_origin_that_stops_answering_ends_what_bypasses_the_cache_with_504() {
         .arg(folder.path().join("envoy.yaml"))
         .spawn()
         .unwrap();
-    let _envoy = Killed(process);
+    let _envoy = KilledOnDrop(process);
     support::eventually("ready", || {
         std::net::TcpStream::connect(("127.0.0.1", settings.edge_port)).is_ok()
     });
@@ -255,9 +255,9 @@ fn an_origin_that_stops_answering_ends_what_bypasses_the_cache_with_504() {
 }
 
 /// A process that is killed when this is dropped.
-struct Killed(std::process::Child);
+struct KilledOnDrop(std::process::Child);
 
-impl Drop for Killed {
+impl Drop for KilledOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

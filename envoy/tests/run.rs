@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The entry point as a process: how it starts, refuses, drains and ends.
+//! The entry point as a process: how it starts, refuses to start, drains and ends.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;

@@ -23,7 +23,7 @@ impl Crowd {
     /// # Panics
     /// When one cannot be opened.
     pub async fn connect(address: SocketAddr, count: usize) -> Self {
-        sluice::machine::Machine::raise_open_files();
+        sluice::system::Machine::raise_open_files();
         let mut clients = Vec::with_capacity(count);
         for _ in 0..count {
             clients.push(Client::connect(address).await);

@@ -3,7 +3,7 @@
 //! what no setting does.
 
 use serde_json::{Value, json};
-use sluice::cache_folder;
+use sluice::cache;
 use sluice::render;
 use sluice::settings::Settings;
 use std::collections::HashMap;
@@ -57,7 +57,7 @@ impl Direct {
             settings.origin_idle = idle;
         }
         let origin = settings.origin.clone().expect("an origin");
-        let cache = settings.cache.dir.join(cache_folder::ENTRIES);
+        let cache = settings.cache.dir.join(cache::ENTRIES);
         std::fs::create_dir_all(&cache).unwrap();
         let text = render::render(&settings, &origin, &cache).unwrap();
         let mut config: Value = serde_yaml_ng::from_str(&text).unwrap();

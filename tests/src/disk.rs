@@ -2,7 +2,7 @@
 //! A small file system for one process, which a test fills.
 
 use rustix::fs::{FallocateFlags, fallocate};
-use sluice::free_space::Space;
+use sluice::cache::Space;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -10,7 +10,7 @@ use crate::spent::Watch;
 use crate::usage;
 use crate::{machine, objects, report, table};
 use serde_json::{Value, json};
-use sluice::cache_folder;
+use sluice::cache;
 use sluice_tests::client;
 use sluice_tests::direct::Direct;
 use sluice_tests::edge::{Builder, Edge};
@@ -257,7 +257,7 @@ impl Crowded {
             builder,
             edge,
             by,
-            entries: folder.path().join(cache_folder::ENTRIES),
+            entries: folder.path().join(cache::ENTRIES),
             _folder: folder,
             empty,
             rng: Rng::new(1),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The demo's bucket, as its owner sees it.
+//! The demo's bucket, which the entry point creates and fills.
 
 use std::fmt;
 use std::path::Path;
@@ -11,16 +11,17 @@ use ureq::Agent;
 use super::keys::Keys;
 use super::site::Object;
 use super::{BUCKET, DemoError, REGION};
-use crate::child::Child;
-use crate::http;
+use crate::net::http;
 use crate::origin::Endpoint;
+use crate::system::child::Child;
 
+/// Bound on the time in which MinIO must become ready.
 const START_PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
-/// How long a signed request stays valid.
+/// The validity of a signed request.
 const VALIDITY: Duration = Duration::from_secs(60);
 
-/// The bucket as its owner sees it: private, unless somebody says otherwise.
+/// The demo's bucket. It is private, so that requests to it must be signed.
 pub struct PrivateBucket {
     client: Agent,
     bucket: rusty_s3::Bucket,
@@ -29,6 +30,9 @@ pub struct PrivateBucket {
 
 impl PrivateBucket {
     /// The bucket at MinIO's endpoint.
+    ///
+    /// # Errors
+    /// The endpoint makes no valid URL.
     pub fn new(endpoint: &Endpoint, keys: &Keys) -> Result<Self, DemoError> {
         let refused = |what: &dyn fmt::Display| DemoError::Refused(what.to_string());
         let url = endpoint
@@ -45,7 +49,10 @@ impl PrivateBucket {
         })
     }
 
-    /// Makes the bucket as soon as MinIO is able to, or finds it there already (409).
+    /// Creates the bucket as soon as MinIO is ready. The bucket may exist already (409).
+    ///
+    /// # Errors
+    /// MinIO has ended or has not become ready; `log` is its log.
     pub fn create(&self, minio: &mut Child, log: &Path) -> Result<(), DemoError> {
         let start = Instant::now();
         while start.elapsed() < START_PATIENCE && minio.exited().is_none() {
@@ -61,7 +68,10 @@ impl PrivateBucket {
         Err(DemoError::NotReady(log.to_owned()))
     }
 
-    /// Puts objects into it.
+    /// Uploads objects to the bucket.
+    ///
+    /// # Errors
+    /// MinIO refuses one.
     pub fn upload(&self, objects: &[Object]) -> Result<(), DemoError> {
         for Object {
             key,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! MinIO's root credentials, generated once.
+//! The root credentials of the demo's MinIO, generated once.
 
 use std::fmt;
 use std::fs::{File, TryLockError};
@@ -8,13 +8,13 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use super::DemoError;
-use crate::random;
+use crate::system::random;
 
 /// MinIO's root credentials.
 pub struct Keys {
     /// The access key's id.
     pub id: String,
-    /// Its secret.
+    /// The access key's secret.
     pub secret: String,
 }
 
@@ -25,7 +25,11 @@ impl fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// Reads `folder`'s keys, or makes them; the file stays locked.
+    /// Reads the keys in `folder`, or makes new ones. Gives the keys and the file, whose lock lasts as long as it is
+    /// open.
+    ///
+    /// # Errors
+    /// Another edge holds the lock, or the file cannot be read or written.
     pub fn load(folder: &Path) -> Result<(Self, File), DemoError> {
         let path = folder.join("credentials");
         let failed = |error| DemoError::Io(path.clone(), error);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The demo's site, as it is uploaded to the bucket.
+//! The demo's site, whose objects are uploaded to the bucket.
 
-/// One object of the bucket.
+/// An object of the site.
 pub struct Object {
-    /// Its key.
+    /// The object's key.
     pub key: &'static str,
-    /// Its Content-Type.
+    /// The object's `Content-Type`.
     pub media_type: &'static str,
-    /// Its content.
+    /// The object's content.
     pub body: &'static [u8],
 }
 
-/// The file of an object: named like its key, unless that would be an awkward name for a file.
+/// The file of an object. It is named like the key, unless the key is an awkward name for a file.
 macro_rules! file {
     ($key:literal) => {
         include_bytes!(concat!("../../demo/", $key))
@@ -27,7 +27,7 @@ macro_rules! objects {
     };
 }
 
-/// All of it.
+/// All objects of the site.
 pub const OBJECTS: &[Object] = objects! {
     "index.html" as "text/html; charset=utf-8"
     "style.css" as "text/css; charset=utf-8"

@@ -1,112 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Why the edge did not start.
 
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
+use thiserror::Error;
+
 use super::START_PATIENCE;
-use crate::ca_bundle;
-use crate::cache_folder::CacheFolderError;
+use crate::cache::CacheError;
 use crate::demo::DemoError;
+use crate::net::ca_bundle;
 use crate::render::RenderError;
-use crate::reserve::Reserve;
-use crate::size::Size;
 
 /// Why the edge did not start.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum RunError {
-    /// Somebody else listens there.
+    /// Another process listens on a port.
+    #[error("{name}={}: expected a port that is free on {}: {error}", address.port(), address.ip())]
     Port {
-        /// The variable that says which port.
+        /// The variable that sets the port.
         name: &'static str,
-        /// Where the edge wanted to listen.
+        /// The address on which the edge must listen.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
     /// A file operation failed.
-    Io(PathBuf, io::Error),
+    #[error("{0}: {1}")]
+    Io(PathBuf, #[source] io::Error),
     /// A program did not start.
-    Spawn(&'static str, PathBuf, io::Error),
-    /// Something is missing.
+    #[error("{0}={1}: {2}")]
+    Spawn(&'static str, PathBuf, #[source] io::Error),
+    /// A file is missing.
+    #[error("{0}={1}: expected a file that exists")]
     Missing(&'static str, PathBuf),
-    /// The cache's folder is not to be had.
-    CacheFolder(CacheFolderError),
-    /// More is to stay free than half of the file system.
-    Reserve {
-        /// What is to stay free.
-        reserve: Reserve,
-        /// Where.
-        path: PathBuf,
-        /// Half of that file system, in bytes.
-        most: u64,
-    },
+    /// The cache cannot be used.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
     /// The embedded demo did not start.
-    Demo(DemoError),
-    /// Messages of SNS are to be taken, and there is nothing to verify SNS with.
+    #[error(transparent)]
+    Demo(#[from] DemoError),
+    /// Messages of SNS are taken, and there are no CA certificates to verify SNS with.
+    #[error(
+        "SSL_CERT_FILE: must name the CA certificates that verify SNS, as none of {} exists",
+        ca_bundle::USUAL_PATHS.join(", ")
+    )]
     NoCaBundle,
-    /// There is no configuration.
-    Render(RenderError),
+    /// There is no configuration for Envoy.
+    #[error(transparent)]
+    Render(#[from] RenderError),
     /// Envoy has ended before it was ready.
+    #[error("Envoy ended before it was ready ({0}); its reason is above")]
     Ended(ExitStatus),
     /// Envoy has not become ready.
+    #[error("Envoy was not ready after {} s", START_PATIENCE.as_secs())]
     NotReady,
 }
 
-impl fmt::Display for RunError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Port {
-                name,
-                address,
-                error,
-            } => {
-                write!(
-                    out,
-                    "{name}={}: expected a port that is free on {}: {error}",
-                    address.port(),
-                    address.ip()
-                )
-            }
-            Self::Io(path, error) => write!(out, "{}: {error}", path.display()),
-            Self::Spawn(name, path, error) => write!(out, "{name}={}: {error}", path.display()),
-            Self::Missing(name, path) => write!(
-                out,
-                "{name}={}: expected a file that exists",
-                path.display()
-            ),
-            Self::CacheFolder(error) => error.fmt(out),
-            Self::Reserve {
-                reserve,
-                path,
-                most,
-            } => write!(
-                out,
-                "CACHE_RESERVE={reserve}: expected at most {}, half of the file system of {}",
-                Size(*most),
-                path.display()
-            ),
-            Self::Demo(error) => error.fmt(out),
-            Self::NoCaBundle => write!(
-                out,
-                "SSL_CERT_FILE: must name the CA certificates that verify SNS, as none of {} exists",
-                ca_bundle::USUAL_PATHS.join(", ")
-            ),
-            Self::Render(error) => error.fmt(out),
-            Self::Ended(status) => write!(
-                out,
-                "Envoy ended before it was ready ({status}); its reason is above"
-            ),
-            Self::NotReady => write!(
-                out,
-                "Envoy was not ready after {} s",
-                START_PATIENCE.as_secs()
-            ),
-        }
+impl RunError {
+    /// The error of a file operation on `path`.
+    pub fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        |error| Self::Io(path.to_owned(), error)
     }
 }
-
-impl std::error::Error for RunError {}

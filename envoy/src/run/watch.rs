@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The running edge: waits for its end, and brings it about in good order.
+//! The running edge: waits for its end, and stops it in order.
 
 use std::time::Instant;
 
@@ -7,14 +7,15 @@ use rustix::process::Signal;
 use signal_hook::consts::{SIGCHLD, SIGUSR1};
 use signal_hook::iterator::Signals;
 
-use super::{POLL, say};
-use crate::admin::Admin;
-use crate::child::{Child, exit_code};
+use super::POLL;
+use crate::cache::Life;
 use crate::demo::Demo;
-use crate::early_deaths::Life;
+use crate::log::say;
+use crate::net::admin::Admin;
 use crate::settings::Settings;
+use crate::system::child::{Child, exit_code};
 
-/// Waits for the end of a process or for a signal, and ends in good order.
+/// Waits until a process ends or a signal arrives, and stops the edge. Gives the exit code.
 pub fn watch(
     settings: &Settings,
     envoy: &mut Child,
@@ -26,7 +27,7 @@ pub fn watch(
     loop {
         if let Some(status) = envoy.exited() {
             say(&format!("Envoy ended: {status}"));
-            life.ended(status);
+            life.end(status);
             return exit_code(status);
         }
         if let Some(status) = demo.as_mut().and_then(Demo::exited) {
@@ -38,7 +39,7 @@ pub fn watch(
                 SIGUSR1 => envoy.signal(Signal::USR1),
                 SIGCHLD => {}
                 _ => {
-                    life.ended_in_order();
+                    life.end_in_order();
                     return stop_in_order(settings, envoy, signals);
                 }
             }
@@ -46,7 +47,8 @@ pub fn watch(
     }
 }
 
-/// Answers "not ready" and lets requests under way end; gives up on them after a while or at a second signal.
+/// Drains the edge: it answers "not ready", and requests in flight may end, until the drain time is over or a second
+/// signal arrives. Gives the exit code.
 pub fn stop_in_order(settings: &Settings, envoy: &mut Child, signals: &mut Signals) -> u8 {
     let admin = Admin::new(settings.admin_port);
     admin.fail_health_checks();
@@ -58,10 +60,10 @@ pub fn stop_in_order(settings: &Settings, envoy: &mut Child, signals: &mut Signa
         }
         if start.elapsed() >= settings.drain || signals.pending().any(|signal| signal != SIGCHLD) {
             say(&format!(
-                "not waiting any longer for {} requests",
+                "stopping with {} requests in flight",
                 active.unwrap_or(0)
             ));
-            // NB: told to end in order, Envoy crashes where its store is being filled.
+            // NB: not SIGTERM: Envoy would crash where its store is being filled.
             envoy.signal(Signal::KILL);
             return envoy.stop().map_or(1, |_| 0);
         }

@@ -105,67 +105,70 @@ fn a_memory_cache_is_made_on_dev_shm() {
     );
 }
 
+/// Settings, values that they refuse, and a part of what they accept.
+const BAD_VALUES: &[(&str, &str, &str)] = &[
+    (
+        "ORIGIN",
+        "example.com",
+        "s3://BUCKET[/PREFIX], http://HOST[:PORT]",
+    ),
+    ("ORIGIN", "s3://Site", "valid bucket name"),
+    (
+        "ORIGIN",
+        "s3://site/../other",
+        "without empty, . or .. segments",
+    ),
+    ("ORIGIN", "http://example.com/path", "http://HOST[:PORT]"),
+    ("AWS_REGION", "us east", "a region"),
+    ("BIND", "localhost", "an IPv4 or IPv6 address"),
+    ("EDGE_PORT", "0", "1 to 65535"),
+    ("EDGE_PORT", "http", "1 to 65535"),
+    ("ADMIN_PORT", "65536", "1 to 65535"),
+    ("METRICS_PORT", "off", "1 to 65535"),
+    ("CACHE_RESERVE", "5GB", "0, 1% to 50%, or a number of bytes"),
+    ("CACHE_RESERVE", "60%", "0, 1% to 50%, or a number of bytes"),
+    ("METRICS_BIND", "localhost", "an IPv4 or IPv6 address"),
+    ("STATS", "none", "few or all"),
+    ("ACCESS_LOG", "yes", "text, json or off"),
+    (
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        "https://collector:4318",
+        "http://HOST[:PORT]",
+    ),
+    (
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        "http://collector:4318/v1/traces",
+        "http://HOST[:PORT]",
+    ),
+    ("OTEL_TRACES_SAMPLER_ARG", "1.5", "a ratio from 0 to 1"),
+    ("OTEL_TRACES_SAMPLER_ARG", "NaN", "a ratio from 0 to 1"),
+    ("OTEL_SERVICE_NAME", "a\u{7}", "visible characters"),
+    ("HEALTH_PATH", "healthz", "a path"),
+    ("HEALTH_PATH", "/", "a path"),
+    ("HEALTH_PATH", "/a b", "a path"),
+    ("DRAIN_SECONDS", "1h", "seconds"),
+    ("CACHE", "ram", "disk or memory"),
+    ("CACHE_MAX_BYTES", "1GB", "KiB, MiB, GiB"),
+    ("CACHE_MAX_BYTES", "0", "KiB, MiB, GiB"),
+    ("CACHE_MAX_ENTRIES", "0", "1 to 1000000000"),
+    (
+        "CACHE_MAX_OBJECT_BYTES",
+        "2GiB",
+        "at most CACHE_MAX_BYTES, 1GiB",
+    ),
+    ("HOT_BYTES", "2GiB", "0, or a number of bytes to 1GiB"),
+    ("HOT_BYTES", "off", "0, or a number of bytes to 1GiB"),
+    ("HOT_OBJECT_BYTES", "0", "from 1 to 1GiB"),
+    ("POLICY", "/no/such/file", "a file that can be read"),
+    ("POLICY", "/", "a folder"),
+    ("CONCURRENCY", "0", "1 to 512"),
+    ("CONCURRENCY", "+2", "1 to 512"),
+    ("SSL_CERT_FILE", "/no/such/file", "a file that can be read"),
+];
+
 #[test]
 fn each_bad_value_is_told_with_its_name_and_what_is_accepted() {
-    for (name, value, accepted) in [
-        (
-            "ORIGIN",
-            "example.com",
-            "s3://BUCKET[/PREFIX], http://HOST[:PORT]",
-        ),
-        ("ORIGIN", "s3://Site", "valid bucket name"),
-        (
-            "ORIGIN",
-            "s3://site/../other",
-            "without empty, . or .. segments",
-        ),
-        ("ORIGIN", "http://example.com/path", "http://HOST[:PORT]"),
-        ("AWS_REGION", "us east", "a region"),
-        ("BIND", "localhost", "an IPv4 or IPv6 address"),
-        ("EDGE_PORT", "0", "1 to 65535"),
-        ("EDGE_PORT", "http", "1 to 65535"),
-        ("ADMIN_PORT", "65536", "1 to 65535"),
-        ("METRICS_PORT", "off", "1 to 65535"),
-        ("CACHE_RESERVE", "5GB", "0, 1% to 50%, or a number of bytes"),
-        ("CACHE_RESERVE", "60%", "0, 1% to 50%, or a number of bytes"),
-        ("METRICS_BIND", "localhost", "an IPv4 or IPv6 address"),
-        ("STATS", "none", "few or all"),
-        ("ACCESS_LOG", "yes", "text, json or off"),
-        (
-            "OTEL_EXPORTER_OTLP_ENDPOINT",
-            "https://collector:4318",
-            "http://HOST[:PORT]",
-        ),
-        (
-            "OTEL_EXPORTER_OTLP_ENDPOINT",
-            "http://collector:4318/v1/traces",
-            "http://HOST[:PORT]",
-        ),
-        ("OTEL_TRACES_SAMPLER_ARG", "1.5", "a ratio from 0 to 1"),
-        ("OTEL_TRACES_SAMPLER_ARG", "NaN", "a ratio from 0 to 1"),
-        ("OTEL_SERVICE_NAME", "a\u{7}", "visible characters"),
-        ("HEALTH_PATH", "healthz", "a path"),
-        ("HEALTH_PATH", "/", "a path"),
-        ("HEALTH_PATH", "/a b", "a path"),
-        ("DRAIN_SECONDS", "1h", "seconds"),
-        ("CACHE", "ram", "disk or memory"),
-        ("CACHE_MAX_BYTES", "1GB", "KiB, MiB, GiB"),
-        ("CACHE_MAX_BYTES", "0", "KiB, MiB, GiB"),
-        ("CACHE_MAX_ENTRIES", "0", "1 to 1000000000"),
-        (
-            "CACHE_MAX_OBJECT_BYTES",
-            "2GiB",
-            "at most CACHE_MAX_BYTES, 1GiB",
-        ),
-        ("HOT_BYTES", "2GiB", "0, or a number of bytes to 1GiB"),
-        ("HOT_BYTES", "off", "0, or a number of bytes to 1GiB"),
-        ("HOT_OBJECT_BYTES", "0", "from 1 to 1GiB"),
-        ("POLICY", "/no/such/file", "a file that can be read"),
-        ("POLICY", "/", "a folder"),
-        ("CONCURRENCY", "0", "1 to 512"),
-        ("CONCURRENCY", "+2", "1 to 512"),
-        ("SSL_CERT_FILE", "/no/such/file", "a file that can be read"),
-    ] {
+    for (name, value, accepted) in BAD_VALUES {
         let problems = problems(&[(name, value)]);
         let [problem] = problems.as_slice() else {
             panic!("{name}={value}: {problems:?}")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The certificates with whose keys SNS signs.
+//! The certificates of SNS, whose keys sign its messages.
 
 use ring::signature::{
     RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY, RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey,
@@ -9,8 +9,8 @@ use x509_parser::pem::parse_x509_pem;
 use super::message::SignatureVersion;
 use super::topic::Topic;
 
-/// The name of the file that a `SigningCertURL` names, if it is one of SNS's in the topic's region.
-pub fn file_of<'a>(url: &'a str, topic: &Topic) -> Option<&'a str> {
+/// The file in a `SigningCertURL`, if the URL is one of SNS in the topic's region.
+pub fn certificate_file<'a>(url: &'a str, topic: &Topic) -> Option<&'a str> {
     let path = url.strip_prefix("https://")?.strip_prefix(topic.host())?;
     let file = path.strip_prefix('/')?;
     let word = file
@@ -20,7 +20,7 @@ pub fn file_of<'a>(url: &'a str, topic: &Topic) -> Option<&'a str> {
     valid.then_some(file)
 }
 
-/// Whether SNS signs under that common name: `sns.amazonaws.com`, and in some regions `sns-signing.REGION.DOMAIN` or
+/// Whether SNS signs under this common name: `sns.amazonaws.com`, and in some regions `sns-signing.REGION.DOMAIN` or
 /// `sns-REGION.DOMAIN`, where the region may be a neighbour's.
 fn is_signer(name: &str, topic: &Topic) -> bool {
     let label = name
@@ -33,14 +33,14 @@ fn is_signer(name: &str, topic: &Topic) -> bool {
 #[derive(Debug)]
 pub struct SigningKey {
     key: Vec<u8>,
-    /// From when until when it may be used, in seconds since 1970.
+    /// The validity, in seconds since 1970.
     valid: std::ops::RangeInclusive<i64>,
 }
 
 impl SigningKey {
-    /// Reads a certificate in PEM, if it is one for SNS in the topic's part of AWS. It is the lone end of its chain, so
-    /// it is as good as the connection that brought it.
-    pub fn of_pem(pem: &[u8], topic: &Topic) -> Option<Self> {
+    /// Reads a certificate in PEM, if it is one of SNS in the topic's partition of AWS. It comes without its chain, so
+    /// it deserves no more trust than the connection that brought it.
+    pub fn from_pem(pem: &[u8], topic: &Topic) -> Option<Self> {
         let (_, pem) = parse_x509_pem(pem).ok()?;
         let certificate = pem.parse_x509().ok()?;
         let mut names = certificate.subject().iter_common_name();
@@ -53,12 +53,12 @@ impl SigningKey {
         })
     }
 
-    /// Whether it may be used at a time, in seconds since 1970.
+    /// Whether the key is valid at a time, in seconds since 1970.
     pub fn is_valid_at(&self, seconds: i64) -> bool {
         self.valid.contains(&seconds)
     }
 
-    /// Whether `text` was signed with it. Keys shorter than 2,048 bits sign nothing.
+    /// Whether `signature` is the key's signature of `text`. Keys shorter than 2,048 bits sign nothing.
     pub fn has_signed(&self, text: &str, version: SignatureVersion, signature: &[u8]) -> bool {
         let algorithm = match version {
             SignatureVersion::Sha1 => &RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY,

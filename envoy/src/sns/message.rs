@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The JSON document in which SNS delivers over HTTP, and what of it is signed.
+//! The messages of SNS, JSON documents, and the part of them that is signed.
 
 use jiff::Timestamp;
 use serde::Deserialize;
 
-/// What a message is for.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub enum Kind {
-    /// Something was published.
+pub enum MessageKind {
+    /// Something has been published.
     Notification,
-    /// Somebody subscribes the edge to a topic.
+    /// Somebody has asked for the edge's subscription to a topic.
     SubscriptionConfirmation,
     /// The edge's subscription has ended.
     UnsubscribeConfirmation,
 }
 
-/// With which hash the text is signed.
+/// The hash with which the text is signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum SignatureVersion {
-    /// SHA-1, what SNS does unless the topic says otherwise. What it is weak in, two texts with one hash of an
-    /// attacker's choice, is of no use here: SNS adds what nobody can foresee.
+    /// SHA-1, the default of a topic. Its weakness, that an attacker can make two texts with one hash, does not help
+    /// here: SNS adds values to each text that nobody can foresee.
     #[serde(rename = "1")]
     Sha1,
     /// SHA-256.
@@ -27,18 +27,18 @@ pub enum SignatureVersion {
     Sha256,
 }
 
-/// A message. (What is not signed, or is of no use here, is left out.)
+/// A message. (Fields that are not signed or not used are left out.)
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Message {
     #[serde(rename = "Type")]
-    pub kind: Kind,
+    pub kind: MessageKind,
     pub message: String,
     pub message_id: String,
     pub subject: Option<String>,
     pub topic_arn: String,
     pub timestamp: String,
-    /// Only in confirmations, as the two fields that follow.
+    /// Only in confirmations, like the URL.
     pub token: Option<String>,
     #[serde(rename = "SubscribeURL")]
     pub subscribe_url: Option<String>,
@@ -49,10 +49,10 @@ pub struct Message {
 }
 
 impl Message {
-    /// Reads what SNS posts.
+    /// Reads the body that SNS posts.
     ///
     /// # Errors
-    /// It is something else; says what is wrong.
+    /// The body is no message; says what is wrong.
     pub fn parse(body: &[u8]) -> Result<Self, String> {
         let message: Self = serde_json::from_slice(body).map_err(|error| {
             format!(
@@ -60,10 +60,10 @@ impl Message {
                  since raw messages carry no signature"
             )
         })?;
-        let confirms = message.kind != Kind::Notification;
+        let confirms = message.kind != MessageKind::Notification;
         let one_line = |text: &str| !text.contains(char::is_control);
-        // NB: the signed text has a field's name in one line and its value from the next on. Were there lines in other
-        // values than the message itself, one text could be read as two messages.
+        // NB: in the signed text a field's value follows its name on the next line. If values other than the message
+        // itself could have several lines, one signed text could be read as two messages.
         for (name, value, required) in [
             ("MessageId", Some(message.message_id.as_str()), true),
             ("Subject", message.subject.as_deref(), false),
@@ -81,26 +81,34 @@ impl Message {
         Ok(message)
     }
 
-    /// When it was published.
+    /// The time at which the message was published.
     ///
     /// # Errors
     /// The field is no time.
     pub fn time(&self) -> Result<Timestamp, String> {
         let text = &self.timestamp;
-        // NB: more spellings are times than SNS has, none of them with a line in it.
+        // NB: more spellings are accepted than SNS writes, but none with several lines.
         text.parse().map_err(|_| {
             format!("Timestamp: {text:?}: expected a time such as 2012-05-02T00:54:06.655Z")
         })
     }
 
-    /// The text that is signed: the fields that the kind has, by name.
+    /// The signed text: the fields of this kind of message, ordered by name.
     pub fn signed_text(&self) -> String {
-        let only_notified = |value| (self.kind == Kind::Notification).then_some(value).flatten();
-        let only_confirmed = |value| (self.kind != Kind::Notification).then_some(value).flatten();
+        let only_notified = |value| {
+            (self.kind == MessageKind::Notification)
+                .then_some(value)
+                .flatten()
+        };
+        let only_confirmed = |value| {
+            (self.kind != MessageKind::Notification)
+                .then_some(value)
+                .flatten()
+        };
         let kind = match self.kind {
-            Kind::Notification => "Notification",
-            Kind::SubscriptionConfirmation => "SubscriptionConfirmation",
-            Kind::UnsubscribeConfirmation => "UnsubscribeConfirmation",
+            MessageKind::Notification => "Notification",
+            MessageKind::SubscriptionConfirmation => "SubscriptionConfirmation",
+            MessageKind::UnsubscribeConfirmation => "UnsubscribeConfirmation",
         };
         [
             ("Message", Some(self.message.as_str())),

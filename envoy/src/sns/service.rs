@@ -1,65 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is asked of SNS itself, over HTTPS.
+//! The requests to SNS itself, over HTTPS.
 
-use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::crypto::ring::default_provider;
+use thiserror::Error;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Proxy};
 
 use super::topic::Topic;
 use crate::origin::Endpoint;
 
-/// What SNS answers is small.
+/// Bound on an answer of SNS, which is small, in bytes.
 const MOST_BYTES: u64 = 64 << 10;
-/// SNS waits for 15 seconds for the answer to its message.
+/// Bound on a request. SNS waits 15 seconds for the answer to its message.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// Why SNS has not given what it was asked for.
-#[derive(Debug)]
-pub enum NoService {
-    /// It cannot be reached, or is not who it says; asking again may help.
+/// Why SNS has not done what it was asked.
+#[derive(Debug, Error)]
+pub enum ServiceError {
+    /// SNS cannot be reached or verified; a retry may help.
+    #[error("{0}")]
     Unreachable(String),
-    /// It answered with this status.
+    /// SNS answered with this status.
+    #[error("status {0}")]
     Status(u16),
 }
 
-impl fmt::Display for NoService {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl ServiceError {
+    /// The status of a message that is refused for this error: 403 where SNS has refused, 503 where a retry may help.
+    pub const fn refusal_status(&self) -> u16 {
         match self {
-            Self::Unreachable(reason) => out.write_str(reason),
-            Self::Status(status) => write!(out, "status {status}"),
+            Self::Status(400..=499) => 403,
+            Self::Status(_) | Self::Unreachable(_) => 503,
         }
     }
 }
 
 /// SNS in the regions of the listed topics.
 pub trait Service: Send + Sync {
-    /// The bytes of a certificate's file, in the region of `topic`.
+    /// Fetches a certificate's file in the region of `topic`.
     ///
     /// # Errors
-    /// There is none now.
-    fn certificate(&self, topic: &Topic, file: &str) -> Result<Vec<u8>, NoService>;
+    /// SNS does not give the file now.
+    fn certificate(&self, topic: &Topic, file: &str) -> Result<Vec<u8>, ServiceError>;
 
     /// Confirms the subscription to `topic` that `token` stands for.
     ///
     /// # Errors
-    /// It is not confirmed.
-    fn confirm(&self, topic: &Topic, token: &str) -> Result<(), NoService>;
+    /// SNS does not confirm the subscription.
+    fn confirm(&self, topic: &Topic, token: &str) -> Result<(), ServiceError>;
 }
 
-/// SNS, over connections that are verified against a list of CAs.
+/// SNS over HTTPS, verified against a list of CAs.
 #[derive(Debug)]
 pub struct Https {
     agent: Agent,
 }
 
 impl Https {
-    /// A client that trusts the CA certificates in the file `roots`, PEM.
+    /// A client that trusts the CA certificates in the file `roots`, in PEM.
     ///
     /// # Errors
     /// The file cannot be read, or has no certificate.
@@ -83,7 +86,7 @@ impl Https {
             .https_only(true)
             .http_status_as_error(false)
             .max_redirects(0)
-            // NB: not from variables that are made for other programs.
+            // NB: the proxy comes from the settings alone, not from the variables of other programs.
             .proxy(proxy.transpose().map_err(io::Error::other)?)
             .timeout_global(Some(PATIENCE));
         Ok(Self {
@@ -91,13 +94,13 @@ impl Https {
         })
     }
 
-    /// The body of a 200.
-    fn get(&self, url: &str) -> Result<Vec<u8>, NoService> {
-        // NB: what ureq says of a URL that it can read does not repeat it, and it may have a token.
-        let unreachable = |error: ureq::Error| NoService::Unreachable(error.to_string());
+    /// The body of a 200. Any other status is an error.
+    fn get(&self, url: &str) -> Result<Vec<u8>, ServiceError> {
+        // NB: the URL may have a token; the error of ureq does not repeat a URL that it could parse.
+        let unreachable = |error: ureq::Error| ServiceError::Unreachable(error.to_string());
         let mut response = self.agent.get(url).call().map_err(unreachable)?;
         if response.status() != 200 {
-            return Err(NoService::Status(response.status().as_u16()));
+            return Err(ServiceError::Status(response.status().as_u16()));
         }
         let body = response.body_mut().with_config().limit(MOST_BYTES);
         body.read_to_vec().map_err(unreachable)
@@ -105,13 +108,13 @@ impl Https {
 }
 
 impl Service for Https {
-    fn certificate(&self, topic: &Topic, file: &str) -> Result<Vec<u8>, NoService> {
+    fn certificate(&self, topic: &Topic, file: &str) -> Result<Vec<u8>, ServiceError> {
         self.get(&format!("https://{}/{file}", topic.host()))
     }
 
-    fn confirm(&self, topic: &Topic, token: &str) -> Result<(), NoService> {
+    fn confirm(&self, topic: &Topic, token: &str) -> Result<(), ServiceError> {
         let (host, arn) = (topic.host(), topic.arn());
-        // NB: neither a topic's name nor a token has a character that means something in a URL; see the verifier.
+        // NB: neither the name of a topic nor a token has a character with a meaning in URLs; see the verifier.
         let query = format!("Action=ConfirmSubscription&TopicArn={arn}&Token={token}");
         self.get(&format!("https://{host}/?{query}")).map(drop)
     }

@@ -16,7 +16,9 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 use super::message::Message;
-use super::*;
+use super::service::{Service, ServiceError};
+use super::topic::Topic;
+use super::verifier::{Refusal, VerifiedMessage, Verifier};
 
 const KEY: &str = include_str!("testdata/signing.key");
 const OTHER_KEY: &str = include_str!("../../tests/support/localhost.key");
@@ -26,30 +28,30 @@ const SUBSCRIPTION_1: &str = include_str!("testdata/subscription_1.json");
 const TOPIC: &str = "arn:aws:sns:eu-central-1:123456789012:site";
 const FILE: &str = "SimpleNotificationService-0123456789abcdef0123456789abcdef.pem";
 
-/// What SNS was asked for, and what it says.
+/// The requests that SNS has received.
 #[derive(Default)]
-struct Asked {
+struct Requests {
     files: Vec<String>,
     tokens: Vec<(String, String)>,
 }
 
-struct Fake {
-    asked: Arc<Mutex<Asked>>,
+struct FakeSns {
+    asked: Arc<Mutex<Requests>>,
     certificate: Result<String, u16>,
 }
 
-impl Service for Fake {
-    fn certificate(&self, topic: &Topic, file: &str) -> Result<Vec<u8>, NoService> {
+impl Service for FakeSns {
+    fn certificate(&self, topic: &Topic, file: &str) -> Result<Vec<u8>, ServiceError> {
         let url = format!("{}/{file}", topic.host());
         self.asked.lock().unwrap().files.push(url);
         match &self.certificate {
             Ok(pem) => Ok(pem.clone().into_bytes()),
-            Err(0) => Err(NoService::Unreachable("connection refused".into())),
-            Err(status) => Err(NoService::Status(*status)),
+            Err(0) => Err(ServiceError::Unreachable("connection refused".into())),
+            Err(status) => Err(ServiceError::Status(*status)),
         }
     }
 
-    fn confirm(&self, topic: &Topic, token: &str) -> Result<(), NoService> {
+    fn confirm(&self, topic: &Topic, token: &str) -> Result<(), ServiceError> {
         let asked = (topic.arn().to_owned(), token.to_owned());
         self.asked.lock().unwrap().tokens.push(asked);
         Ok(())
@@ -66,15 +68,15 @@ fn certificate(key: &str, change: impl Fn(&mut CertificateParams)) -> String {
     params.self_signed(&key).unwrap().pem()
 }
 
-struct Edge {
+struct Setup {
     verifier: Verifier,
-    asked: Arc<Mutex<Asked>>,
+    asked: Arc<Mutex<Requests>>,
 }
 
-impl Edge {
+impl Setup {
     fn with(certificate: Result<String, u16>) -> Self {
         let asked = Arc::new(Mutex::default());
-        let fake = Fake {
+        let fake = FakeSns {
             asked: Arc::clone(&asked),
             certificate,
         };
@@ -89,8 +91,8 @@ impl Edge {
         Self::with(Ok(certificate(KEY, |_| {})))
     }
 
-    fn take(&self, message: &str) -> Result<Verified, Refusal> {
-        self.verifier.take(message.as_bytes(), now())
+    fn take(&self, message: &str) -> Result<VerifiedMessage, Refusal> {
+        self.verifier.verify(message.as_bytes(), now())
     }
 
     fn refusal(&self, message: &Value) -> (u16, String) {
@@ -141,7 +143,7 @@ fn signed(fields: Value) -> Value {
 #[test]
 fn notifications_of_both_signature_versions_are_taken() {
     for message in [NOTIFICATION_1, NOTIFICATION_2] {
-        let Ok(Verified::Notification(event)) = Edge::new().take(message) else {
+        let Ok(VerifiedMessage::Notification(event)) = Setup::new().take(message) else {
             panic!("{message}");
         };
         let key = &parsed(&event)["Records"][0]["s3"]["object"]["key"];
@@ -151,10 +153,10 @@ fn notifications_of_both_signature_versions_are_taken() {
 
 #[test]
 fn a_notification_may_have_no_subject_and_may_come_again() {
-    let edge = Edge::new();
+    let edge = Setup::new();
     let message = signed(json!({"Subject": null, "Message": "é\n\"x\""})).to_string();
     for _ in 0..3 {
-        let expected = Verified::Notification("é\n\"x\"".into());
+        let expected = VerifiedMessage::Notification("é\n\"x\"".into());
         assert_eq!(edge.take(&message), Ok(expected));
     }
     assert_eq!(edge.files(), 1, "SNS is asked for a certificate once");
@@ -162,8 +164,8 @@ fn a_notification_may_have_no_subject_and_may_come_again() {
 
 #[test]
 fn a_subscription_to_a_listed_topic_is_confirmed_by_its_token() {
-    let edge = Edge::new();
-    let subscribed = Verified::Subscribed(TOPIC.into());
+    let edge = Setup::new();
+    let subscribed = VerifiedMessage::Subscribed(TOPIC.into());
     assert_eq!(edge.take(SUBSCRIPTION_1), Ok(subscribed));
     let token = parsed(SUBSCRIPTION_1)["Token"].as_str().unwrap().to_owned();
     let asked = edge.asked.lock().unwrap();
@@ -174,18 +176,18 @@ fn a_subscription_to_a_listed_topic_is_confirmed_by_its_token() {
 
 #[test]
 fn the_end_of_a_subscription_is_noted_and_nothing_confirmed() {
-    let edge = Edge::new();
+    let edge = Setup::new();
     let mut message = parsed(SUBSCRIPTION_1);
     message["Type"] = json!("UnsubscribeConfirmation");
     let message = signed(message);
-    let ended = Verified::Unsubscribed(TOPIC.into());
+    let ended = VerifiedMessage::Unsubscribed(TOPIC.into());
     assert_eq!(edge.take(&message.to_string()), Ok(ended));
     assert!(edge.asked.lock().unwrap().tokens.is_empty());
 }
 
 #[test]
 fn no_signed_field_can_be_changed() {
-    let edge = Edge::new();
+    let edge = Setup::new();
     for fields in [
         json!({"Message": "{}"}),
         json!({"MessageId": "22b80b92-fdea-4c2c-8f9d-bdfb0c7bf325"}),
@@ -216,7 +218,7 @@ fn no_signed_field_can_be_changed() {
 
 #[test]
 fn another_key_signs_nothing() {
-    let edge = Edge::with(Ok(certificate(OTHER_KEY, |_| {})));
+    let edge = Setup::with(Ok(certificate(OTHER_KEY, |_| {})));
     assert_eq!(edge.refusal(&parsed(NOTIFICATION_1)).0, 403);
     assert_eq!(edge.refusal(&parsed(NOTIFICATION_2)).0, 403);
 }
@@ -224,7 +226,7 @@ fn another_key_signs_nothing() {
 #[test]
 fn a_certificate_counts_only_while_it_is_valid() {
     let until = |year| {
-        Edge::with(Ok(certificate(KEY, |params| {
+        Setup::with(Ok(certificate(KEY, |params| {
             params.not_after = date_time_ymd(year, 1, 1)
         })))
     };
@@ -243,7 +245,7 @@ fn a_certificate_counts_only_if_it_is_for_sns() {
             params.distinguished_name = DistinguishedName::new();
             params.distinguished_name.push(DnType::CommonName, name);
         });
-        Edge::with(Ok(certificate)).take(NOTIFICATION_2)
+        Setup::with(Ok(certificate)).take(NOTIFICATION_2)
     };
     for name in [
         "sns.amazonaws.com",
@@ -267,7 +269,7 @@ fn a_certificate_counts_only_if_it_is_for_sns() {
 
 #[test]
 fn nothing_is_fetched_but_certificates_of_the_topics_region() {
-    let edge = Edge::new();
+    let edge = Setup::new();
     for url in [
         "http://sns.eu-central-1.amazonaws.com/SimpleNotificationService-0.pem",
         "https://sns.eu-central-1.amazonaws.com.evil.test/SimpleNotificationService-0.pem",
@@ -298,7 +300,7 @@ fn nothing_is_fetched_but_certificates_of_the_topics_region() {
 
 #[test]
 fn topics_that_are_not_listed_are_refused_before_anything_is_fetched() {
-    let edge = Edge::new();
+    let edge = Setup::new();
     for arn in [
         "arn:aws:sns:eu-central-1:123456789012:site2",
         "arn:aws:sns:eu-central-1:999999999999:site",
@@ -320,7 +322,7 @@ fn topics_that_are_not_listed_are_refused_before_anything_is_fetched() {
 
 #[test]
 fn messages_are_taken_for_an_hour() {
-    let edge = Edge::new();
+    let edge = Setup::new();
     let at = |seconds: i64| {
         let time = now() + SignedDuration::from_secs(seconds);
         signed(json!({"Timestamp": time.to_string()}))
@@ -346,7 +348,7 @@ fn messages_are_taken_for_an_hour() {
 
 #[test]
 fn what_is_no_message_is_told_what_is_expected() {
-    let edge = Edge::new();
+    let edge = Setup::new();
     let event = parsed(NOTIFICATION_1)["Message"]
         .as_str()
         .unwrap()
@@ -382,7 +384,7 @@ fn what_is_no_message_is_told_what_is_expected() {
 
 #[test]
 fn one_signed_text_is_one_message_only() {
-    let edge = Edge::new();
+    let edge = Setup::new();
     // The same text, with the end of the message taken for the fields that follow it.
     let whole = signed(json!({"Message": "a\nMessageId\nb", "MessageId": "c", "Subject": null}));
     let mut other = whole.clone();
@@ -400,7 +402,7 @@ fn one_signed_text_is_one_message_only() {
 
 #[test]
 fn a_token_cannot_make_another_request_of_a_confirmation() {
-    let edge = Edge::new();
+    let edge = Setup::new();
     let mut subscription = parsed(SUBSCRIPTION_1);
     subscription["Token"] = json!("1&Action=DeleteTopic");
     let refused = (403, "Token: expected letters and digits".to_owned());
@@ -411,14 +413,14 @@ fn a_token_cannot_make_another_request_of_a_confirmation() {
 #[test]
 fn where_sns_is_out_of_reach_messages_can_be_sent_again_and_strangers_cannot_hurry_it() {
     for (answer, status) in [(0, 503), (500, 503), (404, 403)] {
-        let edge = Edge::with(Err(answer));
+        let edge = Setup::with(Err(answer));
         let (first, reason) = edge.refusal(&parsed(NOTIFICATION_1));
         assert_eq!(first, status, "{reason}");
         let (second, reason) = edge.refusal(&parsed(NOTIFICATION_1));
         assert_eq!(second, 503, "{reason}");
         assert_eq!(edge.files(), 1, "it is not asked twice in a second");
     }
-    let edge = Edge::with(Ok("no certificate".into()));
+    let edge = Setup::with(Ok("no certificate".into()));
     let (status, reason) = edge.refusal(&parsed(NOTIFICATION_1));
     let expected = format!("SigningCertURL: {FILE} is no certificate of SNS");
     assert_eq!((status, reason), (403, expected));
@@ -426,7 +428,7 @@ fn where_sns_is_out_of_reach_messages_can_be_sent_again_and_strangers_cannot_hur
 
 #[test]
 fn no_error_tells_a_token() {
-    let edge = Edge::new();
+    let edge = Setup::new();
     let token = parsed(SUBSCRIPTION_1)["Token"].as_str().unwrap().to_owned();
     for (field, value) in [
         ("Message", json!("x")),
@@ -452,8 +454,8 @@ proptest! {
         field in "TopicArn|Timestamp|SigningCertURL|Signature|MessageId|Subject|Message|SignatureVersion",
         text in "\\PC{0,300}|(?s).{0,40}|https://sns\\.eu-central-1\\.amazonaws\\.com/\\PC{0,80}",
     ) {
-        let edge = Edge::new();
-        prop_assert!(edge.verifier.take(&body, now()).is_err());
+        let edge = Setup::new();
+        prop_assert!(edge.verifier.verify(&body, now()).is_err());
         let mut message = changed(json!({field: text}));
         message["Unsigned"] = json!(true);
         let Err(refusal) = edge.take(&message.to_string()) else {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Topics by name.
+//! Topics of SNS, by their names (ARNs).
 
-/// A standard topic of SNS. (S3 does not publish to FIFO topics, and those do not deliver over HTTP.)
+/// A standard topic of SNS. (S3 does not publish to FIFO topics, and FIFO topics do not deliver over HTTP.)
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topic {
     arn: String,
@@ -10,7 +10,7 @@ pub struct Topic {
 }
 
 impl Topic {
-    /// What [`Topic::parse`] takes.
+    /// The texts that [`Topic::parse`] takes, for error messages.
     pub const ACCEPTED: &str =
         "names of standard topics, arn:aws:sns:REGION:ACCOUNT:NAME, with commas between them";
 
@@ -37,23 +37,23 @@ impl Topic {
         })
     }
 
-    /// Its whole name.
+    /// The whole name.
     pub fn arn(&self) -> &str {
         &self.arn
     }
 
-    /// Where SNS is in its region.
+    /// The host of SNS in the topic's region.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The domain of its part of AWS.
+    /// The domain of the topic's partition of AWS.
     pub fn domain(&self) -> &'static str {
         self.domain
     }
 }
 
-/// Whether `text` has 1 to `most` bytes, all of them digits, hyphens or what `is_other` says.
+/// Whether `text` has 1 to `most` bytes, each a digit, a hyphen or one that `is_other` accepts.
 fn is_word(text: &str, most: usize, is_other: impl Fn(u8) -> bool) -> bool {
     (1..=most).contains(&text.len())
         && text

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether a message is SNS's own, from a listed topic, and new.
+//! Verifies that a message is from SNS, of a listed topic, and new.
 
 use std::collections::HashMap;
+use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,41 +12,42 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 
-use super::certificate::{SigningKey, file_of};
-use super::message::{Kind, Message};
-use super::service::{NoService, Service};
+use super::Sns;
+use super::certificate::{SigningKey, certificate_file};
+use super::message::{Message, MessageKind};
+use super::service::{Https, Service};
 use super::topic::Topic;
 
 /// Messages older than this are refused: SNS gives up a delivery after an hour.
 const OLDEST_SECONDS: i64 = 3_600;
-/// How much the clock of SNS may be ahead.
+/// The clock of SNS may be this much ahead.
 const AHEAD_SECONDS: i64 = 300;
-/// Certificates that are remembered. SNS changes them once in a year or so.
+/// Bound on the keys that are remembered. SNS changes its certificates about once a year.
 const MOST_KEYS: usize = 32;
-/// Messages that may wait for a certificate; a stranger's invented ones must not hold those whose key is known.
+/// Bound on the messages that wait for a certificate, so that forged ones do not hold up those whose key is known.
 const MOST_WAITING: usize = 4;
-/// After SNS has not given a certificate, it is not asked for another so soon.
+/// The pause after SNS has failed to give a certificate.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Bytes of a value that an error shows.
+/// The characters of a value that an error shows.
 const SHOWN: usize = 128;
 
-/// What a good message comes to.
+/// The content of a verified message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verified {
-    /// This was published.
+pub enum VerifiedMessage {
+    /// The message that was published.
     Notification(String),
-    /// The subscription to this topic is confirmed.
+    /// The subscription to this topic has been confirmed.
     Subscribed(String),
     /// The subscription to this topic has ended.
     Unsubscribed(String),
 }
 
-/// Why nothing is done for a message.
+/// Why a message is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// 400: it is none of SNS's. 403: it is not admitted. 503: it can be sent again.
+    /// 400: the body is no message of SNS. 403: the message is not accepted. 503: a retry may succeed.
     pub status: u16,
-    /// What is wrong with it, without anything secret.
+    /// What is wrong with the message, without secrets.
     pub reason: String,
 }
 
@@ -55,50 +58,59 @@ impl Refusal {
     }
 }
 
-/// What it takes to verify messages.
+/// Verifies messages of SNS.
 pub struct Verifier {
     topics: Vec<Topic>,
     service: Box<dyn Service>,
-    /// By host and file. None is here that SNS has not given.
+    /// The keys that SNS has given, by host and file.
     keys: Mutex<HashMap<String, Arc<SigningKey>>>,
-    /// When SNS last gave no certificate; held while it is asked for one.
-    asking: Mutex<Option<Instant>>,
+    /// The time at which SNS last failed to give a certificate; locked during a request for one.
+    last_failure: Mutex<Option<Instant>>,
     waiting: AtomicUsize,
 }
 
 impl Verifier {
-    /// One that takes messages of `topics`.
-    pub fn new(topics: Vec<Topic>, service: Box<dyn Service>) -> Self {
+    /// A verifier for `sns`. The CA certificates in the file `roots`, in PEM, verify SNS itself.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has no certificate.
+    pub fn over_https(sns: &Sns, roots: &Path) -> io::Result<Self> {
+        let service = Https::new(roots, sns.proxy.as_ref())?;
+        Ok(Self::new(sns.topics.clone(), Box::new(service)))
+    }
+
+    /// A verifier of messages of `topics`.
+    pub(super) fn new(topics: Vec<Topic>, service: Box<dyn Service>) -> Self {
         Self {
             topics,
             service,
             keys: Mutex::default(),
-            asking: Mutex::default(),
+            last_failure: Mutex::default(),
             waiting: AtomicUsize::new(0),
         }
     }
 
-    /// Verifies what was posted, at the time `now`, and confirms a subscription that is asked for.
+    /// Verifies the `body` that was posted, at the time `now`, and confirms a subscription that it asks for.
     ///
     /// # Errors
     /// The message is refused, or cannot be verified now.
-    pub fn take(&self, body: &[u8], now: Timestamp) -> Result<Verified, Refusal> {
+    pub(super) fn verify(&self, body: &[u8], now: Timestamp) -> Result<VerifiedMessage, Refusal> {
         let message = Message::parse(body).map_err(|reason| Refusal::new(400, reason))?;
-        let topic = self.admitted(&message, now)?;
+        let topic = self.admit(&message, now)?;
         self.check_signature(&message, topic, now)?;
         let arn = topic.arn().to_owned();
         match (message.kind, message.token) {
-            (Kind::Notification, _) => Ok(Verified::Notification(message.message)),
-            (Kind::UnsubscribeConfirmation, _) => Ok(Verified::Unsubscribed(arn)),
-            (Kind::SubscriptionConfirmation, token) => {
+            (MessageKind::Notification, _) => Ok(VerifiedMessage::Notification(message.message)),
+            (MessageKind::UnsubscribeConfirmation, _) => Ok(VerifiedMessage::Unsubscribed(arn)),
+            (MessageKind::SubscriptionConfirmation, token) => {
                 self.confirm(topic, &token.unwrap_or_default())?;
-                Ok(Verified::Subscribed(arn))
+                Ok(VerifiedMessage::Subscribed(arn))
             }
         }
     }
 
-    /// What can be said before anything is fetched: the message is of a listed topic, and new.
-    fn admitted(&self, message: &Message, now: Timestamp) -> Result<&Topic, Refusal> {
+    /// The checks that need no key: the message is of a listed topic, and new. Gives the topic.
+    fn admit(&self, message: &Message, now: Timestamp) -> Result<&Topic, Refusal> {
         let arn = &message.topic_arn;
         let topic = self.topics.iter().find(|topic| topic.arn() == arn);
         let topic = topic.ok_or_else(|| {
@@ -125,7 +137,7 @@ impl Verifier {
         now: Timestamp,
     ) -> Result<(), Refusal> {
         let url = &message.signing_cert_url;
-        let file = file_of(url, topic).ok_or_else(|| {
+        let file = certificate_file(url, topic).ok_or_else(|| {
             let (shown, host) = (shortened(url), topic.host());
             let accepted = format!("https://{host}/SimpleNotificationService-….pem");
             Refusal::new(403, format!("SigningCertURL: {shown}: expected {accepted}"))
@@ -145,15 +157,18 @@ impl Verifier {
         signed.then_some(()).ok_or_else(bad)
     }
 
-    /// The key of a certificate, which SNS is asked for once.
+    /// The key of a certificate, which is fetched from SNS once.
     fn key(&self, topic: &Topic, file: &str) -> Result<Arc<SigningKey>, Refusal> {
         let name = format!("{}/{file}", topic.host());
         if let Some(key) = self.known_key(&name) {
             return Ok(key);
         }
         let later = || Refusal::new(503, "SigningCertURL: not fetched now; send it again");
-        let _waiting = Waiting::begin(&self.waiting).ok_or_else(later)?;
-        let mut failed = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let _waiter = Waiter::enter(&self.waiting).ok_or_else(later)?;
+        let mut failed = self
+            .last_failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(key) = self.known_key(&name) {
             return Ok(key);
         }
@@ -162,13 +177,10 @@ impl Verifier {
         }
         let given = self.service.certificate(topic, file).map_err(|error| {
             *failed = Some(Instant::now());
-            let status = match error {
-                NoService::Status(400..=499) => 403,
-                NoService::Status(_) | NoService::Unreachable(_) => 503,
-            };
-            Refusal::new(status, format!("SigningCertURL: {file}: {error}"))
+            let reason = format!("SigningCertURL: {file}: {error}");
+            Refusal::new(error.refusal_status(), reason)
         })?;
-        let key = SigningKey::of_pem(&given, topic).map(Arc::new);
+        let key = SigningKey::from_pem(&given, topic).map(Arc::new);
         let key = key.ok_or_else(|| {
             *failed = Some(Instant::now());
             Refusal::new(
@@ -189,41 +201,35 @@ impl Verifier {
         keys.get(name).cloned()
     }
 
-    /// NB: the URL is made here rather than taken from the message; that SNS has signed that one is not needed.
+    /// Confirms a subscription. NB: at a URL that is made here; the `SubscribeURL` of the message is never used.
     fn confirm(&self, topic: &Topic, token: &str) -> Result<(), Refusal> {
         if !token.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return Err(Refusal::new(403, "Token: expected letters and digits"));
         }
         self.service.confirm(topic, token).map_err(|error| {
-            let status = match error {
-                NoService::Status(400..=499) => 403,
-                NoService::Status(_) | NoService::Unreachable(_) => 503,
-            };
-            Refusal::new(
-                status,
-                format!("the subscription is not confirmed: {error}"),
-            )
+            let reason = format!("the subscription is not confirmed: {error}");
+            Refusal::new(error.refusal_status(), reason)
         })
     }
 }
 
-/// One more that waits for a certificate, until this is dropped.
-struct Waiting<'a>(&'a AtomicUsize);
+/// A message that waits for a certificate, until this is dropped.
+struct Waiter<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
-    fn begin(count: &'a AtomicUsize) -> Option<Self> {
-        let waiting = Self(count);
-        (count.fetch_add(1, Ordering::Relaxed) < MOST_WAITING).then_some(waiting)
+impl<'a> Waiter<'a> {
+    fn enter(count: &'a AtomicUsize) -> Option<Self> {
+        let waiter = Self(count);
+        (count.fetch_add(1, Ordering::Relaxed) < MOST_WAITING).then_some(waiter)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// A text for an error: quoted, and not longer than one can read.
+/// A text for an error: quoted, and cut where it is too long to read.
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         None => format!("{text:?}"),

@@ -16,22 +16,22 @@ use super::{envoy, eventually, free_port, modules};
 pub struct Edge {
     /// The listener's port.
     pub port: u16,
-    /// The admin's port.
+    /// The admin interface's port.
     pub admin: u16,
     process: Child,
     log: PathBuf,
-    /// What it was started with; its folder has its state, its module, its log.
+    /// The variables of the edge, whose folder has its state, its module and its log.
     variables: Variables,
 }
 
-/// The variables of an edge before `origin`, with the stand-in `module` for the filter.
+/// The variables of an edge in front of `origin`, with the stand-in `module` for the filter.
 pub struct Variables {
     folder: TempDir,
     variables: BTreeMap<String, String>,
 }
 
 impl Variables {
-    /// The least that an edge needs, with ports of its own.
+    /// The variables that every edge needs, with ports of its own.
     pub fn new(origin: &str, module: &str) -> Self {
         let folder = TempDir::new().unwrap();
         let text = |path: PathBuf| path.to_str().unwrap().to_owned();
@@ -51,13 +51,13 @@ impl Variables {
         Self { folder, variables }
     }
 
-    /// Sets one more.
+    /// Sets one more variable.
     pub fn set(mut self, name: &str, value: &str) -> Self {
         self.variables.insert(name.to_owned(), value.to_owned());
         self
     }
 
-    /// What a variable says.
+    /// The value of a variable.
     pub fn value(&self, name: &str) -> &str {
         self.variables.get(name).map_or("", String::as_str)
     }
@@ -77,7 +77,7 @@ impl Variables {
         command
     }
 
-    /// Starts it, and waits until it says that it is ready.
+    /// Starts the edge, and waits until it says that it is ready.
     pub fn start(self) -> Edge {
         let log = self.folder.path().join("log");
         let output = File::create(&log).unwrap();
@@ -103,7 +103,7 @@ impl Variables {
         edge
     }
 
-    /// Starts it where it has to refuse: its exit code, and what it says.
+    /// Starts an edge that must refuse to start. Gives its exit code and its messages.
     pub fn refused(&self) -> (Option<i32>, String) {
         let output = self.command().output().unwrap();
         assert_eq!(
@@ -119,39 +119,39 @@ impl Variables {
 }
 
 impl Edge {
-    /// All that it has written.
+    /// All messages and log lines of the edge.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Its folder.
+    /// The edge's folder.
     pub fn folder(&self) -> &Path {
         self.variables.folder()
     }
 
-    /// The command that has started it.
+    /// The command that has started the edge.
     pub fn command(&self) -> Command {
         self.variables.command()
     }
 
-    /// Signals the entry point.
+    /// Sends a signal to the entry point.
     pub fn signal(&self, signal: Signal) {
         send(self.process.id(), signal);
     }
 
-    /// Signals its Envoy.
+    /// Sends a signal to the edge's Envoy.
     pub fn signal_envoy(&self, signal: Signal) {
         send(self.envoy(), signal);
     }
 
-    /// The process id of its Envoy.
+    /// The process id of the edge's Envoy.
     pub fn envoy(&self) -> u32 {
         let id = self.process.id();
         let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
         children.split_whitespace().next().unwrap().parse().unwrap()
     }
 
-    /// Waits for its end: its exit code, or 128 and the signal that ended it.
+    /// Waits for the end of the edge. Gives its exit code, or 128 and the number of the signal that ended it.
     pub fn end(&mut self) -> i32 {
         let mut ended: Option<ExitStatus> = None;
         eventually("the end of the edge", || {
@@ -168,7 +168,7 @@ impl Edge {
 
 impl Drop for Edge {
     fn drop(&mut self) {
-        // NB: Envoy ends with it.
+        // NB: Envoy ends with the entry point.
         let _ = self.process.kill();
         let _ = self.process.wait();
         if std::thread::panicking() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the tests of the entry point share: edges, an origin, and stand-ins for the filter.
-// Test code: a broken expectation is a failed test. And no test uses all of it.
+//! Shared by the tests of the entry point: edges, an origin, and stand-ins for the filter.
+// In test code a broken expectation is a failed test, and no test uses all of this.
 #![allow(clippy::unwrap_used, clippy::panic, dead_code)]
 
 pub mod edge;
@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a test waits for what must happen: for longer than a machine stands still that writes much to a slow disk.
+/// Bound on the wait for what must happen. It is longer than a machine stalls that writes much to a slow disk.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The Envoy binary: `SLUICE_ENVOY`, else where the Makefile has put it.
+/// The Envoy binary: `SLUICE_ENVOY`, else the one that the Makefile has installed.
 pub fn envoy() -> PathBuf {
     let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.sluice/bin/envoy");
     let envoy = std::env::var_os("SLUICE_ENVOY").map_or(installed, PathBuf::from);
@@ -33,7 +33,7 @@ pub fn envoy() -> PathBuf {
 pub fn free_port() -> u16 {
     const PORTS: std::ops::Range<u16> = 10_240..12_240;
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    // Test processes beside this one start elsewhere in the range.
+    // Other test processes begin elsewhere in the range.
     let offset = (std::process::id() as usize).wrapping_mul(7_919);
     let mut ports = std::iter::from_fn(|| {
         let at = offset.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % PORTS.len();
@@ -44,7 +44,7 @@ pub fn free_port() -> u16 {
         .unwrap()
 }
 
-/// Waits for a condition that nothing announces.
+/// Waits for a condition by asking again and again, as nothing announces it.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
@@ -56,7 +56,7 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// One request on a connection of its own; the whole answer, or what there was of it.
+/// Sends a request on a connection of its own. Gives the response, or as much of it as has arrived.
 pub fn exchange(port: u16, request_line: &str, headers: &str) -> String {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -67,7 +67,7 @@ pub fn exchange(port: u16, request_line: &str, headers: &str) -> String {
     .unwrap();
     let mut answer = Vec::new();
     let mut buffer = [0; 4096];
-    // A reset ends an answer too.
+    // A reset ends a response too.
     while !is_whole(request_line, &answer)
         && let Ok(count @ 1..) = stream.read(&mut buffer)
     {
@@ -76,7 +76,7 @@ pub fn exchange(port: u16, request_line: &str, headers: &str) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// Whether all of an answer with a content-length is there. (Envoy keeps a connection that it has refused a request
+/// Whether a response with a content-length is complete. (Envoy keeps a connection that it has refused a request
 /// on open for a second, so that the client can read why.)
 fn is_whole(request_line: &str, answer: &[u8]) -> bool {
     let answer = String::from_utf8_lossy(answer);
@@ -90,12 +90,12 @@ fn is_whole(request_line: &str, answer: &[u8]) -> bool {
         || length.is_some_and(|length| length.parse() == Ok(body.len()))
 }
 
-/// GET on a connection of its own.
+/// Sends a GET on a connection of its own.
 pub fn get(port: u16, path: &str) -> String {
     exchange(port, &format!("GET {path}"), "")
 }
 
-/// The status of an answer.
+/// The status of a response.
 pub fn status(answer: &str) -> u16 {
     answer
         .split(' ')

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Stand-ins for the filter: what the configuration itself does shows best with a filter that does little.
+//! Stand-ins for the filter, which do little, so that tests show what the configuration itself does.
 
 use std::path::{Path, PathBuf};
 
-/// A filter that lets everything by unseen, as one that has died would if Envoy let it.
+/// A filter that lets every request pass unchecked, as a dead one would if Envoy let it.
 pub const DEAD: &str = r#"
 (module
   (memory (export "memory") 1)
@@ -11,7 +11,7 @@ pub const DEAD: &str = r#"
   (func (export "proxy_on_memory_allocate") (param i32) (result i32) (i32.const 1024)))
 "#;
 
-/// A filter that approves of every request.
+/// A filter that approves every request.
 pub const APPROVING: &str = r#"
 (module
   (import "env" "proxy_replace_header_map_value" (func $replace (param i32 i32 i32 i32 i32) (result i32)))
@@ -25,7 +25,7 @@ pub const APPROVING: &str = r#"
     (i32.const 0)))
 "#;
 
-/// A filter that approves of every request, and wants each response compressed.
+/// A filter that approves every request, and wants each response compressed.
 pub const COMPRESSING: &str = r#"
 (module
   (import "env" "proxy_replace_header_map_value" (func $replace (param i32 i32 i32 i32 i32) (result i32)))
@@ -41,7 +41,7 @@ pub const COMPRESSING: &str = r#"
     (i32.const 0)))
 "#;
 
-/// A filter that lets requests by in the listener's chain and dies of each in the cluster's.
+/// A filter that lets requests pass in the listener's chain, and dies of each in the cluster's.
 pub const TRAPPING: &str = r#"
 (module
   (memory (export "memory") 1)
@@ -54,8 +54,7 @@ pub const TRAPPING: &str = r#"
     (i32.const 0)))
 "#;
 
-/// A filter that asks for what the header `x-path` says, as only a filter can: Envoy refuses some paths of
-/// a client's.
+/// A filter that replaces the path by the header `x-path`. Envoy refuses some paths of clients, but not of filters.
 pub const REWRITING: &str = r#"
 (module
   (import "env" "proxy_get_header_map_value" (func $get (param i32 i32 i32 i32 i32) (result i32)))
@@ -72,7 +71,7 @@ pub const REWRITING: &str = r#"
     (i32.const 0)))
 "#;
 
-/// Puts a module into `folder`.
+/// Writes a module to a file in `folder`.
 pub fn write(folder: &Path, text: &str) -> PathBuf {
     let path = folder.join("filter.wasm");
     std::fs::write(&path, wat::parse_str(text).unwrap()).unwrap();

@@ -25,7 +25,7 @@ struct State {
 }
 
 impl Origin {
-    /// Starts it; it runs until the test's process ends.
+    /// Starts the origin, which runs until the test's process ends.
     pub fn start() -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -40,7 +40,7 @@ impl Origin {
         Self { port, shared }
     }
 
-    /// Its URL.
+    /// The origin's URL.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
@@ -50,7 +50,7 @@ impl Origin {
         self.shared.state.lock().unwrap().requests.clone()
     }
 
-    /// Answers what is held.
+    /// Answers the requests that are held.
     pub fn release(&self) {
         self.shared.state.lock().unwrap().released = true;
         self.shared.changed.notify_all();
@@ -85,7 +85,7 @@ fn serve(mut stream: TcpStream, shared: &Shared) {
     }
 }
 
-/// A response that may be stored: v1 takes none for fresh that has no date.
+/// A response that may be stored. It has a date, without which v1 takes no response for fresh.
 fn answer(path: &str) -> String {
     let date = httpdate::fmt_http_date(std::time::SystemTime::now());
     let (content_type, body) = match path {

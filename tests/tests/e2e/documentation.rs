@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the README says of settings and metrics is what there is.
 
-use sluice::setting_docs;
+use sluice::settings::docs;
 use sluice_core::metrics::Metric;
 use sluice_tests::edge::repository;
 
@@ -12,7 +12,7 @@ fn readme() -> String {
 #[test]
 fn the_readme_has_the_table_of_settings() {
     let readme = readme();
-    for line in setting_docs::markdown_table(setting_docs::SETTINGS).lines() {
+    for line in docs::markdown_table(docs::SETTINGS).lines() {
         assert!(readme.contains(line), "README.md lacks the line\n{line}");
     }
 }

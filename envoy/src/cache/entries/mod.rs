@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The entries of Envoy's store (v1), which are files in one folder.
+//!
+//! `Entries` lists, reads, moves and removes them. `FolderWatch` reports those that come and go. `Usage` says how much
+//! they take. All knowledge of the store's file names is here.
+
+mod usage;
+mod watch;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Statx, StatxFlags, linkat, openat,
+    renameat_with, statx, unlinkat,
+};
+use rustix::io::Errno;
+
+pub use usage::Usage;
+pub use watch::{Change, FolderWatch};
+
+/// The store's file names begin with this. A decimal number follows, the hash of the key. A file that is being written
+/// has no name yet.
+const PREFIX: &str = "cache-";
+/// The number of files between two pauses.
+const PACE: usize = 512;
+
+/// An entry as it was when it was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    /// The time of the last use, a read or a write, in nanoseconds since the epoch. A check is no use.
+    touched: i64,
+    /// The number in the file's name.
+    number: u64,
+    bytes: u64,
+}
+
+impl Entry {
+    /// The number in the file's name.
+    pub const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The file's length.
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// A folder of entries. Links that lead out of the folder are never followed.
+#[derive(Debug)]
+pub struct Entries {
+    folder: OwnedFd,
+}
+
+impl Entries {
+    /// Opens `folder`.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or is a link.
+    pub fn open(folder: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = rustix::fs::open(folder, flags, Mode::empty())?;
+        Ok(Self { folder })
+    }
+
+    /// All entries. Calls `pause` every few hundred files; when that gives `false`, the list is empty.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn list(&self, pause: &mut dyn FnMut() -> bool) -> io::Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for (seen, file) in Dir::read_from(&self.folder)?.enumerate() {
+            if seen % PACE == PACE - 1 && !pause() {
+                return Ok(Vec::new());
+            }
+            let file = file?;
+            let number = file.file_name().to_str().ok().and_then(number);
+            entries.extend(number.and_then(|number| self.look_at(number)));
+        }
+        Ok(entries)
+    }
+
+    /// Removes those of `entries` that have not been used since they were looked at. Calls `pause` every few hundred
+    /// files, and ends when that gives `false`.
+    ///
+    /// # Errors
+    /// An entry is there and cannot be removed.
+    pub fn remove_unused(
+        &self,
+        entries: &[Entry],
+        pause: &mut dyn FnMut() -> bool,
+    ) -> io::Result<()> {
+        for (done, entry) in entries.iter().enumerate() {
+            if done % PACE == PACE - 1 && !pause() {
+                return Ok(());
+            }
+            if self.look_at(entry.number) != Some(*entry) {
+                continue;
+            }
+            match unlinkat(&self.folder, name(entry.number), AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes an entry. An entry that cannot be removed stays in a folder that Envoy does not serve.
+    pub fn remove(&self, number: u64) {
+        let _ = unlinkat(&self.folder, name(number), AtFlags::empty());
+    }
+
+    /// Moves an entry to another folder, unless that has one of the same name. Says whether it has moved the entry.
+    pub fn move_to(&self, number: u64, other: &Self) -> bool {
+        let (name, flags) = (name(number), RenameFlags::NOREPLACE);
+        match renameat_with(&self.folder, &name, &other.folder, &name, flags) {
+            // Some file systems do not know the flag. A link never replaces a file.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                let (from, to) = (&self.folder, &other.folder);
+                let linked = linkat(from, &name, to, &name, AtFlags::empty());
+                self.remove(number);
+                linked.is_ok()
+            }
+            moved => moved.is_ok(),
+        }
+    }
+
+    /// Opens an entry for reading that does not count as a use; `None`: there is no such entry.
+    ///
+    /// # Errors
+    /// The entry cannot be read.
+    pub fn open_without_use(&self, number: u64) -> io::Result<Option<File>> {
+        let flags = OFlags::RDONLY | OFlags::NOATIME | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match openat(&self.folder, name(number), flags, Mode::empty()) {
+            Ok(file) => Ok(Some(File::from(file))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// An entry as it is now; `None`: there is no such file, or something else has its name.
+    pub fn look_at(&self, number: u64) -> Option<Entry> {
+        let wanted = StatxFlags::TYPE | StatxFlags::SIZE | StatxFlags::ATIME | StatxFlags::MTIME;
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let file = statx(&self.folder, name(number), flags, wanted).ok()?;
+        let mode = u32::from(file.stx_mode);
+        (FileType::from_raw_mode(mode) == FileType::RegularFile).then(|| Entry {
+            touched: touched(&file),
+            number,
+            bytes: file.stx_size,
+        })
+    }
+}
+
+fn touched(file: &Statx) -> i64 {
+    let times = [&file.stx_atime, &file.stx_mtime];
+    let nanoseconds = times.map(|time| {
+        let seconds = time.tv_sec.saturating_mul(1_000_000_000);
+        seconds.saturating_add(time.tv_nsec.into())
+    });
+    nanoseconds.into_iter().max().unwrap_or_default()
+}
+
+fn name(number: u64) -> String {
+    format!("{PREFIX}{number}")
+}
+
+/// The number in a file name, if Envoy's store writes such a name.
+fn number(file: &str) -> Option<u64> {
+    let number = file.strip_prefix(PREFIX)?.parse().ok()?;
+    (name(number) == file).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, FileTimes};
+    use std::io::Read as _;
+    use std::os::unix::fs::symlink;
+    use std::time::SystemTime;
+    use tempfile::TempDir;
+
+    fn entry(touched: i64, number: u64, bytes: u64) -> Entry {
+        Entry {
+            touched,
+            number,
+            bytes,
+        }
+    }
+
+    fn numbers(entries: &[Entry]) -> Vec<u64> {
+        entries.iter().map(|entry| entry.number).collect()
+    }
+
+    fn list(folder: &Path) -> Vec<Entry> {
+        let entries = Entries::open(folder).unwrap();
+        entries.list(&mut || true).unwrap()
+    }
+
+    fn remove(folder: &Path, oldest: &[Entry]) -> io::Result<()> {
+        Entries::open(folder)?.remove_unused(oldest, &mut || true)
+    }
+
+    #[test]
+    fn only_regular_files_with_names_of_envoys_are_entries() {
+        let dir = TempDir::new().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::write(path("outside"), "x").unwrap();
+        let names = [
+            "cache-1",
+            "cache-18446744073709551615",
+            "cache-01",
+            "cache-+1",
+            "cache-18446744073709551616",
+            "cache-",
+            "cache-1.tmp",
+            "buffer.a1b2",
+            "purges",
+        ];
+        let folder = path("entries");
+        fs::create_dir(&folder).unwrap();
+        for name in names {
+            fs::write(folder.join(name), "four").unwrap();
+        }
+        fs::create_dir(folder.join("cache-2")).unwrap();
+        symlink(path("outside"), folder.join("cache-3")).unwrap();
+        let mut found = list(&folder);
+        found.sort_by_key(|entry| entry.number);
+        assert_eq!(numbers(&found), [1, u64::MAX]);
+        assert!(found.iter().all(|entry| entry.bytes == 4));
+        let not_ours = [entry(0, 2, 0), entry(0, 3, 0), entry(0, 4, 0)];
+        remove(&folder, &not_ours).unwrap();
+        remove(&folder, &found).unwrap();
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), names.len());
+        assert!(path("outside").exists());
+    }
+
+    #[test]
+    fn what_is_touched_or_gone_meanwhile_is_no_error_and_stays() {
+        let dir = TempDir::new().unwrap();
+        for number in 1..=3 {
+            fs::write(dir.path().join(name(number)), "x").unwrap();
+        }
+        let found = list(dir.path());
+        fs::remove_file(dir.path().join(name(1))).unwrap();
+        fs::write(dir.path().join(name(2)), "another").unwrap();
+        remove(dir.path(), &found).unwrap();
+        assert_eq!(numbers(&list(dir.path())), [2]);
+    }
+
+    #[test]
+    fn reading_an_entry_to_check_it_is_no_use_of_it() {
+        let dir = TempDir::new().unwrap();
+        fs::write(dir.path().join(name(1)), "x").unwrap();
+        let file = File::options().write(true).open(dir.path().join(name(1)));
+        let long_ago = FileTimes::new().set_accessed(SystemTime::UNIX_EPOCH);
+        file.unwrap().set_times(long_ago).unwrap();
+        let before = list(dir.path());
+        let entries = Entries::open(dir.path()).unwrap();
+        let mut file = entries.open_without_use(1).unwrap().unwrap();
+        assert_eq!(file.read_to_end(&mut Vec::new()).unwrap(), 1);
+        assert!(entries.open_without_use(2).unwrap().is_none());
+        assert_eq!(list(dir.path()), before);
+    }
+
+    #[test]
+    fn a_folder_that_is_a_link_or_none_is_not_worked_on() {
+        let dir = TempDir::new().unwrap();
+        let link = dir.path().join("link");
+        symlink(dir.path(), &link).unwrap();
+        assert!(Entries::open(&link).is_err());
+        assert!(Entries::open(&dir.path().join("none")).is_err());
+    }
+
+    #[test]
+    fn the_edge_can_end_in_the_middle_of_it() {
+        let dir = TempDir::new().unwrap();
+        for number in 0..1_000 {
+            fs::write(dir.path().join(name(number)), "x").unwrap();
+        }
+        let entries = Entries::open(dir.path()).unwrap();
+        assert_eq!(entries.list(&mut || false).unwrap(), []);
+        let all = list(dir.path());
+        entries.remove_unused(&all, &mut || false).unwrap();
+        assert_eq!(list(dir.path()).len(), 1_000 - (PACE - 1));
+    }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+use super::*;
+use crate::settings::Reserve;
+use tempfile::TempDir;
+
+fn disk(dir: &Path) -> Cache {
+    Cache {
+        medium: Medium::Disk,
+        dir: dir.to_owned(),
+        max_bytes: 1 << 20,
+        max_entries: 10,
+        max_object_bytes: 1 << 10,
+        reserve: Reserve::Bytes(0),
+    }
+}
+
+fn memory(max_bytes: u64) -> Cache {
+    Cache {
+        medium: Medium::Memory,
+        max_bytes,
+        ..disk(Path::new("/dev/shm"))
+    }
+}
+
+#[test]
+fn one_edge_at_a_time_uses_a_folder() {
+    let dir = TempDir::new().unwrap();
+    let cache = disk(&dir.path().join("new/cache"));
+    let first = CacheFolder::open(&cache).unwrap();
+    let second = CacheFolder::open(&cache).unwrap_err();
+    assert!(matches!(second, CacheError::InUse(_)), "{second}");
+    drop(first);
+    CacheFolder::open(&cache).unwrap();
+}
+
+fn store_something(folder: &CacheFolder) {
+    fs::write(folder.entries().join("cache-1"), "entry").unwrap();
+}
+
+/// How many entries stand aside.
+fn aside(folder: &CacheFolder) -> usize {
+    let entries = |path: &PathBuf| fs::read_dir(path).unwrap().count();
+    folder.unchecked().iter().map(entries).sum()
+}
+
+#[test]
+fn entries_of_earlier_runs_stand_aside_at_each_start() {
+    let dir = TempDir::new().unwrap();
+    let cache = disk(dir.path());
+    for runs in 0..3 {
+        let folder = CacheFolder::open(&cache).unwrap();
+        assert_eq!(fs::read_dir(folder.entries()).unwrap().count(), 0);
+        assert_eq!(
+            (aside(&folder), folder.earlier_runs().warm),
+            (runs, runs > 0)
+        );
+        assert_eq!(folder.notice(), None);
+        store_something(&folder);
+    }
+}
+
+#[test]
+fn entries_of_another_format_are_in_no_manifest_and_that_is_said() {
+    let dir = TempDir::new().unwrap();
+    let cache = disk(dir.path());
+    store_something(&CacheFolder::open(&cache).unwrap());
+    fs::write(dir.path().join("manifest"), "old").unwrap();
+    fs::write(dir.path().join("format"), "sluice cache 0\n").unwrap();
+    let folder = CacheFolder::open(&cache).unwrap();
+    let notice = folder.notice().expect("a notice");
+    assert!(
+        notice.contains("sluice cache 0") && notice.contains(FORMAT.trim()),
+        "{notice}"
+    );
+    assert!(!dir.path().join("manifest").exists());
+    assert_eq!((aside(&folder), folder.earlier_runs().warm), (1, false));
+    drop(folder);
+    assert_eq!(CacheFolder::open(&cache).unwrap().notice(), None);
+}
+
+#[test]
+fn a_cache_of_which_envoy_dies_is_given_up_and_that_is_said() {
+    let dir = TempDir::new().unwrap();
+    let cache = disk(dir.path());
+    store_something(&CacheFolder::open(&cache).unwrap());
+    fs::write(dir.path().join("manifest"), "old").unwrap();
+    fs::write(dir.path().join("early-deaths"), "2\n").unwrap();
+    let folder = CacheFolder::open(&cache).unwrap();
+    let notice = folder.notice().expect("a notice");
+    assert!(notice.contains("died twice"), "{notice}");
+    assert!(!dir.path().join("manifest").exists());
+    drop(folder);
+    assert_eq!(CacheFolder::open(&cache).unwrap().notice(), None);
+}
+
+#[test]
+fn a_folder_of_somebody_elses_stays_as_it_is() {
+    let dir = TempDir::new().unwrap();
+    fs::write(dir.path().join("thesis.txt"), "years of work").unwrap();
+    let error = CacheFolder::open(&disk(dir.path())).unwrap_err();
+    assert!(matches!(error, CacheError::Foreign(_)), "{error}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_cache_in_memory_ends_with_its_edge() {
+    let folder = CacheFolder::open(&memory(1 << 20)).unwrap();
+    let entries = folder.entries().to_owned();
+    assert!(entries.starts_with("/dev/shm") && entries.is_dir());
+    drop(folder);
+    assert!(!entries.exists() && !entries.parent().unwrap().exists());
+}
+
+#[test]
+fn what_a_dead_edge_left_in_memory_is_removed_and_a_living_edges_is_not() {
+    let living = CacheFolder::open(&memory(1 << 20)).unwrap();
+    let dead = TempDir::with_prefix_in(tmpfs::PREFIX, "/dev/shm").unwrap();
+    fs::write(dead.path().join("format"), FORMAT).unwrap();
+    fs::create_dir(dead.path().join(ENTRIES)).unwrap();
+    let foreign = TempDir::with_prefix_in(tmpfs::PREFIX, "/dev/shm").unwrap();
+    let next = CacheFolder::open(&memory(1 << 20)).unwrap();
+    assert!(!dead.path().exists());
+    assert!(living.entries().exists() && next.entries().exists() && foreign.path().exists());
+}
+
+#[test]
+fn memory_has_to_be_memory_and_large_enough() {
+    let wrong = CacheFolder::open(&Cache {
+        dir: "/proc".into(),
+        ..memory(1)
+    });
+    assert!(matches!(wrong, Err(CacheError::NotTmpfs(_))));
+    let large = CacheFolder::open(&memory(1 << 60)).unwrap_err();
+    assert!(large.to_string().starts_with("CACHE_MAX_BYTES="), "{large}");
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Keeps a part of the cache's file system free: the cache must never fill it, nor find it full.
+//!
+//! Answers this behaviour of Envoy: its cache does not report that it could not write a response, so followers would
+//! wait for the entry in vain (`control_unwatched_followers_wait_in_vain_on_a_full_disk`). So a thread measures the
+//! free space. Below the reserve it tells Envoy, by the runtime value `sluice.no_room`, that the store has no room, and
+//! the filter has nothing stored until there is more. Already below 1.25 times the reserve it asks the keeper to give space
+//! back. A cache that fills the disk by itself therefore evicts before storing pauses.
+//!
+//! When Envoy reports a failed write, that control test fails. Then the runtime value can go from here, from Envoy's
+//! configuration and from the filter. The reserve and [`Shortage`] stay: others on the same disk need the space.
+
+mod room;
+mod shortage;
+mod space;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use shortage::Shortage;
+pub use space::Space;
+
+use super::folder::CacheError;
+use crate::log::say;
+use crate::net::admin::Admin;
+use crate::settings::Settings;
+use crate::system::joining_thread::{JoiningThread, StopToken};
+use room::Room;
+
+/// The time between two measurements.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// The watch over the free space of a cache's file system.
+pub struct FreeSpace {
+    admin: Admin,
+    folder: PathBuf,
+    shortage: Shortage,
+    room: Room,
+    /// What Envoy has been told last: whether there is room.
+    told: bool,
+}
+
+impl FreeSpace {
+    /// A watch over the file system of `folder`, the cache's entries, which publishes its `shortage`. `None`: there is
+    /// no filter that could be told, no reserve, or no limit of the file system.
+    ///
+    /// # Errors
+    /// The file system cannot be asked, or the reserve is more than half of it.
+    pub fn new(
+        settings: &Settings,
+        folder: &Path,
+        shortage: Shortage,
+    ) -> Result<Option<Self>, CacheError> {
+        if !settings.filter {
+            return Ok(None);
+        }
+        let space = Space::of(folder);
+        let Space { total, .. } = space.map_err(|error| CacheError::Io(folder.into(), error))?;
+        let reserve = settings.cache.reserve.of(total);
+        if reserve == 0 || total == 0 {
+            return Ok(None);
+        }
+        let most = total / 2;
+        if reserve > most {
+            return Err(CacheError::Reserve {
+                reserve: settings.cache.reserve,
+                path: folder.to_owned(),
+                most,
+            });
+        }
+        Ok(Some(Self {
+            admin: Admin::new(settings.admin_port),
+            folder: folder.to_owned(),
+            shortage,
+            room: Room::new(reserve),
+            told: true,
+        }))
+    }
+
+    /// Starts to watch. The watch ends when the thread is dropped.
+    ///
+    /// # Errors
+    /// There can be no more threads.
+    pub fn watch(self) -> io::Result<JoiningThread> {
+        JoiningThread::start("free_space", move |stop| self.run(&stop))
+    }
+
+    fn run(mut self, stop: &StopToken) {
+        let mut pause = Duration::ZERO;
+        while stop.wait(pause) {
+            pause = PAUSE;
+            // A file system that cannot be asked now is asked again.
+            if let Ok(space) = Space::of(&self.folder) {
+                self.act(space.free);
+            }
+        }
+    }
+
+    /// Publishes the shortage, and tells Envoy and the user when there is room no more, or again.
+    fn act(&mut self, free: u64) {
+        self.shortage.publish(self.room.shortage(free));
+        let room = self.room.measure(free);
+        if room != self.told && self.admin.set_room(room) {
+            self.told = room;
+            say(&self.describe(room, free));
+        }
+    }
+
+    fn describe(&self, room: bool, free: u64) -> String {
+        let folder = self.folder.display();
+        let [free, reserve] = [free, self.room.reserve()].map(|bytes| bytes >> 20);
+        if room {
+            format!("{folder}: {free} MiB are free: responses are stored again")
+        } else {
+            format!(
+                "{folder}: {free} MiB are free, less than CACHE_RESERVE, {reserve} MiB: nothing is stored until there \
+                 is more"
+            )
+        }
+    }
+}

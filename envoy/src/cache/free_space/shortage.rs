@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The space that the disk under the cache lacks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The bytes that the cache should give back, shared by the watch that publishes them and the keeper that evicts for
+/// them.
+#[derive(Clone, Debug, Default)]
+pub struct Shortage(Arc<AtomicU64>);
+
+impl Shortage {
+    /// Says that the cache should give back this many bytes; 0: none. This replaces what was published before.
+    pub fn publish(&self, bytes: u64) {
+        self.0.store(bytes, Ordering::Relaxed);
+    }
+
+    /// The bytes that the cache should give back now; 0: none.
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Says that the cache has given back what it could. A measurement from before that must not be acted on again.
+    pub fn settle(&self) {
+        self.publish(0);
+    }
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The journal of purges, by which purges outlive Envoy. The filter cannot write files.
+//!
+//! The filter posts the records of each purge to a Unix socket, and answers its caller when the records are on disk. At
+//! the next start the entry point hands them to the filter with its policy. Where the journal is lost, or cannot be
+//! written, the next start keeps no entries, so that no purged object comes back.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use sluice_core::purge::Purges;
+
+use crate::log::say;
+use crate::net::local_socket::{self, Answer, LocalSocket};
+
+/// Name of the file in the cache's folder.
+const FILE: &str = "purges";
+/// After this many appended bytes the file is written anew, without records that later ones have replaced.
+const REWRITE_BYTES: usize = 1 << 20;
+
+/// The journal of one cache folder.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    purges: Purges,
+    appended: usize,
+}
+
+impl Journal {
+    /// The path of the journal in `folder`.
+    fn path_in(folder: &Path) -> PathBuf {
+        folder.join(FILE)
+    }
+
+    /// Reads the journal of `folder`; `None` if there is none, or it is damaged.
+    ///
+    /// # Errors
+    /// The file is there and cannot be read, or cannot be written anew.
+    pub fn read(folder: &Path) -> io::Result<Option<Self>> {
+        let path = Self::path_in(folder);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut purges = Purges::default();
+        // An unfinished last line has not been acknowledged.
+        let whole = text
+            .rfind('\n')
+            .map_or("", |end| text.get(..=end).unwrap_or_default());
+        if !purges.apply_text(whole) {
+            return Ok(None);
+        }
+        let mut journal = Self {
+            path,
+            purges,
+            appended: 0,
+        };
+        journal.rewrite()?;
+        Ok(Some(journal))
+    }
+
+    /// Begins an empty journal in `folder`.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn create(folder: &Path) -> io::Result<Self> {
+        let mut journal = Self {
+            path: Self::path_in(folder),
+            purges: Purges::default(),
+            appended: 0,
+        };
+        journal.rewrite()?;
+        Ok(journal)
+    }
+
+    /// All purges that still count.
+    pub fn purges(&self) -> &Purges {
+        &self.purges
+    }
+
+    /// Adds records, and returns when they are on disk.
+    ///
+    /// # Errors
+    /// The text has no records, or they could not be written. In the second case the journal is removed, so that the
+    /// next start keeps no entries.
+    fn append(&mut self, text: &str) -> io::Result<()> {
+        let mut changed = self.purges.clone();
+        if !text.ends_with('\n') || !changed.apply_text(text) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "expected records of purges",
+            ));
+        }
+        self.purges = changed;
+        self.appended += text.len();
+        let written = if self.appended > REWRITE_BYTES {
+            self.rewrite()
+        } else {
+            self.append_text(text)
+        };
+        if written.is_err() {
+            // If this fails too, there is nothing more to do: the caller gets the first error.
+            let _ = fs::remove_file(&self.path);
+        }
+        written
+    }
+
+    /// Writes what the filter posts to a socket in `state`, until the socket is dropped.
+    ///
+    /// # Errors
+    /// The socket cannot be bound.
+    pub fn serve(self, state: &Path) -> io::Result<LocalSocket> {
+        let journal = Mutex::new(self);
+        local_socket::serve("journal", state, move |body| record(body, &journal))
+    }
+
+    fn append_text(&self, text: &str) -> io::Result<()> {
+        let mut file = File::options().append(true).open(&self.path)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_data()
+    }
+
+    /// Replaces the file by one with the purges that still count.
+    fn rewrite(&mut self) -> io::Result<()> {
+        let new = self.path.with_extension("new");
+        let mut file = File::create(&new)?;
+        file.write_all(self.purges.to_text().as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, &self.path)?;
+        if let Some(folder) = self.path.parent() {
+            File::open(folder)?.sync_all()?;
+        }
+        self.appended = 0;
+        Ok(())
+    }
+}
+
+/// What the filter must know of earlier runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EarlierRuns {
+    /// Their purges, a record in each line; `None`: unknown.
+    pub purges: Option<String>,
+    /// Whether they have left entries.
+    pub warm: bool,
+    /// The socket to which the filter posts purges for the journal.
+    pub socket: Option<PathBuf>,
+}
+
+fn record(body: &[u8], journal: &Mutex<Journal>) -> Answer {
+    let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "expected UTF-8");
+    let recorded = std::str::from_utf8(body).map_err(no_text).and_then(|text| {
+        let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
+        journal.append(text)
+    });
+    match recorded {
+        Ok(()) => Answer::from("200 OK"),
+        Err(error) => {
+            say(&format!("the journal of purges: {error}"));
+            Answer::from("500 Internal Server Error")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    use super::*;
+    use tempfile::TempDir;
+
+    /// An answer that does not come in this time fails the test.
+    const PATIENCE: Duration = Duration::from_secs(120);
+
+    fn call(path: &Path, body: &str) -> String {
+        call_on(UnixStream::connect(path).unwrap(), body)
+    }
+
+    fn call_on(mut stream: UnixStream, body: &str) -> String {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "POST / HTTP/1.1\r\nhost: x\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    #[test]
+    fn a_connection_without_a_call_has_no_call_wait() {
+        let dir = TempDir::new().unwrap();
+        let journal = Journal::create(dir.path()).unwrap();
+        let socket = journal.serve(dir.path()).unwrap();
+        let silent = UnixStream::connect(socket.path()).unwrap();
+        assert!(call(socket.path(), "1 hard bucket 7\n").starts_with("HTTP/1.1 200"));
+        // It has not been given up for that.
+        assert!(call_on(silent, "2 hard bucket 8\n").starts_with("HTTP/1.1 200"));
+    }
+
+    #[test]
+    fn what_is_acknowledged_is_read_at_the_next_start() {
+        let dir = TempDir::new().unwrap();
+        let journal = Journal::create(dir.path()).unwrap();
+        let socket = journal.serve(dir.path()).unwrap();
+        assert!(call(socket.path(), "1 hard bucket 7\n").starts_with("HTTP/1.1 200"));
+        assert!(
+            call(socket.path(), "2 soft prefix a/b\n3 hard nothing\n").starts_with("HTTP/1.1 200")
+        );
+        let journal = Journal::read(dir.path()).unwrap().unwrap();
+        assert_eq!(journal.purges().newest(), 3);
+        assert_eq!(journal.purges().generations("a/bc").soft, 2);
+    }
+
+    #[test]
+    fn a_call_that_is_none_is_refused_and_changes_nothing() {
+        let dir = TempDir::new().unwrap();
+        let socket = Journal::create(dir.path())
+            .unwrap()
+            .serve(dir.path())
+            .unwrap();
+        for body in ["", "1 hard", "1 hard everything", "1 hard bucket x\n"] {
+            assert!(
+                call(socket.path(), body).starts_with("HTTP/1.1 500"),
+                "{body}"
+            );
+        }
+        let journal = Journal::read(dir.path()).unwrap().unwrap();
+        assert_eq!(journal.purges().newest(), 0);
+    }
+
+    #[test]
+    fn a_line_that_was_not_finished_is_dropped_and_a_broken_journal_is_none() {
+        let dir = TempDir::new().unwrap();
+        assert!(Journal::read(dir.path()).unwrap().is_none());
+        fs::write(
+            Journal::path_in(dir.path()),
+            "4 hard everything\n5 hard buck",
+        )
+        .unwrap();
+        let journal = Journal::read(dir.path()).unwrap().unwrap();
+        assert_eq!(journal.purges().newest(), 4);
+        fs::write(Journal::path_in(dir.path()), "4 hard everything\n\0\0\n").unwrap();
+        assert!(Journal::read(dir.path()).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_journal_that_cannot_be_written_is_gone() {
+        let dir = TempDir::new().unwrap();
+        let mut journal = Journal::create(dir.path()).unwrap();
+        fs::remove_file(Journal::path_in(dir.path())).unwrap();
+        assert!(journal.append("1 hard everything\n").is_err());
+        assert!(Journal::read(dir.path()).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_long_journal_is_written_anew() {
+        let dir = TempDir::new().unwrap();
+        let mut journal = Journal::create(dir.path()).unwrap();
+        journal.appended = REWRITE_BYTES;
+        journal.append("1 hard bucket 1\n").unwrap();
+        journal.append("2 hard bucket 1\n").unwrap();
+        let text = fs::read_to_string(Journal::path_in(dir.path())).unwrap();
+        assert_eq!(text, "1 hard nothing\n1 hard bucket 1\n2 hard bucket 1\n");
+    }
+}

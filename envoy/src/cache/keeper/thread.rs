@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The keeper's thread: its state and its work.
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use crate::cache::early_deaths::{EARLY, EarlyDeaths};
+use crate::cache::entries::{Change, Entries, FolderWatch, Usage};
+use crate::cache::eviction;
+use crate::cache::free_space::Shortage;
+use crate::cache::recovery::{
+    Check, Fingerprint, FingerprintReader, Fingerprints, Manifest, ManifestWriter, UncheckedFiles,
+};
+use crate::log::say;
+use crate::system::joining_thread::StopToken;
+
+/// The time between two looks at the changes.
+const LOOK: Duration = Duration::from_millis(50);
+/// The longest pause between two batches of files. Batches that take longer have let others work already.
+const LONGEST_PAUSE: Duration = Duration::from_millis(5);
+
+/// The keeper's thread.
+pub struct KeeperThread {
+    folder: PathBuf,
+    live: Entries,
+    watch: FolderWatch,
+    reader: FingerprintReader,
+    /// The fingerprints of the files in use.
+    files: Fingerprints,
+    /// The usage of the files in use.
+    usage: Usage,
+    unchecked: UncheckedFiles,
+    /// `None`: the cache ends with the edge.
+    manifest: Option<ManifestWriter>,
+    bound: Usage,
+    shortage: Shortage,
+    /// Whether an error has been logged. Later ones are not.
+    complained: bool,
+}
+
+impl KeeperThread {
+    /// Watches `folder` from now on. The manifest is in the folder `manifest`.
+    ///
+    /// # Errors
+    /// The folder cannot be watched.
+    pub fn new(
+        folder: &Path,
+        manifest: Option<PathBuf>,
+        bound: Usage,
+        shortage: Shortage,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            folder: folder.to_owned(),
+            live: Entries::open(folder)?,
+            watch: FolderWatch::start(folder)?,
+            reader: FingerprintReader::new(),
+            files: Fingerprints::new(),
+            usage: Usage::default(),
+            unchecked: UncheckedFiles::default(),
+            manifest: manifest.map(ManifestWriter::new),
+            bound,
+            shortage,
+            complained: false,
+        })
+    }
+
+    /// Checks the files in the folders `unchecked` and drops `checks`, then follows the cache until `stop` says so.
+    pub fn run(
+        mut self,
+        stop: &StopToken,
+        unchecked: Vec<PathBuf>,
+        checks: Sender<()>,
+        deaths: &EarlyDeaths,
+    ) {
+        let start = Instant::now();
+        self.check(stop, unchecked);
+        drop(checks);
+        let mut early = true;
+        while stop.wait(LOOK) {
+            self.follow();
+            self.make_room(stop);
+            if early && start.elapsed() > EARLY {
+                early = false;
+                deaths.forget();
+            }
+        }
+        // Envoy has ended, and may have stored files since the last look.
+        self.follow();
+    }
+
+    /// Brings files of earlier runs back that are whole.
+    fn check(&mut self, stop: &StopToken, folders: Vec<PathBuf>) {
+        let Some(root) = self.manifest.as_ref().map(ManifestWriter::root) else {
+            return;
+        };
+        let known = Manifest::read(root).unwrap_or_else(|error| {
+            let root = root.display();
+            say(&format!(
+                "{root}: the manifest cannot be read: {error}: files of earlier runs are removed"
+            ));
+            Fingerprints::new()
+        });
+        let some = !folders.is_empty();
+        match UncheckedFiles::list(folders, known, &mut || stop.wait(Duration::ZERO)) {
+            Ok(unchecked) => self.unchecked = unchecked,
+            Err(error) => {
+                return self.complain(
+                    &error,
+                    "files of earlier runs are neither checked nor served",
+                );
+            }
+        }
+        self.record(&[]);
+        let mut looked = Instant::now();
+        while stop.wait(Duration::ZERO) {
+            if looked.elapsed() > LOOK {
+                self.follow();
+                self.make_room(stop);
+                looked = Instant::now();
+            }
+            match self.unchecked.check(&mut self.reader) {
+                Some(Check::Whole(file)) => {
+                    // A file of the same name may have been stored meanwhile, and removed again.
+                    self.follow();
+                    self.unchecked.restore(&file, &self.live);
+                }
+                Some(Check::Removed) => {}
+                None => {
+                    self.follow();
+                    let counts = self.unchecked.finish();
+                    if some {
+                        say(&format!("the cache: {counts}"));
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Notes the files that have been stored and removed since the last call.
+    fn follow(&mut self) {
+        let changes = match self.watch.take() {
+            Ok(changes) => changes,
+            Err(error) => return self.complain(&error, "eviction is left to Envoy"),
+        };
+        let mut stored = Vec::new();
+        for change in changes {
+            match change {
+                Change::Stored(number) => {
+                    self.unchecked.known.remove(&number);
+                    stored.extend(self.learn(number));
+                }
+                Change::Moved(number) => match self.unchecked.known.remove(&number) {
+                    Some(file) => self.add(number, file),
+                    None => stored.extend(self.learn(number)),
+                },
+                Change::Gone(number) => self.forget(number),
+                Change::Lost => stored.extend(self.rescan()),
+            }
+        }
+        self.record(&stored);
+    }
+
+    /// Adds a file that is in use, with its fingerprint if there is a manifest. `None`: it cannot be read, so it is not
+    /// known to be whole.
+    fn learn(&mut self, number: u64) -> Option<(u64, Fingerprint)> {
+        let file = if self.manifest.is_some() {
+            let file = self.reader.read_entry(&self.live, number);
+            file.ok()??
+        } else {
+            let (bytes, hash) = (self.live.look_at(number)?.bytes(), 0);
+            Fingerprint { bytes, hash }
+        };
+        self.add(number, file);
+        Some((number, file))
+    }
+
+    fn add(&mut self, number: u64, file: Fingerprint) {
+        self.forget(number);
+        self.files.insert(number, file);
+        self.usage = self.usage.with(file.bytes);
+    }
+
+    fn forget(&mut self, number: u64) {
+        if let Some(file) = self.files.remove(&number) {
+            self.usage = self.usage.without(file.bytes);
+        }
+    }
+
+    /// Reads the whole folder, after the system has lost changes. Gives the files that were not known.
+    fn rescan(&mut self) -> Vec<(u64, Fingerprint)> {
+        let found = match self.live.list(&mut || true) {
+            Ok(found) => found,
+            Err(error) => {
+                self.complain(&error, "eviction is left to Envoy");
+                return Vec::new();
+            }
+        };
+        let mut before = std::mem::take(&mut self.files);
+        self.usage = Usage::default();
+        let mut stored = Vec::new();
+        for entry in found {
+            match before.remove(&entry.number()) {
+                Some(file) if file.bytes == entry.bytes() => self.add(entry.number(), file),
+                _ => {
+                    self.unchecked.known.remove(&entry.number());
+                    stored.extend(self.learn(entry.number()));
+                }
+            }
+        }
+        stored
+    }
+
+    /// Writes the files that have been stored into the manifest.
+    fn record(&mut self, stored: &[(u64, Fingerprint)]) {
+        if let Some(manifest) = &mut self.manifest
+            && let Err(error) = manifest.record(stored, &self.files, &self.unchecked.known)
+        {
+            self.complain(
+                &error,
+                "files that are stored now may be lost at the next start",
+            );
+        }
+    }
+
+    /// Removes the files that have not been used for longest, where the cache holds too much. Files that have not been
+    /// checked go first.
+    fn make_room(&mut self, stop: &StopToken) {
+        let used = self.usage.and(self.unchecked.usage());
+        let Some(target) = eviction::target(used, self.bound, self.shortage.bytes()) else {
+            return;
+        };
+        let live = self.usage;
+        self.unchecked
+            .shrink(|left| live.and(left).is_within(target));
+        if !live.is_within(target)
+            && let Err(error) = self.evict(stop, target)
+        {
+            self.complain(&error, "eviction is left to Envoy");
+        }
+        self.shortage.settle();
+    }
+
+    /// Removes the oldest files in use, until the others are within `target`.
+    fn evict(&mut self, stop: &StopToken, target: Usage) -> io::Result<()> {
+        let entries = Entries::open(&self.folder)?;
+        let mut worked = Instant::now();
+        let mut pause = || {
+            self.follow();
+            // The eviction leaves half of the time to others, unless more comes into the cache than it removes.
+            let late = !self.usage.is_within(self.bound);
+            let pause = worked.elapsed().min(LONGEST_PAUSE);
+            let goes_on = stop.wait(if late { Duration::ZERO } else { pause });
+            worked = Instant::now();
+            goes_on
+        };
+        eviction::evict(&entries, target, &mut pause)?;
+        self.follow();
+        Ok(())
+    }
+
+    fn complain(&mut self, error: &io::Error, consequence: &str) {
+        if !self.complained {
+            self.complained = true;
+            let folder = self.folder.display();
+            say(&format!("{folder}: {error}: {consequence}"));
+        }
+    }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the keeper's thread does with files that come and go.
+
+use std::fs;
+use std::sync::mpsc;
+
+use super::*;
+use crate::system::joining_thread::JoiningThread;
+use tempfile::TempDir;
+
+const ROOM: Usage = Usage {
+    bytes: 1 << 20,
+    files: 1_000,
+};
+
+/// The folder of a cache that a thread keeps.
+struct KeptCache {
+    dir: TempDir,
+}
+
+impl KeptCache {
+    fn new() -> Self {
+        let dir = TempDir::new().unwrap();
+        fs::create_dir(dir.path().join("entries")).unwrap();
+        Self { dir }
+    }
+
+    fn store(&self, number: u64, text: &str) {
+        let new = self.dir.path().join("new");
+        fs::write(&new, text).unwrap();
+        let entry = self.dir.path().join(format!("entries/cache-{number}"));
+        let _ = fs::remove_file(&entry);
+        fs::hard_link(&new, entry).unwrap();
+        fs::remove_file(new).unwrap();
+    }
+
+    fn remove(&self, number: u64) {
+        fs::remove_file(self.dir.path().join(format!("entries/cache-{number}"))).unwrap();
+    }
+
+    fn files(&self) -> u64 {
+        fs::read_dir(self.dir.path().join("entries"))
+            .unwrap()
+            .count() as u64
+    }
+
+    fn manifest(&self) -> Fingerprints {
+        Manifest::read(self.dir.path()).unwrap()
+    }
+
+    /// Does `play` with a thread that has just started.
+    fn play(
+        self,
+        shortage: Shortage,
+        play: impl FnOnce(&Self, &mut KeeperThread, &StopToken) + Send + 'static,
+    ) {
+        let (ended, end) = mpsc::channel();
+        let folder = self.dir.path().join("entries");
+        let root = self.dir.path().to_owned();
+        let mut keeper = KeeperThread::new(&folder, Some(root), ROOM, shortage).unwrap();
+        let thread = JoiningThread::start("test", move |stop| {
+            play(&self, &mut keeper, &stop);
+            ended.send(()).unwrap();
+        });
+        end.recv().expect("no panic");
+        drop(thread);
+    }
+}
+
+#[test]
+fn files_are_counted_exactly_and_are_in_the_manifest_when_they_are_finished() {
+    KeptCache::new().play(Shortage::default(), |cache, thread, _| {
+        cache.store(1, "12345");
+        cache.store(2, "123");
+        cache.store(1, "1234567");
+        thread.follow();
+        assert_eq!(
+            thread.usage,
+            Usage {
+                bytes: 10,
+                files: 2
+            }
+        );
+        assert_eq!(cache.manifest(), thread.files);
+        cache.remove(1);
+        cache.store(3, "gone before anybody looks");
+        cache.remove(3);
+        thread.follow();
+        assert_eq!(thread.usage, Usage { bytes: 3, files: 1 });
+    });
+}
+
+#[test]
+fn changes_that_the_system_has_lost_are_found_in_the_folder() {
+    KeptCache::new().play(Shortage::default(), |cache, thread, _| {
+        for (number, text) in [(1, "stays"), (2, "goes"), (3, "changes")] {
+            cache.store(number, text);
+        }
+        thread.follow();
+        cache.remove(2);
+        cache.store(3, "has changed");
+        cache.store(4, "new");
+        thread.watch = FolderWatch::start(&thread.folder).unwrap();
+        thread.follow();
+        assert_eq!(thread.usage.files, 3, "it has seen nothing of that");
+        let found = thread.rescan();
+        thread.record(&found);
+        assert_eq!(
+            thread.usage,
+            Usage {
+                bytes: 19,
+                files: 3
+            }
+        );
+        for (number, file) in &thread.files {
+            assert_eq!(cache.manifest().get(number), Some(file));
+        }
+    });
+}
+
+#[test]
+fn room_is_made_for_a_batch_when_the_bound_is_near() {
+    KeptCache::new().play(Shortage::default(), |cache, thread, stop| {
+        let most = ROOM.files - ROOM.files / 64;
+        for number in 0..most {
+            cache.store(number, "x");
+        }
+        thread.follow();
+        thread.make_room(stop);
+        assert_eq!(cache.files(), most);
+        cache.store(most, "x");
+        thread.follow();
+        thread.make_room(stop);
+        assert_eq!((cache.files(), thread.usage.files), (924, 924));
+    });
+}
+
+#[test]
+fn a_shortage_is_acted_on_once() {
+    let shortage = Shortage::default();
+    shortage.publish(50);
+    KeptCache::new().play(shortage.clone(), |cache, thread, stop| {
+        for number in 0..100 {
+            cache.store(number, "x");
+        }
+        thread.follow();
+        thread.make_room(stop);
+        assert_eq!(cache.files(), 44);
+        thread.make_room(stop);
+        assert_eq!(cache.files(), 44);
+    });
+    assert_eq!(shortage.bytes(), 0);
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The cache on files, which Envoy's store (v1) fills and reads, and the entry point looks after.
+//!
+//! - `folder`: the folder that one edge takes at its start, and the format of what is in it
+//! - `journal`: the journal of purges
+//! - `entries`: the files of Envoy's store: their names, how much they take, and what changes
+//! - `keeper`: the thread that follows the entries and does the work of `recovery` and `eviction`
+//!
+//! Each of the other folders answers one behaviour of Envoy. Its header names the test that will tell when the folder
+//! can go, and what to delete then.
+//!
+//! - `recovery`: a damaged file kills Envoy, so entries of earlier runs are checked before they come back
+//! - `early_deaths`: an undamaged file may kill Envoy too, so a cache is given up after two early deaths
+//! - `eviction`: Envoy reads the whole folder for each object that it evicts, so the keeper evicts many at once
+//! - `free_space`: Envoy does not report a failed write, so nothing is stored on a full disk
+
+mod early_deaths;
+mod entries;
+mod eviction;
+mod folder;
+mod free_space;
+mod journal;
+mod keeper;
+mod recovery;
+
+pub use early_deaths::Life;
+pub use folder::{CacheError, CacheFolder, ENTRIES};
+pub use free_space::{FreeSpace, Shortage, Space};
+pub use journal::{EarlierRuns, Journal};
+pub use keeper::Keeper;

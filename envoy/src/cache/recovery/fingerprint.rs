@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Fingerprints, which tell a whole file from a damaged one.
+
+use std::hash::Hasher as _;
+use std::io::{self, Read};
+
+use twox_hash::XxHash3_64;
+
+use crate::cache::entries::Entries;
+
+/// The bytes that are read at once.
+const CHUNK: usize = 128 << 10;
+
+/// The length of a file and the XXH3 of its bytes. It shows faults of disks and crashes, but no attack: whoever can
+/// write to the folder can forge it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fingerprint {
+    /// The length in bytes.
+    pub bytes: u64,
+    /// The hash.
+    pub hash: u64,
+}
+
+/// Reads files to take their fingerprints, with one buffer for all.
+#[derive(Debug)]
+pub struct FingerprintReader {
+    chunk: Vec<u8>,
+}
+
+impl FingerprintReader {
+    /// A reader with an empty buffer.
+    pub fn new() -> Self {
+        Self {
+            chunk: vec![0; CHUNK],
+        }
+    }
+
+    /// Takes the fingerprint of an entry, which is no use of it; `None`: there is no such entry.
+    ///
+    /// # Errors
+    /// The entry cannot be read.
+    pub fn read_entry(
+        &mut self,
+        entries: &Entries,
+        number: u64,
+    ) -> io::Result<Option<Fingerprint>> {
+        let file = entries.open_without_use(number)?;
+        file.map(|file| self.read(file)).transpose()
+    }
+
+    /// Takes the fingerprint of `file`, from here to its end.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn read(&mut self, mut file: impl Read) -> io::Result<Fingerprint> {
+        let mut hasher = XxHash3_64::new();
+        let mut bytes = 0;
+        loop {
+            let length = match file.read(&mut self.chunk) {
+                Ok(0) => break,
+                Ok(length) => length,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            hasher.write(self.chunk.get(..length).unwrap_or_default());
+            bytes += length as u64;
+        }
+        Ok(Fingerprint {
+            bytes,
+            hash: hasher.finish(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(bytes: &[u8]) -> Fingerprint {
+        FingerprintReader::new().read(bytes).unwrap()
+    }
+
+    #[test]
+    fn files_that_differ_in_a_byte_or_their_length_have_other_fingerprints() {
+        let whole = vec![7; 3 * CHUNK + 5];
+        let mut changed = whole.clone();
+        *changed.get_mut(CHUNK + 9).unwrap() = 8;
+        assert_eq!(of(&whole).bytes, whole.len() as u64);
+        assert_eq!(of(&whole), of(&whole.clone()));
+        assert_ne!(of(&whole).hash, of(&changed).hash);
+        assert_ne!(of(&whole), of(whole.split_last().unwrap().1));
+        assert_ne!(of(&[]), of(&[0]));
+    }
+
+    #[test]
+    fn the_hash_is_xxh3_with_64_bits() {
+        assert_eq!(of(b"").hash, 0x2d06_8005_38d3_94c2);
+    }
+}

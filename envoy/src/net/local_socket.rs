@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Unix sockets on which the filter calls the entry point, for what the filter cannot do: write files, verify
+//! certificates.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read as _, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use crate::log::say;
+use crate::system::random;
+
+/// Bound on the body of a call, in bytes.
+const MAX_BODY: usize = 1 << 20;
+/// Bound on the head of a call, in bytes.
+const MAX_HEAD: u64 = 16 << 10;
+/// Bound on the length of a socket's path, in bytes (`sun_path`).
+const MAX_PATH: usize = 100;
+/// Bound on the time in which a call must arrive, and in which Envoy must take its answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A socket in the file system. It is removed when this is dropped.
+#[derive(Debug)]
+pub struct LocalSocket {
+    path: PathBuf,
+    /// The socket's own folder, where the path of the state folder is too long.
+    folder: Option<PathBuf>,
+}
+
+impl LocalSocket {
+    /// Binds a socket in `state`, with a random name that begins with `name`.
+    ///
+    /// # Errors
+    /// The socket cannot be bound.
+    fn bind(name: &str, state: &Path) -> io::Result<(UnixListener, Self)> {
+        let name = format!("{name}-{}.sock", random::hex::<8>()?);
+        let mut socket = Self {
+            path: state.join(&name),
+            folder: None,
+        };
+        if socket.path.as_os_str().len() > MAX_PATH {
+            let folder = std::env::temp_dir().join(format!("sluice-{}", random::hex::<8>()?));
+            fs::DirBuilder::new().mode(0o700).create(&folder)?;
+            socket.path = folder.join(&name);
+            socket.folder = Some(folder);
+        }
+        Ok((UnixListener::bind(&socket.path)?, socket))
+    }
+
+    /// The socket's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for LocalSocket {
+    fn drop(&mut self) {
+        // Where this fails, the file stays; later sockets have other names.
+        let _ = fs::remove_file(&self.path);
+        if let Some(folder) = &self.folder {
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+/// The answer to a call.
+#[derive(Debug)]
+pub struct Answer {
+    /// The status code and its phrase.
+    pub status: &'static str,
+    /// The body.
+    pub body: String,
+}
+
+impl From<&'static str> for Answer {
+    fn from(status: &'static str) -> Self {
+        Self {
+            status,
+            body: String::new(),
+        }
+    }
+}
+
+/// Answers the calls to a new socket in `state` with `answer`, several at a time. Each connection has a thread of its
+/// own: Envoy keeps a connection whose call it gave up before sending it, and other calls must not wait for that one.
+///
+/// # Errors
+/// The socket cannot be bound.
+pub fn serve(
+    name: &'static str,
+    state: &Path,
+    answer: impl Fn(&[u8]) -> Answer + Send + Sync + 'static,
+) -> io::Result<LocalSocket> {
+    let (listener, socket) = LocalSocket::bind(name, state)?;
+    let answer = Arc::new(answer);
+    let accept = move || {
+        for stream in listener.incoming().flatten() {
+            let answer = Arc::clone(&answer);
+            let converse = move || {
+                if let Err(error) = converse(&stream, &*answer) {
+                    say(&format!("a call to the {name} socket: {error}"));
+                }
+            };
+            // Without a thread there is no answer, and to Envoy the call has failed.
+            if let Err(error) = thread::Builder::new().spawn(converse) {
+                say(&format!("the {name} socket: {error}"));
+            }
+        }
+    };
+    thread::Builder::new().spawn(accept)?;
+    Ok(socket)
+}
+
+fn converse(stream: &UnixStream, answer: &impl Fn(&[u8]) -> Answer) -> io::Result<()> {
+    let mut reader = BufReader::new(stream.take(MAX_HEAD + MAX_BODY as u64));
+    // Envoy may close a connection without a call, after any time.
+    if reader.fill_buf()?.is_empty() {
+        return Ok(());
+    }
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let Answer { status, body } = answer(&read_call(reader)?);
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let length = body.len();
+    let mut out = stream;
+    write!(
+        out,
+        "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    )
+}
+
+/// Reads the body of the one call on a connection. Envoy is the only client, and always sends the length.
+///
+/// # Errors
+/// The call does not arrive in time, is not HTTP, or is too long.
+fn read_call(mut reader: impl BufRead) -> io::Result<Vec<u8>> {
+    let invalid = |what| io::Error::new(io::ErrorKind::InvalidData, what);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Err(invalid("a call without an end"));
+        }
+        if line == "\r\n" {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value
+                .trim()
+                .parse()
+                .map_err(|_| invalid("a call without a length"))?;
+        }
+    }
+    if length > MAX_BODY {
+        return Err(invalid("a call that is too long"));
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    Ok(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    #[test]
+    fn a_socket_is_found_a_shorter_name() {
+        let dir = TempDir::new().unwrap();
+        let state = dir.path().join("x".repeat(90));
+        fs::create_dir(&state).unwrap();
+        let (_listener, socket) = LocalSocket::bind("journal", &state).unwrap();
+        assert!(!socket.path().starts_with(&state));
+        assert!(UnixStream::connect(socket.path()).is_ok());
+        let path = socket.path().to_owned();
+        drop(socket);
+        assert!(!path.exists() && !path.parent().unwrap().exists());
+    }
+
+    #[test]
+    fn a_call_that_is_too_long_is_not_read() {
+        let length = MAX_BODY + 1;
+        let call = format!("POST / HTTP/1.1\r\ncontent-length: {length}\r\n\r\n");
+        let error = read_call(call.as_bytes()).unwrap_err();
+        assert_eq!(error.to_string(), "a call that is too long");
+    }
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A bucket: its name, the prefix in it, and how requests address it.
+
+use super::Endpoint;
+
+/// A bucket, or the part of it below a prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// The bucket's name.
+    pub name: String,
+    /// The prefix of every object key: without a slash at either end, empty for the whole bucket.
+    pub prefix: String,
+    /// The server of the bucket's API.
+    pub endpoint: Endpoint,
+    /// The place of the bucket's name in a URL.
+    pub addressing: Addressing,
+    /// The region that requests are signed for.
+    pub region: String,
+}
+
+/// The place of a bucket's name in a URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Addressing {
+    /// `https://HOST/BUCKET/KEY`
+    Path,
+    /// `https://BUCKET.HOST/KEY`
+    VirtualHost,
+}
+
+impl Addressing {
+    /// Reads a name as [`Addressing::name`] writes it.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Path, Self::VirtualHost]
+            .into_iter()
+            .find(|addressing| addressing.name() == text)
+    }
+
+    /// The name in settings and in policy documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Path => "path",
+            Self::VirtualHost => "virtual_host",
+        }
+    }
+}
+
+/// A bucket's name and prefix, as `ORIGIN=s3://…` has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BucketName {
+    /// The bucket's name.
+    pub name: String,
+    /// The key prefix.
+    pub prefix: String,
+}
+
+impl BucketName {
+    /// Reads the part of `ORIGIN` after `s3://`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (name, prefix) = text.split_once('/').unwrap_or((text, ""));
+        let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
+        (is_bucket_name(name) && is_key_prefix(prefix)).then(|| Self {
+            name: name.into(),
+            prefix: prefix.into(),
+        })
+    }
+
+    /// The addressing at AWS unless the user sets it. AWS's certificates cover one label only, so a name with dots must
+    /// stand in the path.
+    fn usual_addressing(&self) -> Addressing {
+        if self.name.contains('.') {
+            Addressing::Path
+        } else {
+            Addressing::VirtualHost
+        }
+    }
+
+    /// The bucket at AWS itself.
+    pub fn at_aws(self, region: &str, addressing: Option<Addressing>) -> Bucket {
+        let domain = if region.starts_with("cn-") {
+            "amazonaws.com.cn"
+        } else {
+            "amazonaws.com"
+        };
+        let endpoint = Endpoint {
+            tls: true,
+            host: format!("s3.{region}.{domain}"),
+            port: 443,
+        };
+        let addressing = addressing.unwrap_or(self.usual_addressing());
+        self.at(endpoint, region, addressing)
+    }
+
+    /// The bucket at an endpoint.
+    pub fn at(self, endpoint: Endpoint, region: &str, addressing: Addressing) -> Bucket {
+        let host = match addressing {
+            Addressing::Path => endpoint.host,
+            Addressing::VirtualHost => format!("{}.{}", self.name, endpoint.host),
+        };
+        Bucket {
+            name: self.name,
+            prefix: self.prefix,
+            endpoint: Endpoint { host, ..endpoint },
+            addressing,
+            region: region.into(),
+        }
+    }
+}
+
+/// S3's rules for names: 3 to 63 lower-case letters, digits, dots and hyphens.
+fn is_bucket_name(name: &str) -> bool {
+    let outer = |byte: Option<&u8>| {
+        byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    let bytes = name.as_bytes();
+    (3..=63).contains(&bytes.len())
+        && outer(bytes.first())
+        && outer(bytes.last())
+        && bytes
+            .iter()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-".contains(byte))
+        && !name.contains("..")
+}
+
+/// Whether a prefix is one that no path can leave or spell otherwise. The prefix is used as it is.
+fn is_key_prefix(prefix: &str) -> bool {
+    prefix.is_empty()
+        || prefix.split('/').all(|segment| {
+            !matches!(segment, "" | "." | "..") && !segment.contains(char::is_control)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_may_have_a_prefix() {
+        let bucket = |text| BucketName::parse(text).map(|bucket| (bucket.name, bucket.prefix));
+        assert_eq!(bucket("site"), Some(("site".into(), String::new())));
+        assert_eq!(bucket("site/"), Some(("site".into(), String::new())));
+        assert_eq!(
+            bucket("my.site-1/a b/c/"),
+            Some(("my.site-1".into(), "a b/c".into()))
+        );
+        for text in [
+            "",
+            "ab",
+            "Site",
+            "si_te",
+            "-site",
+            "site/../x",
+            "site//x",
+            "site/./x",
+            "a..b",
+            "site/a\nb",
+        ] {
+            assert_eq!(bucket(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn aws_buckets_are_addressed_by_host_unless_the_name_has_dots() {
+        let aws = |name: &str, region| BucketName::parse(name).unwrap().at_aws(region, None);
+        let plain = aws("site", "eu-west-1");
+        assert_eq!(
+            plain.endpoint.authority(),
+            "site.s3.eu-west-1.amazonaws.com"
+        );
+        assert_eq!(plain.addressing, Addressing::VirtualHost);
+        let dotted = aws("my.site", "cn-north-1");
+        assert_eq!(
+            dotted.endpoint.authority(),
+            "s3.cn-north-1.amazonaws.com.cn"
+        );
+        assert_eq!(dotted.addressing, Addressing::Path);
+    }
+
+    #[test]
+    fn an_endpoint_has_the_buckets_name_where_the_user_says() {
+        let at = |addressing| {
+            let endpoint = Endpoint::parse("http://s3.test:9000").unwrap();
+            let bucket = BucketName::parse("my.site/x").unwrap();
+            let bucket = bucket.at(endpoint, "us-east-1", addressing);
+            (bucket.endpoint.authority(), bucket.prefix)
+        };
+        let prefix = || "x".to_owned();
+        assert_eq!(at(Addressing::Path), ("s3.test:9000".into(), prefix()));
+        let named = "my.site.s3.test:9000".to_owned();
+        assert_eq!(at(Addressing::VirtualHost), (named, prefix()));
+    }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The origin, which is a bucket or any HTTP server.
+
+mod bucket;
+mod endpoint;
+
+use std::fmt;
+
+pub use bucket::{Addressing, Bucket, BucketName};
+pub use endpoint::{Endpoint, parse_port};
+
+/// The server behind the edge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// An S3-compatible bucket, reached with signed requests.
+    Bucket(Bucket),
+    /// Any HTTP server.
+    Http(Endpoint),
+}
+
+impl Origin {
+    /// The server that Envoy connects to.
+    pub fn endpoint(&self) -> &Endpoint {
+        match self {
+            Self::Bucket(bucket) => &bucket.endpoint,
+            Self::Http(endpoint) => endpoint,
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bucket(bucket) => {
+                let slash = if bucket.prefix.is_empty() { "" } else { "/" };
+                write!(
+                    out,
+                    "s3://{}{slash}{} at {}",
+                    bucket.name, bucket.prefix, bucket.endpoint
+                )
+            }
+            Self::Http(endpoint) => endpoint.fmt(out),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The cache on files, and the hot tier in the workers' memory.
+
+use std::path::PathBuf;
+
+use super::environment::Environment;
+use super::locations::Locations;
+use super::reserve::{self, Reserve};
+use super::size::{self, Size};
+
+/// The largest object that is stored by default. Envoy's cache reads an object to its end however slowly a client takes
+/// it, so each slow client may hold as much in memory.
+const MAX_OBJECT_BYTES: u64 = 16 << 20;
+
+/// The cache: its place, and its bounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cache {
+    /// The kind of file system that the cache is on.
+    pub medium: Medium,
+    /// The cache's folder; for [`Medium::Memory`] the tmpfs on which the edge makes one.
+    pub dir: PathBuf,
+    /// Bound on the bytes of all entries.
+    pub max_bytes: u64,
+    /// Bound on the number of entries.
+    pub max_entries: u64,
+    /// Bound on the bytes of one object.
+    pub max_object_bytes: u64,
+    /// The space that stays free on the file system.
+    pub reserve: Reserve,
+}
+
+/// The kind of file system that the cache is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// A disk: the cache outlives the edge.
+    Disk,
+    /// A tmpfs: the cache ends with the edge.
+    Memory,
+}
+
+impl Cache {
+    /// Reads `CACHE` and `CACHE_…`.
+    pub fn read(env: &mut Environment<'_>, locations: Option<&Locations>) -> Option<Self> {
+        let medium = env.parse("CACHE", "disk or memory", |text| match text {
+            "disk" => Some(Medium::Disk),
+            "memory" => Some(Medium::Memory),
+            _ => None,
+        });
+        let dir = env.set("CACHE_DIR").map(PathBuf::from);
+        let max_bytes = env.parse("CACHE_MAX_BYTES", size::ACCEPTED, size::parse);
+        let accepted = "a number from 1 to 1000000000";
+        let max_entries = env.count::<1, 1_000_000_000>("CACHE_MAX_ENTRIES", accepted);
+        let max_object_bytes = env.parse("CACHE_MAX_OBJECT_BYTES", size::ACCEPTED, size::parse);
+        let reserve = env.parse("CACHE_RESERVE", reserve::ACCEPTED, Reserve::parse);
+        let max_bytes = max_bytes?;
+        if let Some(object) = max_object_bytes.filter(|object| *object > max_bytes) {
+            let accepted = format!("at most CACHE_MAX_BYTES, {}", Size(max_bytes));
+            let shown = Size(object).to_string();
+            env.refuse("CACHE_MAX_OBJECT_BYTES", Some(shown), accepted);
+        }
+        let medium = medium?;
+        let dir = dir.unwrap_or(match medium {
+            Medium::Disk => locations?.state.join("cache"),
+            Medium::Memory => PathBuf::from("/dev/shm"),
+        });
+        let default = MAX_OBJECT_BYTES.min(max_bytes / 4).max(1);
+        Some(Self {
+            medium,
+            dir,
+            max_bytes,
+            max_entries: max_entries?,
+            max_object_bytes: max_object_bytes.unwrap_or(default),
+            reserve: reserve?,
+        })
+    }
+
+    /// The machine's memory that the entries may take, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        match self.medium {
+            Medium::Disk => 0,
+            Medium::Memory => self.max_bytes,
+        }
+    }
+}
+
+/// The hot tier: copies of small objects in each worker's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HotTier {
+    /// Bound on the bytes of all copies of one worker; 0: there is no hot tier.
+    pub max_bytes: u64,
+    /// Bound on the bytes of one object.
+    pub max_object_bytes: u64,
+}
+
+impl HotTier {
+    /// Reads `HOT_…`.
+    pub fn read(env: &mut Environment<'_>) -> Option<Self> {
+        const MOST: u64 = 1 << 30;
+        let accepted = "0, or a number of bytes to 1GiB, plain or with KiB or MiB";
+        let max_bytes = env.parse("HOT_BYTES", accepted, |text| match text {
+            "0" => Some(0),
+            _ => size::parse(text).filter(|bytes| *bytes <= MOST),
+        });
+        let accepted = "a number of bytes from 1 to 1GiB, plain or with KiB or MiB";
+        let max_object_bytes = env.parse("HOT_OBJECT_BYTES", accepted, |text| {
+            size::parse(text).filter(|bytes| *bytes <= MOST)
+        });
+        Some(Self {
+            max_bytes: max_bytes?,
+            max_object_bytes: max_object_bytes?,
+        })
+    }
+}

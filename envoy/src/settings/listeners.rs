@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The TLS listener, the health path, and the rule that no two listeners share a port.
+
+use std::path::PathBuf;
+
+use super::environment::Environment;
+
+/// The TLS listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsListener {
+    /// The listener's port.
+    pub port: u16,
+    /// The certificate chain, a PEM file.
+    pub cert: PathBuf,
+    /// The private key, a PEM file.
+    pub key: PathBuf,
+}
+
+impl TlsListener {
+    /// Reads `EDGE_TLS_PORT` and `TLS_…`. `None`: there is no certificate, or there is a problem.
+    pub fn read(env: &mut Environment<'_>) -> Option<Self> {
+        let wants_port = env.set("EDGE_TLS_PORT").is_some();
+        let port = env.port("EDGE_TLS_PORT");
+        let (has_cert, has_key) = (env.set("TLS_CERT").is_some(), env.set("TLS_KEY").is_some());
+        if has_cert && !has_key {
+            env.refuse("TLS_KEY", None, "must be set, as TLS_CERT is");
+        }
+        if has_key && !has_cert {
+            env.refuse("TLS_CERT", None, "must be set, as TLS_KEY is");
+        }
+        if wants_port && !has_cert && !has_key {
+            env.refuse("EDGE_TLS_PORT", None, "needs TLS_CERT and TLS_KEY");
+        }
+        let (cert, key) = (env.file("TLS_CERT"), env.file("TLS_KEY"));
+        Some(Self {
+            port: port?,
+            cert: cert?,
+            key: key?,
+        })
+    }
+}
+
+/// Reads the path on which a worker answers whether it is ready.
+pub fn read_health_path(env: &mut Environment<'_>) -> Option<String> {
+    env.parse("HEALTH_PATH", "a path such as /healthz", |text| {
+        let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
+        (text.len() > 1 && text.starts_with('/') && text.bytes().all(safe)).then(|| text.to_owned())
+    })
+}
+
+/// The settings with a port, in the order in which [`check_ports`] takes the ports.
+const PORTS: [&str; 5] = [
+    "EDGE_PORT",
+    "EDGE_TLS_PORT",
+    "ADMIN_PORT",
+    "PURGE_PORT",
+    "METRICS_PORT",
+];
+
+/// Refuses a port that an earlier listener has. A listener without a port does not exist.
+pub fn check_ports(env: &mut Environment<'_>, ports: [Option<u16>; PORTS.len()]) {
+    let named = || PORTS.into_iter().zip(ports);
+    for (index, (name, port)) in named().enumerate() {
+        let twin = named().take(index).find(|(_, other)| *other == port);
+        if let (Some((other, _)), Some(port)) = (twin, port) {
+            let accepted = format!("another port than {other}'s");
+            env.refuse(name, Some(port.to_string()), accepted);
+        }
+    }
+}

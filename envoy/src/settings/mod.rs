@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The settings: everything that a user can set, read from the environment and validated as a whole.
+//!
+//! `docs` is the list of all settings with their defaults; the README's tables and the default values come from it.
+//! Each other file has one group of settings: its type, and how it is read. To add a setting, add a row to `docs` and a
+//! field to the type of its group.
+
+mod cache;
+pub mod docs;
+mod environment;
+mod error;
+mod listeners;
+mod locations;
+mod observability;
+mod origin;
+mod policy;
+mod purge;
+mod reserve;
+mod size;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use cache::{Cache, HotTier, Medium};
+use environment::Environment;
+pub use error::{Problem, SettingsError};
+pub use listeners::TlsListener;
+pub use locations::Locations;
+pub use observability::{AccessLog, Stats, Tracing};
+pub use policy::{BUCKET, HTTP, PolicyChoice, READY_MADE};
+pub use purge::PurgeListener;
+pub use reserve::Reserve;
+pub use size::Size;
+
+use crate::origin::Origin;
+use crate::sns::Sns;
+use crate::system::machine::Machine;
+
+/// A valid set of settings.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The origin; `None` is the embedded demo.
+    pub origin: Option<Origin>,
+    /// Whether requests to the bucket are signed with the credentials in the environment, rather than with those
+    /// of a role.
+    pub static_credentials: bool,
+    /// The address of the listeners for clients.
+    pub bind: IpAddr,
+    /// The cleartext listener's port.
+    pub edge_port: u16,
+    /// The TLS listener.
+    pub tls: Option<TlsListener>,
+    /// The listener for purges.
+    pub purge: PurgeListener,
+    /// The topics of Amazon SNS from which notifications are taken.
+    pub sns: Option<Sns>,
+    /// The port of Envoy's admin interface, on loopback.
+    pub admin_port: u16,
+    /// The listener that serves the metrics and nothing else of the admin interface.
+    pub metrics: Option<SocketAddr>,
+    /// The statistics of Envoy that are exported.
+    pub stats: Stats,
+    /// The format of the access log.
+    pub access_log: AccessLog,
+    /// The collector of traces, if requests are traced.
+    pub tracing: Option<Tracing>,
+    /// The path on which a worker answers whether it is ready.
+    pub health_path: String,
+    /// How long requests in flight may take to end when the edge stops.
+    pub drain: Duration,
+    /// The cache on files.
+    pub cache: Cache,
+    /// The hot tier.
+    pub hot: HotTier,
+    /// The policy; `None` is the built-in one for the kind of origin.
+    pub policy: Option<PolicyChoice>,
+    /// The number of Envoy's workers.
+    pub concurrency: u32,
+    /// The CA certificates for an `https` origin; `None` is the system's bundle.
+    pub ca_file: Option<PathBuf>,
+    /// Where the edge finds its parts.
+    pub locations: Locations,
+    /// The limits of the machine.
+    pub machine: Machine,
+    /// Whether the Wasm filter is in place. No variable sets this: without it there is a bare cache filter,
+    /// which tests and benchmarks compare with.
+    pub filter: bool,
+    /// A client's request ends after this time without a byte in either direction. No variable sets this.
+    pub stream_idle: Duration,
+    /// A request to the origin ends after this time without a byte from it. No variable sets this.
+    pub origin_idle: Duration,
+}
+
+impl Settings {
+    /// Reads the process's environment.
+    ///
+    /// # Errors
+    /// Every setting that is missing or wrong.
+    pub fn from_env() -> Result<Self, SettingsError> {
+        Self::from_lookup(&|name| std::env::var_os(name))
+    }
+
+    /// Reads an environment in which `lookup` finds the variables.
+    ///
+    /// # Errors
+    /// Every setting that is missing or wrong.
+    pub fn from_lookup(lookup: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, SettingsError> {
+        let mut env = Environment::new(lookup);
+        let settings = Self::read(&mut env);
+        env.finish(settings)
+    }
+
+    fn read(env: &mut Environment<'_>) -> Option<Self> {
+        // NB: every setting is read before the first `?`, so that one start reports all problems.
+        let origin = origin::read(env);
+        let static_credentials = origin::check_credentials(env);
+        let bind = env.address("BIND");
+        let edge_port = env.port("EDGE_PORT");
+        let tls = TlsListener::read(env);
+        let purge = PurgeListener::read(env);
+        let sns = purge::read_sns(env);
+        let admin_port = env.port("ADMIN_PORT");
+        let metrics = env.socket_address("METRICS_BIND", "METRICS_PORT");
+        let stats = Stats::read(env);
+        let access_log = AccessLog::read(env);
+        let tracing = Tracing::read(env);
+        let tls_port = tls.as_ref().map(|tls| tls.port);
+        let purge_listens = purge.filter(|purge| purge.token.is_some() || sns.is_some());
+        let purge_port = purge_listens.map(|purge| purge.address.port());
+        let metrics_port = metrics.map(|address| address.port());
+        let ports = [edge_port, tls_port, admin_port, purge_port, metrics_port];
+        listeners::check_ports(env, ports);
+        let health_path = listeners::read_health_path(env);
+        let drain = env.count::<0, 3600>("DRAIN_SECONDS", "a number of seconds from 0 to 3600");
+        let locations = Locations::read(env);
+        let cache = Cache::read(env, locations.as_ref());
+        let hot = HotTier::read(env);
+        let policy = PolicyChoice::read(env);
+        let concurrency = read_concurrency(env);
+        let ca_file = env.file("SSL_CERT_FILE");
+        let (cache, hot, concurrency) = (cache?, hot?, concurrency?);
+        let reserved = cache.memory_bytes() + hot.max_bytes * u64::from(concurrency);
+        Some(Self {
+            static_credentials: static_credentials || origin.is_none(),
+            origin,
+            bind: bind?,
+            edge_port: edge_port?,
+            tls,
+            purge: purge?,
+            sns,
+            admin_port: admin_port?,
+            metrics,
+            stats: stats?,
+            access_log: access_log?,
+            tracing,
+            health_path: health_path?,
+            drain: Duration::from_secs(drain?),
+            policy,
+            concurrency,
+            ca_file,
+            locations: locations?,
+            machine: Machine::detect(reserved),
+            cache,
+            hot,
+            filter: true,
+            stream_idle: Duration::from_secs(300),
+            origin_idle: Duration::from_secs(60),
+        })
+    }
+
+    /// Whether there is a listener for purges.
+    pub fn takes_purges(&self) -> bool {
+        self.purge.token.is_some() || self.sns.is_some()
+    }
+}
+
+fn read_concurrency(env: &mut Environment<'_>) -> Option<u32> {
+    const NAME: &str = "CONCURRENCY";
+    if env.set(NAME).is_none() {
+        return Some(Machine::cores());
+    }
+    let count = env.count::<1, 512>(NAME, "a number of workers from 1 to 512")?;
+    u32::try_from(count).ok()
+}

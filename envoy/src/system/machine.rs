@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The limits of the machine or the container, from which the bounds of Envoy's overload manager follow.
+
+use std::fs;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// The load that the machine can take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Bound on the number of clients' connections.
+    pub connections: u64,
+    /// Bound on Envoy's heap, in bytes.
+    pub heap_bytes: u64,
+}
+
+const MOST_CONNECTIONS: u64 = 50_000;
+/// Files for connections to the origin, of which Envoy's configuration allows 4,096, and for Envoy itself.
+const OTHER_FILES: u64 = 4_096 + 512;
+const LEAST_HEAP: u64 = 64 << 20;
+
+impl Machine {
+    /// Reads the limits of this process and of its container. `reserved` bytes of the memory are not for Envoy's heap.
+    pub fn detect(reserved: u64) -> Self {
+        let memory = memory_bytes().unwrap_or(1 << 30).saturating_sub(reserved);
+        Self {
+            connections: connections(open_files()),
+            heap_bytes: (memory / 4 * 3).max(LEAST_HEAP),
+        }
+    }
+
+    /// The number of workers that keep all cores busy.
+    pub fn cores() -> u32 {
+        std::thread::available_parallelism()
+            .map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1).min(512))
+    }
+
+    /// Raises the limit on open files of this process and its children to the hard limit.
+    pub fn raise_open_files() {
+        let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+        // Where this fails, Envoy works with the lower limit.
+        let _ = setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: maximum,
+                maximum,
+            },
+        );
+    }
+}
+
+/// The limit on open files after [`Machine::raise_open_files`].
+fn open_files() -> u64 {
+    getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
+}
+
+/// The number of clients' connections that `files` open files allow: half of those that are left for them, as the store
+/// may have a file open for each request.
+fn connections(files: u64) -> u64 {
+    let left = files - OTHER_FILES.min(files / 4);
+    (left / 2).clamp(64, MOST_CONNECTIONS)
+}
+
+/// The lesser of the container's memory limit and the machine's memory.
+fn memory_bytes() -> Option<u64> {
+    let container = [
+        "/sys/fs/cgroup/memory.max",
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+    ]
+    .iter()
+    .find_map(|path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok());
+    let machine = fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|text| mem_total(&text));
+    match (container, machine) {
+        (Some(container), Some(machine)) => Some(container.min(machine)),
+        (container, machine) => container.or(machine),
+    }
+}
+
+fn mem_total(meminfo: &str) -> Option<u64> {
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim()
+        .strip_suffix("kB")?
+        .trim()
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_has_some_of_everything() {
+        let machine = Machine::detect(0);
+        assert!(machine.connections >= 64);
+        assert!(machine.heap_bytes >= LEAST_HEAP);
+        assert!(Machine::detect(1 << 30).heap_bytes < machine.heap_bytes);
+        assert!(Machine::cores() >= 1);
+    }
+
+    #[test]
+    fn connections_and_the_store_share_what_files_there_are() {
+        assert_eq!(connections(1 << 20), 50_000);
+        assert_eq!(connections(20_000), 7_696);
+        assert_eq!(connections(1_024), 384);
+    }
+
+    #[test]
+    fn total_memory_is_read_in_kib() {
+        assert_eq!(
+            mem_total("MemTotal:       16 kB\nMemFree: 1 kB\n"),
+            Some(16 << 10)
+        );
+        assert_eq!(mem_total("MemFree: 1 kB\n"), None);
+    }
+}
