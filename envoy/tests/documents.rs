@@ -73,23 +73,35 @@ fn the_policy_reference_lists_every_field() {
 /// Adds a row for each field of `schema`, and for the fields within it.
 fn add_fields(schema: &Value, path: &str, table: &mut String) {
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        if !field["const"].is_null() {
+            continue;
+        }
         let path = format!("{path}{name}");
-        let within = match field["type"].as_str() {
+        let (within, prefix) = match field["type"].as_str() {
             Some("array") => (&field["items"], format!("{path}[].")),
             _ => (field, format!("{path}.")),
         };
-        let is_section = within.0["properties"].is_object();
         let default = match &field["default"] {
+            _ if within["properties"].is_object() => String::new(),
             Value::Null => "–".to_owned(),
             Value::String(text) => format!("`{text}`"),
             value => format!("`{value}`").replace(',', ", "),
         };
-        let meaning = field["description"].as_str().unwrap();
-        let meaning = meaning.replace('*', "\\*").replace('|', "\\|");
-        let default = if is_section { String::new() } else { default };
-        let _ = writeln!(table, "| `{path}` | {default} | {meaning} |");
-        add_fields(within.0, &within.1, table);
+        add_row(&path, &default, field, table);
+        add_fields(within, &prefix, table);
+        for kind in field["oneOf"].as_array().into_iter().flatten() {
+            if let Some(name) = kind["properties"]["kind"]["const"].as_str() {
+                add_row(&format!("{path}.kind: {name}"), "", kind, table);
+                add_fields(kind, &prefix, table);
+            }
+        }
     }
+}
+
+fn add_row(path: &str, default: &str, field: &Value, table: &mut String) {
+    let meaning = field["description"].as_str().unwrap();
+    let meaning = meaning.replace('*', "\\*").replace('|', "\\|");
+    let _ = writeln!(table, "| `{path}` | {default} | {meaning} |");
 }
 
 #[test]
