@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the documents say of settings, metrics, the policy, alerts and tests is what there is.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
 
 use serde_json::Value;
 use sluice::setting_docs::{LOCATIONS, SETTINGS, markdown_table};
