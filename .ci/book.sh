@@ -10,7 +10,7 @@ book=$PWD/$2
 source=$(mktemp -d)
 trap 'rm -rf "$source"' EXIT
 mkdir "$source/src"
-cp docs/book.toml "$source"
+cp docs/book.* "$source"
 cp -R --parents ./*.md docs/*.md mesh bench/*.md bench/*.svg bench/peers bench/k6 filter/*.md filter/core/*.json \
     envoy/policies envoy/observability "$source/src"
 sed -e 's|](|](docs/|' -e 's|docs/[.][.]/||' docs/SUMMARY.md >"$source/src/SUMMARY.md"
