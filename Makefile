@@ -17,6 +17,7 @@ kubernetes_version := $(shell sed -n 's/.*k8s.io\/kubernetes v\([^ ]*\).*/\1/p' 
 istio_version := $(shell sed -n 's/.*istio.io\/istio v\([^ ]*\).*/\1/p' tests/tools/istio/go.mod)
 crane_version := $(shell sed -n 's/.*github.com\/google\/go-containerregistry v\([^ ]*\).*/\1/p' envoy/image/go.mod)
 image_tools_version := $(shell cksum < envoy/image/requirements.txt | cut -d' ' -f1)
+mdbook_version := 0.5.4
 lint_version := $(shell cksum < .ci/lint.txt | cut -d' ' -f1)
 
 envoy := .sluice/tools/envoy-$(envoy_version)/envoy/_bin/envoy
@@ -32,6 +33,7 @@ crane := .sluice/tools/crane-$(crane_version)/crane
 image := .sluice/image
 image_tools := .sluice/tools/image-$(image_tools_version)
 linters := .sluice/tools/linters-$(lint_version)
+mdbook := .sluice/tools/mdbook-$(mdbook_version)/bin/mdbook
 wasm := .sluice/wasm/sluice.wasm
 trap_wasm := .sluice/wasm/sluice-trap.wasm
 
@@ -141,15 +143,21 @@ instructions: wasm release envoy $(linters) ## The instructions of a hit, as val
 		bench/instructions.py $(VARIANTS)
 
 .PHONY: lint
-lint: $(linters) $(istio_files) ## Check format and style: rustfmt, clippy, shellcheck, yamllint, ruff, schemas of manifests
+lint: $(linters) $(istio_files) ## Check format, style, schemas of manifests, links and tables of the documents
 	@.ci/need.sh rust rust-linters
 	.ci/texts.sh
+	.ci/links.py
 	$(linters)/bin/shellcheck $$(.ci/scripts.sh)
 	PYTHONPATH=$(linters) python3 -m yamllint --strict .
 	$(linters)/bin/ruff check --quiet
 	PYTHONPATH=$(linters) .ci/manifests.py $(addprefix $(istio_files)/,crd-all.gen.yaml gateway-api.yaml)
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets --features sluice-tests/mesh -- --deny warnings
+	cargo test --locked --quiet -p sluice --test documents
+
+.PHONY: docs
+docs: $(mdbook) ## Build the documents as a book, .sluice/book/index.html
+	@.ci/book.sh $(mdbook) .sluice/book
 
 .PHONY: wasm
 wasm: ## Build the filter's Wasm module
@@ -221,6 +229,12 @@ $(image_tools):
 $(istio_files):
 	@.ci/need.sh go-for-mesh
 	@tests/tools/istio/files.sh $@
+
+# Only what builds a book: neither a server nor a watch over files.
+$(mdbook):
+	@.ci/need.sh rust
+	@cargo install --locked --version =$(mdbook_version) --no-default-features --features search \
+		--root .sluice/tools/mdbook-$(mdbook_version) mdbook
 
 $(linters):
 	@.ci/need.sh python

@@ -12,7 +12,7 @@ use sluice::{cache, log, render, run};
 const USAGE: &str = "\
 usage: sluice             run the edge; settings come from the environment
        sluice render      print the Envoy configuration that the settings give
-       sluice settings    print the settings, as the README's tables
+       sluice settings    print the settings, as Markdown tables
        sluice healthcheck ask a running edge with the same settings whether it is ready
 ";
 

@@ -51,12 +51,12 @@ pub const SETTINGS: &[SettingDoc] = &[
         Derived(
             "`path` at an `S3_ENDPOINT`, `virtual_host` on AWS unless the bucket's name has dots",
         ),
-        "Where the bucket's name stands: `path` (`HOST/BUCKET/KEY`) or `virtual_host` (`BUCKET.HOST/KEY`)",
+        "The place of the bucket's name: `path` (`HOST/BUCKET/KEY`) or `virtual_host` (`BUCKET.HOST/KEY`)",
     ),
     doc(
         "AWS_REGION",
         Value("us-east-1"),
-        "The region that requests to the bucket are signed for",
+        "The region for which requests to the bucket are signed",
     ),
     doc(
         "AWS_ACCESS_KEY_ID",
@@ -76,13 +76,17 @@ pub const SETTINGS: &[SettingDoc] = &[
     doc(
         "BIND",
         Value("127.0.0.1"),
-        "The listeners' address (in the container image `0.0.0.0`)",
+        "The address of the listeners for clients (in the container image `0.0.0.0`)",
     ),
-    doc("EDGE_PORT", Value("8080"), "HTTP/1.1 and cleartext HTTP/2"),
+    doc(
+        "EDGE_PORT",
+        Value("8080"),
+        "The port for HTTP/1.1 and cleartext HTTP/2",
+    ),
     doc(
         "EDGE_TLS_PORT",
         Value("8443"),
-        "HTTP/1.1 and HTTP/2 over TLS 1.2 and later, where there is a certificate",
+        "The port for HTTP/1.1 and HTTP/2 over TLS 1.2 and later, with a certificate only",
     ),
     doc(
         "TLS_CERT",
@@ -97,32 +101,32 @@ pub const SETTINGS: &[SettingDoc] = &[
     doc(
         "ADMIN_PORT",
         Value("9901"),
-        "Envoy's admin interface, on loopback only",
+        "The port of Envoy's admin interface, on loopback only",
     ),
     doc(
         "METRICS_PORT",
         Derived("none: the admin interface has them"),
-        "A listener for the metrics, `/stats/prometheus`, and nothing else",
+        "The port of a listener for the metrics, `/stats/prometheus`, and nothing else",
     ),
     doc(
         "METRICS_BIND",
         Value("127.0.0.1"),
-        "The address of that listener, which is cleartext HTTP",
+        "The address of the listener for the metrics, which speaks cleartext HTTP",
     ),
     doc(
         "STATS",
         Value("few"),
-        "Which of Envoy's statistics there are beside the filter's: `few`, which the rules, alerts and the dashboard use, or `all`",
+        "Which of Envoy's statistics the metrics have beside the filter's: `few`, those that the rules, alerts and the dashboard use, or `all`",
     ),
     doc(
         "ACCESS_LOG",
         Value("text"),
-        "How requests are logged on standard output: `text`, a line to be read; `json`, an object in a line; or `off`",
+        "How requests are logged on standard output: `text`, a line for people; `json`, an object on a line; or `off`",
     ),
     doc(
         "OTEL_EXPORTER_OTLP_ENDPOINT",
         Derived("no tracing"),
-        "OpenTelemetry's collector, `http://HOST[:PORT]`, which takes traces over HTTP",
+        "The OpenTelemetry collector that takes traces over HTTP, `http://HOST[:PORT]`",
     ),
     doc(
         "OTEL_SERVICE_NAME",
@@ -132,39 +136,43 @@ pub const SETTINGS: &[SettingDoc] = &[
     doc(
         "OTEL_TRACES_SAMPLER_ARG",
         Value("1"),
-        "How much of the requests is traced, 0 to 1; those that come with a sampled `traceparent` are",
+        "The part of the requests that is traced, 0 to 1; a request with a sampled `traceparent` is always traced",
     ),
     doc(
         "PURGE_TOKEN",
         Derived("no purges"),
-        "The secret of those who may purge, at least 16 characters; it is kept and passed on as a hash only",
+        "The secret of callers that may purge, at least 16 characters; the edge keeps only its hash",
     ),
     doc(
         "PURGE_BIND",
         Value("127.0.0.1"),
-        "The address of the listener for purges, which is cleartext HTTP",
+        "The address of the listener for purges, which speaks cleartext HTTP",
     ),
-    doc("PURGE_PORT", Value("8081"), "Its port"),
+    doc(
+        "PURGE_PORT",
+        Value("8081"),
+        "The port of the listener for purges",
+    ),
     doc(
         "SNS_TOPICS",
         Derived("none"),
-        "The topics of Amazon SNS from which the bucket's notifications are taken, on `/sns` of the listener for purges: \
-         `arn:aws:sns:REGION:ACCOUNT:NAME`, with commas between them",
+        "The topics of Amazon SNS whose notifications of the bucket are accepted, on `/sns` of the listener for purges: \
+         `arn:aws:sns:REGION:ACCOUNT:NAME`, separated by commas",
     ),
     doc(
         "SNS_PROXY",
         Derived("none"),
-        "The HTTP proxy through which SNS is asked for its certificates and to confirm subscriptions, `http://HOST[:PORT]`",
+        "The HTTP proxy for requests to SNS, which fetch certificates and confirm subscriptions, `http://HOST[:PORT]`",
     ),
     doc(
         "HEALTH_PATH",
         Value("/healthz"),
-        "The path on which a worker answers 200 when ready and 503 when draining; never cached",
+        "The path on which a worker answers 200 when it is ready and 503 when it drains; never cached",
     ),
     doc(
         "DRAIN_SECONDS",
         Value("8"),
-        "How long requests under way may take to end after SIGTERM or Ctrl-C; 0 to 3600",
+        "How many seconds requests under way have to end after SIGTERM or Ctrl-C, 0 to 3600",
     ),
     doc(
         "CACHE",
@@ -179,7 +187,7 @@ pub const SETTINGS: &[SettingDoc] = &[
     doc(
         "CACHE_MAX_BYTES",
         Value("1GiB"),
-        "What the cache may hold; plain bytes, or with `KiB`, `MiB`, `GiB`, `TiB`",
+        "How many bytes the cache may hold: plain, or with `KiB`, `MiB`, `GiB`, `TiB`",
     ),
     doc(
         "CACHE_MAX_ENTRIES",
@@ -194,19 +202,19 @@ pub const SETTINGS: &[SettingDoc] = &[
     doc(
         "CACHE_RESERVE",
         Value("5%"),
-        "What stays free on the file system of the cache, below which nothing is stored: `0` for nothing, a size, or a percentage of \
-         the file system, which is `64MiB` at least; at most half of it",
+        "How much of the cache's file system stays free; with less free space nothing is stored. `0` for none, a size, or a percentage of \
+         the file system, which counts as `64MiB` at least; at most half of the file system",
     ),
     doc(
         "HOT_BYTES",
         Value("32MiB"),
-        "How much memory each worker may use for copies of small objects that are asked for often, which it serves without \
+        "How much memory each worker may use for hot copies: small objects that are asked for often, and that it serves without \
          the cache; at most `1GiB`, `0` for none",
     ),
     doc(
         "HOT_OBJECT_BYTES",
         Value("64KiB"),
-        "Larger objects always come out of the cache",
+        "The largest object that may become a hot copy",
     ),
     doc(
         "POLICY",
@@ -217,12 +225,12 @@ pub const SETTINGS: &[SettingDoc] = &[
     doc(
         "CONCURRENCY",
         Derived("all cores"),
-        "Envoy's workers, 1 to 512",
+        "The number of Envoy's workers, 1 to 512",
     ),
     doc(
         "SSL_CERT_FILE",
         Derived("the system's CA bundle"),
-        "The CA certificates that an `https` origin, and SNS, are verified against",
+        "The CA certificates with which an `https` origin and SNS are verified",
     ),
 ];
 

@@ -26,7 +26,6 @@ mod credentials;
 mod dead_vm;
 mod demo_site;
 mod disk_full;
-mod documentation;
 mod drain;
 mod envoy_cache_v2;
 mod eviction;

@@ -44,7 +44,7 @@ section! {
         key: Key = Key::absent()?,
         /// Which parts of a request go on to the origin.
         request: Request = Request::absent()?,
-        /// What is done to responses on their way out.
+        /// How responses are changed on their way to clients.
         response: Response = Response::absent()?,
         /// A bucket as a web site, and cross-origin resource sharing for any origin.
         site: SiteSection = SiteSection::absent()?,
@@ -58,7 +58,7 @@ section! {
         rules: Vec<RuleSection> = Vec::new(),
         /// How requests for one key share a trip to the origin.
         coalesce: Coalesce = Coalesce::absent()?,
-        /// How purges are ordered, and what was purged before.
+        /// How purges are authorized, and what was purged before.
         purge: PurgeSection = PurgeSection::absent()?,
         /// Bounds on the filter's memory.
         limits: LimitsSection = LimitsSection::absent()?,
@@ -116,7 +116,7 @@ section! {
     struct BucketSection {
         /// The bucket's name. In a file the edge fills it in, and authority too.
         bucket: BucketName,
-        /// What every object key begins with; a slash at its end is implied.
+        /// The prefix of every object key; a slash at its end is implied.
         prefix: KeyPrefix = KeyPrefix(String::new()),
         /// Whether the bucket's name stands in the path or in the host.
         addressing: Addressing = Addressing::Path,
@@ -146,8 +146,8 @@ section! {
 section! {
     /// The store of responses.
     struct Store {
-        /// Larger objects are not stored. Envoy's cache reads on however slowly a client takes an object, so each slow
-        /// client may hold as much in memory.
+        /// The largest object that is stored, in bytes. Envoy's cache reads on however slowly a
+        /// client takes an object, so each slow client may hold as much in memory.
         max_object_bytes: Whole<1, MAX_BYTES> = Whole(16 << 20),
     }
 }
@@ -155,9 +155,9 @@ section! {
 section! {
     /// Small objects that are asked for often, in each worker's own memory, before the store.
     struct Hot {
-        /// How much of its memory one worker may use for them, in bytes. 0: there is no such tier.
+        /// How much of its memory one worker may use for hot copies, in bytes. 0: there are none.
         max_bytes: Whole<0, MAX_HOT_BYTES> = Whole(0),
-        /// Larger objects always come out of the store.
+        /// The largest object that may become a hot copy, in bytes.
         max_object_bytes: Whole<1, MAX_HOT_BYTES> = Whole(64 << 10),
     }
 }
@@ -171,21 +171,22 @@ section! {
         /// Whether // in a path is one separator. Default: true for a bucket, false for an HTTP
         /// origin.
         merge_slashes: Option<bool> = None,
-        /// What happens to the query string, in the key and towards the origin alike.
+        /// How the query string is treated, in the key and towards the origin alike.
         query: Query = Query::absent()?,
         /// Longest decoded object key of a bucket (at most 1024), longest path of an HTTP origin.
         /// A longer one is answered with 414.
         max_bytes: Whole<1, 65_536> = Whole(1_024),
         /// Bucket only: the object that a path ending in a slash stands for. Default: none.
         index_document: Option<ObjectName> = None,
-        /// Taken from the start of every path: with /static, /static/a.js is a.js of the bucket or
-        /// /a.js of an HTTP origin. What is not below it is answered with 404. Default: none.
+        /// A prefix that is removed from every path: with /static, /static/a.js is a.js of the
+        /// bucket or /a.js of an HTTP origin. A path that is not below the prefix is answered with
+        /// 404. Default: none.
         strip_prefix: Option<StripPrefix> = None,
     }
 }
 
 section! {
-    /// What happens to the query string, in the key and towards the origin alike.
+    /// How the query string is treated, in the key and towards the origin alike.
     struct Query {
         /// drop: only the parameters of allow stay, sorted; keep: all stay, as they came; sort: all
         /// stay, sorted by name. Default: drop for a bucket, which takes no other, keep for an HTTP
@@ -193,8 +194,8 @@ section! {
         mode: Option<QueryMode> = None,
         /// With mode drop: the parameters that stay.
         allow: Vec<ParameterName> = Vec::new(),
-        /// With modes keep and sort: the parameters that go. A trailing * makes it the beginning of
-        /// names: utm_*.
+        /// With modes keep and sort: the parameters that are removed. A trailing * stands for any
+        /// rest of the name: utm_*.
         remove: Vec<ParameterPattern> = Vec::new(),
     }
 }
@@ -211,18 +212,19 @@ words!(QueryMode { Drop = "drop", Keep = "keep", Sort = "sort" });
 section! {
     /// Which parts of a request go on to the origin.
     struct Request {
-        /// Further request headers that a bucket may see, or that a cacheable request may take to an
-        /// HTTP origin although they can change what it asks for.
+        /// Further request headers that a bucket may see, or that a cacheable request may take to
+        /// an HTTP origin although they can change the response.
         forward_headers: Vec<HeaderName> = Vec::new(),
-        /// HTTP origin only, what a Cookie header means: pass sends it on and the request goes
-        /// uncached; strip removes it. A bucket never sees one.
+        /// HTTP origin only: how a request with Cookie is treated. pass: it goes on uncached.
+        /// strip: the header is removed. A bucket never sees one.
         cookies: PassOrStrip = PassOrStrip::Pass,
-        /// HTTP origin only, what an Authorization header means: pass sends it on and the request goes
-        /// uncached, whatever the response says of public or s-maxage; strip removes it. A bucket
-        /// never sees one.
+        /// HTTP origin only: how a request with Authorization is treated. pass: it goes on
+        /// uncached, whatever the response says of public or s-maxage. strip: the header is
+        /// removed. A bucket never sees one.
         authorization: PassOrStrip = PassOrStrip::Pass,
-        /// Whether a client's Cache-Control and Pragma count: ignore, since with no-cache, no-store or
-        /// max-age any client can load the origin; or obey, for clients that may.
+        /// Whether a client's Cache-Control and Pragma count. ignore: they do not, since with
+        /// no-cache, no-store or max-age any client could load the origin. obey: they do, for
+        /// clients that may.
         cache_control: Obedience = Obedience::Ignore,
     }
 }
@@ -232,7 +234,7 @@ words!(Obedience { Ignore = "ignore", Obey = "obey" });
 words!(PassOrStrip { Pass = "pass", Strip = "strip" });
 
 section! {
-    /// What is done to responses on their way out.
+    /// How responses are changed on their way to clients.
     struct Response {
         /// Further response headers that never leave. A trailing * makes it the beginning of names.
         /// Always removed: x-amz-*, x-minio-*, x-envoy-*, x-sluice-*, surrogate-control,
@@ -259,34 +261,37 @@ section! {
         /// does not say; for a 5xx also at most how long if it does. Whole seconds; 0s: not stored,
         /// whatever the origin says.
         ttl: TtlTable = default_ttl(),
-        /// Whether what the origin says counts, and wins where present: the targeted fields,
-        /// Cache-Control and Expires.
+        /// Whether the origin's targeted fields, Cache-Control and Expires count. Where present,
+        /// they win over the policy.
         honor_cache_control: bool = true,
-        /// Response headers that come before Cache-Control and Expires, the first that is there and
-        /// valid: fields as in RFC 9213, and surrogate-control, which clients never see.
+        /// Response headers that win over Cache-Control and Expires; the first that is present and
+        /// valid counts. They are targeted fields as in RFC 9213, and surrogate-control, which
+        /// clients never see.
         targeted_fields: Vec<HeaderName> = default_targeted_fields(),
-        /// Where the origin says nothing but Last-Modified, this many percent of the time since then
-        /// are the time to live, and ttl is its limit. 0: ttl alone decides.
+        /// The time to live where the origin sends only Last-Modified: this many percent of the
+        /// time since then, and at most the value of ttl. 0: ttl alone decides.
         heuristic_percent: Whole<0, 100> = Whole(0),
-        /// For how long after its time to live a response below 400 is served while one request in the
-        /// background refreshes it, where the origin does not say. Whole seconds. Default: 60s for a
-        /// bucket, 0s for an HTTP origin.
+        /// How long after its time to live a response with a status below 400 is served while one
+        /// request in the background refreshes it, where the origin does not say. Whole seconds.
+        /// Default: 60s for a bucket, 0s for an HTTP origin.
         stale_while_revalidate: Option<Seconds> = None,
-        /// For how long after its time to live a response below 500 is served while the origin fails,
-        /// where the origin does not say. Whole seconds. Default: 1d for a bucket, 0s for an HTTP
-        /// origin.
+        /// How long after its time to live a response with a status below 500 is served while the
+        /// origin fails, where the origin does not say. Whole seconds. Default: 1d for a bucket, 0s
+        /// for an HTTP origin.
         stale_if_error: Option<Seconds> = None,
-        /// How long the origin may be silent before what may be served where the origin fails is served.
-        /// Shorter than coalesce.max_wait, or those who wait would go on by themselves before.
+        /// How long the origin may be silent before a stale response is served as if the origin had
+        /// failed. Shorter than coalesce.max_wait, or waiting requests would go on by themselves
+        /// before.
         stale_if_error_timeout: AtLeast<1> = AtLeast(Duration::from_secs(4)),
-        /// How long the origin is left alone with a key that is served stale after it has been asked
-        /// for it; up to half of that is added at random.
+        /// The least time between two requests to the origin for a key that is served stale; up to
+        /// half of it is added at random.
         retry_interval: AtLeast<1> = AtLeast(Duration::from_secs(2)),
-        /// What a Set-Cookie on a response means: pass sends it on and the response is not stored;
-        /// strip removes it from a response that could be stored without it, and stores that.
+        /// How a response with Set-Cookie is treated. pass: it goes on as it is and is not stored.
+        /// strip: Set-Cookie is removed from a response that could be stored without it, and that
+        /// is stored.
         set_cookie: PassOrStrip = PassOrStrip::Pass,
-        /// For how long requests for a key whose response could not be stored go on without waiting
-        /// for each other.
+        /// How long requests for a key whose response could not be stored go on without waiting for
+        /// each other.
         hit_for_miss: AtLeast<1> = AtLeast(Duration::from_secs(120)),
     }
 }
@@ -294,12 +299,13 @@ section! {
 section! {
     /// Which responses are compressed on their way into the cache, once for each coding.
     struct Compression {
-        /// Whether any are. Default: true for a bucket, false for an HTTP origin, which may do so itself.
+        /// Whether responses are compressed. Default: true for a bucket, false for an HTTP origin,
+        /// which may compress by itself.
         enabled: Option<bool> = None,
-        /// The codings that clients can get, the favourite first. The one that suits a request is all
-        /// that an HTTP origin sees of its Accept-Encoding.
+        /// The codings that clients can get, the preferred one first. An HTTP origin sees the one
+        /// coding that suits the request as its Accept-Encoding.
         codings: Vec<Coding> = vec![Coding::Brotli, Coding::Zstd, Coding::Gzip],
-        /// Smaller responses stay as they are.
+        /// The smallest response that is compressed, in bytes.
         min_bytes: Whole<0, MAX_BYTES> = Whole(1_024),
         /// Media types of the responses that are compressed.
         content_types: Vec<MediaType> = default_content_types(),
@@ -320,29 +326,32 @@ fn default_content_types() -> Vec<MediaType> {
 section! {
     /// How responses of an HTTP origin that vary with request headers are told apart.
     struct Vary {
-        /// Request headers by which they are not: a response whose Vary names one is not stored.
+        /// Request headers that make a response uncacheable: a response whose Vary names one of
+        /// them is not stored.
         forbid: Vec<HeaderName> = vec![HeaderName("cookie".into()), HeaderName("user-agent".into())],
-        /// A response whose Vary names more headers is not stored.
+        /// The most headers that Vary may name; a response with more is not stored.
         max_headers: Whole<0, 16> = Whole(4),
-        /// Requests in which one of these headers is longer go around the cache.
+        /// The longest value of a header that Vary names, in bytes; requests with a longer one go
+        /// around the cache.
         max_value_bytes: Whole<1, 4_096> = Whole(256),
     }
 }
 
 section! {
-    /// How purges are ordered, and what was purged before.
+    /// How purges are authorized, and what was purged before.
     struct PurgeSection {
-        /// SHA-256 of the token that a purge carries, in hexadecimal. Default: nobody can purge.
+        /// SHA-256 of the token that a purge carries, in hexadecimal. Default: purges are off.
         token_sha256: Option<TokenHash> = None,
-        /// What former processes have purged of the store's entries; the edge's entry point keeps it
-        /// and fills it in. Default: unknown, so that a start out of which a purge could come back
-        /// begins with nothing stored.
+        /// Which of the store's entries former processes have purged. The entry point keeps this
+        /// and fills it in. Default: unknown, so that a start which could bring back a purged entry
+        /// begins with an empty store.
         journal: Option<Vec<Record>> = None,
-        /// Whether the entry point writes down what is purged; it fills this in.
+        /// Whether the entry point records purges. It fills this in.
         recorded: bool = false,
-        /// Whether the store holds entries of former processes; the entry point fills it in.
+        /// Whether the store holds entries of former processes. The entry point fills this in.
         warm: bool = true,
-        /// Whether messages of Amazon SNS are taken, which the entry point verifies; it fills this in.
+        /// Whether messages of Amazon SNS are accepted. The entry point verifies them, and fills
+        /// this in.
         sns: bool = false,
     }
 }
@@ -350,12 +359,13 @@ section! {
 section! {
     /// How requests for one key share a trip to the origin.
     struct Coalesce {
-        /// Whether they do.
+        /// Whether requests for one key share a trip to the origin.
         enabled: bool = true,
-        /// After so long without progress of the request that they wait for, others go on by
+        /// How long requests wait for a leader that makes no progress before they go on by
         /// themselves.
         max_wait: AtLeast<1> = AtLeast(Duration::from_secs(5)),
-        /// For how long a worker may fetch a key without a sign of life before another takes over.
+        /// How long a worker may fetch a key without a sign of life before another worker takes
+        /// over.
         lease: AtLeast<100> = AtLeast(Duration::from_secs(3)),
     }
 }
@@ -363,13 +373,13 @@ section! {
 section! {
     /// Bounds on the filter's memory. What goes beyond them is not coalesced, or forgotten.
     struct LimitsSection {
-        /// Requests that wait for one key, on one worker.
+        /// How many requests may wait for one key on one worker.
         waiters_per_key: Whole<1, 1_000_000> = Whole(10_000),
-        /// Keys that are fetched at one time, on one worker.
+        /// How many keys one worker fetches at one time.
         keys_in_flight: Whole<1, 1_000_000> = Whole(8_192),
-        /// Keys that are remembered as fresh or as not cacheable, on one worker.
+        /// How many keys one worker remembers as fresh or as uncacheable.
         hints: Whole<1, 10_000_000> = Whole(65_536),
-        /// URLs of which is remembered with which headers they vary, on one worker.
+        /// How many URLs one worker remembers the varying headers of.
         varying_urls: Whole<1, 10_000_000> = Whole(8_192),
     }
 }

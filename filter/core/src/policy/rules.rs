@@ -95,16 +95,18 @@ section! {
         /// index document.
         r#match: Vec<PathGlob>,
         /// How long a response is fresh where the origin does not say: a duration for 200, 203, 301
-        /// and 308, or a table as in cache.ttl, beside which that one goes on to count.
+        /// and 308, or a table as in cache.ttl. For statuses that the rule does not name, cache.ttl
+        /// goes on to count.
         ttl: Option<RuleTtl> = None,
-        /// Whether what the origin says counts, and wins where present.
+        /// As in cache.
         honor_cache_control: Option<bool> = None,
         /// As in cache.
         stale_while_revalidate: Option<Seconds> = None,
         /// As in cache.
         stale_if_error: Option<Seconds> = None,
-        /// What clients are told in the place of the origin's Cache-Control and Expires, with a 2xx,
-        /// 301, 304 or 308 that may be shared. They count from when they get it, so there is no Age.
+        /// The Cache-Control that clients get in place of the origin's Cache-Control and Expires,
+        /// with a 2xx, 301, 304 or 308 that may be shared. Clients count from receipt, so there is
+        /// no Age.
         client_cache_control: Option<Directives> = None,
         /// Headers that every response to a client gets.
         headers: HeaderValues = HeaderValues(Vec::new()),

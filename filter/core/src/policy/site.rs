@@ -79,7 +79,7 @@ pub struct CorsPolicy {
     pub headers: String,
     /// Value of `Access-Control-Expose-Headers`; empty for none.
     pub exposed_headers: String,
-    /// For how long a browser may keep the answer to a preflight.
+    /// How long a browser may keep the answer to a preflight.
     pub max_age: Duration,
     /// Whether requests may carry credentials.
     pub credentials: bool,
@@ -101,8 +101,8 @@ section! {
         /// Bucket only: the object, below the prefix, that is served in the place of a plain page
         /// where there is no such object, with the bucket's status.
         error_document: Option<ObjectName> = None,
-        /// By which statuses the bucket says that there is no such object. S3 says 403 to whom it
-        /// does not allow to list the bucket.
+        /// The statuses by which the bucket says that there is no such object. S3 answers 403 where
+        /// the credentials may not list the bucket.
         missing_statuses: Vec<Whole<400, 499>> = vec![Whole(404)],
         /// Bucket only: whether an object without a media type of its own (none,
         /// application/octet-stream or binary/octet-stream) gets that of its extension.
@@ -110,9 +110,9 @@ section! {
         /// Bucket only: media types by extension, for objects without one of their own; before
         /// those that the edge knows.
         content_types: ContentTypes = ContentTypes(Vec::new()),
-        /// Cross-origin resource sharing. With it the edge answers preflights by itself and says
-        /// on each response who may read it, whatever the origin says. Default: the origin's
-        /// business.
+        /// Cross-origin resource sharing. With this section the edge answers preflights by itself,
+        /// and says on each response which page may read it, whatever the origin says. Default:
+        /// CORS is left to the origin.
         cors: Option<CorsSection> = None,
     }
 }
@@ -130,7 +130,7 @@ section! {
         allowed_headers: Vec<HeaderNameOrAny> = Vec::new(),
         /// Response headers that scripts may read beside the usual ones, or * for all.
         exposed_headers: Vec<HeaderNameOrAny> = Vec::new(),
-        /// For how long a browser may keep the answer to a preflight.
+        /// How long a browser may keep the answer to a preflight.
         max_age: AtLeast<0> = AtLeast(Duration::from_secs(3_600)),
         /// Whether requests may carry cookies and the like. Not together with *.
         allow_credentials: bool = false,

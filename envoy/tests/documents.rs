@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the documents say of settings, metrics, the policy, alerts and tests is what there is.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
+
+use serde_json::Value;
+use sluice::settings::docs::{LOCATIONS, SETTINGS, markdown_table};
+use sluice_core::metrics::Metric;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(repository().join(path)).unwrap()
+}
+
+/// Fails unless `page` has `table` between its marks of this name. With `UPDATE_DOCUMENTS` it has it afterwards.
+fn assert_has_table(page: &str, name: &str, table: &str) {
+    let (begin, end) = (
+        format!("<!-- begin {name} -->\n"),
+        format!("<!-- end {name} -->"),
+    );
+    let text = read(page);
+    let (before, rest) = text.split_once(&begin).expect(&begin);
+    let (found, after) = rest.split_once(&end).expect(&end);
+    if std::env::var_os("UPDATE_DOCUMENTS").is_some() {
+        let text = format!("{before}{begin}{table}{end}{after}");
+        fs::write(repository().join(page), text).unwrap();
+    } else {
+        assert!(
+            found == table,
+            "the table `{name}` of {page} is not what the code says; to make it anew:\n\
+             UPDATE_DOCUMENTS=1 cargo test -p sluice --test documents"
+        );
+    }
+}
+
+#[test]
+fn the_settings_page_lists_every_setting() {
+    for (name, settings) in [("settings", SETTINGS), ("locations", LOCATIONS)] {
+        assert_has_table("docs/settings.md", name, &markdown_table(settings));
+    }
+}
+
+#[test]
+fn the_observability_page_names_every_metric_and_what_it_counts() {
+    let mut table = String::from("| metric | kind | meaning |\n|---|---|---|\n");
+    for metric in Metric::ALL {
+        let kind = format!("{:?}", metric.kind()).to_lowercase();
+        let _ = writeln!(
+            table,
+            "| `{}` | {kind} | {} |",
+            metric.name(),
+            metric.help()
+        );
+    }
+    assert_has_table("docs/observability.md", "metrics", &table);
+}
+
+#[test]
+fn the_policy_reference_lists_every_field() {
+    let schema = serde_json::from_str(&read("filter/core/policy.schema.json")).unwrap();
+    let mut table = String::from("| field | default | meaning |\n|---|---|---|\n");
+    add_fields(&schema, "", &mut table);
+    assert_has_table("docs/policy-reference.md", "policy", &table);
+}
+
+/// Adds a row for each field of `schema`, and for the fields within it.
+fn add_fields(schema: &Value, path: &str, table: &mut String) {
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        if !field["const"].is_null() {
+            continue;
+        }
+        let path = format!("{path}{name}");
+        let (within, prefix) = match field["type"].as_str() {
+            Some("array") => (&field["items"], format!("{path}[].")),
+            _ => (field, format!("{path}.")),
+        };
+        let default = match &field["default"] {
+            _ if within["properties"].is_object() => String::new(),
+            Value::Null => "–".to_owned(),
+            Value::String(text) => format!("`{text}`"),
+            value => format!("`{value}`").replace(',', ", "),
+        };
+        add_row(&path, &default, field, table);
+        add_fields(within, &prefix, table);
+        for kind in field["oneOf"].as_array().into_iter().flatten() {
+            if let Some(name) = kind["properties"]["kind"]["const"].as_str() {
+                add_row(&format!("{path}.kind: {name}"), "", kind, table);
+                add_fields(kind, &prefix, table);
+            }
+        }
+    }
+}
+
+fn add_row(path: &str, default: &str, field: &Value, table: &mut String) {
+    let meaning = field["description"].as_str().unwrap();
+    let meaning = meaning.replace('*', "\\*").replace('|', "\\|");
+    let _ = writeln!(table, "| `{path}` | {default} | {meaning} |");
+}
+
+#[test]
+fn the_observability_page_names_every_alert_and_no_other() {
+    let alerts = read("envoy/observability/alerts.yaml");
+    let there: BTreeSet<_> = alerts
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- alert: "))
+        .collect();
+    let page = read("docs/observability.md");
+    let named: BTreeSet<_> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `Sluice")?.split_once('`'))
+        .map(|(rest, _)| format!("Sluice{rest}"))
+        .collect();
+    assert_eq!(
+        named,
+        there
+            .into_iter()
+            .map(ToOwned::to_owned)
+            .collect::<BTreeSet<_>>()
+    );
+}
+
+/// Every page that a user reads.
+fn pages() -> Vec<PathBuf> {
+    let mut pages: Vec<_> = ["README.md", "CONTRIBUTING.md", "mesh/README.md"]
+        .map(|page| repository().join(page))
+        .into();
+    let docs = fs::read_dir(repository().join("docs")).unwrap();
+    pages.extend(docs.map(|entry| entry.unwrap().path()));
+    pages.retain(|page| page.extension().is_some_and(|extension| extension == "md"));
+    pages
+}
+
+#[test]
+fn no_page_names_a_metric_that_there_is_not() {
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        for word in words.filter(|word| {
+            word.strip_prefix("sluice_")
+                .is_some_and(|rest| !rest.is_empty())
+        }) {
+            // A histogram has series of its own names in Prometheus' format.
+            let name = ["_bucket", "_sum", "_count"]
+                .iter()
+                .find_map(|suffix| word.strip_suffix(suffix))
+                .unwrap_or(word);
+            assert!(
+                Metric::ALL.iter().any(|metric| metric.name() == name),
+                "{}: {word}",
+                page.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn every_test_that_a_table_names_exists() {
+    let mut known = BTreeSet::new();
+    for folder in ["filter", "tests/tests", "envoy"] {
+        add_tests(&repository().join(folder), &mut known);
+    }
+    for (page, least) in [("filter/RFC9111.md", 40), ("docs/envoy.md", 40)] {
+        let text = read(page);
+        let mut named = 0;
+        for row in text.lines().filter(|line| line.starts_with("| ")) {
+            let tests = row.trim_matches('|').split(" | ").last().unwrap();
+            for name in tests.split('`').skip(1).step_by(2) {
+                // Metrics and commands stand there as well.
+                if name.starts_with("sluice_") {
+                    continue;
+                }
+                assert!(
+                    known.contains(name),
+                    "{page}: no test {name}, but a row: {row}"
+                );
+                named += 1;
+            }
+        }
+        assert!(named > least, "{page}: {named} tests named");
+    }
+}
+
+/// Adds the names of all tests below `folder`: functions after an attribute `test`, or within `proptest!`.
+fn add_tests(folder: &Path, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            add_tests(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(path).unwrap();
+            let attributed = text.split("test]\n").skip(1);
+            let names = attributed.filter_map(|after| after.split_once("fn ")?.1.split_once('('));
+            found.extend(names.map(|(name, _)| name.to_owned()));
+        }
+    }
+}
