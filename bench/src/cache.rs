@@ -4,11 +4,12 @@
 use crate::peer::{self, Peer};
 use crate::{haproxy, nginx, varnish};
 use serde_json::Value;
-use sluice_tests::bare::{self, Bare};
+use sluice_tests::bare::Bare;
 use sluice_tests::edge::Edge;
-use sluice_tests::matrix::{Cell, Medium, Store, Version};
+use sluice_tests::edge::store::{Cell, Medium, Store, Version};
+use sluice_tests::edge::tls::Certificate;
+use sluice_tests::machine::tool;
 use sluice_tests::origin::Origin;
-use sluice_tests::tls::Certificate;
 use std::any::Any;
 use std::fmt;
 use std::net::SocketAddr;
@@ -143,7 +144,8 @@ impl Kind {
         certificate: &Certificate,
         size: usize,
     ) -> Option<Cache> {
-        let second = sluice_tests::ports::loopback(sluice_tests::ports::free_port());
+        let second =
+            sluice_tests::machine::ports::loopback(sluice_tests::machine::ports::free_port());
         match self {
             Self::Direct => {
                 let add = |config: &mut Value| certificate.add_listener(config, second.port());
@@ -202,7 +204,7 @@ async fn direct(sizes: &[usize], change: &dyn Fn(&mut Value)) -> Peer {
         change(&mut document);
         let config = folder.join("envoy.json");
         std::fs::write(&config, document.to_string()).unwrap();
-        let mut command = Command::new(bare::envoy());
+        let mut command = Command::new(tool::envoy());
         command.args(["--disable-hot-restart", "--log-level", "warning"]);
         command.args(["--concurrency", &WORKERS.to_string(), "-c"]);
         command.arg(config);

@@ -3,13 +3,13 @@
 
 use crate::PATIENCE;
 use crate::client::{self, Client, Response, request};
-use crate::edge::tail;
-use crate::matrix::{Cell, Medium, Store, Version};
+use crate::edge::log::tail;
+use crate::edge::store::{Cell, Medium, Store, Version};
+use crate::edge::tls::Certificate;
+use crate::machine::ports::{free_port, loopback};
+use crate::machine::process::Process;
+use crate::machine::tool::envoy;
 use crate::origin::Origin;
-use crate::ports::{free_port, loopback};
-use crate::process::Process;
-use crate::tls::Certificate;
-use crate::tool::built;
 use serde_json::{Value, json};
 use sluice::render;
 use sluice::settings::Settings;
@@ -20,15 +20,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
-
-/// The Envoy binary: `SLUICE_ENVOY`, else where the Makefile has put it.
-///
-/// # Panics
-/// When there is none.
-#[must_use]
-pub fn envoy() -> PathBuf {
-    built("Envoy", "SLUICE_ENVOY", ".sluice/bin/envoy", "test")
-}
 
 /// Sluice's own configuration with the filter left out. It may die: a control is there to show what it does.
 pub struct Bare {

@@ -13,39 +13,18 @@
 )]
 
 pub mod bare;
-pub mod body;
-pub mod browser;
+pub mod bucket;
+pub mod chance;
 pub mod client;
-pub mod container;
-pub mod crowd;
-pub mod direct;
-pub mod disk;
 pub mod edge;
-pub mod failure;
-pub mod gate;
-pub mod http2;
-pub mod load;
-pub mod matrix;
+pub mod http;
+pub mod image;
+pub mod machine;
 pub mod mesh;
-pub mod message;
-pub mod minio;
 pub mod origin;
-pub mod popularity;
-pub mod ports;
-pub mod process;
 pub mod prometheus;
-pub mod proxy;
-pub mod purger;
-pub mod registry;
-pub mod requests;
-pub mod rng;
 pub mod server;
 pub mod sns;
-pub mod stall;
-pub mod standstill;
-pub mod storm;
-pub mod tls;
-pub mod tool;
 pub mod torture;
 
 use std::time::Duration;

@@ -4,9 +4,9 @@
 use super::cluster::Cluster;
 use crate::client::{Client, request};
 use crate::eventually;
-use crate::ports::{free_port, loopback};
-use crate::process::{self, Process};
-use crate::tool::tool;
+use crate::machine::ports::{free_port, loopback};
+use crate::machine::process::{self, Process};
+use crate::machine::tool::tool;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

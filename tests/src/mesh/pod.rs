@@ -5,9 +5,9 @@
 use super::istiod::{self, ROOT_NAMESPACE};
 use super::{Mesh, pod_address};
 use crate::client::{self, Client, Response, request};
-use crate::ports::{free_port, loopback};
-use crate::process::{self, Process};
-use crate::tool::tool;
+use crate::machine::ports::{free_port, loopback};
+use crate::machine::process::{self, Process};
+use crate::machine::tool::{self, tool};
 use crate::{PATIENCE, eventually};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -478,7 +478,7 @@ fn here(mesh: &Mesh, place: &Place, variables: &mut BTreeMap<String, String>) {
     proxy["proxyAdminPort"] = place.admin_port.into();
     // The agent's own listener would be on all addresses of the machine: a port that is taken keeps it from that.
     proxy["statusPort"] = mesh.istiod.address().port().into();
-    proxy["binaryPath"] = crate::bare::envoy().display().to_string().into();
+    proxy["binaryPath"] = tool::envoy().display().to_string().into();
     proxy["proxyBootstrapTemplatePath"] = place
         .folder
         .path()

@@ -9,7 +9,7 @@ use super::ledger::Wrong;
 use super::object::{Kind, Object};
 use super::origin::{FETCH, VARIANT, VERSION};
 use super::world::World;
-use crate::message::Headers;
+use crate::http::message::Headers;
 use std::ops::Range;
 use std::time::Duration;
 

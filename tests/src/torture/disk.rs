@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What befalls the cache's disk: others fill it, and files are torn while the edge is down.
 
-use crate::rng::Rng;
+use crate::chance::rng::Rng;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd as _;

@@ -3,7 +3,7 @@
 
 use super::clock::Moment;
 use super::content::Content;
-use crate::rng::mix;
+use crate::chance::rng::mix;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 

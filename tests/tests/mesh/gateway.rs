@@ -3,11 +3,11 @@
 
 use crate::authorization::deny;
 use serde_json::{Value, json};
+use sluice_tests::client::crowd::stampede;
 use sluice_tests::client::request;
-use sluice_tests::crowd::stampede;
+use sluice_tests::edge::tls::{Certificate, exchange};
 use sluice_tests::eventually;
 use sluice_tests::mesh::gateway::Gateway;
-use sluice_tests::tls::{Certificate, exchange};
 
 #[tokio::test]
 async fn a_private_bucket_is_served_and_asked_once_for_each_object() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every overlay with every component is valid, for Kubernetes, for Istio, and for Istio's own critic.
 
+use sluice_tests::machine::tool::tool;
 use sluice_tests::mesh::Mesh;
 use sluice_tests::mesh::kustomize::{Overlay, names_in};
-use sluice_tests::tool::tool;
 use std::process::Command;
 use tempfile::TempDir;
 

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A bucket that notifies the edge: what changes there is served at once, of real MinIO.
+
+use sluice_tests::bucket::minio::Minio;
+use sluice_tests::edge::Edge;
+use sluice_tests::edge::purger::{Purger, TOKEN};
+use sluice_tests::edge::store::on_each;
+use sluice_tests::eventually;
+
+/// What is stored is fresh for longer than anybody waits here.
+const POLICY: &str = "key: {index_document: index.html}\ncache: {ttl: {default: 1h}}\n";
+
+#[tokio::test]
+async fn a_new_version_of_an_object_is_served_soon() {
+    let purger = Purger::new();
+    let minio = Minio::notifying(purger.address(), TOKEN).await;
+    on_each(&[2], async |cell| {
+        let bucket = minio.bucket().await;
+        bucket.notify().await;
+        let edge = purger.open(Edge::bucket(&bucket)).cell(cell);
+        let edge = edge.policy(POLICY).start().await;
+        for (key, path) in [
+            ("a b+c.txt", "/a%20b%2Bc.txt"),
+            ("docs/index.html", "/docs/"),
+        ] {
+            assert_eq!(edge.get(path).await.status, 404);
+            eventually("a hit", async || edge.get(path).await.is_hit()).await;
+            for content in ["one", "two", "three"] {
+                bucket.put(key, &[], content.as_bytes()).await;
+                eventually("the new version", async || {
+                    edge.get(path).await.body == content.as_bytes()
+                })
+                .await;
+                eventually("a hit", async || edge.get(path).await.is_hit()).await;
+            }
+            bucket.delete(key).await;
+            eventually("gone", async || edge.get(path).await.status == 404).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn control_without_notifications_the_old_version_stays() {
+    let bucket = Minio::shared().await.bucket().await;
+    let edge = Edge::bucket(&bucket).policy(POLICY).start().await;
+    bucket.put("a", &[], b"one").await;
+    assert_eq!(edge.get("/a").await.body, b"one");
+    bucket.put("a", &[], b"two").await;
+    eventually("a hit", async || edge.get("/a").await.is_hit()).await;
+    assert_eq!(edge.get("/a").await.body, b"one");
+}
