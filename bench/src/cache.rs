@@ -6,7 +6,7 @@ use crate::{haproxy, nginx, varnish};
 use serde_json::Value;
 use sluice_tests::bare::Bare;
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::store::{Cell, Medium, Store, Version};
+use sluice_tests::edge::store::{Medium, Store, Version};
 use sluice_tests::edge::tls::Certificate;
 use sluice_tests::machine::tool;
 use sluice_tests::origin::Origin;
@@ -97,10 +97,6 @@ impl Cache {
 impl Kind {
     /// Starts it before `origin`, whose paths are `/oSIZE.bin` with as many bytes; `None` where it is not installed.
     pub async fn start(self, origin: &Origin, sizes: &[usize]) -> Option<Cache> {
-        let bare = |store| Cell {
-            store,
-            workers: WORKERS,
-        };
         let bare = match self {
             Self::Direct => {
                 let peer = direct(sizes, &|_| {}).await;
@@ -129,7 +125,7 @@ impl Kind {
                 return Some(Cache::sluice(edge).await);
             }
             Self::BareMemory(version) => Bare::without_files(origin, version, WORKERS).await,
-            Self::Bare(store) => Bare::start(origin, bare(store)).await,
+            Self::Bare(store) => Bare::start(origin, store, WORKERS).await,
         };
         Some(Cache::new(bare.address(), bare.address(), bare.pid(), bare))
     }
@@ -153,11 +149,8 @@ impl Kind {
                 Some(Cache::of_peer(peer, Some(second)))
             }
             Self::Bare(store) => {
-                let cell = Cell {
-                    store,
-                    workers: WORKERS,
-                };
-                let bare = Bare::with_tls(origin, cell, certificate, second.port()).await;
+                let port = second.port();
+                let bare = Bare::with_tls(origin, store, WORKERS, certificate, port).await;
                 Some(Cache::new(bare.address(), second, bare.pid(), bare))
             }
             Self::Nginx => {

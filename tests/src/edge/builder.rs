@@ -4,7 +4,7 @@
 use super::Edge;
 use super::direct::Direct;
 use super::folders::Folders;
-use super::store::{Cell, Medium, Store};
+use super::store::Medium;
 use crate::image::container::Container;
 use crate::machine::disk::Disk;
 use crate::machine::ports::free_port;
@@ -48,7 +48,7 @@ impl Builder {
             disk: None,
             allowed: Vec::new(),
         }
-        .store(Store::V1_DISK)
+        .medium(Medium::Disk)
         .workers(2)
     }
 
@@ -63,19 +63,9 @@ impl Builder {
         self.env("CACHE", medium.to_string())
     }
 
-    /// The medium of this store.
-    pub fn store(self, store: Store) -> Self {
-        self.medium(store.medium)
-    }
-
     /// `CONCURRENCY`.
     pub fn workers(self, workers: usize) -> Self {
         self.env("CONCURRENCY", workers.to_string())
-    }
-
-    /// `CACHE` and `CONCURRENCY`.
-    pub fn cell(self, cell: Cell) -> Self {
-        self.store(cell.store).workers(cell.workers)
     }
 
     /// The text of a policy document, in place of the one for the kind of origin.

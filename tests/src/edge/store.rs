@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The stores and the numbers of workers that a behaviour must hold on.
+//! Envoy's stores: which of its cache filters stores, and where.
 
 use std::fmt;
 
@@ -76,48 +76,5 @@ impl Store {
 impl fmt::Display for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.version_name(), self.medium)
-    }
-}
-
-/// One cell of the matrix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cell {
-    /// The store.
-    pub store: Store,
-    /// `CONCURRENCY`.
-    pub workers: usize,
-}
-
-impl Cell {
-    /// A store on disk, and two workers: for what takes too long to try with every store.
-    pub const DISK: Self = Self {
-        store: Store::V1_DISK,
-        workers: 2,
-    };
-}
-
-impl fmt::Display for Cell {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} with {} worker(s)", self.store, self.workers)
-    }
-}
-
-/// Every store of an edge with every one of these numbers of workers.
-pub fn cells(workers: &[usize]) -> impl Iterator<Item = Cell> {
-    Store::ALL
-        .into_iter()
-        .flat_map(move |store| workers.iter().map(move |&workers| Cell { store, workers }))
-}
-
-/// Runs `each` for each cell, one after the other, and says which one it was that failed.
-pub async fn on_each<F, Fut>(workers: &[usize], mut each: F)
-where
-    F: FnMut(Cell) -> Fut,
-    Fut: Future<Output = ()>,
-{
-    for cell in cells(workers) {
-        // Captured by libtest, and shown when the test fails.
-        println!("-- {cell}");
-        each(cell).await;
     }
 }

@@ -12,7 +12,7 @@ use super::world::World;
 use super::{disk, disturbance};
 use crate::chance::rng::{Rng, mix};
 use crate::edge::purger::Purger;
-use crate::edge::store::Cell;
+use crate::edge::store::Medium;
 use crate::edge::{Builder, Edge};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,8 +45,10 @@ const UNEXPLAINED: [&[&str]; 2] = [
 /// A run that is to be made.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The store and the workers.
-    pub cell: Cell,
+    /// Where the edge stores.
+    pub medium: Medium,
+    /// How many workers it has.
+    pub workers: usize,
     /// How long it lasts.
     pub lasts: Duration,
     /// How long the edge lives until it is killed and started again, if ever.
@@ -71,7 +73,7 @@ impl Plan {
     /// # Panics
     /// When anything is wrong; it says what.
     pub async fn run(self) {
-        println!("{}: TORTURE_SEED={}", self.cell, self.seed);
+        println!("{}: TORTURE_SEED={}", self.medium, self.seed);
         let shelf = Arc::new(Shelf {
             clock: Clock::start(),
             seed: self.seed,
@@ -84,7 +86,10 @@ impl Plan {
         let builder = Builder::new()
             .env("ORIGIN", format!("http://{}", server.address()))
             .env("ACCESS_LOG", "off");
-        let mut builder = purger.open(builder).cell(self.cell);
+        let mut builder = purger
+            .open(builder)
+            .medium(self.medium)
+            .workers(self.workers);
         if self.fills {
             builder = builder.disk(DISK).env("CACHE_MAX_BYTES", "64MiB");
         }
@@ -143,7 +148,7 @@ impl Plan {
     async fn disturb(&self, world: &Arc<World>, envoy: u32, disk: PathBuf, number: u64) {
         let stalls = async {
             if self.stalls {
-                disturbance::stall(Arc::clone(world), envoy, self.cell.workers, number).await;
+                disturbance::stall(Arc::clone(world), envoy, self.workers, number).await;
             }
         };
         let fills = async {
@@ -181,13 +186,13 @@ impl Plan {
                 world.ledger.count(fault.name());
             }
         }
-        Overlaps::new(world, self.cell.workers, &fetches).judge(&overlaps);
+        Overlaps::new(world, self.workers, &fetches).judge(&overlaps);
         println!("{}", world.ledger);
         let first = world.ledger.first();
         assert!(
             first.is_none(),
             "{} with TORTURE_SEED={}, at first: {first:?}",
-            self.cell,
+            self.medium,
             self.seed
         );
     }

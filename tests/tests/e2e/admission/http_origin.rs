@@ -3,7 +3,6 @@
 
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::store::on_each;
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
@@ -17,80 +16,73 @@ type Own = (
 
 #[tokio::test]
 async fn requests_with_credentials_a_body_or_another_method_reach_the_origin_each_time() {
-    on_each(&[1], async |cell| {
-        let origin = Origin::start().ready().await;
-        origin.on("/a", Reply::ok(1000).max_age(60));
-        let edge = Edge::http(&origin).cell(cell).start().await;
-        let first = edge.get("/a").await.stamp("/a");
-        let own: [Own; 9] = [
-            ("OPTIONS", &[], ""),
-            ("GET", &[("authorization", "Basic eDp5")], ""),
-            ("GET", &[("cookie", "id=1")], ""),
-            ("GET", &[("content-length", "2")], "hi"),
-            ("GET", &[("content-type", "application/grpc")], ""),
-            ("POST", &[("content-length", "2")], "hi"),
-            ("PUT", &[("content-length", "0")], ""),
-            ("DELETE", &[], ""),
-            ("PATCH", &[("content-length", "2")], "hi"),
-        ];
-        for (n, (method, headers, content)) in own.iter().enumerate() {
-            let mut bytes = request(method, "/a", headers);
-            bytes.extend_from_slice(content.as_bytes());
-            let response = Client::connect(edge.address()).await.exchange(bytes).await;
-            assert_eq!(response.status, 200, "{method} {headers:?}: {response}");
-            assert_ne!(
-                response.stamp("/a"),
-                first,
-                "{method} {headers:?} got the stored object"
-            );
-            assert!(
-                response.cache_status().contains("fwd=bypass")
-                    || response.cache_status().contains("fwd=method")
-            );
-            assert_eq!(origin.count("/a"), n + 2, "{method} {headers:?}");
-            // None of it was stored; what changes the object has it fetched anew.
-            if matches!(*method, "GET" | "OPTIONS") {
-                let stored = edge.get("/a").await.stamp("/a");
-                assert_eq!(stored, first, "{cell}: {method} {headers:?}");
-            }
-        }
-        assert_eq!(
-            edge.counter("sluice_requests_passed").await,
-            own.len() as u64,
-            "{cell}"
+    let origin = Origin::start().ready().await;
+    origin.on("/a", Reply::ok(1000).max_age(60));
+    let edge = Edge::http(&origin).workers(1).start().await;
+    let first = edge.get("/a").await.stamp("/a");
+    let own: [Own; 9] = [
+        ("OPTIONS", &[], ""),
+        ("GET", &[("authorization", "Basic eDp5")], ""),
+        ("GET", &[("cookie", "id=1")], ""),
+        ("GET", &[("content-length", "2")], "hi"),
+        ("GET", &[("content-type", "application/grpc")], ""),
+        ("POST", &[("content-length", "2")], "hi"),
+        ("PUT", &[("content-length", "0")], ""),
+        ("DELETE", &[], ""),
+        ("PATCH", &[("content-length", "2")], "hi"),
+    ];
+    for (n, (method, headers, content)) in own.iter().enumerate() {
+        let mut bytes = request(method, "/a", headers);
+        bytes.extend_from_slice(content.as_bytes());
+        let response = Client::connect(edge.address()).await.exchange(bytes).await;
+        assert_eq!(response.status, 200, "{method} {headers:?}: {response}");
+        assert_ne!(
+            response.stamp("/a"),
+            first,
+            "{method} {headers:?} got the stored object"
         );
-        let seen = origin.requests().all();
         assert!(
-            seen.iter()
-                .any(|r| r.headers.get("authorization") == Some("Basic eDp5"))
+            response.cache_status().contains("fwd=bypass")
+                || response.cache_status().contains("fwd=method")
         );
-        assert!(seen.iter().any(|r| r.headers.get("cookie") == Some("id=1")));
-    })
-    .await;
+        assert_eq!(origin.count("/a"), n + 2, "{method} {headers:?}");
+        // None of it was stored; what changes the object has it fetched anew.
+        if matches!(*method, "GET" | "OPTIONS") {
+            let stored = edge.get("/a").await.stamp("/a");
+            assert_eq!(stored, first, "{method} {headers:?}");
+        }
+    }
+    assert_eq!(
+        edge.counter("sluice_requests_passed").await,
+        own.len() as u64
+    );
+    let seen = origin.requests().all();
+    assert!(
+        seen.iter()
+            .any(|r| r.headers.get("authorization") == Some("Basic eDp5"))
+    );
+    assert!(seen.iter().any(|r| r.headers.get("cookie") == Some("id=1")));
 }
 
 #[tokio::test]
 async fn requests_that_pass_are_never_parked() {
-    on_each(&[1], async |cell| {
-        let origin = Origin::start().ready().await;
-        let gate = Gate::new();
-        origin.on("/a", Reply::ok(1000).max_age(60).hold(&gate));
-        let edge = Edge::http(&origin).cell(cell).start().await;
-        let mut clients = Vec::new();
-        for headers in [&[][..], &[("cookie", "a=1")], &[("authorization", "x")]] {
-            let mut client = Client::connect(edge.address()).await;
-            client.send(request("GET", "/a", headers)).await.unwrap();
-            clients.push(client);
-        }
-        // All at the origin at once, though one of them leads the key.
-        gate.wait_reached(clients.len()).await;
-        assert_eq!(edge.counter("sluice_followers_parked").await, 0);
-        gate.open();
-        for mut client in clients {
-            assert_eq!(client.response().await.unwrap().status, 200);
-        }
-    })
-    .await;
+    let origin = Origin::start().ready().await;
+    let gate = Gate::new();
+    origin.on("/a", Reply::ok(1000).max_age(60).hold(&gate));
+    let edge = Edge::http(&origin).workers(1).start().await;
+    let mut clients = Vec::new();
+    for headers in [&[][..], &[("cookie", "a=1")], &[("authorization", "x")]] {
+        let mut client = Client::connect(edge.address()).await;
+        client.send(request("GET", "/a", headers)).await.unwrap();
+        clients.push(client);
+    }
+    // All at the origin at once, though one of them leads the key.
+    gate.wait_reached(clients.len()).await;
+    assert_eq!(edge.counter("sluice_followers_parked").await, 0);
+    gate.open();
+    for mut client in clients {
+        assert_eq!(client.response().await.unwrap().status, 200);
+    }
 }
 
 #[tokio::test]
@@ -153,50 +145,44 @@ async fn the_origins_cache_control_wins_over_the_policys_ttl() {
 
 #[tokio::test]
 async fn an_origins_missing_or_wrong_date_does_not_prevent_caching() {
-    on_each(&[1], async |cell| {
-        let origin = Origin::start().ready().await;
-        origin.on("/undated", Reply::ok(1000).undated());
-        origin.on(
-            "/old",
-            Reply::ok(1000)
-                .undated()
-                .header("date", "Sun, 06 Nov 1994 08:49:37 GMT"),
-        );
-        let edge = Edge::http(&origin).cell(cell).start().await;
-        for path in ["/undated", "/old"] {
-            let _ = edge.get(path).await.stamp(path);
-            let _ = edge.get(path).await.stamp(path);
-            assert_eq!(origin.count(path), 1, "{path} on {cell}");
-        }
-    })
-    .await;
+    let origin = Origin::start().ready().await;
+    origin.on("/undated", Reply::ok(1000).undated());
+    origin.on(
+        "/old",
+        Reply::ok(1000)
+            .undated()
+            .header("date", "Sun, 06 Nov 1994 08:49:37 GMT"),
+    );
+    let edge = Edge::http(&origin).workers(1).start().await;
+    for path in ["/undated", "/old"] {
+        let _ = edge.get(path).await.stamp(path);
+        let _ = edge.get(path).await.stamp(path);
+        assert_eq!(origin.count(path), 1, "{path}");
+    }
 }
 
 #[tokio::test]
 async fn the_origin_is_told_who_asks_and_of_no_proxy_that_there_is_not() {
-    on_each(&[1], async |cell| {
-        let origin = Origin::start().ready().await;
-        origin.on("/a", Reply::ok(1000).etag("v1").max_age(1));
-        let edge = Edge::http(&origin).cell(cell).start().await;
-        let headers = [("x-forwarded-for", "203.0.113.7"), ("content-length", "0")];
-        // As a miss, as a validation, and around the cache.
+    let origin = Origin::start().ready().await;
+    origin.on("/a", Reply::ok(1000).etag("v1").max_age(1));
+    let edge = Edge::http(&origin).workers(1).start().await;
+    let headers = [("x-forwarded-for", "203.0.113.7"), ("content-length", "0")];
+    // As a miss, as a validation, and around the cache.
+    edge.send("GET", "/a", &headers).await;
+    eventually("a validation", async || {
         edge.send("GET", "/a", &headers).await;
-        eventually("a validation", async || {
-            edge.send("GET", "/a", &headers).await;
-            origin.count("/a") == 2
-        })
-        .await;
-        edge.send("POST", "/a", &headers).await;
-        let asked = origin.requests().of("/a");
-        let told: Vec<_> = asked
-            .iter()
-            .map(|request| request.headers.all("x-forwarded-for").collect::<Vec<_>>())
-            .collect();
-        // The client, and whom Envoy had the request from.
-        let around = told[2].clone();
-        assert_eq!(around[0].split(',').count(), 2, "{around:?}");
-        assert!(around[0].starts_with("203.0.113.7,"), "{around:?}");
-        assert_eq!(told, [around.clone(), around.clone(), around], "{cell}");
+        origin.count("/a") == 2
     })
     .await;
+    edge.send("POST", "/a", &headers).await;
+    let asked = origin.requests().of("/a");
+    let told: Vec<_> = asked
+        .iter()
+        .map(|request| request.headers.all("x-forwarded-for").collect::<Vec<_>>())
+        .collect();
+    // The client, and whom Envoy had the request from.
+    let around = told[2].clone();
+    assert_eq!(around[0].split(',').count(), 2, "{around:?}");
+    assert!(around[0].starts_with("203.0.113.7,"), "{around:?}");
+    assert_eq!(told, [around.clone(), around.clone(), around]);
 }

@@ -3,7 +3,6 @@
 
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::store::{Cell, Store};
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
 
@@ -22,15 +21,11 @@ struct Scene {
 impl Scene {
     /// The fill is to take the place of a range that leads and leaves, but the first of two who wait is faster.
     async fn new(reply: Reply) -> Self {
-        let cell = Cell {
-            store: Store::V1_DISK,
-            workers: 1,
-        };
         let origin = Origin::start().ready().await;
         let (body, gate) = (Gate::new(), Gate::new());
         let object = Reply::ok(SIZE).max_age(600).etag("a");
         origin.on("/a", object.hold_after(SIZE / 2, &body));
-        let edge = Edge::http(&origin).cell(cell).policy(POLICY).start().await;
+        let edge = Edge::http(&origin).workers(1).policy(POLICY).start().await;
         let mut range = Client::connect(edge.address()).await;
         let part = range.exchange(request("GET", "/a", &[("range", "bytes=0-9")]));
         assert_eq!(part.await.status, 206);

@@ -3,40 +3,43 @@
 
 use sluice_tests::client::crowd::{Crowd, stampede};
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::store::{Store, on_each};
 use sluice_tests::machine::standstill::unless_the_machine_stands_still;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
+use test_case::test_case;
 
+#[test_case(1; "with one worker")]
+#[test_case(2; "with two workers")]
 #[tokio::test]
-async fn followers_go_upstream_after_max_wait() {
-    on_each(&[1, 2], async |cell| {
-        let origin = Origin::start().ready().await;
-        let (stuck, others) = (Gate::new(), Gate::new());
-        origin.on_each(
-            "/a",
-            [Reply::ok(1000).hold(&stuck), Reply::ok(1000).hold(&others)],
-        );
-        let policy = "origin: {kind: http}\ncoalesce: {max_wait: 400ms}\n";
-        let edge = Edge::http(&origin).cell(cell).policy(policy).start().await;
-        let fired = Instant::now();
-        let flight = Crowd::connect(edge.address(), 30).await.fire("/a");
-        others.wait_reached(1).await;
-        assert!(
-            fired.elapsed() >= Duration::from_millis(350),
-            "{cell}: after {:?}",
-            fired.elapsed()
-        );
-        others.wait_reached(29).await;
-        others.open();
-        stuck.open();
-        flight.land().await.all(200);
-        assert!(edge.counter("sluice_wait_timeouts").await >= 1, "{cell}");
-        edge.wait_for_value("sluice_parked_now", 0).await;
-    })
-    .await;
+async fn followers_go_upstream_after_max_wait(workers: usize) {
+    let origin = Origin::start().ready().await;
+    let (stuck, others) = (Gate::new(), Gate::new());
+    origin.on_each(
+        "/a",
+        [Reply::ok(1000).hold(&stuck), Reply::ok(1000).hold(&others)],
+    );
+    let policy = "origin: {kind: http}\ncoalesce: {max_wait: 400ms}\n";
+    let edge = Edge::http(&origin)
+        .workers(workers)
+        .policy(policy)
+        .start()
+        .await;
+    let fired = Instant::now();
+    let flight = Crowd::connect(edge.address(), 30).await.fire("/a");
+    others.wait_reached(1).await;
+    assert!(
+        fired.elapsed() >= Duration::from_millis(350),
+        "after {:?}",
+        fired.elapsed()
+    );
+    others.wait_reached(29).await;
+    others.open();
+    stuck.open();
+    flight.land().await.all(200);
+    assert!(edge.counter("sluice_wait_timeouts").await >= 1);
+    edge.wait_for_value("sluice_parked_now", 0).await;
 }
 
 #[tokio::test]
@@ -68,11 +71,7 @@ async fn followers_share_the_late_answer_of_the_first_that_gave_up_waiting() {
     // Only the leader's request hangs.
     origin.on_each("/a", [Reply::ok(1000).hold(&stuck), Reply::ok(1000)]);
     let policy = "origin: {kind: http}\ncoalesce: {max_wait: 400ms}\n";
-    let edge = Edge::http(&origin)
-        .store(Store::V1_DISK)
-        .policy(policy)
-        .start()
-        .await;
+    let edge = Edge::http(&origin).policy(policy).start().await;
     let leader = Crowd::connect(edge.address(), 1).await.fire("/a");
     stuck.wait_reached(1).await;
     Crowd::connect(edge.address(), 20)
@@ -87,21 +86,18 @@ async fn followers_share_the_late_answer_of_the_first_that_gave_up_waiting() {
 
 #[tokio::test]
 async fn a_slow_large_fill_is_no_reason_to_storm_the_origin() {
-    on_each(&[2], async |cell| {
-        // 30 pieces, one each 150 ms: longer than max_wait in all, never silent for as long.
-        let slack = Duration::from_secs(2);
-        unless_the_machine_stands_still(slack, async || {
-            let origin = Origin::start().ready().await;
-            let slow = Reply::ok(300_000).pace(10_000, Duration::from_millis(150));
-            origin.on("/a", slow);
-            let policy = "origin: {kind: http}\ncoalesce: {max_wait: 3s}\n";
-            let edge = Edge::http(&origin).cell(cell).policy(policy).start().await;
-            let outcomes = stampede(edge.address(), 30, "/a").await;
-            outcomes.same_object("/a");
-            assert_eq!(origin.count("/a"), 1, "{cell}");
-            assert_eq!(edge.counter("sluice_wait_timeouts").await, 0, "{cell}");
-        })
-        .await;
+    // 30 pieces, one each 150 ms: longer than max_wait in all, never silent for as long.
+    let slack = Duration::from_secs(2);
+    unless_the_machine_stands_still(slack, async || {
+        let origin = Origin::start().ready().await;
+        let slow = Reply::ok(300_000).pace(10_000, Duration::from_millis(150));
+        origin.on("/a", slow);
+        let policy = "origin: {kind: http}\ncoalesce: {max_wait: 3s}\n";
+        let edge = Edge::http(&origin).workers(2).policy(policy).start().await;
+        let outcomes = stampede(edge.address(), 30, "/a").await;
+        outcomes.same_object("/a");
+        assert_eq!(origin.count("/a"), 1);
+        assert_eq!(edge.counter("sluice_wait_timeouts").await, 0);
     })
     .await;
 }
@@ -113,13 +109,7 @@ async fn waiters_above_the_limit_pass_and_are_counted() {
     let private = || Reply::ok(1000).header("cache-control", "private");
     origin.on_each("/a", [private().hold(&first), private().hold(&others)]);
     let policy = "origin: {kind: http}\nlimits: {waiters_per_key: 5}\n";
-    let store = Store::V1_DISK;
-    let edge = Edge::http(&origin)
-        .store(store)
-        .workers(1)
-        .policy(policy)
-        .start()
-        .await;
+    let edge = Edge::http(&origin).workers(1).policy(policy).start().await;
     let flight = Crowd::connect(edge.address(), 20).await.fire("/a");
     others.wait_reached(14).await;
     edge.wait_for_value("sluice_parked_now", 5).await;
@@ -135,12 +125,7 @@ async fn keys_above_the_limit_pass_and_are_counted() {
     let gate = Gate::new();
     origin.on("/k*", Reply::ok(1000).hold(&gate));
     let policy = "origin: {kind: http}\nlimits: {keys_in_flight: 4}\n";
-    let edge = Edge::http(&origin)
-        .store(Store::V1_DISK)
-        .workers(1)
-        .policy(policy)
-        .start()
-        .await;
+    let edge = Edge::http(&origin).workers(1).policy(policy).start().await;
     let crowd = Crowd::connect(edge.address(), 20).await;
     let flight = crowd.fire_each(|n| sluice_tests::client::request("GET", &format!("/k{n}"), &[]));
     gate.wait_reached(20).await;

@@ -4,178 +4,166 @@
 use sluice_tests::bare::Bare;
 use sluice_tests::client::crowd::{Crowd, stampede};
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::store::{Cell, on_each};
+use sluice_tests::edge::store::Store;
+
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
+use test_case::test_case;
 
 const CLIENTS: usize = 40;
 
+#[test_case(1; "with one worker")]
+#[test_case(2; "with two workers")]
 #[tokio::test]
-async fn followers_share_a_server_error() {
-    on_each(&[1, 2], async |cell| {
-        let origin = Origin::start().ready().await;
-        let edge = Edge::http(&origin).cell(cell).start().await;
-        for status in [500, 502, 503, 504] {
-            let path = format!("/{status}");
-            let gate = Gate::new();
-            origin.on(&path, Reply::status(status).hold(&gate));
-            let flight = Crowd::connect(edge.address(), CLIENTS).await.fire(&path);
-            gate.wait_reached(1).await;
-            edge.wait_for_counter("sluice_parked_now", CLIENTS as u64 - 1)
-                .await;
-            gate.open();
-            flight.land().await.all(status);
-            assert_eq!(origin.count(&path), 1, "{status} on {cell}");
-        }
-    })
-    .await;
+async fn followers_share_a_server_error(workers: usize) {
+    let origin = Origin::start().ready().await;
+    let edge = Edge::http(&origin).workers(workers).start().await;
+    for status in [500, 502, 503, 504] {
+        let path = format!("/{status}");
+        let gate = Gate::new();
+        origin.on(&path, Reply::status(status).hold(&gate));
+        let flight = Crowd::connect(edge.address(), CLIENTS).await.fire(&path);
+        gate.wait_reached(1).await;
+        edge.wait_for_counter("sluice_parked_now", CLIENTS as u64 - 1)
+            .await;
+        gate.open();
+        flight.land().await.all(status);
+        assert_eq!(origin.count(&path), 1, "{status}");
+    }
 }
 
 #[tokio::test]
 async fn followers_share_a_status_that_no_store_keeps() {
-    on_each(&[2], async |cell| {
-        let origin = Origin::start().ready().await;
-        let edge = Edge::http(&origin).cell(cell).start().await;
-        for status in [302, 303, 307, 403, 429] {
-            let path = format!("/{status}");
-            let gate = Gate::new();
-            origin.on(
-                &path,
-                Reply::status(status)
-                    .header("location", "/elsewhere")
-                    .hold(&gate),
-            );
-            let flight = Crowd::connect(edge.address(), CLIENTS).await.fire(&path);
-            gate.wait_reached(1).await;
-            edge.wait_for_counter("sluice_parked_now", CLIENTS as u64 - 1)
-                .await;
-            gate.open();
-            for response in flight.land().await.all(status) {
-                assert_eq!(response.header("location"), "/elsewhere");
-                assert!(!response.headers.any_with_prefix("x-sluice-"), "{response}");
-            }
-            assert_eq!(origin.count(&path), 1, "{status} on {cell}");
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn followers_share_a_reset_before_headers() {
-    on_each(&[1, 2], async |cell| {
-        let origin = Origin::start().ready().await;
+    let origin = Origin::start().ready().await;
+    let edge = Edge::http(&origin).workers(2).start().await;
+    for status in [302, 303, 307, 403, 429] {
+        let path = format!("/{status}");
         let gate = Gate::new();
-        origin.on("/a", Reply::ok(1000).hold(&gate).reset());
-        let edge = Edge::http(&origin).cell(cell).start().await;
-        let flight = Crowd::connect(edge.address(), CLIENTS).await.fire("/a");
+        origin.on(
+            &path,
+            Reply::status(status)
+                .header("location", "/elsewhere")
+                .hold(&gate),
+        );
+        let flight = Crowd::connect(edge.address(), CLIENTS).await.fire(&path);
+        gate.wait_reached(1).await;
         edge.wait_for_counter("sluice_parked_now", CLIENTS as u64 - 1)
             .await;
         gate.open();
-        let outcomes = flight.land().await;
-        assert!(
-            outcomes
-                .responses()
-                .all(|r| (502..=504).contains(&r.status)),
-            "{cell}: {:?}",
-            outcomes.tally()
-        );
-        assert_eq!(
-            outcomes.responses().count(),
-            CLIENTS,
-            "{cell}: {:?}",
-            outcomes.tally()
-        );
-        assert_eq!(origin.count("/a"), 1, "{cell}");
-    })
-    .await;
+        for response in flight.land().await.all(status) {
+            assert_eq!(response.header("location"), "/elsewhere");
+            assert!(!response.headers.any_with_prefix("x-sluice-"), "{response}");
+        }
+        assert_eq!(origin.count(&path), 1, "{status}");
+    }
+}
+
+#[test_case(1; "with one worker")]
+#[test_case(2; "with two workers")]
+#[tokio::test]
+async fn followers_share_a_reset_before_headers(workers: usize) {
+    let origin = Origin::start().ready().await;
+    let gate = Gate::new();
+    origin.on("/a", Reply::ok(1000).hold(&gate).reset());
+    let edge = Edge::http(&origin).workers(workers).start().await;
+    let flight = Crowd::connect(edge.address(), CLIENTS).await.fire("/a");
+    edge.wait_for_counter("sluice_parked_now", CLIENTS as u64 - 1)
+        .await;
+    gate.open();
+    let outcomes = flight.land().await;
+    assert!(
+        outcomes
+            .responses()
+            .all(|r| (502..=504).contains(&r.status)),
+        "{:?}",
+        outcomes.tally()
+    );
+    assert_eq!(
+        outcomes.responses().count(),
+        CLIENTS,
+        "{:?}",
+        outcomes.tally()
+    );
+    assert_eq!(origin.count("/a"), 1);
 }
 
 #[tokio::test]
 async fn a_body_cut_by_the_origin_is_never_served_as_whole() {
-    on_each(&[2], async |cell| {
-        let origin = Origin::start().ready().await;
-        let edge = Edge::http(&origin).cell(cell).start().await;
-        let cuts = [
-            ("/reset", Reply::ok(200_000).reset_after(50_000)),
-            ("/closed", Reply::ok(200_000).close_after(50_000)),
-            ("/chunked", Reply::ok(200_000).chunked().reset_after(50_000)),
-        ];
-        for (path, cut) in cuts {
-            let gate = Gate::new();
-            origin.on_each(path, [cut.hold(&gate), Reply::ok(200_000)]);
-            let flight = Crowd::connect(edge.address(), 20).await.fire(path);
-            gate.wait_reached(1).await;
-            edge.wait_for_counter("sluice_parked_now", 19).await;
-            gate.open();
-            // Cut, an error, or a later whole answer: but never a 200 that ends in order and is not whole.
-            for response in flight
-                .land()
-                .await
-                .responses()
-                .filter(|response| response.status == 200)
-            {
-                let _ = response.stamp(path);
-            }
-            assert_eq!(edge.get(path).await.stamp(path).size, 200_000, "{cell}");
-            assert!(
-                origin.count(path) <= 4,
-                "{path} on {cell}: {} requests",
-                origin.count(path)
-            );
+    let origin = Origin::start().ready().await;
+    let edge = Edge::http(&origin).workers(2).start().await;
+    let cuts = [
+        ("/reset", Reply::ok(200_000).reset_after(50_000)),
+        ("/closed", Reply::ok(200_000).close_after(50_000)),
+        ("/chunked", Reply::ok(200_000).chunked().reset_after(50_000)),
+    ];
+    for (path, cut) in cuts {
+        let gate = Gate::new();
+        origin.on_each(path, [cut.hold(&gate), Reply::ok(200_000)]);
+        let flight = Crowd::connect(edge.address(), 20).await.fire(path);
+        gate.wait_reached(1).await;
+        edge.wait_for_counter("sluice_parked_now", 19).await;
+        gate.open();
+        // Cut, an error, or a later whole answer: but never a 200 that ends in order and is not whole.
+        for response in flight
+            .land()
+            .await
+            .responses()
+            .filter(|response| response.status == 200)
+        {
+            let _ = response.stamp(path);
         }
-    })
-    .await;
+        assert_eq!(edge.get(path).await.stamp(path).size, 200_000);
+        assert!(
+            origin.count(path) <= 4,
+            "{path}: {} requests",
+            origin.count(path)
+        );
+    }
 }
 
 #[tokio::test]
 async fn an_origin_that_refuses_connections_is_answered_for_and_comes_back() {
-    on_each(&[2], async |cell| {
-        let origin = Origin::start().ready().await;
-        origin.on("/a", Reply::ok(1000));
-        let edge = Edge::http(&origin).cell(cell).start().await;
-        origin.refuse().await;
-        let outcomes = stampede(edge.address(), CLIENTS, "/a").await;
-        assert!(
-            outcomes
-                .responses()
-                .all(|r| (502..=504).contains(&r.status)),
-            "{:?}",
-            outcomes.tally()
-        );
-        assert_eq!(
-            outcomes.responses().count(),
-            CLIENTS,
-            "{cell}: {:?}",
-            outcomes.tally()
-        );
-        origin.listen().await;
-        eventually("the object", async || edge.get("/a").await.status == 200).await;
-        edge.wait_for_counter_until("nobody waits", "sluice_parked_now", |parked| parked == 0)
-            .await;
-    })
-    .await;
+    let origin = Origin::start().ready().await;
+    origin.on("/a", Reply::ok(1000));
+    let edge = Edge::http(&origin).workers(2).start().await;
+    origin.refuse().await;
+    let outcomes = stampede(edge.address(), CLIENTS, "/a").await;
+    assert!(
+        outcomes
+            .responses()
+            .all(|r| (502..=504).contains(&r.status)),
+        "{:?}",
+        outcomes.tally()
+    );
+    assert_eq!(
+        outcomes.responses().count(),
+        CLIENTS,
+        "{:?}",
+        outcomes.tally()
+    );
+    origin.listen().await;
+    eventually("the object", async || edge.get("/a").await.status == 200).await;
+    edge.wait_for_counter_until("nobody waits", "sluice_parked_now", |parked| parked == 0)
+        .await;
 }
 
 #[tokio::test]
 async fn an_error_does_not_outlive_its_second() {
-    on_each(&[2], async |cell| {
-        let origin = Origin::start().ready().await;
-        origin.on_each("/a", [Reply::status(503), Reply::ok(1000)]);
-        let edge = Edge::http(&origin).cell(cell).start().await;
-        let error = edge.get("/a").await;
-        assert_eq!(error.status, 503, "{cell}");
-        assert!(error.cache_status().ends_with("; ttl=1"), "{cell}: {error}");
-        eventually("the object", async || edge.get("/a").await.status == 200).await;
-    })
-    .await;
+    let origin = Origin::start().ready().await;
+    origin.on_each("/a", [Reply::status(503), Reply::ok(1000)]);
+    let edge = Edge::http(&origin).workers(2).start().await;
+    let error = edge.get("/a").await;
+    assert_eq!(error.status, 503);
+    assert!(error.cache_status().ends_with("; ttl=1"), "{error}");
+    eventually("the object", async || edge.get("/a").await.status == 200).await;
 }
 
 #[tokio::test]
 async fn control_bare_envoy_shares_no_error() {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::status(503));
-    let bare = Bare::start(&origin, Cell::DISK).await;
+    let bare = Bare::start(&origin, Store::V1_DISK, 2).await;
     stampede(bare.address(), CLIENTS, "/a").await.all(503);
     assert_eq!(origin.count("/a"), CLIENTS);
 }

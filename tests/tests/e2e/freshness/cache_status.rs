@@ -4,7 +4,6 @@
 use sluice_tests::client::Response;
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::store::on_each;
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply, http_date};
 use sluice_tests::server::gate::Gate;
@@ -12,45 +11,42 @@ use std::time::{Duration, SystemTime};
 
 #[tokio::test]
 async fn a_miss_a_hit_and_a_collapsed_request_say_so() {
-    on_each(&[2], async |cell| {
-        let origin = Origin::start().ready().await;
-        let gate = Gate::new();
-        origin.on("/a", Reply::ok(1000).max_age(60).hold(&gate));
-        let edge = Edge::http(&origin).cell(cell).start().await;
-        let flight = Crowd::connect(edge.address(), 5).await.fire("/a");
-        edge.wait_for_counter("sluice_parked_now", 4).await;
-        gate.open();
-        let outcomes = flight.land().await;
-        let misses = outcomes.all(200);
-        let stored: Vec<_> = misses
-            .iter()
-            .filter(|r| !r.cache_status().contains("collapsed"))
-            .collect();
-        assert_eq!(
-            stored.len(),
-            1,
-            "{cell}: {:?}",
-            misses.iter().map(|r| r.cache_status()).collect::<Vec<_>>()
-        );
-        assert!(
-            stored[0].cache_status().contains("fwd=uri-miss"),
-            "{}",
-            stored[0].cache_status()
-        );
-        assert!(
-            stored[0].cache_status().contains("stored"),
-            "{}",
-            stored[0].cache_status()
-        );
-        eventually("a hit", async || edge.get("/a").await.is_hit()).await;
-        let hit = edge.get("/a").await;
-        assert!((50..=60).contains(&ttl(&hit)), "{hit}");
-        assert!(
-            hit.headers.number("age").is_some_and(|age| age < 10),
-            "{hit}"
-        );
-    })
-    .await;
+    let origin = Origin::start().ready().await;
+    let gate = Gate::new();
+    origin.on("/a", Reply::ok(1000).max_age(60).hold(&gate));
+    let edge = Edge::http(&origin).workers(2).start().await;
+    let flight = Crowd::connect(edge.address(), 5).await.fire("/a");
+    edge.wait_for_counter("sluice_parked_now", 4).await;
+    gate.open();
+    let outcomes = flight.land().await;
+    let misses = outcomes.all(200);
+    let stored: Vec<_> = misses
+        .iter()
+        .filter(|r| !r.cache_status().contains("collapsed"))
+        .collect();
+    assert_eq!(
+        stored.len(),
+        1,
+        "{:?}",
+        misses.iter().map(|r| r.cache_status()).collect::<Vec<_>>()
+    );
+    assert!(
+        stored[0].cache_status().contains("fwd=uri-miss"),
+        "{}",
+        stored[0].cache_status()
+    );
+    assert!(
+        stored[0].cache_status().contains("stored"),
+        "{}",
+        stored[0].cache_status()
+    );
+    eventually("a hit", async || edge.get("/a").await.is_hit()).await;
+    let hit = edge.get("/a").await;
+    assert!((50..=60).contains(&ttl(&hit)), "{hit}");
+    assert!(
+        hit.headers.number("age").is_some_and(|age| age < 10),
+        "{hit}"
+    );
 }
 
 #[tokio::test]
@@ -94,41 +90,35 @@ fn ttl(response: &Response) -> i64 {
 
 #[tokio::test]
 async fn age_counts_from_the_receipt_and_includes_the_origins() {
-    on_each(&[1], async |cell| {
-        let origin = Origin::start().ready().await;
-        origin.on("/a", Reply::ok(1000).max_age(600).header("age", "100"));
-        let edge = Edge::http(&origin).cell(cell).start().await;
-        let miss = edge.get("/a").await;
-        assert!((100..110).contains(&age(&miss)), "{cell}: {miss}");
-        assert!((490..=500).contains(&ttl(&miss)), "{cell}: {miss}");
-        eventually("it ages", async || {
-            let hit = edge.get("/a").await;
-            assert!((490..=500).contains(&ttl(&hit)), "{cell}: {hit}");
-            hit.headers
-                .number("age")
-                .is_some_and(|age| (101..120).contains(&age))
-        })
-        .await;
-        assert_eq!(origin.count("/a"), 1, "{cell}");
+    let origin = Origin::start().ready().await;
+    origin.on("/a", Reply::ok(1000).max_age(600).header("age", "100"));
+    let edge = Edge::http(&origin).workers(1).start().await;
+    let miss = edge.get("/a").await;
+    assert!((100..110).contains(&age(&miss)), "{miss}");
+    assert!((490..=500).contains(&ttl(&miss)), "{miss}");
+    eventually("it ages", async || {
+        let hit = edge.get("/a").await;
+        assert!((490..=500).contains(&ttl(&hit)), "{hit}");
+        hit.headers
+            .number("age")
+            .is_some_and(|age| (101..120).contains(&age))
     })
     .await;
+    assert_eq!(origin.count("/a"), 1);
 }
 
 #[tokio::test]
 async fn an_expired_object_is_revalidated_once_for_all() {
-    on_each(&[2], async |cell| {
-        let origin = Origin::start().ready().await;
-        origin.on("/a", Reply::ok(1000).max_age(1).etag("v1"));
-        let edge = Edge::http(&origin).cell(cell).start().await;
-        let first = edge.get("/a").await.stamp("/a");
-        eventually("a revalidation", async || {
-            assert_eq!(edge.get("/a").await.stamp("/a"), first);
-            origin
-                .requests()
-                .matching(|request| request.headers.get("if-none-match").is_some())
-                > 0
-        })
-        .await;
+    let origin = Origin::start().ready().await;
+    origin.on("/a", Reply::ok(1000).max_age(1).etag("v1"));
+    let edge = Edge::http(&origin).workers(2).start().await;
+    let first = edge.get("/a").await.stamp("/a");
+    eventually("a revalidation", async || {
+        assert_eq!(edge.get("/a").await.stamp("/a"), first);
+        origin
+            .requests()
+            .matching(|request| request.headers.get("if-none-match").is_some())
+            > 0
     })
     .await;
 }

@@ -2,7 +2,6 @@
 //! For how long a response is fresh is the origin's to say, in the first of its fields that is valid.
 
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::store::on_each;
 use sluice_tests::origin::{Origin, Reply};
 
 /// Response headers, and the time to live that `Cache-Status` tells on the hit, or none.
@@ -82,35 +81,32 @@ const ROWS: [Row; 9] = [
 
 #[tokio::test]
 async fn the_first_valid_field_decides() {
-    on_each(&[1], async |cell| {
-        let origin = Origin::start().ready().await;
-        let edge = Edge::http(&origin).cell(cell).start().await;
-        for (n, (name, headers, ttl)) in ROWS.into_iter().enumerate() {
-            let path = format!("/{n}");
-            let reply = headers
-                .iter()
-                .fold(Reply::ok(1000), |reply, (name, value)| {
-                    reply.header(name, value)
-                });
-            origin.on(&path, reply);
-            let miss = edge.get(&path).await;
-            let hit = edge.get(&path).await;
-            let fetches = if ttl.is_some() { 1 } else { 2 };
-            assert_eq!(origin.count(&path), fetches, "{name} on {cell}: {hit}");
-            if let Some(ttl) = ttl {
-                assert!(miss.cache_status().ends_with(ttl), "{name}: {miss}");
-            }
-            for response in [miss, hit] {
-                for (header, value) in headers {
-                    let mut shown = response.headers.all(header).collect::<Vec<_>>().join(",");
-                    shown.retain(|byte| byte != ' ');
-                    let hidden = *header == "surrogate-control";
-                    assert_eq!(shown.is_empty(), hidden, "{name} on {cell}: {response}");
-                    let value = value.replace(' ', "");
-                    assert!(hidden || shown.contains(&value), "{name}: {response}");
-                }
+    let origin = Origin::start().ready().await;
+    let edge = Edge::http(&origin).workers(1).start().await;
+    for (n, (name, headers, ttl)) in ROWS.into_iter().enumerate() {
+        let path = format!("/{n}");
+        let reply = headers
+            .iter()
+            .fold(Reply::ok(1000), |reply, (name, value)| {
+                reply.header(name, value)
+            });
+        origin.on(&path, reply);
+        let miss = edge.get(&path).await;
+        let hit = edge.get(&path).await;
+        let fetches = if ttl.is_some() { 1 } else { 2 };
+        assert_eq!(origin.count(&path), fetches, "{name}: {hit}");
+        if let Some(ttl) = ttl {
+            assert!(miss.cache_status().ends_with(ttl), "{name}: {miss}");
+        }
+        for response in [miss, hit] {
+            for (header, value) in headers {
+                let mut shown = response.headers.all(header).collect::<Vec<_>>().join(",");
+                shown.retain(|byte| byte != ' ');
+                let hidden = *header == "surrogate-control";
+                assert_eq!(shown.is_empty(), hidden, "{name}: {response}");
+                let value = value.replace(' ', "");
+                assert!(hidden || shown.contains(&value), "{name}: {response}");
             }
         }
-    })
-    .await;
+    }
 }

@@ -4,7 +4,7 @@
 use sluice_tests::bare::Bare;
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::store::{Cell, Store, on_each};
+use sluice_tests::edge::store::Store;
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
@@ -35,47 +35,41 @@ async fn expired() {
 
 #[tokio::test]
 async fn a_304_freshens_the_object_for_all_who_wait_with_the_headers_that_it_brings() {
-    on_each(&[2], async |cell| {
-        let origin = Origin::start().ready().await;
-        let gate = Gate::new();
-        origin.on("/a", object(1, "1"));
-        let edge = Edge::http(&origin).cell(cell).start().await;
-        let first = edge.get("/a").await;
-        assert_eq!(first.header("x-version"), "1", "{cell}: {first}");
-        let first = first.stamp("/a");
-        expired().await;
-        change(&origin, &gate);
-        let crowd = Crowd::connect(edge.address(), CLIENTS).await.fire("/a");
-        gate.wait_reached(1).await;
-        edge.wait_for_value("sluice_parked_now", CLIENTS as u64 - 1)
-            .await;
-        gate.open();
-        let crowd = crowd.land().await;
-        crowd.same_object("/a");
-        for response in crowd.all(200) {
-            let status = response.header("cache-status");
-            assert!(
-                status.starts_with("sluice; fwd=stale; "),
-                "{cell}: {status}"
-            );
-        }
-        assert_eq!((origin.count("/a"), conditional(&origin)), (2, 1), "{cell}");
-        // The store needs a moment to take in what the 304 says.
-        eventually("a hit with the new headers", async || {
-            let response = edge.get("/a").await;
-            assert_eq!(response.stamp("/a"), first, "{cell}");
-            response.is_hit() && response.header("x-version") == "2"
-        })
+    let origin = Origin::start().ready().await;
+    let gate = Gate::new();
+    origin.on("/a", object(1, "1"));
+    let edge = Edge::http(&origin).workers(2).start().await;
+    let first = edge.get("/a").await;
+    assert_eq!(first.header("x-version"), "1", "{first}");
+    let first = first.stamp("/a");
+    expired().await;
+    change(&origin, &gate);
+    let crowd = Crowd::connect(edge.address(), CLIENTS).await.fire("/a");
+    gate.wait_reached(1).await;
+    edge.wait_for_value("sluice_parked_now", CLIENTS as u64 - 1)
         .await;
+    gate.open();
+    let crowd = crowd.land().await;
+    crowd.same_object("/a");
+    for response in crowd.all(200) {
+        let status = response.header("cache-status");
+        assert!(status.starts_with("sluice; fwd=stale; "), "{status}");
+    }
+    assert_eq!((origin.count("/a"), conditional(&origin)), (2, 1));
+    // The store needs a moment to take in what the 304 says.
+    eventually("a hit with the new headers", async || {
         let response = edge.get("/a").await;
-        let mut parts = response.cache_status().split("; ");
-        let left = parts.find_map(|part| part.strip_prefix("ttl=")?.parse().ok());
-        let left: u32 = left.unwrap_or(0);
-        assert!((500..=600).contains(&left), "{cell}: {response}");
-        assert_eq!(response.header("cache-control"), "max-age=600", "{cell}");
-        assert_eq!(origin.count("/a"), 2, "{cell}");
+        assert_eq!(response.stamp("/a"), first);
+        response.is_hit() && response.header("x-version") == "2"
     })
     .await;
+    let response = edge.get("/a").await;
+    let mut parts = response.cache_status().split("; ");
+    let left = parts.find_map(|part| part.strip_prefix("ttl=")?.parse().ok());
+    let left: u32 = left.unwrap_or(0);
+    assert!((500..=600).contains(&left), "{response}");
+    assert_eq!(response.header("cache-control"), "max-age=600");
+    assert_eq!(origin.count("/a"), 2);
 }
 
 #[tokio::test]
@@ -83,11 +77,7 @@ async fn control_bare_envoy_has_each_client_revalidate() {
     let origin = Origin::start().ready().await;
     let gate = Gate::new();
     origin.on("/a", object(1, "1"));
-    let cell = Cell {
-        store: Store::V1_DISK,
-        workers: 1,
-    };
-    let bare = Bare::start(&origin, cell).await;
+    let bare = Bare::start(&origin, Store::V1_DISK, 1).await;
     let _ = bare.get("/a").await.stamp("/a");
     eventually("it is stored", async || {
         bare.get("/a").await.headers.get("age").is_some()

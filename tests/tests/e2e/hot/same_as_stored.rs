@@ -2,19 +2,12 @@
 //! Whatever the policy and whatever is asked, an edge with a hot tier answers as one without it does, field by field.
 
 use sluice_tests::client::{Client, Response, request};
-use sluice_tests::edge::store::{Cell, Store};
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::origin::{Origin, Reply};
 
 const LONG: u32 = 3_600;
 const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const SITE: &str = "https://a.test";
-/// One worker: all requests of a test meet one memory.
-const CELL: Cell = Cell {
-    store: Store::V1_DISK,
-    workers: 1,
-};
-
 type Fields<'a> = &'a [(&'a str, &'a str)];
 
 /// An edge with a hot tier and one without, which are asked the same.
@@ -25,7 +18,9 @@ struct Pair {
 }
 
 impl Pair {
+    /// With one worker each: all requests of a test meet one memory.
     async fn start(builder: Builder) -> Self {
+        let builder = builder.workers(1);
         let with = builder.clone().start().await;
         let without = builder.env("HOT_BYTES", "0").start().await;
         Self {
@@ -136,8 +131,6 @@ rules:
 
 #[tokio::test]
 async fn of_an_http_origin() {
-    let cell = CELL;
-    println!("-- {cell}");
     let origin = Origin::start().ready().await;
     let cookie = text().header("set-cookie", "a=b").header("x-secret", "1");
     let tagged = cookie
@@ -152,7 +145,7 @@ async fn of_an_http_origin() {
         .on("/vary", text().header("vary", "accept-language"))
         .on("/bytes", Reply::text(vec![7; 5_000]).max_age(LONG))
         .on("/missing", Reply::status(404).empty().max_age(LONG));
-    let mut pair = Pair::start(Edge::http(&origin).cell(cell).policy(POLICY)).await;
+    let mut pair = Pair::start(Edge::http(&origin).policy(POLICY)).await;
     ask_all(&mut pair, &HTTP_VARIANTS).await;
     // What these ask is the store's to answer, or the edge's.
     for (method, fields) in [
@@ -170,10 +163,10 @@ async fn of_an_http_origin() {
         ("GET", &[("pragma", "no-cache")]),
     ] {
         let hot = pair.ask(method, "/text", fields).await;
-        assert!(!hot, "{cell}: {method} {fields:?}");
+        assert!(!hot, "{method} {fields:?}");
     }
     for _ in 0..4 {
-        assert!(!pair.ask("GET", "/missing", &[]).await, "{cell}");
+        assert!(!pair.ask("GET", "/missing", &[]).await);
     }
 }
 
@@ -221,8 +214,6 @@ site:
 
 #[tokio::test]
 async fn of_a_bucket() {
-    let cell = CELL;
-    println!("-- {cell}");
     let origin = Origin::start().ready().await;
     let object = text()
         .header("x-amz-request-id", "1")
@@ -236,12 +227,12 @@ async fn of_a_bucket() {
         .on("/site/error.html", object)
         .on("/site/none*", Reply::status(404))
         .on("/site/dir", Reply::status(404));
-    let edge = Edge::scripted_bucket(&origin).cell(cell);
+    let edge = Edge::scripted_bucket(&origin);
     let mut pair = Pair::start(edge.policy(BUCKET_POLICY)).await;
     ask_all(&mut pair, &BUCKET_VARIANTS).await;
     // Redirects and error documents are what they were.
     for path in ["/dir", "/none", "/none"] {
-        assert!(!pair.ask("GET", path, &[]).await, "{cell}: {path}");
+        assert!(!pair.ask("GET", path, &[]).await, "{path}");
     }
 }
 
@@ -256,23 +247,21 @@ const BUCKET_VARIANTS: [(&str, Fields<'static>); 6] = [
 
 #[tokio::test]
 async fn what_is_stale_is_refreshed_by_both_and_hot_again_after_that() {
-    let cell = CELL;
-    println!("-- {cell}");
     let origin = Origin::start().ready().await;
     let brief = "max-age=2, stale-while-revalidate=600";
     let reply = Reply::text("short-lived").header("cache-control", brief);
     origin.on("/a", reply.etag("v1"));
-    let mut pair = Pair::start(Edge::http(&origin).cell(cell)).await;
+    let mut pair = Pair::start(Edge::http(&origin)).await;
     pair.heat("/a", &[]).await;
     let fetched = origin.count("/a");
     let mut stale = None;
     while stale.is_none() {
         let answer = pair.hot.get("/a").await;
-        assert_eq!(answer.status, 200, "{cell}: {answer}");
+        assert_eq!(answer.status, 200, "{answer}");
         stale = (!answer.is_hot()).then_some(answer);
         let _ = pair.stored.get("/a").await;
     }
-    assert!(stale.is_some_and(|answer| answer.is_hit()), "{cell}");
+    assert!(stale.is_some_and(|answer| answer.is_hit()));
     pair.heat("/a", &[]).await;
-    assert!(origin.count("/a") > fetched, "{cell}: nobody asked");
+    assert!(origin.count("/a") > fetched, "nobody asked");
 }

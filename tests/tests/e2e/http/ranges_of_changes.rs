@@ -4,13 +4,13 @@
 use sluice_tests::client::crowd::stampede;
 use sluice_tests::client::{Client, Failure, Response, request};
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::store::on_each;
 use sluice_tests::eventually;
 use sluice_tests::http::body;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
 use std::net::SocketAddr;
 use std::time::Duration;
+use test_case::test_case;
 
 const SHORT: usize = 900;
 const LONG: usize = 2000;
@@ -112,54 +112,50 @@ impl Versions {
     }
 }
 
+#[test_case(1; "with one worker")]
+#[test_case(2; "with two workers")]
 #[tokio::test]
-async fn a_range_that_comes_while_the_store_asks_is_of_the_object_that_comes() {
+async fn a_range_that_comes_while_the_store_asks_is_of_the_object_that_comes(workers: usize) {
     const POLICY: &str = "origin: {kind: http}\nrequest: {cache_control: obey}\n";
     for sizes in [[LONG, SHORT], [SHORT, LONG]] {
-        on_each(&[1, 2], async |cell| {
-            let versions = Versions::start(sizes, 600).await;
-            let edge = Edge::http(&versions.origin).cell(cell).policy(POLICY);
-            let edge = edge.env("HOT_BYTES", "0").start().await;
-            eventually("a hit", async || edge.get("/a").await.is_hit()).await;
-            // Every worker knows it, and how long it is.
-            stampede(edge.address(), 30, "/a").await.all(200);
-            let outcomes = versions.ask_meanwhile(edge.address(), 30).await;
-            for (n, outcome) in outcomes.iter().enumerate() {
-                versions.assert_part(n % RANGES.len(), outcome.as_ref().unwrap());
-            }
-            let faults = edge.counter("sluice_host_errors").await;
-            assert_eq!(faults, 0, "{cell}: {:?}", edge.log_lines("sluice: "));
-        })
-        .await;
+        let versions = Versions::start(sizes, 600).await;
+        let edge = Edge::http(&versions.origin).workers(workers).policy(POLICY);
+        let edge = edge.env("HOT_BYTES", "0").start().await;
+        eventually("a hit", async || edge.get("/a").await.is_hit()).await;
+        // Every worker knows it, and how long it is.
+        stampede(edge.address(), 30, "/a").await.all(200);
+        let outcomes = versions.ask_meanwhile(edge.address(), 30).await;
+        for (n, outcome) in outcomes.iter().enumerate() {
+            versions.assert_part(n % RANGES.len(), outcome.as_ref().unwrap());
+        }
+        let faults = edge.counter("sluice_host_errors").await;
+        assert_eq!(faults, 0, "{:?}", edge.log_lines("sluice: "));
     }
 }
 
 #[tokio::test]
 async fn a_range_follows_an_object_that_changes_its_length() {
-    on_each(&[1], async |cell| {
-        let origin = Origin::start().ready().await;
-        let of = |size, tag| Reply::ok(size).max_age(1).etag(tag);
-        origin.on_each("/a", [of(LONG, "v1"), of(SHORT, "v2")]);
-        let edge = Edge::http(&origin).cell(cell).start().await;
-        eventually("the second version", async || {
-            let response = edge.send("GET", "/a", &[("range", "bytes=-100")]).await;
-            assert_eq!(
-                (response.status, response.body.len()),
-                (206, 100),
-                "{cell}: {response}"
-            );
-            let sequence = response.headers.number("x-origin-sequence").unwrap() as u64;
-            let of_first = response.header("etag") == "\"v1\"";
-            let size = if of_first { LONG } else { SHORT };
-            let whole = body::make("/a", sequence, size);
-            assert!(response.body == whole[size - 100..], "{response}");
-            !of_first
-        })
-        .await;
-        let beyond = edge
-            .send("GET", "/a", &[("range", "bytes=1000-1999")])
-            .await;
-        assert_eq!(beyond.status, 416, "{cell}: {beyond}");
+    let origin = Origin::start().ready().await;
+    let of = |size, tag| Reply::ok(size).max_age(1).etag(tag);
+    origin.on_each("/a", [of(LONG, "v1"), of(SHORT, "v2")]);
+    let edge = Edge::http(&origin).workers(1).start().await;
+    eventually("the second version", async || {
+        let response = edge.send("GET", "/a", &[("range", "bytes=-100")]).await;
+        assert_eq!(
+            (response.status, response.body.len()),
+            (206, 100),
+            "{response}"
+        );
+        let sequence = response.headers.number("x-origin-sequence").unwrap() as u64;
+        let of_first = response.header("etag") == "\"v1\"";
+        let size = if of_first { LONG } else { SHORT };
+        let whole = body::make("/a", sequence, size);
+        assert!(response.body == whole[size - 100..], "{response}");
+        !of_first
     })
     .await;
+    let beyond = edge
+        .send("GET", "/a", &[("range", "bytes=1000-1999")])
+        .await;
+    assert_eq!(beyond.status, 416, "{beyond}");
 }

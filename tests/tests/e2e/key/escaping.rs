@@ -4,7 +4,7 @@
 use sluice_tests::bare::Bare;
 use sluice_tests::client::Client;
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::store::{Cell, Store, on_each};
+use sluice_tests::edge::store::Store;
 use sluice_tests::origin::{Origin, Reply};
 
 /// What a client sends, and what the bucket is asked for.
@@ -93,16 +93,13 @@ async fn spellings_of_one_object_are_one_bucket_request() {
 
 #[tokio::test]
 async fn nothing_leaves_the_bucket() {
-    on_each(&[1], async |cell| {
-        let origin = full().await;
-        let edge = Edge::scripted_bucket(&origin).cell(cell).start().await;
-        for sent in REJECTED {
-            let response = edge.get(sent).await;
-            assert_eq!(response.status, 400, "{sent}: {response}");
-        }
-        assert_asked(&origin, 0);
-    })
-    .await;
+    let origin = full().await;
+    let edge = Edge::scripted_bucket(&origin).workers(1).start().await;
+    for sent in REJECTED {
+        let response = edge.get(sent).await;
+        assert_eq!(response.status, 400, "{sent}: {response}");
+    }
+    assert_asked(&origin, 0);
 }
 
 #[tokio::test]
@@ -297,14 +294,7 @@ async fn host_is_part_of_an_http_origins_key_and_not_of_a_buckets() {
 #[tokio::test]
 async fn control_bare_envoy_asks_for_what_was_spelled() {
     let origin = full().await;
-    let bare = Bare::start(
-        &origin,
-        Cell {
-            store: Store::V1_DISK,
-            workers: 1,
-        },
-    )
-    .await;
+    let bare = Bare::start(&origin, Store::V1_DISK, 1).await;
     for target in ["/../other/x", "/..%2fother", "/a%62c", "/abc?acl"] {
         bare.get(target).await;
         assert_eq!(origin.count(target), 1, "{target}");

@@ -4,7 +4,6 @@
 use serde_json::Value;
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::client::{self, Client, request};
-use sluice_tests::edge::store::on_each;
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
@@ -40,56 +39,53 @@ fn milliseconds(line: &Value, field: &str) -> u64 {
 
 #[tokio::test]
 async fn a_line_names_the_result_the_role_and_the_times() {
-    on_each(&[2], async |cell| {
-        let origin = Origin::start().ready().await;
-        let gate = Gate::new();
-        origin.on("/slow", Reply::ok(5_000).max_age(600).hold(&gate));
-        let edge = edge(&origin).cell(cell).start().await;
-        let followers = Crowd::connect(edge.address(), 10).await;
-        let leader = tokio::spawn(client::get(edge.address(), "/slow"));
-        gate.wait_reached(1).await;
-        let flight = followers.fire("/slow");
-        edge.wait_for_value("sluice_parked_now", 10).await;
-        // So long that the times cannot be taken for none.
-        tokio::time::sleep(Duration::from_millis(60)).await;
-        gate.open();
-        flight.land().await.same_object("/slow");
-        assert_eq!(leader.await.unwrap().status, 200);
-        assert!(edge.get("/slow").await.is_hit());
+    let origin = Origin::start().ready().await;
+    let gate = Gate::new();
+    origin.on("/slow", Reply::ok(5_000).max_age(600).hold(&gate));
+    let edge = edge(&origin).workers(2).start().await;
+    let followers = Crowd::connect(edge.address(), 10).await;
+    let leader = tokio::spawn(client::get(edge.address(), "/slow"));
+    gate.wait_reached(1).await;
+    let flight = followers.fire("/slow");
+    edge.wait_for_value("sluice_parked_now", 10).await;
+    // So long that the times cannot be taken for none.
+    tokio::time::sleep(Duration::from_millis(60)).await;
+    gate.open();
+    flight.land().await.same_object("/slow");
+    assert_eq!(leader.await.unwrap().status, 200);
+    assert!(edge.get("/slow").await.is_hit());
 
-        let lines = lines(&edge, "/slow", 12).await;
-        let with = |result: &str| {
-            let of = lines.iter().filter(|line| line["result"] == result);
-            of.collect::<Vec<_>>()
-        };
-        let (misses, collapsed, hits) = (with("miss"), with("collapsed"), with("hit"));
-        assert_eq!(
-            (misses.len(), collapsed.len(), hits.len()),
-            (1, 10, 1),
-            "{cell}: {lines:#?}"
-        );
-        let miss = misses[0];
-        assert_eq!(
-            (&miss["role"], &miss["attempts"]),
-            (&"leader".into(), &"1".into())
-        );
-        assert!(milliseconds(miss, "origin_ms") >= 60, "{miss}");
-        assert!(miss.get("wait_ms").is_none(), "{miss}");
-        for follower in collapsed {
-            assert_eq!(follower["role"], "follower", "{follower}");
-            assert!(milliseconds(follower, "wait_ms") >= 60, "{follower}");
-            assert!(follower.get("attempts").is_none(), "{follower}");
-        }
-        for field in ["role", "wait_ms", "origin_ms", "attempts"] {
-            assert!(hits[0].get(field).is_none(), "{}", hits[0]);
-        }
-        assert!(lines.iter().all(|line| line["key"] == miss["key"]));
-        assert!(
-            miss["duration_ms"].is_u64() && miss["status"] == 200,
-            "{miss}"
-        );
-    })
-    .await;
+    let lines = lines(&edge, "/slow", 12).await;
+    let with = |result: &str| {
+        let of = lines.iter().filter(|line| line["result"] == result);
+        of.collect::<Vec<_>>()
+    };
+    let (misses, collapsed, hits) = (with("miss"), with("collapsed"), with("hit"));
+    assert_eq!(
+        (misses.len(), collapsed.len(), hits.len()),
+        (1, 10, 1),
+        "{lines:#?}"
+    );
+    let miss = misses[0];
+    assert_eq!(
+        (&miss["role"], &miss["attempts"]),
+        (&"leader".into(), &"1".into())
+    );
+    assert!(milliseconds(miss, "origin_ms") >= 60, "{miss}");
+    assert!(miss.get("wait_ms").is_none(), "{miss}");
+    for follower in collapsed {
+        assert_eq!(follower["role"], "follower", "{follower}");
+        assert!(milliseconds(follower, "wait_ms") >= 60, "{follower}");
+        assert!(follower.get("attempts").is_none(), "{follower}");
+    }
+    for field in ["role", "wait_ms", "origin_ms", "attempts"] {
+        assert!(hits[0].get(field).is_none(), "{}", hits[0]);
+    }
+    assert!(lines.iter().all(|line| line["key"] == miss["key"]));
+    assert!(
+        miss["duration_ms"].is_u64() && miss["status"] == 200,
+        "{miss}"
+    );
 }
 
 #[tokio::test]

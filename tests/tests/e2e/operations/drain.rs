@@ -4,21 +4,19 @@
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::client::{Client, Failure, request};
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::store::Cell;
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
 
 #[tokio::test]
 async fn requests_under_way_end_before_the_edge_does() {
-    let cell = Cell::DISK;
     let origin = Origin::start().ready().await;
     let (cold, body, around) = (Gate::new(), Gate::new(), Gate::new());
     origin.on("/cold", Reply::ok(100_000).hold(&cold));
     origin.on("/body", Reply::ok(400_000).hold_after(100_000, &body));
     origin.on("/post", Reply::ok(100_000).hold_after(1_000, &around));
     // Longer than a test waits for anything: an edge that waits for the end of this time fails it.
-    let builder = Edge::http(&origin).cell(cell).env("DRAIN_SECONDS", "3600");
+    let builder = Edge::http(&origin).env("DRAIN_SECONDS", "3600");
     let mut edge = builder.start().await;
     // Before the headers with followers parked, in the body, and around the store.
     let parked = Crowd::connect(edge.address(), 20).await.fire("/cold");
@@ -33,7 +31,7 @@ async fn requests_under_way_end_before_the_edge_does() {
         edge.get("/healthz").await.status == 503
     })
     .await;
-    assert!(edge.alive(), "{cell}");
+    assert!(edge.alive());
     for gate in [cold, body, around] {
         gate.open();
     }
@@ -41,18 +39,17 @@ async fn requests_under_way_end_before_the_edge_does() {
     filling.land().await.same_object("/body");
     passing.land().await.same_object("/post");
     let (code, log) = edge.ended().await;
-    assert_eq!(code, Some(0), "{cell}: {log}");
-    assert_eq!(origin.count("/cold"), 1, "{cell}");
+    assert_eq!(code, Some(0), "{log}");
+    assert_eq!(origin.count("/cold"), 1);
 }
 
 #[tokio::test]
 async fn requests_that_do_not_end_are_cut_and_never_look_whole() {
-    let cell = Cell::DISK;
     let origin = Origin::start().ready().await;
     let (cold, body) = (Gate::new(), Gate::new());
     origin.on("/cold", Reply::ok(100_000).hold(&cold));
     origin.on("/body", Reply::ok(400_000).hold_after(100_000, &body));
-    let builder = Edge::http(&origin).cell(cell).env("DRAIN_SECONDS", "1");
+    let builder = Edge::http(&origin).env("DRAIN_SECONDS", "1");
     let mut edge = builder.start().await;
     let parked = Crowd::connect(edge.address(), 20).await.fire("/cold");
     let mut filling = Client::connect(edge.address()).await;
@@ -61,16 +58,16 @@ async fn requests_that_do_not_end_are_cut_and_never_look_whole() {
     body.wait_reached(1).await;
     edge.signal(libc::SIGTERM);
     let (code, log) = edge.ended().await;
-    assert_eq!(code, Some(0), "{cell}: {log}");
+    assert_eq!(code, Some(0), "{log}");
     let cut = filling.response().await;
     assert!(
         matches!(cut, Err(Failure::Truncated(..) | Failure::Broken(_))),
-        "{cell}: {cut:?}"
+        "{cut:?}"
     );
     let outcomes = parked.land().await;
     assert!(
         outcomes.responses().all(|response| response.status >= 500),
-        "{cell}: {:?}",
+        "{:?}",
         outcomes.tally()
     );
 }

@@ -4,7 +4,7 @@
 
 use sluice_tests::client;
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::store::Store;
+use sluice_tests::edge::store::Medium;
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
 use std::collections::BTreeMap;
@@ -100,7 +100,7 @@ async fn hit_and_miss(hot_bytes: &str, access_log: &str) -> [Crossings; 2] {
         );
     }
     let edge = Edge::http(&origin)
-        .store(Store::V1_MEMORY)
+        .medium(Medium::Memory)
         .workers(1)
         .env("HOT_BYTES", hot_bytes)
         .env("ACCESS_LOG", access_log)

@@ -3,7 +3,7 @@
 
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::store::{Cell, Store};
+use sluice_tests::edge::store::Medium;
 use sluice_tests::origin::{Origin, Reply};
 use std::net::SocketAddr;
 use tokio::task::JoinSet;
@@ -33,12 +33,12 @@ async fn ask(address: SocketAddr, first: usize, count: usize) {
 }
 
 /// What `keys` keys cost after as many others as bring all tables and pools to their size.
-async fn growth(cell: Cell, warm: usize, keys: usize, bytes_per_key: u64) {
+async fn growth(warm: usize, keys: usize, bytes_per_key: u64) {
     let origin = Origin::start().ready().await;
     origin.forget_requests();
     origin.on("*", Reply::status(404));
     let edge = Edge::http(&origin)
-        .cell(cell)
+        .medium(Medium::Memory)
         .policy(POLICY)
         .env("CACHE_MAX_ENTRIES", "500")
         .env("CACHE_MAX_BYTES", "64MiB")
@@ -48,33 +48,27 @@ async fn growth(cell: Cell, warm: usize, keys: usize, bytes_per_key: u64) {
     let before = edge.resident_kib();
     ask(edge.address(), warm, keys).await;
     let after = edge.resident_kib();
-    println!("{cell}: {before} KiB, after {keys} keys {after} KiB");
+    println!("{before} KiB, after {keys} keys {after} KiB");
     assert_eq!(
         edge.counter("sluice_requests_miss").await,
-        (warm + keys) as u64,
-        "{cell}"
+        (warm + keys) as u64
     );
-    assert!(edge.counter("sluice_hints_now").await <= 2_000, "{cell}");
+    assert!(edge.counter("sluice_hints_now").await <= 2_000);
     edge.wait_for_value("sluice_flights_now", 0).await;
     edge.wait_for_value("sluice_parked_now", 0).await;
     assert!(
         after < before + 8 * 1024 + bytes_per_key * keys as u64 / 1024,
-        "{cell}: {before} KiB, then {after} KiB"
+        "{before} KiB, then {after} KiB"
     );
 }
 
-const CELL: Cell = Cell {
-    store: Store::V1_MEMORY,
-    workers: 2,
-};
-
 #[tokio::test]
 async fn distinct_keys_leave_memory_where_it_was() {
-    growth(CELL, 2_000, 6_000, 100).await;
+    growth(2_000, 6_000, 100).await;
 }
 
 #[tokio::test]
 #[ignore = "long: make soak"]
 async fn a_million_distinct_keys_leave_memory_where_it_was() {
-    growth(CELL, 50_000, 1_000_000, 100).await;
+    growth(50_000, 1_000_000, 100).await;
 }

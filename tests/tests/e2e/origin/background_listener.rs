@@ -3,7 +3,6 @@
 
 use sluice_tests::client;
 use sluice_tests::edge::direct::Direct;
-use sluice_tests::edge::store::{Cell, Store};
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::machine::ports::{free_port, loopback};
 use sluice_tests::origin::{Origin, Reply};
@@ -12,21 +11,20 @@ use sluice_tests::origin::{Origin, Reply};
 const LINK: &str = "x-sluice-link";
 
 /// An edge of one worker whose background listener others reach, at `port`.
-fn exposed(edge: Builder, store: Store, port: u16) -> Builder {
+fn exposed(edge: Builder, port: u16) -> Builder {
     let exposed = Direct {
         background_port: Some(port),
         ..Direct::default()
     };
-    edge.cell(Cell { store, workers: 1 }).direct(exposed)
+    edge.workers(1).direct(exposed)
 }
 
 #[tokio::test]
 async fn who_reaches_it_with_a_link_made_up_is_refused_and_asks_nothing_of_the_origin() {
-    let store = Store::V1_DISK;
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(1000).max_age(60));
     let port = free_port();
-    let edge = exposed(Edge::http(&origin), store, port);
+    let edge = exposed(Edge::http(&origin), port);
     let edge = edge.start().await;
     for link in [
         "",
@@ -42,25 +40,24 @@ async fn who_reaches_it_with_a_link_made_up_is_refused_and_asks_nothing_of_the_o
                 ("x-sluice-proof", "1"),
             ];
             let refused = client::send(loopback(port), "GET", path, &headers).await;
-            assert_eq!(refused.status, 503, "{store}: {link:?}: {refused}");
+            assert_eq!(refused.status, 503, "{link:?}: {refused}");
             assert!(!refused.headers.any_with_prefix("x-sluice-"), "{refused}");
         }
     }
-    assert_eq!(origin.requests().total(), 0, "{store}");
+    assert_eq!(origin.requests().total(), 0);
     // The control: to others the same words mean nothing.
     let headers = [(LINK, "1"), ("x-sluice-path", "/secret")];
     let served = edge.send("GET", "/a", &headers).await;
-    assert_eq!(served.status, 200, "{store}: {served}");
+    assert_eq!(served.status, 200, "{served}");
     assert_eq!((origin.count("/a"), origin.requests().total()), (1, 1));
 }
 
 #[tokio::test]
 async fn who_reaches_it_without_a_link_is_a_client_like_any_other() {
-    let store = Store::V1_DISK;
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(1000).max_age(60));
     let port = free_port();
-    let edge = exposed(Edge::scripted_bucket(&origin), store, port);
+    let edge = exposed(Edge::scripted_bucket(&origin), port);
     let _edge = edge.start().await;
     for (method, path, status) in [
         ("GET", "/..%2fother/x", 400),
@@ -69,12 +66,9 @@ async fn who_reaches_it_without_a_link_is_a_client_like_any_other() {
     ] {
         let headers = [("x-sluice-path", "/other/x"), ("x-sluice-proof", "1")];
         let response = client::send(loopback(port), method, path, &headers).await;
-        assert_eq!(
-            response.status, status,
-            "{store}: {method} {path}: {response}"
-        );
+        assert_eq!(response.status, status, "{method} {path}: {response}");
     }
     let asked = origin.requests().all();
     let targets: Vec<_> = asked.iter().map(|asked| asked.target.as_str()).collect();
-    assert_eq!(targets, ["/site/a"], "{store}");
+    assert_eq!(targets, ["/site/a"]);
 }

@@ -4,33 +4,32 @@
 use sluice_tests::bucket::minio::{Bucket, Minio};
 use sluice_tests::client;
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::store::on_each;
 use sluice_tests::origin::{Origin, Reply};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use test_case::test_case;
 
+#[test_case(1; "with one worker")]
+#[test_case(2; "with two workers")]
 #[tokio::test]
-async fn a_private_object_is_served_and_stored() {
-    on_each(&[1, 2], async |cell| {
-        let bucket = Bucket::new().await;
-        bucket.put_stamped("dir/an object+.bin", 1, 100_000).await;
-        let edge = Edge::bucket(&bucket).cell(cell).start().await;
-        for _ in 0..3 {
-            let response = edge.get("/dir/an%20object%2B.bin").await;
-            let _ = response.stamp("/dir/an object+.bin");
-            for prefix in ["x-amz-", "x-minio-", "x-sluice-", "x-envoy-"] {
-                assert!(!response.headers.any_with_prefix(prefix), "{response}");
-            }
-            assert_eq!(response.headers.get("vary"), None, "{response}");
+async fn a_private_object_is_served_and_stored(workers: usize) {
+    let bucket = Bucket::new().await;
+    bucket.put_stamped("dir/an object+.bin", 1, 100_000).await;
+    let edge = Edge::bucket(&bucket).workers(workers).start().await;
+    for _ in 0..3 {
+        let response = edge.get("/dir/an%20object%2B.bin").await;
+        let _ = response.stamp("/dir/an object+.bin");
+        for prefix in ["x-amz-", "x-minio-", "x-sluice-", "x-envoy-"] {
+            assert!(!response.headers.any_with_prefix(prefix), "{response}");
         }
-        assert_eq!(
-            bucket.requests().total(),
-            1,
-            "{cell}: {}",
-            bucket.requests().summary()
-        );
-    })
-    .await;
+        assert_eq!(response.headers.get("vary"), None, "{response}");
+    }
+    assert_eq!(
+        bucket.requests().total(),
+        1,
+        "{}",
+        bucket.requests().summary()
+    );
 }
 
 #[tokio::test]

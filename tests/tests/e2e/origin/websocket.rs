@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! WebSockets pass to an HTTP origin and back, for as long as they last.
 
-use super::hop::{before, on_both, raw_origin};
+use super::hop::{before, raw_origin};
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;
 use sluice_tests::edge::direct::Direct;
@@ -62,23 +62,20 @@ async fn say(client: &mut Client, message: &str) {
 
 #[tokio::test]
 async fn a_websocket_stays_open_both_ways() {
-    on_both(async |cell| {
-        // The origin has to accept it in time.
-        let slack = Duration::from_secs(1);
-        unless_the_machine_stands_still(slack, async || {
-            let impatient = Direct {
-                origin_idle: Some(Duration::from_secs(2)),
-                ..Direct::default()
-            };
-            let edge = before(echo().await, cell).direct(impatient).start().await;
-            let mut client = connect(&edge).await;
-            for message in ["ping", "pong"] {
-                // Nobody has to say anything for longer than an origin may be silent.
-                tokio::time::sleep(Duration::from_millis(2_500)).await;
-                say(&mut client, message).await;
-            }
-        })
-        .await;
+    // The origin has to accept it in time.
+    let slack = Duration::from_secs(1);
+    unless_the_machine_stands_still(slack, async || {
+        let impatient = Direct {
+            origin_idle: Some(Duration::from_secs(2)),
+            ..Direct::default()
+        };
+        let edge = before(echo().await).direct(impatient).start().await;
+        let mut client = connect(&edge).await;
+        for message in ["ping", "pong"] {
+            // Nobody has to say anything for longer than an origin may be silent.
+            tokio::time::sleep(Duration::from_millis(2_500)).await;
+            say(&mut client, message).await;
+        }
     })
     .await;
 }

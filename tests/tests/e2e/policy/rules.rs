@@ -4,7 +4,6 @@
 use sluice_tests::bucket::minio::Bucket;
 use sluice_tests::client::Response;
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::store::on_each;
 use sluice_tests::origin::{Origin, Reply};
 
 const POLICY: &str = r#"
@@ -30,88 +29,85 @@ fn assert_told(response: &Response, cache_control: &[&str], context: &str) {
 
 #[tokio::test]
 async fn clients_are_told_what_the_rule_says_and_never_how_it_is_stored() {
-    on_each(&[1], async |cell| {
-        let origin = Origin::start().ready().await;
-        let expires = "Thu, 01 Jan 1970 00:00:00 GMT";
-        let short = |age| {
-            Reply::ok(1000)
-                .etag("v1")
-                .header("cache-control", "max-age=5")
-                .header("expires", expires)
-                .header("age", age)
-        };
-        origin.on("/assets/a.js", short("2"));
-        origin.on("/assets/gone.js", Reply::status(404).max_age(60));
-        origin.on(
-            "/assets/mine",
-            Reply::ok(1000).header("set-cookie", "a=1").max_age(60),
-        );
-        origin.on("/page.html?x", Reply::ok(1000).max_age(60));
-        origin.on("/other", Reply::ok(1000));
-        let edge = Edge::http(&origin).cell(cell).policy(POLICY).start().await;
-        let year = "public, max-age=31536000, immutable";
-        for n in 0..2 {
-            let context = format!("request {n} on {cell}");
-            let asset = edge.get("/assets/a.js").await;
-            assert_told(&asset, &[year], &context);
-            assert_eq!(asset.headers.get("expires"), None, "{context}: {asset}");
-            assert_eq!(asset.headers.get("age"), None, "{context}: {asset}");
-            assert_eq!(asset.header("x-content-type-options"), "nosniff");
-            assert_eq!(asset.headers.get("x-rule"), None, "the first rule counts");
-            let ttl = asset.cache_status().rsplit("ttl=").next();
-            let ttl: u32 = ttl.and_then(|ttl| ttl.parse().ok()).unwrap();
-            assert!((86_300..=86_400).contains(&ttl), "{context}: {asset}");
+    let origin = Origin::start().ready().await;
+    let expires = "Thu, 01 Jan 1970 00:00:00 GMT";
+    let short = |age| {
+        Reply::ok(1000)
+            .etag("v1")
+            .header("cache-control", "max-age=5")
+            .header("expires", expires)
+            .header("age", age)
+    };
+    origin.on("/assets/a.js", short("2"));
+    origin.on("/assets/gone.js", Reply::status(404).max_age(60));
+    origin.on(
+        "/assets/mine",
+        Reply::ok(1000).header("set-cookie", "a=1").max_age(60),
+    );
+    origin.on("/page.html?x", Reply::ok(1000).max_age(60));
+    origin.on("/other", Reply::ok(1000));
+    let edge = Edge::http(&origin).workers(1).policy(POLICY).start().await;
+    let year = "public, max-age=31536000, immutable";
+    for n in 0..2 {
+        let context = format!("request {n}");
+        let asset = edge.get("/assets/a.js").await;
+        assert_told(&asset, &[year], &context);
+        assert_eq!(asset.headers.get("expires"), None, "{context}: {asset}");
+        assert_eq!(asset.headers.get("age"), None, "{context}: {asset}");
+        assert_eq!(asset.header("x-content-type-options"), "nosniff");
+        assert_eq!(asset.headers.get("x-rule"), None, "the first rule counts");
+        let ttl = asset.cache_status().rsplit("ttl=").next();
+        let ttl: u32 = ttl.and_then(|ttl| ttl.parse().ok()).unwrap();
+        assert!((86_300..=86_400).contains(&ttl), "{context}: {asset}");
 
-            // A missing file must not be missing for a year.
-            let gone = edge.get("/assets/gone.js").await;
-            assert_told(&gone, &["max-age=60"], &context);
-            assert_eq!(gone.header("x-content-type-options"), "nosniff");
+        // A missing file must not be missing for a year.
+        let gone = edge.get("/assets/gone.js").await;
+        assert_told(&gone, &["max-age=60"], &context);
+        assert_eq!(gone.header("x-content-type-options"), "nosniff");
 
-            // Nor is one visitor's response made everyone's.
-            let mine = edge.get("/assets/mine").await;
-            assert_told(&mine, &["max-age=60"], &context);
+        // Nor is one visitor's response made everyone's.
+        let mine = edge.get("/assets/mine").await;
+        assert_told(&mine, &["max-age=60"], &context);
 
-            let page = edge.get("/page.html?x").await;
-            assert_told(&page, &["no-cache"], &context);
+        let page = edge.get("/page.html?x").await;
+        assert_told(&page, &["no-cache"], &context);
 
-            let other = edge.get("/other").await;
-            assert_told(&other, &[], &context);
-            assert_eq!(other.header("x-rule"), "none");
+        let other = edge.get("/other").await;
+        assert_told(&other, &[], &context);
+        assert_eq!(other.header("x-rule"), "none");
+    }
+    assert_eq!(origin.count("/assets/a.js"), 1);
+    let unchanged = edge
+        .send("GET", "/assets/a.js", &[("if-none-match", "\"v1\"")])
+        .await;
+    assert_eq!(unchanged.status, 304, "{unchanged}");
+    assert_told(&unchanged, &[year], "304");
+    let part = edge
+        .send("GET", "/assets/a.js", &[("range", "bytes=0-9")])
+        .await;
+    assert_eq!(part.status, 206, "{part}");
+    assert_told(&part, &[year], "206");
+    // What the edge answers by itself is a response on that path like any other.
+    for (name, value, status) in [
+        ("if-none-match", "\"v1\"", 304),
+        ("range", "bytes=0-9", 206),
+        ("if-match", "\"v0\"", 412),
+        ("range", "bytes=1000-", 416),
+    ] {
+        for method in ["GET", "HEAD"] {
+            let answer = edge.send(method, "/assets/a.js", &[(name, value)]).await;
+            // A range is a matter of GET alone.
+            let status = if (method, name) == ("HEAD", "range") {
+                200
+            } else {
+                status
+            };
+            assert_eq!(answer.status, status, "{method} {name}: {answer}");
+            let headers: Vec<_> = answer.headers.all("x-content-type-options").collect();
+            assert_eq!(headers, ["nosniff"], "{method} {name}: {answer}");
         }
-        assert_eq!(origin.count("/assets/a.js"), 1, "{cell}");
-        let unchanged = edge
-            .send("GET", "/assets/a.js", &[("if-none-match", "\"v1\"")])
-            .await;
-        assert_eq!(unchanged.status, 304, "{cell}: {unchanged}");
-        assert_told(&unchanged, &[year], "304");
-        let part = edge
-            .send("GET", "/assets/a.js", &[("range", "bytes=0-9")])
-            .await;
-        assert_eq!(part.status, 206, "{cell}: {part}");
-        assert_told(&part, &[year], "206");
-        // What the edge answers by itself is a response on that path like any other.
-        for (name, value, status) in [
-            ("if-none-match", "\"v1\"", 304),
-            ("range", "bytes=0-9", 206),
-            ("if-match", "\"v0\"", 412),
-            ("range", "bytes=1000-", 416),
-        ] {
-            for method in ["GET", "HEAD"] {
-                let answer = edge.send(method, "/assets/a.js", &[(name, value)]).await;
-                // A range is a matter of GET alone.
-                let status = if (method, name) == ("HEAD", "range") {
-                    200
-                } else {
-                    status
-                };
-                assert_eq!(answer.status, status, "{cell}: {method} {name}: {answer}");
-                let headers: Vec<_> = answer.headers.all("x-content-type-options").collect();
-                assert_eq!(headers, ["nosniff"], "{cell}: {method} {name}: {answer}");
-            }
-        }
-        assert_eq!(origin.count("/assets/a.js"), 1, "{cell}");
-    })
-    .await;
+    }
+    assert_eq!(origin.count("/assets/a.js"), 1);
 }
 
 #[tokio::test]
@@ -136,28 +132,22 @@ rules:
 
 #[tokio::test]
 async fn headers_that_the_policy_names_are_told_to_nobody() {
-    on_each(&[1], async |cell| {
-        let origin = Origin::start().ready().await;
-        let reply = Reply::ok(1000).header("x-powered-by", "y");
-        let reply = reply.header("x-backend-node", "7").header("x-kept", "1");
-        origin.on("*", reply.clone());
-        origin.on("/private", reply.header("cache-control", "private"));
-        let policy =
-            "origin: {kind: http}\nresponse: {remove_headers: [x-powered-by, 'x-backend-*']}\n";
-        let edge = Edge::http(&origin).cell(cell).policy(policy).start().await;
-        for path in ["/a", "/a", "/private", "/private"] {
-            let response = edge.get(path).await;
-            for prefix in ["x-powered", "x-backend"] {
-                assert!(
-                    !response.headers.any_with_prefix(prefix),
-                    "{cell}: {response}"
-                );
-            }
-            assert_eq!(response.header("x-kept"), "1", "{cell}: {path}");
+    let origin = Origin::start().ready().await;
+    let reply = Reply::ok(1000).header("x-powered-by", "y");
+    let reply = reply.header("x-backend-node", "7").header("x-kept", "1");
+    origin.on("*", reply.clone());
+    origin.on("/private", reply.header("cache-control", "private"));
+    let policy =
+        "origin: {kind: http}\nresponse: {remove_headers: [x-powered-by, 'x-backend-*']}\n";
+    let edge = Edge::http(&origin).workers(1).policy(policy).start().await;
+    for path in ["/a", "/a", "/private", "/private"] {
+        let response = edge.get(path).await;
+        for prefix in ["x-powered", "x-backend"] {
+            assert!(!response.headers.any_with_prefix(prefix), "{response}");
         }
-        // control: without the policy they pass
-        let edge = Edge::http(&origin).cell(cell).start().await;
-        assert_eq!(edge.get("/a").await.header("x-backend-node"), "7", "{cell}");
-    })
-    .await;
+        assert_eq!(response.header("x-kept"), "1", "{path}");
+    }
+    // control: without the policy they pass
+    let edge = Edge::http(&origin).workers(1).start().await;
+    assert_eq!(edge.get("/a").await.header("x-backend-node"), "7");
 }

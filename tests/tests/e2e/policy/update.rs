@@ -5,7 +5,6 @@ use serde_json::Value;
 use sluice_tests::client::crowd::{Crowd, stampede};
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::direct::Direct;
-use sluice_tests::edge::store::Cell;
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
@@ -18,8 +17,8 @@ const POLICY: &str = "origin: {kind: http}\ncoalesce: {max_wait: 600s, lease: 60
 const ROUNDS: u64 = 5;
 const DRAIN: Duration = Duration::from_secs(4);
 
-fn edge(origin: &Origin, cell: Cell) -> Builder {
-    Edge::http(origin).cell(cell).policy(POLICY).direct(Direct {
+fn edge(origin: &Origin) -> Builder {
+    Edge::http(origin).policy(POLICY).direct(Direct {
         listener_file: true,
         ..Direct::default()
     })
@@ -64,10 +63,9 @@ async fn ask(
 
 #[tokio::test]
 async fn no_request_fails_and_no_wake_up_is_lost() {
-    let cell = Cell::DISK;
     let origin = Origin::start().ready().await;
     origin.on("/load*", Reply::ok(2_000));
-    let edge = edge(&origin, cell).start().await;
+    let edge = edge(&origin).start().await;
     let (stop, served) = (
         Arc::new(AtomicBool::new(false)),
         Arc::new(AtomicUsize::new(0)),
@@ -96,13 +94,13 @@ async fn no_request_fails_and_no_wake_up_is_lost() {
         for crowd in [early, late] {
             crowd.land().await.same_object(&path);
         }
-        assert_eq!(origin.count(&path), 1, "{cell}");
+        assert_eq!(origin.count(&path), 1);
     }
     stop.store(true, Ordering::Relaxed);
     load.join_all().await;
-    assert!(served.load(Ordering::Relaxed) > 100, "{cell}: no load");
-    assert_eq!(edge.counter("sluice_wait_timeouts").await, 0, "{cell}");
-    assert_eq!(edge.counter("sluice_host_errors").await, 0, "{cell}");
+    assert!(served.load(Ordering::Relaxed) > 100, "no load");
+    assert_eq!(edge.counter("sluice_wait_timeouts").await, 0);
+    assert_eq!(edge.counter("sluice_host_errors").await, 0);
     edge.wait_for_value("sluice_parked_now", 0).await;
 }
 
@@ -110,16 +108,12 @@ async fn no_request_fails_and_no_wake_up_is_lost() {
 /// between, which had taken over timer and queue, goes.
 #[tokio::test]
 async fn a_policy_that_is_taken_back_at_once_leaves_nobody_waiting() {
-    let cell = Cell::DISK;
     let origin = Origin::start().ready().await;
-    let edge = Edge::http(&origin)
-        .cell(cell)
-        .policy(POLICY)
-        .direct(Direct {
-            listener_file: true,
-            drain: Some(DRAIN),
-            ..Direct::default()
-        });
+    let edge = Edge::http(&origin).policy(POLICY).direct(Direct {
+        listener_file: true,
+        drain: Some(DRAIN),
+        ..Direct::default()
+    });
     let edge = edge.start().await;
     for (number, round) in [(1, 1), (2, 2), (3, 1)] {
         edge.update_policy(&|policy| touch(policy, round));
@@ -139,17 +133,17 @@ async fn a_policy_that_is_taken_back_at_once_leaves_nobody_waiting() {
         edge.wait_for_value("sluice_parked_now", 59).await;
         gate.open();
         crowd.land().await.same_object(path);
-        assert_eq!(origin.count(path), 1, "{cell}");
+        assert_eq!(origin.count(path), 1);
     }
-    assert_eq!(edge.counter("sluice_wait_timeouts").await, 0, "{cell}");
-    assert_eq!(edge.counter("sluice_host_errors").await, 0, "{cell}");
+    assert_eq!(edge.counter("sluice_wait_timeouts").await, 0);
+    assert_eq!(edge.counter("sluice_host_errors").await, 0);
 }
 
 #[tokio::test]
 async fn a_new_policy_holds_for_new_requests() {
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(1000));
-    let edge = edge(&origin, Cell::DISK).start().await;
+    let edge = edge(&origin).start().await;
     let policy = |policy: &mut Value| {
         policy["key"]["query"]["mode"] = "sort".into();
         policy["key"]["query"]["remove"] = serde_json::json!(["utm_*"]);
@@ -168,31 +162,30 @@ async fn a_new_policy_holds_for_new_requests() {
 
 #[tokio::test]
 async fn a_bad_policy_leaves_the_old_one_serving_and_is_seen() {
-    let cell = Cell::DISK;
     let origin = Origin::start().ready().await;
     let gate = Gate::new();
     origin.on("*", Reply::ok(1000));
     origin.on("/held", Reply::ok(20_000).hold(&gate));
     // What Envoy says of a plugin that refuses its configuration.
-    let edge = edge(&origin, cell).allow_log("[wasm]").start().await;
+    let edge = edge(&origin).allow_log("[wasm]").start().await;
     let flight = Crowd::connect(edge.address(), 30).await.fire("/held");
     edge.wait_for_value("sluice_parked_now", 29).await;
     let mut kept = Client::connect(edge.address()).await;
-    assert_eq!(kept.get("/a").await.status, 200, "{cell}");
+    assert_eq!(kept.get("/a").await.status, 200);
     edge.update_policy(&|policy| policy["coalesce"]["max_wait"] = "soon".into());
     edge.wait_for_counter("listener_manager.lds.update_rejected", 1)
         .await;
     edge.wait_for_log("coalesce.max_wait").await;
     assert_eq!(kept.exchange(request("GET", "/b", &[])).await.status, 200);
     stampede(edge.address(), 50, "/c").await.same_object("/c");
-    assert_eq!(origin.count("/c"), 1, "{cell}");
+    assert_eq!(origin.count("/c"), 1);
     gate.open();
     flight.land().await.same_object("/held");
-    assert_eq!(origin.count("/held"), 1, "{cell}");
+    assert_eq!(origin.count("/held"), 1);
     // And a good one after it is taken.
     edge.update_policy(&|policy| policy["coalesce"]["max_wait"] = "5s".into());
     edge.wait_for_counter("listener_manager.listener_modified", 1)
         .await;
     stampede(edge.address(), 50, "/d").await.same_object("/d");
-    assert_eq!(origin.count("/d"), 1, "{cell}");
+    assert_eq!(origin.count("/d"), 1);
 }

@@ -7,7 +7,6 @@ use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;
 use sluice_tests::edge::direct::Direct;
 use sluice_tests::edge::purger::Purger;
-use sluice_tests::edge::store::{Cell, Store, on_each};
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
@@ -24,7 +23,7 @@ fn purge_of(soft: bool) -> Value {
 }
 
 /// Has a range asked for by a client that leaves, so that the whole comes in the background, and is held at `gate`.
-async fn begin_fill(edge: &Edge, _cell: Cell, gate: &Gate) {
+async fn begin_fill(edge: &Edge, gate: &Gate) {
     let mut client = Client::connect(edge.address()).await;
     let range = [("range", "bytes=0-9")];
     let part = client.exchange(request("GET", "/a", &range)).await;
@@ -50,62 +49,54 @@ async fn end_fill(origin: &Origin, gate: &Gate) {
 }
 
 /// Whoever asks, for the whole or for a part of it, gets the new object.
-async fn assert_new(edge: &Edge, cell: Cell) {
+async fn assert_new(edge: &Edge) {
     for response in stampede(edge.address(), 30, "/a").await.all(200) {
-        assert_eq!(response.header("etag"), "\"new\"", "{cell}: {response}");
+        assert_eq!(response.header("etag"), "\"new\"", "{response}");
         let _ = response.stamp("/a");
     }
     for range in ["bytes=0-9", "bytes=-9"] {
         let part = edge.send("GET", "/a", &[("range", range)]).await;
-        assert_eq!(part.header("etag"), "\"new\"", "{cell}: {part}");
+        assert_eq!(part.header("etag"), "\"new\"", "{part}");
     }
     eventually("a hit", async || edge.get("/a").await.is_hit()).await;
-    assert_eq!(edge.get("/a").await.header("etag"), "\"new\"", "{cell}");
+    assert_eq!(edge.get("/a").await.header("etag"), "\"new\"");
 }
 
 #[tokio::test]
 async fn what_was_purged_hard_is_out_of_reach_before_and_after_the_end_of_its_fill() {
-    on_each(&[2], async |cell| {
-        let origin = Origin::start().ready().await;
-        let gate = Gate::new();
-        origin.on("/a", object("old").hold_after(10_000, &gate));
-        let purger = Purger::new();
-        let edge = purger.open(Edge::http(&origin)).cell(cell).start().await;
-        begin_fill(&edge, cell, &gate).await;
-        purger.purge(purge_of(false)).await;
-        origin.on("/a", object("new"));
-        assert_new(&edge, cell).await;
-        end_fill(&origin, &gate).await;
-        assert_new(&edge, cell).await;
-    })
-    .await;
+    let origin = Origin::start().ready().await;
+    let gate = Gate::new();
+    origin.on("/a", object("old").hold_after(10_000, &gate));
+    let purger = Purger::new();
+    let edge = purger.open(Edge::http(&origin)).workers(2).start().await;
+    begin_fill(&edge, &gate).await;
+    purger.purge(purge_of(false)).await;
+    origin.on("/a", object("new"));
+    assert_new(&edge).await;
+    end_fill(&origin, &gate).await;
+    assert_new(&edge).await;
 }
 
 #[tokio::test]
 async fn what_was_purged_softly_is_asked_about_after_the_end_of_its_fill() {
-    on_each(&[2], async |cell| {
-        let origin = Origin::start().ready().await;
-        let gate = Gate::new();
-        origin.on("/a", object("old").hold_after(10_000, &gate));
-        let purger = Purger::new();
-        let edge = purger.open(Edge::http(&origin)).cell(cell).start().await;
-        begin_fill(&edge, cell, &gate).await;
-        purger.purge(purge_of(true)).await;
-        origin.on("/a", object("new"));
-        end_fill(&origin, &gate).await;
-        eventually("the new object", async || {
-            edge.get("/a").await.header("etag") == "\"new\""
-        })
-        .await;
-        assert_new(&edge, cell).await;
+    let origin = Origin::start().ready().await;
+    let gate = Gate::new();
+    origin.on("/a", object("old").hold_after(10_000, &gate));
+    let purger = Purger::new();
+    let edge = purger.open(Edge::http(&origin)).workers(2).start().await;
+    begin_fill(&edge, &gate).await;
+    purger.purge(purge_of(true)).await;
+    origin.on("/a", object("new"));
+    end_fill(&origin, &gate).await;
+    eventually("the new object", async || {
+        edge.get("/a").await.header("etag") == "\"new\""
     })
     .await;
+    assert_new(&edge).await;
 }
 
 #[tokio::test]
 async fn a_fill_that_outlives_its_policy_is_purged_like_others() {
-    let store = Store::V1_DISK;
-    let cell = Cell { store, workers: 2 };
     let origin = Origin::start().ready().await;
     let gate = Gate::new();
     origin.on("/a", object("old").hold_after(10_000, &gate));
@@ -114,9 +105,9 @@ async fn a_fill_that_outlives_its_policy_is_purged_like_others() {
         listener_file: true,
         ..Direct::default()
     };
-    let edge = purger.open(Edge::http(&origin)).cell(cell);
+    let edge = purger.open(Edge::http(&origin));
     let edge = edge.direct(updatable).start().await;
-    begin_fill(&edge, cell, &gate).await;
+    begin_fill(&edge, &gate).await;
     edge.update_policy(&|policy| policy["cache"]["hit_for_miss"] = "77s".into());
     let modified = "listener_manager.listener_modified";
     edge.wait_for_counter(modified, 1).await;
@@ -124,7 +115,7 @@ async fn a_fill_that_outlives_its_policy_is_purged_like_others() {
         .await;
     purger.purge(purge_of(false)).await;
     origin.on("/a", object("new"));
-    assert_new(&edge, cell).await;
+    assert_new(&edge).await;
     end_fill(&origin, &gate).await;
-    assert_new(&edge, cell).await;
+    assert_new(&edge).await;
 }

@@ -4,7 +4,6 @@
 use serde_json::json;
 use sluice_tests::edge::Edge;
 use sluice_tests::edge::purger::Purger;
-use sluice_tests::edge::store::Store;
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
 
@@ -12,11 +11,10 @@ const LONG: u32 = 3_600;
 
 #[tokio::test]
 async fn a_purge_outlives_the_edge_and_takes_no_more_than_it_named() {
-    let store = Store::V1_DISK;
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(3_000).max_age(LONG));
     let purger = Purger::new();
-    let mut edge = purger.open(Edge::http(&origin)).store(store).start().await;
+    let mut edge = purger.open(Edge::http(&origin)).start().await;
     let paths = ["/a", "/css/b", "/soft", "/kept"];
     for path in paths {
         eventually("a hit", async || edge.get(path).await.is_hit()).await;
@@ -28,26 +26,18 @@ async fn a_purge_outlives_the_edge_and_takes_no_more_than_it_named() {
     let order = json!({"url": "http://edge.test/soft", "soft": true});
     let last = purger.purge(order).await["number"].as_u64().unwrap();
     edge.restart().await;
-    assert!(edge.get("/kept").await.is_hit(), "{store}");
+    assert!(edge.get("/kept").await.is_hit());
     for path in paths {
         edge.get(path).await;
     }
-    assert_eq!(
-        paths.map(|path| origin.count(path)),
-        [2, 2, 2, 1],
-        "{store}"
-    );
+    assert_eq!(paths.map(|path| origin.count(path)), [2, 2, 2, 1]);
     let next = purger.purge(json!({"everything": true})).await;
     assert!(next["number"].as_u64().unwrap() > last);
     edge.restart().await;
     for path in paths {
         edge.get(path).await;
     }
-    assert_eq!(
-        paths.map(|path| origin.count(path)),
-        [3, 3, 3, 2],
-        "{store}"
-    );
+    assert_eq!(paths.map(|path| origin.count(path)), [3, 3, 3, 2]);
 }
 
 #[tokio::test]
@@ -59,11 +49,7 @@ async fn a_surrogate_key_that_nobody_has_indexed_purges_everything_once() {
     origin.on("/red", tagged);
     origin.on("/plain", Reply::ok(1_000).max_age(LONG));
     let purger = Purger::new();
-    let mut edge = purger
-        .open(Edge::http(&origin))
-        .store(Store::V1_DISK)
-        .start()
-        .await;
+    let mut edge = purger.open(Edge::http(&origin)).start().await;
     for path in ["/red", "/plain"] {
         eventually("a hit", async || edge.get(path).await.is_hit()).await;
     }
@@ -85,7 +71,7 @@ async fn a_surrogate_key_that_nobody_has_indexed_purges_everything_once() {
 async fn a_journal_that_is_lost_costs_the_cache() {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(1_000).max_age(LONG));
-    let mut edge = Edge::http(&origin).store(Store::V1_DISK).start().await;
+    let mut edge = Edge::http(&origin).start().await;
     eventually("a hit", async || edge.get("/a").await.is_hit()).await;
     std::fs::remove_file(edge.folder().join("cache/purges")).unwrap();
     edge.restart().await;
@@ -98,7 +84,7 @@ async fn a_purge_that_cannot_be_recorded_says_so() {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(1_000).max_age(LONG));
     let purger = Purger::new();
-    let edge = purger.open(Edge::http(&origin)).store(Store::V1_DISK);
+    let edge = purger.open(Edge::http(&origin));
     let mut edge = edge.start().await;
     eventually("a hit", async || edge.get("/a").await.is_hit()).await;
     std::fs::remove_file(edge.folder().join("cache/purges")).unwrap();

@@ -4,7 +4,6 @@
 use sluice_tests::bucket::minio::Minio;
 use sluice_tests::edge::Edge;
 use sluice_tests::edge::purger::{Purger, TOKEN};
-use sluice_tests::edge::store::on_each;
 use sluice_tests::eventually;
 
 /// What is stored is fresh for longer than anybody waits here.
@@ -14,30 +13,27 @@ const POLICY: &str = "key: {index_document: index.html}\ncache: {ttl: {default: 
 async fn a_new_version_of_an_object_is_served_soon() {
     let purger = Purger::new();
     let minio = Minio::notifying(purger.address(), TOKEN).await;
-    on_each(&[2], async |cell| {
-        let bucket = minio.bucket().await;
-        bucket.notify().await;
-        let edge = purger.open(Edge::bucket(&bucket)).cell(cell);
-        let edge = edge.policy(POLICY).start().await;
-        for (key, path) in [
-            ("a b+c.txt", "/a%20b%2Bc.txt"),
-            ("docs/index.html", "/docs/"),
-        ] {
-            assert_eq!(edge.get(path).await.status, 404);
+    let bucket = minio.bucket().await;
+    bucket.notify().await;
+    let edge = purger.open(Edge::bucket(&bucket)).workers(2);
+    let edge = edge.policy(POLICY).start().await;
+    for (key, path) in [
+        ("a b+c.txt", "/a%20b%2Bc.txt"),
+        ("docs/index.html", "/docs/"),
+    ] {
+        assert_eq!(edge.get(path).await.status, 404);
+        eventually("a hit", async || edge.get(path).await.is_hit()).await;
+        for content in ["one", "two", "three"] {
+            bucket.put(key, &[], content.as_bytes()).await;
+            eventually("the new version", async || {
+                edge.get(path).await.body == content.as_bytes()
+            })
+            .await;
             eventually("a hit", async || edge.get(path).await.is_hit()).await;
-            for content in ["one", "two", "three"] {
-                bucket.put(key, &[], content.as_bytes()).await;
-                eventually("the new version", async || {
-                    edge.get(path).await.body == content.as_bytes()
-                })
-                .await;
-                eventually("a hit", async || edge.get(path).await.is_hit()).await;
-            }
-            bucket.delete(key).await;
-            eventually("gone", async || edge.get(path).await.status == 404).await;
         }
-    })
-    .await;
+        bucket.delete(key).await;
+        eventually("gone", async || edge.get(path).await.status == 404).await;
+    }
 }
 
 #[tokio::test]

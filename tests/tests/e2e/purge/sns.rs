@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use sluice_tests::bucket::minio::{Bucket, Minio};
 use sluice_tests::edge::Edge;
 use sluice_tests::edge::purger::Purger;
-use sluice_tests::edge::store::on_each;
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::sns::{self, Sns, TOKEN, TOPIC, signed};
@@ -69,25 +68,22 @@ async fn put_and_see(bucket: &Bucket, edge: &Edge, purger: &Purger, content: &st
 #[tokio::test]
 async fn a_new_version_is_served_once_sns_has_told_of_it() {
     let minio = Minio::shared().await;
-    on_each(&[2], async |cell| {
-        let (sns, purger) = (Sns::start(), Purger::new());
-        let bucket = minio.bucket().await;
-        let edge = sns.open(purger.listen(Edge::bucket(&bucket))).cell(cell);
-        let edge = edge.policy(POLICY).start().await;
-        assert_eq!(edge.get("/a%20b%2Bc.txt").await.status, 404);
-        for content in ["one", "two"] {
-            put_and_see(&bucket, &edge, &purger, content).await;
-        }
-        edge.wait_for_counter("sluice_sns_notifications", 4).await;
-        assert_eq!(edge.counter("sluice_purges").await, 4, "{cell}");
-        let asked = sns.requests();
-        let expected = [
-            "CONNECT sns.eu-test-1.amazonaws.com:443".to_owned(),
-            "GET /SimpleNotificationService-0123456789abcdef0123456789abcdef.pem".to_owned(),
-        ];
-        assert_eq!(asked, expected, "the certificate is fetched once");
-    })
-    .await;
+    let (sns, purger) = (Sns::start(), Purger::new());
+    let bucket = minio.bucket().await;
+    let edge = sns.open(purger.listen(Edge::bucket(&bucket))).workers(2);
+    let edge = edge.policy(POLICY).start().await;
+    assert_eq!(edge.get("/a%20b%2Bc.txt").await.status, 404);
+    for content in ["one", "two"] {
+        put_and_see(&bucket, &edge, &purger, content).await;
+    }
+    edge.wait_for_counter("sluice_sns_notifications", 4).await;
+    assert_eq!(edge.counter("sluice_purges").await, 4);
+    let asked = sns.requests();
+    let expected = [
+        "CONNECT sns.eu-test-1.amazonaws.com:443".to_owned(),
+        "GET /SimpleNotificationService-0123456789abcdef0123456789abcdef.pem".to_owned(),
+    ];
+    assert_eq!(asked, expected, "the certificate is fetched once");
 }
 
 #[tokio::test]

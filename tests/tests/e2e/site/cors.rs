@@ -5,7 +5,6 @@
 use sluice_tests::bucket::minio::Bucket;
 use sluice_tests::client::Response;
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::store::on_each;
 use sluice_tests::origin::{Origin, Reply};
 
 const LISTED: &str = "site: {cors: {allowed_origins: ['https://a.test', 'https://*.b.test'], \
@@ -26,43 +25,40 @@ fn readers(response: &Response) -> (&str, &str) {
 
 #[tokio::test]
 async fn one_stored_object_serves_pages_of_all_origins() {
-    on_each(&[1], async |cell| {
-        let bucket = Bucket::new().await;
-        bucket.put_stamped("font.woff2", 1, 1000).await;
-        let edge = Edge::bucket(&bucket)
-            .cell(cell)
-            .policy(LISTED)
-            .start()
-            .await;
-        for (origin, allowed) in [
-            (Some("https://a.test"), "https://a.test"),
-            (Some("https://x.b.test"), "https://x.b.test"),
-            (Some("https://evil.test"), ""),
-            (Some("null"), ""),
-            (None, ""),
-            (Some("https://a.test"), "https://a.test"),
-        ] {
-            let headers: Vec<_> = origin.iter().map(|origin| ("origin", *origin)).collect();
-            for method in ["GET", "HEAD"] {
-                let response = edge.send(method, "/font.woff2", &headers).await;
-                assert_eq!(response.status, 200, "{response}");
-                assert_eq!(
-                    readers(&response),
-                    (allowed, "Origin"),
-                    "{origin:?}: {response}"
-                );
-                let exposed = if allowed.is_empty() { "" } else { "etag" };
-                assert_eq!(response.header("access-control-expose-headers"), exposed);
-            }
+    let bucket = Bucket::new().await;
+    bucket.put_stamped("font.woff2", 1, 1000).await;
+    let edge = Edge::bucket(&bucket)
+        .workers(1)
+        .policy(LISTED)
+        .start()
+        .await;
+    for (origin, allowed) in [
+        (Some("https://a.test"), "https://a.test"),
+        (Some("https://x.b.test"), "https://x.b.test"),
+        (Some("https://evil.test"), ""),
+        (Some("null"), ""),
+        (None, ""),
+        (Some("https://a.test"), "https://a.test"),
+    ] {
+        let headers: Vec<_> = origin.iter().map(|origin| ("origin", *origin)).collect();
+        for method in ["GET", "HEAD"] {
+            let response = edge.send(method, "/font.woff2", &headers).await;
+            assert_eq!(response.status, 200, "{response}");
+            assert_eq!(
+                readers(&response),
+                (allowed, "Origin"),
+                "{origin:?}: {response}"
+            );
+            let exposed = if allowed.is_empty() { "" } else { "etag" };
+            assert_eq!(response.header("access-control-expose-headers"), exposed);
         }
-        assert_eq!(
-            bucket.requests().total(),
-            1,
-            "{}",
-            bucket.requests().summary()
-        );
-    })
-    .await;
+    }
+    assert_eq!(
+        bucket.requests().total(),
+        1,
+        "{}",
+        bucket.requests().summary()
+    );
 }
 
 #[tokio::test]

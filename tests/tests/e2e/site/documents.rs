@@ -5,9 +5,9 @@
 use sluice_tests::bucket::minio::Bucket;
 use sluice_tests::client::{Client, Response, request};
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::store::on_each;
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
+use test_case::test_case;
 
 const PAGE: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
 const FALLBACK: &str = "site: {fallback_document: app/index.html}\n";
@@ -42,86 +42,96 @@ fn varies_by_accept(response: &Response) -> bool {
     told.any(|name| name.trim() == "Accept")
 }
 
+#[test_case(1; "with one worker")]
+#[test_case(2; "with two workers")]
 #[tokio::test]
-async fn a_page_that_is_no_object_is_the_fallback_document_with_200() {
-    on_each(&[1, 2], async |cell| {
-        let bucket = site().await;
-        let edge = Edge::bucket(&bucket)
-            .cell(cell)
-            .policy(FALLBACK)
-            .start()
-            .await;
-        let mut client = Client::connect(edge.address()).await;
-        for target in ["/users/42", "/users/42", "/other?x=1", "/users/42"] {
-            let response = page(&mut client, target).await;
-            assert_eq!(response.status, 200, "{target}: {response}");
-            assert_eq!(
-                response.body, b"<h1>application</h1>",
-                "{target}: {response}"
-            );
-            assert_eq!(response.header("content-type"), "text/html", "{response}");
-            assert!(varies_by_accept(&response), "{response}");
-            assert!(
-                response.cache_status().contains("detail=fallback"),
-                "{response}"
-            );
-        }
-        let head = client
-            .exchange(request("HEAD", "/users/42", &[("accept", PAGE)]))
-            .await;
+async fn a_page_that_is_no_object_is_the_fallback_document_with_200(workers: usize) {
+    let bucket = site().await;
+    let edge = Edge::bucket(&bucket)
+        .workers(workers)
+        .policy(FALLBACK)
+        .start()
+        .await;
+    let mut client = Client::connect(edge.address()).await;
+    for target in ["/users/42", "/users/42", "/other?x=1", "/users/42"] {
+        let response = page(&mut client, target).await;
+        assert_eq!(response.status, 200, "{target}: {response}");
         assert_eq!(
-            (head.status, head.header("content-length")),
-            (200, "20"),
-            "{head}"
+            response.body, b"<h1>application</h1>",
+            "{target}: {response}"
         );
-        let head = client
-            .exchange(request("HEAD", "/users/43", &[("accept", PAGE)]))
-            .await;
-        assert_eq!(
-            (head.status, head.header("content-length")),
-            (200, "20"),
-            "{head}"
+        assert_eq!(response.header("content-type"), "text/html", "{response}");
+        assert!(varies_by_accept(&response), "{response}");
+        assert!(
+            response.cache_status().contains("detail=fallback"),
+            "{response}"
         );
-        // A script that is gone is not a page.
-        let script = client
-            .exchange(request("GET", "/users/42", &[("accept", "*/*")]))
-            .await;
-        assert_eq!(
-            (script.status, varies_by_accept(&script)),
-            (404, true),
-            "{script}"
-        );
-        assert_eq!(client.get("/app.js").await.status, 404);
-        assert_eq!(
-            bucket.count("app/index.html"),
-            1,
-            "{}",
-            bucket.requests().summary()
-        );
-    })
-    .await;
+    }
+    let head = client
+        .exchange(request("HEAD", "/users/42", &[("accept", PAGE)]))
+        .await;
+    assert_eq!(
+        (head.status, head.header("content-length")),
+        (200, "20"),
+        "{head}"
+    );
+    let head = client
+        .exchange(request("HEAD", "/users/43", &[("accept", PAGE)]))
+        .await;
+    assert_eq!(
+        (head.status, head.header("content-length")),
+        (200, "20"),
+        "{head}"
+    );
+    // A script that is gone is not a page.
+    let script = client
+        .exchange(request("GET", "/users/42", &[("accept", "*/*")]))
+        .await;
+    assert_eq!(
+        (script.status, varies_by_accept(&script)),
+        (404, true),
+        "{script}"
+    );
+    assert_eq!(client.get("/app.js").await.status, 404);
+    assert_eq!(
+        bucket.count("app/index.html"),
+        1,
+        "{}",
+        bucket.requests().summary()
+    );
 }
 
 #[tokio::test]
 async fn a_crowd_at_a_missing_page_is_two_bucket_requests() {
-    on_each(&[2], async |cell| {
-        let bucket = site().await;
-        let edge = Edge::bucket(&bucket)
-            .cell(cell)
-            .policy("site: {fallback_document: app/index.html}\ncache: {ttl: {\"404\": 1m, \"200\": 1h}}\n")
-            .start()
-            .await;
-        let crowd = (0..50).map(|_| async {
-            let mut client = Client::connect(edge.address()).await;
-            page(&mut client, "/users/42").await
-        });
-        for response in futures_join(crowd).await {
-            assert_eq!((response.status, response.body.as_slice()), (200, b"<h1>application</h1>".as_slice()));
-        }
-        assert_eq!(bucket.count("app/index.html"), 1, "{cell}: {}", bucket.requests().summary());
-        assert!(bucket.count("users/42") <= 2, "{cell}: {}", bucket.requests().summary());
-    })
-    .await;
+    let bucket = site().await;
+    let edge = Edge::bucket(&bucket)
+        .workers(2)
+        .policy(
+            "site: {fallback_document: app/index.html}\ncache: {ttl: {\"404\": 1m, \"200\": 1h}}\n",
+        )
+        .start()
+        .await;
+    let crowd = (0..50).map(|_| async {
+        let mut client = Client::connect(edge.address()).await;
+        page(&mut client, "/users/42").await
+    });
+    for response in futures_join(crowd).await {
+        assert_eq!(
+            (response.status, response.body.as_slice()),
+            (200, b"<h1>application</h1>".as_slice())
+        );
+    }
+    assert_eq!(
+        bucket.count("app/index.html"),
+        1,
+        "{}",
+        bucket.requests().summary()
+    );
+    assert!(
+        bucket.count("users/42") <= 2,
+        "{}",
+        bucket.requests().summary()
+    );
 }
 
 async fn futures_join<F: Future<Output = Response>>(all: impl Iterator<Item = F>) -> Vec<Response> {
@@ -147,93 +157,87 @@ async fn futures_join<F: Future<Output = Response>>(all: impl Iterator<Item = F>
 
 #[tokio::test]
 async fn the_error_document_has_the_status_of_what_is_missing() {
-    on_each(&[1], async |cell| {
-        let bucket = site().await;
-        let policy = "site: {error_document: 404.html}\n";
-        let edge = Edge::bucket(&bucket)
-            .cell(cell)
-            .policy(policy)
-            .start()
+    let bucket = site().await;
+    let policy = "site: {error_document: 404.html}\n";
+    let edge = Edge::bucket(&bucket)
+        .workers(1)
+        .policy(policy)
+        .start()
+        .await;
+    let mut client = Client::connect(edge.address()).await;
+    for _ in 0..3 {
+        let response = client
+            .exchange(request(
+                "GET",
+                "/none",
+                &[("range", "bytes=0-3"), ("if-none-match", "*")],
+            ))
             .await;
-        let mut client = Client::connect(edge.address()).await;
-        for _ in 0..3 {
-            let response = client
-                .exchange(request(
-                    "GET",
-                    "/none",
-                    &[("range", "bytes=0-3"), ("if-none-match", "*")],
-                ))
-                .await;
-            assert_eq!(response.status, 404, "{response}");
-            assert_eq!(response.body, b"<h1>lost</h1>", "{response}");
-            for name in [
-                "etag",
-                "last-modified",
-                "cache-control",
-                "age",
-                "accept-ranges",
-            ] {
-                assert_eq!(response.headers.get(name), None, "{name}: {response}");
-            }
+        assert_eq!(response.status, 404, "{response}");
+        assert_eq!(response.body, b"<h1>lost</h1>", "{response}");
+        for name in [
+            "etag",
+            "last-modified",
+            "cache-control",
+            "age",
+            "accept-ranges",
+        ] {
+            assert_eq!(response.headers.get(name), None, "{name}: {response}");
         }
-        let head = client.exchange(request("HEAD", "/none", &[])).await;
-        assert_eq!(
-            (head.status, head.header("content-length")),
-            (404, "13"),
-            "{head}"
-        );
-        assert_eq!(
-            bucket.count("404.html"),
-            1,
-            "{}",
-            bucket.requests().summary()
-        );
-    })
-    .await;
+    }
+    let head = client.exchange(request("HEAD", "/none", &[])).await;
+    assert_eq!(
+        (head.status, head.header("content-length")),
+        (404, "13"),
+        "{head}"
+    );
+    assert_eq!(
+        bucket.count("404.html"),
+        1,
+        "{}",
+        bucket.requests().summary()
+    );
 }
 
 #[tokio::test]
 async fn a_directory_without_its_slash_is_a_redirect() {
     const POLICY: &str = "key: {index_document: index.html, strip_prefix: /site}\n\
                           site: {redirect_directories: true, error_document: 404.html}\n";
-    on_each(&[1], async |cell| {
-        let bucket = site().await;
-        let edge = Edge::bucket(&bucket)
-            .cell(cell)
-            .policy(POLICY)
-            .start()
-            .await;
-        let mut client = Client::connect(edge.address()).await;
-        for _ in 0..3 {
-            let response = client.get("/site/docs?a=1&b").await;
-            assert_eq!(response.status, 302, "{response}");
-            assert_eq!(
-                response.header("location"),
-                "/site/docs/?a=1&b",
-                "{response}"
-            );
-            assert_eq!(
-                (response.header("content-length"), response.body.len()),
-                ("0", 0)
-            );
-        }
-        assert_eq!(client.get("/site/docs/").await.body, b"<h1>docs</h1>");
-        for target in ["/site/none", "/site/none/", "/site/docs/index.html/x"] {
-            let response = client.get(target).await;
-            assert_eq!(
-                (response.status, response.body.as_slice()),
-                (404, b"<h1>lost</h1>".as_slice()),
-                "{target}: {response}"
-            );
-        }
+    let bucket = site().await;
+    let edge = Edge::bucket(&bucket)
+        .workers(1)
+        .policy(POLICY)
+        .start()
+        .await;
+    let mut client = Client::connect(edge.address()).await;
+    for _ in 0..3 {
+        let response = client.get("/site/docs?a=1&b").await;
+        assert_eq!(response.status, 302, "{response}");
         assert_eq!(
-            bucket.count("docs/index.html"),
-            1,
-            "{}",
-            bucket.requests().summary()
+            response.header("location"),
+            "/site/docs/?a=1&b",
+            "{response}"
         );
-    })
-    .await;
+        assert_eq!(
+            (response.header("content-length"), response.body.len()),
+            ("0", 0)
+        );
+    }
+    assert_eq!(client.get("/site/docs/").await.body, b"<h1>docs</h1>");
+    for target in ["/site/none", "/site/none/", "/site/docs/index.html/x"] {
+        let response = client.get(target).await;
+        assert_eq!(
+            (response.status, response.body.as_slice()),
+            (404, b"<h1>lost</h1>".as_slice()),
+            "{target}: {response}"
+        );
+    }
+    assert_eq!(
+        bucket.count("docs/index.html"),
+        1,
+        "{}",
+        bucket.requests().summary()
+    );
 }
 
 #[tokio::test]
@@ -275,40 +279,34 @@ async fn a_status_that_the_policy_takes_for_missing_falls_back_and_others_do_not
 
 #[tokio::test]
 async fn without_the_document_itself_the_error_stays() {
-    on_each(&[1], async |cell| {
-        let bucket = Bucket::new().await;
-        let policy =
-            "site: {fallback_document: none.html, fallback_for: all, error_document: lost.html}\n";
-        let edge = Edge::bucket(&bucket)
-            .cell(cell)
-            .policy(policy)
-            .start()
-            .await;
-        for _ in 0..2 {
-            let response = edge.get("/a").await;
-            assert_eq!(response.status, 404, "{response}");
-            assert!(response.body.starts_with(b"<!doctype html>"), "{response}");
-        }
-    })
-    .await;
+    let bucket = Bucket::new().await;
+    let policy =
+        "site: {fallback_document: none.html, fallback_for: all, error_document: lost.html}\n";
+    let edge = Edge::bucket(&bucket)
+        .workers(1)
+        .policy(policy)
+        .start()
+        .await;
+    for _ in 0..2 {
+        let response = edge.get("/a").await;
+        assert_eq!(response.status, 404, "{response}");
+        assert!(response.body.starts_with(b"<!doctype html>"), "{response}");
+    }
 }
 
 #[tokio::test]
 async fn a_document_that_is_too_large_takes_no_place_and_nothing_ends() {
-    on_each(&[1], async |cell| {
-        let bucket = site().await;
-        bucket.put_stamped("large.html", 1, 40 << 20).await;
-        let policy = "site: {fallback_document: large.html, fallback_for: all}\n";
-        let edge = Edge::bucket(&bucket)
-            .cell(cell)
-            .policy(policy)
-            .start()
-            .await;
-        assert_eq!(edge.get("/a").await.status, 404);
-        assert_eq!(edge.get("/large.html").await.status, 200);
-        assert_eq!(edge.get("/a").await.status, 404);
-    })
-    .await;
+    let bucket = site().await;
+    bucket.put_stamped("large.html", 1, 40 << 20).await;
+    let policy = "site: {fallback_document: large.html, fallback_for: all}\n";
+    let edge = Edge::bucket(&bucket)
+        .workers(1)
+        .policy(policy)
+        .start()
+        .await;
+    assert_eq!(edge.get("/a").await.status, 404);
+    assert_eq!(edge.get("/large.html").await.status, 200);
+    assert_eq!(edge.get("/a").await.status, 404);
 }
 
 #[tokio::test]

@@ -4,7 +4,6 @@
 use sluice_tests::bucket::minio::Bucket;
 use sluice_tests::client::{Client, Response, request};
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::store::on_each;
 use sluice_tests::origin::{Origin, Reply};
 
 /// Fails where the response is not the edge's own page, or says anything of the bucket.
@@ -52,89 +51,80 @@ fn assert_clean_headers(response: &Response, about: &str) {
 
 #[tokio::test]
 async fn a_missing_object_is_a_page_on_misses_and_hits_and_for_head() {
-    on_each(&[1], async |cell| {
-        let bucket = Bucket::new().await;
-        let edge = Edge::bucket(&bucket)
-            .cell(cell)
-            .policy("cache: {ttl: {\"404\": 1h}}\n")
-            .start()
-            .await;
-        let mut client = Client::connect(edge.address()).await;
-        let head = client.exchange(request("HEAD", "/none", &[])).await;
-        assert_eq!((head.status, head.body.len()), (404, 0), "{head}");
-        assert_clean_headers(&head, "HEAD");
-        for _ in 0..3 {
-            assert_clean(&client.get("/none").await, 404, "GET");
-        }
-        let warm = client.exchange(request("HEAD", "/none", &[])).await;
-        assert_clean_headers(&warm, "warm HEAD");
-        assert_eq!(warm.header("content-length"), head.header("content-length"));
-        assert!(bucket.count("none") <= 2, "{}", bucket.requests().summary());
-    })
-    .await;
+    let bucket = Bucket::new().await;
+    let edge = Edge::bucket(&bucket)
+        .workers(1)
+        .policy("cache: {ttl: {\"404\": 1h}}\n")
+        .start()
+        .await;
+    let mut client = Client::connect(edge.address()).await;
+    let head = client.exchange(request("HEAD", "/none", &[])).await;
+    assert_eq!((head.status, head.body.len()), (404, 0), "{head}");
+    assert_clean_headers(&head, "HEAD");
+    for _ in 0..3 {
+        assert_clean(&client.get("/none").await, 404, "GET");
+    }
+    let warm = client.exchange(request("HEAD", "/none", &[])).await;
+    assert_clean_headers(&warm, "warm HEAD");
+    assert_eq!(warm.header("content-length"), head.header("content-length"));
+    assert!(bucket.count("none") <= 2, "{}", bucket.requests().summary());
 }
 
 #[tokio::test]
 async fn what_goes_around_the_cache_is_clean_too() {
-    on_each(&[1], async |cell| {
-        let bucket = Bucket::new().await;
-        bucket.put_stamped("a", 1, 1000).await;
-        let edge = Edge::bucket(&bucket).cell(cell).start().await;
-        let part = edge.send("GET", "/a", &[("range", "bytes=2000-")]).await;
-        assert_eq!(part.status, 416, "{part}");
-        let none = edge.send("GET", "/none", &[("range", "bytes=0-9")]).await;
-        assert_clean(&none, 404, "range");
-        let none = edge
-            .send("GET", "/none", &[("if-none-match", "\"x\"")])
-            .await;
-        assert_clean(&none, 404, "condition");
-        let failed = edge.send("GET", "/a", &[("if-match", "\"x\"")]).await;
-        assert_eq!(failed.status, 412, "{failed}");
-        for response in [part, failed] {
-            let body = String::from_utf8_lossy(&response.body);
-            assert!(
-                !body.contains("<Error>") && !body.contains(bucket.name()),
-                "{body}"
-            );
-        }
-    })
-    .await;
+    let bucket = Bucket::new().await;
+    bucket.put_stamped("a", 1, 1000).await;
+    let edge = Edge::bucket(&bucket).workers(1).start().await;
+    let part = edge.send("GET", "/a", &[("range", "bytes=2000-")]).await;
+    assert_eq!(part.status, 416, "{part}");
+    let none = edge.send("GET", "/none", &[("range", "bytes=0-9")]).await;
+    assert_clean(&none, 404, "range");
+    let none = edge
+        .send("GET", "/none", &[("if-none-match", "\"x\"")])
+        .await;
+    assert_clean(&none, 404, "condition");
+    let failed = edge.send("GET", "/a", &[("if-match", "\"x\"")]).await;
+    assert_eq!(failed.status, 412, "{failed}");
+    for response in [part, failed] {
+        let body = String::from_utf8_lossy(&response.body);
+        assert!(
+            !body.contains("<Error>") && !body.contains(bucket.name()),
+            "{body}"
+        );
+    }
 }
 
 #[tokio::test]
 async fn errors_of_any_shape_are_replaced() {
     const XML: &str = "<?xml version=\"1.0\"?><Error><BucketName>site</BucketName></Error>";
-    on_each(&[1], async |cell| {
-        let origin = Origin::start().ready().await;
-        let xml = |status| {
-            let text = XML.repeat(2_000);
-            let typed = Reply::text(text).header("content-type", "application/xml");
-            typed
-                .with_status(status)
-                .header("x-amz-request-id", "R")
-                .etag("e")
-        };
-        origin.on("/site/403", xml(403));
-        origin.on("/site/500", xml(500).chunked());
-        origin.on("/site/503", xml(503).header("content-encoding", "identity"));
-        origin.on(
-            "/site/301",
-            xml(301).header("location", "https://site.s3.test/301"),
-        );
-        let edge = Edge::scripted_bucket(&origin).cell(cell).start().await;
-        let mut client = Client::connect(edge.address()).await;
-        for status in [403_u16, 500, 503, 301] {
-            for _ in 0..2 {
-                let response = client.get(&format!("/{status}")).await;
-                assert_clean(&response, status, &cell.to_string());
-            }
+    let origin = Origin::start().ready().await;
+    let xml = |status| {
+        let text = XML.repeat(2_000);
+        let typed = Reply::text(text).header("content-type", "application/xml");
+        typed
+            .with_status(status)
+            .header("x-amz-request-id", "R")
+            .etag("e")
+    };
+    origin.on("/site/403", xml(403));
+    origin.on("/site/500", xml(500).chunked());
+    origin.on("/site/503", xml(503).header("content-encoding", "identity"));
+    origin.on(
+        "/site/301",
+        xml(301).header("location", "https://site.s3.test/301"),
+    );
+    let edge = Edge::scripted_bucket(&origin).workers(1).start().await;
+    let mut client = Client::connect(edge.address()).await;
+    for status in [403_u16, 500, 503, 301] {
+        for _ in 0..2 {
+            let response = client.get(&format!("/{status}")).await;
+            assert_clean(&response, status, "");
         }
-        origin.on("/site/empty", Reply::status(404).empty());
-        let empty = client.get("/empty").await;
-        assert_eq!((empty.status, empty.body.len()), (404, 0), "{empty}");
-        assert_eq!(client.get("/403").await.status, 403);
-    })
-    .await;
+    }
+    origin.on("/site/empty", Reply::status(404).empty());
+    let empty = client.get("/empty").await;
+    assert_eq!((empty.status, empty.body.len()), (404, 0), "{empty}");
+    assert_eq!(client.get("/403").await.status, 403);
 }
 
 #[tokio::test]

@@ -4,101 +4,94 @@
 use sluice_tests::bucket::minio::Bucket;
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::store::on_each;
 
 const PAGE: &str = "text/html,*/*;q=0.8";
 
 #[tokio::test]
 async fn spa_keeps_assets_for_a_year_and_has_documents_revalidated() {
-    on_each(&[1], async |cell| {
-        let bucket = Bucket::new().await;
-        // As a careless upload leaves them.
-        let bare = [("content-type", "binary/octet-stream")];
-        bucket.put("index.html", &bare, b"<h1>app</h1>").await;
-        bucket.put("assets/app.3f9c2d.js", &bare, b"run()").await;
-        let edge = Edge::bucket(&bucket)
-            .cell(cell)
-            .env("POLICY", "spa")
-            .start()
+    let bucket = Bucket::new().await;
+    // As a careless upload leaves them.
+    let bare = [("content-type", "binary/octet-stream")];
+    bucket.put("index.html", &bare, b"<h1>app</h1>").await;
+    bucket.put("assets/app.3f9c2d.js", &bare, b"run()").await;
+    let edge = Edge::bucket(&bucket)
+        .workers(1)
+        .env("POLICY", "spa")
+        .start()
+        .await;
+    let mut client = Client::connect(edge.address()).await;
+    for target in ["/assets/app.3f9c2d.js", "/assets/app.3f9c2d.js"] {
+        let asset = client.get(target).await;
+        assert_eq!(
+            asset.header("cache-control"),
+            "public, max-age=31536000, immutable",
+            "{asset}"
+        );
+        assert_eq!(
+            asset.header("content-type"),
+            "text/javascript; charset=utf-8",
+            "{asset}"
+        );
+    }
+    let mut etag = String::new();
+    for target in ["/", "/index.html", "/users/42", "/users/42"] {
+        let page = client
+            .exchange(request("GET", target, &[("accept", PAGE)]))
             .await;
-        let mut client = Client::connect(edge.address()).await;
-        for target in ["/assets/app.3f9c2d.js", "/assets/app.3f9c2d.js"] {
-            let asset = client.get(target).await;
-            assert_eq!(
-                asset.header("cache-control"),
-                "public, max-age=31536000, immutable",
-                "{asset}"
-            );
-            assert_eq!(
-                asset.header("content-type"),
-                "text/javascript; charset=utf-8",
-                "{asset}"
-            );
-        }
-        let mut etag = String::new();
-        for target in ["/", "/index.html", "/users/42", "/users/42"] {
-            let page = client
-                .exchange(request("GET", target, &[("accept", PAGE)]))
-                .await;
-            assert_eq!(
-                (page.status, page.body.as_slice()),
-                (200, b"<h1>app</h1>".as_slice()),
-                "{target}: {page}"
-            );
-            assert_eq!(page.header("cache-control"), "no-cache", "{target}: {page}");
-            assert_eq!(
-                page.header("x-content-type-options"),
-                "nosniff",
-                "{target}: {page}"
-            );
-            page.header("etag").clone_into(&mut etag);
-        }
-        for target in ["/", "/users/42", "/users/43"] {
-            let headers = [("accept", PAGE), ("if-none-match", etag.as_str())];
-            let same = client.exchange(request("GET", target, &headers)).await;
-            assert_eq!(
-                (same.status, same.header("etag")),
-                (304, etag.as_str()),
-                "{target}: {same}"
-            );
-        }
-        let gone = client.get("/assets/app.000000.js").await;
         assert_eq!(
-            (gone.status, gone.header("cache-control")),
-            (404, ""),
-            "{gone}"
+            (page.status, page.body.as_slice()),
+            (200, b"<h1>app</h1>".as_slice()),
+            "{target}: {page}"
         );
+        assert_eq!(page.header("cache-control"), "no-cache", "{target}: {page}");
         assert_eq!(
-            bucket.count("index.html"),
-            1,
-            "{}",
-            bucket.requests().summary()
+            page.header("x-content-type-options"),
+            "nosniff",
+            "{target}: {page}"
         );
-    })
-    .await;
+        page.header("etag").clone_into(&mut etag);
+    }
+    for target in ["/", "/users/42", "/users/43"] {
+        let headers = [("accept", PAGE), ("if-none-match", etag.as_str())];
+        let same = client.exchange(request("GET", target, &headers)).await;
+        assert_eq!(
+            (same.status, same.header("etag")),
+            (304, etag.as_str()),
+            "{target}: {same}"
+        );
+    }
+    let gone = client.get("/assets/app.000000.js").await;
+    assert_eq!(
+        (gone.status, gone.header("cache-control")),
+        (404, ""),
+        "{gone}"
+    );
+    assert_eq!(
+        bucket.count("index.html"),
+        1,
+        "{}",
+        bucket.requests().summary()
+    );
 }
 
 #[tokio::test]
 async fn downloads_cut_ranges_out_of_one_fetch() {
-    on_each(&[1], async |cell| {
-        let bucket = Bucket::new().await;
-        bucket.put_stamped("disk.iso", 1, 3_000_000).await;
-        let edge = Edge::bucket(&bucket)
-            .cell(cell)
-            .env("POLICY", "downloads")
-            .start()
-            .await;
-        let _ = edge.get("/disk.iso").await.stamp("/disk.iso");
-        for range in ["bytes=0-9", "bytes=2999990-", "bytes=-10"] {
-            let part = edge.send("GET", "/disk.iso", &[("range", range)]).await;
-            assert_eq!((part.status, part.body.len()), (206, 10), "{range}: {part}");
-        }
-        assert_eq!(
-            bucket.count("disk.iso"),
-            1,
-            "{}",
-            bucket.requests().summary()
-        );
-    })
-    .await;
+    let bucket = Bucket::new().await;
+    bucket.put_stamped("disk.iso", 1, 3_000_000).await;
+    let edge = Edge::bucket(&bucket)
+        .workers(1)
+        .env("POLICY", "downloads")
+        .start()
+        .await;
+    let _ = edge.get("/disk.iso").await.stamp("/disk.iso");
+    for range in ["bytes=0-9", "bytes=2999990-", "bytes=-10"] {
+        let part = edge.send("GET", "/disk.iso", &[("range", range)]).await;
+        assert_eq!((part.status, part.body.len()), (206, 10), "{range}: {part}");
+    }
+    assert_eq!(
+        bucket.count("disk.iso"),
+        1,
+        "{}",
+        bucket.requests().summary()
+    );
 }

@@ -4,7 +4,7 @@
 use sluice_tests::bare::Bare;
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::store::{Cell, Medium, Store};
+use sluice_tests::edge::store::{Medium, Store};
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
 use std::collections::BTreeSet;
@@ -138,11 +138,7 @@ async fn damaged_objects_are_fetched_again_and_intact_ones_are_hits() {
 #[tokio::test]
 async fn control_bare_envoy_dies_of_a_file_that_is_cut_short() {
     let origin = origin().await;
-    let cell = Cell {
-        store: Store::V1_DISK,
-        workers: 1,
-    };
-    let mut bare = Bare::start(&origin, cell).await;
+    let mut bare = Bare::start(&origin, Store::V1_DISK, 1).await;
     bare.get("/a").await;
     eventually("its file", async || files(bare.entries()).len() == 1).await;
     for file in files(bare.entries()) {

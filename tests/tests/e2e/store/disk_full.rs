@@ -5,12 +5,13 @@
 use sluice_tests::client::crowd::stampede;
 use sluice_tests::client::until_hit;
 use sluice_tests::edge::direct::Direct;
-use sluice_tests::edge::store::Store;
+use sluice_tests::edge::store::Medium;
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::requests::Request;
 use std::time::Duration;
+use test_case::test_case;
 
 const DISK: u64 = 192 << 20;
 const WORKERS: usize = 2;
@@ -43,63 +44,59 @@ async fn origin() -> Origin {
     origin
 }
 
-fn edge(origin: &Origin, store: Store) -> Builder {
+fn edge(origin: &Origin) -> Builder {
     Edge::http(origin)
-        .store(store)
         .workers(WORKERS)
         .env("CACHE_MAX_BYTES", "128MiB")
         .disk(DISK)
 }
 
+#[test_case(Medium::Disk; "on disk")]
+#[test_case(Medium::Memory; "in memory")]
 #[tokio::test]
-async fn on_a_full_disk_all_responses_are_whole_and_storing_goes_on_with_the_space() {
-    for store in [Store::V1_DISK, Store::V1_MEMORY] {
-        let origin = origin().await;
-        let edge = edge(&origin, store).start().await;
-        until_hit(edge.address(), "/large/kept").await;
-        let disk = edge.disk();
-        disk.fill(0);
-        edge.wait_for_log(FULL).await;
+async fn on_a_full_disk_all_responses_are_whole_and_storing_goes_on_with_the_space(medium: Medium) {
+    let origin = origin().await;
+    let edge = edge(&origin).medium(medium).start().await;
+    until_hit(edge.address(), "/large/kept").await;
+    let disk = edge.disk();
+    disk.fill(0);
+    edge.wait_for_log(FULL).await;
 
-        assert!(
-            edge.get("/large/kept").await.is_hit(),
-            "{store}: it is stored"
-        );
-        for object in 0..5 {
-            for (folder, coalesced) in FOLDERS {
-                let path = format!("{folder}{object}");
-                let crowd = stampede(edge.address(), CROWD, &path).await;
-                for response in crowd.all(200) {
-                    let _ = response.stamp(&path);
-                }
-                let asked = origin.count(&path);
-                assert!(asked <= WORKERS || !coalesced, "{store}: {path}: {asked}");
+    assert!(edge.get("/large/kept").await.is_hit(), "it is stored");
+    for object in 0..5 {
+        for (folder, coalesced) in FOLDERS {
+            let path = format!("{folder}{object}");
+            let crowd = stampede(edge.address(), CROWD, &path).await;
+            for response in crowd.all(200) {
+                let _ = response.stamp(&path);
             }
+            let asked = origin.count(&path);
+            assert!(asked <= WORKERS || !coalesced, "{path}: {asked}");
         }
-        for (name, least) in [
-            ("sluice_fills_without_room", 20),
-            ("sluice_requests_collapsed", 10),
-        ] {
-            assert!(edge.counter(name).await >= least, "{store}: {name}");
-        }
-        for name in [
-            "sluice_wait_timeouts",
-            "sluice_unshared",
-            "sluice_hit_for_miss_marked",
-        ] {
-            assert_eq!(edge.counter(name).await, 0, "{store}: {name}");
-        }
+    }
+    for (name, least) in [
+        ("sluice_fills_without_room", 20),
+        ("sluice_requests_collapsed", 10),
+    ] {
+        assert!(edge.counter(name).await >= least, "{name}");
+    }
+    for name in [
+        "sluice_wait_timeouts",
+        "sluice_unshared",
+        "sluice_hit_for_miss_marked",
+    ] {
+        assert_eq!(edge.counter(name).await, 0, "{name}");
+    }
 
-        disk.relieve();
-        edge.wait_for_log(STORES).await;
-        let stored = until_hit(edge.address(), "/large/0").await;
-        let _ = stored.stamp("/large/0");
-        for text in [FULL, STORES] {
-            assert_eq!(edge.log_lines(text).len(), 1, "{store}: {text}");
-        }
-        for level in ["[warning]", "[error]"] {
-            assert_eq!(edge.log_lines(level), [""; 0], "{store}");
-        }
+    disk.relieve();
+    edge.wait_for_log(STORES).await;
+    let stored = until_hit(edge.address(), "/large/0").await;
+    let _ = stored.stamp("/large/0");
+    for text in [FULL, STORES] {
+        assert_eq!(edge.log_lines(text).len(), 1, "{text}");
+    }
+    for level in ["[warning]", "[error]"] {
+        assert_eq!(edge.log_lines(level), [""; 0]);
     }
 }
 
@@ -110,7 +107,7 @@ async fn on_a_full_disk_parts_headers_and_conditions_are_answered() {
         "/tagged",
         Reply::ok(SMALL).max_age(3_600).etag("a").ranges(),
     );
-    let edge = edge(&origin, Store::V1_DISK).start().await;
+    let edge = edge(&origin).start().await;
     edge.disk().fill(0);
     edge.wait_for_log(FULL).await;
     for _ in 0..2 {
@@ -136,7 +133,7 @@ async fn on_a_full_disk_what_is_stored_is_revalidated_and_what_has_changed_is_pa
     let brief = |tag| Reply::ok(LARGE).max_age(1).etag(tag);
     origin.on("/same", brief("a"));
     origin.on_each("/changing", [brief("a"), brief("b")]);
-    let edge = edge(&origin, Store::V1_DISK).start().await;
+    let edge = edge(&origin).start().await;
     for path in ["/same", "/changing"] {
         until_hit(edge.address(), path).await;
     }
@@ -171,7 +168,7 @@ async fn nobody_but_the_entry_point_says_that_there_is_no_room() {
     const MARK: &str = "x-sluice-no-room";
     let origin = origin().await;
     origin.on("/a", Reply::ok(LARGE).max_age(3_600).header(MARK, "1"));
-    let edge = edge(&origin, Store::V1_DISK).start().await;
+    let edge = edge(&origin).start().await;
     let response = edge.send("GET", "/a", &[(MARK, "1")]).await;
     assert_eq!(response.header(MARK), "", "{response}");
     assert!(response.cache_status().contains("stored"), "{response}");
@@ -185,7 +182,7 @@ async fn nobody_but_the_entry_point_says_that_there_is_no_room() {
 #[tokio::test]
 async fn control_unwatched_followers_wait_in_vain_on_a_full_disk() {
     let origin = origin().await;
-    let edge = edge(&origin, Store::V1_DISK)
+    let edge = edge(&origin)
         .policy("origin: {kind: http}\ncoalesce: {max_wait: 500ms}\n")
         .direct(Direct::default())
         .start()
@@ -202,10 +199,7 @@ async fn control_unwatched_followers_wait_in_vain_on_a_full_disk() {
 #[tokio::test]
 async fn a_reserve_of_more_than_half_of_the_disk_is_refused() {
     let origin = origin().await;
-    let refusal = edge(&origin, Store::V1_DISK)
-        .env("CACHE_RESERVE", "192MiB")
-        .refused()
-        .await;
+    let refusal = edge(&origin).env("CACHE_RESERVE", "192MiB").refused().await;
     assert_ne!(refusal.code, Some(0));
     let expected = "CACHE_RESERVE=192MiB: expected at most 96MiB";
     assert!(refusal.output.contains(expected), "{}", refusal.output);

@@ -6,20 +6,11 @@ use super::slow_readers::{Read, SlowReader, version};
 use sluice_tests::bare::Bare;
 use sluice_tests::client::crowd::{Crowd, Outcomes};
 use sluice_tests::client::{Client, request};
-use sluice_tests::edge::store::{Cell, Store};
+use sluice_tests::edge::store::Store;
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
 use std::time::Duration;
-
-const ONE_WORKER: Cell = Cell {
-    store: Store::V2_DISK,
-    workers: 1,
-};
-const TWO_WORKERS: Cell = Cell {
-    store: Store::V2_DISK,
-    workers: 2,
-};
 
 /// What takes the timing of several threads is tried so often.
 const ROUNDS: usize = 10;
@@ -59,7 +50,7 @@ async fn dies_of_a_slow_reader() -> bool {
     let held = Gate::new();
     let cut = Reply::ok(20 << 20).max_age(60).close_after(SENT);
     origin.on_each("/a", [cut, Reply::ok(1_000).hold(&held)]);
-    let mut bare = Bare::start(&origin, ONE_WORKER).await;
+    let mut bare = Bare::start(&origin, Store::V2_DISK, 1).await;
     let reader = SlowReader::begin(bare.address(), "/a").await;
     eventually("the cut", async || bare.log().contains("upstream reset")).await;
     let _next = ask(&bare, "/a").await;
@@ -72,7 +63,7 @@ async fn dies_of_a_slow_reader() -> bool {
 #[tokio::test]
 async fn control_bare_v2_hangs_or_dies_when_several_workers_read_a_fill_that_the_origin_cuts() {
     let origin = Origin::start().ready().await;
-    let mut bare = Bare::start(&origin, TWO_WORKERS).await;
+    let mut bare = Bare::start(&origin, Store::V2_DISK, 2).await;
     for round in 0..20 {
         let path = format!("/a{round}");
         let rest = Gate::new();
@@ -95,7 +86,7 @@ async fn control_bare_v2_hangs_or_dies_when_several_workers_read_a_fill_that_the
 async fn control_bare_v2_mixes_versions() {
     let origin = Origin::start().ready().await;
     origin.on_each("/a", [version("one"), version("two")]);
-    let bare = Bare::start(&origin, TWO_WORKERS).await;
+    let bare = Bare::start(&origin, Store::V2_DISK, 2).await;
     let _ = bare.get("/a").await.stamp("/a");
     let reader = SlowReader::begin(bare.address(), "/a").await;
     eventually("the other version", async || {

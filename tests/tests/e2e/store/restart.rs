@@ -3,19 +3,18 @@
 
 use sluice_tests::bucket::minio::Bucket;
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::store::Store;
+use sluice_tests::edge::store::Medium;
 use sluice_tests::origin::{Origin, Reply};
 
 const OBJECTS: u64 = 20;
 
 #[tokio::test]
 async fn a_warm_disk_cache_fetches_nothing_after_a_restart() {
-    let store = Store::V1_DISK;
     let bucket = Bucket::new().await;
     for n in 0..OBJECTS {
         bucket.put_stamped(&format!("o{n}"), n, 30_000).await;
     }
-    let mut edge = Edge::bucket(&bucket).store(store).start().await;
+    let mut edge = Edge::bucket(&bucket).start().await;
     for n in 0..OBJECTS {
         let path = format!("/o{n}");
         sluice_tests::eventually("a hit", async || edge.get(&path).await.is_hit()).await;
@@ -26,16 +25,16 @@ async fn a_warm_disk_cache_fetches_nothing_after_a_restart() {
         let path = format!("/o{n}");
         let response = edge.get(&path).await;
         assert_eq!(response.stamp(&path).sequence, n);
-        assert!(response.is_hit(), "{store}: {response}");
+        assert!(response.is_hit(), "{response}");
     }
-    assert_eq!(bucket.requests().total(), before, "{store}");
+    assert_eq!(bucket.requests().total(), before);
 }
 
 #[tokio::test]
 async fn control_a_cache_in_memory_is_cold_after_a_restart() {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(1000));
-    let mut edge = Edge::http(&origin).store(Store::V1_MEMORY).start().await;
+    let mut edge = Edge::http(&origin).medium(Medium::Memory).start().await;
     let _ = edge.get("/a").await.stamp("/a");
     edge.restart().await;
     let _ = edge.get("/a").await.stamp("/a");

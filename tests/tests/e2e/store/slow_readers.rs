@@ -3,13 +3,13 @@
 
 use sluice_tests::client::{Client, Failure, Response, request};
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::store::on_each;
 use sluice_tests::eventually;
 use sluice_tests::http::body;
 use sluice_tests::http::message::Head;
 use sluice_tests::origin::{Origin, Reply};
 use std::net::SocketAddr;
 use std::time::Duration;
+use test_case::test_case;
 
 /// More than what the kernel and Envoy keep of a response that nobody reads.
 const SIZE: usize = 8 << 20;
@@ -71,44 +71,40 @@ async fn fill(edge: &Edge) {
     eventually("a hit", async || edge.get("/a").await.is_hit()).await;
 }
 
+#[test_case(1; "with one worker")]
+#[test_case(2; "with two workers")]
 #[tokio::test]
-async fn a_slow_reader_gets_all_of_its_version_whatever_is_stored_meanwhile() {
-    on_each(&[1, 2], async |cell| {
-        let origin = Origin::start().ready().await;
-        origin.on_each("/a", [version("one"), version("two")]);
-        let edge = Edge::http(&origin).cell(cell).start().await;
-        let mut readers = Vec::new();
-        while readers.len() < 4 {
-            readers.push(SlowReader::begin(edge.address(), "/a").await);
-        }
-        eventually("the other version", async || {
-            edge.get("/a").await.header("etag") == "\"two\""
-        })
-        .await;
-        for reader in readers {
-            assert_eq!(reader.finish().await, Read::Whole, "{cell}");
-        }
-        assert_eq!(edge.counter("sluice_host_errors").await, 0, "{cell}");
+async fn a_slow_reader_gets_all_of_its_version_whatever_is_stored_meanwhile(workers: usize) {
+    let origin = Origin::start().ready().await;
+    origin.on_each("/a", [version("one"), version("two")]);
+    let edge = Edge::http(&origin).workers(workers).start().await;
+    let mut readers = Vec::new();
+    while readers.len() < 4 {
+        readers.push(SlowReader::begin(edge.address(), "/a").await);
+    }
+    eventually("the other version", async || {
+        edge.get("/a").await.header("etag") == "\"two\""
     })
     .await;
+    for reader in readers {
+        assert_eq!(reader.finish().await, Read::Whole);
+    }
+    assert_eq!(edge.counter("sluice_host_errors").await, 0);
 }
 
 #[tokio::test]
 async fn a_slow_reader_of_an_object_that_stays_the_same_gets_all_of_it() {
-    on_each(&[2], async |cell| {
-        let origin = Origin::start().ready().await;
-        origin.on("/a", version("one"));
-        let edge = Edge::http(&origin).cell(cell).start().await;
-        fill(&edge).await;
-        let reader = SlowReader::begin(edge.address(), "/a").await;
-        eventually("a revalidation", async || {
-            edge.get("/a").await;
-            origin.count("/a") > 1
-        })
-        .await;
-        assert_eq!(reader.finish().await, Read::Whole, "{cell}");
+    let origin = Origin::start().ready().await;
+    origin.on("/a", version("one"));
+    let edge = Edge::http(&origin).workers(2).start().await;
+    fill(&edge).await;
+    let reader = SlowReader::begin(edge.address(), "/a").await;
+    eventually("a revalidation", async || {
+        edge.get("/a").await;
+        origin.count("/a") > 1
     })
     .await;
+    assert_eq!(reader.finish().await, Read::Whole);
 }
 
 /// How much more memory an edge takes, in KiB, while slow clients read an object of [`SIZE`] bytes, which it stores if

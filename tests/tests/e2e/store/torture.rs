@@ -2,7 +2,7 @@
 //! Whatever the origin, the clients and the machine do, nothing wrong is served, nobody waits for ever, nothing is cut
 //! that the origin has not cut, and the edge lives.
 
-use sluice_tests::edge::store::{Cell, Store};
+use sluice_tests::edge::store::Medium;
 use sluice_tests::torture::run::Plan;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -30,9 +30,10 @@ fn seed() -> u64 {
     setting("TORTURE_SEED", now.as_micros().try_into().unwrap())
 }
 
-fn plan(store: Store) -> Plan {
+fn plan(medium: Medium) -> Plan {
     Plan {
-        cell: Cell { store, workers: 2 },
+        medium,
+        workers: 2,
         lasts: SHORT,
         lives: Some(SHORT_LIFE),
         seed: seed(),
@@ -46,17 +47,17 @@ fn plan(store: Store) -> Plan {
 
 #[tokio::test]
 async fn nothing_wrong_is_served_from_a_disk() {
-    plan(Store::V1_DISK).run().await;
+    plan(Medium::Disk).run().await;
 }
 
 #[tokio::test]
 async fn nothing_wrong_is_served_from_memory() {
-    plan(Store::V1_MEMORY).run().await;
+    plan(Medium::Memory).run().await;
 }
 
 #[tokio::test]
 async fn nothing_wrong_is_served_while_others_fill_the_disk() {
-    let plan = plan(Store::V1_DISK);
+    let plan = plan(Medium::Disk);
     Plan {
         fills: true,
         lives: None,
@@ -71,15 +72,16 @@ async fn nothing_wrong_is_served_while_others_fill_the_disk() {
 #[tokio::test]
 #[ignore = "long: make soak"]
 async fn nothing_wrong_is_served_for_as_long_as_one_likes() {
-    let medium: String = setting("TORTURE_CACHE", "disk".to_owned());
-    let store = Store::ALL
+    let medium: String = setting("TORTURE_CACHE", Medium::Disk.to_string());
+    let medium = [Medium::Disk, Medium::Memory]
         .into_iter()
-        .find(|store| store.medium.to_string() == medium);
-    let store = store.unwrap_or_else(|| panic!("TORTURE_CACHE={medium}: expected disk or memory"));
+        .find(|known| known.to_string() == medium)
+        .unwrap_or_else(|| panic!("TORTURE_CACHE={medium}: expected disk or memory"));
     let workers = setting("TORTURE_WORKERS", 2);
     let life = setting("TORTURE_LIFE", LONG_LIFE.as_secs());
     Plan {
-        cell: Cell { store, workers },
+        medium,
+        workers,
         lasts: Duration::from_secs(setting("TORTURE_SECONDS", 1_200)),
         lives: (life > 0).then_some(Duration::from_secs(life)),
         seed: seed(),
@@ -101,7 +103,7 @@ fn calm(lasts: Duration) -> Plan {
         purges: false,
         stalls: false,
         tears: false,
-        ..plan(Store::V1_DISK)
+        ..plan(Medium::Disk)
     }
 }
 

@@ -6,7 +6,6 @@ use sluice_tests::client::http2::Http2;
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;
 use sluice_tests::edge::direct::Direct;
-use sluice_tests::edge::store::Cell;
 use sluice_tests::eventually;
 use sluice_tests::http::body;
 use sluice_tests::machine::tool::trap_module;
@@ -28,9 +27,9 @@ const FORBIDDEN: [(&str, &str); 6] = [
     ("DELETE", "/..%2fother/x?acl"),
 ];
 
-async fn start(origin: &Origin, cell: Cell) -> Edge {
+async fn start(origin: &Origin, workers: usize) -> Edge {
     Edge::scripted_bucket(origin)
-        .cell(cell)
+        .workers(workers)
         .policy(POLICY)
         .env("SLUICE_WASM", trap_module().display().to_string())
         .direct(Direct {
@@ -69,12 +68,12 @@ async fn ask_for_the_forbidden(edge: &Edge) -> Outcomes {
     flight.land().await
 }
 
-async fn dies_while_followers_wait(role: &str, cell: Cell) {
+async fn dies_while_followers_wait(role: &str, workers: usize) {
     let origin = Origin::start().ready().await;
     let gate = Gate::new();
     origin.on("*", Reply::ok(1000));
     origin.on("/site/parked", Reply::ok(20_000).hold(&gate));
-    let edge = start(&origin, cell).await;
+    let edge = start(&origin, workers).await;
     // The connection keeps to a worker: that of the leader.
     let connection = Http2::connect(edge.address()).await;
     let _leader = connection.start("GET", "/parked", &[]).await.unwrap();
@@ -96,9 +95,9 @@ async fn dies_while_followers_wait(role: &str, cell: Cell) {
         // The object itself, as its URL without a query is.
         let asked = (0..5 * FORBIDDEN.len()).map(|n| format!("/site/a{n}"));
         let right = |path: String| body::check(&path, &response.body).is_ok();
-        assert!(asked.into_iter().any(right), "{cell}: {response}");
+        assert!(asked.into_iter().any(right), "{response}");
     }
-    assert_eq!(trap.head().await.unwrap().0, 503, "{cell}");
+    assert_eq!(trap.head().await.unwrap().0, 503);
     // The other worker goes on as if nothing were, and the one that lost its VM has a new one soon.
     let mut clients = Vec::new();
     for _ in 0..20 {
@@ -108,7 +107,7 @@ async fn dies_while_followers_wait(role: &str, cell: Cell) {
     for (n, client) in clients.iter_mut().enumerate() {
         at_once += usize::from(client.get(&format!("/soon{n}")).await.status == 200);
     }
-    assert!(at_once > 0, "{cell}: nobody is served");
+    assert!(at_once > 0, "nobody is served");
     gate.open();
     for (n, client) in clients.iter_mut().enumerate() {
         let path = format!("/new{n}");
@@ -117,9 +116,9 @@ async fn dies_while_followers_wait(role: &str, cell: Cell) {
     let outcomes = followers.land().await;
     // Those of the other worker have the object; Envoy has ended those who waited in the dead VM.
     let tally = outcomes.tally();
-    println!("{role} on {cell}: {tally:?}");
-    assert!(tally.contains_key("200"), "{cell}: {tally:?}");
-    assert_eq!(outcomes.responses().count(), FOLLOWERS, "{cell}: {tally:?}");
+    println!("{role}: {tally:?}");
+    assert!(tally.contains_key("200"), "{tally:?}");
+    assert_eq!(outcomes.responses().count(), FOLLOWERS, "{tally:?}");
     for response in outcomes
         .responses()
         .filter(|response| response.status < 500)
@@ -132,26 +131,23 @@ async fn dies_while_followers_wait(role: &str, cell: Cell) {
 
 #[tokio::test]
 async fn edge_dies_while_followers_wait() {
-    let cell = Cell::DISK;
-    dies_while_followers_wait("edge", cell).await;
+    dies_while_followers_wait("edge", 2).await;
 }
 
 #[tokio::test]
 async fn origin_dies_while_followers_wait() {
-    let cell = Cell::DISK;
-    dies_while_followers_wait("origin", cell).await;
+    dies_while_followers_wait("origin", 2).await;
 }
 
 /// Nobody renews the lease of a leader whose VM has died, so that another worker takes over when it ends.
 #[tokio::test]
 async fn another_worker_takes_over_when_the_lease_has_ended() {
-    let cell = Cell::DISK;
     let origin = Origin::start().ready().await;
     let gate = Gate::new();
     let replies = [Reply::ok(20_000).hold(&gate), Reply::ok(20_000)];
     origin.on("*", Reply::ok(1000));
     origin.on_each("/site/parked", replies);
-    let edge = start(&origin, cell).await;
+    let edge = start(&origin, 2).await;
     let connection = Http2::connect(edge.address()).await;
     let _leader = connection.start("GET", "/parked", &[]).await.unwrap();
     gate.wait_reached(1).await;
@@ -160,12 +156,12 @@ async fn another_worker_takes_over_when_the_lease_has_ended() {
     let trap = connection
         .start("GET", "/trap", &[("x-trap", "edge")])
         .await;
-    assert_eq!(trap.unwrap().head().await.unwrap().0, 503, "{cell}");
+    assert_eq!(trap.unwrap().head().await.unwrap().0, 503);
     edge.wait_for_counter("sluice_handovers", 1).await;
     gate.open();
     let outcomes = followers.land().await;
     let tally = outcomes.tally();
-    assert!(tally.contains_key("200"), "{cell}: {tally:?}");
+    assert!(tally.contains_key("200"), "{tally:?}");
     for response in outcomes
         .responses()
         .filter(|response| response.status < 500)

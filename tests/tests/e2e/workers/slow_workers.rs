@@ -5,7 +5,6 @@ use serde_json::json;
 use sluice_tests::client::{Client, until_hit};
 use sluice_tests::edge::Edge;
 use sluice_tests::edge::purger::Purger;
-use sluice_tests::edge::store::Store;
 use sluice_tests::eventually;
 use sluice_tests::machine::stall::Stall;
 use sluice_tests::origin::{Origin, Reply};
@@ -17,7 +16,7 @@ async fn one_that_a_change_did_not_wait_for_hears_of_purges_again() {
     origin.on("/kept", Reply::ok(1_000).max_age(3_600));
     origin.on("/changed", Reply::ok(1_000).max_age(1).etag("old"));
     let purger = Purger::new();
-    let edge = purger.open(Edge::http(&origin)).store(Store::V1_DISK);
+    let edge = purger.open(Edge::http(&origin));
     let edge = edge.workers(2).allow_log("did not answer to a change");
     let edge = edge.start().await;
     let mut clients = Vec::new();
