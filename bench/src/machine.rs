@@ -2,8 +2,8 @@
 //! What a run ran on.
 
 use crate::peer;
+use sluice_tests::http::http_date;
 use sluice_tests::machine::tool;
-use sluice_tests::origin::http_date;
 use std::path::Path;
 use std::process::Command;
 use std::time::SystemTime;

@@ -3,3 +3,6 @@
 
 pub mod body;
 pub mod message;
+
+/// The date in the form of RFC 9110, section 5.6.7.
+pub use httpdate::fmt_http_date as http_date;

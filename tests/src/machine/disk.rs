@@ -2,6 +2,7 @@
 //! A small file system for one process, which a test fills.
 
 use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 use sluice::free_space::Space;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -64,36 +65,39 @@ impl Disk {
         &self.0
     }
 
-    /// Fills it with a file that is not the cache's, but for `left` bytes, in as few steps as can be: the edge makes room
+    /// Fills it but for `left` bytes with a file that is not the cache's, in as few steps as can be: the edge makes room
     /// for a disk that lacks less than the cache holds.
     ///
     /// # Panics
     /// When it cannot be written to.
-    pub fn fill(&self, left: u64) {
-        let file = File::create(self.others()).unwrap();
+    #[must_use]
+    pub fn fill(&self, left: u64) -> Filling {
+        let filling = Filling(self.0.join("others"));
+        let file = File::create(&filling.0).unwrap();
         let mut length = 0;
         loop {
             let free = Space::of(&self.0).unwrap().free;
             let missing = free.saturating_sub(left);
             if missing == 0 {
-                return;
+                return filling;
             }
-            // Where the edge has been faster, nothing is allocated, and there is less to allocate.
-            if fallocate(&file, FallocateFlags::empty(), length, missing).is_ok() {
-                length += missing;
+            match fallocate(&file, FallocateFlags::empty(), length, missing) {
+                Ok(()) => length += missing,
+                // The edge has been faster: nothing is allocated, and there is less to allocate.
+                Err(Errno::NOSPC) => {}
+                Err(error) => panic!("{}: {error}", filling.0.display()),
             }
         }
     }
+}
 
-    /// Removes that file.
-    ///
-    /// # Panics
-    /// When it is not there.
-    pub fn relieve(&self) {
-        std::fs::remove_file(self.others()).unwrap();
-    }
+/// What takes the room on a disk until it is dropped.
+#[derive(Debug)]
+pub struct Filling(PathBuf);
 
-    fn others(&self) -> PathBuf {
-        self.0.join("others")
+impl Drop for Filling {
+    fn drop(&mut self) {
+        // The disk may be gone with its edge.
+        let _ = std::fs::remove_file(&self.0);
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A loopback server of the harness: where it listens, on which thread, and until when.
 
+pub mod exchange;
 pub mod gate;
 pub mod requests;
 

@@ -9,12 +9,13 @@ use super::object::Object;
 use super::origin::{self, Shelf};
 use super::overlap::Overlaps;
 use super::world::World;
-use super::{disk, disturbance};
+use super::{damage, disturbance};
 use crate::chance::rng::{Rng, mix};
 use crate::edge::purger::Purger;
 use crate::edge::store::Medium;
 use crate::edge::{Builder, Edge};
-use std::path::{Path, PathBuf};
+use crate::machine::disk::Disk;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
@@ -118,7 +119,7 @@ impl Plan {
             let left = self.lasts.saturating_sub(begun.elapsed());
             let phase = self.lives.unwrap_or(left).min(left);
             let (envoy, clock) = (edge.envoy_pid(), world.shelf.clock);
-            let disk = edge.disk().folder().to_owned();
+            let disk = edge.disk();
             let alive = tokio::select! {
                 alive = lives(edge, phase) => alive,
                 () = self.disturb(world, envoy, disk, number) => true,
@@ -145,7 +146,7 @@ impl Plan {
     }
 
     /// Until it is dropped.
-    async fn disturb(&self, world: &Arc<World>, envoy: u32, disk: PathBuf, number: u64) {
+    async fn disturb(&self, world: &Arc<World>, envoy: u32, disk: Disk, number: u64) {
         let stalls = async {
             if self.stalls {
                 disturbance::stall(Arc::clone(world), envoy, self.workers, number).await;
@@ -162,7 +163,7 @@ impl Plan {
     fn tear(&self, world: &World, cache: &Path, number: u64) {
         if self.tears {
             let mut rng = Rng::new(self.seed ^ mix(number));
-            let torn = disk::tear(cache, &mut rng).expect("a cache whose files can be written");
+            let torn = damage::tear(cache, &mut rng).expect("a cache whose files can be written");
             world.ledger.add("files torn", torn);
         }
     }

@@ -5,7 +5,8 @@ use sluice_tests::client::Response;
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::edge::Edge;
 use sluice_tests::eventually;
-use sluice_tests::origin::{Origin, Reply, http_date};
+use sluice_tests::http::http_date;
+use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
 use std::time::{Duration, SystemTime};
 

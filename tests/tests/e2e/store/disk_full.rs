@@ -59,7 +59,7 @@ async fn on_a_full_disk_all_responses_are_whole_and_storing_goes_on_with_the_spa
     let edge = edge(&origin).medium(medium).start().await;
     until_hit(edge.address(), "/large/kept").await;
     let disk = edge.disk();
-    disk.fill(0);
+    let filling = disk.fill(0);
     edge.wait_for_log(FULL).await;
 
     assert!(edge.get("/large/kept").await.is_hit(), "it is stored");
@@ -88,7 +88,7 @@ async fn on_a_full_disk_all_responses_are_whole_and_storing_goes_on_with_the_spa
         assert_eq!(edge.counter(name).await, 0, "{name}");
     }
 
-    disk.relieve();
+    drop(filling);
     edge.wait_for_log(STORES).await;
     let stored = until_hit(edge.address(), "/large/0").await;
     let _ = stored.stamp("/large/0");
@@ -108,7 +108,7 @@ async fn on_a_full_disk_parts_headers_and_conditions_are_answered() {
         Reply::ok(SMALL).max_age(3_600).etag("a").ranges(),
     );
     let edge = edge(&origin).start().await;
-    edge.disk().fill(0);
+    let _filling = edge.disk().fill(0);
     edge.wait_for_log(FULL).await;
     for _ in 0..2 {
         let part = edge
@@ -137,7 +137,7 @@ async fn on_a_full_disk_what_is_stored_is_revalidated_and_what_has_changed_is_pa
     for path in ["/same", "/changing"] {
         until_hit(edge.address(), path).await;
     }
-    edge.disk().fill(0);
+    let _filling = edge.disk().fill(0);
     edge.wait_for_log(FULL).await;
     for path in ["/same", "/changing"] {
         let asked = origin.count(path);
@@ -187,7 +187,7 @@ async fn control_unwatched_followers_wait_in_vain_on_a_full_disk() {
         .direct(Direct::default())
         .start()
         .await;
-    edge.disk().fill(0);
+    let _filling = edge.disk().fill(0);
     let crowd = stampede(edge.address(), CROWD, "/small/0").await;
     for response in crowd.all(200) {
         let _ = response.stamp("/small/0");

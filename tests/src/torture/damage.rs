@@ -1,67 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What befalls the cache's disk: others fill it, and files are torn while the edge is down.
+//! What a loss of power leaves of the files of a cache: some are cut short, and some have other bytes.
 
 use crate::chance::rng::Rng;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// How many bytes are overwritten at once.
 const SCRATCH: usize = 64;
-
-/// A file that takes the room of others.
-#[derive(Debug)]
-pub struct Filler(PathBuf);
-
-impl Filler {
-    /// In this folder; it takes nothing yet.
-    #[must_use]
-    pub fn new(folder: &Path) -> Self {
-        Self(folder.join("of-others"))
-    }
-
-    /// Takes all that is free, and all that becomes free while it does, but for a few bytes.
-    ///
-    /// # Errors
-    /// As the file system's, but for the one that says that there is no more.
-    pub fn fill(&self) -> io::Result<()> {
-        let file = File::create(&self.0)?;
-        let mut taken = 0;
-        for step in [1 << 22, 1 << 16, 1 << 12] {
-            loop {
-                // SAFETY: it allocates in a file that is open, and touches no memory of this process.
-                if unsafe { libc::fallocate(file.as_raw_fd(), 0, taken, step) } != 0 {
-                    break;
-                }
-                taken += step;
-            }
-        }
-        match io::Error::last_os_error() {
-            error if error.raw_os_error() == Some(libc::ENOSPC) => Ok(()),
-            error => Err(error),
-        }
-    }
-
-    /// Gives it back.
-    ///
-    /// # Errors
-    /// As the file system's.
-    pub fn empty(&self) -> io::Result<()> {
-        match fs::remove_file(&self.0) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Drop for Filler {
-    fn drop(&mut self) {
-        // The disk may be gone with its edge.
-        let _ = self.empty();
-    }
-}
 
 /// Truncates some of the objects below a cache's folder, and overwrites bytes of others; gives how many of them.
 ///
