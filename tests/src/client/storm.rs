@@ -257,56 +257,28 @@ async fn over_http1(
         Kind::Conditional => request("GET", path, &[("if-none-match", "*")]),
         _ => request("GET", path, &[]),
     };
+    let sent = match phase {
+        Phase::InRequest => rng.below(bytes.len() - 1) + 1,
+        _ => bytes.len(),
+    };
+    client.send(&bytes[..sent]).await?;
     let seen = match phase {
-        Phase::InRequest => {
-            client
-                .send(&bytes[..rng.below(bytes.len() - 1) + 1])
-                .await?;
-            Seen::Left
-        }
-        Phase::AtOnce => {
-            client.send(&bytes).await?;
-            Seen::Left
-        }
+        Phase::InRequest | Phase::AtOnce => Seen::Left,
         Phase::AtRandom => {
-            client.send(&bytes).await?;
             let _ = tokio::time::timeout(pause, client.response()).await;
             Seen::Left
         }
         Phase::AfterHead => {
-            client.send(&bytes).await?;
             client.head().await?;
             Seen::Left
         }
-        Phase::MidBody => {
-            client.send(&bytes).await?;
-            let (_, response) = client.head().await?;
-            if kind == Kind::Head
-                || response.status != 200
-                || response.headers.get("content-length").is_none()
-            {
-                Seen::Left
-            } else {
-                Seen::Part(client.some(rng.below(30_000) + 1).await?)
-            }
-        }
-        Phase::AtEnd => {
-            client.send(&bytes).await?;
-            Seen::of(client.response().await?)
-        }
+        Phase::MidBody => part_of_body(&mut client, kind, rng.below(30_000) + 1).await?,
+        Phase::AtEnd => Seen::of(client.response().await?),
         Phase::Stays => {
-            client.send(&bytes).await?;
             if kind == Kind::Slow {
                 tokio::time::sleep(pause).await;
             }
-            let response = client.response().await?;
-            // The connection must be good for another request.
-            let again = client.try_exchange(&bytes).await?;
-            if again.status == 200 && kind != Kind::Head && body::check(path, &again.body).is_err()
-            {
-                return Ok(Seen::Whole(200, again.body));
-            }
-            Seen::of(response)
+            two_responses(&mut client, kind, path, &bytes).await?
         }
     };
     match kind {
@@ -314,6 +286,32 @@ async fn over_http1(
         _ => client.reset(),
     }
     Ok(seen)
+}
+
+/// What has come of a body when there are up to `most` bytes of it.
+async fn part_of_body(client: &mut Client, kind: Kind, most: usize) -> Result<Seen, Failure> {
+    let (_, response) = client.head().await?;
+    let has_length = response.headers.get("content-length").is_some();
+    if kind == Kind::Head || response.status != 200 || !has_length {
+        return Ok(Seen::Left);
+    }
+    Ok(Seen::Part(client.some(most).await?))
+}
+
+/// The response that comes, unless that to another request on the same connection, which must be good for one, is wrong.
+async fn two_responses(
+    client: &mut Client,
+    kind: Kind,
+    path: &str,
+    bytes: &[u8],
+) -> Result<Seen, Failure> {
+    let response = client.response().await?;
+    let again = client.try_exchange(bytes).await?;
+    let is_wrong = kind != Kind::Head && body::check(path, &again.body).is_err();
+    if again.status == 200 && is_wrong {
+        return Ok(Seen::Whole(200, again.body));
+    }
+    Ok(Seen::of(response))
 }
 
 async fn over_http2(

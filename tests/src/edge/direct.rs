@@ -61,36 +61,7 @@ impl Direct {
         std::fs::create_dir_all(&cache).unwrap();
         let text = render::render(&settings, &origin, &cache).unwrap();
         let mut config: Value = serde_yaml_ng::from_str(&text).unwrap();
-        if let Some(retries) = self.retries {
-            let routes = &mut manager(&mut config, "origin")["route_config"];
-            routes["virtual_hosts"][0]["retry_policy"]["num_retries"] = retries.into();
-        }
-        if let Some(port) = self.background_port {
-            expose_background(&mut config, port);
-        }
-        add_clusters(&mut config, self.spare_clusters);
-        if self.untagged {
-            config["stats_config"]["use_all_default_tags"] = false.into();
-        }
-        if self.exact_balance {
-            balance_exactly(&mut config);
-        }
-        if let Some(threads) = self.cache_threads {
-            assert!(
-                set_each(&mut config, "thread_count", &threads.into()) > 0,
-                "no files"
-            );
-        }
-        if self.listener_file {
-            let listeners = config["static_resources"]["listeners"].take();
-            write_listeners(folder, &listeners);
-            config["static_resources"]["listeners"] = json!([]);
-            config["node"] = json!({"id": "sluice", "cluster": "sluice"});
-            config["dynamic_resources"] = json!({"lds_config": {
-                "resource_api_version": "V3",
-                "path_config_source": {"path": listener_file(folder)},
-            }});
-        }
+        self.change(&mut config, folder);
         let path = folder.join("envoy.json");
         std::fs::write(&path, config.to_string()).unwrap();
         let mut command = Command::new(&settings.locations.envoy);
@@ -108,6 +79,40 @@ impl Direct {
         ]);
         command.env_clear().envs(variables);
         command
+    }
+
+    /// What no setting does.
+    fn change(&self, config: &mut Value, folder: &Path) {
+        if let Some(retries) = self.retries {
+            let routes = &mut manager(config, "origin")["route_config"];
+            routes["virtual_hosts"][0]["retry_policy"]["num_retries"] = retries.into();
+        }
+        if let Some(port) = self.background_port {
+            expose_background(config, port);
+        }
+        add_clusters(config, self.spare_clusters);
+        if self.untagged {
+            config["stats_config"]["use_all_default_tags"] = false.into();
+        }
+        if self.exact_balance {
+            balance_exactly(config);
+        }
+        if let Some(threads) = self.cache_threads {
+            assert!(
+                set_each(config, "thread_count", &threads.into()) > 0,
+                "no files"
+            );
+        }
+        if self.listener_file {
+            let listeners = config["static_resources"]["listeners"].take();
+            write_listeners(folder, &listeners);
+            config["static_resources"]["listeners"] = json!([]);
+            config["node"] = json!({"id": "sluice", "cluster": "sluice"});
+            config["dynamic_resources"] = json!({"lds_config": {
+                "resource_api_version": "V3",
+                "path_config_source": {"path": listener_file(folder)},
+            }});
+        }
     }
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A client that asks at random, on HTTP/1.1 or HTTP/2, and has each answer judged.
 
-use super::answer::{Answer, Ask, Case, End, Part, UNANSWERED};
+use super::answer::{Answer, End};
+use super::ask::{Ask, Part};
 use super::clock::Moment;
+use super::judge::{Case, UNANSWERED};
 use super::ledger::Wrong;
 use super::object::VARIANTS;
 use super::origin::FETCH;

@@ -4,6 +4,7 @@
 //! and the end of the edge.
 
 pub mod answer;
+pub mod ask;
 pub mod client;
 pub mod clock;
 pub mod content;
@@ -12,6 +13,7 @@ pub mod departures;
 pub mod disturbance;
 pub mod fault;
 pub mod fetches;
+pub mod judge;
 pub mod ledger;
 pub mod object;
 pub mod origin;

@@ -201,12 +201,8 @@ async fn a_fill_whose_surrogate_key_was_purged_meanwhile_is_not_stored() {
     assert_eq!(origin.count("/a"), 2);
 }
 
-#[tokio::test]
-async fn nothing_is_purged_without_the_token_or_with_a_call_that_makes_no_sense() {
-    let origin = Origin::start().ready().await;
-    origin.on("/a", Reply::ok(1_000).max_age(LONG));
-    let (edge, purger) = purgeable(&origin, 2).await;
-    warm(&edge, "/a").await;
+/// Calls of all kinds that do not have the token.
+async fn call_without_the_token(purger: &Purger) {
     let order = json!({"everything": true}).to_string();
     for authorization in [
         None,
@@ -230,6 +226,10 @@ async fn nothing_is_purged_without_the_token_or_with_a_call_that_makes_no_sense(
             assert_eq!(response.header("www-authenticate"), "Bearer");
         }
     }
+}
+
+/// Calls with the token that name nothing to purge.
+async fn call_without_sense(purger: &Purger) {
     let bearer = format!("Bearer {TOKEN}");
     let headers = [("authorization", bearer.as_str())];
     for (method, path, body, status, text) in [
@@ -265,6 +265,16 @@ async fn nothing_is_purged_without_the_token_or_with_a_call_that_makes_no_sense(
         purger.send("POST", "/purge", &headers, &large).await.status,
         413
     );
+}
+
+#[tokio::test]
+async fn nothing_is_purged_without_the_token_or_with_a_call_that_makes_no_sense() {
+    let origin = Origin::start().ready().await;
+    origin.on("/a", Reply::ok(1_000).max_age(LONG));
+    let (edge, purger) = purgeable(&origin, 2).await;
+    warm(&edge, "/a").await;
+    call_without_the_token(&purger).await;
+    call_without_sense(&purger).await;
     assert_eq!(origin.count("/a"), 1);
     assert_eq!(edge.counter("sluice_purges").await, 0);
     assert!(!edge.log().contains(TOKEN));
