@@ -104,7 +104,7 @@ async fn a_policy_may_strip_cookies() {
 }
 
 #[tokio::test]
-async fn host_goes_on_as_it_came() {
+async fn the_host_header_is_passed_on_unchanged() {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(1000));
     let edge = Edge::http(&origin).start().await;

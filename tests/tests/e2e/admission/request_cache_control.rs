@@ -59,7 +59,7 @@ async fn a_client_is_obeyed_where_the_policy_says_so() {
 }
 
 #[tokio::test]
-async fn what_only_the_store_may_answer_never_reaches_the_origin() {
+async fn an_only_if_cached_request_never_reaches_the_origin() {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(1000).max_age(600));
     let edge = Edge::http(&origin).workers(1).policy(OBEYING).start().await;
@@ -75,7 +75,7 @@ async fn what_only_the_store_may_answer_never_reaches_the_origin() {
 }
 
 #[tokio::test]
-async fn what_must_not_be_stored_is_not() {
+async fn a_response_to_a_no_store_request_is_not_stored() {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(1000).max_age(600));
     let edge = Edge::http(&origin).workers(1).policy(OBEYING).start().await;
@@ -148,7 +148,7 @@ async fn a_client_gets_what_is_as_stale_as_it_accepts() {
 }
 
 #[tokio::test]
-async fn what_is_too_stale_for_a_client_stays_in_the_store() {
+async fn an_object_too_stale_for_one_client_stays_in_the_store() {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(1000).max_age(1).etag("v1"));
     let edge = Edge::http(&origin).workers(1).policy(OBEYING).start().await;

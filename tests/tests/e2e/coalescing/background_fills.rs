@@ -69,7 +69,7 @@ async fn begin(edge: &Edge) -> Client {
 }
 
 #[tokio::test]
-async fn one_that_waits_for_what_proves_uncacheable_asks_nothing_and_who_waits_beside_it_does() {
+async fn a_background_fill_fetches_nothing_uncacheable_but_a_waiting_client_does() {
     let private = Reply::ok(SIZE).header("cache-control", "private");
     let scene = Scene::new(private).await;
     scene.gate.open();
@@ -81,7 +81,7 @@ async fn one_that_waits_for_what_proves_uncacheable_asks_nothing_and_who_waits_b
 }
 
 #[tokio::test]
-async fn one_that_waits_too_long_asks_nothing_and_who_waits_beside_it_does() {
+async fn a_background_fill_that_times_out_fetches_nothing_but_a_waiting_client_does() {
     let scene = Scene::new(Reply::ok(SIZE).max_age(600)).await;
     scene
         .edge

@@ -43,7 +43,7 @@ async fn followers_go_upstream_after_max_wait(workers: usize) {
 }
 
 #[tokio::test]
-async fn followers_that_have_waited_enough_go_in_growing_batches() {
+async fn followers_whose_wait_ends_go_upstream_in_growing_batches() {
     let origin = Origin::start().ready().await;
     let stuck = Gate::new();
     origin.on("/a", Reply::ok(1000).hold(&stuck));

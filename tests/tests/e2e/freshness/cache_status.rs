@@ -51,7 +51,7 @@ async fn a_miss_a_hit_and_a_collapsed_request_say_so() {
 }
 
 #[tokio::test]
-async fn what_passes_and_what_is_refused_have_a_status_too() {
+async fn passed_and_refused_requests_have_a_cache_status_too() {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(1000).header("cache-control", "private"));
     let edge = Edge::http(&origin).start().await;

@@ -92,7 +92,7 @@ async fn an_origin_in_error_is_hidden_and_left_alone() {
 }
 
 #[tokio::test]
-async fn bare_envoy_passes_the_error_on() {
+async fn control_bare_envoy_passes_the_error_on() {
     let origin = Origin::start().ready().await;
     origin.on_each("/a", [brief(), Reply::status(503)]);
     let bare = Bare::start(&origin, Store::V1_DISK, 1).await;
@@ -200,7 +200,7 @@ async fn beyond_the_window_the_error_passes() {
 }
 
 #[tokio::test]
-async fn what_must_be_revalidated_is_never_stale() {
+async fn an_object_that_must_be_revalidated_is_never_served_stale() {
     let origin = Origin::start().ready().await;
     let policy = "origin: {kind: http}\ncache: {stale_if_error: 1d, stale_while_revalidate: 1d}\n";
     let edge = Edge::http(&origin).workers(1).policy(policy).start().await;

@@ -80,7 +80,7 @@ async fn clients_get_the_stale_object_at_once_while_one_refresh_runs(workers: us
 }
 
 #[tokio::test]
-async fn bare_envoy_makes_its_clients_wait() {
+async fn control_bare_envoy_makes_its_clients_wait() {
     let origin = Origin::start().ready().await;
     let gate = Gate::new();
     let object = brief(20_000).etag("v1");
@@ -126,7 +126,7 @@ async fn a_changed_object_takes_the_place_of_the_stale_one() {
 }
 
 #[tokio::test]
-async fn what_has_a_date_only_or_no_validator_is_refreshed_too() {
+async fn an_object_with_only_a_date_or_no_validator_is_refreshed_too() {
     let origin = Origin::start().ready().await;
     let date = "Wed, 21 Oct 2015 07:28:00 GMT";
     origin.on("/dated", brief(1_000).header("last-modified", date));

@@ -130,7 +130,7 @@ rules:
 ";
 
 #[tokio::test]
-async fn of_an_http_origin() {
+async fn an_http_origins_objects_are_the_same_hot_or_stored() {
     let origin = Origin::start().ready().await;
     let cookie = text().header("set-cookie", "a=b").header("x-secret", "1");
     let tagged = cookie
@@ -213,7 +213,7 @@ site:
 ";
 
 #[tokio::test]
-async fn of_a_bucket() {
+async fn a_buckets_objects_are_the_same_hot_or_stored() {
     let origin = Origin::start().ready().await;
     let object = text()
         .header("x-amz-request-id", "1")
@@ -246,7 +246,7 @@ const BUCKET_VARIANTS: [(&str, Fields<'static>); 6] = [
 ];
 
 #[tokio::test]
-async fn what_is_stale_is_refreshed_by_both_and_hot_again_after_that() {
+async fn a_stale_object_is_refreshed_by_both_edges_and_hot_again_after_that() {
     let origin = Origin::start().ready().await;
     let brief = "max-age=2, stale-while-revalidate=600";
     let reply = Reply::text("short-lived").header("cache-control", brief);

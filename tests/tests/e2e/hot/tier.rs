@@ -81,7 +81,7 @@ async fn without_a_tier_every_hit_comes_out_of_the_store() {
 }
 
 #[tokio::test]
-async fn whatever_is_asked_of_it_is_answered_as_by_the_store() {
+async fn the_hot_tier_answers_every_request_as_the_store_does() {
     const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
     let origin = Origin::start().ready().await;
     let reply = Reply::text(noise(SIZE)).max_age(60).etag("v1");
@@ -129,7 +129,7 @@ async fn whatever_is_asked_of_it_is_answered_as_by_the_store() {
 }
 
 #[tokio::test]
-async fn ages_go_on_and_what_is_stale_is_not_hot() {
+async fn hot_objects_age_and_stale_ones_are_not_hot() {
     let slack = Duration::from_millis(500);
     unless_the_machine_stands_still(slack, async || {
         let origin = Origin::start().ready().await;
@@ -158,7 +158,7 @@ async fn ages_go_on_and_what_is_stale_is_not_hot() {
 #[test_case(1; "with one worker")]
 #[test_case(4; "with four workers")]
 #[tokio::test]
-async fn what_is_purged_is_hot_nowhere_once_the_call_is_answered(workers: usize) {
+async fn a_purged_object_is_hot_on_no_worker_once_the_call_is_answered(workers: usize) {
     let origin = Origin::start().ready().await;
     let reply = Reply::ok(SIZE).max_age(LONG);
     origin.on("/a/b", reply.header("surrogate-key", "tag"));
@@ -191,7 +191,7 @@ async fn what_is_purged_is_hot_nowhere_once_the_call_is_answered(workers: usize)
 #[test_case(1; "with one worker")]
 #[test_case(4; "with four workers")]
 #[tokio::test]
-async fn what_is_purged_softly_or_changed_is_asked_about_first(workers: usize) {
+async fn a_softly_purged_or_changed_object_is_revalidated_before_it_is_hot(workers: usize) {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(SIZE).max_age(LONG).etag("v0"));
     let purger = Purger::new();
@@ -236,7 +236,7 @@ async fn what_is_purged_softly_or_changed_is_asked_about_first(workers: usize) {
 
 /// Of one worker: others serve their copies for some seconds more, as the store tells nobody what it has got.
 #[tokio::test]
-async fn what_a_client_has_asked_the_origin_about_is_not_hot_any_more() {
+async fn an_object_that_a_client_has_refreshed_is_hot_nowhere_in_its_old_version() {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(SIZE).max_age(LONG).etag("old"));
     let edge = Edge::http(&origin).workers(1);
@@ -372,7 +372,7 @@ async fn a_new_policy_begins_with_nothing_hot() {
 }
 
 #[tokio::test]
-async fn it_is_read_from_the_store_now_and_then() {
+async fn a_hot_object_is_read_from_the_store_now_and_then() {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(SIZE).max_age(LONG));
     let edge = Edge::http(&origin).workers(1).start().await;
@@ -390,7 +390,7 @@ async fn it_is_read_from_the_store_now_and_then() {
 }
 
 #[tokio::test]
-async fn http2_clients_get_it_too() {
+async fn http2_clients_get_hot_hits_too() {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(60_000).max_age(LONG));
     let edge = Edge::http(&origin).workers(1).start().await;

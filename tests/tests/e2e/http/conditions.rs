@@ -80,7 +80,7 @@ async fn a_reload_never_reaches_the_origin(workers: usize) {
 }
 
 #[tokio::test]
-async fn a_reload_over_http2_does_not_either() {
+async fn a_reload_over_http2_never_reaches_the_origin() {
     let origin = Origin::start().ready().await;
     origin.on("/a", object(100_000));
     let edge = Edge::http(&origin).workers(1).start().await;
@@ -230,7 +230,7 @@ async fn conditions_on_errors_and_redirects_are_ignored() {
 }
 
 #[tokio::test]
-async fn conditions_on_what_cannot_be_cached_go_to_the_origin() {
+async fn conditions_on_uncacheable_objects_go_to_the_origin() {
     let origin = Origin::start().ready().await;
     origin.on(
         "/a",
@@ -256,7 +256,7 @@ async fn conditions_on_what_cannot_be_cached_go_to_the_origin() {
 }
 
 #[tokio::test]
-async fn a_condition_that_fails_on_what_cannot_be_stored_is_answered_while_its_body_comes() {
+async fn a_failed_condition_on_an_uncacheable_object_keeps_the_connection() {
     let origin = Origin::start().ready().await;
     let private = Reply::ok(300_000).etag("v1");
     origin.on("/*", private.header("cache-control", "private"));

@@ -96,7 +96,7 @@ async fn assert_same(crowd: Flight, clients: usize) {
 #[test_case(1; "with one worker")]
 #[test_case(2; "with two workers")]
 #[tokio::test]
-async fn a_304_for_a_cold_object_is_at_its_end_before_the_object_is(workers: usize) {
+async fn a_304_for_a_cold_object_ends_before_its_fill(workers: usize) {
     let scene = Scene::new(workers).await;
     scene.origin.on("/next", object());
     let mut client = Client::connect(scene.edge.address()).await;
@@ -110,7 +110,7 @@ async fn a_304_for_a_cold_object_is_at_its_end_before_the_object_is(workers: usi
 }
 
 #[tokio::test]
-async fn a_304_over_http2_is_so_too() {
+async fn a_304_over_http2_ends_before_its_fill() {
     let scene = Scene::new(1).await;
     let connection = Http2::connect(scene.edge.address()).await;
     let (status, headers, body) = connection.send("GET", "/a", &SAME).await.unwrap();
@@ -122,7 +122,7 @@ async fn a_304_over_http2_is_so_too() {
 #[test_case(1; "with one worker")]
 #[test_case(2; "with two workers")]
 #[tokio::test]
-async fn who_leaves_with_its_304_ends_no_fill(workers: usize) {
+async fn a_client_that_leaves_with_its_304_ends_no_fill(workers: usize) {
     for followers in [0, 20] {
         let scene = Scene::new(workers).await;
         let (status, crowd) = scene.leave_with_head(&SAME, followers).await;
@@ -135,7 +135,7 @@ async fn who_leaves_with_its_304_ends_no_fill(workers: usize) {
 }
 
 #[tokio::test]
-async fn control_who_leaves_with_a_part_of_the_object_ends_its_fill() {
+async fn control_a_client_that_leaves_with_part_of_the_object_ends_its_fill() {
     let scene = Scene::new(2).await;
     let (status, crowd) = scene.leave_with_head(&[], 20).await;
     assert_eq!(status, 200);
@@ -147,7 +147,7 @@ async fn control_who_leaves_with_a_part_of_the_object_ends_its_fill() {
 }
 
 #[tokio::test]
-async fn many_who_leave_with_their_304_cost_one_request_for_each_object() {
+async fn many_clients_that_leave_with_a_304_cost_one_request_per_object() {
     let origin = Origin::start().ready().await;
     origin.on("/*", object());
     let edge = Edge::http(&origin).workers(2).start().await;
@@ -167,7 +167,7 @@ async fn many_who_leave_with_their_304_cost_one_request_for_each_object() {
 #[test_case(1; "with one worker")]
 #[test_case(2; "with two workers")]
 #[tokio::test]
-async fn who_has_another_copy_gets_the_object_of_the_one_request(workers: usize) {
+async fn a_client_with_another_copy_gets_the_object_of_the_one_request(workers: usize) {
     let scene = Scene::new(workers).await;
     let crowd = Crowd::connect(scene.edge.address(), 10).await;
     let crowd = crowd.fire_each(|n| request("GET", "/a", if n == 0 { &OTHER } else { &[] }));
@@ -181,7 +181,7 @@ async fn who_has_another_copy_gets_the_object_of_the_one_request(workers: usize)
 #[test_case(1; "with one worker")]
 #[test_case(2; "with two workers")]
 #[tokio::test]
-async fn who_leaves_with_its_412_is_followed_by_one_other(workers: usize) {
+async fn a_leader_that_leaves_with_its_412_is_followed_by_one_other(workers: usize) {
     for followers in [0, 20] {
         let scene = Scene::new(workers).await;
         let (status, crowd) = scene.leave_with_head(&UNMATCHED, followers).await;
@@ -196,7 +196,7 @@ async fn who_leaves_with_its_412_is_followed_by_one_other(workers: usize) {
 
 /// Where no fill leads in the background, one takes the place of that which ends.
 #[tokio::test]
-async fn who_leaves_with_the_304_of_a_fill_of_its_own_costs_one_more_request() {
+async fn an_uncoalesced_client_that_leaves_with_its_304_costs_one_more_request() {
     const UNCOALESCED: &str = "origin: {kind: http}\ncoalesce: {enabled: false}\n";
     const OBEDIENT: &str = "origin: {kind: http}\nrequest: {cache_control: obey}\n";
     const PLAN: (&str, &str) = ("x-plan", "gold");
@@ -220,7 +220,7 @@ async fn who_leaves_with_the_304_of_a_fill_of_its_own_costs_one_more_request() {
 #[test_case(1; "with one worker")]
 #[test_case(2; "with two workers")]
 #[tokio::test]
-async fn who_asks_for_changes_takes_over_from_a_leader_that_leaves(workers: usize) {
+async fn a_conditional_follower_takes_over_from_a_leader_that_leaves(workers: usize) {
     let scene = Scene::new(workers).await;
     let mut leader = Client::connect(scene.edge.address()).await;
     leader.send(request("GET", "/a", &[])).await.unwrap();
@@ -236,7 +236,7 @@ async fn who_asks_for_changes_takes_over_from_a_leader_that_leaves(workers: usiz
 }
 
 #[tokio::test]
-async fn who_waits_for_a_fill_that_a_soft_purge_overtakes_gets_the_object() {
+async fn a_follower_of_a_fill_that_a_soft_purge_overtakes_gets_the_object() {
     let purger = Purger::new();
     let scene = Scene::with(2, |edge| purger.open(edge)).await;
     let (status, crowd) = scene.leave_with_head(&SAME, 10).await;
@@ -252,7 +252,7 @@ async fn who_waits_for_a_fill_that_a_soft_purge_overtakes_gets_the_object() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_stored_is_asked_for_once_more_and_then_no_more_often_than_it_is_wanted() {
+async fn conditions_on_an_uncacheable_object_cost_one_request_more_than_there_are_clients() {
     let origin = Origin::start().ready().await;
     origin.on(
         "/a",

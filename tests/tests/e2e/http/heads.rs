@@ -156,7 +156,7 @@ async fn the_access_log_has_the_method_of_the_client() {
 }
 
 #[tokio::test]
-async fn a_get_does_not_wait_for_a_head_on_v1() {
+async fn a_get_does_not_wait_for_a_head() {
     let origin = Origin::start().ready().await;
     let gate = Gate::new();
     origin.on_each("/a", [object().hold(&gate), object()]);
@@ -323,7 +323,7 @@ async fn heads_of_a_failing_url_share_the_failure() {
 }
 
 #[tokio::test]
-async fn heads_of_what_is_too_large_to_be_stored_pull_none_of_it_on_v1() {
+async fn heads_of_objects_too_large_to_store_fetch_no_body() {
     let origin = Origin::start().ready().await;
     let gate = Gate::new();
     origin.on("/a", Reply::ok(LARGE).max_age(600).hold(&gate));
@@ -412,7 +412,7 @@ async fn heads_are_served_stale_where_the_origin_fails() {
 }
 
 #[tokio::test]
-async fn a_purge_takes_what_heads_share() {
+async fn a_purge_removes_the_headers_that_heads_share() {
     let origin = Origin::start().ready().await;
     let second = Reply::ok(SIZE + 1).max_age(600).etag("v2");
     origin.on_each("/a", [object(), second]);

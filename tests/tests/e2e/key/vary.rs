@@ -83,7 +83,7 @@ async fn variants_of_a_url_live_side_by_side() {
 }
 
 #[tokio::test]
-async fn without_the_filter_a_response_with_vary_is_fetched_each_time() {
+async fn control_bare_envoy_fetches_a_response_with_vary_each_time() {
     let origin = Origin::start().ready().await;
     let reply = Reply::ok(1000).max_age(60);
     origin.on("/a", reply.header("vary", "accept-language"));
@@ -183,7 +183,7 @@ async fn codings_of_a_url_are_no_more_than_four() {
 }
 
 #[tokio::test]
-async fn what_must_not_be_told_apart_is_everyones_own() {
+async fn a_response_whose_vary_makes_no_variants_is_not_shared() {
     let origin = Origin::start().ready().await;
     let edge = Edge::http(&origin).workers(1).start().await;
     for (n, vary) in ["*", "accept-language, *", "User-Agent", "a, b, c, d, e"]

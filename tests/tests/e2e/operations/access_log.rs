@@ -129,7 +129,7 @@ async fn results_have_the_names_of_the_metrics_that_count_them() {
 }
 
 #[tokio::test]
-async fn a_client_that_has_left_while_it_waited_is_told_of() {
+async fn a_client_that_leaves_while_it_waits_has_a_line() {
     let origin = Origin::start().ready().await;
     let gate = Gate::new();
     origin.on("/slow", Reply::ok(100).hold(&gate));

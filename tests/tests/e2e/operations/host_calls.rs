@@ -119,7 +119,7 @@ async fn hit_and_miss(hot_bytes: &str, access_log: &str) -> [Crossings; 2] {
 }
 
 #[tokio::test]
-async fn a_hit_crosses_the_border_of_the_vm_no_more_often_than_it_must() {
+async fn a_stored_hit_makes_no_more_host_calls_than_it_must() {
     let [hit, miss] = hit_and_miss("0", "text").await;
     let expected: Crossings = HIT.map(|(name, times)| (name.to_owned(), times)).into();
     assert_eq!(hit, expected);
@@ -131,7 +131,7 @@ async fn a_hit_crosses_the_border_of_the_vm_no_more_often_than_it_must() {
 }
 
 #[tokio::test]
-async fn a_hot_hit_crosses_it_less_often() {
+async fn a_hot_hit_makes_fewer_host_calls() {
     let [hit, _] = hit_and_miss("1MiB", "text").await;
     let expected: Crossings = HOT.map(|(name, times)| (name.to_owned(), times)).into();
     assert_eq!(hit, expected);

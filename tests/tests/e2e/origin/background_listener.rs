@@ -20,7 +20,7 @@ fn exposed(edge: Builder, port: u16) -> Builder {
 }
 
 #[tokio::test]
-async fn who_reaches_it_with_a_link_made_up_is_refused_and_asks_nothing_of_the_origin() {
+async fn a_request_with_a_forged_link_is_refused_without_an_origin_request() {
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(1000).max_age(60));
     let port = free_port();
@@ -53,7 +53,7 @@ async fn who_reaches_it_with_a_link_made_up_is_refused_and_asks_nothing_of_the_o
 }
 
 #[tokio::test]
-async fn who_reaches_it_without_a_link_is_a_client_like_any_other() {
+async fn a_request_without_a_link_is_treated_as_a_clients() {
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(1000).max_age(60));
     let port = free_port();

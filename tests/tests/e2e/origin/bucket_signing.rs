@@ -33,7 +33,7 @@ async fn a_private_object_is_served_and_stored(workers: usize) {
 }
 
 #[tokio::test]
-async fn what_goes_around_the_cache_is_signed_too() {
+async fn requests_that_pass_the_cache_are_signed_too() {
     let bucket = Bucket::new().await;
     bucket.put_stamped("a", 1, 1000).await;
     let limited = Edge::bucket(&bucket).env("CACHE_MAX_OBJECT_BYTES", "500");

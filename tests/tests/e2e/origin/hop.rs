@@ -103,7 +103,7 @@ async fn a_connection_that_cannot_be_made_is_tried_once_more() {
 }
 
 #[tokio::test]
-async fn what_envoy_says_in_the_origins_place_is_marked_for_the_filter_alone() {
+async fn a_response_that_envoy_makes_for_the_origin_is_marked_for_the_filter_alone() {
     const LOGGED: &str = "sluice: no answer from the origin";
     let origin = Origin::start().ready().await;
     let liar = Reply::status(503).header("x-sluice-origin-failed", "spoofed");

@@ -141,7 +141,7 @@ rules:
 }
 
 #[tokio::test]
-async fn headers_that_the_policy_names_are_told_to_nobody() {
+async fn headers_that_the_policy_hides_reach_no_client() {
     let origin = Origin::start().ready().await;
     let reply = Reply::ok(1000).header("x-powered-by", "y");
     let reply = reply.header("x-backend-node", "7").header("x-kept", "1");

@@ -268,7 +268,7 @@ async fn call_without_sense(purger: &Purger) {
 }
 
 #[tokio::test]
-async fn nothing_is_purged_without_the_token_or_with_a_call_that_makes_no_sense() {
+async fn calls_without_the_token_and_malformed_calls_purge_nothing() {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(1_000).max_age(LONG));
     let (edge, purger) = purgeable(&origin, 2).await;

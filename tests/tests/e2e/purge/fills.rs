@@ -63,7 +63,7 @@ async fn assert_new(edge: &Edge) {
 }
 
 #[tokio::test]
-async fn what_was_purged_hard_is_out_of_reach_before_and_after_the_end_of_its_fill() {
+async fn a_hard_purge_hides_the_object_of_a_running_fill_for_good() {
     let origin = Origin::start().ready().await;
     let gate = Gate::new();
     origin.on("/a", object("old").hold_after(10_000, &gate));
@@ -78,7 +78,7 @@ async fn what_was_purged_hard_is_out_of_reach_before_and_after_the_end_of_its_fi
 }
 
 #[tokio::test]
-async fn what_was_purged_softly_is_asked_about_after_the_end_of_its_fill() {
+async fn an_object_softly_purged_amid_its_fill_is_revalidated() {
     let origin = Origin::start().ready().await;
     let gate = Gate::new();
     origin.on("/a", object("old").hold_after(10_000, &gate));

@@ -120,7 +120,7 @@ async fn the_test_event_of_s3_and_the_end_of_a_subscription_do_nothing() {
 }
 
 #[tokio::test]
-async fn nothing_is_done_for_what_sns_has_not_signed() {
+async fn a_message_that_sns_has_not_signed_does_nothing() {
     let (_origin, notified) = stored(Sns::start()).await;
     let unsigned = {
         let mut message = signed(of_site());
@@ -151,7 +151,7 @@ async fn nothing_is_done_for_what_sns_has_not_signed() {
 }
 
 #[tokio::test]
-async fn strangers_have_nothing_fetched() {
+async fn a_message_of_a_stranger_makes_the_edge_fetch_nothing() {
     let (_origin, notified) = stored(Sns::start()).await;
     let with = |field: &str, value: String| {
         let mut message = of_site();
@@ -198,7 +198,7 @@ async fn strangers_have_nothing_fetched() {
 }
 
 #[tokio::test]
-async fn whoever_is_not_sns_gives_no_certificates() {
+async fn certificates_are_taken_from_sns_alone() {
     for sns in [Sns::of_an_unknown_authority(), Sns::of_another_name()] {
         let (_origin, notified) = stored(sns).await;
         let error = notified.refuse(&signed(of_site()), 503).await;

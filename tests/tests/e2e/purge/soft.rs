@@ -52,7 +52,7 @@ async fn a_soft_purge_costs_one_conditional_request(workers: usize) {
 }
 
 #[tokio::test]
-async fn what_has_changed_replaces_what_was_purged_softly() {
+async fn a_changed_object_replaces_a_softly_purged_one() {
     let origin = Origin::start().ready().await;
     origin.on("/a", tagged("one"));
     let purger = Purger::new();

@@ -11,7 +11,7 @@ const LONG: u32 = 3_600;
 #[test_case(1; "with one worker")]
 #[test_case(4; "with four workers")]
 #[tokio::test]
-async fn what_a_change_names_is_revalidated_on_all_workers(workers: usize) {
+async fn the_url_of_an_unsafe_request_is_revalidated_on_all_workers(workers: usize) {
     let origin = Origin::start().ready().await;
     let paths = ["/a", "/list", "/item", "/other", "/elsewhere"];
     for path in paths {
@@ -44,7 +44,7 @@ async fn what_a_change_names_is_revalidated_on_all_workers(workers: usize) {
 }
 
 #[tokio::test]
-async fn a_change_that_has_failed_changes_nothing() {
+async fn a_failed_unsafe_request_invalidates_nothing() {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(1_000).max_age(LONG));
     let edge = Edge::http(&origin).workers(1).start().await;

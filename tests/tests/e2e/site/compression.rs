@@ -95,7 +95,7 @@ async fn an_object_is_fetched_and_compressed_once_for_each_coding() {
 }
 
 #[tokio::test]
-async fn what_does_not_compress_is_one_object_for_all() {
+async fn an_object_that_does_not_compress_is_one_for_all_codings() {
     let origin = Origin::start().ready().await;
     origin.on("/site/a.png", reply());
     let edge = edge(&origin, 1).await;
@@ -256,7 +256,7 @@ async fn an_http_origins_responses_are_compressed_where_the_policy_says_so() {
 }
 
 #[tokio::test]
-async fn what_must_not_be_transformed_stays_as_it_is() {
+async fn a_no_transform_response_stays_as_it_is() {
     let origin = Origin::start().ready().await;
     let strict = Reply::text(style())
         .header("content-type", "text/css")

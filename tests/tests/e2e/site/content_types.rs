@@ -8,7 +8,7 @@ const POLICY: &str =
     "site: {guess_content_type: true, content_types: {data: application/x-data}}\n";
 
 #[tokio::test]
-async fn what_has_no_type_gets_that_of_its_extension() {
+async fn an_object_without_a_type_gets_that_of_its_extension() {
     let bucket = Bucket::new().await;
     for key in ["page.html", "app.JS", "x.data", "noext"] {
         bucket
@@ -59,7 +59,7 @@ async fn control_without_the_policy_types_stay() {
 }
 
 #[tokio::test]
-async fn what_gets_a_type_that_compresses_is_compressed() {
+async fn an_object_whose_given_type_compresses_is_compressed() {
     let bucket = Bucket::new().await;
     let none = [("content-type", "binary/octet-stream")];
     for key in ["style.css", "noext", "app.data"] {

@@ -115,7 +115,7 @@ async fn preflights_never_reach_the_bucket() {
 }
 
 #[tokio::test]
-async fn what_is_for_everybody_is_marked_on_errors_too() {
+async fn errors_carry_the_cors_headers_too() {
     let origin = Origin::start().ready().await;
     origin.on("/site/error", Reply::status(503));
     let policy = "site: {cors: {allowed_origins: ['*']}}\n";

@@ -241,7 +241,7 @@ async fn a_directory_without_its_slash_is_a_redirect() {
 }
 
 #[tokio::test]
-async fn what_is_uploaded_takes_its_place_within_a_second() {
+async fn an_uploaded_object_replaces_the_fallback_within_a_second() {
     let bucket = site().await;
     let edge = Edge::bucket(&bucket).policy(FALLBACK).start().await;
     let mut client = Client::connect(edge.address()).await;

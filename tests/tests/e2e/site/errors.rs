@@ -71,7 +71,7 @@ async fn a_missing_object_is_a_page_on_misses_and_hits_and_for_head() {
 }
 
 #[tokio::test]
-async fn what_goes_around_the_cache_is_clean_too() {
+async fn errors_of_requests_that_pass_the_cache_are_clean_too() {
     let bucket = Bucket::new().await;
     bucket.put_stamped("a", 1, 1000).await;
     let edge = Edge::bucket(&bucket).workers(1).start().await;

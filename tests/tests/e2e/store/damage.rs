@@ -153,7 +153,7 @@ async fn control_bare_envoy_dies_of_a_file_that_is_cut_short() {
 }
 
 #[tokio::test]
-async fn a_manifest_that_is_lost_or_damaged_costs_only_what_it_does_not_have() {
+async fn a_lost_or_damaged_manifest_costs_only_the_objects_it_does_not_list() {
     let origin = origin().await;
     let mut edge = Edge::http(&origin).medium(Medium::Disk).start().await;
     for n in 0..4 {
@@ -246,7 +246,7 @@ async fn a_cache_of_which_envoy_dies_twice_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_stop_in_order_is_no_early_death() {
+async fn an_orderly_stop_is_no_early_death() {
     let origin = origin().await;
     let mut edge = Edge::http(&origin).medium(Medium::Disk).start().await;
     store(&edge, "/a").await;

@@ -128,7 +128,7 @@ async fn on_a_full_disk_parts_headers_and_conditions_are_answered() {
 }
 
 #[tokio::test]
-async fn on_a_full_disk_what_is_stored_is_revalidated_and_what_has_changed_is_passed_on() {
+async fn on_a_full_disk_stored_objects_are_revalidated_and_changed_ones_are_passed_on() {
     let origin = origin().await;
     let brief = |tag| Reply::ok(LARGE).max_age(1).etag(tag);
     origin.on("/same", brief("a"));
@@ -164,7 +164,7 @@ async fn on_a_full_disk_what_is_stored_is_revalidated_and_what_has_changed_is_pa
 }
 
 #[tokio::test]
-async fn nobody_but_the_entry_point_says_that_there_is_no_room() {
+async fn only_the_entry_point_logs_that_the_disk_is_full() {
     const MARK: &str = "x-sluice-no-room";
     let origin = origin().await;
     origin.on("/a", Reply::ok(LARGE).max_age(3_600).header(MARK, "1"));

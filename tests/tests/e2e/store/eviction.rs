@@ -106,7 +106,7 @@ async fn origin() -> Origin {
 }
 
 #[tokio::test]
-async fn the_oldest_make_room_before_the_bound_is_reached() {
+async fn the_oldest_objects_make_room_before_the_bound_is_reached() {
     let origin = origin().await;
     let (edge, alone) = tokio::join!(Small::start(&origin, true), Small::start(&origin, false));
     edge.ask(0..ROOM / 2).await;
@@ -120,7 +120,7 @@ async fn the_oldest_make_room_before_the_bound_is_reached() {
 }
 
 #[tokio::test]
-async fn what_has_come_back_with_a_restart_counts() {
+async fn objects_from_before_a_restart_count_towards_the_bound() {
     let origin = origin().await;
     let mut edge = Small::start(&origin, true).await;
     edge.ask(0..ROOM / 2).await;

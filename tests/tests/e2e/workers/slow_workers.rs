@@ -11,7 +11,7 @@ use sluice_tests::origin::{Origin, Reply};
 use tokio::task::JoinSet;
 
 #[tokio::test]
-async fn one_that_a_change_did_not_wait_for_hears_of_purges_again() {
+async fn a_worker_that_stood_still_during_a_change_hears_of_later_purges() {
     let origin = Origin::start().ready().await;
     origin.on("/kept", Reply::ok(1_000).max_age(3_600));
     origin.on("/changed", Reply::ok(1_000).max_age(1).etag("old"));
