@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The control: the same Envoy with the same store, and nothing of Sluice.
+//! Bare Envoy, for control tests: the same configuration with the same store, without Sluice's filter.
 
 use crate::PATIENCE;
 use crate::client::{self, Client, Response, request};

@@ -51,8 +51,8 @@ impl Crowd {
 }
 
 impl Flight {
-    /// Waits for all responses. Nobody hangs up before all have theirs, as browsers do not: on v1, a leader that has
-    /// its 304 or its range, and hangs up, ends the fill.
+    /// Waits for all responses. As in browsers, no client closes its connection before all have theirs: a leader that has
+    /// its 304 or its range and closes the connection would end the fill.
     ///
     /// # Panics
     /// When a client's task panicked.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Clients that ask at a constant rate, whatever the answers do, on connections that they keep.
+//! Clients that send requests at a constant rate, on connections that they keep, however slow the responses are.
 //!
 //! A request's time counts from when it was due, not from when a connection was free for it, so a server that stands
 //! still for a second is seen by everyone who would have come in that second (no coordinated omission).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Clients that leave, in every phase and in every way.
+//! Many clients that leave, at every point of a request and in every way.
 
 use crate::chance::rng::Rng;
 use crate::client::http2::Http2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An edge before its start: its settings, and how its process is made.
+//! An edge before its start: its settings, and the command that starts it.
 
 use super::Edge;
 use super::direct::Direct;
@@ -37,7 +37,7 @@ pub struct Refusal {
 }
 
 impl Builder {
-    /// An edge with these settings only, and whatever the harness must choose (ports, folders).
+    /// An edge with two workers and a store on disk, on ports and in folders that the harness chooses.
     pub fn new() -> Self {
         Self {
             environment: BTreeMap::new(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Envoy with the configuration that the entry point renders, started by the test itself, which can change then
-//! what no setting does.
+//! Envoy with the configuration that the entry point renders, started by the test itself, which can change what has no
+//! setting.
 
 use serde_json::{Value, json};
 use sluice::cache_folder;
@@ -81,7 +81,7 @@ impl Direct {
         command
     }
 
-    /// What no setting does.
+    /// Makes the changes.
     fn change(&self, config: &mut Value, folder: &Path) {
         if let Some(retries) = self.retries {
             let routes = &mut manager(config, "origin")["route_config"];

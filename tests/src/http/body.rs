@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bodies that say themselves which answer of which object they are, so that a wrong, mixed or cut body is seen.
+//! Bodies that name the object and the response that they belong to, so that a wrong, mixed or cut body is noticed.
 //!
 //! A stamp (the answer's sequence number, a hash of the path, the size), then bytes that follow from the stamp.
 
@@ -12,7 +12,7 @@ pub const STAMP: usize = 63;
 /// What a body says about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stamp {
-    /// The how-manieth answer of the server this is, over all paths.
+    /// The number of the response, over all paths of the server.
     pub sequence: u64,
     /// The size of the whole body.
     pub size: usize,

@@ -112,7 +112,7 @@ pub enum Framing {
     Close,
 }
 
-/// A reader that keeps what it has read too much.
+/// A buffered reader of messages.
 #[derive(Debug)]
 pub struct Wire<R> {
     inner: R,
@@ -133,7 +133,7 @@ impl<R: AsyncRead + Unpin> Wire<R> {
         &mut self.inner
     }
 
-    /// The reader inside, for good.
+    /// The reader inside, without what has been buffered.
     pub fn into_inner(self) -> R {
         self.inner
     }

@@ -8,8 +8,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// In a mount namespace of its own. The namespace of users, which lets anybody mount, takes away the signal that ends
-/// the process with the test.
+/// Runs a command in a mount namespace of its own. The user namespace, which lets anybody mount, clears the signal that
+/// ends the process with the test, so `setpriv` sets that again.
 const ENTER: &str = r#"
 set -eu
 size=$1 folder=$2
@@ -19,13 +19,12 @@ mount -t tmpfs -o "size=$size" none "$folder"
 exec setpriv --pdeathsig TERM -- "$@"
 "#;
 
-/// That file system, as the process sees it.
+/// The file system of a process.
 #[derive(Debug)]
 pub struct Disk(PathBuf);
 
 impl Disk {
-    /// What `command` does, whose environment is all that it says, with a file system of so many bytes in the place of
-    /// `folder`.
+    /// The command, in its own environment alone, with a file system of so many bytes mounted on `folder`.
     #[must_use]
     pub fn mounted(bytes: u64, folder: &Path, command: &Command) -> Command {
         let mut entering = Command::new("unshare");
@@ -47,7 +46,7 @@ impl Disk {
         entering
     }
 
-    /// The one in the place of `folder` that the process `pid` has.
+    /// The file system that the process `pid` has on `folder`.
     #[must_use]
     pub fn of(pid: u32, folder: &Path) -> Self {
         let inside = folder.strip_prefix("/").unwrap_or(folder);

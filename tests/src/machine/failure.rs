@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Says why a test has failed as soon as it has: the test runner says it after the last one, a quarter of an hour later.
+//! Reports each failure at once: the test runner reports all of them after the last test, a quarter of an hour later.
 
 use std::io::{self, Write as _};
 use std::panic;
 use std::sync::Once;
 use std::thread;
 
-/// Of a message that has the logs of servers in it.
+/// The most characters of a message, which may have the log of a server in it.
 const LONGEST: usize = 400;
 
-/// From now on each panic is said at once too, in one line.
+/// From now on each panic is also written to stderr at once, in one line.
 pub fn say_at_once() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

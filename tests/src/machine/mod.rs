@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The machine that tests run on: processes, ports, a small disk, and what stands still.
+//! The machine that tests run on: processes, ports, tools, a small disk, and threads that stand still.
 
 pub mod disk;
 pub mod failure;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 /// Below the kernel's ephemeral range, so that the connections of a thousand clients never take one of these, and above
 /// the ports of the entry point's own tests.
 const FIRST: u16 = 12_240;
-/// Ports that a process has for itself.
+/// How many ports one test process has.
 const BLOCK: u16 = 500;
 const BLOCKS: u16 = 40;
 

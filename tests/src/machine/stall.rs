@@ -6,7 +6,7 @@ use std::ptr;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
-/// Until this is dropped the thread stands still.
+/// A thread that stands still until this is dropped.
 #[derive(Debug)]
 pub struct Stall {
     /// Ends it, by being dropped.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Machines that stand still for seconds, on which a test whose claim is about time says nothing. (On one that is only
-//! busy nothing is seen here: a scene has to leave time for that.)
+//! A test whose claim is about time says nothing on a machine that stands still for seconds, as virtual ones do. It is
+//! repeated there. (A machine that is only busy is not noticed here: a test has to leave time for that.)
 
 use std::any::Any;
 use std::future::poll_fn;

@@ -28,12 +28,12 @@ impl Gate {
         Self(Arc::new(watch::channel(State::default()).0))
     }
 
-    /// Lets go what waits, and all that comes later.
+    /// Lets pass all that wait, and all that come later.
     pub fn open(&self) {
         self.0.send_modify(|state| state.open = true);
     }
 
-    /// Holds again what comes from now on.
+    /// Holds all that come from now on.
     pub fn close(&self) {
         self.0.send_modify(|state| state.open = false);
     }
@@ -61,7 +61,7 @@ impl Gate {
         );
     }
 
-    /// The held side: passes when the gate is open.
+    /// Waits, on the server's side, until the gate is open.
     pub async fn pass(&self) {
         let mut state = self.0.subscribe();
         self.0.send_modify(|state| state.reached += 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a server has been asked, for the origin and for the proxy before MinIO.
+//! The requests that a server has had: an origin, or the proxy before MinIO.
 
 use crate::PATIENCE;
 use crate::http::message::{Head, Headers};
@@ -17,7 +17,7 @@ pub struct Request {
     pub target: String,
     /// The fields.
     pub headers: Headers,
-    /// What was sent after them, where the server has kept it.
+    /// The body, where the server has kept it.
     pub body: Vec<u8>,
     /// When its head had come.
     pub at: Instant,

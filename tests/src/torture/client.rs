@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// How long an answer may take.
 const STUCK: Duration = Duration::from_secs(20);
-/// What those take who wait for a leader in vain (`coalesce.max_wait`).
+/// How long a follower waits for a leader in vain (`coalesce.max_wait`).
 const LATE: Duration = Duration::from_millis(4_900);
 /// How uneven the popularity of objects is.
 const EXPONENT: f64 = 1.1;
@@ -29,13 +29,13 @@ const EXPONENT: f64 = 1.1;
 const THINKS: usize = 15;
 /// How many pieces a slow reader takes a body in.
 const PIECES: usize = 100;
-/// How long it is until it tries again to connect.
+/// How long a client waits before it connects again.
 const AGAIN: Duration = Duration::from_millis(50);
-/// What a slow reader takes at once, at least.
+/// The fewest bytes that a slow reader takes at once.
 const SMALLEST_PIECE: usize = 4_096;
 /// The largest object that is read through a small receive buffer, which takes seconds for it.
 const LARGEST_NARROW: usize = 300_000;
-/// How long it waits before each.
+/// How long a slow reader waits before each piece.
 const SLOWNESS: Duration = Duration::from_millis(8);
 
 /// How a client behaves this time.
@@ -52,7 +52,7 @@ enum Connection {
     Http2(Http2),
 }
 
-/// One of them.
+/// A client of a run.
 pub struct Client {
     world: Arc<World>,
     address: SocketAddr,

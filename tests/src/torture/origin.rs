@@ -37,7 +37,7 @@ pub struct Shelf {
     pub fetches: Fetches,
 }
 
-/// Starts it.
+/// Starts the origin.
 #[must_use]
 pub fn start(shelf: &Arc<Shelf>) -> Server {
     let shelf = Arc::clone(shelf);
@@ -73,7 +73,7 @@ struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// The head of an answer that is none of a failure, but for its end.
+    /// The head of an answer without a fault, but for the empty line at its end.
     fn head(&self) -> String {
         let Self {
             object, version, ..
@@ -170,7 +170,7 @@ impl Shelf {
         }
     }
 
-    /// Notes what is about to befall an answer.
+    /// Notes the fault that an answer is about to be given.
     fn fail(&self, answer: &Answer) -> After {
         let Some(fault) = answer.fault else {
             return After::Keep;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is one client's own is not stored, unless the policy strips what makes it so.
+//! A response for one client alone is not stored, unless the policy strips the header that makes it so.
 
 use sluice_tests::edge::Edge;
 use sluice_tests::origin::{Origin, Reply};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Before an HTTP origin, requests that are somebody's own pass uncached and are never parked.
+//! Before an HTTP origin, requests that are one client's own pass the cache and never wait.
 
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a client asks of caches (RFC 9111, 5.2.1) counts only where the policy says so.
+//! The `Cache-Control` of a request (RFC 9111, 5.2.1) counts only where the policy says so.
 
 use sluice_tests::client::Response;
 use sluice_tests::edge::Edge;

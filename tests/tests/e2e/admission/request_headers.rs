@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a client sends beside the URL cannot change what others get, and little of it goes on.
+//! The headers of a request cannot change what other clients get, and few of them reach the origin.
 
 use sluice_tests::edge::Edge;
 use sluice_tests::origin::{Origin, Reply};

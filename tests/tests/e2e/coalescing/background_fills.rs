@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A fill in the background that waits for another one leads if that is lost, and goes to the origin for nothing else.
+//! A background fill that waits for a leader takes over when the leader is lost. For no other reason does it go to the
+//! origin.
 
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Nobody waits longer than `max_wait` for a leader that makes no progress; progress of a large fill is progress.
+//! No follower waits longer than `max_wait` for a leader that makes no progress. Each piece of a large body is progress.
 
 use sluice_tests::client::crowd::{Crowd, stampede};
 use sluice_tests::edge::Edge;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A leader that goes away hands over at once; nobody waits for its lease, and nobody asks twice.
+//! A leader that leaves hands over at once: no follower waits for the end of the lease, and one alone asks the origin.
 
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::client::http2::Http2;

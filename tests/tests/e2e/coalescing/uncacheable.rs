@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What will not be stored is not worth waiting for: followers go on in parallel, and the key is remembered.
+//! Followers of a response that is not stored go on in parallel, and the key is remembered as uncacheable (hit-for-miss).
 
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::edge::Edge;

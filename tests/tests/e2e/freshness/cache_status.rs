@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `Cache-Status` (RFC 9211) and `Age` tell on every response what happened.
+//! Every response has `Cache-Status` (RFC 9211) and `Age`, and they are right.
 
 use sluice_tests::client::Response;
 use sluice_tests::client::crowd::Crowd;

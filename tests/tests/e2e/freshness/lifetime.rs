@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! For how long a response is fresh is the origin's to say, in the first of its fields that is valid.
+//! The origin decides how long a response is fresh, by the first of its fields that is valid.
 
 use sluice_tests::edge::Edge;
 use sluice_tests::origin::{Origin, Reply};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whatever the policy and whatever is asked, an edge with a hot tier answers as one without it does, field by field.
+//! An edge with a hot tier answers every request as an edge without one does, field by field, under any policy.
 
 use sluice_tests::client::{Client, Response, request};
 use sluice_tests::edge::{Builder, Edge};

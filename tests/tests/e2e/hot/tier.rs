@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Small objects that are asked for often come out of a worker's memory, and are what the store would have served.
+//! Small objects that are requested often come out of a worker's memory, as the store would have served them.
 
 use serde_json::json;
 use sluice_tests::client::http2::Http2;

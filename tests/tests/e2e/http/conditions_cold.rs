@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A client that asks whether its copy of a cold object is still good has its whole answer with the object's headers.
-//! It may leave then: the object comes without it.
+//! A conditional request for a cold object is answered by 304 as soon as the object's headers have come. Its client may
+//! leave then: the fill goes on without it.
 
 use serde_json::json;
 use sluice_tests::client::crowd::{Crowd, Flight};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! HEAD of what is not cached: coalesced as GET is, never slowed by a body, and never slowing a GET.
+//! HEAD requests for objects that are not stored are coalesced as GETs are. They never wait for a body, and no GET waits
+//! for them.
 
 use serde_json::json;
 use sluice_tests::bare::Bare;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ranges of objects that change their length are of one version, whatever the store has at that moment.
+//! A range of an object whose length changes has the bytes and the length of one version, whichever the store has.
 
 use sluice_tests::client::crowd::stampede;
 use sluice_tests::client::{Client, Failure, Response, request};

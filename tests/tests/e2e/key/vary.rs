@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `Vary`: variants of one URL are cached side by side, although the stores know none, and no visitor gets
-//! another's.
+//! `Vary`: variants of one URL are stored side by side, although Envoy's store knows none, and no client gets the wrong
+//! one.
 
 use sluice_tests::bare::Bare;
 use sluice_tests::bucket::minio::Bucket;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The access log and traces say of each request what has become of it, and why it was slow.
+//! The access log and the traces say of each request how it was answered, and why it was slow.
 
 use serde_json::Value;
 use sluice_tests::client::crowd::Crowd;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the README says of settings and metrics is what there is.
+//! The README names the settings and the metrics that exist, and no others.
 
 use sluice::setting_docs;
 use sluice_core::metrics::Metric;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! SIGTERM: what is under way ends well, or at the end of its time, and the process exits in order.
+//! On SIGTERM running requests complete, or are cut when their time is over, and the process exits with 0.
 
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::client::{Client, Failure, request};

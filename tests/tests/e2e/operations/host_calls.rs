@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How often a hit crosses the border of the VM, which is most of what the filter costs: about a microsecond each time,
-//! in either direction. Envoy's own trace of its Wasm host counts.
+//! How many calls a hit makes between the VM and its host, in either direction. They are most of what the filter costs,
+//! about a microsecond each. Envoy's own trace of its Wasm host counts.
 
 use sluice_tests::client;
 use sluice_tests::edge::Edge;

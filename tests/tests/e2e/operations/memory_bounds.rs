@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any number of distinct keys leaves the process's memory where it was, less the store itself.
+//! The process's memory does not grow with the number of distinct keys, apart from what is stored.
 
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;

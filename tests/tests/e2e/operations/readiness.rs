@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker answers whether the edge is ready; the process ends in order and takes everything with it.
+//! A worker answers the health check, and the entry point ends in order with all of its child processes.
 
 use sluice_tests::edge::Edge;
 use sluice_tests::machine::process::descendants;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The listener for the filter's own requests believes nobody who cannot know the secret of its VM.
+//! The listener for background requests trusts only requests with the secret of the filter's VM.
 
 use sluice_tests::client;
 use sluice_tests::edge::direct::Direct;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Between the cache and the origin lies a hop within Envoy. It gives an origin that fails a response, and changes
-//! nothing else.
+//! Between the cache and the origin lies a hop within Envoy. Where the origin fails, the hop
+//! makes the response; it changes nothing else.
 
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::direct::Direct;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A purge takes effect on every worker before its call returns, and nothing that was purged comes back.
+//! A purge has taken effect on every worker when its call returns, and no purged object comes back.
 
 use serde_json::json;
 use sluice_tests::bucket::minio::Bucket;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A fill in the background, which goes on without any client, brings back nothing that was purged meanwhile.
+//! A background fill, which goes on without a client, brings back no object that was purged meanwhile.
 
 use serde_json::{Value, json};
 use sluice_tests::client::crowd::stampede;

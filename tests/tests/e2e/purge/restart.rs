@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Nothing that was purged comes back with a restart, and the rest is still there.
+//! After a restart all purged objects are still gone, and all others are still stored.
 
 use serde_json::json;
 use sluice_tests::edge::Edge;

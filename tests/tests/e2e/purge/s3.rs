@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A bucket that notifies the edge: what changes there is served at once, of real MinIO.
+//! A bucket of the real MinIO that notifies the edge: a changed object is served at once.
 
 use sluice_tests::bucket::minio::Minio;
 use sluice_tests::edge::Edge;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a bucket says in an error is for its owner: clients get a page that names nothing.
+//! A bucket's error responses name the bucket, for its owner. Clients get a page of the edge that names nothing.
 
 use sluice_tests::bucket::minio::Bucket;
 use sluice_tests::client::{Client, Response, request};

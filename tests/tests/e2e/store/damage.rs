@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files of the cache that were damaged while the edge was down: nobody is served them, and nothing falls.
+//! Files of the cache that were damaged while the edge was down are never served, and Envoy does not die of them.
 
 use sluice_tests::bare::Bare;
 use sluice_tests::client::{Client, request};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where others fill the file system of the cache, nothing is stored until there is space again, and clients notice
+//! When other processes fill the file system of the cache, nothing is stored until there is space again. Clients notice
 //! nothing else.
 
 use sluice_tests::client::crowd::stampede;

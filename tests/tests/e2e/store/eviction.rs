@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A store that is nearly full is relieved of many objects at once, the oldest, before Envoy has to evict them one by one.
+//! When the store is nearly full, the entry point removes many objects at once, the oldest, before Envoy has to evict them
+//! one by one.
 
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;

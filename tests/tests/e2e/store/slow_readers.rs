@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who reads slowly reads one version of an object, whatever the store gets meanwhile, and what that costs.
+//! A slow client gets one version of an object, whatever is stored meanwhile, and what that costs in memory.
 
 use sluice_tests::client::{Client, Failure, Response, request};
 use sluice_tests::edge::Edge;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whatever the origin, the clients and the machine do, nothing wrong is served, nobody waits for ever, nothing is cut
+//! Whatever the origin, the clients and the machine do, no wrong byte is served, nobody waits for ever, nothing is cut
 //! that the origin has not cut, and the edge lives.
 
 use sluice_tests::edge::store::Medium;

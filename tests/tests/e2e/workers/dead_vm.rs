@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker's VM that dies takes nobody with it but those who waited in it, and lets nothing by unchecked.
+//! When a worker's VM dies, only requests that wait in it fail, and no request passes unchecked.
 
 use sluice_tests::client::crowd::{Crowd, Outcomes};
 use sluice_tests::client::http2::Http2;
