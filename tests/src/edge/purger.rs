@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Purge calls to an edge.
 
-use std::net::SocketAddr;
-use std::time::{Duration, Instant};
-
-use serde_json::Value;
-
 use crate::client::{Client, Failure, Response, request};
 use crate::edge::Builder;
 use crate::machine::ports::{free_port, loopback};
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 /// A token that edges may be given.
 pub const TOKEN: &str = "a-token-for-tests-only";

@@ -2,16 +2,24 @@
 //! An origin in trouble is asked once: followers share what their leader got.
 
 use sluice_tests::bare::Bare;
-use sluice_tests::client::crowd::{Crowd, stampede};
+use sluice_tests::client::Response;
+use sluice_tests::client::crowd::{Crowd, Outcomes, stampede};
 use sluice_tests::edge::Edge;
 use sluice_tests::edge::store::Store;
-
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
 use test_case::test_case;
 
 const CLIENTS: usize = 40;
+
+/// Each client has a whole response that says that the origin has failed.
+fn assert_all_are_told(outcomes: &Outcomes) {
+    let tally = outcomes.tally();
+    let is_told = |response: &&Response| (502..=504).contains(&response.status);
+    let told = outcomes.responses().filter(is_told).count();
+    assert_eq!(told, CLIENTS, "{tally:?}");
+}
 
 #[test_case(1; "with one worker")]
 #[test_case(2; "with two workers")]
@@ -72,19 +80,7 @@ async fn followers_share_a_reset_before_headers(workers: usize) {
         .await;
     gate.open();
     let outcomes = flight.land().await;
-    assert!(
-        outcomes
-            .responses()
-            .all(|r| (502..=504).contains(&r.status)),
-        "{:?}",
-        outcomes.tally()
-    );
-    assert_eq!(
-        outcomes.responses().count(),
-        CLIENTS,
-        "{:?}",
-        outcomes.tally()
-    );
+    assert_all_are_told(&outcomes);
     assert_eq!(origin.count("/a"), 1);
 }
 
@@ -129,19 +125,7 @@ async fn an_origin_that_refuses_connections_is_answered_for_and_comes_back() {
     let edge = Edge::http(&origin).workers(2).start().await;
     origin.refuse().await;
     let outcomes = stampede(edge.address(), CLIENTS, "/a").await;
-    assert!(
-        outcomes
-            .responses()
-            .all(|r| (502..=504).contains(&r.status)),
-        "{:?}",
-        outcomes.tally()
-    );
-    assert_eq!(
-        outcomes.responses().count(),
-        CLIENTS,
-        "{:?}",
-        outcomes.tally()
-    );
+    assert_all_are_told(&outcomes);
     origin.listen().await;
     eventually("the object", async || edge.get("/a").await.status == 200).await;
     edge.wait_for_counter_until("nobody waits", "sluice_parked_now", |parked| parked == 0)

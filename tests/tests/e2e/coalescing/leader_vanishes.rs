@@ -5,7 +5,6 @@ use sluice_tests::client::crowd::Crowd;
 use sluice_tests::client::http2::Http2;
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;
-
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
 use std::net::SocketAddr;

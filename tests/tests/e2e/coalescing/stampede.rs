@@ -6,7 +6,6 @@ use sluice_tests::bucket::minio::Bucket;
 use sluice_tests::client::crowd::{Crowd, stampede};
 use sluice_tests::edge::Edge;
 use sluice_tests::edge::store::{Medium, Store};
-
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
 use test_case::test_case;

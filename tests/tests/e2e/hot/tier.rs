@@ -6,7 +6,6 @@ use sluice_tests::client::http2::Http2;
 use sluice_tests::client::{Client, Response, request};
 use sluice_tests::edge::direct::Direct;
 use sluice_tests::edge::purger::Purger;
-
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::eventually;
 use sluice_tests::machine::standstill::unless_the_machine_stands_still;

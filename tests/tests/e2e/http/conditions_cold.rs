@@ -7,7 +7,6 @@ use sluice_tests::client::crowd::{Crowd, Flight};
 use sluice_tests::client::http2::Http2;
 use sluice_tests::client::{Client, request, until_hit};
 use sluice_tests::edge::purger::Purger;
-
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;

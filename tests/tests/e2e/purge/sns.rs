@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A bucket that notifies through Amazon SNS: signed messages of listed topics purge, and nothing else does anything.
 
-use std::time::{Duration, SystemTime};
-
 use serde_json::{Value, json};
 use sluice_tests::bucket::minio::{Bucket, Minio};
 use sluice_tests::edge::Edge;
@@ -10,6 +8,7 @@ use sluice_tests::edge::purger::Purger;
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::sns::{self, Sns, TOKEN, TOPIC, signed};
+use std::time::{Duration, SystemTime};
 
 const POLICY: &str = "cache: {ttl: {default: 1h}}\n";
 

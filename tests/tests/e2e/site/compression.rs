@@ -3,7 +3,6 @@
 
 use sluice_tests::client::{Client, Response, request};
 use sluice_tests::edge::Edge;
-
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
 use std::io::Read as _;
