@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const LISTENER: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
 
-/// What differs from the entry point's way.
+/// What differs from the entry point's configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Direct {
     /// After how long without a byte a client's request ends.
@@ -28,7 +28,7 @@ pub struct Direct {
     pub background_port: Option<u16>,
     /// How long former listeners drain.
     pub drain: Option<Duration>,
-    /// So many clusters more, which nobody asks, for their statistics.
+    /// How many unused clusters are added, for their statistics.
     pub spare_clusters: u32,
     /// Whether statistics keep what is in their names, instead of having it as labels.
     pub untagged: bool,

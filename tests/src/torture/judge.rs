@@ -21,7 +21,7 @@ const ERRORS: Duration = Duration::from_secs(5);
 /// A range that leads has its client's whole answer before the fill behind it has ended: when the origin cuts that, Envoy
 /// closes the connection, on which the client may have asked for something else.
 const BEHIND_A_PART: &str = "no answer, behind a part whose fill the origin has cut";
-/// What a request without an answer is counted as that may have none.
+/// The name under which requests are counted that may stay without an answer.
 pub const UNANSWERED: &str = "no answer, as the client has left or the edge was down";
 /// How far back a complaint tells what went before.
 const CONTEXT: Duration = Duration::from_secs(5);
@@ -36,7 +36,7 @@ fn wrong(what: impl Into<String>) -> Complaint {
     (Wrong::Answer, what.into())
 }
 
-/// One answer before its judge.
+/// An answer that is to be judged.
 pub struct Case<'a> {
     /// What is known.
     pub world: &'a World,
@@ -151,7 +151,7 @@ impl Case<'_> {
         reasons.iter().any(|spans| spans.touch(since, ended))
     }
 
-    /// What a cut that is excused is counted as.
+    /// The name under which an excused cut is counted.
     fn excuse(&self) -> &'static str {
         let Answer { asked, ended, .. } = *self.answer;
         let cut = |_: &Fetch, fault: Fault| fault.cuts();
@@ -339,7 +339,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// What was purged, and what is for one client alone, comes from no earlier fetch.
+    /// A purged response, and one for a single client, comes from no earlier fetch.
     fn origin(&self) -> Result<(), Complaint> {
         let Some(number) = self.answer.headers.number(FETCH) else {
             return Ok(());

@@ -54,7 +54,7 @@ impl Scene {
             assert_eq!(client.response().await.unwrap().status, 200);
         }
         self.edge.wait_for_value("sluice_parked_now", 0).await;
-        // What went on with the follower has come to the origin before this.
+        // Any request of the follower has reached the origin before this one.
         self.origin.on("/b", Reply::ok(100));
         assert_eq!(self.edge.get("/b").await.status, 200);
         let asked = self.origin.requests().of("/a");

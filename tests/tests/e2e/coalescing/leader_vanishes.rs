@@ -107,7 +107,7 @@ async fn each_vanished_leader_is_followed_by_one_other() {
     for client in clients {
         client.reset();
     }
-    // Whatever the order of election, the last one left gets its answer.
+    // In whichever order the followers are elected, the last one gets its response.
     edge.wait_for_counter_until("nobody waits", "sluice_parked_now", |parked| parked == 0)
         .await;
     gate.open();

@@ -15,7 +15,7 @@ use std::time::Duration;
 use test_case::test_case;
 use tokio::time::{Instant, sleep};
 
-/// Nobody goes on by itself before the origin has answered.
+/// No follower stops waiting before the origin has answered.
 const POLICY: &str = "origin: {kind: http}\n\
                       coalesce: {lease: 600s, max_wait: 600s}\n\
                       cache: {retry_interval: 1s, stale_if_error_timeout: 100s, hit_for_miss: 1s}\n";
@@ -132,7 +132,7 @@ async fn a_client_that_leaves_before_the_origin_fails_takes_the_stale_object_fro
     leaves.send(request("GET", "/a", &[])).await.unwrap();
     gate.wait_reached(1).await;
     leaves.reset();
-    // Its worker has nothing left to do but to see what the origin says.
+    // Its worker has nothing left to do but to wait for the origin's answer.
     edge.wait_for_value("sluice_flights_now", 0).await;
     gate.open();
     edge.wait_for_value("cluster.origin.upstream_rq_active", 0)
@@ -153,7 +153,7 @@ async fn a_dead_origin_is_hidden_until_it_is_back() {
         assert_eq!(response.stamp("/a"), first, "{response}");
     }
     ask_for(&edge, "/a", first, Duration::from_secs(2)).await;
-    // What was never cached has nothing to be hidden behind.
+    // An object that was never stored has no stale response.
     assert!((502..=504).contains(&edge.get("/never").await.status));
     origin.listen().await;
     eventually("recovery", async || is_fresh(&edge.get("/a").await)).await;

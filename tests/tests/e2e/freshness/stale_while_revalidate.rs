@@ -166,14 +166,14 @@ async fn a_refresh_that_fails_keeps_the_object_and_is_not_repeated_at_once() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let count = origin.count("/a");
-    // Of some hundred requests; each worker learns of the failure by itself.
+    // There are some hundred requests, and each worker learns of the failure by itself.
     assert!((2..=8).contains(&count), "{count}");
     assert!(edge.counter("sluice_refresh_failures").await >= 1);
     origin.on("/a", object);
     eventually("it is fresh again", async || ttl(&edge.get("/a").await) > 0).await;
 }
 
-/// Nobody may be told for ever that the origin fails because it did when it was last asked.
+/// A failed refresh must not keep later requests from the origin for ever.
 #[test_case(1; "with one worker")]
 #[test_case(2; "with two workers")]
 #[tokio::test]
@@ -189,7 +189,7 @@ async fn an_object_past_its_window_is_asked_for_though_its_last_refresh_failed(w
         edge.counter("sluice_refresh_failures").await > 0
     })
     .await;
-    // What is stored may not be served any more: nothing else tells that but time.
+    // Now the object may no longer be served stale. Only time tells that.
     tokio::time::sleep(Duration::from_secs(4)).await;
     let response = edge.get("/a").await;
     assert_eq!(response.status, 200, "{response}");

@@ -47,12 +47,12 @@ impl Pair {
         assert_eq!(with.status, without.status, "{asked}: {with}, {without}");
         let hot = with.is_hot();
         let mut apart = vec!["transfer-encoding"];
-        // What the store compresses has no announced length, and the copy of it has.
+        // A stored response that is being compressed has no `Content-Length`; its hot copy has.
         let announced = |response: &Response| response.headers.get("content-length").is_some();
         if !(announced(&with) && announced(&without)) {
             apart.push("content-length");
         }
-        // What has just come can be read sooner here than there.
+        // One of the edges may have the object sooner.
         if !hot {
             apart.extend(["age", "cache-status"]);
         }
@@ -77,7 +77,7 @@ async fn ask_all(pair: &mut Pair, variants: &[(&str, Fields<'_>)]) {
             for method in ["GET", "HEAD"] {
                 let mut hot = pair.ask(method, path, &fields).await;
                 if !hot {
-                    // It is read from the store now and then.
+                    // A hot object is read from the store now and then.
                     pair.heat(path, variant).await;
                     hot = pair.ask(method, path, &fields).await;
                 }
@@ -147,7 +147,7 @@ async fn an_http_origins_objects_are_the_same_hot_or_stored() {
         .on("/missing", Reply::status(404).empty().max_age(LONG));
     let mut pair = Pair::start(Edge::http(&origin).policy(POLICY)).await;
     ask_all(&mut pair, &HTTP_VARIANTS).await;
-    // What these ask is the store's to answer, or the edge's.
+    // These requests are answered out of the store, or by the edge itself.
     for (method, fields) in [
         ("GET", &[("cache-control", "max-age=0")][..]),
         ("GET", &[("cache-control", "max-stale=9")]),

@@ -29,7 +29,7 @@ async fn connections(edge: &Edge, count: usize) -> Vec<Client> {
     connections
 }
 
-/// So many bytes, of which no two that are near are the same.
+/// Bytes of which no two neighbours are equal.
 fn noise(size: usize) -> Vec<u8> {
     (0..size).map(|at| (at % 251) as u8).collect()
 }
@@ -147,7 +147,7 @@ async fn hot_objects_age_and_stale_ones_are_not_hot() {
         }
         assert!(ages.is_sorted());
         assert_eq!(ages.last(), Some(&2));
-        // What has come then is hot in turn.
+        // The new object becomes hot in turn.
         let again = client.heat("/a", &[]).await;
         assert!(again.stamp("/a").sequence > 0);
     })
@@ -217,7 +217,7 @@ async fn a_softly_purged_or_changed_object_is_revalidated_before_it_is_hot(worke
                 .to_string(),
             _ => edge.send("POST", "/a", &[]).await.to_string(),
         };
-        // Of a change other workers hear in a moment.
+        // The other workers hear of a change a moment later.
         if round > 2 {
             for client in &mut clients {
                 eventually("the news of a change", async || {
@@ -233,9 +233,9 @@ async fn a_softly_purged_or_changed_object_is_revalidated_before_it_is_hot(worke
     }
 }
 
-/// Of one worker: others serve their copies for some seconds more, as the store tells nobody what it has got.
+/// With one worker: others serve their copies for some seconds more, as no worker hears of another's refresh.
 #[tokio::test]
-async fn an_object_that_a_client_has_refreshed_is_hot_nowhere_in_its_old_version() {
+async fn a_refreshed_object_is_no_longer_hot_in_its_old_version() {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(SIZE).max_age(LONG).etag("old"));
     let edge = Edge::http(&origin).workers(1);
@@ -249,7 +249,7 @@ async fn an_object_that_a_client_has_refreshed_is_hot_nowhere_in_its_old_version
     let headers = [("cache-control", "no-cache")];
     let asked = edge.send("GET", "/a", &headers).await;
     assert_eq!(asked.header("etag"), "\"new\"", "{asked}");
-    // It is committed in a moment.
+    // It is stored a moment later.
     for client in &mut clients {
         eventually("the new one", async || {
             client.get("/a").await.header("etag") == "\"new\""

@@ -44,7 +44,7 @@ impl Scene {
         Self { origin, gate, edge }
     }
 
-    /// The status that a client gets, which leaves as soon as it has the head of the response and `followers` have come.
+    /// The status that a leader gets, which leaves when it has the head of the response and `followers` wait.
     async fn leave_with_head(&self, headers: &[(&str, &str)], followers: usize) -> (u16, Flight) {
         let mut leader = Client::connect(self.edge.address()).await;
         leader.send(request("GET", "/a", headers)).await.unwrap();
@@ -54,7 +54,7 @@ impl Scene {
         (head.status, crowd)
     }
 
-    /// So many clients of the object, which wait for it.
+    /// Followers that wait for the object.
     async fn crowd(&self, followers: usize) -> Flight {
         let crowd = Crowd::connect(self.edge.address(), followers).await;
         let crowd = crowd.fire("/a");
@@ -65,7 +65,7 @@ impl Scene {
         crowd
     }
 
-    /// The object has come, and has cost so many requests.
+    /// The object is stored, and has cost this many requests.
     async fn assert_stored(&self, requests: usize) {
         let whole = until_hit(self.edge.address(), "/a").await;
         let _ = whole.stamp("/a");
@@ -75,7 +75,7 @@ impl Scene {
         }
     }
 
-    /// So many fills have ended with their clients, and as many others have led.
+    /// This many fills have ended with their clients, and as many followers have become leaders.
     async fn assert_ended(&self, fills: usize) {
         for counter in ["sluice_handovers", "sluice_fills_aborted"] {
             let count = self.edge.counter(counter).await;

@@ -32,7 +32,7 @@ const RANGES: [(&str, Option<(usize, usize)>); 12] = [
     ("bytes=-0", None),
 ];
 
-/// What is answered with the whole object.
+/// Ranges that are answered with the whole object.
 const WHOLE: [&str; 6] = [
     "bytes=0-9,20-29",
     "bytes=0-0,-1",
@@ -373,7 +373,7 @@ async fn the_length_of_an_object_outlives_its_revalidation_but_no_change() {
     .await;
 }
 
-/// What bare Envoy answers to a range of `/a` once it has stored that, and on which connection.
+/// Bare Envoy's response to a range of `/a` once it has stored that, and the connection.
 async fn part_of_stored(bare: &Bare) -> (Client, Response) {
     eventually("the object is stored", async || {
         bare.get("/a").await.headers.get("age").is_some()
@@ -382,7 +382,7 @@ async fn part_of_stored(bare: &Bare) -> (Client, Response) {
     part_of(bare).await
 }
 
-/// What bare Envoy answers to a range of `/a`, and on which connection.
+/// Bare Envoy's response to a range of `/a`, and the connection.
 async fn part_of(bare: &Bare) -> (Client, Response) {
     let mut client = Client::connect(bare.address()).await;
     client

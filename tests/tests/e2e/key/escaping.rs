@@ -7,7 +7,7 @@ use sluice_tests::edge::Edge;
 use sluice_tests::edge::store::Store;
 use sluice_tests::origin::{Origin, Reply};
 
-/// What a client sends, and what the bucket is asked for.
+/// Paths as clients send them, and the objects that the bucket is asked for.
 const ONE_KEY: [(&str, &str); 17] = [
     ("/a%62c", "/site/abc"),
     ("/abc", "/site/abc"),
@@ -31,7 +31,7 @@ const ONE_KEY: [(&str, &str); 17] = [
     ),
 ];
 
-/// What is answered by the edge itself.
+/// Paths that the edge itself refuses.
 const REJECTED: [&str; 19] = [
     "/../other/x",
     "/..%2fother",

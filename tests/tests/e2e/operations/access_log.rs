@@ -48,7 +48,7 @@ async fn a_line_names_the_result_the_role_and_the_times() {
     gate.wait_reached(1).await;
     let flight = followers.fire("/slow");
     edge.wait_for_value("sluice_parked_now", 10).await;
-    // So long that the times cannot be taken for none.
+    // Long enough for the logged times not to be 0.
     tokio::time::sleep(Duration::from_millis(60)).await;
     gate.open();
     flight.land().await.same_object("/slow");
@@ -96,7 +96,7 @@ async fn results_have_the_names_of_the_metrics_that_count_them() {
         Reply::ok(100).header("cache-control", "private"),
     );
     origin.on("/other", Reply::ok(100));
-    // What cannot be stored is remembered by the worker that has met it.
+    // The worker that has met it remembers an uncacheable key.
     let edge = edge(&origin).workers(1).start().await;
     for path in ["/private", "/private", "/a%00b", "/other"] {
         let _ = edge.get(path).await;
@@ -180,7 +180,7 @@ async fn the_path_is_the_clients_whatever_the_store_is_asked_for() {
         .await;
     assert_eq!(origin.count("/~user"), 1);
     let _ = edge.send("GET", "/plain", &spoken_of_otherwise).await;
-    // Who waits for a response that proves to vary is sent on for a variant of it.
+    // Followers of a response that proves to vary go on as requests for variants.
     let leader = tokio::spawn(client::get(edge.address(), "/vary"));
     gate.wait_reached(1).await;
     let follower = tokio::spawn(client::get(edge.address(), "/vary"));

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Crossings by the function that is called.
 type Crossings = BTreeMap<String, usize>;
 
-/// What a hit out of the worker's memory needs, and no more. A change that needs less says so here.
+/// The host calls of a hot hit. A change that needs fewer says so here.
 const HOT: [(&str, usize); 12] = [
     ("clock_time_get", 1),
     ("malloc", 1),
@@ -28,7 +28,7 @@ const HOT: [(&str, usize); 12] = [
     ("proxy_send_local_response", 1),
 ];
 
-/// The same of one out of the store, where there is no such memory.
+/// The host calls of a stored hit, without a hot tier.
 const HIT: [(&str, usize); 14] = [
     ("clock_time_get", 3),
     ("malloc", 2),
@@ -46,7 +46,7 @@ const HIT: [(&str, usize); 14] = [
     ("proxy_replace_header_map_value", 3),
 ];
 
-/// What is added where the access log shows what the filter did: the result and the key.
+/// The host calls that an access log adds which shows what the filter did: the result and the key.
 const ACCOUNT: (&str, usize) = ("proxy_set_property", 2);
 
 /// The name of the function, if the line tells of a call and not of a return.

@@ -32,7 +32,7 @@ async fn ask(address: SocketAddr, first: usize, count: usize) {
     clients.join_all().await;
 }
 
-/// What `keys` keys cost after as many others as bring all tables and pools to their size.
+/// The memory that `keys` keys take, after `warm` others have brought all tables and pools to their size.
 async fn growth(warm: usize, keys: usize, bytes_per_key: u64) {
     let origin = Origin::start().ready().await;
     origin.forget_requests();

@@ -12,7 +12,7 @@ use sluice_tests::prometheus::{Prometheus, metrics_named_in, observability, prom
 use sluice_tests::server::gate::Gate;
 use std::process::Command;
 
-/// What the default statistics may come to: the scrape of an edge with two listeners and a cache.
+/// The most statistics that an edge with two listeners and a cache has by default.
 const FEW: usize = 300;
 
 fn read(name: &str) -> String {

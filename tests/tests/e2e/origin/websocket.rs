@@ -72,7 +72,7 @@ async fn a_websocket_stays_open_both_ways() {
         let edge = before(echo().await).direct(impatient).start().await;
         let mut client = connect(&edge).await;
         for message in ["ping", "pong"] {
-            // Nobody has to say anything for longer than an origin may be silent.
+            // The connection is idle for longer than an origin may be silent.
             tokio::time::sleep(Duration::from_millis(2_500)).await;
             say(&mut client, message).await;
         }

@@ -27,7 +27,7 @@ fn assert_told(response: &Response, cache_control: &[&str], context: &str) {
     assert_eq!(told, cache_control, "{context}: {response}");
 }
 
-/// What the edge answers by itself is a response on that path like any other.
+/// The rule counts for responses that the edge makes itself as well.
 async fn assert_told_by_the_edge_itself(edge: &Edge) {
     for (name, value, status) in [
         ("if-none-match", "\"v1\"", 304),

@@ -6,7 +6,7 @@ use sluice_tests::edge::Edge;
 use sluice_tests::edge::purger::{Purger, TOKEN};
 use sluice_tests::eventually;
 
-/// What is stored is fresh for longer than anybody waits here.
+/// Stored objects stay fresh for longer than the test takes.
 const POLICY: &str = "key: {index_document: index.html}\ncache: {ttl: {default: 1h}}\n";
 
 #[tokio::test]

@@ -58,7 +58,7 @@ async fn put_and_see(bucket: &Bucket, edge: &Edge, purger: &Purger, content: &st
     assert_eq!(response.status, 200, "{response}");
     let got = edge.get("/a%20b%2Bc.txt").await;
     assert_eq!(got.body, content.as_bytes());
-    // It comes again, as SNS may send it.
+    // SNS may send a message twice.
     assert_eq!(purger.deliver(&message).await.status, 200);
     assert_eq!(edge.get("/a%20b%2Bc.txt").await.body, content.as_bytes());
     eventually("a hit", async || edge.get("/a%20b%2Bc.txt").await.is_hit()).await;

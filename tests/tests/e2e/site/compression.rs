@@ -29,7 +29,7 @@ async fn get(edge: &Edge, path: &str, accepted: &str) -> Response {
         .await
 }
 
-/// What a body in this coding stands for.
+/// The decoded bytes of a body.
 fn decoded(coding: Option<&str>, bytes: &[u8]) -> Vec<u8> {
     let mut content = Vec::new();
     let read = match coding {
@@ -50,7 +50,7 @@ fn object(response: &Response) -> Vec<u8> {
     decoded(response.headers.get("content-encoding"), &response.body)
 }
 
-/// What clients accept, what they get for it, and with which tag.
+/// `Accept-Encoding`, the coding of the response, and its tag.
 const OFFERS: [(&str, Option<&str>, &str); 4] = [
     ("gzip, deflate", Some("gzip"), "W/\"v1\""),
     ("gzip, deflate, br, zstd", Some("br"), "W/\"v1\""),
@@ -186,7 +186,7 @@ async fn a_cold_head_says_nothing_that_the_get_after_it_does_not() {
             let (said, is) = (head.header(name), get.header(name));
             assert_eq!(said, is, "{name} of {accepted}: {head}");
         }
-        // What is known only when it is compressed may be left unsaid (RFC 9110, 9.3.2).
+        // A HEAD may leave out fields that are known only after compression (RFC 9110, 9.3.2).
         let length = get.body.len().to_string();
         for (name, is) in [
             ("content-encoding", coding.unwrap_or_default()),

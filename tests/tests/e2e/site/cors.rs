@@ -10,7 +10,7 @@ use sluice_tests::origin::{Origin, Reply};
 const LISTED: &str = "site: {cors: {allowed_origins: ['https://a.test', 'https://*.b.test'], \
                       allowed_headers: [x-one], exposed_headers: [etag], max_age: 5m}}\n";
 
-/// Who may read the response, and whether caches are told that this depends on who asks.
+/// `Access-Control-Allow-Origin`, and `Vary`.
 fn readers(response: &Response) -> (&str, &str) {
     let mut told = response
         .headers

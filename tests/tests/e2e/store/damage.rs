@@ -15,7 +15,7 @@ use std::time::Instant;
 
 const BYTES: usize = 30_000;
 const LONG: u32 = 3_600;
-/// What the edge says when it has checked what was there.
+/// The log line when the edge has checked the stored objects.
 const CHECKED: &str = "files of earlier runs";
 /// The size of a record of the manifest.
 const RECORD: u64 = 32;

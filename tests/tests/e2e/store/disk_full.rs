@@ -26,7 +26,7 @@ const FOLDERS: [(&str, bool); 4] = [
     ("/large/", false),
     ("/large-chunked/", false),
 ];
-/// What the log says when it begins and when it ends.
+/// The log lines when the disk is full, and when it has space again.
 const FULL: &str = "nothing is stored until there is more";
 const STORES: &str = "responses are stored again";
 
@@ -178,7 +178,7 @@ async fn only_the_entry_point_logs_that_the_disk_is_full() {
     }
 }
 
-/// What there would be without the watch: Envoy alone.
+/// Envoy without the entry point, which watches the disk.
 #[tokio::test]
 async fn control_unwatched_followers_wait_in_vain_on_a_full_disk() {
     let origin = origin().await;

@@ -12,7 +12,7 @@ use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
 use std::time::Duration;
 
-/// What takes the timing of several threads is tried so often.
+/// How often a test that depends on the timing of threads tries.
 const ROUNDS: usize = 10;
 
 /// A client that has asked for `path` and waits for nothing.
@@ -33,7 +33,7 @@ async fn dies(bare: &mut Bare) -> bool {
     false
 }
 
-/// Who reads slowly is amid the fill when it is cut; the next request empties the entry under it.
+/// A slow reader is in the middle of the fill when that is cut; the next request empties the entry that it reads.
 #[tokio::test]
 async fn control_bare_v2_dies_of_a_slow_reader_of_a_fill_that_the_origin_has_cut() {
     for _ in 0..ROUNDS {
@@ -81,7 +81,7 @@ async fn control_bare_v2_hangs_or_dies_when_several_workers_read_a_fill_that_the
     panic!("a newer Envoy?");
 }
 
-/// What takes the place of a stored response is read by those who read the former.
+/// Readers of a stored response go on with the bytes of the response that replaces it.
 #[tokio::test]
 async fn control_bare_v2_mixes_versions() {
     let origin = Origin::start().ready().await;

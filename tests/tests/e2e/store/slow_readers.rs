@@ -115,7 +115,7 @@ async fn held_by_slow_readers(stored: bool) -> u64 {
     let bound = if stored { SIZE } else { SIZE - 1 };
     let edge = Edge::http(&origin).env("CACHE_MAX_OBJECT_BYTES", bound.to_string());
     let edge = edge.start().await;
-    // Whatever a first response takes is there already.
+    // A first response allocates what all later ones share.
     for _ in 0..4 {
         let response = edge.get("/a").await;
         assert_eq!(response.stamp("/a").size, SIZE);

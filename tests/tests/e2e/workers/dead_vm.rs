@@ -13,7 +13,7 @@ use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
 use std::time::Duration;
 
-/// What Envoy frees those by that were parked in the VM.
+/// The timeout by which Envoy ends requests that wait in the dead VM.
 const IDLE: Duration = Duration::from_secs(4);
 const FOLLOWERS: usize = 100;
 /// Nothing but the end of the lease lets those go who wait for a leader whose VM has died.
@@ -114,7 +114,7 @@ async fn dies_while_followers_wait(role: &str, workers: usize) {
         eventually("an answer", async || client.get(&path).await.status == 200).await;
     }
     let outcomes = followers.land().await;
-    // Those of the other worker have the object; Envoy has ended those who waited in the dead VM.
+    // The other worker's clients have the object; Envoy has ended the requests that waited in the dead VM.
     let tally = outcomes.tally();
     println!("{role}: {tally:?}");
     assert!(tally.contains_key("200"), "{tally:?}");
@@ -139,7 +139,7 @@ async fn origin_dies_while_followers_wait() {
     dies_while_followers_wait("origin", 2).await;
 }
 
-/// Nobody renews the lease of a leader whose VM has died, so that another worker takes over when it ends.
+/// The lease of a leader whose VM has died is not renewed, so another worker takes over when it ends.
 #[tokio::test]
 async fn another_worker_takes_over_when_the_lease_has_ended() {
     let origin = Origin::start().ready().await;

@@ -44,7 +44,7 @@ async fn a_worker_that_stood_still_during_a_change_hears_of_later_purges() {
     drop(stall);
 
     let mut clients = asking.join_all().await;
-    // By whichever worker has the connection.
+    // Either worker may have the connection.
     eventually("purges that both hear of", async || {
         for _ in 0..16 {
             let order = json!({"url": "http://edge.test/kept"});
