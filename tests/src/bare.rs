@@ -2,7 +2,7 @@
 //! Bare Envoy, for control tests: the same configuration with the same store, without Sluice's filter.
 
 use crate::PATIENCE;
-use crate::client::{self, Client, Response, request};
+use crate::client::{self, Response};
 use crate::edge::log::tail;
 use crate::edge::store::{Medium, Store, Version};
 use crate::edge::tls::Certificate;
@@ -156,12 +156,7 @@ impl Bare {
     async fn came_up(&mut self) -> bool {
         let up = async {
             while self.alive() {
-                if let Ok(mut client) = Client::try_connect(self.address()).await
-                    && client
-                        .try_exchange(request("GET", "/healthz", &[]))
-                        .await
-                        .is_ok_and(|r| r.status == 200)
-                {
+                if client::is_healthy(self.address(), "/healthz").await {
                     return true;
                 }
                 tokio::time::sleep(Duration::from_millis(10)).await;

@@ -2,6 +2,10 @@
 //! The harness of the end-to-end tests: real Envoy through Sluice's entry point, real MinIO, a scriptable
 //! origin, and clients that may behave as badly as clients do.
 //!
+//! From the ground up: [`chance`], [`machine`], [`http`] and [`server`]; [`client`], [`origin`], [`bucket`] and [`image`];
+//! the [`edge`] between them, and [`bare`] Envoy to compare it with; [`sns`] and [`prometheus`] beside it; [`mesh`] and
+//! [`torture`] of all that.
+//!
 //! Nothing here sleeps for a fixed time: what a test waits for is a condition, and [`PATIENCE`] only bounds how
 //! long a broken edge can hold the suite.
 // The harness is test code: a broken expectation is a failed test, and the panic says which.

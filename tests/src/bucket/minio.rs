@@ -2,7 +2,7 @@
 //! The real MinIO, with private buckets.
 
 use crate::bucket::proxy::Proxy;
-use crate::client::{Client, Response};
+use crate::client::{self, Client, Response};
 use crate::http::body;
 use crate::machine::ports::{free_port, loopback};
 use crate::machine::process::Process;
@@ -101,7 +101,9 @@ impl Minio {
                 .envs(settings.iter().copied());
             let mut process = Process::start(command, &folder.path().join("minio.log")).unwrap();
             let up = async {
-                while !healthy(address).await && process.exited().is_none() {
+                while !client::is_healthy(address, "/minio/health/live").await
+                    && process.exited().is_none()
+                {
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
             };
@@ -159,7 +161,7 @@ impl Minio {
         let length = body.len().to_string();
         let mut fields = vec![("host", host.as_str()), ("content-length", length.as_str())];
         fields.extend_from_slice(headers);
-        let mut bytes = crate::client::request(method, target, &fields);
+        let mut bytes = client::request(method, target, &fields);
         bytes.extend_from_slice(body);
         Client::connect(self.address).await.exchange(bytes).await
     }
@@ -204,16 +206,6 @@ fn sweep() {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
-}
-
-async fn healthy(address: SocketAddr) -> bool {
-    let Ok(mut client) = Client::try_connect(address).await else {
-        return false;
-    };
-    let health = client
-        .try_exchange(crate::client::request("GET", "/minio/health/live", &[]))
-        .await;
-    health.is_ok_and(|response| response.status == 200)
 }
 
 impl Bucket {

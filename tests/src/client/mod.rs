@@ -248,6 +248,15 @@ impl Client {
     }
 }
 
+/// Whether a server answers GET of `target` with 200, for servers that may not listen yet.
+pub async fn is_healthy(address: SocketAddr, target: &str) -> bool {
+    let Ok(mut client) = Client::try_connect(address).await else {
+        return false;
+    };
+    let answer = client.try_exchange(request("GET", target, &[])).await;
+    answer.is_ok_and(|answer| answer.status == 200)
+}
+
 /// GETs of `target` until the store has it; the first answer that comes out of it. Until then requests wait for each
 /// other, and share what comes.
 ///

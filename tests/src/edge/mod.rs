@@ -13,7 +13,7 @@ pub mod tls;
 pub use builder::Builder;
 
 use crate::bucket::minio::{Bucket, REGION};
-use crate::client::{self, Client, Response, request};
+use crate::client::{self, Response};
 use crate::machine::disk::Disk;
 use crate::machine::ports::loopback;
 use crate::machine::process::{self, Process};
@@ -74,11 +74,8 @@ impl Edge {
                 if self.process().exited().is_some() {
                     return false;
                 }
-                if let Ok(mut client) = Client::try_connect(address).await {
-                    let health = client.try_exchange(request("GET", "/healthz", &[])).await;
-                    if health.is_ok_and(|response| response.status == 200) {
-                        return true;
-                    }
+                if client::is_healthy(address, "/healthz").await {
+                    return true;
                 }
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }

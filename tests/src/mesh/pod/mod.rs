@@ -8,7 +8,7 @@ mod place;
 pub use place::Place;
 
 use super::Mesh;
-use crate::client::{self, Client, Response, request};
+use crate::client::{self, Client, Response};
 use crate::machine::ports::loopback;
 use crate::machine::process::{self, Process};
 use crate::{PATIENCE, eventually};
@@ -78,7 +78,7 @@ impl Pod {
     pub async fn ready(&self) {
         let health = self.at(HEALTH_PORT);
         let up = async {
-            while !is_healthy(health).await {
+            while !client::is_healthy(health, "/healthz").await {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
@@ -221,14 +221,6 @@ impl Drop for Pod {
     fn drop(&mut self) {
         self.lose();
     }
-}
-
-async fn is_healthy(address: SocketAddr) -> bool {
-    let Ok(mut client) = Client::try_connect(address).await else {
-        return false;
-    };
-    let answer = client.try_exchange(request("GET", "/healthz", &[])).await;
-    answer.is_ok_and(|answer| answer.status == 200)
 }
 
 /// The pod as the API server has it after injection, and with an address.
