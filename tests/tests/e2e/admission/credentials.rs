@@ -37,7 +37,7 @@ async fn responses_with_cookies_or_for_credentials_are_not_stored() {
 }
 
 #[tokio::test]
-async fn what_the_policy_strips_does_not_keep_a_response_from_the_store() {
+async fn a_header_that_the_policy_strips_does_not_prevent_storing() {
     let origin = Origin::start().ready().await;
     origin.on("/cookie", set_cookie());
     origin.on("/private", set_cookie().header("cache-control", "private"));

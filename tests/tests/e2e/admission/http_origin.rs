@@ -65,7 +65,7 @@ async fn requests_with_credentials_a_body_or_another_method_reach_the_origin_eac
 }
 
 #[tokio::test]
-async fn requests_that_pass_are_never_parked() {
+async fn requests_that_pass_the_cache_never_wait() {
     let origin = Origin::start().ready().await;
     let gate = Gate::new();
     origin.on("/a", Reply::ok(1000).max_age(60).hold(&gate));
@@ -162,7 +162,7 @@ async fn an_origins_missing_or_wrong_date_does_not_prevent_caching() {
 }
 
 #[tokio::test]
-async fn the_origin_is_told_who_asks_and_of_no_proxy_that_there_is_not() {
+async fn x_forwarded_for_is_the_same_on_misses_validations_and_passes() {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(1000).etag("v1").max_age(1));
     let edge = Edge::http(&origin).workers(1).start().await;

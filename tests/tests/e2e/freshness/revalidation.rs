@@ -34,7 +34,7 @@ async fn expired() {
 }
 
 #[tokio::test]
-async fn a_304_freshens_the_object_for_all_who_wait_with_the_headers_that_it_brings() {
+async fn a_304_freshens_the_object_and_its_headers_for_all_followers() {
     let origin = Origin::start().ready().await;
     let gate = Gate::new();
     origin.on("/a", object(1, "1"));

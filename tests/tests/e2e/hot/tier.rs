@@ -319,7 +319,7 @@ async fn each_variant_is_hot_by_itself() {
 }
 
 #[tokio::test]
-async fn each_client_hears_whether_its_page_may_read_it() {
+async fn each_hot_hit_has_the_cors_headers_for_its_own_page() {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(SIZE).max_age(LONG));
     let policy = "origin: {kind: http}\nsite: {cors: {allowed_origins: ['https://a.test', 'https://b.test']}}\n";

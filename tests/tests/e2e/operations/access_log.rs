@@ -166,7 +166,7 @@ async fn what_a_client_sends_stays_within_its_field() {
 }
 
 #[tokio::test]
-async fn the_path_is_the_clients_whatever_the_store_is_asked_for() {
+async fn the_logged_path_is_the_clients_and_not_the_keys() {
     let origin = Origin::start().ready().await;
     let gate = Gate::new();
     origin.on("*", Reply::ok(100).max_age(600));

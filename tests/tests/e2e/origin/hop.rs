@@ -202,7 +202,7 @@ async fn a_client_that_leaves_a_request_of_its_own_ends_it_at_the_origin() {
 }
 
 #[tokio::test]
-async fn as_many_and_as_large_headers_pass_as_a_client_may_send() {
+async fn headers_pass_up_to_the_number_and_size_that_a_client_may_send() {
     let origin = Origin::start().ready().await;
     let large = "v".repeat(50_000);
     let mut reply = Reply::ok(1000).header("x-large", &large);

@@ -295,7 +295,7 @@ async fn without_the_document_itself_the_error_stays() {
 }
 
 #[tokio::test]
-async fn a_document_that_is_too_large_takes_no_place_and_nothing_ends() {
+async fn a_fallback_document_that_is_too_large_is_not_served_and_nothing_breaks() {
     let bucket = site().await;
     bucket.put_stamped("large.html", 1, 40 << 20).await;
     let policy = "site: {fallback_document: large.html, fallback_for: all}\n";

@@ -130,12 +130,12 @@ async fn dies_while_followers_wait(role: &str, workers: usize) {
 }
 
 #[tokio::test]
-async fn edge_dies_while_followers_wait() {
+async fn a_trap_in_the_edge_role_ends_requests_of_its_worker_alone() {
     dies_while_followers_wait("edge", 2).await;
 }
 
 #[tokio::test]
-async fn origin_dies_while_followers_wait() {
+async fn a_trap_in_the_origin_role_ends_requests_of_its_worker_alone() {
     dies_while_followers_wait("origin", 2).await;
 }
 
