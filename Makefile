@@ -67,7 +67,7 @@ test: wasm trap envoy minio prometheus ## Run all tests, native and end to end
 	env $(tested) $${chromium:+SLUICE_CHROMIUM="$$chromium"} \
 		cargo test --locked --workspace --exclude sluice-filter --exclude sluice-tests; \
 	exec env $(tested) SLUICE_BIN="$(builds)/debug/sluice" $${chromium:+SLUICE_CHROMIUM="$$chromium"} \
-		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-2}" tests/run.sh -p sluice-tests --lib --test e2e
+		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-4}" tests/run.sh -p sluice-tests --lib --test e2e
 
 .PHONY: test-mesh
 test-mesh: image trap envoy minio prometheus mesh-tools ## Test mesh/ with a real Kubernetes API server, istiod, agents and Envoys

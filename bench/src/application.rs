@@ -3,7 +3,7 @@
 //! eight a second at most.
 
 use crate::feed::feed;
-use sluice_tests::origin::http_date;
+use sluice_tests::http::http_date;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -4,11 +4,12 @@
 use crate::peer::{self, Peer};
 use crate::{haproxy, nginx, varnish};
 use serde_json::Value;
-use sluice_tests::bare::{self, Bare};
+use sluice_tests::bare::Bare;
 use sluice_tests::edge::Edge;
-use sluice_tests::matrix::{Cell, Medium, Store, Version};
+use sluice_tests::edge::store::{Medium, Store, Version};
+use sluice_tests::edge::tls::Certificate;
+use sluice_tests::machine::tool;
 use sluice_tests::origin::Origin;
-use sluice_tests::tls::Certificate;
 use std::any::Any;
 use std::fmt;
 use std::net::SocketAddr;
@@ -96,10 +97,6 @@ impl Cache {
 impl Kind {
     /// Starts it before `origin`, whose paths are `/oSIZE.bin` with as many bytes; `None` where it is not installed.
     pub async fn start(self, origin: &Origin, sizes: &[usize]) -> Option<Cache> {
-        let bare = |store| Cell {
-            store,
-            workers: WORKERS,
-        };
         let bare = match self {
             Self::Direct => {
                 let peer = direct(sizes, &|_| {}).await;
@@ -128,7 +125,7 @@ impl Kind {
                 return Some(Cache::sluice(edge).await);
             }
             Self::BareMemory(version) => Bare::without_files(origin, version, WORKERS).await,
-            Self::Bare(store) => Bare::start(origin, bare(store)).await,
+            Self::Bare(store) => Bare::start(origin, store, WORKERS).await,
         };
         Some(Cache::new(bare.address(), bare.address(), bare.pid(), bare))
     }
@@ -143,7 +140,8 @@ impl Kind {
         certificate: &Certificate,
         size: usize,
     ) -> Option<Cache> {
-        let second = sluice_tests::ports::loopback(sluice_tests::ports::free_port());
+        let second =
+            sluice_tests::machine::ports::loopback(sluice_tests::machine::ports::free_port());
         match self {
             Self::Direct => {
                 let add = |config: &mut Value| certificate.add_listener(config, second.port());
@@ -151,11 +149,8 @@ impl Kind {
                 Some(Cache::of_peer(peer, Some(second)))
             }
             Self::Bare(store) => {
-                let cell = Cell {
-                    store,
-                    workers: WORKERS,
-                };
-                let bare = Bare::with_tls(origin, cell, certificate, second.port()).await;
+                let port = second.port();
+                let bare = Bare::with_tls(origin, store, WORKERS, certificate, port).await;
                 Some(Cache::new(bare.address(), second, bare.pid(), bare))
             }
             Self::Nginx => {
@@ -202,7 +197,7 @@ async fn direct(sizes: &[usize], change: &dyn Fn(&mut Value)) -> Peer {
         change(&mut document);
         let config = folder.join("envoy.json");
         std::fs::write(&config, document.to_string()).unwrap();
-        let mut command = Command::new(bare::envoy());
+        let mut command = Command::new(tool::envoy());
         command.args(["--disable-hot-restart", "--log-level", "warning"]);
         command.args(["--concurrency", &WORKERS.to_string(), "-c"]);
         command.arg(config);

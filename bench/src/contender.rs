@@ -6,8 +6,8 @@ use crate::peer::Peer;
 use crate::{haproxy, nginx, varnish};
 use sluice_tests::bare::Bare;
 use sluice_tests::edge::Edge;
+use sluice_tests::edge::store::{Medium, Store};
 use sluice_tests::eventually;
-use sluice_tests::matrix::{Cell, Medium, Store};
 use sluice_tests::origin::Origin;
 use std::any::Any;
 use std::net::SocketAddr;
@@ -100,11 +100,7 @@ impl Contender {
     }
 
     async fn bare(origin: &Origin, store: Store) -> Self {
-        let cell = Cell {
-            store,
-            workers: WORKERS,
-        };
-        let bare = Bare::start(origin, cell).await;
+        let bare = Bare::start(origin, store, WORKERS).await;
         let (name, address) = (format!("bare Envoy {store}"), bare.address());
         let pid = bare.pid();
         let _running = Box::new(bare);

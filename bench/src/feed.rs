@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A text that is worth compressing.
 
-use sluice_tests::rng::Rng;
+use sluice_tests::chance::rng::Rng;
 use std::fmt::Write as _;
 
 /// Its bytes.

@@ -3,7 +3,7 @@
 
 use crate::distribution::Distribution;
 use crate::peer;
-use sluice_tests::process::Process;
+use sluice_tests::machine::process::Process;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;

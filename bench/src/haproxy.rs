@@ -2,8 +2,8 @@
 //! HAProxy with its cache, see `peers/haproxy.cfg`.
 
 use crate::peer::{self, Peer};
-use sluice_tests::ports::{free_port, loopback};
-use sluice_tests::tls::Certificate;
+use sluice_tests::edge::tls::Certificate;
+use sluice_tests::machine::ports::{free_port, loopback};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;

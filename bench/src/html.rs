@@ -182,7 +182,7 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
-    use sluice_tests::browser::Browser;
+    use sluice_tests::client::browser::Browser;
 
     fn results() -> Value {
         let run = |times: [f64; 4], cpu: Option<f64>| {

@@ -6,9 +6,9 @@
 
 use crate::distribution::{Distribution, PERCENTILES};
 use serde_json::{Value, json};
-use sluice_tests::edge::repository;
-use sluice_tests::process::Process;
-use sluice_tests::tool::built;
+use sluice_tests::machine::process::Process;
+use sluice_tests::machine::tool::built;
+use sluice_tests::machine::tool::repository;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;

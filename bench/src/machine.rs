@@ -2,8 +2,8 @@
 //! What a run ran on.
 
 use crate::peer;
-use sluice_tests::bare;
-use sluice_tests::origin::http_date;
+use sluice_tests::http::http_date;
+use sluice_tests::machine::tool;
 use std::path::Path;
 use std::process::Command;
 use std::time::SystemTime;
@@ -42,7 +42,7 @@ pub fn cores() -> u32 {
 pub fn versions() -> String {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut parts = vec![format!("Linux {}", kernel.trim())];
-    parts.push(format!("Envoy {}", said(&bare::envoy(), "--version", '/')));
+    parts.push(format!("Envoy {}", said(&tool::envoy(), "--version", '/')));
     if let Some(nginx) = peer::program("nginx") {
         parts.push(format!("nginx {}", said(&nginx, "-v", '/')));
     }

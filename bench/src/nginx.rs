@@ -3,8 +3,8 @@
 
 use crate::peer::{self, Peer};
 use sluice_tests::client;
-use sluice_tests::ports::{free_port, loopback};
-use sluice_tests::tls::Certificate;
+use sluice_tests::edge::tls::Certificate;
+use sluice_tests::machine::ports::{free_port, loopback};
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;

@@ -3,8 +3,8 @@
 
 use sluice_tests::PATIENCE;
 use sluice_tests::client::{Client, request};
-use sluice_tests::ports::{free_port, loopback};
-use sluice_tests::process::Process;
+use sluice_tests::machine::ports::{free_port, loopback};
+use sluice_tests::machine::process::Process;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -6,8 +6,8 @@ use crate::sample::Sample;
 use crate::table;
 use crate::usage::Bystander;
 use sluice_tests::client;
-use sluice_tests::direct::Direct;
 use sluice_tests::edge::Edge;
+use sluice_tests::edge::direct::Direct;
 use sluice_tests::origin::Origin;
 use std::time::Instant;
 

@@ -4,7 +4,7 @@
 use crate::distribution::{self, Distribution};
 use crate::{html, markdown, stories, table};
 use serde_json::{Value, json};
-use sluice_tests::edge::repository;
+use sluice_tests::machine::tool::repository;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 

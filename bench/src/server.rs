@@ -5,10 +5,10 @@ use crate::nginx::{self, Lock};
 use crate::usage;
 use crate::{haproxy, varnish};
 use sluice_tests::bare::Bare;
+use sluice_tests::bucket::minio::Bucket;
+use sluice_tests::bucket::proxy::Proxy;
 use sluice_tests::edge::Edge;
-use sluice_tests::matrix::{Cell, Medium, Store};
-use sluice_tests::minio::Bucket;
-use sluice_tests::proxy::Proxy;
+use sluice_tests::edge::store::{Medium, Store};
 use std::any::Any;
 use std::fmt;
 use std::net::SocketAddr;
@@ -95,11 +95,7 @@ impl Kind {
                 )
             }
             Self::Bare(store) => {
-                let cell = Cell {
-                    store,
-                    workers: WORKERS,
-                };
-                let bare = Bare::before(&format!("http://{origin}"), cell).await;
+                let bare = Bare::before(&format!("http://{origin}"), store, WORKERS).await;
                 (peer(bare.address()), vec![bare.pid()], Box::new(bare))
             }
             Self::Sluice(medium) => {

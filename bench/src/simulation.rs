@@ -2,8 +2,8 @@
 //! Caches without servers: what each request would find.
 
 use lru::LruCache;
-use sluice_tests::popularity::{Eviction, Zipf};
-use sluice_tests::rng::{Rng, mix};
+use sluice_tests::chance::popularity::{Eviction, Zipf};
+use sluice_tests::chance::rng::{Rng, mix};
 use std::num::NonZeroUsize;
 
 /// Which of the pods gets a request.

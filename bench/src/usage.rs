@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What processes take of the machine: CPU time and memory of a server, and what others take meanwhile.
 
-use sluice_tests::process;
+use sluice_tests::machine::process;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

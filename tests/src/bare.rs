@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The control: the same Envoy with the same store, and nothing of Sluice.
+//! Bare Envoy, for control tests: the same configuration with the same store, without Sluice's filter.
 
 use crate::PATIENCE;
-use crate::client::{self, Client, Response, request};
-use crate::edge::tail;
-use crate::matrix::{Cell, Medium, Store, Version};
+use crate::client::{self, Response};
+use crate::edge::log::tail;
+use crate::edge::store::{Medium, Store, Version};
+use crate::edge::tls::Certificate;
+use crate::machine::ports::{free_port, loopback};
+use crate::machine::process::Process;
+use crate::machine::tool::envoy;
 use crate::origin::Origin;
-use crate::ports::{free_port, loopback};
-use crate::process::Process;
-use crate::tls::Certificate;
-use crate::tool::built;
 use serde_json::{Value, json};
 use sluice::render;
 use sluice::settings::Settings;
@@ -20,15 +20,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
-
-/// The Envoy binary: `SLUICE_ENVOY`, else where the Makefile has put it.
-///
-/// # Panics
-/// When there is none.
-#[must_use]
-pub fn envoy() -> PathBuf {
-    built("Envoy", "SLUICE_ENVOY", ".sluice/bin/envoy", "test")
-}
 
 /// Sluice's own configuration with the filter left out. It may die: a control is there to show what it does.
 pub struct Bare {
@@ -44,8 +35,8 @@ impl Bare {
     ///
     /// # Panics
     /// When it does not come up.
-    pub async fn start(origin: &Origin, cell: Cell) -> Self {
-        Self::launch(&origin.url(), cell, &|_| {}).await
+    pub async fn start(origin: &Origin, store: Store, workers: usize) -> Self {
+        Self::launch(&origin.url(), store, workers, &|_| {}).await
     }
 
     /// Starts it before `origin` with Envoy's unbounded store in memory, which has no files.
@@ -65,7 +56,7 @@ impl Bare {
             let kind = format!("type.googleapis.com/envoy.extensions.http.{kind}");
             cache_filter(config)["typed_config"]["typed_config"] = json!({"@type": kind});
         };
-        Self::launch(&origin.url(), Cell { store, workers }, &change).await
+        Self::launch(&origin.url(), store, workers, &change).await
     }
 
     /// Starts it before `origin` with the HTTP filters of its listener changed.
@@ -74,13 +65,14 @@ impl Bare {
     /// When it does not come up.
     pub async fn with_filters(
         origin: &Origin,
-        cell: Cell,
+        store: Store,
+        workers: usize,
         change: &dyn Fn(&mut Vec<Value>),
     ) -> Self {
         let change = |config: &mut Value| {
             change(http_filters(config));
         };
-        Self::launch(&origin.url(), cell, &change).await
+        Self::launch(&origin.url(), store, workers, &change).await
     }
 
     /// Starts it before `origin` with a second listener, on this port and with this certificate.
@@ -89,31 +81,32 @@ impl Bare {
     /// When it does not come up.
     pub async fn with_tls(
         origin: &Origin,
-        cell: Cell,
+        store: Store,
+        workers: usize,
         certificate: &Certificate,
         port: u16,
     ) -> Self {
         let add = |config: &mut Value| certificate.add_listener(config, port);
-        Self::launch(&origin.url(), cell, &add).await
+        Self::launch(&origin.url(), store, workers, &add).await
     }
 
     /// Starts it before what `url` names, `http://HOST:PORT`; what varies as buckets do is stored.
     ///
     /// # Panics
     /// When it does not come up.
-    pub async fn before(url: &str, cell: Cell) -> Self {
+    pub async fn before(url: &str, store: Store, workers: usize) -> Self {
         let allow = |config: &mut Value| {
             let names = ["origin", "accept-encoding"];
             let names = names.map(|name| json!({"exact": name, "ignore_case": true}));
             cache_filter(config)["typed_config"]["allowed_vary_headers"] = json!(names);
         };
-        Self::launch(url, cell, &allow).await
+        Self::launch(url, store, workers, &allow).await
     }
 
-    async fn launch(url: &str, cell: Cell, change: &dyn Fn(&mut Value)) -> Self {
+    async fn launch(url: &str, store: Store, workers: usize, change: &dyn Fn(&mut Value)) -> Self {
         for _ in 0..5 {
             let folder = TempDir::with_prefix("sluice-bare-").unwrap();
-            let memory = match cell.store.medium {
+            let memory = match store.medium {
                 Medium::Memory => {
                     Some(TempDir::with_prefix_in("sluice-bare-", "/dev/shm").unwrap())
                 }
@@ -124,9 +117,9 @@ impl Bare {
                 .map_or_else(|| folder.path().join("cache"), |dir| dir.path().to_owned());
             std::fs::create_dir_all(&cache).unwrap();
             let port = free_port();
-            let text = configuration(cell, &cache, port, url);
+            let text = configuration(store, workers, &cache, port, url);
             let mut document: Value = serde_yaml_ng::from_str(&text).unwrap();
-            if cell.store.version == Version::V2 {
+            if store.version == Version::V2 {
                 put_v2_in_place(&mut document);
             }
             change(&mut document);
@@ -139,7 +132,7 @@ impl Bare {
                 "warning",
                 "--concurrency",
             ]);
-            command.arg(cell.workers.to_string()).arg("-c").arg(config);
+            command.arg(workers.to_string()).arg("-c").arg(config);
             let process = Process::start(command, &folder.path().join("envoy.log")).unwrap();
             let mut bare = Self {
                 port,
@@ -163,12 +156,7 @@ impl Bare {
     async fn came_up(&mut self) -> bool {
         let up = async {
             while self.alive() {
-                if let Ok(mut client) = Client::try_connect(self.address()).await
-                    && client
-                        .try_exchange(request("GET", "/healthz", &[]))
-                        .await
-                        .is_ok_and(|r| r.status == 200)
-                {
+                if client::is_healthy(self.address(), "/healthz").await {
                     return true;
                 }
                 tokio::time::sleep(Duration::from_millis(10)).await;
@@ -237,14 +225,14 @@ fn put_v2_in_place(config: &mut Value) {
     config["typed_config"]["@type"] = files.into();
 }
 
-fn configuration(cell: Cell, cache: &Path, port: u16, url: &str) -> String {
+fn configuration(store: Store, workers: usize, cache: &Path, port: u16, url: &str) -> String {
     let variables = HashMap::from([
         ("ORIGIN", url.to_owned()),
         ("EDGE_PORT", port.to_string()),
         ("ADMIN_PORT", free_port().to_string()),
-        ("CACHE", cell.store.medium.to_string()),
+        ("CACHE", store.medium.to_string()),
         ("CACHE_DIR", cache.display().to_string()),
-        ("CONCURRENCY", cell.workers.to_string()),
+        ("CONCURRENCY", workers.to_string()),
         ("ACCESS_LOG", "off".to_owned()),
         ("SLUICE_ENVOY", envoy().display().to_string()),
         ("SLUICE_STATE", cache.display().to_string()),

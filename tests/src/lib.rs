@@ -2,6 +2,10 @@
 //! The harness of the end-to-end tests: real Envoy through Sluice's entry point, real MinIO, a scriptable
 //! origin, and clients that may behave as badly as clients do.
 //!
+//! From the ground up: [`chance`], [`machine`], [`http`] and [`server`]; [`client`], [`origin`], [`bucket`] and [`image`];
+//! the [`edge`] between them, and [`bare`] Envoy to compare it with; [`sns`] and [`prometheus`] beside it; [`mesh`] and
+//! [`torture`] of all that.
+//!
 //! Nothing here sleeps for a fixed time: what a test waits for is a condition, and [`PATIENCE`] only bounds how
 //! long a broken edge can hold the suite.
 // The harness is test code: a broken expectation is a failed test, and the panic says which.
@@ -13,39 +17,18 @@
 )]
 
 pub mod bare;
-pub mod body;
-pub mod browser;
+pub mod bucket;
+pub mod chance;
 pub mod client;
-pub mod container;
-pub mod crowd;
-pub mod direct;
-pub mod disk;
 pub mod edge;
-pub mod failure;
-pub mod gate;
-pub mod http2;
-pub mod load;
-pub mod matrix;
+pub mod http;
+pub mod image;
+pub mod machine;
 pub mod mesh;
-pub mod message;
-pub mod minio;
 pub mod origin;
-pub mod popularity;
-pub mod ports;
-pub mod process;
 pub mod prometheus;
-pub mod proxy;
-pub mod purger;
-pub mod registry;
-pub mod requests;
-pub mod rng;
 pub mod server;
 pub mod sns;
-pub mod stall;
-pub mod standstill;
-pub mod storm;
-pub mod tls;
-pub mod tool;
 pub mod torture;
 
 use std::time::Duration;

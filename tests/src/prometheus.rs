@@ -2,9 +2,9 @@
 //! The real Prometheus with the configuration, rules and alerts of `envoy/observability`.
 
 use crate::client;
-use crate::edge::repository;
-use crate::ports::{free_port, loopback};
-use crate::process::Process;
+use crate::machine::ports::{free_port, loopback};
+use crate::machine::process::Process;
+use crate::machine::tool::repository;
 use crate::{PATIENCE, eventually};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -3,7 +3,7 @@
 //! reaches through the HTTP proxy that is in front of it.
 
 use crate::edge::Builder;
-use crate::message::Wire;
+use crate::http::message::Wire;
 use crate::server::Server;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};

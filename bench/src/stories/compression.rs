@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use sluice_tests::bare::Bare;
 use sluice_tests::client::{Client, Response, request};
 use sluice_tests::edge::Edge;
+use sluice_tests::edge::store::Store;
 use sluice_tests::eventually;
-use sluice_tests::matrix::{Cell, Store};
+use sluice_tests::machine::process;
 use sluice_tests::origin::{Origin, Reply};
-use sluice_tests::process;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use tokio::task::JoinSet;
@@ -23,10 +23,7 @@ use tokio::task::JoinSet;
 const PATH: &str = "/feed.json";
 /// Kept-alive connections, each of which asks for one response after the other.
 const CONNECTIONS: usize = 8;
-const CELL: Cell = Cell {
-    store: Store::V1_DISK,
-    workers: 2,
-};
+const WORKERS: usize = 2;
 const COMPRESSING: &str = "origin: {kind: http}\ncompression: {enabled: true}\n";
 /// `Accept-Encoding`, which is also the coding that comes.
 const CODINGS: [&str; 4] = ["br", "zstd", "gzip", "identity"];
@@ -55,9 +52,9 @@ pub async fn run(quick: bool) {
     let object = Reply::text(feed()).header("content-type", "application/json");
     origin.on(PATH, object.max_age(86_400).etag("v1"));
     eprintln!("starting the servers");
-    let ours = Edge::http(&origin).cell(CELL).policy(COMPRESSING);
+    let ours = Edge::http(&origin).workers(WORKERS).policy(COMPRESSING);
     let ours = ours.start().await;
-    let bare = Bare::with_filters(&origin, CELL, &add_compressors).await;
+    let bare = Bare::with_filters(&origin, Store::V1_DISK, WORKERS, &add_compressors).await;
     let servers = [
         Server {
             name: "sluice",
@@ -215,7 +212,7 @@ fn tell(rows: &[Row], head: &str, before: f64) -> String {
     let foreign = rows.iter().flat_map(|row| &row.rounds);
     let foreign = Sample::of(foreign.map(|(_, foreign)| *foreign));
     let head = format!(
-        "CPU time of a compressed hit: {} bytes, {head}, in turn, {CELL}\n\
+        "CPU time of a compressed hit: {} bytes, {head}, in turn, {WORKERS} workers\n\
          {}",
         feed::SIZE,
         machine::described(before, Some(foreign.median())),

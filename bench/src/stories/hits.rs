@@ -14,7 +14,7 @@ use crate::spent::Watch;
 use crate::usage::Bystander;
 use crate::{machine, report, table};
 use serde_json::{Value, json};
-use sluice_tests::matrix::{Medium, Store, Version};
+use sluice_tests::edge::store::{Medium, Store, Version};
 use sluice_tests::origin::{Origin, Reply};
 use std::fmt;
 use std::time::Duration;

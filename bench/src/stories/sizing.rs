@@ -6,7 +6,7 @@ use crate::report;
 use crate::simulation::{Balance, Pods};
 use crate::table;
 use serde_json::json;
-use sluice_tests::popularity::{Eviction, Zipf};
+use sluice_tests::chance::popularity::{Eviction, Zipf};
 use std::num::NonZeroUsize;
 
 const NUMBERS: [usize; 6] = [1, 2, 3, 5, 10, 20];

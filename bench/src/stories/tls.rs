@@ -12,9 +12,9 @@ use crate::sample::{Sample, extremes};
 use crate::spent::{Spent, Watch};
 use crate::{machine, report, table};
 use serde_json::{Value, json};
-use sluice_tests::matrix::{Medium, Store};
+use sluice_tests::edge::store::{Medium, Store};
+use sluice_tests::edge::tls::Certificate;
 use sluice_tests::origin::{Origin, Reply};
-use sluice_tests::tls::Certificate;
 use std::time::Duration;
 
 const BYTES: usize = 10_000;

@@ -12,8 +12,8 @@ use crate::server::{DISTANCE, Kind, Server, WORKERS};
 use crate::usage::Bystander;
 use crate::{machine, report, table};
 use serde_json::{Value, json};
-use sluice_tests::matrix::{Medium, Store};
-use sluice_tests::minio::{Bucket, Minio};
+use sluice_tests::bucket::minio::{Bucket, Minio};
+use sluice_tests::edge::store::{Medium, Store};
 
 const SIZE: usize = 10_000;
 

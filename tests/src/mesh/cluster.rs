@@ -2,9 +2,9 @@
 //! A Kubernetes API server with its etcd, and `kubectl`. No controllers, no nodes: what they would do, tests do.
 
 use crate::eventually;
-use crate::ports::{free_port, loopback};
-use crate::process::{self, Process};
-use crate::tool::tool;
+use crate::machine::ports::{free_port, loopback};
+use crate::machine::process::{self, Process};
+use crate::machine::tool::tool;
 use serde_json::Value;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -9,10 +9,10 @@ use super::gateway::{DOMAIN, HTTP_PORT, HTTPS_PORT, endpoint, minio, roles, secr
 use super::kustomize::Overlay;
 use super::pod::{Place, Pod};
 use super::tls_front::TlsFront;
+use crate::bucket::minio::{Bucket, REGION};
 use crate::client::{self, Client, Response, request};
+use crate::edge::tls::Certificate;
 use crate::eventually;
-use crate::minio::{Bucket, REGION};
-use crate::tls::Certificate;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -65,7 +65,7 @@ impl Fleet {
         let host = format!("{}.{DOMAIN}", bucket.name());
         let front = TlsFront::start(&host, bucket.proxy().address());
         let caches = caches_of(name);
-        let code = json!({"local": {"filename": crate::edge::module()}});
+        let code = json!({"local": {"filename": crate::machine::tool::module()}});
         let nobody = json!([{"op": "add", "path": format!("/spec/workloadSelector/labels/{}", LABEL.replace('/', "~1")), "value": "none"}]);
         let tier = |base: &str, namespace: &str| {
             Overlay::on(base)

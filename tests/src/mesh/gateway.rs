@@ -6,9 +6,9 @@ use super::istiod::ROOT_NAMESPACE;
 use super::kustomize::Overlay;
 use super::pod::{Place, Pod};
 use super::tls_front::TlsFront;
+use crate::bucket::minio::{Bucket, Minio, REGION};
 use crate::client::{self, Response};
-use crate::minio::{Bucket, Minio, REGION};
-use crate::tls::Certificate;
+use crate::edge::tls::Certificate;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use tokio::sync::OnceCell;
@@ -345,7 +345,7 @@ pub fn roles(code: &Value, count: usize) -> Value {
 
 /// Where on this machine the module, the cache and the pod are. Nothing else differs from a cluster.
 fn on_this_machine(overlay: Overlay, place: &Place) -> Overlay {
-    let code = json!({"local": {"filename": crate::edge::module()}});
+    let code = json!({"local": {"filename": crate::machine::tool::module()}});
     let health = "/spec/configPatches/0/patch/value/address/socket_address/address";
     overlay
         .patch("EnvoyFilter", "sluice-roles", &roles(&code, ROLES))

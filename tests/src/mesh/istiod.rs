@@ -2,11 +2,11 @@
 //! istiod as it is, with its certificate authority and its injector.
 
 use super::cluster::Cluster;
-use crate::client::{Client, request};
+use crate::client;
 use crate::eventually;
-use crate::ports::{free_port, loopback};
-use crate::process::{self, Process};
-use crate::tool::tool;
+use crate::machine::ports::{free_port, loopback};
+use crate::machine::process::{self, Process};
+use crate::machine::tool::tool;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -80,11 +80,7 @@ impl Istiod {
     }
 
     async fn is_ready(&self) -> bool {
-        let Ok(mut client) = Client::try_connect(loopback(self.ports.http)).await else {
-            return false;
-        };
-        let answer = client.try_exchange(request("GET", "/ready", &[])).await;
-        answer.is_ok_and(|answer| answer.status == 200)
+        client::is_healthy(loopback(self.ports.http), "/ready").await
     }
 
     /// Where agents connect.

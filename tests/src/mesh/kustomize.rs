@@ -2,7 +2,7 @@
 //! The manifests of `mesh/`, through an overlay like a user's own: settings, and where things are on this machine.
 
 use super::cluster::kubectl;
-use crate::edge::repository;
+use crate::machine::tool::repository;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A client that asks at random, on HTTP/1.1 or HTTP/2, and has each answer judged.
 
-use super::answer::{Answer, Ask, Case, End, Part, UNANSWERED};
+use super::answer::{Answer, End};
+use super::ask::{Ask, Part};
 use super::clock::Moment;
+use super::judge::{Case, UNANSWERED};
 use super::ledger::Wrong;
 use super::object::VARIANTS;
 use super::origin::FETCH;
 use super::world::World;
+use crate::chance::popularity::Zipf;
+use crate::chance::rng::{Rng, mix};
+use crate::client::http2::Http2;
 use crate::client::{self, Failure, request};
-use crate::http2::Http2;
-use crate::message::Headers;
-use crate::popularity::Zipf;
-use crate::rng::{Rng, mix};
+use crate::http::message::Headers;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +21,7 @@ use std::time::Duration;
 
 /// How long an answer may take.
 const STUCK: Duration = Duration::from_secs(20);
-/// What those take who wait for a leader in vain (`coalesce.max_wait`).
+/// How long a follower waits for a leader in vain (`coalesce.max_wait`).
 const LATE: Duration = Duration::from_millis(4_900);
 /// How uneven the popularity of objects is.
 const EXPONENT: f64 = 1.1;
@@ -27,13 +29,13 @@ const EXPONENT: f64 = 1.1;
 const THINKS: usize = 15;
 /// How many pieces a slow reader takes a body in.
 const PIECES: usize = 100;
-/// How long it is until it tries again to connect.
+/// How long a client waits before it connects again.
 const AGAIN: Duration = Duration::from_millis(50);
-/// What a slow reader takes at once, at least.
+/// The fewest bytes that a slow reader takes at once.
 const SMALLEST_PIECE: usize = 4_096;
 /// The largest object that is read through a small receive buffer, which takes seconds for it.
 const LARGEST_NARROW: usize = 300_000;
-/// How long it waits before each.
+/// How long a slow reader waits before each piece.
 const SLOWNESS: Duration = Duration::from_millis(8);
 
 /// How a client behaves this time.
@@ -50,7 +52,7 @@ enum Connection {
     Http2(Http2),
 }
 
-/// One of them.
+/// A client of a run.
 pub struct Client {
     world: Arc<World>,
     address: SocketAddr,

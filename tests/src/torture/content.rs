@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bytes that follow from key, version and offset, so that any part of a body can be checked by itself.
 
-use crate::body::{PIECE, hash, piece};
-use crate::rng::mix;
+use crate::chance::rng::mix;
+use crate::http::body::{PIECE, hash, piece};
 use std::ops::Range;
 
 /// How many versions before and after the announced one are tried to tell whose bytes these are.

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What disturbs the edge while clients ask: purges, workers that stand still, and a disk that is full.
 
-use super::disk::Filler;
 use super::ledger::Wrong;
 use super::purges::Scope;
 use super::world::World;
-use crate::purger::Purger;
-use crate::rng::{Rng, mix};
-use crate::stall::Stall;
+use crate::chance::rng::{Rng, mix};
+use crate::edge::purger::Purger;
+use crate::machine::disk::Disk;
+use crate::machine::stall::Stall;
 use serde_json::json;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -96,21 +95,17 @@ pub async fn stall(world: Arc<World>, envoy: u32, workers: usize, salt: u64) {
     }
 }
 
-/// Fills the disk of which this is a folder, and gives it back, until the run, or this edge, is over.
-///
-/// # Panics
-/// When the disk fails otherwise.
-pub async fn fill(world: Arc<World>, folder: PathBuf, salt: u64) {
+/// Fills the disk, and gives the room back, until the run, or this edge, is over.
+pub async fn fill(world: Arc<World>, disk: Disk, salt: u64) {
     let mut rng = rng(&world, 1_000 + salt);
-    let filler = Filler::new(&folder);
     while !world.is_over() {
         tokio::time::sleep(milliseconds(&mut rng, 1_000, 3_000)).await;
         let clock = world.shelf.clock;
         let span = world.full.begin(clock.now());
         let lasts = milliseconds(&mut rng, 500, 4_000);
-        filler.fill().expect("a disk to fill");
+        let filling = disk.fill(0);
         tokio::time::sleep(lasts).await;
-        filler.empty().expect("a disk to empty");
+        drop(filling);
         world.full.end(span, clock.now());
         world.ledger.count("times the disk was filled");
     }

@@ -2,7 +2,7 @@
 //! How the origin fails, drawn for each of its answers.
 
 use super::object::{Object, Weakness};
-use crate::rng::Rng;
+use crate::chance::rng::Rng;
 
 /// One failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ pub enum Ending {
     Open,
     /// It was sent.
     Sent,
-    /// Whoever asked has left.
+    /// The client has left.
     Left,
 }
 
@@ -34,7 +34,7 @@ pub struct Fetch {
     pub begun: Moment,
     /// How its answer ended, and when.
     pub ended: (Ending, Moment),
-    /// What befell it, and when.
+    /// The fault that it was given, and when.
     pub fault: Option<(Fault, Moment)>,
 }
 
@@ -43,7 +43,7 @@ pub struct Fetch {
 pub struct Overlap {
     /// The fetch.
     pub fetch: usize,
-    /// Those that ran.
+    /// The fetches that ran.
     pub running: Vec<usize>,
 }
 
@@ -53,7 +53,7 @@ struct Book {
     /// Bodies under way, by object and variant.
     running: HashMap<(usize, String), Vec<usize>>,
     overlaps: Vec<Overlap>,
-    /// Those that something befell, by object.
+    /// The fetches that were given a fault, by object.
     failed: HashMap<usize, Vec<usize>>,
 }
 
@@ -85,7 +85,7 @@ impl Fetches {
         number
     }
 
-    /// Notes what is about to befall an answer.
+    /// Notes the fault that an answer is about to be given.
     ///
     /// # Panics
     /// Not unless another thread has.
@@ -119,7 +119,7 @@ impl Fetches {
         self.0.lock().unwrap().all.get(number).cloned()
     }
 
-    /// Whether something that satisfies `test` has befallen an answer for an object since then.
+    /// Whether an answer for an object was given a fault since then, of which `test` is true.
     ///
     /// # Panics
     /// Not unless another thread has.
@@ -157,7 +157,7 @@ impl Fetches {
             .collect()
     }
 
-    /// All of them, and those that ran beside others.
+    /// All fetches, and those that ran beside others of the same key.
     ///
     /// # Panics
     /// Not unless another thread has.

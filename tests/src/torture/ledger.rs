@@ -14,7 +14,7 @@ pub enum Wrong {
     Answer,
     /// No end of an answer within the time that each has.
     Stuck,
-    /// An answer that took as long as one that waits for its leader in vain.
+    /// An answer that took as long as that of a follower whose wait has timed out.
     Late,
     /// An answer that was cut, or an error, which no fault explains.
     Cut,
@@ -54,7 +54,7 @@ struct Record {
     private: HashSet<usize>,
 }
 
-/// What was seen so far.
+/// The counts and complaints of a run.
 #[derive(Default)]
 pub struct Ledger(Mutex<Record>);
 

@@ -4,14 +4,16 @@
 //! and the end of the edge.
 
 pub mod answer;
+pub mod ask;
 pub mod client;
 pub mod clock;
 pub mod content;
+pub mod damage;
 pub mod departures;
-pub mod disk;
 pub mod disturbance;
 pub mod fault;
 pub mod fetches;
+pub mod judge;
 pub mod ledger;
 pub mod object;
 pub mod origin;

@@ -3,7 +3,7 @@
 
 use super::clock::Moment;
 use super::content::Content;
-use crate::rng::mix;
+use crate::chance::rng::mix;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 const OBJECTS: usize = 64;
 /// The name of the request header by which some vary.
 pub const VARIES_BY: &str = "x-variant";
-/// What clients say in it.
+/// The values that clients send in it.
 pub const VARIANTS: [&str; 3] = ["a", "b", "c"];
 
 /// What kind of response an object is.
@@ -65,7 +65,7 @@ pub struct Object {
     pub sizes: RangeInclusive<usize>,
     /// Whether its length is not announced.
     pub chunked: bool,
-    /// It is sent in pieces of so many bytes, one in each of these times.
+    /// The size of the pieces in which it is sent, and the time between them.
     pub pace: Option<(usize, Duration)>,
     /// For how many seconds it is fresh.
     pub lifetime: u64,

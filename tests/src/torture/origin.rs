@@ -5,16 +5,15 @@ use super::clock::Clock;
 use super::fault::Fault;
 use super::fetches::{Ending, Fetch, Fetches};
 use super::object::{Kind, Object, VARIES_BY};
-use crate::message::{Head, Wire};
-use crate::origin::{http_date, left};
-use crate::rng::{Rng, mix};
-use crate::server::{Listening, Server};
-use socket2::SockRef;
+use crate::chance::rng::{Rng, mix};
+use crate::http::http_date;
+use crate::http::message::Head;
+use crate::server::Server;
+use crate::server::exchange::{self, After, Answering, LAST_CHUNK, write_chunk};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::io::AsyncWriteExt as _;
-use tokio::net::TcpStream;
 use tokio::net::tcp::WriteHalf;
 
 /// What a body is sent in, unless its object has a pace.
@@ -38,73 +37,24 @@ pub struct Shelf {
     pub fetches: Fetches,
 }
 
-/// Starts it.
+/// Starts the origin.
 #[must_use]
 pub fn start(shelf: &Arc<Shelf>) -> Server {
     let shelf = Arc::clone(shelf);
     Server::start("torture", move |stream, listening| {
         let shelf = Arc::clone(&shelf);
-        async move { connection(stream, &shelf, listening).await }
+        async move { exchange::serve(stream, listening, &*shelf).await }
     })
 }
 
-/// What is to become of the connection.
-enum After {
-    Keep,
-    Close,
-    Reset,
-}
-
 /// What is sent for one request.
-struct Answer {
+pub struct Answer {
     number: usize,
     head: String,
     bytes: Vec<u8>,
     chunked: bool,
     pace: Option<(usize, Duration)>,
     fault: Option<Fault>,
-}
-
-async fn connection(
-    mut stream: TcpStream,
-    shelf: &Shelf,
-    mut listening: Listening,
-) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let after = {
-        let (read, mut write) = stream.split();
-        let mut wire = Wire::new(read);
-        loop {
-            let head = tokio::select! {
-                head = wire.head() => head?,
-                _ = listening.wait_for(|&on| !on) => return Ok(()),
-            };
-            let Some(head) = head else { return Ok(()) };
-            let answer = shelf.answer(&head);
-            let number = answer.number;
-            let sent = tokio::select! {
-                sent = send(&mut write, shelf, answer) => sent,
-                () = left(&mut wire) => Err(io::ErrorKind::ConnectionReset.into()),
-            };
-            let ending = if sent.is_ok() {
-                Ending::Sent
-            } else {
-                Ending::Left
-            };
-            shelf.fetches.end(number, ending, shelf.clock.now());
-            match sent? {
-                After::Keep => {}
-                after => break after,
-            }
-        }
-    };
-    if matches!(after, After::Reset) {
-        SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
-    } else {
-        // What is on its way must arrive before the end.
-        stream.shutdown().await?;
-    }
-    Ok(())
 }
 
 /// What was asked, and what there is at that moment.
@@ -123,7 +73,7 @@ struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// The head of an answer that is none of a failure, but for its end.
+    /// The head of an answer without a fault, but for the empty line at its end.
     fn head(&self) -> String {
         let Self {
             object, version, ..
@@ -178,31 +128,6 @@ fn begin(status: u16) -> String {
 }
 
 impl Shelf {
-    fn answer(&self, head: &Head) -> Answer {
-        let question = self.question(head);
-        let Question { object, number, .. } = question;
-        let size = object.size(question.version);
-        let bodiless = !question.body || question.valid;
-        let mut rng = Rng::new(self.seed ^ mix(number as u64));
-        let fault = Fault::draw(object, size, &mut rng);
-        let fault = fault.filter(|fault| !(fault.cuts() && bodiless));
-        let (head, bytes) = match fault {
-            Some(Fault::Error(status)) => {
-                let fields = format!("{FETCH}: {number}\r\ncontent-length: 0\r\n");
-                (begin(status) + &fields, Vec::new())
-            }
-            _ => (question.head(), question.bytes()),
-        };
-        Answer {
-            number,
-            head: head + "\r\n",
-            chunked: object.chunked && !bytes.is_empty(),
-            bytes,
-            pace: object.pace,
-            fault,
-        }
-    }
-
     fn question(&self, head: &Head) -> Question<'_> {
         let now = self.clock.now();
         let path = head.word(1);
@@ -245,7 +170,7 @@ impl Shelf {
         }
     }
 
-    /// Notes what is about to befall an answer.
+    /// Notes the fault that an answer is about to be given.
     fn fail(&self, answer: &Answer) -> After {
         let Some(fault) = answer.fault else {
             return After::Keep;
@@ -259,36 +184,67 @@ impl Shelf {
     }
 }
 
-async fn send(write: &mut WriteHalf<'_>, shelf: &Shelf, answer: Answer) -> io::Result<After> {
-    if matches!(answer.fault, Some(Fault::Reset | Fault::Error(_))) {
-        let after = shelf.fail(&answer);
-        if matches!(after, After::Keep) {
-            write.write_all(answer.head.as_bytes()).await?;
+impl Answering for Shelf {
+    type Answer = Answer;
+
+    fn begin(&self, head: Head, _body: Vec<u8>) -> Answer {
+        let question = self.question(&head);
+        let Question { object, number, .. } = question;
+        let size = object.size(question.version);
+        let bodiless = !question.body || question.valid;
+        let mut rng = Rng::new(self.seed ^ mix(number as u64));
+        let fault = Fault::draw(object, size, &mut rng);
+        let fault = fault.filter(|fault| !(fault.cuts() && bodiless));
+        let (head, bytes) = match fault {
+            Some(Fault::Error(status)) => {
+                let fields = format!("{FETCH}: {number}\r\ncontent-length: 0\r\n");
+                (begin(status) + &fields, Vec::new())
+            }
+            _ => (question.head(), question.bytes()),
+        };
+        Answer {
+            number,
+            head: head + "\r\n",
+            chunked: object.chunked && !bytes.is_empty(),
+            bytes,
+            pace: object.pace,
+            fault,
         }
-        return Ok(after);
     }
-    write.write_all(answer.head.as_bytes()).await?;
-    let end = match answer.fault {
-        Some(Fault::Fin(end) | Fault::Rst(end)) => end,
-        _ => answer.bytes.len(),
-    };
-    let (piece, every) = answer.pace.unwrap_or((PIECE, Duration::ZERO));
-    for (count, part) in answer.bytes[..end].chunks(piece).enumerate() {
-        if count > 0 {
-            tokio::time::sleep(every).await;
+
+    async fn send(&self, answer: &Answer, write: &mut WriteHalf<'_>) -> io::Result<After> {
+        if matches!(answer.fault, Some(Fault::Reset | Fault::Error(_))) {
+            let after = self.fail(answer);
+            if after == After::Keep {
+                write.write_all(answer.head.as_bytes()).await?;
+            }
+            return Ok(after);
         }
-        if answer.chunked {
-            let size = format!("{:x}\r\n", part.len());
-            write
-                .write_all(&[size.as_bytes(), part, b"\r\n"].concat())
-                .await?;
-        } else {
-            write.write_all(part).await?;
+        write.write_all(answer.head.as_bytes()).await?;
+        let end = match answer.fault {
+            Some(Fault::Fin(end) | Fault::Rst(end)) => end,
+            _ => answer.bytes.len(),
+        };
+        let (piece, every) = answer.pace.unwrap_or((PIECE, Duration::ZERO));
+        for (count, part) in answer.bytes[..end].chunks(piece).enumerate() {
+            if count > 0 {
+                tokio::time::sleep(every).await;
+            }
+            if answer.chunked {
+                write_chunk(write, part).await?;
+            } else {
+                write.write_all(part).await?;
+            }
         }
+        let after = self.fail(answer);
+        if answer.chunked && after == After::Keep {
+            write.write_all(LAST_CHUNK).await?;
+        }
+        Ok(after)
     }
-    let after = shelf.fail(&answer);
-    if answer.chunked && matches!(after, After::Keep) {
-        write.write_all(b"0\r\n\r\n").await?;
+
+    fn end(&self, answer: &Answer, sent: bool) {
+        let ending = if sent { Ending::Sent } else { Ending::Left };
+        self.fetches.end(answer.number, ending, self.clock.now());
     }
-    Ok(after)
 }

@@ -9,12 +9,13 @@ use super::object::Object;
 use super::origin::{self, Shelf};
 use super::overlap::Overlaps;
 use super::world::World;
-use super::{disk, disturbance};
+use super::{damage, disturbance};
+use crate::chance::rng::{Rng, mix};
+use crate::edge::purger::Purger;
+use crate::edge::store::Medium;
 use crate::edge::{Builder, Edge};
-use crate::matrix::Cell;
-use crate::purger::Purger;
-use crate::rng::{Rng, mix};
-use std::path::{Path, PathBuf};
+use crate::machine::disk::Disk;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
@@ -45,8 +46,10 @@ const UNEXPLAINED: [&[&str]; 2] = [
 /// A run that is to be made.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The store and the workers.
-    pub cell: Cell,
+    /// Where the edge stores.
+    pub medium: Medium,
+    /// How many workers it has.
+    pub workers: usize,
     /// How long it lasts.
     pub lasts: Duration,
     /// How long the edge lives until it is killed and started again, if ever.
@@ -71,7 +74,7 @@ impl Plan {
     /// # Panics
     /// When anything is wrong; it says what.
     pub async fn run(self) {
-        println!("{}: TORTURE_SEED={}", self.cell, self.seed);
+        println!("{}: TORTURE_SEED={}", self.medium, self.seed);
         let shelf = Arc::new(Shelf {
             clock: Clock::start(),
             seed: self.seed,
@@ -84,7 +87,10 @@ impl Plan {
         let builder = Builder::new()
             .env("ORIGIN", format!("http://{}", server.address()))
             .env("ACCESS_LOG", "off");
-        let mut builder = purger.open(builder).cell(self.cell);
+        let mut builder = purger
+            .open(builder)
+            .medium(self.medium)
+            .workers(self.workers);
         if self.fills {
             builder = builder.disk(DISK).env("CACHE_MAX_BYTES", "64MiB");
         }
@@ -113,7 +119,7 @@ impl Plan {
             let left = self.lasts.saturating_sub(begun.elapsed());
             let phase = self.lives.unwrap_or(left).min(left);
             let (envoy, clock) = (edge.envoy_pid(), world.shelf.clock);
-            let disk = edge.disk().folder().to_owned();
+            let disk = edge.disk();
             let alive = tokio::select! {
                 alive = lives(edge, phase) => alive,
                 () = self.disturb(world, envoy, disk, number) => true,
@@ -140,10 +146,10 @@ impl Plan {
     }
 
     /// Until it is dropped.
-    async fn disturb(&self, world: &Arc<World>, envoy: u32, disk: PathBuf, number: u64) {
+    async fn disturb(&self, world: &Arc<World>, envoy: u32, disk: Disk, number: u64) {
         let stalls = async {
             if self.stalls {
-                disturbance::stall(Arc::clone(world), envoy, self.cell.workers, number).await;
+                disturbance::stall(Arc::clone(world), envoy, self.workers, number).await;
             }
         };
         let fills = async {
@@ -157,7 +163,7 @@ impl Plan {
     fn tear(&self, world: &World, cache: &Path, number: u64) {
         if self.tears {
             let mut rng = Rng::new(self.seed ^ mix(number));
-            let torn = disk::tear(cache, &mut rng).expect("a cache whose files can be written");
+            let torn = damage::tear(cache, &mut rng).expect("a cache whose files can be written");
             world.ledger.add("files torn", torn);
         }
     }
@@ -181,13 +187,13 @@ impl Plan {
                 world.ledger.count(fault.name());
             }
         }
-        Overlaps::new(world, self.cell.workers, &fetches).judge(&overlaps);
+        Overlaps::new(world, self.workers, &fetches).judge(&overlaps);
         println!("{}", world.ledger);
         let first = world.ledger.first();
         assert!(
             first.is_none(),
             "{} with TORTURE_SEED={}, at first: {first:?}",
-            self.cell,
+            self.medium,
             self.seed
         );
     }

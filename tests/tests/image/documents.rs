@@ -2,9 +2,9 @@
 //! What a registry has beside each image: its bill of materials, and what it was made from.
 
 use serde_json::Value;
-use sluice_tests::container::Container;
-use sluice_tests::edge::repository;
-use sluice_tests::registry::Registry;
+use sluice_tests::image::container::Container;
+use sluice_tests::image::registry::Registry;
+use sluice_tests::machine::tool::repository;
 use std::collections::BTreeSet;
 use std::process::Command;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The standalone edge out of its image.
 
-use sluice_tests::container::Container;
+use sluice_tests::bucket::minio::Bucket;
 use sluice_tests::edge::{Builder, Edge};
-use sluice_tests::minio::Bucket;
+use sluice_tests::image::container::Container;
 use std::os::unix::fs::MetadataExt as _;
 
 async fn edge_of(bucket: &Bucket) -> Builder {

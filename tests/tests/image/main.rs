@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The images that `make image` builds: run, and read, as those who pull them do. They take root: see
-//! `sluice_tests::container`.
+//! `sluice_tests::image::container`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -3,8 +3,8 @@
 
 use serde_json::json;
 use sluice_tests::client::{Client, request};
-use sluice_tests::edge::trap_module;
 use sluice_tests::eventually;
+use sluice_tests::machine::tool::trap_module;
 use sluice_tests::mesh::gateway::{Gateway, ROLES, roles};
 
 #[tokio::test]

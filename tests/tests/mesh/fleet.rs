@@ -2,13 +2,13 @@
 //! Gateways and caches behave as one cache: an object is fetched once for all of them.
 
 use serde_json::{Value, json};
-use sluice_tests::body;
+use sluice_tests::client::crowd::Crowd;
+use sluice_tests::client::load::{Load, Plan};
 use sluice_tests::client::{Client, request, send};
-use sluice_tests::crowd::Crowd;
+use sluice_tests::edge::tls::{connect_trusting, exchange};
 use sluice_tests::eventually;
-use sluice_tests::load::{Load, Plan};
+use sluice_tests::http::body;
 use sluice_tests::mesh::fleet::{Fleet, owner_of};
-use sluice_tests::tls::{connect_trusting, exchange};
 use std::collections::BTreeMap;
 
 /// Which cache owns which target.

@@ -3,11 +3,11 @@
 
 use crate::authorization::deny;
 use serde_json::{Value, json};
+use sluice_tests::client::crowd::stampede;
 use sluice_tests::client::request;
-use sluice_tests::crowd::stampede;
+use sluice_tests::edge::tls::{Certificate, exchange};
 use sluice_tests::eventually;
 use sluice_tests::mesh::gateway::Gateway;
-use sluice_tests::tls::{Certificate, exchange};
 
 #[tokio::test]
 async fn a_private_bucket_is_served_and_asked_once_for_each_object() {
@@ -152,6 +152,23 @@ fn managers(configuration: &Value) -> Vec<(&str, &Value)> {
         .collect()
 }
 
+/// The filters of a listener for clients, and how it spells paths.
+fn assert_in_order(name: &str, manager: &Value) {
+    let filters = filters(manager);
+    let place = |name: &str| filters.iter().position(|filter| *filter == name);
+    let stripped = place("strip_clients_headers");
+    assert_eq!(stripped, Some(0), "{name}: {filters:?}");
+    let authorization = place("envoy.filters.http.rbac").unwrap();
+    let last = &filters[filters.len() - 4..];
+    let expected = ["sluice.edge", "guard", "cache", "envoy.filters.http.router"];
+    assert_eq!(last, expected, "{name}: {filters:?}");
+    assert!(authorization < filters.len() - 4, "{name}: {filters:?}");
+    assert_eq!(manager["normalize_path"], true, "{name}");
+    assert_eq!(manager["merge_slashes"], true, "{name}");
+    let escaped_slashes = &manager["path_with_escaped_slashes_action"];
+    assert_eq!(escaped_slashes, "REJECT_REQUEST", "{name}");
+}
+
 #[tokio::test]
 async fn the_filter_stands_behind_istios_authorization_and_before_the_cache() {
     let gateway = Gateway::builder("order").await.start().await;
@@ -177,27 +194,7 @@ async fn the_filter_stands_behind_istios_authorization_and_before_the_cache() {
         managers.iter().map(|(name, _)| name).collect::<Vec<_>>()
     );
     for (name, manager) in clients {
-        let filters = filters(manager);
-        let place = |name: &str| filters.iter().position(|filter| *filter == name);
-        assert_eq!(
-            place("strip_clients_headers"),
-            Some(0),
-            "{name}: {filters:?}"
-        );
-        let authorization = place("envoy.filters.http.rbac").unwrap();
-        let last = &filters[filters.len() - 4..];
-        assert_eq!(
-            last,
-            ["sluice.edge", "guard", "cache", "envoy.filters.http.router"],
-            "{name}: {filters:?}"
-        );
-        assert!(authorization < filters.len() - 4, "{name}: {filters:?}");
-        assert_eq!(manager["normalize_path"], true, "{name}");
-        assert_eq!(manager["merge_slashes"], true, "{name}");
-        assert_eq!(
-            manager["path_with_escaped_slashes_action"], "REJECT_REQUEST",
-            "{name}"
-        );
+        assert_in_order(name, manager);
     }
     let (_, hop) = managers.iter().find(|(name, _)| *name == "origin").unwrap();
     assert_eq!(filters(hop).first(), Some(&"guard"));

@@ -113,7 +113,7 @@ async fn a_policy_with_other_keys_begins_with_nothing_hot() {
     for _ in 0..CONNECTIONS {
         eventually("the other object", async || {
             let answer = gateway.get("/static/a.bin").await;
-            sluice_tests::body::check("/a.bin", &answer.body).is_ok()
+            sluice_tests::http::body::check("/a.bin", &answer.body).is_ok()
         })
         .await;
     }

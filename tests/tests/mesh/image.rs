@@ -2,8 +2,8 @@
 //! The filter's module as an image: the agent of a pod fetches what the digest names, and nothing else.
 
 use sluice_tests::eventually;
+use sluice_tests::image::registry::Registry;
 use sluice_tests::mesh::gateway::Gateway;
-use sluice_tests::registry::Registry;
 
 #[tokio::test]
 async fn a_pod_runs_the_module_of_the_image_that_its_digest_names() {

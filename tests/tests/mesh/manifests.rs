@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every overlay with every component is valid, for Kubernetes, for Istio, and for Istio's own critic.
 
+use sluice_tests::machine::tool::tool;
 use sluice_tests::mesh::Mesh;
 use sluice_tests::mesh::kustomize::{Overlay, names_in};
-use sluice_tests::tool::tool;
+use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
@@ -36,6 +37,56 @@ fn variants() -> Vec<(String, Overlay)> {
     variants
 }
 
+/// No placeholder is left.
+fn assert_filled_in(name: &str, manifests: &str) {
+    for placeholder in [
+        "BUCKET_HOST\n",
+        "MODULE\n",
+        "POLICY\n",
+        "REGION\n",
+        "/BUCKET/",
+        "FLEET\n",
+        "TIER_ONE_NAMESPACE\n",
+        "TIER_TWO_HOST\n",
+    ] {
+        assert!(
+            !manifests.contains(&format!(": {placeholder}")),
+            "{name}: {placeholder}\n{manifests}"
+        );
+    }
+}
+
+/// `istioctl` finds nothing wrong with them, or doubtful.
+fn assert_istio_accepts(name: &str, file: &Path, home: &Path) {
+    for arguments in [
+        vec!["validate", "-f"],
+        vec!["analyze", "--all-namespaces", "--use-kube=false"],
+    ] {
+        let output = Command::new(tool("SLUICE_ISTIO", "istioctl"))
+            .env_clear()
+            .env("HOME", home)
+            .args(&arguments)
+            .arg(file)
+            .output()
+            .unwrap();
+        let says = [output.stdout, output.stderr].concat();
+        let says = String::from_utf8_lossy(&says);
+        assert!(output.status.success(), "{name}: {arguments:?}: {says}");
+        // What it says of each EnvoyFilter: that the API is Envoy's own. It is.
+        let known = "EnvoyFilter exposes internal implementation details";
+        let mut others = says.lines().filter(|line| !line.contains(known));
+        let doubt = others.find(|line| {
+            let words = ["* ", "Warning", "Error", "Info"];
+            words.iter().any(|word| line.contains(word))
+        });
+        assert_eq!(doubt, None, "{name}: {arguments:?}: {says}");
+        assert!(
+            !says.contains("may not provide"),
+            "{name}: {arguments:?}: {says}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn every_variant_is_valid() {
     let mesh = Mesh::shared().await;
@@ -44,21 +95,7 @@ async fn every_variant_is_valid() {
     let folder = TempDir::new().unwrap();
     for (name, overlay) in variants() {
         let manifests = overlay.build();
-        for placeholder in [
-            "BUCKET_HOST\n",
-            "MODULE\n",
-            "POLICY\n",
-            "REGION\n",
-            "/BUCKET/",
-            "FLEET\n",
-            "TIER_ONE_NAMESPACE\n",
-            "TIER_TWO_HOST\n",
-        ] {
-            assert!(
-                !manifests.contains(&format!(": {placeholder}")),
-                "{name}: {placeholder}\n{manifests}"
-            );
-        }
+        assert_filled_in(&name, &manifests);
         let dry = [
             "apply",
             "--server-side",
@@ -74,33 +111,7 @@ async fn every_variant_is_valid() {
             .path()
             .join(format!("{}.yaml", name.replace('/', "-")));
         std::fs::write(&file, &manifests).unwrap();
-        for arguments in [
-            vec!["validate", "-f"],
-            vec!["analyze", "--all-namespaces", "--use-kube=false"],
-        ] {
-            let output = Command::new(tool("SLUICE_ISTIO", "istioctl"))
-                .env_clear()
-                .env("HOME", folder.path())
-                .args(&arguments)
-                .arg(&file)
-                .output()
-                .unwrap();
-            let says = [output.stdout, output.stderr].concat();
-            let says = String::from_utf8_lossy(&says);
-            assert!(output.status.success(), "{name}: {arguments:?}: {says}");
-            // What it says of each EnvoyFilter: that the API is Envoy's own. It is.
-            let known = "EnvoyFilter exposes internal implementation details";
-            let mut others = says.lines().filter(|line| !line.contains(known));
-            let doubt = others.find(|line| {
-                let words = ["* ", "Warning", "Error", "Info"];
-                words.iter().any(|word| line.contains(word))
-            });
-            assert_eq!(doubt, None, "{name}: {arguments:?}: {says}");
-            assert!(
-                !says.contains("may not provide"),
-                "{name}: {arguments:?}: {says}"
-            );
-        }
+        assert_istio_accepts(&name, &file, folder.path());
     }
 }
 

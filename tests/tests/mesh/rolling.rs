@@ -3,7 +3,7 @@
 //! and the module of all.
 
 use crate::fleet::{Owners, fill, moved, targets};
-use sluice_tests::load::{Load, Plan, Seen};
+use sluice_tests::client::load::{Load, Plan, Seen};
 use sluice_tests::mesh::fleet::Fleet;
 use sluice_tests::mesh::pod::Place;
 use std::time::Instant;

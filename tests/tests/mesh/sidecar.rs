@@ -2,15 +2,15 @@
 //! A cache in the sidecar of a labelled workload, before its application.
 
 use serde_json::{Value, json};
+use sluice_tests::client::crowd::stampede;
 use sluice_tests::client::{self, Client, Response, request};
-use sluice_tests::crowd::stampede;
-use sluice_tests::edge::repository;
 use sluice_tests::eventually;
-use sluice_tests::gate::Gate;
+use sluice_tests::machine::tool::repository;
 use sluice_tests::mesh::Mesh;
 use sluice_tests::mesh::kustomize::{Overlay, changed_policy};
 use sluice_tests::mesh::pod::{Place, Pod};
 use sluice_tests::origin::{Origin, Reply};
+use sluice_tests::server::gate::Gate;
 
 /// The application's port, as `overlays/sidecar` has it.
 const PORT: u16 = 8080;
@@ -126,7 +126,7 @@ impl Workload {
 }
 
 fn on_this_machine(namespace: &str, place: &Place) -> Overlay {
-    let code = json!({"local": {"filename": sluice_tests::edge::module()}});
+    let code = json!({"local": {"filename": sluice_tests::machine::tool::module()}});
     let role = |number: usize| {
         let path =
             format!("/spec/configPatches/{number}/patch/value/typed_config/config/vm_config/code");

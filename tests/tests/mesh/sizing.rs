@@ -2,11 +2,11 @@
 //! What mesh/SIZING.md computes, measured.
 
 use crate::fleet::{fill, targets};
+use sluice_tests::chance::popularity::{Eviction, Zipf};
+use sluice_tests::chance::rng::Rng;
 use sluice_tests::client::{Client, request};
 use sluice_tests::mesh::fleet::Fleet;
 use sluice_tests::mesh::kustomize::changed_policy;
-use sluice_tests::popularity::{Eviction, Zipf};
-use sluice_tests::rng::Rng;
 
 const OBJECTS: usize = 1_000;
 /// For how many of them each cache has room.

@@ -2,14 +2,14 @@
 //! A mistake in what is applied changes nothing for clients, and is seen where an operator looks.
 
 use serde_json::{Value, json};
+use sluice_tests::client::crowd::{Crowd, Flight};
+use sluice_tests::client::load::{Load, Plan};
 use sluice_tests::client::{self, Client, request};
-use sluice_tests::crowd::{Crowd, Flight};
 use sluice_tests::eventually;
-use sluice_tests::gate::Gate;
-use sluice_tests::load::{Load, Plan};
 use sluice_tests::mesh::gateway::{Gateway, ROLES, roles};
 use sluice_tests::mesh::kustomize::Overlay;
 use sluice_tests::mesh::pod::HEALTH_PORT;
+use sluice_tests::server::gate::Gate;
 use std::path::PathBuf;
 use std::time::Instant;
 use tempfile::TempDir;
@@ -170,7 +170,7 @@ async fn a_listener_that_envoy_refuses_leaves_the_former_one_in_force() {
 
 /// The module once more, in another file and with another digest.
 fn another_module(folder: &TempDir) -> PathBuf {
-    let mut module = std::fs::read(sluice_tests::edge::module()).unwrap();
+    let mut module = std::fs::read(sluice_tests::machine::tool::module()).unwrap();
     // A custom section, which says nothing: its id, its size, and its name with that one's size.
     module.extend_from_slice(b"\x00\x08\x07another");
     let path = folder.path().join("another.wasm");

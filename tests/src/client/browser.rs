@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A real browser, without a window.
+
+use crate::machine::process::Process;
+use std::ffi::OsString;
+use std::process::Command;
+use tempfile::TempDir;
+
+/// The browser that `SLUICE_CHROMIUM` names.
+#[derive(Clone, Debug)]
+pub struct Browser(OsString);
+
+impl Browser {
+    /// The one there is; where there is none, says that the test is left out.
+    #[must_use]
+    pub fn find() -> Option<Self> {
+        let named = std::env::var_os("SLUICE_CHROMIUM").map(Self);
+        if named.is_none() {
+            println!("skipped: SLUICE_CHROMIUM names no browser");
+        }
+        named
+    }
+
+    /// The document that it has made of a page, once all of that is loaded and its scripts have run.
+    ///
+    /// # Panics
+    /// When the browser fails.
+    pub async fn document(&self, url: &str) -> String {
+        let folder = TempDir::with_prefix("sluice-browser-").unwrap();
+        let mut command = Command::new("sh");
+        // Only the page goes to the log.
+        command
+            .args(["-c", "exec \"$@\" 2>/dev/null", "sh"])
+            .arg(&self.0);
+        command.args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--disable-quic",
+            "--virtual-time-budget=20000",
+            "--dump-dom",
+        ]);
+        command.arg(format!(
+            "--user-data-dir={}",
+            folder.path().join("profile").display()
+        ));
+        command.arg(url);
+        let mut process = Process::start(command, &folder.path().join("page.html")).unwrap();
+        let ended = process.ended().await;
+        let page = process.log();
+        assert!(ended.success(), "{ended:?}: {page}");
+        page
+    }
+}

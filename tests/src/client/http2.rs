@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An HTTP/2 client (prior knowledge) that can reset a stream where it likes.
+
+use crate::PATIENCE;
+use crate::http::message::Headers;
+use bytes::Bytes;
+use h2::client::{ResponseFuture, SendRequest};
+use h2::{Reason, RecvStream, SendStream};
+use std::io;
+use std::net::SocketAddr;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+/// One connection.
+pub struct Http2 {
+    requests: SendRequest<Bytes>,
+    driver: JoinHandle<()>,
+}
+
+/// A request that has been sent.
+pub struct Stream {
+    response: ResponseFuture,
+    send: SendStream<Bytes>,
+    body: Option<RecvStream>,
+}
+
+impl Http2 {
+    /// Connects.
+    ///
+    /// # Panics
+    /// When the server does not speak HTTP/2.
+    pub async fn connect(address: SocketAddr) -> Self {
+        Self::try_connect(address)
+            .await
+            .unwrap_or_else(|error| panic!("{address}: {error}"))
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// When nobody listens, or the server does not speak HTTP/2.
+    pub async fn try_connect(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Self::over(stream).await
+    }
+
+    /// Speaks HTTP/2 over a stream.
+    ///
+    /// # Errors
+    /// When the server does not.
+    pub async fn over<T>(stream: T) -> io::Result<Self>
+    where
+        T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let (requests, connection) = h2::client::handshake(stream)
+            .await
+            .map_err(io::Error::other)?;
+        let driver = tokio::spawn(async move {
+            let _ = connection.await;
+        });
+        Ok(Self { requests, driver })
+    }
+
+    /// Sends a request without a body.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    ///
+    /// # Panics
+    /// When the request is none.
+    pub async fn start(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<Stream, h2::Error> {
+        let mut request = http::Request::builder()
+            .method(method)
+            .uri(format!("http://edge.test{target}"));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut requests = self.requests.clone().ready().await?;
+        let (response, send) = requests.send_request(request.body(()).expect("a request"), true)?;
+        Ok(Stream {
+            response,
+            send,
+            body: None,
+        })
+    }
+
+    /// GET, read to its end.
+    ///
+    /// # Errors
+    /// When the stream or the connection is reset.
+    ///
+    /// # Panics
+    /// When nothing comes.
+    pub async fn get(&self, target: &str) -> Result<(u16, Headers, Vec<u8>), h2::Error> {
+        self.send("GET", target, &[]).await
+    }
+
+    /// Any request without a body, its response read to its end.
+    ///
+    /// # Errors
+    /// When the stream or the connection is reset.
+    ///
+    /// # Panics
+    /// When nothing comes.
+    pub async fn send(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<(u16, Headers, Vec<u8>), h2::Error> {
+        let mut stream = self.start(method, target, headers).await?;
+        let whole = async {
+            let (status, headers) = stream.head().await?;
+            Ok((status, headers, stream.read(usize::MAX).await?))
+        };
+        tokio::time::timeout(PATIENCE, whole)
+            .await
+            .unwrap_or_else(|_| panic!("{target}: no response"))
+    }
+
+    /// Drops the connection without a goodbye.
+    pub fn abort(self) {
+        self.driver.abort();
+    }
+}
+
+impl Drop for Http2 {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+impl Stream {
+    /// Waits for the head.
+    ///
+    /// # Errors
+    /// When the stream is reset.
+    pub async fn head(&mut self) -> Result<(u16, Headers), h2::Error> {
+        let response = (&mut self.response).await?;
+        let fields = response.headers().iter();
+        let fields = fields.map(|(name, value)| {
+            (
+                name.to_string(),
+                String::from_utf8_lossy(value.as_bytes()).into(),
+            )
+        });
+        let headers = Headers(fields.collect());
+        let status = response.status().as_u16();
+        self.body = Some(response.into_body());
+        Ok((status, headers))
+    }
+
+    /// Reads at least `least` bytes of body, or to its end.
+    ///
+    /// # Errors
+    /// When the stream is reset.
+    ///
+    /// # Panics
+    /// When the head has not been read.
+    pub async fn read(&mut self, least: usize) -> Result<Vec<u8>, h2::Error> {
+        let body = self.body.as_mut().expect("the head comes first");
+        let mut read = Vec::new();
+        while read.len() < least {
+            let Some(data) = body.data().await else { break };
+            let data = data?;
+            body.flow_control().release_capacity(data.len())?;
+            read.extend_from_slice(&data);
+        }
+        Ok(read)
+    }
+
+    /// RST_STREAM.
+    pub fn reset(mut self, reason: Reason) {
+        self.send.send_reset(reason);
+    }
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An edge before its start: its settings, and the command that starts it.
+
+use super::Edge;
+use super::direct::Direct;
+use super::folders::Folders;
+use super::store::Medium;
+use crate::image::container::Container;
+use crate::machine::disk::Disk;
+use crate::machine::ports::free_port;
+use crate::machine::process::Process;
+use crate::machine::tool::{entry_point, envoy, module, repository};
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::Arc;
+
+/// An edge that is to be started.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Builder {
+    environment: BTreeMap<String, String>,
+    policy: Option<String>,
+    direct: Option<Direct>,
+    container: Option<Arc<Container>>,
+    open_files: Option<usize>,
+    disk: Option<u64>,
+    pub(super) allowed: Vec<String>,
+}
+
+/// How the entry point refused to start.
+#[derive(Debug)]
+pub struct Refusal {
+    /// Its exit code.
+    pub code: Option<i32>,
+    /// All that it wrote.
+    pub output: String,
+}
+
+impl Builder {
+    /// An edge with two workers and a store on disk, on ports and in folders that the harness chooses.
+    pub fn new() -> Self {
+        Self {
+            environment: BTreeMap::new(),
+            policy: None,
+            direct: None,
+            container: None,
+            open_files: None,
+            disk: None,
+            allowed: Vec::new(),
+        }
+        .medium(Medium::Disk)
+        .workers(2)
+    }
+
+    /// Sets a variable.
+    pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.environment.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// `CACHE`.
+    pub fn medium(self, medium: Medium) -> Self {
+        self.env("CACHE", medium.to_string())
+    }
+
+    /// `CONCURRENCY`.
+    pub fn workers(self, workers: usize) -> Self {
+        self.env("CONCURRENCY", workers.to_string())
+    }
+
+    /// The text of a policy document, in place of the one for the kind of origin.
+    pub fn policy(self, policy: &str) -> Self {
+        Self {
+            policy: Some(policy.to_owned()),
+            ..self
+        }
+    }
+
+    /// Envoy itself, without the entry point.
+    pub fn direct(self, direct: Direct) -> Self {
+        Self {
+            direct: Some(direct),
+            ..self
+        }
+    }
+
+    /// The entry point of an image, in the image's file system and with its variables; its policy can be no file.
+    pub fn contained(self, container: Arc<Container>) -> Self {
+        Self {
+            container: Some(container),
+            ..self
+        }
+    }
+
+    /// No more files than these may be open (`ulimit -n`).
+    pub fn open_files(self, most: usize) -> Self {
+        Self {
+            open_files: Some(most),
+            ..self
+        }
+    }
+
+    /// Its cache is on a file system of its own, of so many bytes ([`Edge::disk`]).
+    pub fn disk(self, bytes: u64) -> Self {
+        Self {
+            disk: Some(bytes),
+            ..self
+        }
+    }
+
+    /// Log lines with this text are expected.
+    pub fn allow_log(mut self, text: &str) -> Self {
+        self.allowed.push(text.to_owned());
+        self
+    }
+
+    /// Whether `CACHE` is `memory`.
+    fn in_memory(&self) -> bool {
+        self.environment
+            .get("CACHE")
+            .is_some_and(|medium| medium == "memory")
+    }
+
+    pub(super) fn command(&self, folders: &Folders, port: u16, admin: u16) -> Command {
+        if let Some(container) = &self.container {
+            let mut command = container.command(&folders.own.path().join("volume"), &[]);
+            // Tests do not listen on all addresses.
+            command
+                .env("BIND", "127.0.0.1")
+                .env("EDGE_PORT", port.to_string())
+                .env("ADMIN_PORT", admin.to_string())
+                .envs(&self.environment);
+            return command;
+        }
+        let mut command = match self.open_files {
+            Some(most) => {
+                let mut limited = Command::new("prlimit");
+                limited.arg(format!("--nofile={most}")).arg(entry_point());
+                limited
+            }
+            None => Command::new(entry_point()),
+        };
+        command.env_clear().current_dir(repository());
+        for name in ["PATH", "HOME"] {
+            command.envs(std::env::var_os(name).map(|value| (name, value)));
+        }
+        command.env("SLUICE_ENVOY", envoy());
+        command.env("SLUICE_WASM", module());
+        command.env("SLUICE_STATE", folders.own.path().join("state"));
+        command
+            .env("EDGE_PORT", port.to_string())
+            .env("ADMIN_PORT", admin.to_string());
+        command.env("CACHE_DIR", folders.cache());
+        if let Some(policy) = &self.policy {
+            let path = folders.own.path().join("policy.yaml");
+            std::fs::write(&path, policy).unwrap();
+            command.env("POLICY", path);
+        }
+        command.envs(&self.environment);
+        let command = match &self.direct {
+            Some(direct) => direct.command(&command, folders.own.path()),
+            None => command,
+        };
+        match self.disk {
+            Some(bytes) => Disk::mounted(bytes, &folders.cache(), &command),
+            None => command,
+        }
+    }
+
+    /// Starts it and waits until a worker answers `/healthz`.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub async fn start(self) -> Edge {
+        for _ in 0..5 {
+            let folders = Folders::new(self.in_memory());
+            let (port, admin) = (free_port(), free_port());
+            let process = Process::start(self.command(&folders, port, admin), &folders.log());
+            let process =
+                process.unwrap_or_else(|error| panic!("{}: {error}", entry_point().display()));
+            let mut edge = Edge {
+                builder: self.clone(),
+                port,
+                admin,
+                process: Some(process),
+                folders,
+            };
+            if edge.came_up().await {
+                return edge;
+            }
+            let log = edge.log();
+            edge.process = None;
+            assert!(log.contains("in use"), "the edge does not start:\n{log}");
+        }
+        panic!("five times a port was taken");
+    }
+
+    /// Starts it where it is expected to refuse.
+    pub async fn refused(self) -> Refusal {
+        let folders = Folders::new(self.in_memory());
+        let mut process = Process::start(
+            self.command(&folders, free_port(), free_port()),
+            &folders.log(),
+        )
+        .unwrap();
+        Refusal {
+            code: process.ended().await.code(),
+            output: process.log(),
+        }
+    }
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self::new()
+    }
+}

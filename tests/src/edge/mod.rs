@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sluice's own entry point, started as a user starts it: settings in the environment, one process in front.
+
+pub mod builder;
+pub mod direct;
+mod folders;
+pub mod log;
+pub mod purger;
+mod statistics;
+pub mod store;
+pub mod tls;
+
+pub use builder::Builder;
+
+use crate::bucket::minio::{Bucket, REGION};
+use crate::client::{self, Response};
+use crate::machine::disk::Disk;
+use crate::machine::ports::loopback;
+use crate::machine::process::{self, Process};
+use crate::origin::Origin;
+use crate::{PATIENCE, eventually};
+use folders::Folders;
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// A running edge. Dropping it ends it, and fails the test when it has died or logged what it must not.
+pub struct Edge {
+    port: u16,
+    admin: u16,
+    process: Option<Process>,
+    // End after the process.
+    folders: Folders,
+    builder: Builder,
+}
+
+impl Edge {
+    /// An edge before a plain HTTP origin.
+    pub fn http(origin: &Origin) -> Builder {
+        Builder::new().env("ORIGIN", origin.url())
+    }
+
+    /// An edge before a private bucket.
+    pub fn bucket(bucket: &Bucket) -> Builder {
+        Builder::new()
+            .env("ORIGIN", format!("s3://{}", bucket.name()))
+            .env("S3_ENDPOINT", bucket.endpoint())
+            .env("AWS_REGION", REGION)
+            .env("AWS_ACCESS_KEY_ID", &bucket.minio().access_key)
+            .env("AWS_SECRET_ACCESS_KEY", &bucket.minio().secret_key)
+    }
+
+    /// An edge before a bucket whose endpoint is a scripted origin: what would reach S3, and how it was signed, is seen.
+    pub fn scripted_bucket(origin: &Origin) -> Builder {
+        Builder::new()
+            .env("ORIGIN", "s3://site")
+            .env("S3_ENDPOINT", origin.url())
+            .env("AWS_REGION", REGION)
+            .env("AWS_ACCESS_KEY_ID", "AKIDSCRIPTED")
+            .env("AWS_SECRET_ACCESS_KEY", "scripted-secret-value")
+    }
+
+    fn process(&mut self) -> &mut Process {
+        self.process.as_mut().expect("a running edge")
+    }
+
+    /// Until healthy; false when it ended before.
+    async fn came_up(&mut self) -> bool {
+        let address = self.address();
+        let up = async {
+            loop {
+                if self.process().exited().is_some() {
+                    return false;
+                }
+                if client::is_healthy(address, "/healthz").await {
+                    return true;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let up = tokio::time::timeout(PATIENCE, up).await;
+        up.unwrap_or_else(|_| panic!("the edge does not become healthy:\n{}", self.log()))
+    }
+
+    /// The listener's address.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        loopback(self.port)
+    }
+
+    /// The admin's address.
+    #[must_use]
+    pub const fn admin(&self) -> SocketAddr {
+        loopback(self.admin)
+    }
+
+    /// The temporary folder that holds its cache (`cache`), its state (`state`), policy and log.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folders.own.path()
+    }
+
+    /// The file system of its own that its cache is on.
+    #[must_use]
+    pub fn disk(&self) -> Disk {
+        Disk::of(self.pid(), &self.folders.cache())
+    }
+
+    /// Swaps the policy of an edge whose listeners are in a file.
+    pub fn update_policy(&self, change: &dyn Fn(&mut Value)) {
+        direct::update_policy(self.folder(), change);
+    }
+
+    /// GET on a connection of its own.
+    pub async fn get(&self, target: &str) -> Response {
+        client::get(self.address(), target).await
+    }
+
+    /// Any request on a connection of its own.
+    pub async fn send(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> Response {
+        client::send(self.address(), method, target, headers).await
+    }
+
+    /// What it has written so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.process.as_ref().map(Process::log).unwrap_or_default()
+    }
+
+    /// Waits until its log has this text.
+    pub async fn wait_for_log(&self, text: &str) {
+        eventually(&format!("{text:?} in the log"), async || {
+            self.log().contains(text)
+        })
+        .await;
+    }
+
+    /// The log lines with this text.
+    #[must_use]
+    pub fn log_lines(&self, text: &str) -> Vec<String> {
+        self.log()
+            .lines()
+            .filter(|line| line.contains(text))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// The id of the process that was started, of which its Envoy is a child, or which is Envoy itself.
+    ///
+    /// # Panics
+    /// When it does not run.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.as_ref().expect("a running edge").pid()
+    }
+
+    /// The process id of its Envoy.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn envoy_pid(&self) -> u32 {
+        let pid = self.pid();
+        let mut family: Vec<_> = process::descendants(pid).into_keys().collect();
+        family.push(pid);
+        family
+            .into_iter()
+            .find(|&pid| process::name_of(pid).contains("envoy"))
+            .expect("an Envoy process")
+    }
+
+    /// The resident memory of its Envoy, in KiB.
+    ///
+    /// # Panics
+    /// When there is no Envoy.
+    #[must_use]
+    pub fn resident_kib(&self) -> u64 {
+        process::resident_kib(self.envoy_pid()).expect("a running Envoy")
+    }
+
+    /// Sends a signal to the entry point.
+    pub fn signal(&mut self, signal: i32) {
+        self.process().signal(signal);
+    }
+
+    /// Whether the entry point still runs.
+    pub fn alive(&mut self) -> bool {
+        self.process().exited().is_none()
+    }
+
+    /// Ends it in order, and starts it again with the same settings and folders, on the same ports.
+    ///
+    /// # Panics
+    /// When it does not end or does not come up.
+    pub async fn restart(&mut self) {
+        self.check();
+        self.end_by(self.pid(), libc::SIGTERM).await;
+        self.start_again().await;
+    }
+
+    /// Sends a signal to one of its processes, and waits until the entry point and Envoy have ended.
+    ///
+    /// # Panics
+    /// When they do not end.
+    pub async fn end_by(&mut self, pid: u32, signal: i32) {
+        let envoy = self.envoy_pid();
+        process::send(pid, signal);
+        self.process().ended().await;
+        eventually("the end of Envoy", async || {
+            process::name_of(envoy).is_empty()
+        })
+        .await;
+    }
+
+    /// Kills it with its Envoy, without a warning, lets `meanwhile` do what it likes to its cache's folder, and starts it
+    /// again as [`Edge::restart`] does.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub async fn crash(&mut self, meanwhile: impl FnOnce(&Path)) {
+        self.check();
+        self.end_by(self.pid(), libc::SIGKILL).await;
+        meanwhile(&self.folders.cache());
+        self.start_again().await;
+    }
+
+    /// Starts it again with the same settings and folders, on the same ports.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub async fn start_again(&mut self) {
+        let command = self.builder.command(&self.folders, self.port, self.admin);
+        self.process = Some(Process::start(command, &self.folders.log()).unwrap());
+        assert!(
+            self.came_up().await,
+            "the edge does not start again:\n{}",
+            self.log()
+        );
+    }
+
+    /// Ends it with SIGTERM and gives its exit code and log.
+    ///
+    /// # Panics
+    /// When it does not end.
+    pub fn stop(mut self) -> (Option<i32>, String) {
+        self.check();
+        let mut process = self.process.take().expect("a running edge");
+        let status = process.stop(PATIENCE);
+        let log = process.log();
+        (
+            status
+                .unwrap_or_else(|| panic!("the edge does not end on SIGTERM:\n{log}"))
+                .code(),
+            log,
+        )
+    }
+
+    /// Waits until it has ended, after a signal; gives its exit code and log.
+    pub async fn ended(mut self) -> (Option<i32>, String) {
+        let mut process = self.process.take().expect("a running edge");
+        let status = process.ended().await;
+        (status.code(), process.log())
+    }
+
+    /// `sluice healthcheck` with this edge's settings.
+    #[must_use]
+    pub fn healthcheck_command(&self) -> Command {
+        let mut command = self.builder.command(&self.folders, self.port, self.admin);
+        command.arg("healthcheck");
+        command
+    }
+
+    /// The exit code of `sluice healthcheck`.
+    ///
+    /// # Panics
+    /// When it cannot be run.
+    #[must_use]
+    pub fn healthcheck(&self) -> Option<i32> {
+        self.healthcheck_command().status().unwrap().code()
+    }
+
+    /// Asserts that it runs and has logged nothing that it must not.
+    ///
+    /// # Panics
+    /// When it has.
+    pub fn check(&mut self) {
+        let log = self.log();
+        let mut critical = log::critical(&log, &self.builder.allowed);
+        critical.truncate(10);
+        let critical = critical.join("\n");
+        assert!(critical.is_empty(), "the edge has logged:\n{critical}");
+        let status = self.process().exited();
+        assert!(
+            status.is_none(),
+            "the edge has ended by itself ({status:?}):\n{}",
+            log::tail(&log, 60)
+        );
+    }
+}
+
+impl Drop for Edge {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("-- the edge's log:\n{}", log::tail(&self.log(), 80));
+        } else if self.process.is_some() {
+            self.check();
+        }
+    }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What an edge counts, as its admin interface says.
+
+use super::Edge;
+use crate::PATIENCE;
+use crate::client::{self, Response};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+impl Edge {
+    /// An answer of the admin interface.
+    pub async fn admin_get(&self, target: &str) -> Response {
+        client::get(self.admin(), target).await
+    }
+
+    /// All stats whose name contains `part`.
+    ///
+    /// # Panics
+    /// When the admin does not answer with JSON.
+    pub async fn stats(&self, part: &str) -> BTreeMap<String, u64> {
+        let filter = part.replace('.', "\\.");
+        let response = self
+            .admin_get(&format!("/stats?format=json&filter={filter}"))
+            .await;
+        let document: serde_json::Value = serde_json::from_slice(&response.body)
+            .unwrap_or_else(|error| panic!("stats: {error}: {response}"));
+        let stats = document["stats"].as_array().cloned().unwrap_or_default();
+        let number = |stat: &serde_json::Value| {
+            Some((stat["name"].as_str()?.to_owned(), stat["value"].as_u64()?))
+        };
+        stats.iter().filter_map(number).collect()
+    }
+
+    /// A counter or gauge by its whole name; the filter's own may be given without Envoy's prefix for Wasm.
+    /// 0 when there is none yet.
+    pub async fn counter(&self, name: &str) -> u64 {
+        let stats = self.stats(name).await;
+        let own = format!("wasmcustom.{name}");
+        stats
+            .get(name)
+            .or_else(|| stats.get(&own))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// Waits until a counter or gauge is at least `least`.
+    pub async fn wait_for_counter(&self, name: &str, least: u64) {
+        self.wait_for_counter_until(&format!("{name} >= {least}"), name, |value| value >= least)
+            .await;
+    }
+
+    /// Waits until a counter or gauge has this value; gauges follow at the filter's next tick.
+    pub async fn wait_for_value(&self, name: &str, wanted: u64) {
+        self.wait_for_counter_until(&format!("{name} = {wanted}"), name, |value| value == wanted)
+            .await;
+    }
+
+    /// Waits until a counter or gauge satisfies `test`.
+    ///
+    /// # Panics
+    /// When it does not within [`PATIENCE`].
+    pub async fn wait_for_counter_until(&self, what: &str, name: &str, test: impl Fn(u64) -> bool) {
+        let met = async {
+            while !test(self.counter(name).await) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        if tokio::time::timeout(PATIENCE, met).await.is_err() {
+            panic!(
+                "{what}: not within {PATIENCE:?}; {:#?}",
+                self.stats("sluice").await
+            );
+        }
+    }
+}

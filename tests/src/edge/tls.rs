@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A certificate for an edge, and clients that trust it.
+
+use crate::client::Failure;
+use crate::http::message::{Head, Wire};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme, SupportedProtocolVersion,
+};
+use serde_json::{Value, json};
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+const NAME: &str = "edge.test";
+
+/// A self-signed certificate and its key, in files.
+pub struct Certificate {
+    folder: TempDir,
+    der: CertificateDer<'static>,
+}
+
+impl Certificate {
+    /// Makes one.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    #[must_use]
+    pub fn new() -> Self {
+        let made = rcgen::generate_simple_self_signed([NAME.to_owned()]).unwrap();
+        let folder = TempDir::with_prefix("sluice-tls-").unwrap();
+        std::fs::write(folder.path().join("cert.pem"), made.cert.pem()).unwrap();
+        std::fs::write(
+            folder.path().join("key.pem"),
+            made.signing_key.serialize_pem(),
+        )
+        .unwrap();
+        Self {
+            folder,
+            der: made.cert.der().clone(),
+        }
+    }
+
+    /// The file for `TLS_CERT`.
+    #[must_use]
+    pub fn cert(&self) -> PathBuf {
+        self.folder.path().join("cert.pem")
+    }
+
+    /// The file for `TLS_KEY`.
+    #[must_use]
+    pub fn key(&self) -> PathBuf {
+        self.folder.path().join("key.pem")
+    }
+
+    /// Adds a listener to Envoy's configuration: as its first one, but on this port, and over TLS as an edge has it.
+    ///
+    /// # Panics
+    /// When there is none yet.
+    pub fn add_listener(&self, config: &mut Value, port: u16) {
+        let listeners = config["static_resources"]["listeners"].as_array_mut();
+        let listeners = listeners.expect("listeners");
+        let mut listener = listeners[0].clone();
+        listener["name"] = "edge_tls".into();
+        listener["address"]["socket_address"]["port_value"] = port.into();
+        listener["filter_chains"][0]["transport_socket"] = json!({"name": "tls", "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
+            "common_tls_context": {
+                "alpn_protocols": ["h2", "http/1.1"],
+                "tls_params": {"tls_minimum_protocol_version": "TLSv1_2"},
+                "tls_certificates": [{
+                    "certificate_chain": {"filename": self.cert()},
+                    "private_key": {"filename": self.key()},
+                }],
+            },
+        }});
+        listeners.push(listener);
+    }
+
+    /// A connection that offers these protocols and versions.
+    ///
+    /// # Errors
+    /// When nobody listens, or the handshake fails.
+    ///
+    /// # Panics
+    /// When the certificate is none.
+    pub async fn connect(
+        &self,
+        address: SocketAddr,
+        protocols: &[&str],
+        versions: &[&'static SupportedProtocolVersion],
+    ) -> io::Result<TlsStream<TcpStream>> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.der.clone()).unwrap();
+        let mut config = ClientConfig::builder_with_protocol_versions(versions)
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = protocols
+            .iter()
+            .map(|name| name.as_bytes().into())
+            .collect();
+        let stream = TcpStream::connect(address).await?;
+        let name = ServerName::try_from(NAME).unwrap();
+        TlsConnector::from(Arc::new(config))
+            .connect(name, stream)
+            .await
+    }
+}
+
+impl Default for Certificate {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A connection to whoever it is, by a client that has no certificate.
+///
+/// # Errors
+/// When nobody listens, or the handshake fails.
+pub async fn connect_trusting(address: SocketAddr) -> io::Result<TlsStream<TcpStream>> {
+    let config = ClientConfig::builder()
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Trusting))
+        .with_no_client_auth();
+    let stream = TcpStream::connect(address).await?;
+    let name = ServerName::try_from(NAME).unwrap();
+    TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await
+}
+
+/// Takes any certificate for the server's.
+#[derive(Debug)]
+struct Trusting;
+
+impl ServerCertVerifier for Trusting {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        rustls::crypto::ring::default_provider()
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}
+
+/// Sends an HTTP/1.1 request and reads the whole response.
+///
+/// # Errors
+/// When the connection ends before.
+pub async fn exchange(
+    stream: &mut TlsStream<TcpStream>,
+    request: &[u8],
+) -> Result<(Head, Vec<u8>), Failure> {
+    stream.write_all(request).await.map_err(Failure::Broken)?;
+    let mut wire = Wire::new(stream);
+    let head = wire.head().await.map_err(Failure::Broken)?;
+    let head = head.ok_or(Failure::NoResponse)?;
+    let mut body = Vec::new();
+    wire.body(head.response_framing("GET"), &mut body)
+        .await
+        .map_err(Failure::Broken)?;
+    Ok((head, body))
+}

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The edge's image: a registry, and what an engine runs of it.
+
+pub mod container;
+pub mod registry;

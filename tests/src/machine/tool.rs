@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the Makefile has built for the tests.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The top of the repository.
+#[must_use]
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map(Path::to_owned)
+        .unwrap_or_default()
+}
+
+/// The entry point: `SLUICE_BIN`, else built once beside this test binary.
+///
+/// # Panics
+/// When it does not build.
+pub fn entry_point() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        if let Some(given) = std::env::var_os("SLUICE_BIN") {
+            return PathBuf::from(given);
+        }
+        // …/TARGET/PROFILE/deps/e2e-HASH
+        let test = std::env::current_exe().unwrap();
+        let profile = test.ancestors().nth(2).unwrap();
+        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        build
+            .args(["build", "--quiet", "-p", "sluice", "--bin", "sluice"])
+            .current_dir(repository());
+        build.env("CARGO_TARGET_DIR", profile.parent().unwrap());
+        if profile.ends_with("release") {
+            build.arg("--release");
+        }
+        assert!(build.status().unwrap().success(), "cargo build -p sluice");
+        profile.join("sluice")
+    })
+}
+
+/// The filter's module: `SLUICE_WASM`, else where the Makefile has put it.
+///
+/// # Panics
+/// When there is none.
+#[must_use]
+pub fn module() -> PathBuf {
+    built("module", "SLUICE_WASM", ".sluice/wasm/sluice.wasm", "wasm")
+}
+
+/// The module that traps on demand: `SLUICE_TRAP_WASM`, else where the Makefile has put it.
+///
+/// # Panics
+/// When there is none.
+#[must_use]
+pub fn trap_module() -> PathBuf {
+    built(
+        "module",
+        "SLUICE_TRAP_WASM",
+        ".sluice/wasm/sluice-trap.wasm",
+        "trap",
+    )
+}
+
+/// The Envoy binary: `SLUICE_ENVOY`, else where the Makefile has put it.
+///
+/// # Panics
+/// When there is none.
+#[must_use]
+pub fn envoy() -> PathBuf {
+    built("Envoy", "SLUICE_ENVOY", ".sluice/bin/envoy", "test")
+}
+
+/// The file `name` in the folder that `variable` says.
+///
+/// # Panics
+/// When it is not there.
+#[must_use]
+pub fn tool(variable: &str, name: &str) -> PathBuf {
+    let tool = folder(variable).join(name);
+    assert!(tool.is_file(), "no {}: {BY_MAKE}", tool.display());
+    tool
+}
+
+/// The folder that `variable` says.
+///
+/// # Panics
+/// When it is not set.
+#[must_use]
+pub fn folder(variable: &str) -> PathBuf {
+    let folder = std::env::var_os(variable).map(PathBuf::from);
+    folder.unwrap_or_else(|| panic!("{variable} is not set: {BY_MAKE}"))
+}
+
+/// A file that the Makefile has made: the one that `variable` names, else `place` in the repository; `what` it is, and
+/// the `target` that makes it, are for who has none.
+///
+/// # Panics
+/// When it is not there.
+#[must_use]
+pub fn built(what: &str, variable: &str, place: &str, target: &str) -> PathBuf {
+    let usual = || repository().join(place);
+    let file = std::env::var_os(variable).map_or_else(usual, PathBuf::from);
+    assert!(
+        file.is_file(),
+        "no {what} at {}: run `make {target}`, or set {variable}",
+        file.display()
+    );
+    file
+}
+
+const BY_MAKE: &str = "run these tests by `make test-mesh` or `make test-image`";

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where a pod will be: what manifests name of it before it is there.
+
+use super::Pod;
+use crate::machine::ports::free_port;
+use crate::mesh::pod_address;
+use std::net::Ipv4Addr;
+use tempfile::TempDir;
+
+/// What must be known of a pod before it is there, as manifests name it.
+pub struct Place {
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// Whether the agent gets a folder for modules that it fetches.
+    pub fetches: bool,
+    /// What stands for its file system.
+    pub(super) folder: TempDir,
+    pub(super) admin_port: u16,
+}
+
+impl Place {
+    /// A place for one.
+    ///
+    /// # Panics
+    /// When no folder is to be had.
+    #[must_use]
+    pub fn new() -> Self {
+        let folder = TempDir::with_prefix("sluice-pod-").unwrap();
+        let place = Self {
+            address: pod_address(),
+            fetches: false,
+            folder,
+            admin_port: free_port(),
+        };
+        std::fs::create_dir(place.cache()).unwrap();
+        place
+    }
+
+    /// A place for one with the volume of a pod that has ended.
+    ///
+    /// # Panics
+    /// When the volume cannot be moved.
+    #[must_use]
+    pub fn with_volume_of(pod: Pod) -> Self {
+        let place = Self::new();
+        std::fs::remove_dir(place.cache()).unwrap();
+        std::fs::rename(pod.place.cache(), place.cache()).unwrap();
+        place
+    }
+
+    /// The folder for the cache.
+    #[must_use]
+    pub fn cache(&self) -> std::path::PathBuf {
+        self.folder.path().join("cache")
+    }
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self::new()
+    }
+}

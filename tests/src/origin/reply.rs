@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One scripted answer: what it is, when it comes, and how it ends.
+
+use crate::http::body;
+use crate::http::message::Framing;
+use crate::server::gate::Gate;
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// What is in an answer's body.
+#[derive(Clone, Debug)]
+pub(super) enum Content {
+    /// A stamped body, see [`body`].
+    Stamped(usize),
+    Bytes(Vec<u8>),
+    /// So many zeros, made as they are sent.
+    Zeros(usize),
+}
+
+impl Content {
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Stamped(size) | Self::Zeros(size) => *size,
+            Self::Bytes(bytes) => bytes.len(),
+        }
+    }
+
+    /// What answer number `sequence` for `target` has of it.
+    pub fn payload(&self, target: &str, sequence: u64) -> Payload {
+        match self {
+            Self::Stamped(size) => Payload::Bytes(body::make(target, sequence, *size)),
+            Self::Bytes(bytes) => Payload::Bytes(bytes.clone()),
+            Self::Zeros(size) => Payload::Zeros(*size),
+        }
+    }
+}
+
+/// The bytes of one answer's body.
+#[derive(Clone, Debug)]
+pub(super) enum Payload {
+    Bytes(Vec<u8>),
+    Zeros(usize),
+}
+
+impl Payload {
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Zeros(size) => *size,
+        }
+    }
+
+    pub fn slice(&self, from: usize, to: usize) -> Self {
+        match self {
+            Self::Bytes(bytes) => Self::Bytes(bytes[from..to].to_vec()),
+            Self::Zeros(_) => Self::Zeros(to - from),
+        }
+    }
+
+    pub fn piece(&self, from: usize, to: usize) -> Cow<'_, [u8]> {
+        match self {
+            Self::Bytes(bytes) => Cow::Borrowed(&bytes[from..to]),
+            Self::Zeros(_) => Cow::Owned(vec![0; to - from]),
+        }
+    }
+}
+
+/// How an answer ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    Complete,
+    ResetBeforeHead,
+    /// RST after so many bytes of body.
+    ResetAfter(usize),
+    /// The connection is closed, in order, after so many bytes of body.
+    CloseAfter(usize),
+}
+
+/// One scripted answer.
+#[derive(Clone)]
+pub struct Reply {
+    pub(super) status: u16,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) content: Content,
+    pub(super) framing: Framing,
+    pub(super) delay: Duration,
+    pub(super) before_head: Option<Gate>,
+    pub(super) in_body: Option<(usize, Gate)>,
+    pub(super) ending: Ending,
+    pub(super) pace: Option<(usize, Duration)>,
+    pub(super) ranges: bool,
+    pub(super) dated: bool,
+}
+
+impl Reply {
+    /// A stamped body of `size` bytes with this status.
+    #[must_use]
+    pub fn new(status: u16, size: usize) -> Self {
+        Self {
+            status,
+            headers: Vec::new(),
+            content: Content::Stamped(size),
+            framing: Framing::Length(0),
+            delay: Duration::ZERO,
+            before_head: None,
+            in_body: None,
+            ending: Ending::Complete,
+            pace: None,
+            ranges: false,
+            dated: true,
+        }
+    }
+
+    /// 200 with a stamped body of `size` bytes.
+    #[must_use]
+    pub fn ok(size: usize) -> Self {
+        Self::new(200, size)
+    }
+
+    /// A status with a small stamped body.
+    #[must_use]
+    pub fn status(status: u16) -> Self {
+        Self::new(status, 100)
+    }
+
+    /// 200 with exactly these bytes.
+    #[must_use]
+    pub fn text(text: impl Into<Vec<u8>>) -> Self {
+        Self {
+            content: Content::Bytes(text.into()),
+            ..Self::ok(body::STAMP)
+        }
+    }
+
+    /// 200 with so many zeros, however many that is.
+    #[must_use]
+    pub fn zeros(size: usize) -> Self {
+        Self {
+            content: Content::Zeros(size),
+            ..Self::ok(body::STAMP)
+        }
+    }
+
+    /// With another status.
+    #[must_use]
+    pub fn with_status(self, status: u16) -> Self {
+        Self { status, ..self }
+    }
+
+    /// No body at all (for 204 and 304, or an empty 200).
+    #[must_use]
+    pub fn empty(self) -> Self {
+        Self {
+            content: Content::Bytes(Vec::new()),
+            ..self
+        }
+    }
+
+    /// Adds a field.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// `Cache-Control: max-age=…`
+    #[must_use]
+    pub fn max_age(self, seconds: u32) -> Self {
+        self.header("cache-control", &format!("max-age={seconds}"))
+    }
+
+    /// An `ETag`, in quotes; requests whose `If-None-Match` has it get 304.
+    #[must_use]
+    pub fn etag(self, tag: &str) -> Self {
+        self.header("etag", &format!("\"{tag}\""))
+    }
+
+    /// Answers `Range: bytes=A-B` and `A-` with 206.
+    #[must_use]
+    pub fn ranges(self) -> Self {
+        Self {
+            ranges: true,
+            ..self.header("accept-ranges", "bytes")
+        }
+    }
+
+    /// Chunked instead of with a length.
+    #[must_use]
+    pub fn chunked(self) -> Self {
+        Self {
+            framing: Framing::Chunked,
+            ..self
+        }
+    }
+
+    /// Neither chunked nor with a length: the connection's end is the body's.
+    #[must_use]
+    pub fn until_close(self) -> Self {
+        Self {
+            framing: Framing::Close,
+            ..self
+        }
+    }
+
+    /// Waits so long before anything is sent.
+    #[must_use]
+    pub fn delay(self, delay: Duration) -> Self {
+        Self { delay, ..self }
+    }
+
+    /// Holds the whole answer until `gate` opens.
+    #[must_use]
+    pub fn hold(self, gate: &Gate) -> Self {
+        Self {
+            before_head: Some(gate.clone()),
+            ..self
+        }
+    }
+
+    /// Sends the head and `bytes` of the body, then holds the rest until `gate` opens.
+    #[must_use]
+    pub fn hold_after(self, bytes: usize, gate: &Gate) -> Self {
+        Self {
+            in_body: Some((bytes, gate.clone())),
+            ..self
+        }
+    }
+
+    /// Sends the body in pieces of `bytes`, one each `every`.
+    #[must_use]
+    pub fn pace(self, bytes: usize, every: Duration) -> Self {
+        Self {
+            pace: Some((bytes, every)),
+            ..self
+        }
+    }
+
+    /// Resets the connection instead of answering.
+    #[must_use]
+    pub fn reset(self) -> Self {
+        Self {
+            ending: Ending::ResetBeforeHead,
+            ..self
+        }
+    }
+
+    /// Resets the connection after the head and `bytes` of the body.
+    #[must_use]
+    pub fn reset_after(self, bytes: usize) -> Self {
+        Self {
+            ending: Ending::ResetAfter(bytes),
+            ..self
+        }
+    }
+
+    /// Closes the connection after the head and `bytes` of the body.
+    #[must_use]
+    pub fn close_after(self, bytes: usize) -> Self {
+        Self {
+            ending: Ending::CloseAfter(bytes),
+            ..self
+        }
+    }
+
+    /// The value of a field that was added.
+    pub(super) fn field(&self, name: &str) -> Option<&str> {
+        let mut fields = self.headers.iter();
+        let field = fields.find(|(known, _)| known == name);
+        field.map(|(_, value)| value.as_str())
+    }
+
+    /// Without `Date`.
+    #[must_use]
+    pub fn undated(self) -> Self {
+        Self {
+            dated: false,
+            ..self
+        }
+    }
+}

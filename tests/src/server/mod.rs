@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A loopback server of the harness: where it listens, on which thread, and until when.
+
+pub mod exchange;
+pub mod gate;
+pub mod requests;
+
+use crate::machine::ports::{free_port, loopback};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{oneshot, watch};
+
+/// Whether the server still listens, for its connections.
+pub type Listening = watch::Receiver<bool>;
+
+/// A server on a thread and runtime of its own, so that a test that is busy does not slow it down. It listens from
+/// `start` on and ends, with its connections, when dropped.
+pub struct Server {
+    address: SocketAddr,
+    /// What the accept loop should do, and whether it does.
+    wanted: watch::Sender<bool>,
+    listens: Listening,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Serves each connection on a free loopback port with `serve`.
+    ///
+    /// # Panics
+    /// When no socket or thread is to be had.
+    #[must_use]
+    pub fn start<F, T>(name: &str, serve: F) -> Self
+    where
+        F: Fn(TcpStream, Listening) -> T + Send + Sync + 'static,
+        T: Future<Output: Send> + Send + 'static,
+    {
+        let address = loopback(free_port());
+        let (wanted, asked) = watch::channel(true);
+        let (report, listens) = watch::channel(false);
+        let (stop, stopped) = oneshot::channel();
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let accepting = accept_loop(address, Arc::new(serve), asked, report);
+        let first = first_time(listens.clone(), ready);
+        let both = async { tokio::join!(accepting, first).0 };
+        let thread = own_thread(name, stopped, both);
+        is_ready.recv().unwrap();
+        Self {
+            address,
+            wanted,
+            listens,
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Listens from now on, or closes the port; returns when it is so.
+    ///
+    /// # Panics
+    /// When it cannot.
+    pub async fn set_listening(&self, on: bool) {
+        self.wanted.send_replace(on);
+        let mut listens = self.listens.clone();
+        let done = tokio::time::timeout(crate::PATIENCE, listens.wait_for(|&is| is == on));
+        assert!(
+            done.await.is_ok(),
+            "the server cannot change to listening: {on}"
+        );
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn own_thread<F>(name: &str, stopped: oneshot::Receiver<()>, serve: F) -> JoinHandle<()>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let run = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            tokio::select! {
+                _ = stopped => {}
+                () = serve => {}
+            }
+        });
+    };
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(run)
+        .unwrap()
+}
+
+/// Tells when the server listens for the first time.
+async fn first_time(mut listens: Listening, ready: std::sync::mpsc::Sender<()>) {
+    if listens.wait_for(|&on| on).await.is_ok() {
+        let _ = ready.send(());
+    }
+}
+
+async fn listener(address: SocketAddr) -> TcpListener {
+    loop {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_reuseaddr(true).unwrap();
+        if socket.bind(address).is_ok() {
+            return socket.listen(8192).unwrap();
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn accept_loop<F, T>(
+    address: SocketAddr,
+    serve: Arc<F>,
+    mut wanted: Listening,
+    report: watch::Sender<bool>,
+) where
+    F: Fn(TcpStream, Listening) -> T + Send + Sync + 'static,
+    T: Future<Output: Send> + Send + 'static,
+{
+    let connections = wanted.clone();
+    loop {
+        let socket = listener(address).await;
+        report.send_replace(true);
+        loop {
+            tokio::select! {
+                accepted = socket.accept() => {
+                    let Ok((stream, _)) = accepted else { continue };
+                    tokio::spawn(serve(stream, connections.clone()));
+                }
+                gone = wanted.wait_for(|&on| !on) => {
+                    if gone.is_err() { return; }
+                    break;
+                }
+            }
+        }
+        drop(socket);
+        report.send_replace(false);
+        if wanted.wait_for(|&on| on).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a client asks for.
+
+use std::ops::Range;
+
+/// The part that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// `bytes=FIRST-LAST`
+    Between(usize, usize),
+    /// `bytes=FIRST-`
+    From(usize),
+    /// `bytes=-LENGTH`
+    Last(usize),
+}
+
+impl Part {
+    /// The value of `Range`.
+    #[must_use]
+    pub fn field(&self) -> String {
+        match self {
+            Self::Between(first, last) => format!("bytes={first}-{last}"),
+            Self::From(first) => format!("bytes={first}-"),
+            Self::Last(length) => format!("bytes=-{length}"),
+        }
+    }
+
+    /// What it is of a body of this size; `None` if nothing.
+    #[must_use]
+    pub fn of(&self, size: usize) -> Option<Range<usize>> {
+        let range = match *self {
+            Self::Between(first, last) => first..size.min(last + 1),
+            Self::From(first) => first..size,
+            Self::Last(length) => size.saturating_sub(length)..size,
+        };
+        (!range.is_empty()).then_some(range)
+    }
+}
+
+/// One request.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// Which object.
+    pub object: usize,
+    /// What it varies by.
+    pub variant: &'static str,
+    /// Whether it is a HEAD.
+    pub head: bool,
+    /// Which part.
+    pub part: Option<Part>,
+    /// The client's own copy: `If-None-Match`, or `If-Modified-Since` where the object has no tag.
+    pub validator: Option<String>,
+}

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether what a client got is right.
+
+use super::answer::{Answer, End};
+use super::ask::Ask;
+use super::content::identify;
+use super::fault::Fault;
+use super::fetches::Fetch;
+use super::ledger::Wrong;
+use super::object::{Kind, Object};
+use super::origin::{FETCH, VARIANT, VERSION};
+use super::world::World;
+use std::ops::Range;
+use std::time::Duration;
+
+/// Lifetimes are whole seconds, and so is the edge's `Date`.
+const ROUNDING: Duration = Duration::from_secs(2);
+/// For how long a failure may be remembered: `cache.retry_interval` and half of it, and [`ROUNDING`].
+const ERRORS: Duration = Duration::from_secs(5);
+
+/// A range that leads has its client's whole answer before the fill behind it has ended: when the origin cuts that, Envoy
+/// closes the connection, on which the client may have asked for something else.
+const BEHIND_A_PART: &str = "no answer, behind a part whose fill the origin has cut";
+/// The name under which requests are counted that may stay without an answer.
+pub const UNANSWERED: &str = "no answer, as the client has left or the edge was down";
+/// How far back a complaint tells what went before.
+const CONTEXT: Duration = Duration::from_secs(5);
+
+/// How long it may take until nothing more is stored on a disk that is full.
+const NOTICED: Duration = Duration::from_secs(1);
+
+/// What is wrong, and how.
+type Complaint = (Wrong, String);
+
+fn wrong(what: impl Into<String>) -> Complaint {
+    (Wrong::Answer, what.into())
+}
+
+/// An answer that is to be judged.
+pub struct Case<'a> {
+    /// What is known.
+    pub world: &'a World,
+    /// What was asked.
+    pub ask: &'a Ask,
+    /// What came.
+    pub answer: &'a Answer,
+}
+
+impl Case<'_> {
+    /// Judges it, and gives what it is counted as.
+    ///
+    /// # Errors
+    /// Says what is wrong.
+    pub fn judge(&self) -> Result<&'static str, (Wrong, String)> {
+        self.verdict()
+            .map_err(|(wrong, what)| (wrong, format!("{what}; {}", self.circumstances())))
+    }
+
+    /// What was asked, what came, and what went before, for a complaint.
+    #[must_use]
+    pub fn circumstances(&self) -> String {
+        let (ask, answer) = (self.ask, self.answer);
+        let since = answer.asked.saturating_sub(CONTEXT);
+        let fetches = self.world.shelf.fetches.recent(ask.object, since);
+        let before = answer.after.map(|(object, ..)| object);
+        let before = before.map(|object| self.world.shelf.fetches.recent(object, since));
+        let stalls = self.world.stalls.within(since, answer.ended);
+        let path = &self.object().path;
+        let purges = self.world.purges.within(path, since, answer.ended);
+        let departures = self
+            .world
+            .departures
+            .within(ask.object, since, answer.ended);
+        let bytes = answer.body.len();
+        let Answer {
+            status,
+            headers,
+            end,
+            after,
+            asked,
+            ended,
+            ..
+        } = answer;
+        let fields = &headers.0;
+        format!(
+            "{ask:?} of {path} from {asked:?} to {ended:?}: {status:?} {fields:?}, {bytes} bytes of body, {end:?}; \
+             after {after:?} of {before:?}; fetches {fetches:?}; stalls {stalls:?}; \
+             purges {purges:?}; departures {departures:?}"
+        )
+    }
+
+    fn object(&self) -> &Object {
+        &self.world.shelf.objects[self.ask.object]
+    }
+
+    fn verdict(&self) -> Result<&'static str, Complaint> {
+        match &self.answer.end {
+            End::Stuck => return Err((Wrong::Stuck, "stuck".to_owned())),
+            End::Cut(_) if self.answer.status.is_none() && self.follows_a_part() => {
+                return Ok(BEHIND_A_PART);
+            }
+            End::Cut(how) if !self.may_be_cut() => {
+                return Err((Wrong::Cut, format!("cut without a reason; {how}")));
+            }
+            _ => {}
+        }
+        let Some(status) = self.answer.status else {
+            return Ok(UNANSWERED);
+        };
+        let counted = match status {
+            200 | 404 => self.whole(status)?,
+            206 => self.part()?,
+            304 => self.not_modified()?,
+            500..=599 => return self.error(status),
+            _ => return Err(wrong("no such status")),
+        };
+        self.age()?;
+        self.origin()?;
+        Ok(match self.answer.end {
+            End::Cut(_) => self.excuse(),
+            End::Left => "clients that left",
+            _ => counted,
+        })
+    }
+
+    /// The origin has cut a body of this object while the client was there, or the edge was killed, or the disk has just
+    /// become full.
+    fn may_be_cut(&self) -> bool {
+        let answer = self.answer;
+        self.world.outages.touch(answer.asked, answer.ended)
+            || answer.status.is_some()
+                && self
+                    .world
+                    .full
+                    .begun(answer.asked.saturating_sub(NOTICED), answer.ended)
+            || answer.status.is_some()
+                && self
+                    .world
+                    .shelf
+                    .fetches
+                    .failed(self.ask.object, answer.asked, |_, fault| fault.cuts())
+    }
+
+    /// A worker stood still, the disk was full or the edge was down while the client waited, or just before.
+    #[must_use]
+    pub fn may_be_late(&self) -> bool {
+        let Answer { asked, ended, .. } = *self.answer;
+        let since = asked.saturating_sub(ROUNDING);
+        let world = self.world;
+        let reasons = [&world.stalls, &world.full, &world.outages];
+        reasons.iter().any(|spans| spans.touch(since, ended))
+    }
+
+    /// The name under which an excused cut is counted.
+    fn excuse(&self) -> &'static str {
+        let Answer { asked, ended, .. } = *self.answer;
+        let cut = |_: &Fetch, fault: Fault| fault.cuts();
+        if self.world.shelf.fetches.failed(self.ask.object, asked, cut) {
+            "cut, as the origin has cut"
+        } else if self.world.outages.touch(asked, ended) {
+            "cut, as the edge was killed"
+        } else {
+            "cut, as the disk has become full"
+        }
+    }
+
+    /// The answer before it on its connection was a whole part of an object, whose fill the origin then cut.
+    fn follows_a_part(&self) -> bool {
+        self.answer.after.is_some_and(|(object, status, at)| {
+            status == 206
+                && self.world.shelf.fetches.failed(
+                    object,
+                    at.saturating_sub(NOTICED),
+                    |_, fault| fault.cuts(),
+                )
+        })
+    }
+
+    fn error(&self, status: u16) -> Result<&'static str, Complaint> {
+        let asked = self.answer.asked;
+        let stalled = self
+            .world
+            .stalls
+            .total(asked.saturating_sub(2 * ERRORS), asked);
+        let since = asked.saturating_sub(ERRORS + stalled);
+        let own = self.answer.headers.number(FETCH);
+        let explained = self
+            .world
+            .shelf
+            .fetches
+            .failed(self.ask.object, since, |_, fault| {
+                fault == Fault::Error(status) || own.is_none() && status != 500
+            });
+        let down = self.world.outages.touch(since, self.answer.ended);
+        if explained || down {
+            Ok("errors that a fault explains")
+        } else {
+            Err((Wrong::Cut, "an error without a reason".to_owned()))
+        }
+    }
+
+    fn version(&self) -> Result<u64, Complaint> {
+        let told = self
+            .answer
+            .headers
+            .number(VERSION)
+            .map(|version| version as u64);
+        told.ok_or_else(|| wrong("no version"))
+    }
+
+    /// The fields that each answer with the object has.
+    fn fields(&self, status: u16) -> Result<u64, Complaint> {
+        let (object, version) = (self.object(), self.version()?);
+        if (status == 404) != (object.kind == Kind::Missing) {
+            return Err(wrong("another object's status"));
+        }
+        let tag = self.answer.headers.get("etag");
+        // The edge leaves tags on what they are for.
+        let tagless = object.kind == Kind::Missing && tag.is_none();
+        if !tagless && tag != object.etag(version).as_deref() {
+            return Err(wrong("another version's tag"));
+        }
+        let varies = object.kind == Kind::Varying;
+        if varies && self.answer.headers.get(VARIANT) != Some(self.ask.variant) {
+            return Err(wrong("another variant"));
+        }
+        Ok(version)
+    }
+
+    fn bytes(&self, version: u64, range: Range<usize>) -> Result<(), Complaint> {
+        let (object, body) = (self.object(), &self.answer.body);
+        if body.len() > range.len() || (self.answer.end == End::Whole && body.len() < range.len()) {
+            return Err(wrong(format!("{} bytes of {range:?}", body.len())));
+        }
+        let content = object.content(self.ask.variant, version);
+        let Some(at) = content.difference(range.start, body) else {
+            return Ok(());
+        };
+        let key = object.key(self.ask.variant);
+        let whose = identify(&key, version, at, &body[at - range.start..]);
+        Err(wrong(format!(
+            "from byte {at} on the bytes are not of version {version} but of {whose:?}"
+        )))
+    }
+
+    fn whole(&self, status: u16) -> Result<&'static str, Complaint> {
+        let version = self.fields(status)?;
+        let object = self.object();
+        let size = object.size(version);
+        let length = self.answer.headers.number("content-length");
+        if length.is_some_and(|length| length != size)
+            || (length.is_none() && !object.chunked && !self.ask.head)
+        {
+            return Err(wrong(format!("the length is {length:?}, not {size}")));
+        }
+        // A condition is for a 2xx (RFC 9110, 13.2.1).
+        let holds = self.ask.validator.is_some() && self.ask.validator == self.validator();
+        if status == 200 && holds {
+            return Err(wrong("the client has this version"));
+        }
+        if self.ask.head {
+            self.bytes(version, 0..0)?;
+            return Ok("HEADs");
+        }
+        self.bytes(version, 0..size)?;
+        Ok(match self.ask.part {
+            Some(_) if self.needs_a_part() => return Err(wrong("the whole instead of a part")),
+            Some(_) => "whole objects in place of a part",
+            None if self.ask.validator.is_some() => "whole objects, conditions that failed",
+            None => "whole objects",
+        })
+    }
+
+    /// The edge cuts what comes out of the store, or goes into it, if its length is known; the origin of a run never cuts.
+    fn needs_a_part(&self) -> bool {
+        let object = self.object();
+        let status = self.answer.headers.get("cache-status").unwrap_or_default();
+        let passes = status.contains("fwd=bypass");
+        matches!(object.kind, Kind::Stored | Kind::Varying) && !object.chunked && !passes
+    }
+
+    fn part(&self) -> Result<&'static str, Complaint> {
+        let version = self.fields(206)?;
+        let size = self.object().size(version);
+        let range = self.ask.part.as_ref().and_then(|part| part.of(size));
+        let range = range.ok_or_else(|| wrong("a part that nobody asked for"))?;
+        let field = format!("bytes {}-{}/{size}", range.start, range.end - 1);
+        if self.answer.headers.get("content-range") != Some(&field) {
+            return Err(wrong(format!("the range is not {field}")));
+        }
+        self.bytes(version, range)?;
+        Ok("parts of objects")
+    }
+
+    /// The tag of what came, or its date.
+    #[must_use]
+    pub fn validator(&self) -> Option<String> {
+        let field = if self.object().dated {
+            "last-modified"
+        } else {
+            "etag"
+        };
+        self.answer.headers.get(field).map(str::to_owned)
+    }
+
+    fn not_modified(&self) -> Result<&'static str, Complaint> {
+        if self.ask.validator.is_none() || self.ask.validator != self.validator() {
+            return Err(wrong("the client has no such version"));
+        }
+        Ok("copies of clients that are still valid")
+    }
+
+    /// No version is served longer than its lifetime and its windows after it was replaced.
+    fn age(&self) -> Result<(), Complaint> {
+        let object = self.object();
+        let tag = self
+            .answer
+            .headers
+            .get("etag")
+            .and_then(|tag| tag.trim_matches('"').parse().ok());
+        let Some(version) = self.version().ok().or(tag) else {
+            return Ok(());
+        };
+        let replaced = object.replaced(version);
+        let slack = if object.kind.is_shared() {
+            object.reach()
+                + object.fill_time()
+                + ROUNDING
+                + self.world.stalls.total(replaced, self.answer.asked)
+        } else {
+            Duration::ZERO
+        };
+        if self.answer.asked > replaced.saturating_add(slack) {
+            let late = (self.answer.asked - replaced).as_secs_f64();
+            return Err(wrong(format!(
+                "version {version} was replaced {late:.3} s before"
+            )));
+        }
+        Ok(())
+    }
+
+    /// A purged response, and one for a single client, comes from no earlier fetch.
+    fn origin(&self) -> Result<(), Complaint> {
+        let Some(number) = self.answer.headers.number(FETCH) else {
+            return Ok(());
+        };
+        let (object, asked) = (self.object(), self.answer.asked);
+        let fetch = self.world.shelf.fetches.get(number);
+        let fetch = fetch.ok_or_else(|| wrong("no such fetch"))?;
+        if fetch.object != self.ask.object {
+            return Err(wrong("another object's fetch"));
+        }
+        if let Some(purged) = self.world.purges.last_before(&object.path, asked)
+            && fetch.begun < purged
+        {
+            let (begun, purged) = (fetch.begun.as_secs_f64(), purged.as_secs_f64());
+            return Err(wrong(format!(
+                "fetched at {begun:.3} s, and purged at {purged:.3} s"
+            )));
+        }
+        if !object.kind.is_shared() && (fetch.begun < asked || !self.world.ledger.is_first(number))
+        {
+            return Err(wrong("another client's answer"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The judge lets right answers pass, and no others.
+
+use super::super::clock::Clock;
+use super::super::fetches::Fetches;
+use super::super::origin::Shelf;
+use super::*;
+use crate::http::message::Headers;
+use std::sync::Arc;
+
+/// Of 30 kB, known by its length, and another one each 400 ms; the origin does not fail for it.
+const OBJECT: usize = 12;
+
+fn world() -> World {
+    World::new(Arc::new(Shelf {
+        clock: Clock::start(),
+        seed: 1,
+        objects: Object::all(true),
+        fetches: Fetches::default(),
+    }))
+}
+
+fn ask() -> Ask {
+    Ask {
+        object: OBJECT,
+        variant: "a",
+        head: false,
+        part: None,
+        validator: None,
+    }
+}
+
+/// A whole, right answer with a version, asked for when it was there.
+fn right(world: &World, version: u64) -> Answer {
+    let object = &world.shelf.objects[OBJECT];
+    let size = object.size(version);
+    let fields = [
+        (VERSION, version.to_string()),
+        ("etag", format!("\"{version}\"")),
+        ("content-length", size.to_string()),
+    ];
+    let fields = fields.map(|(name, value)| (name.to_owned(), value));
+    Answer {
+        status: Some(200),
+        headers: Headers(fields.to_vec()),
+        body: object.content("a", version).slice(0..size),
+        end: End::Whole,
+        after: None,
+        asked: object.since(version),
+        ended: object.since(version) + Duration::from_millis(1),
+    }
+}
+
+fn judged(world: &World, ask: &Ask, answer: &Answer) -> Result<&'static str, Wrong> {
+    let case = Case { world, ask, answer };
+    case.judge().map_err(|(wrong, _)| wrong)
+}
+
+#[test]
+fn a_right_answer_passes_and_a_wrong_one_does_not() {
+    let world = world();
+    let whole = right(&world, 20);
+    assert_eq!(judged(&world, &ask(), &whole), Ok("whole objects"));
+    let mut changed = whole.clone();
+    changed.body[500] ^= 1;
+    assert_eq!(judged(&world, &ask(), &changed), Err(Wrong::Answer));
+    let mut mixed = right(&world, 20);
+    mixed.headers = right(&world, 21).headers;
+    assert_eq!(judged(&world, &ask(), &mixed), Err(Wrong::Answer));
+    let mut short = whole.clone();
+    short.body.truncate(100);
+    assert_eq!(judged(&world, &ask(), &short), Err(Wrong::Answer));
+    short.end = End::Cut("closed".to_owned());
+    assert_eq!(judged(&world, &ask(), &short), Err(Wrong::Cut));
+    world.outages.begin(short.asked);
+    assert_eq!(
+        judged(&world, &ask(), &short),
+        Ok("cut, as the edge was killed")
+    );
+}
+
+#[test]
+fn what_is_too_old_is_wrong() {
+    let world = world();
+    let mut old = right(&world, 20);
+    let object = &world.shelf.objects[OBJECT];
+    old.asked = object.replaced(20) + object.reach();
+    assert!(judged(&world, &ask(), &old).is_ok());
+    old.asked += ROUNDING + object.fill_time() + Duration::from_millis(1);
+    old.ended = old.asked;
+    assert_eq!(judged(&world, &ask(), &old), Err(Wrong::Answer));
+}
+
+#[test]
+fn errors_and_answers_without_end_need_a_reason() {
+    let world = world();
+    let mut error = right(&world, 20);
+    error.status = Some(503);
+    assert_eq!(judged(&world, &ask(), &error), Err(Wrong::Cut));
+    error.end = End::Stuck;
+    assert_eq!(judged(&world, &ask(), &error), Err(Wrong::Stuck));
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A stale object is revalidated by one conditional request for all who wait, and a 304 brings its new headers.
+
+use sluice_tests::bare::Bare;
+use sluice_tests::client::crowd::Crowd;
+use sluice_tests::edge::Edge;
+use sluice_tests::edge::store::Store;
+use sluice_tests::eventually;
+use sluice_tests::origin::{Origin, Reply};
+use sluice_tests::server::gate::Gate;
+
+const CLIENTS: usize = 50;
+
+/// An object that is fresh for so many seconds.
+fn object(seconds: u32, version: &str) -> Reply {
+    let reply = Reply::ok(1_000).etag("v1").max_age(seconds);
+    reply.header("x-version", version)
+}
+
+/// From now on the object has other headers, once the gate is open.
+fn change(origin: &Origin, gate: &Gate) {
+    origin.on("/a", object(600, "2").hold(gate));
+}
+
+fn conditional(origin: &Origin) -> usize {
+    origin
+        .requests()
+        .matching(|request| request.headers.get("if-none-match") == Some("\"v1\""))
+}
+
+/// Until what is stored at `/a` is older than the second that it is fresh.
+async fn expired() {
+    tokio::time::sleep(std::time::Duration::from_millis(2_100)).await;
+}
+
+#[tokio::test]
+async fn a_304_freshens_the_object_and_its_headers_for_all_followers() {
+    let origin = Origin::start().ready().await;
+    let gate = Gate::new();
+    origin.on("/a", object(1, "1"));
+    let edge = Edge::http(&origin).workers(2).start().await;
+    let first = edge.get("/a").await;
+    assert_eq!(first.header("x-version"), "1", "{first}");
+    let first = first.stamp("/a");
+    expired().await;
+    change(&origin, &gate);
+    let crowd = Crowd::connect(edge.address(), CLIENTS).await.fire("/a");
+    gate.wait_reached(1).await;
+    edge.wait_for_value("sluice_parked_now", CLIENTS as u64 - 1)
+        .await;
+    gate.open();
+    let crowd = crowd.land().await;
+    crowd.same_object("/a");
+    for response in crowd.all(200) {
+        let status = response.header("cache-status");
+        assert!(status.starts_with("sluice; fwd=stale; "), "{status}");
+    }
+    assert_eq!((origin.count("/a"), conditional(&origin)), (2, 1));
+    // The store needs a moment to take in what the 304 says.
+    eventually("a hit with the new headers", async || {
+        let response = edge.get("/a").await;
+        assert_eq!(response.stamp("/a"), first);
+        response.is_hit() && response.header("x-version") == "2"
+    })
+    .await;
+    let response = edge.get("/a").await;
+    let mut parts = response.cache_status().split("; ");
+    let left = parts.find_map(|part| part.strip_prefix("ttl=")?.parse().ok());
+    let left: u32 = left.unwrap_or(0);
+    assert!((500..=600).contains(&left), "{response}");
+    assert_eq!(response.header("cache-control"), "max-age=600");
+    assert_eq!(origin.count("/a"), 2);
+}
+
+#[tokio::test]
+async fn control_bare_envoy_has_each_client_revalidate() {
+    let origin = Origin::start().ready().await;
+    let gate = Gate::new();
+    origin.on("/a", object(1, "1"));
+    let bare = Bare::start(&origin, Store::V1_DISK, 1).await;
+    let _ = bare.get("/a").await.stamp("/a");
+    eventually("it is stored", async || {
+        bare.get("/a").await.headers.get("age").is_some()
+    })
+    .await;
+    expired().await;
+    change(&origin, &gate);
+    let before = conditional(&origin);
+    let crowd = Crowd::connect(bare.address(), CLIENTS).await.fire("/a");
+    gate.wait_reached(CLIENTS).await;
+    gate.open();
+    crowd.land().await.same_object("/a");
+    assert_eq!(conditional(&origin) - before, CLIENTS);
+}

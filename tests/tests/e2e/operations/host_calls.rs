@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How many calls a hit makes between the VM and its host, in either direction. They are most of what the filter costs,
+//! about a microsecond each. Envoy's own trace of its Wasm host counts.
+
+use sluice_tests::client;
+use sluice_tests::edge::Edge;
+use sluice_tests::edge::store::Medium;
+use sluice_tests::eventually;
+use sluice_tests::origin::{Origin, Reply};
+use std::collections::BTreeMap;
+
+/// Crossings by the function that is called.
+type Crossings = BTreeMap<String, usize>;
+
+/// The host calls of a hot hit. A change that needs fewer says so here.
+const HOT: [(&str, usize); 12] = [
+    ("clock_time_get", 1),
+    ("malloc", 1),
+    ("proxy_get_header_map_pairs", 1),
+    ("proxy_increment_metric", 2),
+    ("proxy_on_context_create", 1),
+    ("proxy_on_delete", 1),
+    ("proxy_on_done", 1),
+    ("proxy_on_log", 1),
+    ("proxy_on_request_headers", 1),
+    ("proxy_on_response_body", 1),
+    ("proxy_on_response_headers", 1),
+    ("proxy_send_local_response", 1),
+];
+
+/// The host calls of a stored hit, without a hot tier.
+const HIT: [(&str, usize); 14] = [
+    ("clock_time_get", 3),
+    ("malloc", 2),
+    ("proxy_add_header_map_value", 2),
+    ("proxy_get_header_map_pairs", 2),
+    ("proxy_increment_metric", 1),
+    ("proxy_on_context_create", 1),
+    ("proxy_on_delete", 1),
+    ("proxy_on_done", 1),
+    ("proxy_on_log", 1),
+    ("proxy_on_request_headers", 1),
+    ("proxy_on_response_body", 1),
+    ("proxy_on_response_headers", 1),
+    ("proxy_remove_header_map_value", 3),
+    ("proxy_replace_header_map_value", 3),
+];
+
+/// The host calls that an access log adds which shows what the filter did: the result and the key.
+const ACCOUNT: (&str, usize) = ("proxy_set_property", 2);
+
+/// The name of the function, if the line tells of a call and not of a return.
+fn called(line: &str) -> Option<&str> {
+    let (_, call) = line
+        .split_once("[host->vm] ")
+        .or_else(|| line.split_once("[vm->host] "))?;
+    let name = call.split('(').next()?;
+    Some(name.rsplit('.').next().unwrap_or(name))
+}
+
+/// The crossings of one request, the only one under way.
+async fn crossings(edge: &Edge, target: &str) -> Crossings {
+    let before = edge.log().len();
+    let _ = edge.get(target).await;
+    eventually("the end of the request", async || {
+        edge.log()[before..].contains("[host<-vm] proxy_on_delete")
+    })
+    .await;
+    let mut crossings = Crossings::new();
+    let log = edge.log();
+    for name in log[before..].lines().filter_map(called) {
+        *crossings.entry(name.to_owned()).or_default() += 1;
+    }
+    crossings
+}
+
+/// The same of one of many alike. A timer that rests soon, or a late look at the health of the edge, may fall into one of
+/// them, and not into the next.
+async fn usual_crossings(edge: &Edge, target: &str) -> Crossings {
+    let mut last = crossings(edge, target).await;
+    eventually("two requests alike", async || {
+        let former = std::mem::replace(&mut last, crossings(edge, target).await);
+        former == last
+    })
+    .await;
+    last
+}
+
+/// The crossings of a hit on one object, and those of a miss on another.
+async fn hit_and_miss(hot_bytes: &str, access_log: &str) -> [Crossings; 2] {
+    let origin = Origin::start().ready().await;
+    for path in ["/a", "/b"] {
+        let object = Reply::ok(10_000)
+            .max_age(3_600)
+            .header("content-type", "text/plain")
+            .header("etag", "\"1\"");
+        origin.on(
+            path,
+            object.header("last-modified", "Sat, 21 Nov 2026 08:00:00 GMT"),
+        );
+    }
+    let edge = Edge::http(&origin)
+        .medium(Medium::Memory)
+        .workers(1)
+        .env("HOT_BYTES", hot_bytes)
+        .env("ACCESS_LOG", access_log)
+        .start()
+        .await;
+    // The first hit is copied where there is a hot tier.
+    for _ in 0..2 {
+        eventually("a hit", async || edge.get("/a").await.is_hit()).await;
+    }
+    let traced = client::send(edge.admin(), "POST", "/logging?wasm=trace", &[]).await;
+    assert_eq!(traced.status, 200, "{traced}");
+    [
+        usual_crossings(&edge, "/a").await,
+        crossings(&edge, "/b").await,
+    ]
+}
+
+#[tokio::test]
+async fn a_stored_hit_makes_no_more_host_calls_than_it_must() {
+    let [hit, miss] = hit_and_miss("0", "text").await;
+    let expected: Crossings = HIT.map(|(name, times)| (name.to_owned(), times)).into();
+    assert_eq!(hit, expected);
+    // Control: what else the filter does is counted too.
+    assert!(
+        miss.values().sum::<usize>() > 2 * hit.values().sum::<usize>(),
+        "{miss:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_hot_hit_makes_fewer_host_calls() {
+    let [hit, _] = hit_and_miss("1MiB", "text").await;
+    let expected: Crossings = HOT.map(|(name, times)| (name.to_owned(), times)).into();
+    assert_eq!(hit, expected);
+}
+
+#[tokio::test]
+async fn envoy_is_told_what_the_filter_did_only_where_the_access_log_shows_it() {
+    let [hit, _] = hit_and_miss("1MiB", "json").await;
+    let expected = HOT.into_iter().chain([ACCOUNT]);
+    let expected: Crossings = expected
+        .map(|(name, times)| (name.to_owned(), times))
+        .collect();
+    assert_eq!(hit, expected);
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Starting, stopping and watching the edge: settings, TLS, health, logs and metrics.
+
+mod access_log;
+mod drain;
+mod health_check;
+mod host_calls;
+mod memory_bounds;
+mod observability;
+mod readiness;
+mod settings_errors;
+mod tls;

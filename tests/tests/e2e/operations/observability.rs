@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The metrics, rules, alerts and the dashboard of `envoy/observability`, with the real Prometheus before a real edge.
+
+use serde_json::Value;
+use sluice_core::metrics::Metric;
+use sluice_tests::client::crowd::Crowd;
+use sluice_tests::client::{self, request};
+use sluice_tests::edge::Edge;
+use sluice_tests::machine::ports::{free_port, loopback};
+use sluice_tests::origin::{Origin, Reply};
+use sluice_tests::prometheus::{Prometheus, metrics_named_in, observability, promtool};
+use sluice_tests::server::gate::Gate;
+use std::process::Command;
+
+/// The most statistics that an edge with two listeners and a cache has by default.
+const FEW: usize = 300;
+
+fn read(name: &str) -> String {
+    let path = observability().join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The titles and queries of the dashboard, as Grafana would send them.
+fn dashboard_queries() -> Vec<(String, String)> {
+    let dashboard: Value = serde_json::from_str(&read("dashboard.json")).unwrap();
+    let mut queries = Vec::new();
+    for panel in dashboard["panels"].as_array().unwrap() {
+        for target in panel["targets"].as_array().into_iter().flatten() {
+            let query = target["expr"].as_str().unwrap();
+            let query = query.replace("$__rate_interval", "1m");
+            let query = query.replace("$job", ".+").replace("$instance", ".+");
+            assert!(!query.contains('$'), "{query}");
+            queries.push((panel["title"].as_str().unwrap().to_owned(), query));
+        }
+    }
+    queries
+}
+
+/// Hits, misses, waits, errors and what else there is to be seen.
+async fn load(edge: &Edge, origin: &Origin) {
+    let gate = Gate::new();
+    origin.on("/slow", Reply::ok(5_000).hold(&gate));
+    origin.on("/fails", Reply::status(503));
+    origin.on(
+        "/private",
+        Reply::ok(100).header("cache-control", "private"),
+    );
+    let followers = 20;
+    let crowd = Crowd::connect(edge.address(), followers).await;
+    let leader = tokio::spawn(client::get(edge.address(), "/slow"));
+    gate.wait_reached(1).await;
+    let flight = crowd.fire("/slow");
+    edge.wait_for_value("sluice_parked_now", followers as u64)
+        .await;
+    gate.open();
+    assert_eq!(flight.land().await.all(200).len(), followers);
+    assert_eq!(leader.await.unwrap().status, 200);
+    for number in 0..5 {
+        for path in ["/slow", "/fails", "/private", "/%ff%00"] {
+            let _ = edge.get(path).await;
+        }
+        let _ = edge.get(&format!("/miss-{number}")).await;
+        let _ = edge.send("POST", "/slow", &[("content-length", "0")]).await;
+    }
+}
+
+#[test]
+fn promtool_accepts_the_configuration_and_every_rule_and_alert_does_what_its_tests_say() {
+    for arguments in [
+        vec!["check", "config", "prometheus.yaml"],
+        vec!["check", "config", "prometheus-istio.yaml"],
+        vec![
+            "check",
+            "rules",
+            "--lint=all",
+            "--lint-fatal",
+            "rules.yaml",
+            "alerts.yaml",
+        ],
+        vec!["test", "rules", "tests/rules.yaml", "tests/alerts.yaml"],
+    ] {
+        let output = promtool(&arguments);
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        assert!(output.status.success(), "{arguments:?}\n{said}");
+    }
+}
+
+#[tokio::test]
+async fn every_rule_and_alert_has_a_test_and_every_alert_a_runbook() {
+    let origin = Origin::start().ready().await;
+    let edge = Edge::http(&origin).start().await;
+    let prometheus = Prometheus::scraping(edge.admin()).await;
+    let tests = read("tests/rules.yaml") + &read("tests/alerts.yaml");
+    let rules = prometheus.rules().await;
+    assert!(rules.len() > 20, "{rules:?}");
+    for rule in rules {
+        let name = rule["name"].as_str().unwrap();
+        assert!(tests.contains(name), "no test of {name}");
+        if rule["type"] == "alerting" {
+            let runbook = rule["annotations"]["runbook"].as_str().unwrap_or_default();
+            assert!(runbook.len() > 100, "{name}: {runbook:?}");
+            assert!(rule["annotations"]["summary"].is_string(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn rules_alerts_and_dashboard_name_no_metric_of_the_filter_that_there_is_not() {
+    let files = [
+        "rules.yaml",
+        "alerts.yaml",
+        "dashboard.json",
+        "tests/rules.yaml",
+        "tests/alerts.yaml",
+    ];
+    for file in files {
+        let named = metrics_named_in(&read(file));
+        let own: Vec<_> = named
+            .iter()
+            .filter(|name| name.starts_with("sluice_"))
+            .collect();
+        assert!(!own.is_empty(), "{file}");
+        for name in own {
+            let plain = name.trim_end_matches("_bucket");
+            let known = Metric::ALL.iter().any(|metric| metric.name() == plain);
+            assert!(known, "{file}: {name}");
+        }
+    }
+}
+
+#[test]
+fn the_dashboard_is_what_its_source_says() {
+    let script = observability().join("dashboard.py");
+    let output = Command::new("python3").arg(script).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let made = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        made == read("dashboard.json"),
+        "run dashboard.py > dashboard.json"
+    );
+}
+
+#[tokio::test]
+async fn prometheus_has_data_for_every_rule_and_every_panel_of_the_dashboard() {
+    let origin = Origin::start().ready().await;
+    origin.on("*", Reply::ok(5_000).max_age(600));
+    let (edge, port) = (Edge::http(&origin), free_port());
+    let edge = edge.env("METRICS_PORT", port.to_string()).start().await;
+    let prometheus = Prometheus::scraping(loopback(port)).await;
+    prometheus
+        .wait_for("sluice_requests_hit", |hits| hits == 0.0)
+        .await;
+    load(&edge, &origin).await;
+    // The rules see it last.
+    prometheus
+        .wait_for("sluice:hit_ratio:rate5m", |ratio| ratio > 0.0)
+        .await;
+    prometheus
+        .wait_for("sluice:origin_error_ratio:rate5m", |ratio| ratio > 0.0)
+        .await;
+    prometheus
+        .wait_for("sluice:wait_milliseconds:p99_5m", |wait| wait > 0.0)
+        .await;
+    for result in [
+        "hit",
+        "miss",
+        "collapsed",
+        "hit_for_miss",
+        "passed",
+        "rejected",
+    ] {
+        let query = format!("sluice:requests:rate5m{{result=\"{result}\"}}");
+        prometheus.wait_for(&query, |rate| rate > 0.0).await;
+    }
+    let mut queries = dashboard_queries();
+    assert!(queries.len() > 40, "{queries:?}");
+    for rule in prometheus.rules().await {
+        assert_eq!(rule["health"], "ok", "{rule}");
+        if rule["type"] == "recording" {
+            let name = rule["name"].as_str().unwrap().to_owned();
+            // No refresh has been asked for here.
+            if name != "sluice:refresh_failure_ratio:rate5m" {
+                queries.push((name.clone(), name));
+            }
+        }
+    }
+    for (title, query) in queries {
+        let values = prometheus.query(&query).await;
+        assert!(!values.is_empty(), "{title}: no data for {query}");
+    }
+}
+
+#[tokio::test]
+async fn the_default_statistics_are_few_and_all_that_rules_alerts_and_dashboard_use() {
+    let origin = Origin::start().ready().await;
+    origin.on("*", Reply::ok(100));
+    let few = Edge::http(&origin).start().await;
+    let all = Edge::http(&origin).env("STATS", "all").start().await;
+    let mut sizes = Vec::new();
+    for edge in [&few, &all] {
+        let _ = edge.get("/a").await;
+        let metrics = edge.admin_get("/stats/prometheus").await;
+        let text = String::from_utf8_lossy(&metrics.body).into_owned();
+        let series: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        sizes.push(series.len());
+        for file in ["rules.yaml", "alerts.yaml", "dashboard.json"] {
+            for name in metrics_named_in(&read(file)) {
+                assert!(text.contains(&name), "{file}: {name}");
+            }
+        }
+        for metric in Metric::ALL {
+            assert!(text.contains(metric.name()), "{}", metric.name());
+        }
+    }
+    let [few, all] = sizes[..] else {
+        panic!("{sizes:?}")
+    };
+    assert!(few <= FEW && all > 3 * FEW, "{sizes:?}");
+}
+
+#[tokio::test]
+async fn the_listener_for_metrics_has_nothing_else_of_the_admin_interface() {
+    let origin = Origin::start().ready().await;
+    let metrics = loopback(free_port());
+    let edge = Edge::http(&origin).env("METRICS_PORT", metrics.port().to_string());
+    let mut edge = edge.start().await;
+    let answer = client::get(metrics, "/stats/prometheus").await;
+    assert_eq!(answer.status, 200, "{answer}");
+    assert!(String::from_utf8_lossy(&answer.body).contains("sluice_requests_hit"));
+    for (method, target) in [
+        ("GET", "/"),
+        ("GET", "/stats"),
+        ("GET", "/config_dump"),
+        ("GET", "/stats/prometheus?usedonly"),
+        ("GET", "/stats/prometheus/../../config_dump"),
+        ("GET", "//stats/prometheus"),
+        ("POST", "/stats/prometheus"),
+        ("POST", "/quitquitquit"),
+        ("POST", "/reset_counters"),
+    ] {
+        let mut client = client::Client::connect(metrics).await;
+        let answer = client
+            .exchange(request(method, target, &[("content-length", "0")]))
+            .await;
+        assert!(
+            matches!(answer.status, 400 | 404),
+            "{method} {target}: {answer}"
+        );
+    }
+    assert!(edge.alive());
+    // The control: what was refused is there.
+    assert_eq!(edge.admin_get("/config_dump").await.status, 200);
+}

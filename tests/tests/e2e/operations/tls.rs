@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The TLS listener: HTTP/1.1 and HTTP/2, TLS 1.2 and later, and the same cache as in cleartext.
+
+use rustls::version::{TLS12, TLS13};
+use sluice_tests::client::crowd::Crowd;
+use sluice_tests::client::http2::Http2;
+use sluice_tests::client::{Client, request};
+use sluice_tests::edge::Edge;
+use sluice_tests::edge::tls::{Certificate, exchange};
+use sluice_tests::http::body;
+use sluice_tests::machine::ports::{free_port, loopback};
+use sluice_tests::origin::{Origin, Reply};
+use sluice_tests::server::gate::Gate;
+use std::net::SocketAddr;
+
+async fn start(origin: &Origin, certificate: &Certificate) -> (Edge, SocketAddr) {
+    let port = free_port();
+    let edge = Edge::http(origin)
+        .env("EDGE_TLS_PORT", port.to_string())
+        .env("TLS_CERT", certificate.cert().display().to_string())
+        .env("TLS_KEY", certificate.key().display().to_string());
+    (edge.start().await, loopback(port))
+}
+
+#[tokio::test]
+async fn every_protocol_and_version_is_served_from_one_entry() {
+    let origin = Origin::start().ready().await;
+    origin.on("/a", Reply::ok(50_000));
+    let certificate = Certificate::new();
+    let (edge, address) = start(&origin, &certificate).await;
+    for version in [&TLS12, &TLS13] {
+        for offered in [&["http/1.1"][..], &[]] {
+            let stream = certificate.connect(address, offered, &[version]).await;
+            let mut stream = stream.unwrap();
+            let (head, content) = exchange(&mut stream, &request("GET", "/a", &[]))
+                .await
+                .unwrap();
+            assert_eq!(head.word(1), "200", "{version:?} {offered:?}");
+            body::check("/a", &content).unwrap();
+        }
+        let offered = ["h2", "http/1.1"];
+        let stream = certificate.connect(address, &offered, &[version]).await;
+        let stream = stream.unwrap();
+        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+        let connection = Http2::over(stream).await.unwrap();
+        let (status, _, content) = connection.get("/a").await.unwrap();
+        assert_eq!(status, 200, "{version:?}");
+        body::check("/a", &content).unwrap();
+    }
+    // Nor is the scheme part of the key.
+    assert!(edge.get("/a").await.is_hit());
+    assert_eq!(origin.count("/a"), 1, "{}", origin.requests().summary());
+}
+
+#[tokio::test]
+async fn clients_of_both_listeners_share_a_flight() {
+    let origin = Origin::start().ready().await;
+    let gate = Gate::new();
+    origin.on("/a", Reply::ok(50_000).hold(&gate));
+    let certificate = Certificate::new();
+    let (edge, address) = start(&origin, &certificate).await;
+    let clear = Crowd::connect(edge.address(), 10).await.fire("/a");
+    let stream = certificate.connect(address, &["h2"], &[&TLS13]).await;
+    let connection = Http2::over(stream.unwrap()).await.unwrap();
+    let mut secret = Vec::new();
+    for _ in 0..10 {
+        secret.push(connection.start("GET", "/a", &[]).await.unwrap());
+    }
+    edge.wait_for_value("sluice_parked_now", 19).await;
+    gate.open();
+    clear.land().await.same_object("/a");
+    for mut stream in secret {
+        assert_eq!(stream.head().await.unwrap().0, 200);
+        body::check("/a", &stream.read(usize::MAX).await.unwrap()).unwrap();
+    }
+    assert_eq!(origin.count("/a"), 1);
+}
+
+#[tokio::test]
+async fn older_versions_are_refused() {
+    let origin = Origin::start().ready().await;
+    let certificate = Certificate::new();
+    let (_edge, address) = start(&origin, &certificate).await;
+    // A ClientHello of TLS 1.1 with TLS_RSA_WITH_AES_128_CBC_SHA, and no extensions.
+    let mut hello = vec![0x16, 3, 1, 0, 45, 1, 0, 0, 41, 3, 2];
+    hello.extend([7; 32]);
+    hello.extend([0, 0, 2, 0, 0x2F, 1, 0]);
+    let mut client = Client::connect(address).await;
+    client.send_more(&hello).await.unwrap();
+    // A fatal alert: protocol_version.
+    let alert = client.some(7).await.unwrap();
+    assert_eq!((alert[0], &alert[5..]), (0x15, &[2, 70][..]), "{alert:?}");
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_none_stops_the_start() {
+    let origin = Origin::start().ready().await;
+    let certificate = Certificate::new();
+    std::fs::write(certificate.cert(), "no certificate\n").unwrap();
+    let refusal = Edge::http(&origin)
+        .env("EDGE_TLS_PORT", free_port().to_string())
+        .env("TLS_CERT", certificate.cert().display().to_string())
+        .env("TLS_KEY", certificate.key().display().to_string())
+        .refused()
+        .await;
+    assert_ne!(refusal.code, Some(0));
+    assert!(refusal.output.contains("cert.pem"), "{}", refusal.output);
+}

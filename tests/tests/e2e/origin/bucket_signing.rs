@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A private bucket is read with signed requests, and only by those that the filter has vouched for.
+
+use sluice_tests::bucket::minio::{Bucket, Minio};
+use sluice_tests::client;
+use sluice_tests::edge::Edge;
+use sluice_tests::origin::{Origin, Reply};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use test_case::test_case;
+
+#[test_case(1; "with one worker")]
+#[test_case(2; "with two workers")]
+#[tokio::test]
+async fn a_private_object_is_served_and_stored(workers: usize) {
+    let bucket = Bucket::new().await;
+    bucket.put_stamped("dir/an object+.bin", 1, 100_000).await;
+    let edge = Edge::bucket(&bucket).workers(workers).start().await;
+    for _ in 0..3 {
+        let response = edge.get("/dir/an%20object%2B.bin").await;
+        let _ = response.stamp("/dir/an object+.bin");
+        for prefix in ["x-amz-", "x-minio-", "x-sluice-", "x-envoy-"] {
+            assert!(!response.headers.any_with_prefix(prefix), "{response}");
+        }
+        assert_eq!(response.headers.get("vary"), None, "{response}");
+    }
+    assert_eq!(
+        bucket.requests().total(),
+        1,
+        "{}",
+        bucket.requests().summary()
+    );
+}
+
+#[tokio::test]
+async fn requests_that_pass_the_cache_are_signed_too() {
+    let bucket = Bucket::new().await;
+    bucket.put_stamped("a", 1, 1000).await;
+    let limited = Edge::bucket(&bucket).env("CACHE_MAX_OBJECT_BYTES", "500");
+    let edge = limited.start().await;
+    // Known to be too large once it has been asked for.
+    for _ in 0..2 {
+        let part = edge.send("GET", "/a", &[("range", "bytes=0-9")]).await;
+        assert_eq!((part.status, part.body.len()), (206, 10), "{part}");
+    }
+    let asked = bucket.requests().all();
+    assert!(
+        asked
+            .iter()
+            .any(|request| request.headers.get("range").is_some())
+    );
+    let head = edge.send("HEAD", "/a", &[]).await;
+    assert_eq!(
+        (head.status, head.header("content-length")),
+        (200, "1000"),
+        "{head}"
+    );
+}
+
+/// The proxy before the bucket sees `BUCKET.localhost`, which is loopback everywhere (RFC 6761, 6.3).
+#[tokio::test]
+async fn a_bucket_may_stand_in_the_hosts_name() {
+    let domain = [("MINIO_DOMAIN", "localhost")];
+    let minio: &'static Minio = Box::leak(Box::new(Minio::start_with(&domain).await));
+    let bucket = minio.bucket().await;
+    bucket.put_stamped("a b+c", 1, 1000).await;
+    let endpoint = bucket.endpoint().replace("127.0.0.1", "localhost");
+    let edge = Edge::bucket(&bucket)
+        .env("S3_ENDPOINT", &endpoint)
+        .env("S3_ADDRESSING", "virtual_host")
+        .start()
+        .await;
+    let response = edge.get("/a%20b%2Bc").await;
+    assert_eq!(response.status, 200, "{response}");
+    let asked = bucket.requests().of("/a%20b%2Bc");
+    let hosts: Vec<_> = asked.iter().map(|it| it.headers.get("host")).collect();
+    let host = endpoint.replace("http://", &format!("{}.", bucket.name()));
+    assert_eq!(hosts, [Some(host.as_str())]);
+    assert_eq!(edge.get("/missing").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_missing_object_is_404_and_appears_a_second_later() {
+    let bucket = Bucket::new().await;
+    let edge = Edge::bucket(&bucket).start().await;
+    assert_eq!(edge.get("/late").await.status, 404);
+    bucket.put_stamped("late", 1, 1000).await;
+    sluice_tests::eventually("the object", async || edge.get("/late").await.status == 200).await;
+}
+
+#[tokio::test]
+async fn wrong_credentials_are_an_error_that_is_never_content() {
+    let bucket = Bucket::new().await;
+    bucket.put_stamped("a", 1, 1000).await;
+    let edge = Edge::bucket(&bucket)
+        .env("AWS_SECRET_ACCESS_KEY", "not-the-secret-key")
+        .start()
+        .await;
+    let response = edge.get("/a").await;
+    assert!(matches!(response.status, 403 | 502), "{response}");
+    assert!(!response.is_hit(), "{response}");
+    edge.wait_for_log("403").await;
+    let asked = bucket.count("a");
+    sluice_tests::eventually("the bucket is asked again", async || {
+        assert!(matches!(edge.get("/a").await.status, 403 | 502));
+        bucket.count("a") > asked
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn credentials_show_nowhere() {
+    let origin = Origin::start().ready().await;
+    origin.on("*", Reply::ok(1000));
+    let edge = Edge::scripted_bucket(&origin).start().await;
+    assert_eq!(edge.get("/a").await.status, 200);
+    let secret = "scripted-secret-value";
+    for page in [
+        "/config_dump?include_eds",
+        "/server_info",
+        "/stats",
+        "/clusters",
+        "/listeners",
+    ] {
+        let response = edge.admin_get(page).await;
+        assert!(
+            !String::from_utf8_lossy(&response.body).contains(secret),
+            "{page}"
+        );
+    }
+    assert!(!edge.log().contains(secret));
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        assert!(
+            !String::from_utf8_lossy(&line).contains(secret),
+            "{:?}",
+            entry.path()
+        );
+    }
+    no_readable_secret(edge.folder(), secret);
+}
+
+/// No file that others can read has the secret.
+fn no_readable_secret(folder: &Path, secret: &str) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            no_readable_secret(&path, secret);
+        } else if entry.metadata().unwrap().permissions().mode() & 0o077 != 0 {
+            let content = std::fs::read(&path).unwrap_or_default();
+            assert!(
+                !String::from_utf8_lossy(&content).contains(secret),
+                "{}",
+                path.display()
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn control_the_bucket_refuses_unsigned_requests() {
+    let bucket = Bucket::new().await;
+    bucket.put_stamped("a", 1, 1000).await;
+    let response = client::get(Minio::shared().await.address(), &bucket.target("a")).await;
+    assert_eq!(response.status, 403, "{response}");
+}

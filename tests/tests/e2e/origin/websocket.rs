@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//! WebSockets pass to an HTTP origin and back, for as long as they last.
+
+use super::hop::{before, raw_origin};
+use sluice_tests::client::{Client, request};
+use sluice_tests::edge::Edge;
+use sluice_tests::edge::direct::Direct;
+use sluice_tests::http::message::Wire;
+use sluice_tests::machine::standstill::unless_the_machine_stands_still;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt as _;
+
+/// An origin that says on a WebSocket what it hears, and has a page for who wants none.
+async fn echo() -> SocketAddr {
+    raw_origin(async |mut stream| {
+        let (read, mut write) = stream.split();
+        let mut wire = Wire::new(read);
+        let Ok(Some(head)) = wire.head().await else {
+            return;
+        };
+        if head.headers.get("upgrade") != Some("websocket") {
+            let page = "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 4\r\n\
+                        connection: close\r\n\r\npage";
+            let _ = write.write_all(page.as_bytes()).await;
+            return;
+        }
+        let switch =
+            "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n";
+        let _ = write.write_all(switch.as_bytes()).await;
+        while let Ok(bytes @ [_, ..]) = wire.some(usize::MAX).await.as_deref() {
+            let _ = write.write_all(bytes).await;
+        }
+    })
+    .await
+}
+
+async fn connect(edge: &Edge) -> Client {
+    let mut client = Client::connect(edge.address()).await;
+    let headers = [
+        ("connection", "upgrade"),
+        ("upgrade", "websocket"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+    ];
+    client
+        .send(request("GET", "/chat", &headers))
+        .await
+        .unwrap();
+    let mut switched = Vec::new();
+    while !switched.ends_with(b"\r\n\r\n") {
+        switched.extend(client.some(usize::MAX).await.unwrap());
+    }
+    assert!(switched.starts_with(b"HTTP/1.1 101 "));
+    client
+}
+
+async fn say(client: &mut Client, message: &str) {
+    client.send_more(message).await.unwrap();
+    assert_eq!(client.some(usize::MAX).await.unwrap(), message.as_bytes());
+}
+
+#[tokio::test]
+async fn a_websocket_stays_open_both_ways() {
+    // The origin has to accept it in time.
+    let slack = Duration::from_secs(1);
+    unless_the_machine_stands_still(slack, async || {
+        let impatient = Direct {
+            origin_idle: Some(Duration::from_secs(2)),
+            ..Direct::default()
+        };
+        let edge = before(echo().await).direct(impatient).start().await;
+        let mut client = connect(&edge).await;
+        for message in ["ping", "pong"] {
+            // The connection is idle for longer than an origin may be silent.
+            tokio::time::sleep(Duration::from_millis(2_500)).await;
+            say(&mut client, message).await;
+        }
+    })
+    .await;
+}

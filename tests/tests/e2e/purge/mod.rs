@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Purge calls, notifications of S3 and SNS, soft purges, and what unsafe methods invalidate.
+
+mod calls;
+mod fills;
+mod restart;
+mod s3;
+mod sns;
+mod soft;
+mod unsafe_methods;

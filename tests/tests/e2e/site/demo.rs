@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The demo in a real browser: the page shows for each object what `Cache-Status` said.
+
+use sluice_tests::client::browser::Browser;
+use sluice_tests::edge::{Builder, Edge};
+use std::collections::BTreeMap;
+
+/// The page itself shows this one as well, so that the answer for the script may be anything.
+const LOGO: &str = "images/sluice.svg";
+const MISSING: &str = "text/does-not-exist.txt";
+
+/// What the page says of each object: the status and the `Cache-Status`.
+type Shown = BTreeMap<String, (String, String)>;
+
+#[tokio::test]
+async fn the_page_shows_misses_and_then_hits() {
+    let Some(browser) = Browser::find() else {
+        return;
+    };
+    let edge = Builder::new()
+        .env(
+            "SLUICE_MINIO",
+            sluice_tests::bucket::minio::binary().display().to_string(),
+        )
+        .start()
+        .await;
+    let first = shown(&edge, &browser).await;
+    assert_eq!(first.len(), 12, "{first:#?}");
+    for (key, (status, cache)) in &first {
+        let wanted = if key == MISSING { "404" } else { "200" };
+        assert_eq!(status, wanted, "{key}: {cache}");
+        assert!(cache.contains("sluice; "), "{key}: {cache}");
+        if key != LOGO {
+            assert!(cache.contains("fwd=uri-miss"), "{key}: {cache}");
+            assert!(cache.contains("stored"), "{key}: {cache}");
+        }
+    }
+    let second = shown(&edge, &browser).await;
+    for (key, (_, cache)) in second.iter().filter(|(key, _)| *key != MISSING) {
+        assert!(cache.contains("sluice; hit"), "{key}: {cache}");
+    }
+    assert_eq!(second.len(), first.len());
+}
+
+/// What the page shows once it has loaded all.
+async fn shown(edge: &Edge, browser: &Browser) -> Shown {
+    let page = browser
+        .document(&format!("http://{}/", edge.address()))
+        .await;
+    assert!(page.contains("data-state=\"done\""), "{page}");
+    let rows = page.split("<tr ").skip(1).filter_map(|row| {
+        let attribute = |name: &str| {
+            let (_, rest) = row.split_once(&format!("{name}=\""))?;
+            Some(rest.split_once('"')?.0.replace("&amp;", "&"))
+        };
+        let said = (attribute("data-status")?, attribute("data-cache-status")?);
+        Some((attribute("data-key")?, said))
+    });
+    rows.collect()
+}

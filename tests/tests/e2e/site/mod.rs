@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a bucket needs to be a web site: documents, error pages, media types, CORS, compression.
+
+mod compression;
+mod content_types;
+mod cors;
+mod demo;
+mod documents;
+mod errors;
+mod ready_made_policies;

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whatever the origin, the clients and the machine do, no wrong byte is served, nobody waits for ever, nothing is cut
+//! that the origin has not cut, and the edge lives.
+
+use sluice_tests::edge::store::Medium;
+use sluice_tests::torture::run::Plan;
+use std::str::FromStr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How long a run lasts in `make test`.
+const SHORT: Duration = Duration::from_secs(20);
+/// How long the edge lives in a short run.
+const SHORT_LIFE: Duration = Duration::from_secs(10);
+/// How long it lives in a long one.
+const LONG_LIFE: Duration = Duration::from_secs(30);
+
+/// A setting of the long run, or what it is by default.
+fn setting<T: FromStr>(name: &str, default: T) -> T {
+    let Ok(value) = std::env::var(name) else {
+        return default;
+    };
+    let expected = std::any::type_name::<T>();
+    let parsed = value.parse();
+    parsed.unwrap_or_else(|_| panic!("{name}={value}: expected a {expected}"))
+}
+
+/// Another one each time, unless `TORTURE_SEED` says which; a run says its own.
+fn seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    setting("TORTURE_SEED", now.as_micros().try_into().unwrap())
+}
+
+fn plan(medium: Medium) -> Plan {
+    Plan {
+        medium,
+        workers: 2,
+        lasts: SHORT,
+        lives: Some(SHORT_LIFE),
+        seed: seed(),
+        faults: true,
+        purges: true,
+        stalls: true,
+        tears: true,
+        fills: false,
+    }
+}
+
+#[tokio::test]
+async fn nothing_wrong_is_served_from_a_disk() {
+    plan(Medium::Disk).run().await;
+}
+
+#[tokio::test]
+async fn nothing_wrong_is_served_from_memory() {
+    plan(Medium::Memory).run().await;
+}
+
+#[tokio::test]
+async fn nothing_wrong_is_served_while_others_fill_the_disk() {
+    let plan = plan(Medium::Disk);
+    Plan {
+        fills: true,
+        lives: None,
+        ..plan
+    }
+    .run()
+    .await;
+}
+
+/// `TORTURE_SECONDS`, `TORTURE_WORKERS`, `TORTURE_CACHE` and `TORTURE_SEED` say how; `TORTURE_LIFE=0` leaves the edge
+/// alive, and the others leave out one disturbance each where they are `false`, or have others fill the disk (`TORTURE_FILLS=true`).
+#[tokio::test]
+#[ignore = "long: make soak"]
+async fn nothing_wrong_is_served_for_as_long_as_one_likes() {
+    let medium: String = setting("TORTURE_CACHE", Medium::Disk.to_string());
+    let medium = [Medium::Disk, Medium::Memory]
+        .into_iter()
+        .find(|known| known.to_string() == medium)
+        .unwrap_or_else(|| panic!("TORTURE_CACHE={medium}: expected disk or memory"));
+    let workers = setting("TORTURE_WORKERS", 2);
+    let life = setting("TORTURE_LIFE", LONG_LIFE.as_secs());
+    Plan {
+        medium,
+        workers,
+        lasts: Duration::from_secs(setting("TORTURE_SECONDS", 1_200)),
+        lives: (life > 0).then_some(Duration::from_secs(life)),
+        seed: seed(),
+        faults: setting("TORTURE_FAULTS", true),
+        purges: setting("TORTURE_PURGES", true),
+        stalls: setting("TORTURE_STALLS", true),
+        tears: setting("TORTURE_TEARS", true),
+        fills: setting("TORTURE_FILLS", false),
+    }
+    .run()
+    .await;
+}
+
+fn calm(lasts: Duration) -> Plan {
+    Plan {
+        lasts,
+        lives: None,
+        faults: false,
+        purges: false,
+        stalls: false,
+        tears: false,
+        ..plan(Medium::Disk)
+    }
+}
+
+/// Objects change, and their lengths with them; clients leave.
+#[tokio::test]
+async fn an_edge_whose_origin_does_not_fail_logs_nothing() {
+    calm(SHORT).run().await;
+}
+
+#[tokio::test]
+#[ignore = "long: make soak"]
+async fn an_edge_whose_origin_does_not_fail_logs_nothing_for_minutes() {
+    calm(Duration::from_secs(120)).run().await;
+}
