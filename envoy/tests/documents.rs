@@ -161,6 +161,15 @@ fn no_page_names_a_metric_that_there_is_not() {
 }
 
 #[test]
+fn the_map_of_the_code_names_what_there_is() {
+    let map = read("docs/code.md");
+    let paths = map.split('`').skip(1).step_by(2);
+    for path in paths.filter(|path| path.contains('/')) {
+        assert!(repository().join(path).exists(), "docs/code.md: {path}");
+    }
+}
+
+#[test]
 fn every_test_that_a_table_names_exists() {
     let mut known = BTreeSet::new();
     for folder in ["filter", "tests/tests", "envoy"] {
