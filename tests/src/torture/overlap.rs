@@ -87,6 +87,8 @@ impl<'a> Overlaps<'a> {
             Some("fetched twice as a worker stood still")
         } else if world.full.touch(still, fetch.begun) {
             Some("fetched twice as the disk was full")
+        } else if self.is_refreshed(overlap) {
+            Some("fetched twice as a refresh ran in the background")
         } else if self.is_rewritten(overlap.fetch, earliest) {
             Some("fetched twice as the store wrote the headers of a 304")
         } else {
@@ -104,6 +106,17 @@ impl<'a> Overlaps<'a> {
         let learns = object.kind == Kind::Varying && *learnt < 2 * self.workers;
         *learnt += usize::from(learns);
         learns
+    }
+
+    /// A refresh of a stale response is under way, which no client waits for, and the response must not be served any
+    /// longer.
+    fn is_refreshed(&self, overlap: &Overlap) -> bool {
+        let [other] = overlap.running[..] else {
+            return false;
+        };
+        let object = &self.world.shelf.objects[self.fetches[other].object];
+        let leaders = self.world.ledger.leaders(other);
+        object.windows != (0, 0) && self.fetches[other].conditional && leaders.is_empty()
     }
 
     /// The store has just heard that what it has is still valid, and misses it while it writes that.
