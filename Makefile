@@ -143,10 +143,11 @@ instructions: wasm release envoy $(linters) ## The instructions of a hit, as val
 		bench/instructions.py $(VARIANTS)
 
 .PHONY: lint
-lint: $(linters) $(istio_files) ## Check format, style, schemas of manifests, links and tables of the documents
+lint: $(linters) $(istio_files) ## Check format, style, circles of modules, schemas of manifests, links and tables of the documents
 	@.ci/need.sh rust rust-linters
 	.ci/texts.sh
 	.ci/links.py
+	.ci/circles.py
 	$(linters)/bin/shellcheck $$(.ci/scripts.sh)
 	PYTHONPATH=$(linters) python3 -m yamllint --strict .
 	$(linters)/bin/ruff check --quiet

@@ -9,6 +9,7 @@ What is used by way of a re-export counts where it comes from. `#[cfg(test)]` mo
 
 import pathlib
 import re
+import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -151,11 +152,19 @@ def components(arrows):
     return sorted(circles, key=sorted)
 
 
+def sources():
+    """The folder of each crate, and of each test that is one."""
+    listed = subprocess.run(
+        ["git", "ls-files", "*/lib.rs", "*/main.rs"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
+    return sorted({str(pathlib.Path(line).parent) for line in listed.splitlines()})
+
+
 def main():
     """Prints the circles of all crates, or of those whose sources are named."""
-    names = sys.argv[1:] or sorted(str(path.parent) for path in ROOT.glob("**/src/lib.rs") if "target" not in path.parts)
-    lines = [line for name in names for line in Crate(ROOT / name).circles()]
-    print("\n".join(lines), file=sys.stderr)
+    lines = [line for name in sys.argv[1:] or sources() for line in Crate(ROOT / name).circles()]
+    if lines:
+        print("\n".join(["modules use each other in a circle:", *lines]), file=sys.stderr)
     sys.exit(bool(lines))
 
 
