@@ -33,6 +33,4 @@ pub mod purge;
 pub mod served;
 pub mod site;
 pub mod store;
-#[cfg(feature = "testing")]
-pub mod testing;
 pub mod workers;

@@ -10,11 +10,11 @@ use sluice_core::coalescing::board::{FLIGHTS_PER_SLOT, FlightKey, SLOTS, Slot};
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::coalescing::{Admission, Coalescer, Release, Request, Turn};
 use sluice_core::metrics::Metric;
-use sluice_core::testing::{Answer, Ending, FakeHost, FakeSharedData, FetchId, Stage};
 use sluice_core::workers::StreamId;
 use sluice_core::workers::shared_table::SharedRecord as _;
 use sluice_core::workers::shared_value::ATTEMPTS;
 use sluice_core::workers::{KeyHash, WorkerId};
+use sluice_fake::{Answer, Ending, FakeHost, FakeSharedData, FetchId, Stage};
 use support::flights::{FIRST, KEY, admission, fill, host, host_with, live, policy, release};
 use support::{bucket, canonicalize_path};
 

@@ -11,10 +11,8 @@ use proptest::prelude::*;
 use proptest::test_runner::RngAlgorithm;
 use sluice_core::coalescing::Release;
 use sluice_core::coalescing::flight::FlightPolicy;
-use sluice_core::testing::{
-    Answer, Client, ClientRecord, Ending, FakeHost, FetchPhase, Kind, Stage,
-};
 use sluice_core::workers::{KeyHash, Millis};
+use sluice_fake::{Answer, Client, ClientRecord, Ending, FakeHost, FetchPhase, Kind, Stage};
 use support::{bucket, canonicalize_path};
 
 /// Keys that requests are for; few, so that they meet.

@@ -13,10 +13,10 @@ use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::coalescing::hints::Hint;
 use sluice_core::coalescing::{Admission, CLAIM_MILLIS, Coalescer, Effect, Release, Request, Turn};
 use sluice_core::key::CanonicalTarget;
-use sluice_core::testing::FakeSharedData;
 use sluice_core::workers::StreamId;
 use sluice_core::workers::message::Event;
 use sluice_core::workers::{KeyHash, Millis, WorkerId};
+use sluice_fake::FakeSharedData;
 use support::{bucket, canonicalize_path};
 
 const KEY: KeyHash = KeyHash(7);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! An entry that was purged softly while a fill of it was under way: the store has one entry, so its fills come one after
 //! the other, though requests after the purge must not share what was asked for before it.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
 
@@ -11,9 +11,9 @@ use sluice_core::coalescing::{
     Admission, Coalescer, Effect, LeaderResponse, Release, Request, Turn,
 };
 use sluice_core::key::CanonicalTarget;
-use sluice_core::testing::FakeSharedData;
 use sluice_core::workers::message::FlightMessage;
 use sluice_core::workers::{KeyHash, Millis, StreamId, WorkerId};
+use sluice_fake::FakeSharedData;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use support::{bucket, canonicalize_path};

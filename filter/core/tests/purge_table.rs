@@ -6,9 +6,9 @@ use sluice_core::policy::purge::{Kind, Record, Scope, bucket_of};
 use sluice_core::purge::{
     Confirmations, Generations, Initial, MAX_PREFIXES, Noted, Purges, SharedPurges, TagHash, Tags,
 };
-use sluice_core::testing::FakeSharedData;
 use sluice_core::workers::Roster;
 use sluice_core::workers::{KeyHash, WorkerId};
+use sluice_fake::FakeSharedData;
 
 fn record(number: u64, kind: Kind, scope: Scope) -> Record {
     Record {

@@ -155,7 +155,6 @@ impl Slot {
     }
 
     /// Who leads which key, and when the lease runs out.
-    #[cfg(feature = "testing")]
     pub fn leases(&self) -> impl Iterator<Item = (KeyHash, FlightId, Millis)> {
         self.flights
             .iter()

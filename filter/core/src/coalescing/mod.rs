@@ -287,13 +287,11 @@ impl Coalescer {
     }
 
     /// What this worker has to do with `key`.
-    #[cfg(feature = "testing")]
     pub fn role(&self, key: KeyHash) -> Option<Role> {
         self.flights.get(&key).map(|flight| flight.role)
     }
 
     /// Places on waiting lists, those of requests that have gone away included.
-    #[cfg(feature = "testing")]
     pub fn remembered_waiters(&self) -> usize {
         self.flights
             .values()

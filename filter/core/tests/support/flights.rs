@@ -4,8 +4,8 @@
 
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::coalescing::{Admission, Coalescer, Release};
-use sluice_core::testing::{Answer, Client, FakeHost, FetchId, FetchPhase};
 use sluice_core::workers::{KeyHash, Millis};
+use sluice_fake::{Answer, Client, FakeHost, FetchId, FetchPhase};
 
 use super::{bucket, canonicalize_path};
 

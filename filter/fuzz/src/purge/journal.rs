@@ -12,10 +12,10 @@ use sluice_core::policy::purge::{Kind, Scope};
 use sluice_core::purge::{
     Confirmations, Initial, Order, Purges, SharedPurges, TagHash, Tags, What, carry_out,
 };
-use sluice_core::testing::FakeSharedData;
 use sluice_core::workers::Roster;
 use sluice_core::workers::message::Message;
 use sluice_core::workers::{KeyHash, WorkerId};
+use sluice_fake::FakeSharedData;
 
 /// Nobody purges so often.
 const OUT_OF_REACH: u64 = 1 << 62;

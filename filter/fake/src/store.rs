@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::workers::{KeyHash, Millis};
+use sluice_core::workers::{KeyHash, Millis};
 
 /// One key of the store.
 #[derive(Debug, Default)]

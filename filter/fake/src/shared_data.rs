@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::host::{HostError, SharedStore, Token};
-use crate::workers::shared_value::ATTEMPTS;
+use sluice_core::host::{HostError, SharedStore, Token};
+use sluice_core::workers::shared_value::ATTEMPTS;
 
 /// The host's status for a compare-and-swap that another worker won.
 const CAS_MISMATCH: u32 = 8;
