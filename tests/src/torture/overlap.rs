@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// For how long a worker that stood still, or a disk that was full, has an effect on who leads: the lease of a leader.
 const LEASE: Duration = Duration::from_secs(2);
+/// Lifetimes are whole seconds, and so is the edge's `Date`.
+const EXPIRY: Duration = Duration::from_secs(2);
 /// How long the v1 store takes to write the headers of a 304, and the object beside them.
 const REWRITE: Duration = Duration::from_millis(300);
 /// How far back a complaint tells what went before.
@@ -89,6 +91,8 @@ impl<'a> Overlaps<'a> {
             Some("fetched twice as the disk was full")
         } else if self.is_refreshed(overlap) {
             Some("fetched twice as a refresh ran in the background")
+        } else if self.has_just_expired(overlap) {
+            Some("fetched twice as the response expired on the way to the store")
         } else if self.is_rewritten(overlap.fetch, earliest) {
             Some("fetched twice as the store wrote the headers of a 304")
         } else {
@@ -117,6 +121,22 @@ impl<'a> Overlaps<'a> {
         let object = &self.world.shelf.objects[self.fetches[other].object];
         let leaders = self.world.ledger.leaders(other);
         object.windows != (0, 0) && self.fetches[other].conditional && leaders.is_empty()
+    }
+
+    /// A request was let go to the store while its response was fresh, and has come there when it was not. By then
+    /// another request may lead.
+    fn has_just_expired(&self, overlap: &Overlap) -> bool {
+        let [other] = overlap.running[..] else {
+            return false;
+        };
+        let (first, second) = (&self.fetches[other], &self.fetches[overlap.fetch]);
+        let lifetime = Duration::from_secs(self.world.shelf.objects[second.object].lifetime);
+        let of_key = |before: &&Fetch| {
+            before.object == second.object && before.variant == second.variant && before.body
+        };
+        let stored = self.fetches[..other].iter().rev().find(of_key);
+        let expired = |stored: &Fetch| second.begun <= stored.ended.1 + lifetime + EXPIRY;
+        first.conditional && second.conditional && stored.is_some_and(expired)
     }
 
     /// The store has just heard that what it has is still valid, and misses it while it writes that.
