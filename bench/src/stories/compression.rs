@@ -2,12 +2,13 @@
 //! What a compressed hit costs Envoy in CPU time: compressed once, on its way into the cache, or by a filter of the
 //! listener for each request.
 
-use crate::feed::{self, feed};
-use crate::findings::{Conclusions, Ratio};
+use crate::figures::conclusions::{Conclusions, Ratio};
+use crate::figures::sample::{Sample, extremes};
+use crate::machine;
+use crate::machine::usage::Bystander;
+use crate::origins::feed::{self, feed};
 use crate::progress::Progress;
-use crate::sample::{Sample, extremes};
-use crate::usage::Bystander;
-use crate::{machine, report};
+use crate::report;
 use serde_json::{Value, json};
 use sluice_tests::bare::Bare;
 use sluice_tests::client::{Client, Response, request};

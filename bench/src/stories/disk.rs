@@ -2,13 +2,16 @@
 //! Envoy's caches on a disk, as Sluice has them: how many threads they want, a disk or a tmpfs, what eviction takes when
 //! more is asked for than there is room, by Sluice's entry point and by Envoy alone, and a start with all of it there.
 
-use crate::findings::{Conclusions, Ratio};
-use crate::h2load::{self, Ask, Listed, Protocol};
+use crate::figures::conclusions::{Conclusions, Ratio};
+use crate::figures::sample::{Sample, extremes};
+use crate::load::h2load::{self, Ask, Listed, Protocol};
+use crate::machine;
+use crate::machine::spent::Watch;
+use crate::machine::usage;
+use crate::origins::objects;
 use crate::progress::Progress;
-use crate::sample::{Sample, extremes};
-use crate::spent::Watch;
-use crate::usage;
-use crate::{machine, objects, report, table};
+use crate::report;
+use crate::report::table;
 use serde_json::{Value, json};
 use sluice::cache_folder;
 use sluice_tests::client;

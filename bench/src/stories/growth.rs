@@ -2,16 +2,18 @@
 //! Growth: what a hit costs, and how much memory there is, by how many objects are stored, how many fills are under way
 //! and how many rules the policy has. Each should be flat.
 
-use crate::aim::{self, Aim, Figure, Round};
-use crate::cache::{Cache, WORKERS};
-use crate::findings::{Conclusions, Ratio};
-use crate::h2load::{self, Ask, Protocol};
-use crate::plot::{self, Curve};
+use crate::contenders::cache::{Cache, WORKERS};
+use crate::figures::aim::{self, Aim, Figure, Round};
+use crate::figures::conclusions::{Conclusions, Ratio};
+use crate::figures::sample::{Sample, extremes};
+use crate::load::h2load::{self, Ask, Protocol};
+use crate::machine;
+use crate::machine::spent::Watch;
+use crate::machine::usage::{Bystander, Meter};
+use crate::origins::objects;
 use crate::progress::Progress;
-use crate::sample::{Sample, extremes};
-use crate::spent::Watch;
-use crate::usage::{Bystander, Meter};
-use crate::{machine, objects, report};
+use crate::report;
+use crate::report::plot::{self, Curve};
 use serde_json::{Value, json};
 use sluice_tests::client;
 use sluice_tests::edge::Edge;

@@ -2,17 +2,19 @@
 //! Hits: what an object costs that is there, how many of them there are in a second, and how long they take when the
 //! server is half busy.
 
-use crate::aim::{self, Aim, Figure, Round};
-use crate::cache::{Cache, Kind, WORKERS};
-use crate::distribution::{Distribution, PERCENTILES};
-use crate::findings::{Conclusions, Ratio};
-use crate::h2load::{self, Ask, Pace, Paced, Protocol};
-use crate::plot::{self, Curve};
+use crate::contenders::cache::{Cache, Kind, WORKERS};
+use crate::figures::aim::{self, Aim, Figure, Round};
+use crate::figures::conclusions::{Conclusions, Ratio};
+use crate::figures::distribution::{Distribution, PERCENTILES};
+use crate::figures::sample::{Sample, extremes};
+use crate::load::h2load::{self, Ask, Pace, Paced, Protocol};
+use crate::machine;
+use crate::machine::spent::Watch;
+use crate::machine::usage::Bystander;
 use crate::progress::Progress;
-use crate::sample::{Sample, extremes};
-use crate::spent::Watch;
-use crate::usage::Bystander;
-use crate::{machine, report, table};
+use crate::report;
+use crate::report::plot::{self, Curve};
+use crate::report::table;
 use serde_json::{Value, json};
 use sluice_tests::matrix::{Medium, Store, Version};
 use sluice_tests::origin::{Origin, Reply};

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Staying alive on a slow origin: what each step of caching makes of an application that renders eight pages a second.
 
-use crate::application::{Application, PAGE, RENDERING, VALIDATED};
-use crate::distribution::{Distribution, PERCENTILES};
-use crate::feed;
-use crate::findings::{Conclusions, Ratio};
-use crate::plot::{self, Curve};
+use crate::figures::conclusions::{Conclusions, Ratio};
+use crate::figures::distribution::{Distribution, PERCENTILES};
+use crate::figures::sample::{Sample, extremes};
+use crate::machine;
+use crate::machine::usage::{Bystander, Meter, Taken};
+use crate::origins::application::{Application, PAGE, RENDERING, VALIDATED};
+use crate::origins::feed;
+use crate::peers::nginx;
 use crate::progress::Progress;
-use crate::sample::{Sample, extremes};
-use crate::usage::{Bystander, Meter, Taken};
-use crate::{machine, nginx, report, table};
+use crate::report;
+use crate::report::plot::{self, Curve};
+use crate::report::table;
 use serde_json::{Value, json};
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::{Builder, Edge};

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The stampede: many clients at one key, in the situations in which it goes wrong.
 
-use crate::contender::Contender;
-use crate::distribution::{Distribution, PERCENTILES};
-use crate::findings::{Conclusions, Ratio};
+use crate::contenders::contender::Contender;
+use crate::figures::conclusions::{Conclusions, Ratio};
+use crate::figures::distribution::{Distribution, PERCENTILES};
+use crate::figures::sample::{Sample, extremes};
+use crate::machine;
+use crate::machine::usage::{Bystander, Meter, Taken};
 use crate::progress::Progress;
-use crate::sample::{Sample, extremes};
-use crate::usage::{Bystander, Meter, Taken};
-use crate::{machine, report, table};
+use crate::report;
+use crate::report::table;
 use serde_json::{Value, json};
 use sluice_tests::client::{Client, Failure, Response, request};
 use sluice_tests::origin::{Origin, Reply};

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How soon the followers of one fill have their first byte, once the origin has let go of its answer.
 
-use crate::contender::Contender;
-use crate::distribution::Distribution;
+use crate::contenders::contender::Contender;
+use crate::figures::conclusions as findings;
+use crate::figures::distribution::Distribution;
+use crate::figures::sample::{Sample, extremes};
+use crate::machine;
 use crate::progress::Progress;
-use crate::sample::{Sample, extremes};
-use crate::table::{self, ms};
-use crate::{findings, machine, report};
+use crate::report;
+use crate::report::table::{self, ms};
 use sluice_tests::body;
 use sluice_tests::client::{Client, Response, request};
 use sluice_tests::gate::Gate;

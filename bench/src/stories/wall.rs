@@ -2,15 +2,17 @@
 //! The 500 ms wall: random access to objects of a bucket from a cold cache, at constant arrival rates. Now and then two
 //! clients ask for one cold object at the same time, and who polls for the other's response waits half a second.
 
-use crate::distribution::Distribution;
-use crate::findings::{Conclusions, Ratio};
-use crate::k6::{self, Load, Outcome};
-use crate::nginx::Lock;
+use crate::contenders::server::{DISTANCE, Kind, Server, WORKERS};
+use crate::figures::conclusions::{Conclusions, Ratio};
+use crate::figures::distribution::Distribution;
+use crate::figures::sample::{Sample, extremes};
+use crate::load::k6::{self, Load, Outcome};
+use crate::machine;
+use crate::machine::usage::Bystander;
+use crate::peers::nginx::Lock;
 use crate::progress::Progress;
-use crate::sample::{Sample, extremes};
-use crate::server::{DISTANCE, Kind, Server, WORKERS};
-use crate::usage::Bystander;
-use crate::{machine, report, table};
+use crate::report;
+use crate::report::table;
 use serde_json::{Value, json};
 use sluice_tests::matrix::{Medium, Store};
 use sluice_tests::minio::{Bucket, Minio};

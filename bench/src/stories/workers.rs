@@ -2,14 +2,17 @@
 //! Which worker works: how connections and CPU time spread over the workers, and what that does to times, by how
 //! workers come to connections.
 
-use crate::distribution::{Distribution, PERCENTILES};
-use crate::feed::feed;
-use crate::findings::{Conclusions, Ratio};
-use crate::plot::{self, Curve};
+use crate::figures::conclusions::{Conclusions, Ratio};
+use crate::figures::distribution::{Distribution, PERCENTILES};
+use crate::figures::sample::{Sample, extremes};
+use crate::machine;
+use crate::machine::usage::{self, Bystander, Meter, Taken};
+use crate::origins::feed::feed;
+use crate::peers::nginx;
 use crate::progress::Progress;
-use crate::sample::{Sample, extremes};
-use crate::usage::{self, Bystander, Meter, Taken};
-use crate::{machine, nginx, report, table};
+use crate::report;
+use crate::report::plot::{self, Curve};
+use crate::report::table;
 use serde_json::{Value, json};
 use sluice_tests::client::{Client, Response, request};
 use sluice_tests::direct::Direct;
@@ -115,7 +118,7 @@ impl fmt::Display for Load {
 /// One that runs.
 enum Server {
     Sluice(Box<Edge>),
-    Nginx(crate::peer::Peer),
+    Nginx(crate::peers::peer::Peer),
 }
 
 struct Run {

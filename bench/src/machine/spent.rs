@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What requests take of the machine: of the server, of the generator that shares it, and of others.
 
-use crate::sample::Sample;
-use crate::usage::{self, Bystander, Meter};
+use crate::figures::sample::Sample;
+use crate::machine::usage::{self, Bystander, Meter};
 use std::time::{Duration, Instant};
 
 /// What some requests have taken.

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a run ran on.
 
-use crate::peer;
+pub mod spent;
+pub mod usage;
+
+use crate::peers::peer;
 use sluice_tests::bare;
 use sluice_tests::origin::http_date;
 use std::path::Path;

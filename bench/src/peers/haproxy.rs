@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! HAProxy with its cache, see `peers/haproxy.cfg`.
 
-use crate::peer::{self, Peer};
+use crate::peers::peer::{self, Peer};
 use sluice_tests::ports::{free_port, loopback};
 use sluice_tests::tls::Certificate;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-const TEMPLATE: &str = include_str!("../peers/haproxy.cfg");
+const TEMPLATE: &str = include_str!("../../peers/haproxy.cfg");
 
 /// Starts it before `origin`; nothing where it is not installed.
 pub async fn start(origin: SocketAddr, workers: usize) -> Option<Peer> {

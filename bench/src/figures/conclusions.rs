@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What may be said of two contenders that were measured in turn, and what may not.
 
-use crate::sample::{Sample, extremes};
+use crate::figures::sample::{Sample, extremes};
 
 /// A factor that varies more than this between rounds is not given as one figure.
 const STEADY: f64 = 4.0;

@@ -4,7 +4,7 @@
 //! Its own summary has percentiles only, and knows when a request was due in whole milliseconds. What is read here is
 //! each of its samples, in nanoseconds (`--out csv`, into a file, which is read when the run has ended).
 
-use crate::distribution::{Distribution, PERCENTILES};
+use crate::figures::distribution::{Distribution, PERCENTILES};
 use serde_json::{Value, json};
 use sluice_tests::edge::repository;
 use sluice_tests::process::Process;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Varnish with its defaults, see `peers/varnish.vcl`.
 
-use crate::peer::{self, Peer};
+use crate::peers::peer::{self, Peer};
 use std::net::SocketAddr;
 use std::process::Command;
 
-const TEMPLATE: &str = include_str!("../peers/varnish.vcl");
+const TEMPLATE: &str = include_str!("../../peers/varnish.vcl");
 
 /// Starts it before `origin`; nothing where it is not installed.
 pub async fn start(origin: SocketAddr) -> Option<Peer> {

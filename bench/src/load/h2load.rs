@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! h2load of nghttp2, which asks over HTTP/1.1 and HTTP/2: as fast as it is answered, or at a constant rate.
 
-use crate::distribution::Distribution;
-use crate::peer;
+use crate::figures::distribution::Distribution;
+use crate::peers::peer;
 use sluice_tests::process::Process;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where results go: to the terminal, into the ignored folder, and from there onto the pages.
 
-use crate::distribution::{self, Distribution};
-use crate::{html, markdown, stories, table};
+pub mod html;
+pub mod markdown;
+pub mod plot;
+pub mod table;
+
+use crate::figures::distribution::{self, Distribution};
 use serde_json::{Value, json};
 use sluice_tests::edge::repository;
 use std::path::{Path, PathBuf};
@@ -66,10 +70,10 @@ pub fn keep_distributions(stem: &str, named: &[(String, &Distribution)]) {
 ///
 /// # Panics
 /// When there are none, or a file cannot be written.
-pub fn write() {
+pub fn write(stories: &[&str]) {
     let folder = repository().join(".sluice/bench");
-    let results: Vec<_> = stories::names()
-        .into_iter()
+    let results: Vec<_> = stories
+        .iter()
         .filter_map(|story| newest(&folder, story))
         .collect();
     assert!(

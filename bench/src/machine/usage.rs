@@ -194,7 +194,7 @@ mod tests {
             return test();
         }
         let output = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", &format!("usage::tests::{name}")])
+            .args(["--exact", &format!("machine::usage::tests::{name}")])
             .env(ALONE, "1")
             .output()
             .unwrap();

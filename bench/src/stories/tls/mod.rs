@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! TLS 1.3 at constant rates: how long hits take, up to the rate at which the first contender is saturated.
 
-use crate::aim::Round;
-use crate::cache::{Cache, Kind, WORKERS};
-use crate::capacity::{self, Capacity};
-use crate::distribution::PERCENTILES;
-use crate::findings::{Conclusions, Ratio};
-use crate::h2load::{self, Ask, Pace, Paced, Protocol};
+mod capacity;
+
+use crate::contenders::cache::{Cache, Kind, WORKERS};
+use crate::figures::aim::Round;
+use crate::figures::conclusions::{Conclusions, Ratio};
+use crate::figures::distribution::PERCENTILES;
+use crate::figures::sample::{Sample, extremes};
+use crate::load::h2load::{self, Ask, Pace, Paced, Protocol};
+use crate::machine;
+use crate::machine::spent::{Spent, Watch};
 use crate::progress::Progress;
-use crate::sample::{Sample, extremes};
-use crate::spent::{Spent, Watch};
-use crate::{machine, report, table};
+use crate::report;
+use crate::report::table;
+use capacity::Capacity;
 use serde_json::{Value, json};
 use sluice_tests::matrix::{Medium, Store};
 use sluice_tests::origin::{Origin, Reply};

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The servers that are put before one bucket, each started anew for each run: cold, and with its own peak of memory.
 
-use crate::nginx::{self, Lock};
-use crate::usage;
-use crate::{haproxy, varnish};
+use crate::machine::usage;
+use crate::peers::haproxy;
+use crate::peers::nginx::{self, Lock};
+use crate::peers::varnish;
 use sluice_tests::bare::Bare;
 use sluice_tests::edge::Edge;
 use sluice_tests::matrix::{Cell, Medium, Store};

@@ -64,7 +64,7 @@ pub fn percentiles(title: &str, curves: &[Curve]) -> String {
     let values = values
         .map(|(_, value)| *value)
         .filter(|value| value.is_finite());
-    let (least, most) = crate::sample::extremes(values);
+    let (least, most) = crate::figures::sample::extremes(values);
     let (least, most) = (least.max(0.01), most.max(0.1) * 1.2);
     {
         let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
@@ -274,8 +274,8 @@ pub fn growth(title: &str, x: &str, y: (&str, Scale), curves: &[Curve]) -> Strin
     let (y, scale) = y;
     let place = |&(at, value): &(f64, f64)| (Scale::Log.position(at), scale.position(value));
     let all = || curves.iter().flat_map(|curve| &curve.points).map(place);
-    let (left, right) = crate::sample::extremes(all().map(|point| point.0));
-    let (bottom, top) = crate::sample::extremes(all().map(|point| point.1));
+    let (left, right) = crate::figures::sample::extremes(all().map(|point| point.0));
+    let (bottom, top) = crate::figures::sample::extremes(all().map(|point| point.1));
     let (bottom, top) = match scale {
         Scale::Linear => (0.0, top.max(f64::MIN_POSITIVE) * 1.15),
         Scale::Log => (bottom - 0.1, top + 0.3),

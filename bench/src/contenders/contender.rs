@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The servers that are compared, all before one origin.
 
-use crate::nginx::Lock;
-use crate::peer::Peer;
-use crate::{haproxy, nginx, varnish};
+use crate::peers::haproxy;
+use crate::peers::nginx;
+use crate::peers::nginx::Lock;
+use crate::peers::peer::Peer;
+use crate::peers::varnish;
 use sluice_tests::bare::Bare;
 use sluice_tests::edge::Edge;
 use sluice_tests::eventually;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The servers that are asked for what they have, all at the same time before one origin.
 
-use crate::peer::{self, Peer};
-use crate::{haproxy, nginx, varnish};
+use crate::peers::haproxy;
+use crate::peers::nginx;
+use crate::peers::peer::{self, Peer};
+use crate::peers::varnish;
 use serde_json::Value;
 use sluice_tests::bare::{self, Bare};
 use sluice_tests::edge::Edge;
@@ -18,7 +20,7 @@ use std::process::Command;
 /// The workers of each.
 pub const WORKERS: usize = 2;
 
-const DIRECT: &str = include_str!("../peers/envoy-direct.yaml");
+const DIRECT: &str = include_str!("../../peers/envoy-direct.yaml");
 
 /// A server with its way of caching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The scrape: a constant rate of hits while the real Prometheus scrapes, and while nobody does.
 
-use crate::distribution::Distribution;
-use crate::findings::{Conclusions, Ratio};
-use crate::k6::{self, Load, Outcome};
-use crate::peer::Peer;
+mod rendering;
+
+use crate::figures::conclusions::{Conclusions, Ratio};
+use crate::figures::distribution::Distribution;
+use crate::figures::sample::{Sample, extremes};
+use crate::load::k6::{self, Load, Outcome};
+use crate::machine;
+use crate::machine::usage::{Bystander, Meter};
+use crate::peers::nginx;
+use crate::peers::peer::Peer;
 use crate::progress::Progress;
-use crate::rendering::{self, Rendering};
-use crate::sample::{Sample, extremes};
-use crate::usage::{Bystander, Meter};
-use crate::{machine, nginx, report, table};
+use crate::report;
+use crate::report::table;
+use rendering::Rendering;
 use serde_json::{Value, json};
 use sluice_tests::client::{self, Client, request};
 use sluice_tests::direct::Direct;

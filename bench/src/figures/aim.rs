@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Figures that Sluice is to reach, and whether it does.
 
-use crate::findings::QUIET;
-use crate::sample::{Sample, extremes};
-use crate::table;
+use crate::figures::conclusions::QUIET;
+use crate::figures::sample::{Sample, extremes};
+use crate::report::table;
 use serde_json::{Value, json};
 
 /// One round's figure, and the part of the machine that others took meanwhile.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The results as one HTML file, readable offline.
 
-use crate::plot::{self, Bar, Curve};
+use crate::report::plot::{self, Bar, Curve};
 use serde_json::Value;
 use std::fmt::Write as _;
 
-const STYLE: &str = include_str!("../report.css");
+const STYLE: &str = include_str!("../../report.css");
 
 /// The page of these results.
 pub fn page(results: &[Value]) -> String {

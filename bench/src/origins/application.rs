@@ -2,7 +2,7 @@
 //! An application that is slow by itself: each page takes 120 ms of CPU time, one page at a time, so that there are
 //! eight a second at most.
 
-use crate::feed::feed;
+use crate::origins::feed::feed;
 use sluice_tests::origin::http_date;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -195,7 +195,7 @@ mod tests {
                 let (mut client, response) = answer.await.unwrap();
                 assert_eq!(
                     (response.status, response.body.len()),
-                    (200, crate::feed::SIZE)
+                    (200, crate::origins::feed::SIZE)
                 );
                 let known = [("If-None-Match", "W/\"1\"")];
                 let again = client.exchange(request("GET", VALIDATED, &known)).await;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! nginx with its cache, see `peers/nginx.conf` and `peers/nginx-lua.conf`.
 
-use crate::peer::{self, Peer};
+use crate::peers::peer::{self, Peer};
 use sluice_tests::client;
 use sluice_tests::ports::{free_port, loopback};
 use sluice_tests::tls::Certificate;
@@ -10,10 +10,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::Command;
 
-const TEMPLATE: &str = include_str!("../peers/nginx.conf");
-const WITH_METRICS: &str = include_str!("../peers/nginx-lua.conf");
-const LADDER: &str = include_str!("../peers/slow-origin/nginx.conf");
-const OF_WORKERS: &str = include_str!("../peers/nginx-workers.conf");
+const TEMPLATE: &str = include_str!("../../peers/nginx.conf");
+const WITH_METRICS: &str = include_str!("../../peers/nginx-lua.conf");
+const LADDER: &str = include_str!("../../peers/slow-origin/nginx.conf");
+const OF_WORKERS: &str = include_str!("../../peers/nginx-workers.conf");
 /// Where Debian has the modules.
 const MODULES: &str = "/usr/lib/nginx/modules";
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How many pods, and how large: hit ratios by the formula and simulated, as a table and as a plot.
 
-use crate::plot::{self, Fit};
+mod simulation;
+
 use crate::report;
-use crate::simulation::{Balance, Pods};
-use crate::table;
+use crate::report::plot::{self, Fit};
+use crate::report::table;
+use crate::stories::sizing::simulation::{Balance, Pods};
 use serde_json::json;
 use sluice_tests::popularity::{Eviction, Zipf};
 use std::num::NonZeroUsize;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a scrape of an edge is by which statistics there are, without any load.
 
-use crate::findings::{Conclusions, Ratio};
-use crate::sample::Sample;
-use crate::table;
-use crate::usage::Bystander;
+use crate::figures::conclusions::{Conclusions, Ratio};
+use crate::figures::sample::Sample;
+use crate::machine::usage::Bystander;
+use crate::report::table;
 use sluice_tests::client;
 use sluice_tests::direct::Direct;
 use sluice_tests::edge::Edge;

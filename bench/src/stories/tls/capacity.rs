@@ -2,11 +2,11 @@
 //! How much a server carries: how many hits a second it answers when asked as fast as it goes, and with which rate it
 //! keeps up when requests come whether it has answered or not.
 
-use crate::cache::{Cache, Kind};
-use crate::findings::{Conclusions, Ratio};
-use crate::h2load::{self, Ask, Pace, Paced};
-use crate::sample::Sample;
-use crate::spent::{Spent, Watch};
+use crate::contenders::cache::{Cache, Kind};
+use crate::figures::conclusions::{Conclusions, Ratio};
+use crate::figures::sample::Sample;
+use crate::load::h2load::{self, Ask, Pace, Paced};
+use crate::machine::spent::{Spent, Watch};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -226,7 +226,7 @@ impl Capacity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::distribution::Distribution;
+    use crate::figures::distribution::Distribution;
     use std::time::SystemTime;
 
     fn round(per_second: f64, millis: u64) -> Paced {

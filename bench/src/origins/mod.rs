@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the servers stand before.
+
+pub mod application;
+pub mod feed;
+pub mod objects;

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Other projects' servers.
+
+pub mod haproxy;
+pub mod nginx;
+pub mod peer;
+pub mod varnish;
