@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Figures that Sluice is to reach, and whether it does.
 
-use crate::figures::conclusions::QUIET;
-use crate::figures::sample::{Sample, extremes};
-use crate::report::table;
-use serde_json::{Value, json};
-
-/// One round's figure, and the part of the machine that others took meanwhile.
-pub type Round = (f64, f64);
+use crate::figures::conclusions::{QUIET, ROUNDS};
+use crate::figures::{Figures, Table};
 
 /// What a figure is to be.
 #[derive(Clone, Copy, Debug)]
@@ -19,34 +14,21 @@ pub enum Aim {
 }
 
 /// A figure with its aim.
-pub struct Figure {
+pub struct Goal {
     /// What it is, and of whom.
     pub what: String,
     /// What it is to be.
     pub aim: Aim,
     /// After the number: a unit, or `x` for a ratio.
     pub unit: &'static str,
-    /// Each round's.
-    pub rounds: Vec<Round>,
+    /// What it is.
+    pub figures: Figures,
 }
 
-/// The columns of a table of figures.
-pub const COLUMNS: [&str; 5] = ["figures to reach", "aim", "measured", "by round", "reached"];
-
-/// `ours` by `theirs`, round by round; the busier of both counts.
-pub fn ratios(ours: &[Round], theirs: &[Round]) -> Vec<Round> {
-    let pairs = ours.iter().zip(theirs);
-    pairs
-        .map(|(our, their)| (our.0 / their.0, our.1.max(their.1)))
-        .collect()
-}
-
-/// `ours` less `theirs`, round by round.
-pub fn differences(ours: &[Round], theirs: &[Round]) -> Vec<Round> {
-    let pairs = ours.iter().zip(theirs);
-    pairs
-        .map(|(our, their)| (our.0 - their.0, our.1.max(their.1)))
-        .collect()
+/// The goals as a table.
+pub fn table(goals: &[Goal]) -> Table {
+    let columns = ["figures to reach", "aim", "measured", "by round", "reached"];
+    Table::new(columns, goals.iter().map(Goal::cells))
 }
 
 impl Aim {
@@ -65,70 +47,56 @@ impl Aim {
     }
 }
 
-impl Figure {
+impl Goal {
     /// Whether the rounds allow to say that it is reached.
     fn verdict(&self) -> String {
-        let (_, foreign) = extremes(self.rounds.iter().map(|round| round.1));
+        let foreign = self.figures.most_foreign();
         let reached = self
-            .rounds
-            .iter()
-            .filter(|round| self.aim.is_reached(round.0));
-        match (reached.count(), self.rounds.len()) {
-            (_, rounds @ 0..3) => format!("no conclusion from {rounds} round(s)"),
-            _ if foreign > QUIET => {
-                format!(
-                    "no conclusion: others took {:.0} % of the cores",
-                    foreign * 100.0
-                )
-            }
+            .figures
+            .values()
+            .filter(|figure| self.aim.is_reached(*figure));
+        match (reached.count(), self.figures.len()) {
+            (_, rounds) if rounds < ROUNDS => format!("no conclusion from {rounds} round(s)"),
+            _ if foreign > QUIET => format!(
+                "no conclusion: others took {:.0} % of the cores",
+                foreign * 100.0
+            ),
             (reached, rounds) if reached == rounds => "yes".to_owned(),
             (0, _) => "no".to_owned(),
             (reached, rounds) => format!("in {reached} of {rounds} rounds"),
         }
     }
 
-    /// By [`COLUMNS`].
-    pub fn cells(&self) -> Vec<String> {
-        let figures = || self.rounds.iter().map(|round| round.0);
-        let (least, most) = extremes(figures());
-        let (median, range) = if self.rounds.is_empty() {
-            ("-".to_owned(), "-".to_owned())
-        } else {
-            let median = Sample::of(figures()).median();
-            (
-                format!("{median:.2}{}", self.unit),
-                format!("{least:.2}-{most:.2}"),
-            )
+    fn cells(&self) -> Vec<String> {
+        let median = match self.figures.median() {
+            median if median.is_nan() => "-".to_owned(),
+            median => format!("{median:.2}{}", self.unit),
         };
-        let aim = self.aim.words(self.unit);
-        vec![self.what.clone(), aim, median, range, self.verdict()]
+        let range = self.figures.range(|figure| format!("{figure:.2}"));
+        vec![
+            self.what.clone(),
+            self.aim.words(self.unit),
+            median,
+            range,
+            self.verdict(),
+        ]
     }
-}
-
-/// For the terminal.
-pub fn text(figures: &[Figure]) -> String {
-    let rows: Vec<_> = figures.iter().map(Figure::cells).collect();
-    table::render(&COLUMNS, &rows)
-}
-
-/// For the page.
-pub fn table(figures: &[Figure]) -> Value {
-    let rows: Vec<_> = figures.iter().map(Figure::cells).collect();
-    json!({"columns": COLUMNS, "rows": rows})
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn cells(aim: Aim, rounds: &[Round]) -> Vec<String> {
-        let figure = Figure {
-            what: "CPU".to_owned(),
+    fn cells(aim: Aim, rounds: &[(f64, f64)]) -> Vec<String> {
+        let figures = rounds.iter().copied().collect();
+        let what = "CPU".to_owned();
+        Goal {
+            what,
             aim,
             unit: "x",
-            rounds: rounds.to_vec(),
-        };
-        figure.cells()
+            figures,
+        }
+        .cells()
     }
 
     #[test]
@@ -151,12 +119,5 @@ mod tests {
         );
         assert!(cells(Aim::AtMost(1.0), &noisy[..1])[4].contains("1 round(s)"));
         assert_eq!(cells(Aim::AtMost(1.0), &[])[2], "-");
-    }
-
-    #[test]
-    fn rounds_are_paired() {
-        let (ours, theirs) = ([(2.0, 0.1), (3.0, 0.0)], [(1.0, 0.0), (2.0, 0.2)]);
-        assert_eq!(ratios(&ours, &theirs), [(2.0, 0.1), (1.5, 0.2)]);
-        assert_eq!(differences(&ours, &theirs), [(1.0, 0.1), (1.0, 0.2)]);
     }
 }

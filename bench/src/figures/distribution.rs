@@ -76,9 +76,16 @@ impl Distribution {
         pool
     }
 
-    /// Its curve, with the percentiles.
-    pub fn points(&self) -> Vec<(f64, f64)> {
-        PERCENTILES.into_iter().zip(self.curve()).collect()
+    /// Its curve by nines: `x` is 1 where a tenth takes longer, 2 where a hundredth does. Ends at the longest time, and
+    /// has no percentile of which so many times say nothing.
+    #[allow(clippy::cast_precision_loss)]
+    pub fn by_nines(&self) -> Vec<(f64, f64)> {
+        let last = (self.count().max(1) as f64).log10();
+        let nines = PERCENTILES.map(|wanted| -(1.0 - wanted / 100.0).log10());
+        let inner = nines.into_iter().zip(self.curve());
+        let mut curve: Vec<_> = inner.take_while(|(nines, _)| *nines < last).collect();
+        curve.push((last, self.percentile(100.0)));
+        curve
     }
 
     /// By [`PERCENTILES`].
@@ -97,7 +104,7 @@ impl Distribution {
 ///
 /// # Panics
 /// Not into memory.
-pub fn log(named: &[(String, &Distribution)]) -> Vec<u8> {
+pub fn interval_log(named: &[(String, Distribution)]) -> Vec<u8> {
     let mut text = Vec::new();
     let mut serializer = V2DeflateSerializer::new();
     let mut builder = IntervalLogWriterBuilder::new();
@@ -154,12 +161,19 @@ mod tests {
     }
 
     #[test]
+    fn a_curve_ends_where_the_times_end() {
+        let curve = hundred().by_nines();
+        assert!(curve.iter().any(|(nines, _)| (nines - 1.0).abs() < 1e-9));
+        assert!(curve.iter().all(|(nines, _)| *nines <= 2.0), "{curve:?}");
+        assert!((curve.last().unwrap().1 / 100.0 - 1.0).abs() < 1e-3);
+    }
+
+    #[test]
     fn a_pool_has_the_times_of_all() {
         let hour = Distribution::since(SystemTime::now(), [Duration::from_secs(3_600)]);
         let pool = Distribution::pool([&hundred(), &hour]);
         assert_eq!(pool.count(), 101);
-        let (percentile, longest) = *pool.points().last().unwrap();
-        assert!(percentile >= 100.0 && longest > 3_599e3, "{longest}");
+        assert!(pool.percentile(100.0) > 3_599e3);
     }
 
     #[test]
@@ -171,7 +185,7 @@ mod tests {
 
     #[test]
     fn the_log_is_read_by_others() {
-        let text = log(&[("nginx, no lock".to_owned(), &hundred())]);
+        let text = interval_log(&[("nginx, no lock".to_owned(), hundred())]);
         let entries: Vec<_> = IntervalLogIterator::new(&text)
             .map(Result::unwrap)
             .collect();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! h2load of nghttp2, which asks over HTTP/1.1 and HTTP/2: as fast as it is answered, or at a constant rate.
 
-use crate::figures::distribution::Distribution;
-use crate::peers::peer;
+use crate::figures::Distribution;
+use crate::peers;
 use sluice_tests::process::Process;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -93,9 +93,9 @@ pub struct Paced {
 
 /// Whether it is there; says so where it is not.
 pub fn is_there() -> bool {
-    let there = peer::program("h2load").is_some();
+    let there = peers::program("h2load").is_some();
     if !there {
-        peer::missing("nghttp2-client");
+        peers::missing("nghttp2-client");
     }
     there
 }
@@ -239,7 +239,7 @@ fn command(ask: &Ask<'_>) -> Command {
 }
 
 fn options(ask: &Ask<'_>) -> Command {
-    let mut command = Command::new(peer::program("h2load").unwrap());
+    let mut command = Command::new(peers::program("h2load").unwrap());
     // One thread carries what two cores serve beside it.
     command.args(["-t1", "--tls13-ciphers=TLS_AES_128_GCM_SHA256"]);
     match ask.protocol {

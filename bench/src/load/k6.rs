@@ -4,7 +4,7 @@
 //! Its own summary has percentiles only, and knows when a request was due in whole milliseconds. What is read here is
 //! each of its samples, in nanoseconds (`--out csv`, into a file, which is read when the run has ended).
 
-use crate::figures::distribution::{Distribution, PERCENTILES};
+use crate::figures::{Distribution, PERCENTILES};
 use serde_json::{Value, json};
 use sluice_tests::edge::repository;
 use sluice_tests::process::Process;
@@ -155,24 +155,10 @@ impl Samples {
 }
 
 impl Outcome {
-    /// Requests that were sent.
-    pub fn requests(&self) -> u64 {
-        self.sent.count()
-    }
-
-    /// The milliseconds from sending that so many percent do not exceed.
-    pub fn percentile(&self, wanted: f64) -> f64 {
-        self.sent.percentile(wanted)
-    }
-
-    /// The same from when they were due.
-    pub fn percentile_due(&self, wanted: f64) -> f64 {
-        self.due.percentile(wanted)
-    }
-
     /// Both distributions, by the name of the run.
-    pub fn named(&self, name: &str) -> [(String, &Distribution); 2] {
-        let named = |what, distribution| (format!("{name}, {what}"), distribution);
+    pub fn named(&self, name: &str) -> [(String, Distribution); 2] {
+        let named =
+            |what, distribution: &Distribution| (format!("{name}, {what}"), distribution.clone());
         [
             named("from sending", &self.sent),
             named("from due", &self.due),
@@ -182,7 +168,7 @@ impl Outcome {
     /// For the data file.
     pub fn json(&self) -> Value {
         json!({
-            "requests": self.requests(), "dropped": self.dropped, "failed": self.failed,
+            "requests": self.sent.count(), "dropped": self.dropped, "failed": self.failed,
             "average": self.sent.average(), "percentiles": PERCENTILES, "sent": self.sent.curve(),
             "due": self.due.curve(),
         })
@@ -210,10 +196,10 @@ mod tests {
         assert_eq!(samples.sent, [Duration::from_micros(1_500)]);
         let outcome = samples.outcome(SystemTime::now(), 100);
         assert_eq!(
-            (outcome.requests(), outcome.dropped, outcome.failed),
+            (outcome.sent.count(), outcome.dropped, outcome.failed),
             (1, 1, 1)
         );
-        assert!((outcome.percentile(100.0) - 1.5).abs() < 0.002);
+        assert!((outcome.sent.percentile(100.0) - 1.5).abs() < 0.002);
     }
 
     /// At 100 a second, in milliseconds.

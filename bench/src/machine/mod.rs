@@ -4,7 +4,8 @@
 pub mod spent;
 pub mod usage;
 
-use crate::peers::peer;
+use crate::figures::Figures;
+use crate::peers::program;
 use sluice_tests::bare;
 use sluice_tests::origin::http_date;
 use std::path::Path;
@@ -12,19 +13,15 @@ use std::process::Command;
 use std::time::SystemTime;
 
 /// When a run ended and on what, in two lines; `before` is the load average at its start, `foreign` which part of the
-/// cores others took at the median, where that was watched.
-pub fn described(before: f64, foreign: Option<f64>) -> String {
-    let foreign = foreign.map_or_else(String::new, |part| {
-        format!(
-            ", {:.0} % of the cores taken by others at the median",
-            part * 100.0
-        )
-    });
+/// cores other work took in each round.
+pub fn described(before: f64, foreign: impl IntoIterator<Item = f64>) -> String {
     format!(
-        "{}; {} cores, load average {before:.2} before and {:.2} after{foreign}\n{}",
+        "{}; {} cores, load average {before:.2} before and {:.2} after, {:.0} % of the cores taken by others at the \
+         median\n{}",
         http_date(SystemTime::now()),
         cores(),
         load(),
+        foreign.into_iter().collect::<Figures>().median() * 100.0,
         versions(),
     )
 }
@@ -46,13 +43,13 @@ pub fn versions() -> String {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut parts = vec![format!("Linux {}", kernel.trim())];
     parts.push(format!("Envoy {}", said(&bare::envoy(), "--version", '/')));
-    if let Some(nginx) = peer::program("nginx") {
+    if let Some(nginx) = program("nginx") {
         parts.push(format!("nginx {}", said(&nginx, "-v", '/')));
     }
-    if let Some(haproxy) = peer::program("haproxy") {
+    if let Some(haproxy) = program("haproxy") {
         parts.push(format!("HAProxy {}", said(&haproxy, "-v", '-')));
     }
-    if let Some(varnish) = peer::program("varnishd") {
+    if let Some(varnish) = program("varnishd") {
         parts.push(format!("Varnish {}", said(&varnish, "-V", '-')));
     }
     parts.join(", ")

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What requests take of the machine: of the server, of the generator that shares it, and of others.
 
-use crate::figures::sample::Sample;
 use crate::machine::usage::{self, Bystander, Meter};
 use std::time::{Duration, Instant};
 
@@ -27,13 +26,13 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// From now on, of the server with that process id.
-    pub fn start(server: u32) -> Self {
+    /// From now on, of the server with these processes.
+    pub fn start(server: &[u32]) -> Self {
         Self {
             began: Instant::now(),
             generators: usage::ended(),
             bystander: Bystander::start(),
-            server: Meter::start(&[server]),
+            server: Meter::start(server),
         }
     }
 
@@ -53,15 +52,5 @@ impl Watch {
             cores: (server.cpu + generators).as_secs_f64() / elapsed.as_secs_f64(),
             foreign: self.bystander.foreign(),
         }
-    }
-}
-
-impl Spent {
-    /// The median of one of the figures.
-    pub fn median<'a>(
-        all: impl IntoIterator<Item = &'a Self>,
-        figure: impl Fn(&Self) -> f64,
-    ) -> f64 {
-        Sample::of(all.into_iter().map(figure)).median()
     }
 }

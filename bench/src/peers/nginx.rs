@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! nginx with its cache, see `peers/nginx.conf` and `peers/nginx-lua.conf`.
 
-use crate::peers::peer::{self, Peer};
+use crate::peers::peer::fill;
+use crate::peers::{Peer, WORKERS, missing, program};
 use sluice_tests::client;
-use sluice_tests::ports::{free_port, loopback};
 use sluice_tests::tls::Certificate;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
@@ -38,86 +38,69 @@ impl Lock {
     }
 }
 
-/// Starts it before `origin`; nothing where it is not installed.
-pub async fn start(origin: SocketAddr, workers: usize, lock: Lock) -> Option<Peer> {
-    let values = [
-        ("LOCK", lock.directives().to_owned()),
-        ("LISTEN", String::new()),
-    ];
-    launch(TEMPLATE, origin, workers, &values).await
-}
-
-/// Starts it before `origin` with `proxy_cache_lock on` and a second listener, whose address is given too: for HTTP/2 in
-/// cleartext, or with a certificate for TLS 1.3. Connections end after 1000 requests else, which h2load counts as failed.
-pub async fn start_listening(
+/// Starts it before `origin`. At its second address it speaks HTTP/2 in cleartext, or TLS 1.3 with a certificate.
+/// Connections to there do not end after 1000 requests, which h2load counts as failed. Nothing where it is not installed.
+pub async fn start(
     origin: SocketAddr,
-    workers: usize,
+    lock: Lock,
     certificate: Option<&Certificate>,
-) -> Option<(Peer, SocketAddr)> {
-    let second = loopback(free_port());
+) -> Option<Peer> {
     let listen = certificate.map_or_else(
-        || format!("listen {second} http2 backlog=4096;"),
+        || "http2 backlog=4096;".to_owned(),
         |certificate| {
-            format!(
-                "listen {second} ssl backlog=4096; ssl_protocols TLSv1.3; ssl_certificate {}; ssl_certificate_key {};",
-                certificate.cert().display(),
-                certificate.key().display()
-            )
+            let (cert, key) = (certificate.cert(), certificate.key());
+            let (cert, key) = (cert.display(), key.display());
+            format!("ssl backlog=4096; ssl_protocols TLSv1.3; ssl_certificate {cert}; ssl_certificate_key {key};")
         },
     );
     let values = [
-        ("LOCK", Lock::On.directives().to_owned()),
+        ("LOCK", lock.directives().to_owned()),
         ("LISTEN", format!("{listen} keepalive_requests 100000000;")),
     ];
-    let peer = launch(TEMPLATE, origin, workers, &values).await?;
-    Some((peer, second))
+    launch(TEMPLATE, origin, &values).await
 }
 
 /// Starts it with so many series to be scraped at `/stats/prometheus`; nothing where it or its module for Lua is not
 /// installed.
-pub async fn start_with_metrics(origin: SocketAddr, workers: usize, series: u32) -> Option<Peer> {
+pub async fn start_with_metrics(origin: SocketAddr, series: u32) -> Option<Peer> {
     if !Path::new(MODULES).join("ngx_http_lua_module.so").is_file() {
-        peer::missing("libnginx-mod-http-lua");
+        missing("libnginx-mod-http-lua");
         return None;
     }
     let values = [
         ("MODULES", MODULES.to_owned()),
         ("SERIES", series.to_string()),
     ];
-    launch(WITH_METRICS, origin, workers, &values).await
+    launch(WITH_METRICS, origin, &values).await
 }
 
 /// Starts it with these lines for its only location; nothing where it is not installed.
-pub async fn start_ladder(origin: SocketAddr, workers: usize, location: &str) -> Option<Peer> {
-    launch(LADDER, origin, workers, &[("RUNG", location.to_owned())]).await
+pub async fn start_ladder(origin: SocketAddr, location: &str) -> Option<Peer> {
+    launch(LADDER, origin, &[("RUNG", location.to_owned())]).await
 }
 
 /// Starts it with compression and with the worker in each answer, whose workers have accept queues of their own or one
 /// for all; nothing where it is not installed.
-pub async fn start_workers(origin: SocketAddr, workers: usize, own_queues: bool) -> Option<Peer> {
+pub async fn start_workers(origin: SocketAddr, own_queues: bool) -> Option<Peer> {
     let reuseport = if own_queues { "reuseport" } else { "" };
     let reuseport = ("REUSEPORT", reuseport.to_owned());
-    launch(OF_WORKERS, origin, workers, &[reuseport]).await
+    launch(OF_WORKERS, origin, &[reuseport]).await
 }
 
-async fn launch(
-    template: &str,
-    origin: SocketAddr,
-    workers: usize,
-    more: &[(&str, String)],
-) -> Option<Peer> {
-    let Some(program) = peer::program("nginx") else {
-        peer::missing("nginx-light");
+async fn launch(template: &str, origin: SocketAddr, more: &[(&str, String)]) -> Option<Peer> {
+    let Some(program) = program("nginx") else {
+        missing("nginx-light");
         return None;
     };
-    let command = |folder: &Path, address: SocketAddr| {
+    let command = |folder: &Path, address: SocketAddr, second: SocketAddr| {
         let values = [
-            ("WORKERS", workers.to_string()),
+            ("WORKERS", WORKERS.to_string()),
             ("ORIGIN", origin.to_string()),
             ("ADDRESS", address.to_string()),
+            ("SECOND", second.to_string()),
         ];
         let values = [&values, more].concat();
-        std::fs::write(folder.join("nginx.conf"), peer::fill(template, &values)).unwrap();
+        std::fs::write(folder.join("nginx.conf"), fill(template, &values)).unwrap();
         let mut command = Command::new(&program);
         command.arg("-p").arg(folder).args(["-c", "nginx.conf"]);
         // Started by root its workers would be another user, who cannot enter the folder.

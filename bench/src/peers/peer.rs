@@ -15,6 +15,8 @@ use tempfile::TempDir;
 pub struct Peer {
     /// Where it listens.
     pub address: SocketAddr,
+    /// For another protocol, where it is told to listen there too.
+    pub second: SocketAddr,
     process: Process,
     // Goes after the process.
     folder: TempDir,
@@ -44,19 +46,23 @@ pub fn fill(template: &str, values: &[(&str, String)]) -> String {
 }
 
 impl Peer {
-    /// Starts what `command` gives for a folder and an address, and waits until it answers.
+    /// Starts what `command` gives for a folder and two addresses, and waits until it answers at the first.
     ///
     /// # Panics
     /// When it does not come up.
-    pub async fn start(name: &str, command: impl Fn(&Path, SocketAddr) -> Command) -> Self {
+    pub async fn start(
+        name: &str,
+        command: impl Fn(&Path, SocketAddr, SocketAddr) -> Command,
+    ) -> Self {
         for _ in 0..5 {
             let folder = TempDir::with_prefix(format!("sluice-bench-{name}-")).unwrap();
-            let address = loopback(free_port());
+            let [address, second] = [(); 2].map(|()| loopback(free_port()));
             let log = folder.path().join("output.log");
-            let process = Process::start(command(folder.path(), address), &log)
+            let process = Process::start(command(folder.path(), address, second), &log)
                 .unwrap_or_else(|error| panic!("{name}: {error}"));
             let mut peer = Self {
                 address,
+                second,
                 process,
                 folder,
             };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Varnish with its defaults, see `peers/varnish.vcl`.
 
-use crate::peers::peer::{self, Peer};
+use crate::peers::peer::fill;
+use crate::peers::{Peer, missing, program};
 use std::net::SocketAddr;
 use std::process::Command;
 
@@ -9,18 +10,18 @@ const TEMPLATE: &str = include_str!("../../peers/varnish.vcl");
 
 /// Starts it before `origin`; nothing where it is not installed.
 pub async fn start(origin: SocketAddr) -> Option<Peer> {
-    let programs = peer::program("varnishd").zip(peer::program("varnishstat"));
+    let programs = program("varnishd").zip(program("varnishstat"));
     let Some((program, _)) = programs else {
-        peer::missing("varnish");
+        missing("varnish");
         return None;
     };
-    let command = |folder: &std::path::Path, address: SocketAddr| {
+    let command = |folder: &std::path::Path, address: SocketAddr, _: SocketAddr| {
         let values = [
             ("ORIGIN_HOST", origin.ip().to_string()),
             ("ORIGIN_PORT", origin.port().to_string()),
         ];
         let vcl = folder.join("varnish.vcl");
-        std::fs::write(&vcl, peer::fill(TEMPLATE, &values)).unwrap();
+        std::fs::write(&vcl, fill(TEMPLATE, &values)).unwrap();
         let mut command = Command::new(&program);
         // Without a jail it stays our own user's process, so that it ends with the bench whatever happens.
         command
@@ -36,7 +37,7 @@ pub async fn start(origin: SocketAddr) -> Option<Peer> {
 
 /// How many requests have ever been put to sleep since another one fetches what they want.
 pub fn slept_ever(varnish: &Peer) -> usize {
-    let output = Command::new(peer::program("varnishstat").unwrap())
+    let output = Command::new(program("varnishstat").unwrap())
         .arg("-n")
         .arg(varnish.folder().join("work"))
         .args(["-1", "-f", "MAIN.busy_sleep"])

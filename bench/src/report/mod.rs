@@ -1,89 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where results go: to the terminal, into the ignored folder, and from there onto the pages.
 
-pub mod html;
-pub mod markdown;
-pub mod plot;
-pub mod table;
+mod page;
+mod picture;
 
-use crate::figures::distribution::{self, Distribution};
+pub use picture::{Axis, Line, Picture, bars, by_percentile};
+
+use crate::figures::{Distribution, Table, interval_log};
 use serde_json::{Value, json};
 use sluice_tests::edge::repository;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The text of a story: what was measured and on what, the table, and what follows from it.
-pub fn text(head: &str, columns: &[&str], rows: &[Vec<String>], findings: &[String]) -> String {
-    let table = table::render(columns, rows);
-    let findings: String = findings
-        .iter()
-        .map(|finding| format!("\n- {finding}"))
-        .collect();
-    format!("{head}\n\n{table}\n\nFindings{findings}")
+/// What a story has found.
+#[derive(Default)]
+pub struct Report {
+    /// What was measured, in a line.
+    pub title: String,
+    /// How, and on what machine.
+    pub about: String,
+    /// The one with the results is the last.
+    pub tables: Vec<Table>,
+    /// What follows from them, a sentence each.
+    pub findings: Vec<String>,
+    /// Drawn, as SVG, each by the name of its file.
+    pub pictures: Vec<(String, String)>,
+    /// Each measured time, by the name of its run.
+    pub distributions: Vec<(String, Distribution)>,
+    /// What else was measured, for programs.
+    pub data: Value,
 }
 
-/// Prints the text and keeps it for the report, with the measured times beside it; gives the files' name without its
-/// ending.
-///
-/// # Panics
-/// When the folder cannot be written.
-pub fn keep(story: &str, text: &str, times: &str, quick: bool) -> String {
-    let stem = keep_data(story, text, json!({"quick": quick}));
-    let file = repository().join(format!("{stem}.csv"));
-    std::fs::write(file, times).unwrap();
-    println!("Each measured time: {stem}.csv");
-    stem
+impl Report {
+    /// Prints it, and keeps it in `.sluice/bench` with its pictures and distributions beside it.
+    ///
+    /// # Panics
+    /// When the folder cannot be written.
+    pub fn keep(&self, story: &str, quick: bool) {
+        let results = self.json(story, quick);
+        println!("{}", page::section(&results));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let stem = format!("{story}-{}", now.as_secs());
+        let write = |ending: &str, content: &[u8]| {
+            std::fs::create_dir_all(folder()).unwrap();
+            let file = folder().join(format!("{stem}{ending}"));
+            std::fs::write(&file, content).unwrap();
+            println!("{}", file.display());
+        };
+        write(".json", format!("{results:#}\n").as_bytes());
+        if !self.distributions.is_empty() {
+            write(".hlog", &interval_log(&self.distributions));
+        }
+        for (name, svg) in &self.pictures {
+            write(&format!("-{name}.svg"), svg.as_bytes());
+        }
+    }
+
+    fn json(&self, story: &str, quick: bool) -> Value {
+        let pictures = self.pictures.iter().map(|(_, svg)| svg);
+        json!({
+            "story": story, "quick": quick, "title": self.title, "about": self.about, "findings": self.findings,
+            "tables": self.tables.iter().map(Table::json).collect::<Vec<_>>(),
+            "pictures": pictures.collect::<Vec<_>>(), "data": self.data,
+        })
+    }
 }
 
-/// Prints the text and keeps it with the data that the report is made of; gives the file's name without its ending.
-///
-/// # Panics
-/// When the folder cannot be written, or the data is no object.
-pub fn keep_data(story: &str, text: &str, mut data: Value) -> String {
-    println!("{text}");
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap()
-        .as_secs();
-    let stem = format!(".sluice/bench/{story}-{now}");
-    let folder = repository().join(".sluice/bench");
-    std::fs::create_dir_all(folder).unwrap();
-    data["story"] = story.into();
-    data["text"] = text.into();
-    let file = repository().join(format!("{stem}.json"));
-    std::fs::write(file, format!("{data:#}\n")).unwrap();
-    println!("\nResults: {stem}.json");
-    stem
+fn folder() -> PathBuf {
+    repository().join(".sluice/bench")
 }
 
-/// Keeps distributions beside the results of that name, in `HdrHistogram`'s form.
-///
-/// # Panics
-/// When the file cannot be written.
-pub fn keep_distributions(stem: &str, named: &[(String, &Distribution)]) {
-    let file = repository().join(format!("{stem}.hlog"));
-    std::fs::write(file, distribution::log(named)).unwrap();
-    println!("Distributions: {stem}.hlog");
-}
-
-/// Writes `report.html` and `report.md` from the newest results of each story, and says where.
+/// Writes `report.html` and `report.md` from the newest results of each of these stories, and says where.
 ///
 /// # Panics
 /// When there are none, or a file cannot be written.
 pub fn write(stories: &[&str]) {
-    let folder = repository().join(".sluice/bench");
-    let results: Vec<_> = stories
-        .iter()
-        .filter_map(|story| newest(&folder, story))
-        .collect();
+    let folder = folder();
+    let results = stories.iter().filter_map(|story| newest(&folder, story));
+    let results: Vec<_> = results.collect();
     assert!(
         !results.is_empty(),
         "no results in {}: run `make bench`",
         folder.display()
     );
     for (name, page) in [
-        ("report.html", html::page(&results)),
-        ("report.md", markdown::page(&results)),
+        ("report.html", page::html(&results)),
+        ("report.md", page::markdown(&results)),
     ] {
         let file = folder.join(name);
         std::fs::write(&file, page).unwrap();
@@ -96,7 +98,7 @@ fn newest(folder: &Path, story: &str) -> Option<Value> {
     let prefix = format!("{story}-");
     let entries = std::fs::read_dir(folder).ok()?;
     let files = entries.flatten().map(|entry| entry.path());
-    let of_story = files.filter(|path: &PathBuf| {
+    let of_story = files.filter(|path| {
         let name = path.file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| name.starts_with(&prefix) && name.ends_with(".json"))
     });

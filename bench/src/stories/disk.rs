@@ -2,17 +2,16 @@
 //! Envoy's caches on a disk, as Sluice has them: how many threads they want, a disk or a tmpfs, what eviction takes when
 //! more is asked for than there is room, by Sluice's entry point and by Envoy alone, and a start with all of it there.
 
-use crate::figures::conclusions::{Conclusions, Ratio};
-use crate::figures::sample::{Sample, extremes};
+use crate::contenders::WORKERS;
+use crate::figures::format::{count, ms, whole};
+use crate::figures::{Conclusions, Figures, Rounds, Table};
 use crate::load::h2load::{self, Ask, Listed, Protocol};
 use crate::machine;
 use crate::machine::spent::Watch;
 use crate::machine::usage;
 use crate::origins::objects;
 use crate::progress::Progress;
-use crate::report;
-use crate::report::table;
-use serde_json::{Value, json};
+use crate::report::Report;
 use sluice::cache_folder;
 use sluice_tests::client;
 use sluice_tests::direct::Direct;
@@ -26,7 +25,6 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const BYTES: usize = 1_000;
-const WORKERS: usize = 2;
 /// Requests under way on a connection that asks for each path once.
 const STREAMS: u32 = 8;
 /// So many times as many keys are asked for as there is room for.
@@ -90,7 +88,6 @@ struct Run {
     aside: f64,
     /// Of the list.
     took: Duration,
-    foreign: f64,
 }
 
 /// A store with so many threads, and its rounds of hits.
@@ -98,7 +95,7 @@ struct Pool {
     medium: Medium,
     threads: u32,
     fill: Run,
-    hits: Vec<Run>,
+    hits: Rounds<Run>,
 }
 
 /// Who makes room.
@@ -116,7 +113,7 @@ struct Full {
     by: By,
     /// So many of the requests went to the origin, 0 to 1.
     missed: f64,
-    run: Run,
+    runs: Rounds<Run>,
     /// The most files that were there.
     most: usize,
     /// How often Envoy read the folder.
@@ -139,26 +136,21 @@ struct Found {
     full: Vec<Full>,
 }
 
-pub async fn run(quick: bool) {
+pub async fn run(quick: bool) -> Option<Report> {
     if !h2load::is_there() {
-        return;
+        return None;
     }
     let scale = Scale::new(quick);
     let before = machine::load();
     let origin = objects::of(BYTES).await;
     let pools = pools(&scale, &origin).await;
     let mut full = Vec::new();
-    let mut progress = Progress::of(scale.rooms.len());
+    let progress = Progress::of(scale.rooms.len());
     for &room in scale.rooms {
         progress.step(format_args!("room for {room}, of {KEYS} times as many"));
         full.extend(fill_up(&scale, &origin, room).await);
     }
-    let found = Found { pools, full };
-    report::keep_data(
-        "disk",
-        &tell(&found, &scale, before),
-        data(&found, &scale, quick),
-    );
+    Some(report(&Found { pools, full }, &scale, before))
 }
 
 /// An edge whose hits are all of Envoy's cache.
@@ -178,12 +170,12 @@ async fn pools(scale: &Scale, origin: &Origin) -> Vec<Pool> {
             };
             let edge = edge(origin).medium(medium).direct(direct);
             let edge = edge.start().await;
-            let fill = ask_for(&edge, (0..scale.listed).collect()).await;
+            let (fill, _) = ask_for(&edge, (0..scale.listed).collect()).await;
             let pool = Pool {
                 medium,
                 threads,
                 fill,
-                hits: Vec::new(),
+                hits: Rounds::default(),
             };
             edges.push((edge, pool));
         }
@@ -192,7 +184,7 @@ async fn pools(scale: &Scale, origin: &Origin) -> Vec<Pool> {
         eprintln!("hits by threads, round {round} of {}", scale.rounds);
         for (edge, pool) in &mut edges {
             pool.hits
-                .push(ask_for(edge, (0..scale.listed).collect()).await);
+                .add(ask_for(edge, (0..scale.listed).collect()).await);
         }
     }
     edges.into_iter().map(|(_, pool)| pool).collect()
@@ -209,7 +201,7 @@ struct Crowded {
     /// To start it, in milliseconds.
     empty: f64,
     rng: Rng,
-    runs: Vec<Run>,
+    runs: Rounds<Run>,
     most: usize,
     trickle: f64,
 }
@@ -236,7 +228,7 @@ async fn fill_up(scale: &Scale, origin: &Origin, room: usize) -> Vec<Full> {
         let missed = crowded.edge.counter("sluice_origin_fetches").await - before;
         crowded.trickle(scale, room).await;
         #[allow(clippy::cast_precision_loss)]
-        let missed = missed as f64 / (scale.churns * churn) as f64;
+        let missed = missed as f64 / count(scale.churns * churn);
         full.push(crowded.restart(room, missed).await);
     }
     full
@@ -264,7 +256,7 @@ impl Crowded {
             _folder: folder,
             empty,
             rng: Rng::new(1),
-            runs: Vec::new(),
+            runs: Rounds::default(),
             most: 0,
             trickle: 0.0,
         }
@@ -273,17 +265,16 @@ impl Crowded {
     async fn churn(&mut self, requests: usize, room: usize) {
         let keys = (0..requests).map(|_| self.rng.below(KEYS * room)).collect();
         let (run, most) = tokio::join!(ask_for(&self.edge, keys), most_files(&self.entries));
-        self.runs.push(run);
+        self.runs.add(run);
         self.most = self.most.max(most);
     }
 
     /// Asks for new objects, few a second.
     async fn trickle(&mut self, scale: &Scale, room: usize) {
-        let count = (TRICKLE * scale.trickle) as usize * WORKERS;
-        let keys = (KEYS * room..KEYS * room + count).collect();
-        let run = ask_at(&self.edge, keys, Some(TRICKLE)).await;
-        #[allow(clippy::cast_precision_loss)]
-        let aside = run.aside * count as f64 / 1e6;
+        let requests = (TRICKLE * scale.trickle) as usize * WORKERS;
+        let keys = (KEYS * room..KEYS * room + requests).collect();
+        let (run, _) = ask_at(&self.edge, keys, Some(TRICKLE)).await;
+        let aside = run.aside * count(requests) / 1e6;
         self.trickle = aside / run.took.as_secs_f64();
     }
 
@@ -292,13 +283,13 @@ impl Crowded {
         self.edge.stop();
         let (edge, full) = start(&self.builder).await;
         let keys = (0..1_000.min(room)).map(|_| self.rng.below(KEYS * room));
-        let slowest = ask_for(&edge, keys.collect()).await;
+        let (slowest, _) = ask_for(&edge, keys.collect()).await;
         edge.stop();
         Full {
             room,
             by: self.by,
             missed,
-            run: Run::of_all(self.runs),
+            runs: self.runs,
             most: self.most,
             reads: reads.into_values().sum(),
             trickle: self.trickle,
@@ -335,12 +326,12 @@ async fn most_files(folder: &Path) -> usize {
 }
 
 /// Asks for these, on a connection for each worker.
-async fn ask_for(edge: &Edge, keys: Vec<usize>) -> Run {
+async fn ask_for(edge: &Edge, keys: Vec<usize>) -> (Run, f64) {
     ask_at(edge, keys, None).await
 }
 
 /// The same, so many a second on each where there is a rate.
-async fn ask_at(edge: &Edge, keys: Vec<usize>, rate: Option<u32>) -> Run {
+async fn ask_at(edge: &Edge, keys: Vec<usize>, rate: Option<u32>) -> (Run, f64) {
     let paths: Vec<_> = keys.iter().map(|key| format!("/objects/{key}")).collect();
     let ask = Ask {
         address: edge.address(),
@@ -349,7 +340,7 @@ async fn ask_at(edge: &Edge, keys: Vec<usize>, rate: Option<u32>) -> Run {
         path: "",
     };
     let pid = edge.envoy_pid();
-    let (watch, began) = (Watch::start(edge.pid()), Instant::now());
+    let (watch, began) = (Watch::start(&[edge.pid()]), Instant::now());
     let workers = || usage::threads(pid, "wrk:").into_values().sum::<Duration>();
     let worked = workers();
     let (one, other) = paths.split_at(paths.len() / WORKERS);
@@ -369,39 +360,16 @@ async fn ask_at(edge: &Edge, keys: Vec<usize>, rate: Option<u32>) -> Run {
     let spent = watch.spent(listed.answered);
     #[allow(clippy::cast_precision_loss)]
     let worked = (workers() - worked).as_secs_f64() * 1e6 / listed.answered as f64;
-    Run {
+    let run = Run {
         cpu: spent.server,
         aside: (spent.server - worked).max(0.0),
         listed,
         took,
-        foreign: spent.foreign,
-    }
+    };
+    (run, spent.foreign)
 }
 
 impl Run {
-    /// Of rounds with as many requests each.
-    ///
-    /// # Panics
-    /// When there is none.
-    fn of_all(runs: Vec<Self>) -> Self {
-        #[allow(clippy::cast_precision_loss)]
-        let count = runs.len() as f64;
-        let mean = |figure: &dyn Fn(&Self) -> f64| runs.iter().map(figure).sum::<f64>() / count;
-        let (cpu, aside) = (mean(&|run| run.cpu), mean(&|run| run.aside));
-        let (took, foreign) = (
-            runs.iter().map(|run| run.took).sum(),
-            mean(&|run| run.foreign),
-        );
-        let listed = runs.into_iter().map(|run| run.listed);
-        Self {
-            cpu,
-            aside,
-            took,
-            foreign,
-            listed: listed.reduce(|one, other| one.with(other)).unwrap(),
-        }
-    }
-
     #[allow(clippy::cast_precision_loss)]
     fn per_second(&self) -> f64 {
         self.listed.answered as f64 / self.took.as_secs_f64()
@@ -419,23 +387,25 @@ const POOLS: [&str; 7] = [
 ];
 
 impl Pool {
+    fn cpu(&self) -> (String, Figures) {
+        let name = format!("{} thread(s)", self.threads);
+        (name, self.hits.of(|run| run.cpu))
+    }
+
     fn cells(&self) -> Vec<String> {
-        let median = |figure: &dyn Fn(&Run) -> f64| Sample::of(self.hits.iter().map(figure));
-        let (least, most) = extremes(self.hits.iter().map(|run| run.cpu));
+        let (_, cpu) = self.cpu();
         vec![
             self.medium.to_string(),
             self.threads.to_string(),
-            format!("{:.0}", median(&|run| run.cpu).median()),
-            format!("{least:.0}-{most:.0}"),
-            format!("{:.0}", median(&Run::per_second).median()),
-            table::ms(median(&|run| run.listed.times.percentile(99.0)).median()),
-            format!("{:.0}", self.fill.cpu),
+            whole(cpu.median()),
+            cpu.range(whole),
+            whole(self.hits.of(Run::per_second).median()),
+            ms(self
+                .hits
+                .of(|run| run.listed.times.percentile(99.0))
+                .median()),
+            whole(self.fill.cpu),
         ]
-    }
-
-    fn rounds(&self) -> Vec<(f64, f64)> {
-        let run = |run: &Run| (run.cpu, run.foreign);
-        self.hits.iter().map(run).collect()
     }
 }
 
@@ -466,53 +436,62 @@ const FULL: [&str; 14] = [
 ];
 
 impl Full {
+    fn median(&self, figure: impl Fn(&Run) -> f64) -> f64 {
+        self.runs.of(figure).median()
+    }
+
     fn cells(&self) -> Vec<String> {
-        let times = &self.run.listed.times;
+        let at = |percentile: f64| ms(self.median(|run| run.listed.times.percentile(percentile)));
+        let start = &self.start;
         let mut cells = vec![
             self.room.to_string(),
             self.by.to_string(),
             self.most.to_string(),
-            format!("{:.2}", self.missed),
-            format!("{:.0}", self.run.cpu),
-            format!("{:.0}", self.run.aside),
-            format!("{:.0}", self.run.per_second()),
         ];
-        cells.extend([50.0, 99.0, 100.0].map(|percentile| table::ms(times.percentile(percentile))));
-        let start = &self.start;
-        cells.extend([
-            self.reads.to_string(),
-            format!("{:.2}", self.trickle),
-            format!("{:.0}, {:.0}", start.empty, start.full),
-            table::ms(start.slowest),
-        ]);
+        cells.push(format!("{:.2}", self.missed));
+        cells.push(whole(self.median(|run| run.cpu)));
+        cells.push(whole(self.median(|run| run.aside)));
+        cells.push(whole(self.median(Run::per_second)));
+        cells.extend([50.0, 99.0, 100.0].map(at));
+        cells.push(self.reads.to_string());
+        cells.push(format!("{:.2}", self.trickle));
+        cells.push(format!("{:.0}, {:.0}", start.empty, start.full));
+        cells.push(ms(start.slowest));
         cells
     }
 
-    #[allow(clippy::cast_precision_loss)]
     fn finding(&self) -> String {
         let (room, by) = (self.room, self.by);
-        let over = (self.most as f64 / room as f64 - 1.0).max(0.0) * 100.0;
+        let over = (count(self.most) / count(room) - 1.0).max(0.0) * 100.0;
         format!(
             "room for {room}, which {by} makes: there were up to {over:.0} % more files while others came, and \
              threads that are no workers, of which one evicts, took {:.0} of {:.0} us of CPU time for each request, and {:.2} \
              of a core at 200 new objects a second.",
-            self.run.aside, self.run.cpu, self.trickle
+            self.median(|run| run.aside),
+            self.median(|run| run.cpu),
+            self.trickle
         )
     }
 }
 
-fn tell(found: &Found, scale: &Scale, before: f64) -> String {
-    let runs = found.pools.iter().flat_map(|pool| &pool.hits);
-    let foreign = Sample::of(runs.map(|run| run.foreign)).median();
-    let head = format!(
-        "Caches on a disk: {BYTES} bytes, {} rounds, in turn, {WORKERS} workers\n{}",
-        scale.rounds,
-        machine::described(before, Some(foreign)),
-    );
-    let pools: Vec<_> = found.pools.iter().map(Pool::cells).collect();
-    let head = format!("{head}\n\n{}", table::render(&POOLS, &pools));
-    let full: Vec<_> = found.full.iter().map(Full::cells).collect();
-    report::text(&head, &FULL, &full, &findings(found, scale))
+fn report(found: &Found, scale: &Scale, before: f64) -> Report {
+    Report {
+        title: "Caches on a disk".to_owned(),
+        about: format!(
+            "{BYTES} bytes, {} rounds, in turn, {WORKERS} workers\n{}",
+            scale.rounds,
+            machine::described(
+                before,
+                found.pools.iter().flat_map(|pool| pool.hits.foreign())
+            ),
+        ),
+        tables: vec![
+            Table::new(POOLS, found.pools.iter().map(Pool::cells)),
+            Table::new(FULL, found.full.iter().map(Full::cells)),
+        ],
+        findings: findings(found, scale),
+        ..Report::default()
+    }
 }
 
 fn findings(found: &Found, scale: &Scale) -> Vec<String> {
@@ -520,24 +499,15 @@ fn findings(found: &Found, scale: &Scale) -> Vec<String> {
     for &medium in scale.media {
         let of_medium = || found.pools.iter().filter(|pool| pool.medium == medium);
         if let (Some(few), Some(many)) = (of_medium().next(), of_medium().next_back()) {
-            let name = |pool: &Pool| format!("{} thread(s)", pool.threads);
-            findings.compare(&Ratio {
-                what: &format!("CPU time of a hit, {medium}"),
-                ours: (&name(few), &few.rounds()),
-                theirs: (&name(many), &many.rounds()),
-            });
+            findings.compare(
+                format!("CPU time of a hit, {medium}"),
+                few.cpu(),
+                many.cpu(),
+            );
         }
     }
     for full in &found.full {
         findings.say(full.finding());
     }
     findings.all()
-}
-
-fn data(found: &Found, scale: &Scale, quick: bool) -> Value {
-    let cells: Vec<_> = found.pools.iter().map(Pool::cells).collect();
-    json!({
-        "quick": quick, "columns": FULL, "table": found.full.iter().map(Full::cells).collect::<Vec<_>>(),
-        "tables": [{"columns": POOLS, "rows": cells}], "findings": findings(found, scale),
-    })
 }

@@ -2,27 +2,27 @@
 //! Growth: what a hit costs, and how much memory there is, by how many objects are stored, how many fills are under way
 //! and how many rules the policy has. Each should be flat.
 
-use crate::contenders::cache::{Cache, WORKERS};
-use crate::figures::aim::{self, Aim, Figure, Round};
-use crate::figures::conclusions::{Conclusions, Ratio};
-use crate::figures::sample::{Sample, extremes};
+use crate::contenders::{Contender, Kind, WORKERS};
+use crate::figures::aim::{self, Aim, Goal};
+use crate::figures::format::{count, remark, whole};
+use crate::figures::{Conclusions, Figures, Rounds, Table};
 use crate::load::h2load::{self, Ask, Protocol};
 use crate::machine;
 use crate::machine::spent::Watch;
 use crate::machine::usage::{Bystander, Meter};
 use crate::origins::objects;
 use crate::progress::Progress;
-use crate::report;
-use crate::report::plot::{self, Curve};
+use crate::report::{Axis, Line, Picture, Report};
 use serde_json::{Value, json};
 use sluice_tests::client;
-use sluice_tests::edge::Edge;
+use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::gate::Gate;
 use sluice_tests::http2::Http2;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::process;
 use std::fmt;
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
@@ -50,6 +50,9 @@ enum Growing {
     InFlight,
     Rules,
 }
+
+/// Of which hits are compared.
+const COMPARED: [Growing; 3] = [Growing::Objects, Growing::InFlight, Growing::Rules];
 
 impl fmt::Display for Growing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -108,14 +111,13 @@ struct Run {
     cpu: f64,
     /// What is resident, in MiB.
     memory: f64,
-    foreign: f64,
 }
 
 /// All rounds of so many of what grows.
 struct Row {
     growing: Growing,
     count: usize,
-    runs: Vec<Run>,
+    runs: Rounds<Run>,
     filled: Option<Filled>,
 }
 
@@ -136,12 +138,12 @@ struct Filled {
 struct Found {
     rows: Vec<Row>,
     /// From the start of the process to the first byte of an object, in seconds.
-    starts: Vec<Round>,
+    starts: Rounds<f64>,
 }
 
-pub async fn run(quick: bool) {
+pub async fn run(quick: bool) -> Option<Report> {
     if !h2load::is_there() {
-        return;
+        return None;
     }
     let scale = Scale::new(quick);
     let before = machine::load();
@@ -150,38 +152,35 @@ pub async fn run(quick: bool) {
     rows.push(once(&scale, &origin).await);
     rows.extend(in_flight(&scale, &origin).await);
     rows.extend(rules(&scale, &origin).await);
-    let mut starts = Vec::new();
+    let mut starts = Rounds::default();
     for _ in 0..scale.rounds {
-        starts.push(start(&origin).await);
+        starts.add(start(&origin).await);
     }
-    let found = Found { rows, starts };
-    let text = tell(&found, &scale, before);
-    report::keep_data("growth", &text, data(&found, quick));
+    Some(report(&Found { rows, starts }, &scale, before))
+}
+
+async fn sluice(edge: Builder) -> Contender {
+    Contender::sluice(Kind::Sluice, edge).await
 }
 
 /// Edges that have so many objects, each of which was asked for once; then a part of them again.
 async fn objects(scale: &Scale, origin: &Origin) -> Vec<Row> {
     let mut edges = Vec::new();
-    let mut progress = Progress::of(scale.objects.len());
+    let progress = Progress::of(scale.objects.len());
     for &count in scale.objects {
         progress.step(format_args!("{count} objects are fetched"));
         // Few of them would be hot, and cheaper than many that are not.
         let edge = Edge::http(origin).env("HOT_BYTES", "0");
-        let edge = Cache::sluice(edge.env("CACHE_MAX_ENTRIES", "1000000")).await;
+        let edge = sluice(edge.env("CACHE_MAX_ENTRIES", "1000000")).await;
         let (count, filled) = fill(&edge, count).await;
-        let row = Row {
-            growing: Growing::Objects,
-            count,
-            runs: Vec::new(),
-            filled: Some(filled),
-        };
+        let row = Row::filled(Growing::Objects, count, filled);
         edges.push((edge, row));
     }
     for round in 0..scale.rounds {
         for (edge, row) in &mut edges {
             if row.is_whole() {
                 row.runs
-                    .push(again(edge, row.count, scale.listed, round).await);
+                    .add(again(edge, row.count, scale.listed, round).await);
             }
         }
     }
@@ -191,22 +190,17 @@ async fn objects(scale: &Scale, origin: &Origin) -> Vec<Row> {
 /// An edge that is asked once for each of so many keys, many more than it keeps.
 async fn once(scale: &Scale, origin: &Origin) -> Row {
     eprintln!("{} keys, each once", scale.once);
-    let edge = Cache::sluice(Edge::http(origin).env("HOT_BYTES", "0")).await;
+    let edge = sluice(Edge::http(origin).env("HOT_BYTES", "0")).await;
     let warm: Vec<_> = (0..WARM_UP).map(|n| format!("/warm/{n}.bin")).collect();
     assert_eq!(each_once(&edge, &warm).await, 0);
     let (count, filled) = fill(&edge, scale.once).await;
-    Row {
-        growing: Growing::Once,
-        count,
-        runs: Vec::new(),
-        filled: Some(filled),
-    }
+    Row::filled(Growing::Once, count, filled)
 }
 
 /// Asks once for each of so many objects, until some fail; how many it has asked for.
-async fn fill(edge: &Cache, count: usize) -> (usize, Filled) {
+async fn fill(edge: &Contender, count: usize) -> (usize, Filled) {
     let before = resident_mib(edge);
-    let meter = Meter::start(&[edge.pid]);
+    let meter = Meter::start(&edge.pids);
     let paths: Vec<_> = (0..count).map(object).collect();
     let (mut asked, mut failed) = (0, 0);
     for paths in paths.chunks(LIST) {
@@ -228,18 +222,21 @@ async fn fill(edge: &Cache, count: usize) -> (usize, Filled) {
 }
 
 /// Asks again for `listed` of so many objects, from all over what there is; other ones in each round.
-async fn again(edge: &Cache, count: usize, listed: usize, round: usize) -> Run {
+async fn again(edge: &Contender, count: usize, listed: usize, round: usize) -> (Run, f64) {
     let apart = (count / listed).max(1);
     let chosen = (0..listed).map(|n| object((n * apart + round) % count));
     let chosen: Vec<_> = chosen.collect();
-    let watch = Watch::start(edge.pid);
+    let watch = Watch::start(&edge.pids);
     assert_eq!(each_once(edge, &chosen).await, 0);
     let spent = watch.spent(chosen.len() as u64);
-    Run {
-        cpu: spent.server,
-        memory: resident_mib(edge),
-        foreign: spent.foreign,
-    }
+    let memory = resident_mib(edge);
+    (
+        Run {
+            cpu: spent.server,
+            memory,
+        },
+        spent.foreign,
+    )
 }
 
 fn object(number: usize) -> String {
@@ -247,14 +244,14 @@ fn object(number: usize) -> String {
 }
 
 /// On a connection for each worker; how many failed.
-async fn each_once(edge: &Cache, paths: &[String]) -> u64 {
+async fn each_once(edge: &Contender, paths: &[String]) -> u64 {
     let ask = ask(edge, Protocol::Http2 { streams: STREAMS });
     let (one, other) = paths.split_at(paths.len() / WORKERS);
     let (one, other) = tokio::join!(h2load::each_once(&ask, one), h2load::each_once(&ask, other));
     paths.len() as u64 - one.answered - other.answered
 }
 
-fn ask(edge: &Cache, protocol: Protocol) -> Ask<'static> {
+fn ask(edge: &Contender, protocol: Protocol) -> Ask<'static> {
     Ask {
         address: edge.address,
         tls: false,
@@ -263,38 +260,35 @@ fn ask(edge: &Cache, protocol: Protocol) -> Ask<'static> {
     }
 }
 
-fn resident_mib(edge: &Cache) -> f64 {
+fn resident_mib(edge: &Contender) -> f64 {
     #[allow(clippy::cast_precision_loss)]
-    let kib = process::resident_kib(edge.pid).expect("a server that runs") as f64;
+    let kib = process::resident_kib(edge.pids[0]).expect("a server that runs") as f64;
     kib / 1024.0
 }
 
 /// Hits of one object.
-async fn hits(edge: &Cache, time: Duration) -> Run {
-    let watch = Watch::start(edge.pid);
+async fn hits(edge: &Contender, time: Duration) -> (Run, f64) {
+    let watch = Watch::start(&edge.pids);
     let found = h2load::saturate(&ask(edge, Protocol::Http1), 32, time).await;
     assert_eq!(found.failed, 0);
     let spent = watch.spent(found.answered);
-    Run {
-        cpu: spent.server,
-        memory: resident_mib(edge),
-        foreign: spent.foreign,
-    }
+    let memory = resident_mib(edge);
+    (
+        Run {
+            cpu: spent.server,
+            memory,
+        },
+        spent.foreign,
+    )
 }
 
 /// Hits while the origin holds its answers to so many requests for other keys.
 async fn in_flight(scale: &Scale, origin: &Origin) -> Vec<Row> {
-    let edge = Edge::http(origin).env("CACHE_MAX_OPEN_KEYS", "4194304");
-    let edge = Cache::sluice(edge).await;
+    let edge = sluice(Edge::http(origin)).await;
     hits(&edge, scale.time / 4).await;
-    let row = |&count: &usize| Row {
-        growing: Growing::InFlight,
-        count,
-        runs: Vec::new(),
-        filled: None,
-    };
+    let row = |&count: &usize| Row::new(Growing::InFlight, count);
     let mut rows: Vec<_> = scale.in_flight.iter().map(row).collect();
-    let mut progress = Progress::of(rows.len() * scale.rounds);
+    let progress = Progress::of(rows.len() * scale.rounds);
     for round in 1..=scale.rounds {
         for row in &mut rows {
             let count = row.count;
@@ -305,7 +299,7 @@ async fn in_flight(scale: &Scale, origin: &Origin) -> Vec<Row> {
             origin.on(&format!("{below}*"), held);
             let mut flight = fly(&edge, &below, count).await;
             gate.wait_reached(count.min(AT_ORIGIN)).await;
-            row.runs.push(hits(&edge, scale.time).await);
+            row.runs.add(hits(&edge, scale.time).await);
             gate.open();
             while let Some(status) = flight.join_next().await {
                 assert_eq!(status.unwrap(), 200);
@@ -316,15 +310,12 @@ async fn in_flight(scale: &Scale, origin: &Origin) -> Vec<Row> {
 }
 
 /// Sends so many requests for different keys; their statuses come.
-async fn fly(edge: &Cache, below: &str, count: usize) -> JoinSet<u16> {
+async fn fly(edge: &Contender, below: &str, count: usize) -> JoinSet<u16> {
     let mut flight = JoinSet::new();
     for first in (0..count).step_by(STREAMS_HELD) {
-        let connection = Http2::connect(edge.address).await;
-        let paths = first..count.min(first + STREAMS_HELD);
-        let paths: Vec<_> = paths.map(|number| format!("{below}{number}")).collect();
-        let connection = std::sync::Arc::new(connection);
-        for path in paths {
-            let connection = std::sync::Arc::clone(&connection);
+        let connection = Arc::new(Http2::connect(edge.address).await);
+        for number in first..count.min(first + STREAMS_HELD) {
+            let (connection, path) = (Arc::clone(&connection), format!("{below}{number}"));
             flight.spawn(async move { connection.get(&path).await.unwrap().0 });
         }
     }
@@ -335,20 +326,14 @@ async fn fly(edge: &Cache, below: &str, count: usize) -> JoinSet<u16> {
 async fn rules(scale: &Scale, origin: &Origin) -> Vec<Row> {
     let mut edges = Vec::new();
     for &count in scale.rules {
-        let edge = Cache::sluice(Edge::http(origin).policy(&policy(count))).await;
+        let edge = sluice(Edge::http(origin).policy(&policy(count))).await;
         hits(&edge, scale.time / 4).await;
-        let row = Row {
-            growing: Growing::Rules,
-            count,
-            runs: Vec::new(),
-            filled: None,
-        };
-        edges.push((edge, row));
+        edges.push((edge, Row::new(Growing::Rules, count)));
     }
     for round in 1..=scale.rounds {
         eprintln!("rules, round {round} of {}", scale.rounds);
         for (edge, row) in &mut edges {
-            row.runs.push(hits(edge, scale.time).await);
+            row.runs.add(hits(edge, scale.time).await);
         }
     }
     edges.into_iter().map(|(_, row)| row).collect()
@@ -364,135 +349,13 @@ fn policy(rules: usize) -> String {
 }
 
 /// From the start of the entry point to an object, in seconds.
-async fn start(origin: &Origin) -> Round {
+async fn start(origin: &Origin) -> (f64, f64) {
     let (bystander, began) = (Bystander::start(), Instant::now());
-    let edge = Cache::sluice(Edge::http(origin)).await;
+    let edge = sluice(Edge::http(origin)).await;
     let answer = client::get(edge.address, PATH).await;
     let took = began.elapsed().as_secs_f64();
     assert_eq!(answer.status, 200, "{answer}");
     (took, bystander.foreign())
-}
-
-impl Row {
-    fn median(&self, figure: impl Fn(&Run) -> f64) -> f64 {
-        Sample::of(self.runs.iter().map(figure)).median()
-    }
-
-    /// What was resident, in MiB: when objects were there that had been asked for once, else in the first round. Then
-    /// there had not been more of it yet, and Envoy gives little back.
-    fn memory(&self) -> f64 {
-        let first = self.runs.first().map(|run| run.memory);
-        let memory = self.filled.map(|filled| filled.after).or(first);
-        memory.unwrap_or(f64::NAN)
-    }
-
-    /// Whether nothing failed when it was filled.
-    fn is_whole(&self) -> bool {
-        self.filled.is_none_or(|filled| filled.failed == 0)
-    }
-
-    fn cells(&self) -> Vec<String> {
-        let mut cells = vec![self.growing.to_string(), self.count.to_string()];
-        let fill = self.filled.map(|filled| format!("{:.0}", filled.cpu));
-        let fill = fill.unwrap_or_default();
-        if let Some(Filled {
-            failed: failed @ 1..,
-            ..
-        }) = self.filled
-        {
-            cells.extend(["-", "-", &fill, "-"].map(str::to_owned));
-            cells.push(format!("{failed} failed"));
-            return cells;
-        }
-        let hits = if self.runs.is_empty() {
-            ["-".to_owned(), "-".to_owned()]
-        } else {
-            let (least, most) = extremes(self.runs.iter().map(|run| run.cpu));
-            let median = self.median(|run| run.cpu);
-            [format!("{median:.1}"), format!("{least:.0}-{most:.0}")]
-        };
-        cells.extend(hits);
-        cells.extend([fill, format!("{:.0}", self.memory()), String::new()]);
-        cells
-    }
-
-    /// What the process has grown by for keys that were asked for once, and what it may.
-    fn growth(&self) -> Option<Figure> {
-        if self.growing != Growing::Once {
-            return None;
-        }
-        Some(Figure {
-            what: format!("growth by {} {}", self.count, self.growing),
-            aim: Aim::AtMost(SPARE_MIB),
-            unit: " MiB",
-            // What others do on the machine does not change it.
-            rounds: vec![(self.grown()?, 0.0)],
-        })
-    }
-
-    /// How much larger the process has become since it had fetched nothing, in MiB.
-    fn grown(&self) -> Option<f64> {
-        let filled = self.filled.filter(|_| self.is_whole())?;
-        Some(self.memory() - filled.before)
-    }
-}
-
-impl Found {
-    /// What grows and is compared, in the order in which it was measured.
-    fn growing(&self) -> Vec<Growing> {
-        let mut growing: Vec<_> = self.rows.iter().map(|row| row.growing).collect();
-        growing.dedup();
-        growing.retain(|growing| *growing != Growing::Once);
-        growing
-    }
-
-    /// All of it that was measured to its end.
-    fn of(&self, growing: Growing) -> impl Iterator<Item = &Row> {
-        let of_it = self.rows.iter().filter(move |row| row.growing == growing);
-        of_it.filter(|row| row.is_whole())
-    }
-
-    fn figures(&self) -> Vec<Figure> {
-        let mut figures = vec![Figure {
-            what: "start-up to the first byte of an object".to_owned(),
-            aim: Aim::AtMost(1.5),
-            unit: " s",
-            rounds: self.starts.clone(),
-        }];
-        figures.extend(self.rows.iter().filter_map(Row::growth));
-        figures
-    }
-
-    fn findings(&self) -> Vec<String> {
-        let mut findings = Conclusions::default();
-        for growing in self.growing() {
-            let (Some(few), Some(many)) = (self.of(growing).next(), self.of(growing).last()) else {
-                continue;
-            };
-            let rounds = |row: &Row| {
-                let runs = row.runs.iter().map(|run| (run.cpu, run.foreign));
-                runs.collect::<Vec<_>>()
-            };
-            findings.compare(&Ratio {
-                what: &format!("CPU time of a hit by {growing}"),
-                ours: (&few.count.to_string(), &rounds(few)),
-                theirs: (&many.count.to_string(), &rounds(many)),
-            });
-        }
-        for row in &self.rows {
-            let (growing, count) = (row.growing, row.count);
-            if let Some(Filled {
-                failed: failed @ 1..,
-                ..
-            }) = row.filled
-            {
-                findings.say(format!(
-                    "{growing}: {failed} requests failed when about {count} keys had been asked for."
-                ));
-            }
-        }
-        findings.all()
-    }
 }
 
 const COLUMNS: [&str; 7] = [
@@ -505,73 +368,174 @@ const COLUMNS: [&str; 7] = [
     "",
 ];
 
-fn tell(found: &Found, scale: &Scale, before: f64) -> String {
-    let runs = found.rows.iter().flat_map(|row| &row.runs);
-    let foreign = Sample::of(runs.map(|run| run.foreign)).median();
-    let head = format!(
-        "Growth: hits of {BYTES} bytes, {} rounds, in turn, {WORKERS} workers\n{}",
-        scale.rounds,
-        machine::described(before, Some(foreign)),
-    );
-    let head = format!("{head}\n\n{}", aim::text(&found.figures()));
-    let rows: Vec<_> = found.rows.iter().map(Row::cells).collect();
-    report::text(&head, &COLUMNS, &rows, &found.findings())
-}
+impl Row {
+    fn new(growing: Growing, count: usize) -> Self {
+        Self {
+            growing,
+            count,
+            runs: Rounds::default(),
+            filled: None,
+        }
+    }
 
-#[allow(clippy::cast_precision_loss)]
-fn plots(found: &Found) -> Vec<String> {
-    let curve = |growing: Growing, name: String, figure: &dyn Fn(&Row) -> Option<f64>| Curve {
-        name,
-        points: found
-            .of(growing)
-            .filter_map(|row| Some((row.count as f64, figure(row)?)))
-            .collect(),
-    };
-    let by = |figure: fn(&Row) -> f64| {
-        let of = |growing: &Growing| curve(*growing, growing.to_string(), &|row| Some(figure(row)));
-        found.growing().iter().map(of).collect::<Vec<_>>()
-    };
-    let times = by(|row| row.median(|run| run.cpu));
-    let fill = |row: &Row| row.filled.map(|filled| filled.cpu);
-    let fills = curve(Growing::Objects, Growing::Objects.to_string(), &fill);
-    let linear = |y| (y, plot::Scale::Linear);
-    vec![
-        plot::growth(
-            "CPU time of a hit",
-            "how many there are",
-            linear("microseconds"),
-            &times,
-        ),
-        plot::growth(
-            "CPU time of a fill",
-            "how many there are",
-            linear("microseconds"),
-            &[fills],
-        ),
-        plot::growth(
-            "Resident memory",
-            "how many there are",
-            linear("MiB"),
-            &by(Row::memory),
-        ),
-    ]
-}
+    fn filled(growing: Growing, count: usize, filled: Filled) -> Self {
+        let filled = Some(filled);
+        Self {
+            filled,
+            ..Self::new(growing, count)
+        }
+    }
 
-fn data(found: &Found, quick: bool) -> Value {
-    let row = |row: &Row| {
-        let run = |run: &Run| json!({"cpu_us_per_request": run.cpu, "resident_mib": run.memory, "foreign": run.foreign});
-        json!({
-            "growing": row.growing.to_string(), "count": row.count,
-            "cpu_us_per_fill": row.filled.map(|filled| filled.cpu), "grown_mib": row.grown(),
-            "runs": row.runs.iter().map(run).collect::<Vec<_>>(),
+    fn cpu(&self) -> Figures {
+        self.runs.of(|run| run.cpu)
+    }
+
+    /// What was resident, in MiB: when objects were there that had been asked for once, else in the first round. Then
+    /// there had not been more of it yet, and Envoy gives little back.
+    fn memory(&self) -> f64 {
+        let first = self.runs.iter().next().map(|run| run.memory);
+        let memory = self.filled.map(|filled| filled.after).or(first);
+        memory.unwrap_or(f64::NAN)
+    }
+
+    fn failed(&self) -> u64 {
+        self.filled.map_or(0, |filled| filled.failed)
+    }
+
+    /// Whether nothing failed when it was filled.
+    fn is_whole(&self) -> bool {
+        self.failed() == 0
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let cpu = self.cpu();
+        let fill = self.filled.map(|filled| whole(filled.cpu));
+        let memory = if self.is_whole() {
+            self.memory()
+        } else {
+            f64::NAN
+        };
+        vec![
+            self.growing.to_string(),
+            self.count.to_string(),
+            whole(cpu.median()),
+            cpu.range(whole),
+            fill.unwrap_or_default(),
+            whole(memory),
+            remark(self.failed(), "failed"),
+        ]
+    }
+
+    /// What the process has grown by for keys that were asked for once, and what it may.
+    fn goal(&self) -> Option<Goal> {
+        (self.growing == Growing::Once).then_some(())?;
+        Some(Goal {
+            what: format!("growth by {} {}", self.count, self.growing),
+            aim: Aim::AtMost(SPARE_MIB),
+            unit: " MiB",
+            figures: [self.grown()?].into_iter().collect(),
         })
+    }
+
+    /// How much larger the process has become since it had fetched nothing, in MiB.
+    fn grown(&self) -> Option<f64> {
+        let filled = self.filled.filter(|_| self.is_whole())?;
+        Some(self.memory() - filled.before)
+    }
+
+    fn data(&self) -> Value {
+        let run = |run: &Run| json!({"cpu_us_per_request": run.cpu, "resident_mib": run.memory});
+        json!({
+            "growing": self.growing.to_string(), "count": self.count,
+            "cpu_us_per_fill": self.filled.map(|filled| filled.cpu), "grown_mib": self.grown(),
+            "runs": self.runs.iter().map(run).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl Found {
+    /// All of it that was measured to its end.
+    fn of(&self, growing: Growing) -> impl Iterator<Item = &Row> {
+        let of_it = self.rows.iter().filter(move |row| row.growing == growing);
+        of_it.filter(|row| row.is_whole())
+    }
+
+    fn goals(&self) -> Vec<Goal> {
+        let mut goals = vec![Goal {
+            what: "start-up to the first byte of an object".to_owned(),
+            aim: Aim::AtMost(1.5),
+            unit: " s",
+            figures: self.starts.of(|seconds| *seconds),
+        }];
+        goals.extend(self.rows.iter().filter_map(Row::goal));
+        goals
+    }
+
+    fn findings(&self) -> Vec<String> {
+        let mut findings = Conclusions::default();
+        for growing in COMPARED {
+            if let (Some(few), Some(many)) = (self.of(growing).next(), self.of(growing).last()) {
+                let what = format!("CPU time of a hit by {growing}");
+                findings.compare(what, (few.count, few.cpu()), (many.count, many.cpu()));
+            }
+        }
+        for row in self.rows.iter().filter(|row| !row.is_whole()) {
+            let (growing, count, failed) = (row.growing, row.count, row.failed());
+            findings.say(format!(
+                "{growing}: {failed} requests failed when about {count} keys had been asked for."
+            ));
+        }
+        findings.all()
+    }
+}
+
+fn report(found: &Found, scale: &Scale, before: f64) -> Report {
+    Report {
+        title: "Growth".to_owned(),
+        about: format!(
+            "hits of {BYTES} bytes, {} rounds, in turn, {WORKERS} workers\n{}",
+            scale.rounds,
+            machine::described(before, found.rows.iter().flat_map(|row| row.runs.foreign())),
+        ),
+        tables: vec![
+            aim::table(&found.goals()),
+            Table::new(COLUMNS, found.rows.iter().map(Row::cells)),
+        ],
+        findings: found.findings(),
+        pictures: pictures(found),
+        data: json!({
+            "growth": found.rows.iter().map(Row::data).collect::<Vec<_>>(),
+            "start_seconds": found.starts.iter().collect::<Vec<_>>(),
+        }),
+        ..Report::default()
+    }
+}
+
+fn pictures(found: &Found) -> Vec<(String, String)> {
+    let picture = |name: &str, title: &str, unit: &'static str, figure: fn(&Row) -> f64| {
+        let line = |growing: Growing| Line {
+            name: format!("Sluice, {growing}"),
+            points: found
+                .of(growing)
+                .map(|row| (count(row.count), figure(row)))
+                .collect(),
+        };
+        let picture = Picture {
+            title: format!("{title} by how many there are"),
+            x: ("how many there are", Axis::Log),
+            y: (unit, Axis::Linear),
+            lines: COMPARED
+                .map(line)
+                .into_iter()
+                .filter(|line| !line.points.is_empty())
+                .collect(),
+        };
+        (name.to_owned(), picture.draw())
     };
-    json!({
-        "quick": quick, "columns": COLUMNS, "table": found.rows.iter().map(Row::cells).collect::<Vec<_>>(),
-        "tables": [aim::table(&found.figures())],
-        "findings": found.findings(), "plots": plots(found), "start_seconds": found.starts,
-        "growth": found.rows.iter().map(row).collect::<Vec<_>>(),
-    })
+    vec![
+        picture("cpu", "CPU time of a hit", "us", |row| row.cpu().median()),
+        picture("memory", "Resident memory", "MiB", Row::memory),
+    ]
 }
 
 #[cfg(test)]

@@ -2,34 +2,38 @@
 //! Hits: what an object costs that is there, how many of them there are in a second, and how long they take when the
 //! server is half busy.
 
-use crate::contenders::cache::{Cache, Kind, WORKERS};
-use crate::figures::aim::{self, Aim, Figure, Round};
-use crate::figures::conclusions::{Conclusions, Ratio};
-use crate::figures::distribution::{Distribution, PERCENTILES};
-use crate::figures::sample::{Sample, extremes};
+use crate::contenders::{Before, Contender, Kind, WORKERS, start_all};
+use crate::figures::aim::{self, Aim, Goal};
+use crate::figures::format::{ms, remark, whole};
+use crate::figures::{Conclusions, Figures, PERCENTILES, Rounds, Table};
 use crate::load::h2load::{self, Ask, Pace, Paced, Protocol};
 use crate::machine;
 use crate::machine::spent::Watch;
 use crate::machine::usage::Bystander;
+use crate::peers::nginx::Lock;
 use crate::progress::Progress;
-use crate::report;
-use crate::report::plot::{self, Curve};
-use crate::report::table;
+use crate::report::{Axis, Line, Picture, Report, bars, by_percentile};
 use serde_json::{Value, json};
-use sluice_tests::matrix::{Medium, Store, Version};
 use sluice_tests::origin::{Origin, Reply};
 use std::fmt;
 use std::time::Duration;
 
 /// Never stored: what passes the caches.
 const PRIVATE: &str = "/private.bin";
-/// What the aims are about: Sluice with its bounded cache on a disk.
-const OURS: Kind = Kind::Sluice(Medium::Disk);
-/// The same without copies of hot objects, and without the filter.
-const COLD: Kind = Kind::Cold(Medium::Disk);
-const BARE: Kind = Kind::Bare(Store::V1_DISK);
-/// Envoy's own memory caches, the better of which is to be reached.
-const MEMORY: [Kind; 2] = [Kind::BareMemory(Version::V1), Kind::BareMemory(Version::V2)];
+/// What the aims are about, with its files on a disk.
+const OURS: Kind = Kind::Sluice;
+const NGINX: Kind = Kind::Nginx(Lock::On);
+/// Who is drawn.
+const DRAWN: [Kind; 6] = [
+    OURS,
+    NGINX,
+    Kind::Varnish,
+    Kind::Haproxy,
+    Kind::BareMemory,
+    Kind::Direct,
+];
+/// Who is asked at half of saturation.
+const HALF_BUSY: [Kind; 4] = [OURS, NGINX, Kind::Varnish, Kind::BareMemory];
 /// As many connections as bring every worker to work, and a bit of waiting.
 const BASE: Scene = Scene {
     bytes: 10_000,
@@ -62,29 +66,28 @@ struct Run {
     cpu: f64,
     per_second: f64,
     failed: u64,
-    foreign: f64,
 }
 
 /// All rounds of one contender in one scene.
 struct Row {
     scene: Scene,
     kind: Kind,
-    runs: Vec<Run>,
+    runs: Rounds<Run>,
 }
 
 /// All rounds of one contender at the rate that is half of saturation.
 struct Tail {
     kind: Kind,
     rate: u32,
-    runs: Vec<(Paced, f64)>,
+    runs: Rounds<Paced>,
 }
 
 /// What the story has found.
 struct Found {
     rows: Vec<Row>,
     tails: Vec<Tail>,
-    /// What passes: ours, and Envoy without the filter.
-    passes: [Vec<Round>; 2],
+    /// CPU time of what passes: ours, and Envoy without the filter.
+    passes: [Figures; 2],
 }
 
 impl Scale {
@@ -95,11 +98,9 @@ impl Scale {
             connections,
         };
         let http2 = Protocol::Http2 { streams: STREAMS };
-        let mut kinds = vec![Kind::Direct, Kind::Nginx, Kind::Varnish, Kind::Haproxy];
-        kinds.extend(MEMORY);
-        kinds.extend([BARE, COLD, OURS]);
+        let mut kinds = [&DRAWN[..], &[Kind::Bare, Kind::SluiceCold]].concat();
         if !quick {
-            kinds.extend([Kind::Bare(Store::V2_DISK), Kind::Sluice(Medium::Memory)]);
+            kinds.push(Kind::SluiceMemory);
         }
         let mut scenes = vec![BASE, scene(10_000, http2, 8)];
         if !quick {
@@ -151,9 +152,9 @@ impl Scene {
     }
 }
 
-pub async fn run(quick: bool) {
+pub async fn run(quick: bool) -> Option<Report> {
     if !h2load::is_there() {
-        return;
+        return None;
     }
     let scale = Scale::new(quick);
     let before = machine::load();
@@ -165,34 +166,31 @@ pub async fn run(quick: bool) {
     let private = Reply::ok(BASE.bytes).header("cache-control", "private, no-store");
     origin.on(PRIVATE, private);
     eprintln!("starting the servers");
-    let mut caches = Vec::new();
-    for &kind in &scale.kinds {
-        if let Some(cache) = kind.start(&origin, &scale.sizes()).await {
-            caches.push((kind, cache));
-        }
-    }
-    let rows = hits(&scale, &caches, &origin).await;
-    let tails = tails(&scale, &caches, &rows).await;
+    let servers = start_all(&scale.kinds, Before::Origin(&origin)).await;
+    let rows = hits(&scale, &servers, &origin).await;
+    let tails = tails(&scale, &servers, &rows).await;
     origin.forget_requests();
-    let passes = passes(&scale, &caches).await;
-    drop(caches);
+    let passes = passes(&scale, &servers).await;
+    drop(servers);
     let found = Found {
         rows,
         tails,
         passes,
     };
-    let text = tell(&found, &scale, before);
-    let stem = report::keep_data("hits", &text, data(&found, quick));
-    report::keep_distributions(&stem, &found.distributions());
+    Some(report(&found, &scale, before))
 }
 
-async fn hits(scale: &Scale, caches: &[(Kind, Cache)], origin: &Origin) -> Vec<Row> {
+async fn hits(scale: &Scale, servers: &[Contender], origin: &Origin) -> Vec<Row> {
     let mut rows = Vec::new();
     for &scene in &scale.scenes {
-        for (kind, cache) in caches {
-            if *kind == Kind::Direct || warm(cache, scene, origin).await {
-                let (kind, runs) = (*kind, Vec::new());
-                rows.push(Row { scene, kind, runs });
+        for server in servers {
+            let kind = server.kind;
+            if kind == Kind::Direct || warm(server, scene, origin).await {
+                rows.push(Row {
+                    scene,
+                    kind,
+                    runs: Rounds::default(),
+                });
             } else {
                 eprintln!(
                     "not measured: {kind} stores nothing of {} bytes",
@@ -201,27 +199,36 @@ async fn hits(scale: &Scale, caches: &[(Kind, Cache)], origin: &Origin) -> Vec<R
             }
         }
     }
-    let mut progress = Progress::of(rows.len() * scale.rounds as usize);
+    let progress = Progress::of(rows.len() * scale.rounds as usize);
     for round in 1..=scale.rounds {
         for row in &mut rows {
             progress.step(format_args!("{}, {}, round {round}", row.kind, row.scene));
-            let (kind, cache) = caches.iter().find(|(kind, _)| *kind == row.kind).unwrap();
             let path = row.scene.path();
             let asked = origin.count(&path);
             row.runs
-                .push(measure(cache, row.scene, &path, scale.time).await);
+                .add(measure(of(servers, row.kind), row.scene, &path, scale.time).await);
             let asked = origin.count(&path) - asked;
-            assert_eq!(asked, 0, "of {kind} no hits were measured: {}", row.scene);
+            assert_eq!(
+                asked, 0,
+                "of {} no hits were measured: {}",
+                row.kind, row.scene
+            );
         }
     }
     rows
 }
 
+/// The one of this kind.
+fn of(servers: &[Contender], kind: Kind) -> &Contender {
+    let mut servers = servers.iter();
+    servers.find(|server| server.kind == kind).unwrap()
+}
+
 /// Asks on so many connections that each worker has some, and by the protocol of the scene: HAProxy's keys differ. Whether
 /// the origin is not asked any more then.
-async fn warm(cache: &Cache, scene: Scene, origin: &Origin) -> bool {
+async fn warm(server: &Contender, scene: Scene, origin: &Origin) -> bool {
     let path = scene.path();
-    let ask = ask(cache, scene.protocol, &path);
+    let ask = ask(server, scene.protocol, &path);
     h2load::each_once(&ask, std::slice::from_ref(&path)).await;
     h2load::saturate(&ask, 64, Duration::from_millis(60)).await;
     let asked = origin.count(&path);
@@ -229,10 +236,10 @@ async fn warm(cache: &Cache, scene: Scene, origin: &Origin) -> bool {
     origin.count(&path) == asked
 }
 
-fn ask<'a>(cache: &Cache, protocol: Protocol, path: &'a str) -> Ask<'a> {
+fn ask<'a>(server: &Contender, protocol: Protocol, path: &'a str) -> Ask<'a> {
     let address = match protocol {
-        Protocol::Http1 => cache.address,
-        Protocol::Http2 { .. } => cache.second,
+        Protocol::Http1 => server.address,
+        Protocol::Http2 { .. } => server.second,
     };
     Ask {
         address,
@@ -242,39 +249,40 @@ fn ask<'a>(cache: &Cache, protocol: Protocol, path: &'a str) -> Ask<'a> {
     }
 }
 
-async fn measure(cache: &Cache, scene: Scene, path: &str, time: Duration) -> Run {
-    let watch = Watch::start(cache.pid);
-    let ask = ask(cache, scene.protocol, path);
+async fn measure(server: &Contender, scene: Scene, path: &str, time: Duration) -> (Run, f64) {
+    let watch = Watch::start(&server.pids);
+    let ask = ask(server, scene.protocol, path);
     let found = h2load::saturate(&ask, scene.connections, time).await;
     let spent = watch.spent(found.answered);
-    Run {
+    let run = Run {
         cpu: spent.server,
         per_second: found.per_second,
         failed: found.failed,
-        foreign: spent.foreign,
-    }
+    };
+    (run, spent.foreign)
 }
 
 /// At half of what the slowest of those reaches that the aims are about.
-async fn tails(scale: &Scale, caches: &[(Kind, Cache)], rows: &[Row]) -> Vec<Tail> {
-    let among = [&[OURS, Kind::Nginx, Kind::Varnish][..], &MEMORY].concat();
-    let caches = || caches.iter().filter(|(kind, _)| among.contains(kind));
-    let saturation = rows
+async fn tails(scale: &Scale, servers: &[Contender], rows: &[Row]) -> Vec<Tail> {
+    let half_busy = rows
         .iter()
-        .filter(|row| row.scene == BASE && among.contains(&row.kind))
-        .map(|row| row.median(|run| run.per_second));
-    let (least, _) = extremes(saturation);
+        .filter(|row| row.scene == BASE && HALF_BUSY.contains(&row.kind));
+    let saturation = half_busy.map(|row| row.runs.of(|run| run.per_second).median());
+    let (least, _) = saturation.collect::<Figures>().extremes();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let rate = (least / 200.0) as u32 * 100;
-    let tail = |(kind, _): &(Kind, Cache)| Tail {
-        kind: *kind,
+    let servers = servers
+        .iter()
+        .filter(|server| HALF_BUSY.contains(&server.kind));
+    let tail = |server: &Contender| Tail {
+        kind: server.kind,
         rate,
-        runs: Vec::new(),
+        runs: Rounds::default(),
     };
-    let mut tails: Vec<_> = caches().map(tail).collect();
-    let mut progress = Progress::of(tails.len() * scale.rounds as usize);
+    let mut tails: Vec<_> = servers.clone().map(tail).collect();
+    let progress = Progress::of(tails.len() * scale.rounds as usize);
     for round in 1..=scale.rounds {
-        for (tail, (_, cache)) in tails.iter_mut().zip(caches()) {
+        for (tail, server) in tails.iter_mut().zip(servers.clone()) {
             progress.step(format_args!(
                 "{}, {rate} a second, round {round}",
                 tail.kind
@@ -282,202 +290,22 @@ async fn tails(scale: &Scale, caches: &[(Kind, Cache)], rows: &[Row]) -> Vec<Tai
             let bystander = Bystander::start();
             let path = BASE.path();
             let pace = Pace { rate, ..scale.pace };
-            let paced = h2load::pace(&ask(cache, BASE.protocol, &path), pace).await;
-            tail.runs.push((paced, bystander.foreign()));
+            let paced = h2load::pace(&ask(server, BASE.protocol, &path), pace).await;
+            tail.runs.add((paced, bystander.foreign()));
         }
     }
     tails
 }
 
 /// The CPU time of a request that no cache answers, in microseconds: with the filter, and without.
-async fn passes(scale: &Scale, caches: &[(Kind, Cache)]) -> [Vec<Round>; 2] {
-    let mut passes = [Vec::new(), Vec::new()];
+async fn passes(scale: &Scale, servers: &[Contender]) -> [Figures; 2] {
+    let mut passes = [Rounds::default(), Rounds::default()];
     for _ in 0..scale.rounds {
-        for (rounds, wanted) in passes.iter_mut().zip([OURS, BARE]) {
-            let (_, cache) = caches.iter().find(|(kind, _)| *kind == wanted).unwrap();
-            let run = measure(cache, BASE, PRIVATE, scale.time).await;
-            rounds.push((run.cpu, run.foreign));
+        for (rounds, kind) in passes.iter_mut().zip([OURS, Kind::Bare]) {
+            rounds.add(measure(of(servers, kind), BASE, PRIVATE, scale.time).await);
         }
     }
-    passes
-}
-
-impl Row {
-    fn median(&self, figure: impl Fn(&Run) -> f64) -> f64 {
-        Sample::of(self.runs.iter().map(figure)).median()
-    }
-
-    fn rounds(&self, figure: impl Fn(&Run) -> f64) -> Vec<Round> {
-        let runs = self.runs.iter();
-        runs.map(|run| (figure(run), run.foreign)).collect()
-    }
-
-    fn cells(&self) -> Vec<String> {
-        let range = |figure: fn(&Run) -> f64| {
-            let (least, most) = extremes(self.runs.iter().map(figure));
-            format!("{least:.0}-{most:.0}")
-        };
-        let failed: u64 = self.runs.iter().map(|run| run.failed).sum();
-        vec![
-            self.kind.to_string(),
-            self.scene.to_string(),
-            format!("{:.1}", self.median(|run| run.cpu)),
-            range(|run| run.cpu),
-            format!("{:.0}", self.median(|run| run.per_second)),
-            range(|run| run.per_second),
-            if failed == 0 {
-                String::new()
-            } else {
-                format!("{failed} failed")
-            },
-        ]
-    }
-}
-
-impl Tail {
-    fn rounds(&self, part: f64) -> Vec<Round> {
-        let runs = self.runs.iter();
-        runs.map(|(paced, foreign)| (paced.times.percentile(part), *foreign))
-            .collect()
-    }
-
-    fn cells(&self) -> Vec<String> {
-        let at = |part: f64| {
-            let rounds = self.rounds(part).into_iter().map(|round| round.0);
-            table::ms(Sample::of(rounds).median())
-        };
-        let failed: u64 = self.runs.iter().map(|(paced, _)| paced.failed).sum();
-        let quantiles = [50.0, 90.0, 99.0, 99.9, 100.0].map(at);
-        let mut cells = vec![self.kind.to_string(), self.rate.to_string()];
-        cells.extend(quantiles);
-        cells.push(if failed == 0 {
-            String::new()
-        } else {
-            format!("{failed} failed")
-        });
-        cells
-    }
-}
-
-impl Found {
-    /// A figure of a contender in a scene, round by round; nothing where it was not measured.
-    fn of(&self, scene: Scene, kind: Kind, figure: fn(&Run) -> f64) -> Vec<Round> {
-        let mut rows = self.rows.iter();
-        let row = rows.find(|row| row.scene == scene && row.kind == kind);
-        row.map(|row| row.rounds(figure)).unwrap_or_default()
-    }
-
-    fn tail(&self, kind: Kind, part: f64) -> Vec<Round> {
-        let tail = self.tails.iter().find(|tail| tail.kind == kind);
-        tail.map(|tail| tail.rounds(part)).unwrap_or_default()
-    }
-
-    /// Each by its contender and round.
-    fn distributions(&self) -> Vec<(String, &Distribution)> {
-        let runs = self.tails.iter().flat_map(|tail| {
-            let runs = tail.runs.iter().zip(1..);
-            runs.map(move |((paced, _), round)| {
-                let name = format!("{}, {} a second, round {round}", tail.kind, tail.rate);
-                (name, &paced.times)
-            })
-        });
-        runs.collect()
-    }
-
-    /// The one of Envoy's memory caches that takes less CPU time.
-    fn better_memory(&self) -> Kind {
-        let median =
-            |kind| Sample::of(self.of(BASE, kind, |run| run.cpu).iter().map(|r| r.0)).median();
-        let [one, other] = MEMORY;
-        if median(one) <= median(other) {
-            one
-        } else {
-            other
-        }
-    }
-
-    /// What is to be reached, for hits of 10,000 bytes.
-    fn figures(&self) -> Vec<Figure> {
-        let memory = self.better_memory();
-        let cpu = |kind| self.of(BASE, kind, |run| run.cpu);
-        let ratio = |what: &str,
-                     aim,
-                     (ours, our): (Kind, &[Round]),
-                     (theirs, their): (Kind, &[Round])| Figure {
-            what: format!("{what}, {ours} / {theirs}"),
-            aim,
-            unit: "x",
-            rounds: aim::ratios(our, their),
-        };
-        let cost = |aim, ours, theirs| {
-            ratio(
-                "CPU per hit",
-                aim,
-                (ours, &cpu(ours)),
-                (theirs, &cpu(theirs)),
-            )
-        };
-        let tail = |name: &str, part, aim, theirs| {
-            let (our, their) = (self.tail(OURS, part), self.tail(theirs, part));
-            ratio(name, aim, (OURS, &our), (theirs, &their))
-        };
-        let many = |kind| self.of(BASE, kind, |run| run.per_second);
-        let mut figures = vec![
-            cost(Aim::AtMost(0.95), OURS, memory),
-            cost(Aim::AtMost(1.5), OURS, Kind::Nginx),
-            ratio(
-                "hits a second",
-                Aim::AtLeast(1.0),
-                (OURS, &many(OURS)),
-                (memory, &many(memory)),
-            ),
-        ];
-        for (name, part) in [("p99 at half", 99.0), ("p99.9 at half", 99.9)] {
-            figures.push(tail(name, part, Aim::AtMost(1.0), memory));
-            figures.push(tail(name, part, Aim::AtMost(1.2), Kind::Nginx));
-        }
-        figures.push(cost(Aim::AtMost(1.05), COLD, BARE));
-        let [ours, bare] = &self.passes;
-        figures.push(Figure {
-            what: "CPU of a request that passes, with the filter less without".to_owned(),
-            aim: Aim::AtMost(6.0),
-            unit: " us",
-            rounds: aim::differences(ours, bare),
-        });
-        figures
-    }
-
-    /// What a hit costs, ours and the others'.
-    fn findings(&self) -> Vec<String> {
-        let mut findings = Conclusions::default();
-        let [one, other] = MEMORY;
-        let others = [
-            Kind::Direct,
-            Kind::Nginx,
-            Kind::Varnish,
-            Kind::Haproxy,
-            one,
-            other,
-        ];
-        for (what, figure) in [
-            ("CPU time of a hit", (|run| run.cpu) as fn(&Run) -> f64),
-            ("time from one hit to the next at saturation", |run| {
-                run.per_second.recip()
-            }),
-        ] {
-            for theirs in others.into_iter().chain([BARE]) {
-                let (our, their) = (self.of(BASE, OURS, figure), self.of(BASE, theirs, figure));
-                if !their.is_empty() {
-                    findings.compare(&Ratio {
-                        what,
-                        ours: (&OURS.to_string(), &our),
-                        theirs: (&theirs.to_string(), &their),
-                    });
-                }
-            }
-        }
-        findings.all()
-    }
+    passes.map(|rounds| rounds.of(|run| run.cpu))
 }
 
 const COLUMNS: [&str; 7] = [
@@ -494,112 +322,241 @@ const TAIL_COLUMNS: [&str; 8] = [
     "",
 ];
 
-fn tell(found: &Found, scale: &Scale, before: f64) -> String {
-    let runs = found.rows.iter().flat_map(|row| &row.runs);
-    let foreign = Sample::of(runs.map(|run| run.foreign)).median();
-    let head = format!(
-        "Hits: {} contenders in turn, {} rounds of {} ms for each scene, {WORKERS} workers\n{}",
-        scale.kinds.len(),
-        scale.rounds,
-        scale.time.as_millis(),
-        machine::described(before, Some(foreign)),
-    );
-    let tails: Vec<_> = found.tails.iter().map(Tail::cells).collect();
-    let rows: Vec<_> = found.rows.iter().map(Row::cells).collect();
-    let head = format!(
-        "{head}\n\n{}\n\n{}",
-        aim::text(&found.figures()),
-        table::render(&TAIL_COLUMNS, &tails)
-    );
-    report::text(&head, &COLUMNS, &rows, &found.findings())
+impl Row {
+    fn cells(&self) -> Vec<String> {
+        let (cpu, many) = (
+            self.runs.of(|run| run.cpu),
+            self.runs.of(|run| run.per_second),
+        );
+        vec![
+            self.kind.to_string(),
+            self.scene.to_string(),
+            format!("{:.1}", cpu.median()),
+            cpu.range(whole),
+            whole(many.median()),
+            many.range(whole),
+            remark(self.runs.sum(|run| run.failed), "failed"),
+        ]
+    }
+
+    fn data(&self) -> Value {
+        let run = |run: &Run| json!({"cpu_us_per_request": run.cpu, "hits_per_second": run.per_second, "failed": run.failed});
+        let runs: Vec<_> = self.runs.iter().map(run).collect();
+        json!({"contender": self.kind.to_string(), "scene": self.scene.to_string(), "runs": runs})
+    }
 }
 
-/// Curves of a figure, a contender each, over what `at` says of a scene, for those scenes that `among` chooses.
-fn curves(
+impl Tail {
+    fn at(&self, percentile: f64) -> Figures {
+        self.runs.of(|paced| paced.times.percentile(percentile))
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let mut cells = vec![self.kind.to_string(), self.rate.to_string()];
+        cells.extend(
+            [50.0, 90.0, 99.0, 99.9, 100.0].map(|percentile| ms(self.at(percentile).median())),
+        );
+        cells.push(remark(self.runs.sum(|paced| paced.failed), "failed"));
+        cells
+    }
+
+    fn data(&self) -> Value {
+        let run = |paced: &Paced| {
+            json!({
+                "latency": {"percentiles": PERCENTILES, "sent": paced.times.curve()}, "requests": paced.sent,
+                "failed": paced.failed,
+            })
+        };
+        let runs: Vec<_> = self.runs.iter().map(run).collect();
+        json!({"contender": self.kind.to_string(), "rate": self.rate, "runs": runs})
+    }
+}
+
+impl Found {
+    /// A figure of a contender, round by round, for hits of 10,000 bytes.
+    fn of(&self, kind: Kind, figure: fn(&Run) -> f64) -> Figures {
+        let mut rows = self.rows.iter();
+        let row = rows.find(|row| row.scene == BASE && row.kind == kind);
+        row.map(|row| row.runs.of(figure)).unwrap_or_default()
+    }
+
+    fn tail(&self, kind: Kind, percentile: f64) -> Figures {
+        let tail = self.tails.iter().find(|tail| tail.kind == kind);
+        tail.map(|tail| tail.at(percentile)).unwrap_or_default()
+    }
+
+    /// What is to be reached, for hits of 10,000 bytes.
+    fn goals(&self) -> Vec<Goal> {
+        let memory = Kind::BareMemory;
+        let ratio = |what: &str, aim, ours: (Kind, Figures), theirs: (Kind, Figures)| Goal {
+            what: format!("{what}, {} / {}", ours.0, theirs.0),
+            aim,
+            unit: "x",
+            figures: ours.1.with(&theirs.1, |our, their| our / their),
+        };
+        let cpu = |kind| (kind, self.of(kind, |run| run.cpu));
+        let many = |kind| (kind, self.of(kind, |run| run.per_second));
+        let mut goals = vec![
+            ratio("CPU per hit", Aim::AtMost(0.95), cpu(OURS), cpu(memory)),
+            ratio("CPU per hit", Aim::AtMost(1.5), cpu(OURS), cpu(NGINX)),
+            ratio("hits a second", Aim::AtLeast(1.0), many(OURS), many(memory)),
+        ];
+        for (name, percentile) in [("p99 at half", 99.0), ("p99.9 at half", 99.9)] {
+            let tail = |kind| (kind, self.tail(kind, percentile));
+            goals.push(ratio(name, Aim::AtMost(1.0), tail(OURS), tail(memory)));
+            goals.push(ratio(name, Aim::AtMost(1.2), tail(OURS), tail(NGINX)));
+        }
+        goals.push(ratio(
+            "CPU per hit",
+            Aim::AtMost(1.05),
+            cpu(Kind::SluiceCold),
+            cpu(Kind::Bare),
+        ));
+        let [ours, bare] = &self.passes;
+        goals.push(Goal {
+            what: "CPU of a request that passes, with the filter less without".to_owned(),
+            aim: Aim::AtMost(6.0),
+            unit: " us",
+            figures: ours.with(bare, |our, bare| our - bare),
+        });
+        goals
+    }
+
+    /// What a hit costs, ours and the others'.
+    fn findings(&self) -> Vec<String> {
+        let mut findings = Conclusions::default();
+        for (what, figure) in [
+            ("CPU time of a hit", (|run| run.cpu) as fn(&Run) -> f64),
+            ("time from one hit to the next at saturation", |run| {
+                run.per_second.recip()
+            }),
+        ] {
+            let peers = DRAWN
+                .into_iter()
+                .chain([Kind::Bare])
+                .filter(|kind| *kind != OURS);
+            for theirs in peers {
+                findings.compare(
+                    what,
+                    (OURS, self.of(OURS, figure)),
+                    (theirs, self.of(theirs, figure)),
+                );
+            }
+        }
+        findings.all()
+    }
+}
+
+fn report(found: &Found, scale: &Scale, before: f64) -> Report {
+    let named = found.tails.iter().flat_map(|tail| {
+        let runs: Vec<_> = tail
+            .runs
+            .named(&format!("{}, {} a second", tail.kind, tail.rate))
+            .collect();
+        runs.into_iter()
+            .map(|(name, paced)| (name, paced.times.clone()))
+    });
+    Report {
+        title: "Hits".to_owned(),
+        about: format!(
+            "{} contenders in turn, {} rounds of {} ms for each scene, {WORKERS} workers\n{}",
+            scale.kinds.len(),
+            scale.rounds,
+            scale.time.as_millis(),
+            machine::described(before, found.rows.iter().flat_map(|row| row.runs.foreign())),
+        ),
+        tables: vec![
+            aim::table(&found.goals()),
+            Table::new(TAIL_COLUMNS, found.tails.iter().map(Tail::cells)),
+            Table::new(COLUMNS, found.rows.iter().map(Row::cells)),
+        ],
+        findings: found.findings(),
+        pictures: pictures(found),
+        distributions: named.collect(),
+        data: json!({
+            "hits": found.rows.iter().map(Row::data).collect::<Vec<_>>(),
+            "tails": found.tails.iter().map(Tail::data).collect::<Vec<_>>(),
+        }),
+    }
+}
+
+fn pictures(found: &Found) -> Vec<(String, String)> {
+    let cpu = DRAWN.map(|kind| (kind.to_string(), found.of(kind, |run| run.cpu).median()));
+    let times = found.tails.iter().map(|tail| {
+        (
+            tail.kind.to_string(),
+            tail.runs.iter().map(|paced| &paced.times).collect(),
+        )
+    });
+    let rate = found.tails.first().map_or(0, |tail| tail.rate);
+    let title = format!("How long a hit takes, {rate} a second: half of what all of them carry");
+    let mut pictures = vec![
+        (
+            "cpu".to_owned(),
+            bars("CPU time of a hit of 10,000 bytes", "us", cpu),
+        ),
+        ("times".to_owned(), by_percentile(title, times)),
+    ];
+    pictures.extend(grown(found));
+    pictures
+}
+
+/// What grows with the size and with the number of connections, where more than one was measured.
+#[allow(clippy::cast_precision_loss)]
+fn grown(found: &Found) -> Vec<(String, String)> {
+    let http1 = |row: &Row| row.scene.protocol == Protocol::Http1;
+    let sizes = lines(
+        found,
+        |row| http1(row) && row.scene.connections == BASE.connections,
+        |row| (row.scene.bytes as f64, row.runs.of(|run| run.cpu).median()),
+    );
+    let connections = lines(
+        found,
+        |row| http1(row) && row.scene.bytes == BASE.bytes,
+        |row| {
+            (
+                f64::from(row.scene.connections),
+                row.runs.of(|run| run.per_second).median(),
+            )
+        },
+    );
+    let by_size = Picture {
+        title: "CPU time of a hit by its size, HTTP/1.1 on 32 connections".to_owned(),
+        x: ("bytes", Axis::Log),
+        y: ("us", Axis::Log),
+        lines: sizes,
+    };
+    let by_connections = Picture {
+        title: "Hits of 10,000 bytes a second by the number of connections, HTTP/1.1".to_owned(),
+        x: ("connections", Axis::Log),
+        y: ("a second", Axis::Linear),
+        lines: connections,
+    };
+    let named = [("sizes", by_size), ("connections", by_connections)].into_iter();
+    let grown = named.filter(|(_, picture)| picture.lines.iter().any(|line| line.points.len() > 1));
+    grown
+        .map(|(name, picture)| (name.to_owned(), picture.draw()))
+        .collect()
+}
+
+/// A line for each contender that is drawn, through those of its rows that `among` chooses.
+fn lines(
     found: &Found,
-    among: impl Fn(&Scene) -> bool,
-    at: fn(&Scene) -> f64,
-    figure: fn(&Run) -> f64,
-) -> Vec<Curve> {
-    let mut kinds: Vec<_> = found.rows.iter().map(|row| row.kind).collect();
-    kinds.dedup();
-    kinds.sort_by_key(ToString::to_string);
-    kinds.dedup();
-    let curve = |kind: &Kind| {
+    among: impl Fn(&Row) -> bool,
+    point: impl Fn(&Row) -> (f64, f64),
+) -> Vec<Line> {
+    let line = |kind: Kind| {
         let rows = found
             .rows
             .iter()
-            .filter(|row| row.kind == *kind && among(&row.scene));
-        let mut points: Vec<_> = rows
-            .map(|row| (at(&row.scene), row.median(figure)))
-            .collect();
+            .filter(|row| row.kind == kind && among(row));
+        let mut points: Vec<_> = rows.map(&point).collect();
         points.sort_by(|one, other| one.0.total_cmp(&other.0));
-        Curve {
+        Line {
             name: kind.to_string(),
             points,
         }
     };
-    kinds.iter().map(curve).collect()
-}
-
-/// Those of more than one scene, which lie on lines.
-#[allow(clippy::cast_precision_loss)]
-fn plots(found: &Found) -> Vec<String> {
-    let http1 = |scene: &Scene| scene.protocol == Protocol::Http1;
-    let sizes = curves(
-        found,
-        |scene| http1(scene) && scene.connections == BASE.connections,
-        |scene| scene.bytes as f64,
-        |run| run.cpu,
-    );
-    let connections = curves(
-        found,
-        |scene| http1(scene) && scene.bytes == BASE.bytes,
-        |scene| f64::from(scene.connections),
-        |run| run.per_second,
-    );
-    let lines = |curves: &[Curve]| curves.iter().any(|curve| curve.points.len() > 1);
-    let mut plots = Vec::new();
-    if lines(&sizes) {
-        let title = "CPU time of a hit, HTTP/1.1 on 32 connections";
-        let y = ("microseconds", plot::Scale::Log);
-        plots.push(plot::growth(title, "bytes", y, &sizes));
-    }
-    if lines(&connections) {
-        let title = "Hits of 10,000 bytes a second, HTTP/1.1";
-        let y = ("hits a second", plot::Scale::Linear);
-        plots.push(plot::growth(title, "connections", y, &connections));
-    }
-    plots
-}
-
-fn data(found: &Found, quick: bool) -> Value {
-    let row = |row: &Row| {
-        let run = |run: &Run| {
-            json!({
-                "cpu_us_per_request": run.cpu, "hits_per_second": run.per_second, "failed": run.failed,
-                "foreign": run.foreign,
-            })
-        };
-        let runs: Vec<_> = row.runs.iter().map(run).collect();
-        json!({"contender": row.kind.to_string(), "scene": row.scene.to_string(), "runs": runs})
-    };
-    let tail = |tail: &Tail| {
-        let run = |(paced, foreign): &(Paced, f64)| {
-            json!({
-                "latency": {"percentiles": PERCENTILES, "sent": paced.times.curve()}, "requests": paced.sent,
-                "failed": paced.failed, "foreign": foreign,
-            })
-        };
-        let runs: Vec<_> = tail.runs.iter().map(run).collect();
-        json!({"contender": tail.kind.to_string(), "rate": tail.rate, "runs": runs})
-    };
-    let tails: Vec<_> = found.tails.iter().map(Tail::cells).collect();
-    json!({
-        "quick": quick, "columns": COLUMNS, "table": found.rows.iter().map(Row::cells).collect::<Vec<_>>(),
-        "tables": [aim::table(&found.figures()), {"columns": TAIL_COLUMNS, "rows": tails}],
-        "findings": found.findings(), "plots": plots(found),
-        "rows": found.tails.iter().map(tail).collect::<Vec<_>>(),
-        "hits": found.rows.iter().map(row).collect::<Vec<_>>(),
-    })
+    let lines = DRAWN.into_iter().map(line);
+    lines.filter(|line| !line.points.is_empty()).collect()
 }

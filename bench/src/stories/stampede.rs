@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The stampede: many clients at one key, in the situations in which it goes wrong.
 
-use crate::contenders::contender::Contender;
-use crate::figures::conclusions::{Conclusions, Ratio};
-use crate::figures::distribution::{Distribution, PERCENTILES};
-use crate::figures::sample::{Sample, extremes};
+use crate::contenders::{Before, Contender, Kind, start_all};
+use crate::figures::format::{count, ms, remark, whole};
+use crate::figures::{Conclusions, Distribution, Figures, PERCENTILES, Rounds, Table};
 use crate::machine;
 use crate::machine::usage::{Bystander, Meter, Taken};
+use crate::peers::nginx::Lock;
 use crate::progress::Progress;
-use crate::report;
-use crate::report::table;
+use crate::report::{Report, bars};
 use serde_json::{Value, json};
 use sluice_tests::client::{Client, Failure, Response, request};
 use sluice_tests::origin::{Origin, Reply};
@@ -24,9 +23,15 @@ const ORIGIN: Duration = Duration::from_millis(100);
 /// How long clients that come again and again rest in between.
 const REST: Duration = Duration::from_millis(10);
 
-/// Ours as it comes.
-const FOREMOST: &str = "sluice disk";
-const PEERS: [&str; 3] = ["nginx", "varnish", "bare Envoy v1-disk"];
+const NGINX: Kind = Kind::Nginx(Lock::On);
+const KINDS: [Kind; 6] = [
+    Kind::Origin,
+    NGINX,
+    Kind::Varnish,
+    Kind::Sluice,
+    Kind::Bare,
+    Kind::Haproxy,
+];
 const CPU_REASON: &str = "Envoy by itself takes more for a request than they do (the row of the bare Envoy); with Sluice a Wasm filter is in \
      each, and on a miss a second listener.";
 const MEMORY_REASON: &str = "Envoy's code and tables are larger, and each worker and the main thread have a virtual machine \
@@ -145,64 +150,52 @@ struct Run {
     requests: usize,
     /// Requests that were not answered as they should be.
     failed: usize,
-    /// From asking to the end of the answer, in milliseconds.
-    times: Sample,
-    distribution: Distribution,
-    /// What the server took; `None` where it has died, and of the origin itself.
+    /// From asking to the end of the answer.
+    times: Distribution,
+    /// What the server took; nothing where it has died, and of the origin itself.
     taken: Option<Taken>,
-    /// The part of the machine that others took.
-    foreign: f64,
 }
 
 struct Row {
     scene: Scene,
-    name: String,
-    sluice: bool,
-    runs: Vec<Run>,
+    kind: Kind,
+    runs: Rounds<Run>,
 }
 
-pub async fn run(quick: bool) {
+pub async fn run(quick: bool) -> Report {
     let scale = Scale::new(quick);
     let before = machine::load();
     let scenes = Scene::all(quick);
-    let mut rows: Vec<Row> = Vec::new();
-    let mut progress = Progress::of(scale.rounds * scenes.len());
+    let kinds = &KINDS[..if quick { 5 } else { 6 }];
+    let of_scene = |&scene: &Scene| {
+        kinds.iter().map(move |&kind| Row {
+            scene,
+            kind,
+            runs: Rounds::default(),
+        })
+    };
+    let mut rows: Vec<_> = scenes.iter().flat_map(of_scene).collect();
+    let progress = Progress::of(scale.rounds * scenes.len());
     for round in 1..=scale.rounds {
         let origin = Origin::start().ready().await;
         // NB: anew in each round, as not everyone survives the last scene.
-        let contenders = if quick {
-            Contender::foremost(&origin).await
-        } else {
-            Contender::everyone(&origin).await
-        };
+        let contenders = start_all(kinds, Before::Origin(&origin)).await;
         for &scene in &scenes {
             progress.step(format_args!("{scene}, round {round}"));
-            for (at, contender) in contenders.iter().enumerate() {
-                let target = format!(
-                    "/{round}/{at}/{}",
-                    scene.to_string().replace([' ', ','], "-")
-                );
+            for (contender, at) in contenders.iter().zip(0..) {
+                let name = scene.to_string().replace([' ', ','], "-");
+                let target = format!("/{round}/{at}/{name}");
                 origin.on(&target, scene.reply());
                 let run = play(scene, contender, &origin, &target, &scale).await;
                 let row = rows
                     .iter_mut()
-                    .find(|row| row.scene == scene && row.name == contender.name);
-                match row {
-                    Some(row) => row.runs.push(run),
-                    None => rows.push(Row {
-                        scene,
-                        name: contender.name.clone(),
-                        sluice: contender.is_sluice(),
-                        runs: vec![run],
-                    }),
-                }
+                    .find(|row| row.scene == scene && row.kind == contender.kind);
+                row.expect("a row").runs.add(run);
             }
         }
     }
-    let text = tell(&rows, &scale, before);
-    let stem = report::keep_data("stampede", &text, data(&rows, quick));
-    let named = rows.iter().flat_map(Row::distributions);
-    report::keep_distributions(&stem, &named.collect::<Vec<_>>());
+    rows.retain(|row| !row.runs.is_empty());
+    report(&rows, &scale, before)
 }
 
 async fn play(
@@ -211,9 +204,9 @@ async fn play(
     origin: &Origin,
     target: &str,
     scale: &Scale,
-) -> Run {
+) -> (Run, f64) {
     let (bystander, began) = (Bystander::start(), SystemTime::now());
-    let meter = Meter::start(&contender.pids());
+    let meter = Meter::start(&contender.pids);
     let address = contender.address;
     let answers = match scene {
         Scene::Cold(clients) => at_once(address, target, clients).await,
@@ -232,15 +225,14 @@ async fn play(
         .filter(|answer| right(answer))
         .map(|answer| answer.took)
         .collect();
-    Run {
+    let run = Run {
         fetches: origin.count(target),
         requests: answers.len(),
         failed: answers.iter().filter(|answer| !right(answer)).count(),
-        distribution: Distribution::since(began, times.iter().copied()),
-        times: Sample::new(times),
+        times: Distribution::since(began, times),
         taken,
-        foreign: bystander.foreign(),
-    }
+    };
+    (run, bystander.foreign())
 }
 
 /// What a client got, and how long it took.
@@ -258,9 +250,9 @@ async fn ask(client: &mut Client, target: &str) -> Answer {
     }
 }
 
-/// Opens a connection and asks.
-async fn come(address: SocketAddr, target: String) -> Answer {
-    match Client::try_connect(address).await {
+/// Asks on a connection, if there is one.
+async fn come(client: Result<Client, Failure>, target: String) -> Answer {
+    match client {
         Ok(mut client) => ask(&mut client, &target).await,
         Err(failure) => Answer {
             response: Err(failure),
@@ -276,16 +268,7 @@ async fn at_once(address: SocketAddr, target: &str, clients: usize) -> Vec<Answe
         connected.push(Client::try_connect(address).await);
     }
     for client in connected {
-        let target = target.to_owned();
-        asking.spawn(async move {
-            match client {
-                Ok(mut client) => ask(&mut client, &target).await,
-                Err(failure) => Answer {
-                    response: Err(failure),
-                    took: Duration::ZERO,
-                },
-            }
-        });
+        asking.spawn(come(client, target.to_owned()));
     }
     asking.join_all().await
 }
@@ -303,7 +286,8 @@ async fn again_and_again(
         asking.spawn(async move {
             let mut answers = Vec::new();
             while Instant::now() < until {
-                answers.push(come(address, target.clone()).await);
+                let client = Client::try_connect(address).await;
+                answers.push(come(client, target.clone()).await);
                 tokio::time::sleep(REST).await;
             }
             answers
@@ -334,75 +318,18 @@ async fn after_a_leader(
     tokio::join!(crowd, leaving).0
 }
 
-impl Row {
-    /// The longest time of each round, beside what others took of the machine.
-    fn longest(&self) -> Vec<(f64, f64)> {
-        let answered = self.runs.iter().filter(|run| !run.times.times().is_empty());
-        answered.map(|run| (run.times.max(), run.foreign)).collect()
+impl Run {
+    fn longest(&self) -> Option<f64> {
+        (self.times.count() > 0).then(|| self.times.percentile(100.0))
     }
 
-    /// Those of each round, with their names.
-    fn distributions(&self) -> Vec<(String, &Distribution)> {
-        let (scene, name) = (self.scene, &self.name);
-        let rounds = self.runs.iter().zip(1..);
-        let named = rounds
-            .map(|(run, round)| (format!("{scene}, {name}, round {round}"), &run.distribution));
-        named.collect()
+    /// Microseconds of CPU time for each request.
+    fn cpu(&self) -> Option<f64> {
+        Some(self.taken?.cpu_us(self.requests as u64))
     }
 
-    /// Microseconds of CPU time for each request, a round each; empty where a round has none.
-    fn cpu(&self) -> Vec<(f64, f64)> {
-        let figure = |run: &Run| Some((run.taken?.cpu_us(run.requests as u64), run.foreign));
-        self.runs
-            .iter()
-            .map(figure)
-            .collect::<Option<_>>()
-            .unwrap_or_default()
-    }
-
-    /// The most MiB, a round each; empty where a round has none.
-    fn memory(&self) -> Vec<(f64, f64)> {
-        let figure = |run: &Run| Some((run.taken?.peak_mib, run.foreign));
-        self.runs
-            .iter()
-            .map(figure)
-            .collect::<Option<_>>()
-            .unwrap_or_default()
-    }
-
-    fn fetches(&self) -> String {
-        table::range(self.runs.iter().map(|run| run.fetches))
-    }
-
-    fn cells(&self) -> Vec<String> {
-        let longest = Sample::of(self.longest().into_iter().map(|(time, _)| time));
-        let all = Sample::pool(self.runs.iter().map(|run| &run.times));
-        let time = |value: f64| table::ms(value);
-        let (median, max, range) = if longest.times().is_empty() {
-            ("-".to_owned(), "-".to_owned(), "-".to_owned())
-        } else {
-            let (least, most) = extremes(longest.times().iter().copied());
-            let range = format!("{}-{}", time(least), time(most));
-            (time(all.median()), time(longest.median()), range)
-        };
-        let failed: usize = self.runs.iter().map(|run| run.failed).sum();
-        let asked: usize = self.runs.iter().map(|run| run.requests).sum();
-        vec![
-            self.scene.to_string(),
-            self.name.clone(),
-            (asked / self.runs.len()).to_string(),
-            self.fetches(),
-            median,
-            max,
-            range,
-            median_of(&self.cpu()),
-            median_of(&self.memory()),
-            if failed == 0 {
-                String::new()
-            } else {
-                failed.to_string()
-            },
-        ]
+    fn memory(&self) -> Option<f64> {
+        Some(self.taken?.peak_mib)
     }
 }
 
@@ -416,65 +343,139 @@ const COLUMNS: [&str; 10] = [
     "max by round",
     "us CPU",
     "MiB",
-    "failed",
+    "",
 ];
 
-/// The median of a figure of each round, as a whole number.
-fn median_of(rounds: &[(f64, f64)]) -> String {
-    if rounds.is_empty() {
-        return "-".to_owned();
+impl Row {
+    fn figures(&self, figure: fn(&Run) -> Option<f64>) -> (Kind, Figures) {
+        (self.kind, self.runs.of_all(figure))
     }
-    let figures = Sample::of(rounds.iter().map(|(figure, _)| *figure));
-    format!("{:.0}", figures.median())
+
+    fn failed(&self) -> u64 {
+        self.runs.sum(|run| run.failed as u64)
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let all = Distribution::pool(self.runs.iter().map(|run| &run.times));
+        let longest = self.runs.of_all(Run::longest);
+        vec![
+            self.scene.to_string(),
+            self.kind.to_string(),
+            whole(self.runs.of(|run| count(run.requests)).median()),
+            self.runs.of(|run| count(run.fetches)).range(whole),
+            ms(all.percentile(50.0)),
+            ms(longest.median()),
+            longest.range(ms),
+            whole(self.runs.of_all(Run::cpu).median()),
+            whole(self.runs.of_all(Run::memory).median()),
+            remark(self.failed(), "failed"),
+        ]
+    }
+
+    fn data(&self) -> Value {
+        let run = |run: &Run| {
+            json!({
+                "requests": run.requests, "origin_requests": run.fetches, "failed": run.failed,
+                "latency": {"percentiles": PERCENTILES, "sent": run.times.curve()},
+                "cpu_us_per_request": run.cpu(), "peak_mib": run.memory(),
+            })
+        };
+        let runs: Vec<_> = self.runs.iter().map(run).collect();
+        json!({"scene": self.scene.to_string(), "contender": self.kind.to_string(), "runs": runs})
+    }
 }
 
-fn tell(rows: &[Row], scale: &Scale, before: f64) -> String {
-    let foreign = Sample::of(rows.iter().flat_map(|row| &row.runs).map(|run| run.foreign));
-    let head = format!(
-        "The stampede: {SIZE} bytes, an origin that takes {} ms, {} rounds, in turn\n\
-         {} clients at once where not said, or {} that come again and again, for {} s where the origin fails and {} s \
-         where an object expires; {}",
-        ORIGIN.as_millis(),
-        scale.rounds,
-        scale.crowd,
-        scale.regulars,
-        scale.failing.as_secs_f64(),
-        scale.expiring.as_secs_f64(),
-        machine::described(before, Some(foreign.median())),
-    );
-    let cells: Vec<_> = rows.iter().map(Row::cells).collect();
-    report::text(&head, &COLUMNS, &cells, &findings(rows))
+fn report(rows: &[Row], scale: &Scale, before: f64) -> Report {
+    let named = rows.iter().flat_map(|row| {
+        let runs: Vec<_> = row
+            .runs
+            .named(&format!("{}, {}", row.scene, row.kind))
+            .collect();
+        runs.into_iter()
+            .map(|(name, run)| (name, run.times.clone()))
+    });
+    Report {
+        title: "The stampede".to_owned(),
+        about: format!(
+            "{SIZE} bytes, an origin that takes {} ms, {} rounds, in turn\n\
+             {} clients at once where not said, or {} that come again and again, for {} s where the origin fails and {} s \
+             where an object expires; {}",
+            ORIGIN.as_millis(),
+            scale.rounds,
+            scale.crowd,
+            scale.regulars,
+            scale.failing.as_secs_f64(),
+            scale.expiring.as_secs_f64(),
+            machine::described(before, rows.iter().flat_map(|row| row.runs.foreign())),
+        ),
+        tables: vec![Table::new(COLUMNS, rows.iter().map(Row::cells))],
+        findings: findings(rows),
+        pictures: pictures(rows),
+        distributions: named.collect(),
+        data: rows.iter().map(Row::data).collect(),
+    }
+}
+
+fn pictures(rows: &[Row]) -> Vec<(String, String)> {
+    let picture = |scene: Scene, what: &str, unit: &str, figure: fn(&Run) -> Option<f64>| {
+        let of_scene = rows.iter().filter(|row| row.scene == scene);
+        let bar = |row: &Row| (row.kind.to_string(), row.runs.of_all(figure).median());
+        let name = format!("{scene}-{unit}").replace([' ', ','], "-");
+        (
+            name,
+            bars(format!("{scene}: {what}"), unit, of_scene.map(bar)),
+        )
+    };
+    let mut scenes: Vec<_> = rows.iter().map(|row| row.scene).collect();
+    scenes.dedup();
+    let longest = scenes
+        .into_iter()
+        .map(|scene| picture(scene, "the longest time of a request", "ms", Run::longest));
+    let mut pictures: Vec<_> = longest.collect();
+    pictures.push(picture(
+        Scene::Expiring,
+        "CPU time for each request",
+        "us",
+        Run::cpu,
+    ));
+    pictures.push(picture(
+        Scene::Cold(100),
+        "memory at the most",
+        "MiB",
+        Run::memory,
+    ));
+    pictures
 }
 
 fn findings(rows: &[Row]) -> Vec<String> {
     let mut findings = Conclusions::default();
-    for ours in rows.iter().filter(|row| row.sluice) {
-        let failed: usize = ours.runs.iter().map(|run| run.failed).sum();
-        if failed > 0 {
-            findings.say(format!(
-                "{}, {}: {failed} requests failed.",
-                ours.scene, ours.name
-            ));
+    let ours = || rows.iter().filter(|row| row.kind.is_sluice());
+    for ours in ours() {
+        let scene = ours.scene;
+        if let failed @ 1.. = ours.failed() {
+            findings.say(format!("{scene}, {}: {failed} requests failed.", ours.kind));
         }
         let most = ours.runs.iter().map(|run| run.fetches).max().unwrap_or(0);
-        if matches!(ours.scene, Scene::Cold(_) | Scene::SlowLeader) && most != 1 {
-            let (scene, name) = (ours.scene, &ours.name);
+        if matches!(scene, Scene::Cold(_) | Scene::SlowLeader) && most != 1 {
             findings.say(format!(
-                "{scene}, {name}: {most} requests to the origin, and it should be one."
+                "{scene}, {}: {most} requests to the origin, and it should be one.",
+                ours.kind
             ));
         }
-        let of_scene = rows.iter().filter(|row| row.scene == ours.scene);
-        for theirs in of_scene.filter(|row| ["nginx", "varnish"].contains(&row.name.as_str())) {
-            findings.compare(&Ratio {
-                what: &format!("{}, longest time", ours.scene),
-                ours: (&ours.name, &ours.longest()),
-                theirs: (&theirs.name, &theirs.longest()),
-            });
+        let of_scene = rows.iter().filter(|row| row.scene == scene);
+        for theirs in of_scene.filter(|row| [NGINX, Kind::Varnish].contains(&row.kind)) {
+            let what = format!("{scene}, longest time");
+            findings.compare(
+                what,
+                ours.figures(Run::longest),
+                theirs.figures(Run::longest),
+            );
         }
     }
-    for ours in rows.iter().filter(|row| row.name == FOREMOST) {
+    for ours in ours() {
         let of_scene = rows.iter().filter(|row| row.scene == ours.scene);
-        for theirs in of_scene.filter(|row| PEERS.contains(&row.name.as_str())) {
+        for theirs in of_scene.filter(|row| [NGINX, Kind::Varnish, Kind::Bare].contains(&row.kind))
+        {
             usage_findings(&mut findings, ours, theirs);
         }
     }
@@ -483,70 +484,24 @@ fn findings(rows: &[Row]) -> Vec<String> {
 
 /// What ours takes as it comes, beside one of the peers.
 fn usage_findings(findings: &mut Conclusions, ours: &Row, theirs: &Row) {
-    let busy = [Scene::Expiring, Scene::Uncacheable, Scene::Failing];
-    if busy.contains(&ours.scene) {
-        let figures = Ratio {
-            what: &format!("{}, CPU time per request", ours.scene),
-            ours: (&ours.name, &ours.cpu()),
-            theirs: (&theirs.name, &theirs.cpu()),
-        };
-        findings.compare_with_reason(&figures, CPU_REASON);
+    let scene = ours.scene;
+    if [Scene::Expiring, Scene::Uncacheable, Scene::Failing].contains(&scene) {
+        let what = format!("{scene}, CPU time per request");
+        findings.compare_with_reason(
+            what,
+            ours.figures(Run::cpu),
+            theirs.figures(Run::cpu),
+            CPU_REASON,
+        );
     }
     // What it takes for one crowd is what it takes.
-    if ours.scene == Scene::Cold(100) {
-        let figures = Ratio {
-            what: &format!("{}, peak memory", ours.scene),
-            ours: (&ours.name, &ours.memory()),
-            theirs: (&theirs.name, &theirs.memory()),
-        };
-        findings.compare_with_reason(&figures, MEMORY_REASON);
+    if scene == Scene::Cold(100) {
+        let what = format!("{scene}, peak memory");
+        findings.compare_with_reason(
+            what,
+            ours.figures(Run::memory),
+            theirs.figures(Run::memory),
+            MEMORY_REASON,
+        );
     }
-}
-
-fn data(rows: &[Row], quick: bool) -> Value {
-    let run = |run: &Run| {
-        json!({
-            "requests": run.requests, "origin_requests": run.fetches, "failed": run.failed,
-            "latency": {"percentiles": PERCENTILES, "sent": run.distribution.curve()},
-            "cpu_us_per_request": run.taken.map(|taken| taken.cpu_us(run.requests as u64)),
-            "peak_mib": run.taken.map(|taken| taken.peak_mib), "foreign": run.foreign,
-        })
-    };
-    let row = |row: &Row| {
-        let runs: Vec<_> = row.runs.iter().map(run).collect();
-        json!({"scene": row.scene.to_string(), "contender": row.name, "runs": runs})
-    };
-    let mut scenes: Vec<_> = rows.iter().map(|row| row.scene).collect();
-    scenes.dedup();
-    let bars = scenes.into_iter().map(|scene| {
-        let of_scene = rows.iter().filter(|row| row.scene == scene);
-        let bars = of_scene.filter_map(|row| {
-            let longest = Sample::of(row.longest().into_iter().map(|(time, _)| time));
-            let value = (!longest.times().is_empty()).then(|| longest.median())?;
-            Some(json!({"name": row.name, "value": value}))
-        });
-        json!({"title": format!("{scene}: longest time in milliseconds"), "bars": bars.collect::<Vec<_>>()})
-    });
-    let usage = |title: &str, scene, figure: fn(&Row) -> Vec<(f64, f64)>| {
-        let of_scene = rows.iter().filter(|row| row.scene == scene);
-        let bars = of_scene.filter_map(|row| {
-            let figures = Sample::of(figure(row).into_iter().map(|(figure, _)| figure));
-            let value = (!figures.times().is_empty()).then(|| figures.median())?;
-            Some(json!({"name": row.name, "value": value}))
-        });
-        json!({"title": format!("{scene}: {title}"), "bars": bars.collect::<Vec<_>>()})
-    };
-    let usage = [
-        usage(
-            "CPU time per request in microseconds",
-            Scene::Expiring,
-            Row::cpu,
-        ),
-        usage("peak memory in MiB", Scene::Cold(100), Row::memory),
-    ];
-    json!({
-        "quick": quick, "columns": COLUMNS, "table": rows.iter().map(Row::cells).collect::<Vec<_>>(),
-        "findings": findings(rows), "bars": bars.chain(usage).collect::<Vec<_>>(),
-        "rows": rows.iter().map(row).collect::<Vec<_>>(),
-    })
 }

@@ -2,17 +2,15 @@
 //! Which worker works: how connections and CPU time spread over the workers, and what that does to times, by how
 //! workers come to connections.
 
-use crate::figures::conclusions::{Conclusions, Ratio};
-use crate::figures::distribution::{Distribution, PERCENTILES};
-use crate::figures::sample::{Sample, extremes};
+use crate::contenders::{Contender, Kind as Server, WORKERS};
+use crate::figures::format::{ms, whole};
+use crate::figures::{Conclusions, Distribution, Figures, PERCENTILES, Rounds, Table};
 use crate::machine;
 use crate::machine::usage::{self, Bystander, Meter, Taken};
 use crate::origins::feed::feed;
-use crate::peers::nginx;
+use crate::peers::nginx::{self, Lock};
 use crate::progress::Progress;
-use crate::report;
-use crate::report::plot::{self, Curve};
-use crate::report::table;
+use crate::report::{Report, bars, by_percentile};
 use serde_json::{Value, json};
 use sluice_tests::client::{Client, Response, request};
 use sluice_tests::direct::Direct;
@@ -25,7 +23,6 @@ use std::time::{Duration, SystemTime};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-const WORKERS: usize = 2;
 const CONNECTIONS: u32 = 200;
 /// How long a run is.
 const SECONDS: u32 = 4;
@@ -115,12 +112,6 @@ impl fmt::Display for Load {
     }
 }
 
-/// One that runs.
-enum Server {
-    Sluice(Box<Edge>),
-    Nginx(crate::peers::peer::Peer),
-}
-
 struct Run {
     /// From when a request was due to the end of its answer.
     times: Distribution,
@@ -128,16 +119,15 @@ struct Run {
     connections: Vec<u64>,
     cpu: Vec<Duration>,
     taken: Taken,
-    foreign: f64,
 }
 
 struct Row {
     kind: Kind,
     load: Load,
-    runs: Vec<Run>,
+    runs: Rounds<Run>,
 }
 
-pub async fn run(quick: bool) {
+pub async fn run(quick: bool) -> Report {
     let (rounds, seconds, loads) = if quick {
         (1, QUICK_SECONDS, &QUICK_LOADS[..])
     } else {
@@ -159,122 +149,100 @@ pub async fn run(quick: bool) {
         rows.extend(kinds.map(|kind| Row {
             kind,
             load,
-            runs: Vec::new(),
+            runs: Rounds::default(),
         }));
     }
-    let mut progress = Progress::of(rounds * rows.len());
+    let progress = Progress::of(rounds * rows.len());
     for round in 1..=rounds {
         for row in &mut rows {
             progress.step(format_args!("{}, {}, round {round}", row.kind, row.load));
-            if let Some(server) = Server::start(row.kind, &origin).await {
-                row.runs.push(measure(&server, row.load, seconds).await);
+            if let Some(server) = start(row.kind, &origin).await {
+                row.runs.add(measure(&server, row.load, seconds).await);
             }
         }
     }
     rows.retain(|row| !row.runs.is_empty());
-    let text = tell(&rows, rounds, seconds, before);
-    let stem = report::keep_data("workers", &text, data(&rows, quick));
-    let named = rows.iter().flat_map(Row::distributions);
-    report::keep_distributions(&stem, &named.collect::<Vec<_>>());
+    report(&rows, rounds, seconds, before)
 }
 
-impl Server {
-    async fn start(kind: Kind, origin: &Origin) -> Option<Self> {
-        let server = match kind {
-            Kind::Nginx | Kind::NginxReuseport => {
-                let own_queues = kind == Kind::NginxReuseport;
-                Self::Nginx(nginx::start_workers(origin.address(), WORKERS, own_queues).await?)
-            }
-            Kind::Sluice | Kind::Balanced => {
-                let direct = Direct {
-                    exact_balance: kind == Kind::Balanced,
-                    ..Direct::default()
-                };
-                // NB: all statistics, as those of each worker are not among the few.
-                let edge = Edge::http(origin).workers(WORKERS).env("STATS", "all");
-                let edge = edge
-                    .env("ACCESS_LOG", "off")
-                    .policy(COMPRESSING)
-                    .direct(direct);
-                Self::Sluice(Box::new(edge.start().await))
-            }
-        };
-        let mut client = Client::connect(server.address()).await;
-        let hit = Load::ALL[0];
-        let _ = exchange(&mut client, hit, 0).await;
-        Some(server)
-    }
-
-    const fn address(&self) -> SocketAddr {
-        match self {
-            Self::Sluice(edge) => edge.address(),
-            Self::Nginx(peer) => peer.address,
+async fn start(kind: Kind, origin: &Origin) -> Option<Contender> {
+    let server = match kind {
+        Kind::Nginx | Kind::NginxReuseport => {
+            let own_queues = kind == Kind::NginxReuseport;
+            let nginx = nginx::start_workers(origin.address(), own_queues).await?;
+            Contender::peer(Server::Nginx(Lock::On), nginx)
         }
-    }
-
-    fn pid(&self) -> u32 {
-        match self {
-            Self::Sluice(edge) => edge.envoy_pid(),
-            Self::Nginx(peer) => peer.pid(),
-        }
-    }
-
-    /// The CPU time that each worker has taken so far, by its thread or process.
-    fn cpu(&self) -> BTreeMap<u32, Duration> {
-        match self {
-            Self::Sluice(edge) => usage::threads(edge.envoy_pid(), "wrk:worker_"),
-            Self::Nginx(peer) => usage::children(peer.pid()),
-        }
-    }
-
-    /// The connections that each worker of an Envoy has had; of nginx the clients know.
-    async fn connections(&self) -> Vec<u64> {
-        let Self::Sluice(edge) = self else {
-            return vec![];
-        };
-        let name = format!("listener.127.0.0.1_{}.worker_", edge.address().port());
-        let stats = edge.stats(&name).await;
-        let counts = stats.into_iter();
-        counts
-            .filter(|(name, _)| name.ends_with(".downstream_cx_total"))
-            .map(|(_, count)| count)
-            .collect()
-    }
-}
-
-async fn measure(server: &Server, load: Load, seconds: u32) -> Run {
-    let before = server.connections().await;
-    let (bystander, meter) = (Bystander::start(), Meter::start(&[server.pid()]));
-    let (began, cpu) = (SystemTime::now(), server.cpu());
-    let answers = ask(server.address(), load, seconds).await;
-    let after = server.cpu();
-    let taken = meter.taken().expect("a server that runs");
-    let foreign = bystander.foreign();
-    let mut by_pid: BTreeMap<String, u64> = BTreeMap::new();
-    for worker in answers.iter().filter_map(|answer| answer.worker.clone()) {
-        *by_pid.entry(worker).or_default() += 1;
-    }
-    let counted = server.connections().await;
-    let connections = match server {
-        Server::Nginx(_) => by_pid.into_values().collect(),
-        Server::Sluice(_) => {
-            let counted = counted.iter().zip(&before);
-            counted.map(|(after, before)| after - before).collect()
+        Kind::Sluice | Kind::Balanced => {
+            let direct = Direct {
+                exact_balance: kind == Kind::Balanced,
+                ..Direct::default()
+            };
+            // NB: all statistics, as those of each worker are not among the few.
+            let edge = Edge::http(origin).env("STATS", "all");
+            let edge = edge.policy(COMPRESSING).direct(direct);
+            Contender::sluice(Server::Sluice, edge).await
         }
     };
-    let spent = after
-        .iter()
-        .map(|(worker, after)| after.saturating_sub(cpu.get(worker).copied().unwrap_or_default()));
-    Run {
+    let mut client = Client::connect(server.address).await;
+    let hit = Load::ALL[0];
+    let _ = exchange(&mut client, hit, 0).await;
+    Some(server)
+}
+
+/// The CPU time that each worker has taken so far, by its thread or process.
+fn cpu(server: &Contender) -> BTreeMap<u32, Duration> {
+    match server.edge() {
+        Some(edge) => usage::threads(edge.envoy_pid(), "wrk:worker_"),
+        None => usage::children(server.pids[0]),
+    }
+}
+
+/// The connections that each worker of an Envoy has had.
+async fn connections(edge: &Edge) -> Vec<u64> {
+    let name = format!("listener.127.0.0.1_{}.worker_", edge.address().port());
+    let stats = edge.stats(&name).await.into_iter();
+    let counts = stats.filter(|(name, _)| name.ends_with(".downstream_cx_total"));
+    counts.map(|(_, count)| count).collect()
+}
+
+async fn measure(server: &Contender, load: Load, seconds: u32) -> (Run, f64) {
+    let before = match server.edge() {
+        Some(edge) => connections(edge).await,
+        None => vec![],
+    };
+    let (bystander, meter) = (Bystander::start(), Meter::start(&server.pids));
+    let (began, cpu_before) = (SystemTime::now(), cpu(server));
+    let answers = ask(server.address, load, seconds).await;
+    let after = cpu(server);
+    let taken = meter.taken().expect("a server that runs");
+    let foreign = bystander.foreign();
+    let connections = match server.edge() {
+        Some(edge) => {
+            let counted = connections(edge).await.into_iter().zip(&before);
+            counted.map(|(after, before)| after - before).collect()
+        }
+        None => by_worker(&answers),
+    };
+    let spent = after.iter().map(|(worker, after)| {
+        after.saturating_sub(cpu_before.get(worker).copied().unwrap_or_default())
+    });
+    let times = answers.iter().flat_map(|answer| answer.times.clone());
+    let run = Run {
         connections,
         cpu: spent.collect(),
-        times: Distribution::since(
-            began,
-            answers.iter().flat_map(|answer| answer.times.clone()),
-        ),
+        times: Distribution::since(began, times),
         taken,
-        foreign,
+    };
+    (run, foreign)
+}
+
+/// The connections that each worker of nginx has had, as its answers say.
+fn by_worker(answers: &[Answers]) -> Vec<u64> {
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for worker in answers.iter().filter_map(|answer| answer.worker.as_deref()) {
+        *counts.entry(worker).or_default() += 1;
     }
+    counts.into_values().collect()
 }
 
 /// What came on one connection.
@@ -358,78 +326,27 @@ async fn exchange(client: &mut Client, load: Load, number: u32) -> Response {
 }
 
 /// The part of the busiest of all, in percent.
-#[allow(clippy::cast_precision_loss)]
-fn busiest(parts: &[f64]) -> f64 {
-    let all: f64 = parts.iter().sum();
-    100.0 * parts.iter().copied().fold(0.0, f64::max) / all
+fn busiest(parts: impl Iterator<Item = f64> + Clone) -> f64 {
+    let all: f64 = parts.clone().sum();
+    100.0 * parts.fold(0.0, f64::max) / all
 }
 
 impl Run {
     #[allow(clippy::cast_precision_loss)]
     fn busiest_connections(&self) -> f64 {
-        let counts: Vec<_> = self.connections.iter().map(|&count| count as f64).collect();
-        busiest(&counts)
+        busiest(self.connections.iter().map(|&count| count as f64))
     }
 
     fn busiest_cpu(&self) -> f64 {
-        busiest(
-            &self
-                .cpu
-                .iter()
-                .map(Duration::as_secs_f64)
-                .collect::<Vec<_>>(),
-        )
-    }
-}
-
-impl Row {
-    fn name(&self) -> String {
-        format!("{}, {}", self.load, self.kind)
+        busiest(self.cpu.iter().map(Duration::as_secs_f64))
     }
 
-    /// A figure of each round, beside what others took of the machine.
-    fn rounds(&self, figure: impl Fn(&Run) -> f64) -> Vec<(f64, f64)> {
-        let runs = self.runs.iter();
-        runs.map(|run| (figure(run), run.foreign)).collect()
+    fn longest(&self) -> f64 {
+        self.times.percentile(100.0)
     }
 
-    fn median(&self, figure: impl Fn(&Run) -> f64) -> f64 {
-        Sample::of(self.runs.iter().map(figure)).median()
-    }
-
-    /// The smallest and the largest of the rounds.
-    fn spread(&self, figure: impl Fn(&Run) -> f64) -> String {
-        let (least, most) = extremes(self.runs.iter().map(figure));
-        format!("{least:.0}-{most:.0}")
-    }
-
-    fn distributions(&self) -> Vec<(String, &Distribution)> {
-        let rounds = self.runs.iter().zip(1..);
-        let named =
-            rounds.map(|(run, round)| (format!("{}, round {round}", self.name()), &run.times));
-        named.collect()
-    }
-
-    fn cells(&self) -> Vec<String> {
-        let percentile = |wanted| table::ms(self.median(|run| run.times.percentile(wanted)));
-        let (least, most) = extremes(self.runs.iter().map(|run| run.times.percentile(100.0)));
-        vec![
-            self.load.to_string(),
-            self.kind.to_string(),
-            self.load.rate().to_string(),
-            percentile(50.0),
-            percentile(90.0),
-            percentile(99.0),
-            percentile(99.9),
-            percentile(100.0),
-            format!("{}-{}", table::ms(least), table::ms(most)),
-            self.spread(Run::busiest_connections),
-            self.spread(Run::busiest_cpu),
-            format!(
-                "{:.0}",
-                self.median(|run| run.taken.cpu_us(run.times.count()))
-            ),
-        ]
+    fn cpu_us(&self) -> f64 {
+        self.taken.cpu_us(self.times.count())
     }
 }
 
@@ -448,15 +365,90 @@ const COLUMNS: [&str; 12] = [
     "us CPU",
 ];
 
-fn tell(rows: &[Row], rounds: usize, seconds: u32, before: f64) -> String {
-    let foreign = Sample::of(rows.iter().flat_map(|row| &row.runs).map(|run| run.foreign));
-    let head = format!(
-        "Which worker works: {CONNECTIONS} connections at constant arrival rates for {seconds} s, {rounds} rounds, in turn, \
-         {WORKERS} workers; the busiest worker's part of connections and CPU time, in percent\n{}",
-        machine::described(before, Some(foreign.median())),
-    );
-    let cells: Vec<_> = rows.iter().map(Row::cells).collect();
-    report::text(&head, &COLUMNS, &cells, &findings(rows))
+impl Row {
+    fn figures(&self, figure: fn(&Run) -> f64) -> (Kind, Figures) {
+        (self.kind, self.runs.of(figure))
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let at = |percentile: f64| {
+            ms(self
+                .runs
+                .of(|run| run.times.percentile(percentile))
+                .median())
+        };
+        let mut cells = vec![
+            self.load.to_string(),
+            self.kind.to_string(),
+            self.load.rate().to_string(),
+        ];
+        cells.extend([50.0, 90.0, 99.0, 99.9, 100.0].map(at));
+        cells.push(self.runs.of(Run::longest).range(ms));
+        cells.push(self.runs.of(Run::busiest_connections).range(whole));
+        cells.push(self.runs.of(Run::busiest_cpu).range(whole));
+        cells.push(whole(self.runs.of(Run::cpu_us).median()));
+        cells
+    }
+
+    fn name(&self) -> String {
+        format!("{}, {}", self.load, self.kind)
+    }
+
+    fn data(&self) -> Value {
+        let run = |run: &Run| {
+            let cpu: Vec<_> = run.cpu.iter().map(Duration::as_secs_f64).collect();
+            json!({
+                "connections": run.connections, "cpu_seconds": cpu, "cpu_us_per_request": run.cpu_us(),
+                "peak_mib": run.taken.peak_mib, "latency": {"percentiles": PERCENTILES, "sent": run.times.curve()},
+            })
+        };
+        json!({"contender": self.name(), "runs": self.runs.iter().map(run).collect::<Vec<_>>()})
+    }
+}
+
+fn report(rows: &[Row], rounds: usize, seconds: u32, before: f64) -> Report {
+    let named = rows.iter().flat_map(|row| {
+        let runs: Vec<_> = row.runs.named(&row.name()).collect();
+        runs.into_iter()
+            .map(|(name, run)| (name, run.times.clone()))
+    });
+    Report {
+        title: "Which worker works".to_owned(),
+        about: format!(
+            "{CONNECTIONS} connections at constant arrival rates for {seconds} s, {rounds} rounds, in turn, {WORKERS} \
+             workers; the busiest worker's part of connections and CPU time, in percent\n{}",
+            machine::described(before, rows.iter().flat_map(|row| row.runs.foreign())),
+        ),
+        tables: vec![Table::new(COLUMNS, rows.iter().map(Row::cells))],
+        findings: findings(rows),
+        pictures: pictures(rows),
+        distributions: named.collect(),
+        data: rows.iter().map(Row::data).collect(),
+    }
+}
+
+/// For each load, the times and how uneven the work is.
+fn pictures(rows: &[Row]) -> Vec<(String, String)> {
+    let mut loads: Vec<_> = rows.iter().map(|row| row.load).collect();
+    loads.dedup();
+    let of_load = |load: Load| {
+        let of_load = || rows.iter().filter(move |row| row.load == load);
+        let line = |row: &'_ Row| row.kind.to_string();
+        let times =
+            of_load().map(|row| (line(row), row.runs.iter().map(|run| &run.times).collect()));
+        let title = format!(
+            "{load}, {} a second: from when a request is due to its answer",
+            load.rate()
+        );
+        let name = load.to_string().replace([' ', ','], "-");
+        let busiest = of_load().map(|row| (line(row), row.runs.of(Run::busiest_cpu).median()));
+        let title_of_busiest = format!("{load}: the busiest of two workers' part of the CPU time");
+        [
+            (format!("{name}-times"), by_percentile(title, times)),
+            (format!("{name}-cpu"), bars(title_of_busiest, "%", busiest)),
+        ]
+    };
+    loads.into_iter().flat_map(of_load).collect()
 }
 
 const BALANCE_REASON: &str = "Connections are put to workers by a hash, and two of those that are there may not be equally many.";
@@ -466,15 +458,15 @@ const CPU_REASON: &str =
 /// Sluice as it comes beside the other way, and beside nginx.
 fn findings(rows: &[Row]) -> Vec<String> {
     let mut findings = Conclusions::default();
-    // Who gets a connection is no matter of how busy the machine is.
-    for row in rows.iter().filter(|row| row.kind == Kind::Balanced) {
-        let same = |other: &&Row| other.kind == Kind::Sluice && other.load == row.load;
-        if let Some(ours) = rows.iter().find(same) {
+    let of = |kind, load| rows.iter().find(|row| row.kind == kind && row.load == load);
+    for load in Load::ALL {
+        // Who gets a connection is no matter of how busy the machine is.
+        if let Some((ours, other)) = of(Kind::Sluice, load).zip(of(Kind::Balanced, load)) {
+            let busiest = |row: &Row| row.runs.of(Run::busiest_connections).range(whole);
+            let (ours, other) = (busiest(ours), busiest(other));
             findings.say(format!(
-                "{}: the busiest worker has {} % of the connections with Sluice as it comes, {} % with exact_balance.",
-                row.load,
-                ours.spread(Run::busiest_connections),
-                row.spread(Run::busiest_connections),
+                "{load}: the busiest worker has {ours} % of the connections with Sluice as it comes, {other} % with \
+                 exact_balance."
             ));
         }
     }
@@ -485,67 +477,26 @@ fn findings(rows: &[Row]) -> Vec<String> {
     ];
     for load in Load::ALL {
         for (ours, theirs, reason) in pairs {
-            let of = |kind| rows.iter().find(|row| row.kind == kind && row.load == load);
-            let Some((ours, theirs)) = of(ours).zip(of(theirs)) else {
+            let Some((ours, theirs)) = of(ours, load).zip(of(theirs, load)) else {
                 continue;
             };
             let mut compare = |what: &str, figure: fn(&Run) -> f64| {
-                let figures = Ratio {
-                    what: &format!("{load}: {what}"),
-                    ours: (&ours.kind.to_string(), &ours.rounds(figure)),
-                    theirs: (&theirs.kind.to_string(), &theirs.rounds(figure)),
-                };
-                findings.compare_with_reason(&figures, reason);
+                let what = format!("{load}: {what}");
+                findings.compare_with_reason(
+                    what,
+                    ours.figures(figure),
+                    theirs.figures(figure),
+                    reason,
+                );
             };
             compare("time that 99 % do not exceed", |run| {
                 run.times.percentile(99.0)
             });
-            compare("longest time", |run| run.times.percentile(100.0));
-            compare("CPU time per request", |run| {
-                run.taken.cpu_us(run.times.count())
-            });
+            compare("longest time", Run::longest);
+            compare("CPU time per request", Run::cpu_us);
         }
     }
     findings.all()
-}
-
-fn data(rows: &[Row], quick: bool) -> Value {
-    let run = |run: &Run| {
-        let cpu: Vec<_> = run.cpu.iter().map(Duration::as_secs_f64).collect();
-        json!({
-            "connections": run.connections, "cpu_seconds": cpu, "foreign": run.foreign,
-            "cpu_us_per_request": run.taken.cpu_us(run.times.count()), "peak_mib": run.taken.peak_mib,
-            "latency": {"percentiles": PERCENTILES, "sent": run.times.curve()},
-        })
-    };
-    let row = |row: &Row| {
-        let runs: Vec<_> = row.runs.iter().map(run).collect();
-        json!({"contender": row.name(), "runs": runs})
-    };
-    let mut loads: Vec<_> = rows.iter().map(|row| row.load).collect();
-    loads.dedup();
-    let plots = loads.into_iter().map(|load| {
-        let of_load = rows.iter().filter(|row| row.load == load);
-        let curve = |row: &Row| Curve {
-            name: row.kind.to_string(),
-            points: Distribution::pool(row.runs.iter().map(|run| &run.times)).points(),
-        };
-        let curves: Vec<_> = of_load.map(curve).collect();
-        let rate = load.rate();
-        plot::percentiles(
-            &format!("{load}, {rate} a second: time from due by percentile"),
-            &curves,
-        )
-    });
-    let bars = |title: &str, figure: fn(&Run) -> f64| {
-        let bar = |row: &Row| json!({"name": row.name(), "value": row.median(figure)});
-        json!({"title": title, "bars": rows.iter().map(bar).collect::<Vec<_>>()})
-    };
-    json!({
-        "quick": quick, "columns": COLUMNS, "table": rows.iter().map(Row::cells).collect::<Vec<_>>(),
-        "findings": findings(rows), "rows": rows.iter().map(row).collect::<Vec<_>>(), "plots": plots.collect::<Vec<_>>(),
-        "bars": [bars("CPU time of the busiest worker in percent of all workers'", Run::busiest_cpu)],
-    })
 }
 
 #[cfg(test)]
@@ -554,8 +505,8 @@ mod tests {
 
     #[test]
     fn the_busiest_of_two_equal_workers_has_half() {
-        assert!((busiest(&[3.0, 3.0]) - 50.0).abs() < 1e-9);
-        assert!((busiest(&[1.0, 3.0]) - 75.0).abs() < 1e-9);
+        assert!((busiest([3.0, 3.0].into_iter()) - 50.0).abs() < 1e-9);
+        assert!((busiest([1.0, 3.0].into_iter()) - 75.0).abs() < 1e-9);
     }
 
     #[test]

@@ -3,17 +3,15 @@
 
 mod rendering;
 
-use crate::figures::conclusions::{Conclusions, Ratio};
-use crate::figures::distribution::Distribution;
-use crate::figures::sample::{Sample, extremes};
+use crate::contenders::{Contender, Kind as Server, WORKERS};
+use crate::figures::format::{count, ms, whole};
+use crate::figures::{Conclusions, Figures, Rounds, Table};
 use crate::load::k6::{self, Load, Outcome};
 use crate::machine;
-use crate::machine::usage::{Bystander, Meter};
-use crate::peers::nginx;
-use crate::peers::peer::Peer;
+use crate::machine::usage::{Bystander, Meter, Taken};
+use crate::peers::nginx::{self, Lock};
 use crate::progress::Progress;
-use crate::report;
-use crate::report::table;
+use crate::report::{Report, bars};
 use rendering::Rendering;
 use serde_json::{Value, json};
 use sluice_tests::client::{self, Client, request};
@@ -29,7 +27,6 @@ use tokio::sync::oneshot;
 
 const SIZE: usize = 10_000;
 const OBJECTS: u32 = 100;
-const WORKERS: usize = 2;
 /// Clusters that nobody asks, whose statistics make more than 100,000 series.
 const SPARE_CLUSTERS: u32 = 650;
 /// As many for nginx.
@@ -70,20 +67,6 @@ impl fmt::Display for Kind {
     }
 }
 
-/// One that runs.
-struct Server {
-    address: SocketAddr,
-    metrics: SocketAddr,
-    pid: u32,
-    running: Running,
-}
-
-/// Ends with it.
-enum Running {
-    Sluice(Box<Edge>),
-    Nginx { _nginx: Peer },
-}
-
 /// How much is measured.
 struct Scale {
     rate: u32,
@@ -103,21 +86,17 @@ struct Run {
     health: f64,
     /// The longest time from the change of a policy to an answer by it, in milliseconds.
     change: Option<f64>,
-    /// CPU time for each request, in microseconds, scrapes included.
-    cpu: f64,
-    /// The most memory, in MiB.
-    memory: f64,
-    /// The part of the machine that others took.
-    foreign: f64,
+    /// What the server took, for scrapes as well.
+    taken: Taken,
 }
 
 struct Row {
     kind: Kind,
     scraped: bool,
-    runs: Vec<Run>,
+    runs: Rounds<Run>,
 }
 
-pub async fn run(quick: bool) {
+pub async fn run(quick: bool) -> Report {
     let scale = if quick {
         Scale {
             rate: 300,
@@ -136,30 +115,24 @@ pub async fn run(quick: bool) {
     let before = machine::load();
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(SIZE).max_age(86_400));
-    let mut rows: Vec<_> = measured(quick)
-        .into_iter()
-        .map(|(kind, scraped)| Row {
-            kind,
-            scraped,
-            runs: Vec::new(),
-        })
-        .collect();
-    let mut progress = Progress::of(rows.len() * scale.rounds as usize);
+    let row = |(kind, scraped)| Row {
+        kind,
+        scraped,
+        runs: Rounds::default(),
+    };
+    let mut rows: Vec<_> = measured(quick).into_iter().map(row).collect();
+    let progress = Progress::of(rows.len() * scale.rounds as usize);
     for round in 1..=scale.rounds {
         for row in &mut rows {
             progress.step(format_args!("{}, round {round}", row.name()));
             if let Some(server) = start(row.kind, &origin).await {
-                let run = measure(row.kind, server, row.scraped, &scale, round).await;
-                row.runs.push(run);
+                row.runs.add(measure(row, &server, &scale, round).await);
             }
         }
     }
     rows.retain(|row| !row.runs.is_empty());
     let rendered = rendering::measure(&origin, SPARE_CLUSTERS, scale.rounds, quick).await;
-    let text = tell(&rows, &rendered, &scale, before);
-    let stem = report::keep_data("scrape", &text, data(&rows, &rendered, quick));
-    let named = rows.iter().flat_map(Row::distributions);
-    report::keep_distributions(&stem, &named.collect::<Vec<_>>());
+    report(&rows, &rendered, &scale, before)
 }
 
 /// Who is measured, and whether it is scraped.
@@ -179,58 +152,42 @@ fn measured(quick: bool) -> Vec<(Kind, bool)> {
         .collect()
 }
 
-async fn start(kind: Kind, origin: &Origin) -> Option<Server> {
-    if kind == Kind::Nginx {
-        let nginx = nginx::start_with_metrics(origin.address(), WORKERS, SERIES).await?;
-        return Some(Server {
-            address: nginx.address,
-            metrics: nginx.address,
-            pid: nginx.pid(),
-            running: Running::Nginx { _nginx: nginx },
-        });
-    }
-    let edge = Edge::http(origin).workers(WORKERS).env("ACCESS_LOG", "off");
-    let edge = match kind {
-        Kind::Few | Kind::Nginx => edge,
-        Kind::All => edge.env("STATS", "all"),
-        Kind::Many => edge.env("STATS", "all").direct(many()),
-        Kind::Changed => edge.env("STATS", "all").direct(Direct {
-            listener_file: true,
-            ..many()
-        }),
-    };
-    let edge = edge.start().await;
-    Some(Server {
-        address: edge.address(),
-        metrics: edge.admin(),
-        pid: edge.envoy_pid(),
-        running: Running::Sluice(Box::new(edge)),
-    })
-}
-
-fn many() -> Direct {
-    Direct {
+async fn start(kind: Kind, origin: &Origin) -> Option<Contender> {
+    let many = Direct {
         spare_clusters: SPARE_CLUSTERS,
         ..Direct::default()
-    }
+    };
+    let edge = Edge::http(origin);
+    let edge = match kind {
+        Kind::Few => edge,
+        Kind::All => edge.env("STATS", "all"),
+        Kind::Many => edge.env("STATS", "all").direct(many),
+        Kind::Changed => edge.env("STATS", "all").direct(Direct {
+            listener_file: true,
+            ..many
+        }),
+        Kind::Nginx => {
+            let nginx = nginx::start_with_metrics(origin.address(), SERIES).await?;
+            return Some(Contender::peer(Server::Nginx(Lock::On), nginx));
+        }
+    };
+    Some(Contender::sluice(Server::Sluice, edge).await)
 }
 
-async fn measure(kind: Kind, server: Server, scraped: bool, scale: &Scale, round: u32) -> Run {
+async fn measure(row: &Row, server: &Contender, scale: &Scale, round: u32) -> (Run, f64) {
     for object in 0..OBJECTS {
         let _ = client::get(server.address, &format!("/o{object}.bin")).await;
     }
-    let bytes = client::get(server.metrics, "/stats/prometheus")
-        .await
-        .body
-        .len();
-    let prometheus = if scraped {
-        let prometheus = Prometheus::scraping_every(server.metrics, scale.every).await;
+    let metrics = server.edge().map_or(server.address, Edge::admin);
+    let bytes = client::get(metrics, "/stats/prometheus").await.body.len();
+    let prometheus = if row.scraped {
+        let prometheus = Prometheus::scraping_every(metrics, scale.every).await;
         prometheus.wait_for("up", |up| up > 0.0).await;
         Some(prometheus)
     } else {
         None
     };
-    let (bystander, meter) = (Bystander::start(), Meter::start(&[server.pid]));
+    let (bystander, meter) = (Bystander::start(), Meter::start(&server.pids));
     let (stop, stopped) = oneshot::channel();
     let looking = tokio::spawn(look(server.address, stopped));
     let load = Load {
@@ -247,10 +204,8 @@ async fn measure(kind: Kind, server: Server, scraped: bool, scale: &Scale, round
         outcome
     };
     let changing = async {
-        match &server.running {
-            Running::Sluice(edge) if kind == Kind::Changed => {
-                Some(change(edge, scraped, &over).await)
-            }
+        match server.edge() {
+            Some(edge) if row.kind == Kind::Changed => Some(change(edge, row.scraped, &over).await),
             _ => None,
         }
     };
@@ -258,24 +213,25 @@ async fn measure(kind: Kind, server: Server, scraped: bool, scale: &Scale, round
     let taken = meter.taken().expect("a server that runs");
     let foreign = bystander.foreign();
     let _ = stop.send(());
-    let health = looking.await.unwrap();
-    let scrape = match &prometheus {
-        Some(prometheus) => Some((
-            first(prometheus, "scrape_samples_scraped").await,
-            first(prometheus, "max_over_time(scrape_duration_seconds[10m])").await * 1e3,
-        )),
-        None => None,
-    };
-    Run {
-        cpu: taken.cpu_us(outcome.requests()),
-        memory: taken.peak_mib,
+    let run = Run {
         outcome,
-        scrape,
+        scrape: scraped(prometheus.as_ref()).await,
         bytes,
-        health,
+        health: looking.await.unwrap(),
         change,
-        foreign,
-    }
+        taken,
+    };
+    (run, foreign)
+}
+
+/// Series, and milliseconds that the longest scrape took.
+async fn scraped(prometheus: Option<&Prometheus>) -> Option<(f64, f64)> {
+    let prometheus = prometheus?;
+    let longest = first(prometheus, "max_over_time(scrape_duration_seconds[10m])").await;
+    Some((
+        first(prometheus, "scrape_samples_scraped").await,
+        longest * 1e3,
+    ))
 }
 
 /// Changes the policy again and again, when a scrape begins if it is `scraped`, until it is `over`: the longest time from
@@ -327,63 +283,17 @@ async fn look(address: SocketAddr, mut stopped: oneshot::Receiver<()>) -> f64 {
     longest.as_secs_f64() * 1e3
 }
 
-impl Row {
-    fn name(&self) -> String {
-        let scraped = if self.scraped { ", scraped" } else { "" };
-        format!("{}{scraped}", self.kind)
+impl Run {
+    fn longest(&self) -> f64 {
+        self.outcome.sent.percentile(100.0)
     }
 
-    /// Those of each round, with their names.
-    fn distributions(&self) -> Vec<(String, &Distribution)> {
-        let name = self.name();
-        let rounds = self.runs.iter().zip(1..);
-        let named = rounds.map(|(run, round)| run.outcome.named(&format!("{name}, round {round}")));
-        named.flatten().collect()
+    fn cpu(&self) -> f64 {
+        self.taken.cpu_us(self.outcome.sent.count())
     }
 
-    fn median(&self, figure: impl Fn(&Run) -> f64) -> f64 {
-        Sample::of(self.runs.iter().map(figure)).median()
-    }
-
-    /// A figure of each round, beside what others took of the machine.
-    fn rounds(&self, figure: impl Fn(&Run) -> f64) -> Vec<(f64, f64)> {
-        let runs = self.runs.iter();
-        runs.map(|run| (figure(run), run.foreign)).collect()
-    }
-
-    fn longest(&self) -> Vec<(f64, f64)> {
-        self.rounds(|run| run.outcome.percentile(100.0))
-    }
-
-    fn cells(&self) -> Vec<String> {
-        let percentile = |wanted: f64| table::ms(self.median(|run| run.outcome.percentile(wanted)));
-        let (least, most) = extremes(self.longest().into_iter().map(|(time, _)| time));
-        let scrape = |figure: fn((f64, f64)) -> f64| {
-            let rounds: Option<Vec<_>> =
-                self.runs.iter().map(|run| run.scrape.map(figure)).collect();
-            rounds.map_or_else(String::new, |rounds| {
-                format!("{:.0}", Sample::of(rounds).median())
-            })
-        };
-        let changes: Option<Vec<_>> = self.runs.iter().map(|run| run.change).collect();
-        let change = changes.map_or_else(String::new, |all| table::ms(Sample::of(all).median()));
-        #[allow(clippy::cast_precision_loss)]
-        let kilobytes = self.median(|run| run.bytes as f64 / 1e3);
-        vec![
-            self.name(),
-            format!("{kilobytes:.0}"),
-            scrape(|(series, _)| series),
-            scrape(|(_, ms)| ms),
-            percentile(50.0),
-            percentile(99.0),
-            percentile(99.9),
-            percentile(100.0),
-            format!("{}-{}", table::ms(least), table::ms(most)),
-            table::ms(self.median(|run| run.health)),
-            change,
-            format!("{:.0}", self.median(|run| run.cpu)),
-            format!("{:.0}", self.median(|run| run.memory)),
-        ]
+    fn memory(&self) -> f64 {
+        self.taken.peak_mib
     }
 }
 
@@ -403,21 +313,89 @@ const COLUMNS: [&str; 13] = [
     "MiB",
 ];
 
-fn tell(rows: &[Row], rendered: &[Rendering], scale: &Scale, before: f64) -> String {
-    let foreign = Sample::of(rows.iter().flat_map(|row| &row.runs).map(|run| run.foreign));
-    let head = format!(
-        "The scrape: hits of {SIZE} bytes, {} a second for {} s, scraped every {} s, {} rounds, in turn, {WORKERS} workers\n{}",
-        scale.rate,
-        scale.seconds,
-        scale.every,
-        scale.rounds,
-        machine::described(before, Some(foreign.median())),
-    );
-    let renderings: Vec<_> = rendered.iter().map(Rendering::cells).collect();
-    let renderings = table::render(&rendering::COLUMNS, &renderings);
-    let head = format!("{head}\n\n{renderings}");
-    let cells: Vec<_> = rows.iter().map(Row::cells).collect();
-    report::text(&head, &COLUMNS, &cells, &findings(rows, rendered))
+impl Row {
+    fn name(&self) -> String {
+        let scraped = if self.scraped { ", scraped" } else { "" };
+        format!("{}{scraped}", self.kind)
+    }
+
+    fn figures(&self, figure: impl Fn(&Run) -> f64) -> (String, Figures) {
+        (self.name(), self.runs.of(figure))
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let median = |figure: &dyn Fn(&Run) -> f64| self.runs.of(figure).median();
+        let of_all = |figure: &dyn Fn(&Run) -> Option<f64>| self.runs.of_all(figure).median();
+        let sent = |percentile: f64| ms(median(&|run| run.outcome.sent.percentile(percentile)));
+        let mut cells = vec![self.name(), whole(median(&|run| count(run.bytes) / 1e3))];
+        cells.push(whole(of_all(&|run| Some(run.scrape?.0))));
+        cells.push(whole(of_all(&|run| Some(run.scrape?.1))));
+        cells.extend([50.0, 99.0, 99.9, 100.0].map(sent));
+        cells.push(self.runs.of(Run::longest).range(ms));
+        cells.push(ms(median(&|run| run.health)));
+        cells.push(ms(of_all(&|run| run.change)));
+        cells.push(whole(median(&Run::cpu)));
+        cells.push(whole(median(&Run::memory)));
+        cells
+    }
+
+    fn data(&self) -> Value {
+        let run = |run: &Run| {
+            json!({
+                "latency": run.outcome.json(), "series": run.scrape.map(|(series, _)| series),
+                "scrape_ms": run.scrape.map(|(_, ms)| ms), "bytes": run.bytes, "healthz_max_ms": run.health,
+                "change_max_ms": run.change, "cpu_us_per_request": run.cpu(), "peak_mib": run.memory(),
+            })
+        };
+        let runs: Vec<_> = self.runs.iter().map(run).collect();
+        json!({"contender": self.name(), "scraped": self.scraped, "runs": runs})
+    }
+}
+
+fn report(rows: &[Row], rendered: &[Rendering], scale: &Scale, before: f64) -> Report {
+    let named = rows.iter().flat_map(|row| {
+        let runs: Vec<_> = row.runs.named(&row.name()).collect();
+        runs.into_iter()
+            .flat_map(|(name, run)| run.outcome.named(&name))
+    });
+    let picture = |name: &str, title: &str, unit: &str, figure: fn(&Run) -> f64| {
+        let scraped = rows.iter().filter(|row| row.scraped);
+        let bar = |row: &Row| (row.kind.to_string(), row.runs.of(figure).median());
+        (name.to_owned(), bars(title, unit, scraped.map(bar)))
+    };
+    Report {
+        title: "The scrape".to_owned(),
+        about: format!(
+            "hits of {SIZE} bytes, {} a second for {} s, scraped every {} s, {} rounds, in turn, {WORKERS} workers\n{}",
+            scale.rate,
+            scale.seconds,
+            scale.every,
+            scale.rounds,
+            machine::described(before, rows.iter().flat_map(|row| row.runs.foreign())),
+        ),
+        tables: vec![
+            rendering::table(rendered),
+            Table::new(COLUMNS, rows.iter().map(Row::cells)),
+        ],
+        findings: findings(rows, rendered),
+        pictures: vec![
+            picture(
+                "longest",
+                "The longest time of a hit while Prometheus scrapes",
+                "ms",
+                Run::longest,
+            ),
+            picture(
+                "cpu",
+                "CPU time for each hit, scrapes included",
+                "us",
+                Run::cpu,
+            ),
+            picture("memory", "Memory at the most", "MiB", Run::memory),
+        ],
+        distributions: named.collect(),
+        data: rows.iter().map(Row::data).collect(),
+    }
 }
 
 fn findings(rows: &[Row], rendered: &[Rendering]) -> Vec<String> {
@@ -427,76 +405,32 @@ fn findings(rows: &[Row], rendered: &[Rendering]) -> Vec<String> {
         let Some(scraped) = rows.iter().find(of_kind) else {
             continue;
         };
-        findings.compare(&Ratio {
-            what: "longest time",
-            ours: (&quiet.name(), &quiet.longest()),
-            theirs: (&scraped.name(), &scraped.longest()),
-        });
+        findings.compare(
+            "longest time",
+            quiet.figures(Run::longest),
+            scraped.figures(Run::longest),
+        );
         if quiet.kind == Kind::Changed {
-            let change = |run: &Run| run.change.unwrap_or(f64::NAN);
-            findings.compare(&Ratio {
-                what: "time until a new policy is in force",
-                ours: (&quiet.name(), &quiet.rounds(change)),
-                theirs: (&scraped.name(), &scraped.rounds(change)),
-            });
+            let change = |row: &Row| row.figures(|run| run.change.unwrap_or(f64::NAN));
+            findings.compare(
+                "time until a new policy is in force",
+                change(quiet),
+                change(scraped),
+            );
         }
     }
     rendering::compare(&mut findings, rendered);
+    // What ours takes of the machine while it is scraped, beside nginx.
     let scraped = |kind| rows.iter().find(|row| row.kind == kind && row.scraped);
-    let nginx = scraped(Kind::Nginx);
-    for (ours, reason) in [
-        (scraped(Kind::Few), PROXY_REASON),
-        (scraped(Kind::Many), SERIES_REASON),
-    ] {
-        if let Some((ours, nginx)) = ours.zip(nginx) {
-            usage_findings(&mut findings, ours, nginx, reason);
-        }
+    for (ours, reason) in [(Kind::Few, PROXY_REASON), (Kind::Many, SERIES_REASON)] {
+        let Some((ours, nginx)) = scraped(ours).zip(scraped(Kind::Nginx)) else {
+            continue;
+        };
+        let mut compare = |what: &str, figure: fn(&Run) -> f64| {
+            findings.compare_with_reason(what, ours.figures(figure), nginx.figures(figure), reason);
+        };
+        compare("CPU time per request, scrapes included", Run::cpu);
+        compare("peak memory", Run::memory);
     }
     findings.all()
-}
-
-/// What ours takes of the machine while it is scraped, beside nginx.
-fn usage_findings(findings: &mut Conclusions, ours: &Row, nginx: &Row, reason: &str) {
-    let mut compare = |what, figure: fn(&Run) -> f64| {
-        let figures = Ratio {
-            what,
-            ours: (&ours.name(), &ours.rounds(figure)),
-            theirs: (&nginx.name(), &nginx.rounds(figure)),
-        };
-        findings.compare_with_reason(&figures, reason);
-    };
-    compare("CPU time per request, scrapes included", |run| run.cpu);
-    compare("peak memory", |run| run.memory);
-}
-
-fn data(rows: &[Row], rendered: &[Rendering], quick: bool) -> Value {
-    let run = |run: &Run| {
-        json!({
-            "latency": run.outcome.json(), "series": run.scrape.map(|(series, _)| series),
-            "scrape_ms": run.scrape.map(|(_, ms)| ms), "bytes": run.bytes, "healthz_max_ms": run.health,
-            "change_max_ms": run.change,
-            "cpu_us_per_request": run.cpu, "peak_mib": run.memory, "foreign": run.foreign,
-        })
-    };
-    let row = |row: &Row| {
-        let runs: Vec<_> = row.runs.iter().map(run).collect();
-        let rate = row.runs.first().map_or(0, |run| run.outcome.requests());
-        json!({"contender": row.name(), "scraped": row.scraped, "requests": rate, "runs": runs})
-    };
-    let bars = |title: &str, figure: fn(&Run) -> f64| {
-        let bar = |row: &Row| json!({"name": row.name(), "value": row.median(figure)});
-        json!({"title": title, "bars": rows.iter().map(bar).collect::<Vec<_>>()})
-    };
-    json!({
-        "quick": quick, "columns": COLUMNS, "table": rows.iter().map(Row::cells).collect::<Vec<_>>(),
-        "findings": findings(rows, rendered), "bars": [
-            bars("Longest time in milliseconds", |run| run.outcome.percentile(100.0)),
-            bars("CPU time per request in microseconds, scrapes included", |run| run.cpu),
-            bars("Peak memory in MiB", |run| run.memory),
-        ],
-        "tables": [{
-            "columns": rendering::COLUMNS, "rows": rendered.iter().map(Rendering::cells).collect::<Vec<_>>(),
-        }],
-        "rows": rows.iter().map(row).collect::<Vec<_>>(),
-    })
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a scrape of an edge is by which statistics there are, without any load.
 
-use crate::figures::conclusions::{Conclusions, Ratio};
-use crate::figures::sample::Sample;
+use crate::figures::format::{count, ms, whole};
+use crate::figures::{Conclusions, Rounds, Table};
 use crate::machine::usage::Bystander;
-use crate::report::table;
 use sluice_tests::client;
 use sluice_tests::direct::Direct;
 use sluice_tests::edge::Edge;
@@ -21,12 +20,17 @@ pub struct Rendering {
     bytes: usize,
     /// Lines of it that are no comments.
     series: usize,
-    /// Milliseconds of each round's scrape, beside what others took of the machine.
-    times: Vec<(f64, f64)>,
+    /// Milliseconds of each round's scrape.
+    times: Rounds<f64>,
 }
 
-/// The columns of a table of these.
-pub const COLUMNS: [&str; 4] = ["a scrape by itself", "kB", "series", "ms"];
+/// These as a table.
+pub fn table(all: &[Rendering]) -> Table {
+    Table::new(
+        ["a scrape by itself", "kB", "series", "ms"],
+        all.iter().map(Rendering::cells),
+    )
+}
 
 impl Rendering {
     fn new(all: bool, spare_clusters: u32, untagged: bool) -> Self {
@@ -43,7 +47,7 @@ impl Rendering {
             untagged,
             bytes: 0,
             series: 0,
-            times: Vec::new(),
+            times: Rounds::default(),
         }
     }
 
@@ -61,20 +65,17 @@ impl Rendering {
         let (bystander, began) = (Bystander::start(), Instant::now());
         let answer = client::get(edge.admin(), "/stats/prometheus").await;
         let took = began.elapsed().as_secs_f64() * 1e3;
-        self.times.push((took, bystander.foreign()));
+        self.times.add((took, bystander.foreign()));
         self.bytes = answer.body.len();
         self.series = series(&String::from_utf8_lossy(&answer.body));
     }
 
-    /// By [`COLUMNS`].
-    pub fn cells(&self) -> Vec<String> {
-        let times = self.times.iter().map(|(time, _)| *time);
-        vec![
-            self.name.clone(),
-            format!("{}", self.bytes / 1_000),
-            self.series.to_string(),
-            table::ms(Sample::of(times).median()),
-        ]
+    fn cells(&self) -> Vec<String> {
+        let (size, time) = (
+            whole(count(self.bytes) / 1e3),
+            ms(self.times.of(|time| *time).median()),
+        );
+        vec![self.name.clone(), size, self.series.to_string(), time]
     }
 }
 
@@ -119,11 +120,9 @@ pub fn compare(findings: &mut Conclusions, all: &[Rendering]) {
         return;
     };
     for ours in [many(false, false), many(true, true)].into_iter().flatten() {
-        findings.compare(&Ratio {
-            what: "time of a scrape",
-            ours: (&ours.name, &ours.times),
-            theirs: (&tagged.name, &tagged.times),
-        });
+        let times =
+            |rendering: &Rendering| (rendering.name.clone(), rendering.times.of(|time| *time));
+        findings.compare("time of a scrape", times(ours), times(tagged));
     }
 }
 

@@ -3,11 +3,10 @@
 
 mod simulation;
 
-use crate::report;
-use crate::report::plot::{self, Fit};
-use crate::report::table;
-use crate::stories::sizing::simulation::{Balance, Pods};
-use serde_json::json;
+use crate::figures::Table;
+use crate::figures::format::count;
+use crate::report::{Axis, Line as Curve, Picture, Report};
+use simulation::{Balance, Pods};
 use sluice_tests::popularity::{Eviction, Zipf};
 use std::num::NonZeroUsize;
 
@@ -27,22 +26,22 @@ struct Line {
 }
 
 /// Computes, simulates and reports.
-pub fn run(quick: bool) {
+pub fn run(quick: bool) -> Report {
     let objects = if quick { 20_000 } else { 100_000 };
-    let lines: Vec<_> = EXPONENTS
+    let lines = EXPONENTS
         .into_iter()
-        .flat_map(|exponent| of_exponent(objects, exponent))
-        .collect();
-    let title = format!(
-        "Hit ratios of pods by themselves and of a fleet\n{objects} objects of one size, of which each pod has room for \
-         one in {ONE_IN}; formula / simulated; busiest: requests of the pod that owns most, as a multiple of the mean\n\n"
-    );
-    let plots = json!([plot_of(&lines)]);
-    report::keep_data(
-        "sizing",
-        &(title + &table_of(&lines)),
-        json!({"plots": plots}),
-    );
+        .flat_map(|exponent| of_exponent(objects, exponent));
+    let lines: Vec<_> = lines.collect();
+    Report {
+        title: "Hit ratios of pods by themselves and of a fleet".to_owned(),
+        about: format!(
+            "{objects} objects of one size, of which each pod has room for one in {ONE_IN}; formula / simulated; busiest: \
+             requests of the pod that owns most, as a multiple of the mean"
+        ),
+        tables: vec![table_of(&lines)],
+        pictures: vec![("hits".to_owned(), picture_of(&lines))],
+        ..Report::default()
+    }
 }
 
 fn of_exponent(objects: usize, exponent: f64) -> Vec<Line> {
@@ -84,24 +83,21 @@ const fn name(eviction: Eviction) -> &'static str {
     }
 }
 
-fn table_of(lines: &[Line]) -> String {
+fn table_of(lines: &[Line]) -> Table {
     let percent = |[formula, simulated]: [f64; 2]| {
         format!("{:.1} / {:.1} %", 100.0 * formula, 100.0 * simulated)
     };
-    let rows: Vec<_> = lines
-        .iter()
-        .map(|line| {
-            vec![
-                format!("Zipf {}, evicts the {}", line.exponent, name(line.eviction)),
-                line.number.to_string(),
-                percent(line.apart),
-                percent(line.fleet),
-                format!("{:.2}", (1.0 - line.fleet[0]) / (1.0 - line.apart[0])),
-                format!("{:.2}", line.busiest),
-            ]
-        })
-        .collect();
-    let head = [
+    let cells = |line: &Line| {
+        vec![
+            format!("Zipf {}, evicts the {}", line.exponent, name(line.eviction)),
+            line.number.to_string(),
+            percent(line.apart),
+            percent(line.fleet),
+            format!("{:.2}", (1.0 - line.fleet[0]) / (1.0 - line.apart[0])),
+            format!("{:.2}", line.busiest),
+        ]
+    };
+    let columns = [
         "",
         "pods",
         "each by itself",
@@ -109,43 +105,40 @@ fn table_of(lines: &[Line]) -> String {
         "origin requests",
         "busiest",
     ];
-    table::render(&head, &rows)
+    Table::new(columns, lines.iter().map(cells))
 }
 
 /// Fleets that evict as on most file systems, a line for each exponent, beside pods by themselves.
-fn plot_of(lines: &[Line]) -> String {
-    let of = |exponent: f64, pick: &dyn Fn(&Line) -> [f64; 2]| {
+fn picture_of(lines: &[Line]) -> String {
+    let curve = |name: String, exponent: f64, ratios: fn(&Line) -> [f64; 2]| {
         let own = lines
             .iter()
-            .filter(|line| line.exponent.total_cmp(&exponent).is_eq())
-            .filter(|line| line.eviction == Eviction::FirstIn);
-        let points: Vec<_> = own.map(|line| (line.number as f64, pick(line))).collect();
-        let split = |index: usize| points.iter().map(|(x, y)| (*x, 100.0 * y[index])).collect();
-        (split(0), split(1))
+            .filter(|line| line.exponent.total_cmp(&exponent).is_eq());
+        let own = own.filter(|line| line.eviction == Eviction::FirstIn);
+        let points = own
+            .map(|line| (count(line.number), 100.0 * ratios(line)[1]))
+            .collect();
+        Curve { name, points }
     };
-    let fits: Vec<_> = EXPONENTS
-        .into_iter()
-        .flat_map(|exponent| {
-            let (fleet, fleet_points) = of(exponent, &|line| line.fleet);
-            let (apart, apart_points) = of(exponent, &|line| line.apart);
-            [
-                Fit {
-                    name: format!("fleet, Zipf {exponent}"),
-                    line: fleet,
-                    points: fleet_points,
-                },
-                Fit {
-                    name: format!("each by itself, Zipf {exponent}"),
-                    line: apart,
-                    points: apart_points,
-                },
-            ]
-        })
-        .collect();
-    plot::fits(
-        "Hit ratio: lines by the formula, points simulated",
-        "pods",
-        "% hits",
-        &fits,
-    )
+    let both = |exponent: f64| {
+        [
+            curve(
+                format!("Sluice, fleet, Zipf {exponent}"),
+                exponent,
+                |line| line.fleet,
+            ),
+            curve(
+                format!("each pod by itself, {exponent}"),
+                exponent,
+                |line| line.apart,
+            ),
+        ]
+    };
+    Picture {
+        title: "Hits by the number of pods".to_owned(),
+        x: ("pods", Axis::Linear),
+        y: ("%", Axis::Linear),
+        lines: EXPONENTS.into_iter().rev().flat_map(both).collect(),
+    }
+    .draw()
 }

@@ -2,9 +2,9 @@
 //! How much a server carries: how many hits a second it answers when asked as fast as it goes, and with which rate it
 //! keeps up when requests come whether it has answered or not.
 
-use crate::contenders::cache::{Cache, Kind};
-use crate::figures::conclusions::{Conclusions, Ratio};
-use crate::figures::sample::Sample;
+use crate::contenders::{Contender, Kind};
+use crate::figures::format::whole;
+use crate::figures::{Conclusions, Figures, Rounds, Table};
 use crate::load::h2load::{self, Ask, Pace, Paced};
 use crate::machine::spent::{Spent, Watch};
 use serde_json::{Value, json};
@@ -22,9 +22,9 @@ pub struct Capacity {
     /// Which one.
     pub kind: Kind,
     /// In cleartext, as fast as it goes, by round.
-    plain: Vec<Saturated>,
+    plain: Rounds<Saturated>,
     /// Over TLS.
-    tls: Vec<Saturated>,
+    tls: Rounds<Saturated>,
     /// The rates that were tried, and whether it kept up; the last one may be that with which it did not.
     tried: Vec<(u32, bool)>,
 }
@@ -36,18 +36,21 @@ struct Saturated {
     spent: Spent,
 }
 
-/// The columns of a table of these.
-pub const COLUMNS: [&str; 9] = [
-    "as fast as it goes",
-    "a second, plain",
-    "TLS",
-    "us CPU, plain",
-    "TLS",
-    "us h2load, plain",
-    "TLS",
-    "cores, TLS",
-    "sustained, TLS",
-];
+/// These as a table.
+pub fn table(capacities: &[Capacity]) -> Table {
+    let columns = [
+        "as fast as it goes",
+        "a second, plain",
+        "TLS",
+        "us CPU, plain",
+        "TLS",
+        "us h2load, plain",
+        "TLS",
+        "cores, TLS",
+        "sustained, TLS",
+    ];
+    Table::new(columns, capacities.iter().map(Capacity::cells))
+}
 
 /// So many hundreds that it is that part of `rate`, at least one.
 pub fn hundreds(rate: f64, part: f64) -> u32 {
@@ -63,68 +66,67 @@ pub fn carries(rate: u32, per_second: f64) -> bool {
 
 /// Asks each, in turn, as fast as it goes, once in cleartext and once as `ask` says.
 pub async fn saturate(
-    caches: &[(Kind, Cache)],
-    ask: impl Fn(&Cache) -> Ask<'static>,
+    servers: &[Contender],
+    ask: impl Fn(&Contender) -> Ask<'static>,
     rounds: u32,
     time: Duration,
 ) -> Vec<Capacity> {
-    let capacity = |(kind, _): &(Kind, Cache)| Capacity {
-        kind: *kind,
-        plain: Vec::new(),
-        tls: Vec::new(),
+    let capacity = |server: &Contender| Capacity {
+        kind: server.kind,
+        plain: Rounds::default(),
+        tls: Rounds::default(),
         tried: Vec::new(),
     };
-    let mut capacities: Vec<_> = caches.iter().map(capacity).collect();
+    let mut capacities: Vec<_> = servers.iter().map(capacity).collect();
     // The first round warms up.
     for round in 0..=rounds {
-        for (capacity, (_, cache)) in capacities.iter_mut().zip(caches) {
-            let tls = ask(cache);
+        for (capacity, server) in capacities.iter_mut().zip(servers) {
+            let tls = ask(server);
             let plain = Ask {
-                address: cache.address,
+                address: server.address,
                 tls: false,
                 ..tls
             };
             let found = (
-                saturated(cache, &plain, time).await,
-                saturated(cache, &tls, time).await,
+                saturated(server, &plain, time).await,
+                saturated(server, &tls, time).await,
             );
             if round > 0 {
-                capacity.plain.push(found.0);
-                capacity.tls.push(found.1);
+                capacity.plain.add(found.0);
+                capacity.tls.add(found.1);
             }
         }
     }
     capacities
 }
 
-async fn saturated(cache: &Cache, ask: &Ask<'_>, time: Duration) -> Saturated {
-    let watch = Watch::start(cache.pid);
+async fn saturated(server: &Contender, ask: &Ask<'_>, time: Duration) -> (Saturated, f64) {
+    let watch = Watch::start(&server.pids);
     let found = h2load::saturate(ask, CONNECTIONS, time).await;
     assert_eq!(found.failed, 0, "{found:?}");
-    Saturated {
-        per_second: found.per_second,
-        spent: watch.spent(found.answered),
-    }
+    let spent = watch.spent(found.answered);
+    let per_second = found.per_second;
+    (Saturated { per_second, spent }, spent.foreign)
 }
 
 /// Finds with which of these parts of its saturation each keeps up: goes on, from the first, as long as it does.
 pub async fn climb(
     capacities: &mut [Capacity],
-    caches: &[(Kind, Cache)],
-    ask: impl Fn(&Cache) -> Ask<'static>,
+    servers: &[Contender],
+    ask: impl Fn(&Contender) -> Ask<'static>,
     (parts, rounds, pace): (&[f64], u32, Pace),
 ) {
     for part in parts {
         let mut found = vec![Vec::new(); capacities.len()];
         for round in 1..=rounds {
-            let all = capacities.iter().zip(caches).zip(&mut found);
-            for ((capacity, (_, cache)), found) in all.filter(|((one, _), _)| one.goes_on()) {
+            let all = capacities.iter().zip(servers).zip(&mut found);
+            for ((capacity, server), found) in all.filter(|((one, _), _)| one.goes_on()) {
                 let rate = capacity.rate(*part);
                 eprintln!(
                     "does {} keep up with {rate} a second? Round {round}",
                     capacity.kind
                 );
-                found.push(h2load::pace(&ask(cache), Pace { rate, ..pace }).await);
+                found.push(h2load::pace(&ask(server), Pace { rate, ..pace }).await);
             }
         }
         for (capacity, found) in capacities.iter_mut().zip(found) {
@@ -138,10 +140,17 @@ pub async fn climb(
 
 /// By the median round.
 fn keeps_up(rate: u32, rounds: &[Paced]) -> bool {
-    let sent = Sample::of(rounds.iter().map(|round| round.per_second)).median();
-    let p99 = Sample::of(rounds.iter().map(|round| round.times.percentile(99.0))).median();
+    let median =
+        |figure: &dyn Fn(&Paced) -> f64| rounds.iter().map(figure).collect::<Figures>().median();
     let failed = rounds.iter().any(|round| round.failed > 0);
-    !failed && carries(rate, sent) && p99 <= P99_MS
+    let sent = median(&|round| round.per_second);
+    !failed && carries(rate, sent) && median(&|round| round.times.percentile(99.0)) <= P99_MS
+}
+
+impl Saturated {
+    const fn cpu(&self) -> f64 {
+        self.spent.server
+    }
 }
 
 impl Capacity {
@@ -151,8 +160,7 @@ impl Capacity {
 
     /// That part of how many it answers over TLS.
     fn rate(&self, part: f64) -> u32 {
-        let per_second = Sample::of(self.tls.iter().map(|round| round.per_second));
-        hundreds(per_second.median(), part)
+        hundreds(self.tls.of(|round| round.per_second).median(), part)
     }
 
     /// The highest rate with which it kept up; the least that was tried where it did with none.
@@ -164,24 +172,18 @@ impl Capacity {
         kept_up.unwrap_or(&self.tried[0]).0
     }
 
-    /// By [`COLUMNS`].
-    pub fn cells(&self) -> Vec<String> {
-        let both = [&self.plain, &self.tls];
-        let median = |figure: &dyn Fn(&Saturated) -> f64| {
-            both.map(|rounds| Sample::of(rounds.iter().map(figure)).median())
+    fn cells(&self) -> Vec<String> {
+        let both = |figure: fn(&Saturated) -> f64| {
+            [&self.plain, &self.tls].map(|rounds| whole(rounds.of(figure).median()))
         };
-        let [plain, tls] = median(&|round| round.per_second);
-        let mut cells = vec![
-            self.kind.to_string(),
-            format!("{plain:.0}"),
-            format!("{tls:.0}"),
-        ];
-        let figures: [fn(&Spent) -> f64; 2] = [|spent| spent.server, |spent| spent.generator];
-        for figure in figures {
-            cells.extend(median(&|round| figure(&round.spent)).map(|us| format!("{us:.0}")));
-        }
-        let [_, cores] = median(&|round| round.spent.cores);
-        cells.push(format!("{cores:.2}"));
+        let mut cells = vec![self.kind.to_string()];
+        cells.extend(both(|round| round.per_second));
+        cells.extend(both(Saturated::cpu));
+        cells.extend(both(|round| round.spent.generator));
+        cells.push(format!(
+            "{:.2}",
+            self.tls.of(|round| round.spent.cores).median()
+        ));
         let (sustained, last) = (self.sustained(), self.tried.last());
         cells.push(match last {
             Some((_, true)) => format!("{sustained} or more"),
@@ -191,19 +193,11 @@ impl Capacity {
         cells
     }
 
-    /// CPU time of a hit over TLS, by round.
-    fn cpu(rounds: &[Saturated]) -> Vec<(f64, f64)> {
-        let cpu = |round: &Saturated| (round.spent.server, round.spent.foreign);
-        rounds.iter().map(cpu).collect()
-    }
-
     /// What TLS costs it.
     pub fn compare(&self, findings: &mut Conclusions) {
-        findings.compare(&Ratio {
-            what: &format!("CPU time of a hit of {}", self.kind),
-            ours: ("cleartext", &Self::cpu(&self.plain)),
-            theirs: ("TLS", &Self::cpu(&self.tls)),
-        });
+        let what = format!("CPU time of a hit of {}", self.kind);
+        let (plain, tls) = (self.plain.of(Saturated::cpu), self.tls.of(Saturated::cpu));
+        findings.compare(what, ("cleartext", plain), ("TLS", tls));
     }
 
     /// As data.
@@ -212,10 +206,9 @@ impl Capacity {
             json!({
                 "per_second": round.per_second, "cpu_us_per_request": round.spent.server,
                 "generator_us_per_request": round.spent.generator, "cores": round.spent.cores,
-                "foreign": round.spent.foreign,
             })
         };
-        let rounds = |rounds: &[Saturated]| rounds.iter().map(round).collect::<Vec<_>>();
+        let rounds = |rounds: &Rounds<Saturated>| rounds.iter().map(round).collect::<Vec<_>>();
         json!({
             "contender": self.kind.to_string(), "plain": rounds(&self.plain), "tls": rounds(&self.tls),
             "tried": self.tried,
@@ -226,7 +219,7 @@ impl Capacity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::distribution::Distribution;
+    use crate::figures::Distribution;
     use std::time::SystemTime;
 
     fn round(per_second: f64, millis: u64) -> Paced {
@@ -256,9 +249,9 @@ mod tests {
     fn a_rate_that_was_not_kept_up_with_is_none_that_is_sustained() {
         let of = |tried: &[(u32, bool)]| {
             let capacity = Capacity {
-                kind: Kind::Nginx,
-                plain: vec![],
-                tls: vec![],
+                kind: Kind::Varnish,
+                plain: Rounds::default(),
+                tls: Rounds::default(),
                 tried: tried.to_vec(),
             };
             (capacity.sustained(), capacity.goes_on())
