@@ -2,6 +2,7 @@
 //! The servers that are measured, all before the same origin or bucket.
 
 mod kind;
+pub mod variants;
 mod waiting;
 
 pub use crate::peers::WORKERS;

@@ -27,7 +27,7 @@ pub struct Goal {
 
 /// The goals as a table.
 pub fn table(goals: &[Goal]) -> Table {
-    let columns = ["figures to reach", "aim", "measured", "by round", "reached"];
+    let columns = "figures to reach | aim | measured | by round | reached";
     Table::new(columns, goals.iter().map(Goal::cells))
 }
 

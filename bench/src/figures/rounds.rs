@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rounds, and a figure of each.
 
+use crate::figures::Distribution;
+
 /// The rounds of one contender in one situation.
 #[derive(Clone, Debug)]
 pub struct Rounds<R>(Vec<(R, f64)>);
@@ -27,10 +29,16 @@ impl<R> Rounds<R> {
         self.0.iter().map(|(run, _)| run)
     }
 
-    /// What the rounds have shown, each with a name that ends in its number.
-    pub fn named(&self, name: &str) -> impl Iterator<Item = (String, &R)> {
+    /// A distribution of each round, with a name that ends in its number.
+    pub fn distributions(
+        &self,
+        name: &str,
+        of: impl Fn(&R) -> &Distribution,
+    ) -> Vec<(String, Distribution)> {
         let numbered = self.iter().zip(1..);
-        numbered.map(move |(run, number)| (format!("{name}, round {number}"), run))
+        let named =
+            numbered.map(|(run, round)| (format!("{name}, round {round}"), of(run).clone()));
+        named.collect()
     }
 
     /// The part of all cores that other work took, round by round.

@@ -11,15 +11,21 @@ pub struct Table {
 }
 
 impl Table {
-    /// The first column says what a row is about.
-    pub fn new<const N: usize>(
-        columns: [&str; N],
-        rows: impl IntoIterator<Item = Vec<String>>,
-    ) -> Self {
-        Self {
-            columns: columns.map(str::to_owned).to_vec(),
-            rows: rows.into_iter().collect(),
-        }
+    /// `columns` are separated by `|`; the first one says what a row is about.
+    ///
+    /// # Panics
+    /// When a row has more cells than there are columns, or fewer.
+    pub fn new(columns: &str, rows: impl IntoIterator<Item = Vec<String>>) -> Self {
+        let columns: Vec<_> = columns
+            .split('|')
+            .map(|column| column.trim().to_owned())
+            .collect();
+        let rows: Vec<_> = rows.into_iter().collect();
+        assert!(
+            rows.iter().all(|row| row.len() == columns.len()),
+            "{columns:?}: {rows:?}"
+        );
+        Self { columns, rows }
     }
 
     /// For the results' file.

@@ -4,8 +4,7 @@
 //! Its own summary has percentiles only, and knows when a request was due in whole milliseconds. What is read here is
 //! each of its samples, in nanoseconds (`--out csv`, into a file, which is read when the run has ended).
 
-use crate::figures::{Distribution, PERCENTILES};
-use serde_json::{Value, json};
+use crate::figures::Distribution;
 use sluice_tests::edge::repository;
 use sluice_tests::process::Process;
 use sluice_tests::tool::built;
@@ -154,26 +153,7 @@ impl Samples {
     }
 }
 
-impl Outcome {
-    /// Both distributions, by the name of the run.
-    pub fn named(&self, name: &str) -> [(String, Distribution); 2] {
-        let named =
-            |what, distribution: &Distribution| (format!("{name}, {what}"), distribution.clone());
-        [
-            named("from sending", &self.sent),
-            named("from due", &self.due),
-        ]
-    }
-
-    /// For the data file.
-    pub fn json(&self) -> Value {
-        json!({
-            "requests": self.sent.count(), "dropped": self.dropped, "failed": self.failed,
-            "average": self.sent.average(), "percentiles": PERCENTILES, "sent": self.sent.curve(),
-            "due": self.due.curve(),
-        })
-    }
-}
+impl Outcome {}
 
 #[cfg(test)]
 mod tests {

@@ -27,8 +27,6 @@ pub struct Report {
     pub pictures: Vec<(String, String)>,
     /// Each measured time, by the name of its run.
     pub distributions: Vec<(String, Distribution)>,
-    /// What else was measured, for programs.
-    pub data: Value,
 }
 
 impl Report {
@@ -61,7 +59,7 @@ impl Report {
         json!({
             "story": story, "quick": quick, "title": self.title, "about": self.about, "findings": self.findings,
             "tables": self.tables.iter().map(Table::json).collect::<Vec<_>>(),
-            "pictures": pictures.collect::<Vec<_>>(), "data": self.data,
+            "pictures": pictures.collect::<Vec<_>>(),
         })
     }
 }

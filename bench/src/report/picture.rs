@@ -8,15 +8,15 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use std::ops::Range;
 
-const SIZE: (u32, u32) = (1000, 440);
+const SIZE: (u32, u32) = (1000, 460);
 /// More than these are not told apart; the rest is in the table.
 const MOST: usize = 6;
 /// From one name to the next, in pixels.
-const LINE_HEIGHT: i32 = 19;
-const TITLE: (&str, u32) = ("sans-serif", 20);
-const TEXT: (&str, u32) = ("sans-serif", 15);
+const LINE_HEIGHT: i32 = 21;
+const TITLE: (&str, u32) = ("sans-serif", 24);
+const TEXT: (&str, u32) = ("sans-serif", 19);
 /// Room for the names of lines, and of bars.
-const NAMES: u32 = 210;
+const NAMES: u32 = 260;
 
 const SLUICE: RGBColor = RGBColor(0, 90, 200);
 const OTHER: RGBColor = RGBColor(110, 110, 110);
@@ -176,8 +176,8 @@ impl Picture {
                 .caption(&self.title, TITLE)
                 .margin(14)
                 .margin_right(NAMES)
-                .x_label_area_size(48)
-                .y_label_area_size(64)
+                .x_label_area_size(56)
+                .y_label_area_size(72)
                 .build_cartesian_2d(x, y)
                 .unwrap();
             let mut mesh = chart.configure_mesh();
@@ -254,7 +254,7 @@ pub fn bars<N: Into<String>>(
     let (height, top) = (30, 56);
     let rows = i32::try_from(bars.len()).unwrap_or(0);
     let (names, length) = (
-        f64::from(NAMES) + 80.0,
+        f64::from(NAMES) + 60.0,
         f64::from(SIZE.0) - f64::from(NAMES) - 180.0,
     );
     let mut svg = String::new();

@@ -199,21 +199,10 @@ impl Row {
             times.range(whole),
         ]
     }
-
-    fn data(&self) -> Value {
-        let rounds: Vec<_> = self.rounds.iter().collect();
-        json!({"contender": self.server, "coding": self.coding, "cpu_us_per_request": rounds})
-    }
 }
 
 fn report(rows: &[Row], rounds: &str, before: f64) -> Report {
-    let columns = [
-        "us of CPU per request",
-        "coding",
-        "bytes",
-        "p50",
-        "by round",
-    ];
+    let columns = "us of CPU per request | coding | bytes | p50 | by round";
     let picture = |coding: &str| {
         let of_coding = rows.iter().filter(|row| row.coding == coding);
         let bar = |row: &Row| (row.server, row.rounds.of(|time| *time).median());
@@ -231,7 +220,6 @@ fn report(rows: &[Row], rounds: &str, before: f64) -> Report {
         tables: vec![Table::new(columns, rows.iter().map(Row::cells))],
         findings: findings(rows),
         pictures: CODINGS.map(picture).to_vec(),
-        data: rows.iter().map(Row::data).collect(),
         ..Report::default()
     }
 }

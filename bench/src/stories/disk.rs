@@ -376,15 +376,7 @@ impl Run {
     }
 }
 
-const POOLS: [&str; 7] = [
-    "hits",
-    "threads",
-    "us CPU a hit",
-    "by round",
-    "a second",
-    "p99 ms",
-    "us CPU a fill",
-];
+const POOLS: &str = "hits | threads | us CPU a hit | by round | a second | p99 ms | us CPU a fill";
 
 impl Pool {
     fn cpu(&self) -> (String, Figures) {
@@ -418,22 +410,9 @@ impl fmt::Display for By {
     }
 }
 
-const FULL: [&str; 14] = [
-    "asked for three times what there is room for",
-    "room is made by",
-    "most files",
-    "missed",
-    "us CPU",
-    "off workers",
-    "a second",
-    "p50 ms",
-    "p99",
-    "max",
-    "Envoy reads",
-    "200 new a second: cores",
-    "ms to start, empty, full",
-    "then slowest",
-];
+const FULL: &str = "asked for three times what there is room for | room is made by | most files | missed | us CPU \
+    | off workers | a second | p50 ms | p99 | max | Envoy reads | 200 new a second: cores \
+    | ms to start, empty, full | then slowest";
 
 impl Full {
     fn median(&self, figure: impl Fn(&Run) -> f64) -> f64 {

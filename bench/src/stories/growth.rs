@@ -13,7 +13,6 @@ use crate::machine::usage::{Bystander, Meter};
 use crate::origins::objects;
 use crate::progress::Progress;
 use crate::report::{Axis, Line, Picture, Report};
-use serde_json::{Value, json};
 use sluice_tests::client;
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::gate::Gate;
@@ -358,15 +357,7 @@ async fn start(origin: &Origin) -> (f64, f64) {
     (took, bystander.foreign())
 }
 
-const COLUMNS: [&str; 7] = [
-    "growth",
-    "of them",
-    "us CPU a hit",
-    "by round",
-    "us CPU a fill",
-    "MiB",
-    "",
-];
+const COLUMNS: &str = "growth | of them | us CPU a hit | by round | us CPU a fill | MiB | ";
 
 impl Row {
     fn new(growing: Growing, count: usize) -> Self {
@@ -442,15 +433,6 @@ impl Row {
         let filled = self.filled.filter(|_| self.is_whole())?;
         Some(self.memory() - filled.before)
     }
-
-    fn data(&self) -> Value {
-        let run = |run: &Run| json!({"cpu_us_per_request": run.cpu, "resident_mib": run.memory});
-        json!({
-            "growing": self.growing.to_string(), "count": self.count,
-            "cpu_us_per_fill": self.filled.map(|filled| filled.cpu), "grown_mib": self.grown(),
-            "runs": self.runs.iter().map(run).collect::<Vec<_>>(),
-        })
-    }
 }
 
 impl Found {
@@ -503,10 +485,6 @@ fn report(found: &Found, scale: &Scale, before: f64) -> Report {
         ],
         findings: found.findings(),
         pictures: pictures(found),
-        data: json!({
-            "growth": found.rows.iter().map(Row::data).collect::<Vec<_>>(),
-            "start_seconds": found.starts.iter().collect::<Vec<_>>(),
-        }),
         ..Report::default()
     }
 }

@@ -5,7 +5,7 @@
 use crate::contenders::{Before, Contender, Kind, WORKERS, start_all};
 use crate::figures::aim::{self, Aim, Goal};
 use crate::figures::format::{ms, remark, whole};
-use crate::figures::{Conclusions, Figures, PERCENTILES, Rounds, Table};
+use crate::figures::{Conclusions, Figures, Rounds, Table};
 use crate::load::h2load::{self, Ask, Pace, Paced, Protocol};
 use crate::machine;
 use crate::machine::spent::Watch;
@@ -13,7 +13,6 @@ use crate::machine::usage::Bystander;
 use crate::peers::nginx::Lock;
 use crate::progress::Progress;
 use crate::report::{Axis, Line, Picture, Report, bars, by_percentile};
-use serde_json::{Value, json};
 use sluice_tests::origin::{Origin, Reply};
 use std::fmt;
 use std::time::Duration;
@@ -308,19 +307,8 @@ async fn passes(scale: &Scale, servers: &[Contender]) -> [Figures; 2] {
     passes.map(|rounds| rounds.of(|run| run.cpu))
 }
 
-const COLUMNS: [&str; 7] = [
-    "hits", "scene", "us CPU", "by round", "a second", "by round", "",
-];
-const TAIL_COLUMNS: [&str; 8] = [
-    "ms at half",
-    "a second",
-    "p50",
-    "p90",
-    "p99",
-    "p99.9",
-    "max",
-    "",
-];
+const COLUMNS: &str = "hits | scene | us CPU | by round | a second | by round | ";
+const TAIL_COLUMNS: &str = "ms at half | a second | p50 | p90 | p99 | p99.9 | max | ";
 
 impl Row {
     fn cells(&self) -> Vec<String> {
@@ -338,12 +326,6 @@ impl Row {
             remark(self.runs.sum(|run| run.failed), "failed"),
         ]
     }
-
-    fn data(&self) -> Value {
-        let run = |run: &Run| json!({"cpu_us_per_request": run.cpu, "hits_per_second": run.per_second, "failed": run.failed});
-        let runs: Vec<_> = self.runs.iter().map(run).collect();
-        json!({"contender": self.kind.to_string(), "scene": self.scene.to_string(), "runs": runs})
-    }
 }
 
 impl Tail {
@@ -358,17 +340,6 @@ impl Tail {
         );
         cells.push(remark(self.runs.sum(|paced| paced.failed), "failed"));
         cells
-    }
-
-    fn data(&self) -> Value {
-        let run = |paced: &Paced| {
-            json!({
-                "latency": {"percentiles": PERCENTILES, "sent": paced.times.curve()}, "requests": paced.sent,
-                "failed": paced.failed,
-            })
-        };
-        let runs: Vec<_> = self.runs.iter().map(run).collect();
-        json!({"contender": self.kind.to_string(), "rate": self.rate, "runs": runs})
     }
 }
 
@@ -448,13 +419,11 @@ impl Found {
 }
 
 fn report(found: &Found, scale: &Scale, before: f64) -> Report {
-    let named = found.tails.iter().flat_map(|tail| {
-        let runs: Vec<_> = tail
-            .runs
-            .named(&format!("{}, {} a second", tail.kind, tail.rate))
-            .collect();
-        runs.into_iter()
-            .map(|(name, paced)| (name, paced.times.clone()))
+    let times = found.tails.iter().flat_map(|tail| {
+        tail.runs
+            .distributions(&format!("{}, {} a second", tail.kind, tail.rate), |paced| {
+                &paced.times
+            })
     });
     Report {
         title: "Hits".to_owned(),
@@ -472,11 +441,7 @@ fn report(found: &Found, scale: &Scale, before: f64) -> Report {
         ],
         findings: found.findings(),
         pictures: pictures(found),
-        distributions: named.collect(),
-        data: json!({
-            "hits": found.rows.iter().map(Row::data).collect::<Vec<_>>(),
-            "tails": found.tails.iter().map(Tail::data).collect::<Vec<_>>(),
-        }),
+        distributions: times.collect(),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::contenders::{Contender, Kind, WORKERS};
 use crate::figures::format::{count, ms, whole};
-use crate::figures::{Conclusions, Distribution, PERCENTILES, Rounds, Table};
+use crate::figures::{Conclusions, Distribution, Rounds, Table};
 use crate::machine;
 use crate::machine::usage::{Bystander, Meter, Taken};
 use crate::origins::application::{Application, PAGE, RENDERING, VALIDATED};
@@ -11,7 +11,6 @@ use crate::origins::feed;
 use crate::peers::nginx::{self, Lock};
 use crate::progress::Progress;
 use crate::report::{Report, bars};
-use serde_json::{Value, json};
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Builder;
 use std::net::SocketAddr;
@@ -45,69 +44,54 @@ const STALE: &str = "+ stale while revalidating";
 /// The steps that are drawn, and those of a quick run.
 const DRAWN: [&str; 3] = [NO_CACHE, STORED, STALE];
 
-macro_rules! settings {
-    ($kind:ident, $file:literal) => {
-        Settings::$kind(include_str!(concat!("../../peers/slow-origin/", $file)))
+macro_rules! rung {
+    ($name:expr, $path:ident, $kind:ident, $file:literal) => {
+        Rung {
+            name: $name,
+            path: $path,
+            settings: Settings::$kind(include_str!(concat!("../../peers/slow-origin/", $file))),
+        }
     };
 }
 
 const RUNGS: [Rung; 11] = [
-    Rung {
-        name: NO_CACHE,
-        path: PAGE,
-        settings: settings!(Sluice, "sluice-no-cache.yaml"),
-    },
-    Rung {
-        name: NO_CACHE,
-        path: PAGE,
-        settings: settings!(Nginx, "nginx-no-cache.conf"),
-    },
-    Rung {
-        name: STORED,
-        path: PAGE,
-        settings: settings!(Sluice, "sluice-micro-cache.yaml"),
-    },
-    Rung {
-        name: STORED,
-        path: PAGE,
-        settings: settings!(Nginx, "nginx-micro-cache.conf"),
-    },
-    Rung {
-        name: "+ compressed each time",
-        path: PAGE,
-        settings: settings!(Nginx, "nginx-compressed-each.conf"),
-    },
-    Rung {
-        name: "+ compressed once",
-        path: PAGE,
-        settings: settings!(Sluice, "sluice-compressed-once.yaml"),
-    },
-    Rung {
-        name: "+ compressed once",
-        path: PAGE,
-        settings: settings!(Nginx, "nginx-compressed-once.conf"),
-    },
-    Rung {
-        name: "+ revalidated",
-        path: VALIDATED,
-        // Sluice revalidates what has a validator without being told to.
-        settings: settings!(Sluice, "sluice-compressed-once.yaml"),
-    },
-    Rung {
-        name: "+ revalidated",
-        path: VALIDATED,
-        settings: settings!(Nginx, "nginx-revalidated.conf"),
-    },
-    Rung {
-        name: STALE,
-        path: VALIDATED,
-        settings: settings!(Sluice, "sluice-stale-while-revalidate.yaml"),
-    },
-    Rung {
-        name: STALE,
-        path: VALIDATED,
-        settings: settings!(Nginx, "nginx-stale-while-revalidate.conf"),
-    },
+    rung!(NO_CACHE, PAGE, Sluice, "sluice-no-cache.yaml"),
+    rung!(NO_CACHE, PAGE, Nginx, "nginx-no-cache.conf"),
+    rung!(STORED, PAGE, Sluice, "sluice-micro-cache.yaml"),
+    rung!(STORED, PAGE, Nginx, "nginx-micro-cache.conf"),
+    rung!(
+        "+ compressed each time",
+        PAGE,
+        Nginx,
+        "nginx-compressed-each.conf"
+    ),
+    rung!(
+        "+ compressed once",
+        PAGE,
+        Sluice,
+        "sluice-compressed-once.yaml"
+    ),
+    rung!(
+        "+ compressed once",
+        PAGE,
+        Nginx,
+        "nginx-compressed-once.conf"
+    ),
+    // Sluice revalidates what has a validator without being told to.
+    rung!(
+        "+ revalidated",
+        VALIDATED,
+        Sluice,
+        "sluice-compressed-once.yaml"
+    ),
+    rung!("+ revalidated", VALIDATED, Nginx, "nginx-revalidated.conf"),
+    rung!(
+        STALE,
+        VALIDATED,
+        Sluice,
+        "sluice-stale-while-revalidate.yaml"
+    ),
+    rung!(STALE, VALIDATED, Nginx, "nginx-stale-while-revalidate.conf"),
 ];
 
 /// What one round has shown of one step.
@@ -230,22 +214,8 @@ impl Run {
     }
 }
 
-const COLUMNS: [&str; 14] = [
-    "ms",
-    "",
-    "req/s",
-    "avg",
-    "p50",
-    "p90",
-    "p99",
-    "max",
-    "max by round",
-    "bytes",
-    "rendered",
-    "304",
-    "us CPU",
-    "MiB",
-];
+const COLUMNS: &str = "ms |  | req/s | avg | p50 | p90 | p99 | max | max by round | bytes | rendered | 304 | us CPU \
+    | MiB";
 
 impl Row {
     const fn server(&self) -> &'static str {
@@ -275,25 +245,12 @@ impl Row {
         cells.push(whole(median(&|run| run.taken.peak_mib)));
         cells
     }
-
-    fn data(&self) -> Value {
-        let run = |run: &Run| {
-            json!({
-                "requests_per_second": run.per_second, "bytes": run.bytes, "rendered": run.origin.0,
-                "not_modified": run.origin.1, "cpu_us_per_request": run.cpu(), "peak_mib": run.taken.peak_mib,
-                "latency": {"average": run.times.average(), "percentiles": PERCENTILES, "sent": run.times.curve()},
-            })
-        };
-        json!({"contender": self.name(), "runs": self.runs.iter().map(run).collect::<Vec<_>>()})
-    }
 }
 
 fn report(rows: &[Row], rounds: usize, span: Duration, before: f64) -> Report {
-    let named = rows.iter().flat_map(|row| {
-        let runs: Vec<_> = row.runs.named(&row.name()).collect();
-        runs.into_iter()
-            .map(|(name, run)| (name, run.times.clone()))
-    });
+    let times = rows
+        .iter()
+        .flat_map(|row| row.runs.distributions(&row.name(), |run| &run.times));
     let picture = |name: &str, title: &str, unit: &str, figure: fn(&Run) -> f64| {
         let drawn = rows.iter().filter(|row| DRAWN.contains(&row.rung.name));
         let bar = |row: &Row| (row.name(), row.runs.of(figure).median());
@@ -326,8 +283,7 @@ fn report(rows: &[Row], rounds: usize, span: Duration, before: f64) -> Report {
                 Run::longest,
             ),
         ],
-        distributions: named.collect(),
-        data: rows.iter().map(Row::data).collect(),
+        distributions: times.collect(),
     }
 }
 

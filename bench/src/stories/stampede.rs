@@ -3,13 +3,12 @@
 
 use crate::contenders::{Before, Contender, Kind, start_all};
 use crate::figures::format::{count, ms, remark, whole};
-use crate::figures::{Conclusions, Distribution, Figures, PERCENTILES, Rounds, Table};
+use crate::figures::{Conclusions, Distribution, Figures, Rounds, Table};
 use crate::machine;
 use crate::machine::usage::{Bystander, Meter, Taken};
 use crate::peers::nginx::Lock;
 use crate::progress::Progress;
 use crate::report::{Report, bars};
-use serde_json::{Value, json};
 use sluice_tests::client::{Client, Failure, Response, request};
 use sluice_tests::origin::{Origin, Reply};
 use std::fmt;
@@ -333,18 +332,7 @@ impl Run {
     }
 }
 
-const COLUMNS: [&str; 10] = [
-    "ms",
-    "",
-    "requests",
-    "origin",
-    "p50",
-    "max",
-    "max by round",
-    "us CPU",
-    "MiB",
-    "",
-];
+const COLUMNS: &str = "ms |  | requests | origin | p50 | max | max by round | us CPU | MiB | ";
 
 impl Row {
     fn figures(&self, figure: fn(&Run) -> Option<f64>) -> (Kind, Figures) {
@@ -371,28 +359,12 @@ impl Row {
             remark(self.failed(), "failed"),
         ]
     }
-
-    fn data(&self) -> Value {
-        let run = |run: &Run| {
-            json!({
-                "requests": run.requests, "origin_requests": run.fetches, "failed": run.failed,
-                "latency": {"percentiles": PERCENTILES, "sent": run.times.curve()},
-                "cpu_us_per_request": run.cpu(), "peak_mib": run.memory(),
-            })
-        };
-        let runs: Vec<_> = self.runs.iter().map(run).collect();
-        json!({"scene": self.scene.to_string(), "contender": self.kind.to_string(), "runs": runs})
-    }
 }
 
 fn report(rows: &[Row], scale: &Scale, before: f64) -> Report {
-    let named = rows.iter().flat_map(|row| {
-        let runs: Vec<_> = row
-            .runs
-            .named(&format!("{}, {}", row.scene, row.kind))
-            .collect();
-        runs.into_iter()
-            .map(|(name, run)| (name, run.times.clone()))
+    let times = rows.iter().flat_map(|row| {
+        row.runs
+            .distributions(&format!("{}, {}", row.scene, row.kind), |run| &run.times)
     });
     Report {
         title: "The stampede".to_owned(),
@@ -411,8 +383,7 @@ fn report(rows: &[Row], scale: &Scale, before: f64) -> Report {
         tables: vec![Table::new(COLUMNS, rows.iter().map(Row::cells))],
         findings: findings(rows),
         pictures: pictures(rows),
-        distributions: named.collect(),
-        data: rows.iter().map(Row::data).collect(),
+        distributions: times.collect(),
     }
 }
 

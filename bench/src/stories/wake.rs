@@ -3,13 +3,12 @@
 
 use crate::contenders::{Before, Contender, Kind, start_all};
 use crate::figures::format::{count, ms, whole};
-use crate::figures::{Conclusions, Distribution, Figures, PERCENTILES, Rounds, Table};
+use crate::figures::{Conclusions, Distribution, Figures, Rounds, Table};
 use crate::machine;
 use crate::machine::usage::Bystander;
 use crate::peers::nginx::Lock;
 use crate::progress::Progress;
 use crate::report::{Report, bars};
-use serde_json::{Value, json};
 use sluice_tests::body;
 use sluice_tests::client::{Client, Response, request};
 use sluice_tests::gate::Gate;
@@ -152,19 +151,8 @@ impl Asked {
     }
 }
 
-const COLUMNS: [&str; 11] = [
-    "ms after release",
-    "followers",
-    "origin/key",
-    "first",
-    "p50",
-    "p90",
-    "p99",
-    "max",
-    "p50 by round",
-    "warm p50",
-    "warm max",
-];
+const COLUMNS: &str = "ms after release | followers | origin/key | first | p50 | p90 | p99 | max | p50 by round \
+    | warm p50 | warm max";
 
 impl Run {
     fn median(&self) -> f64 {
@@ -220,19 +208,14 @@ impl Row {
             ms(warm.percentile(100.0)),
         )
     }
-
-    fn data(&self) -> Value {
-        let run = |run: &Run| json!({"percentiles": PERCENTILES, "wake": run.wake.curve(), "warm": run.warm.curve(), "requests": run.requests});
-        let runs: Vec<_> = self.runs.iter().map(run).collect();
-        json!({"contender": self.kind.to_string(), "followers": self.crowd, "runs": runs})
-    }
 }
 
 fn report(rows: &[Row], rounds: usize, before: f64) -> Report {
-    let named = rows.iter().flat_map(|row| {
-        let name = format!("{}, {} followers", row.kind, row.crowd);
-        let runs: Vec<_> = row.runs.named(&name).collect();
-        runs.into_iter().map(|(name, run)| (name, run.wake.clone()))
+    let times = rows.iter().flat_map(|row| {
+        row.runs
+            .distributions(&format!("{}, {} followers", row.kind, row.crowd), |run| {
+                &run.wake
+            })
     });
     let picture = |crowd: usize| {
         let of_crowd = rows.iter().filter(|row| row.crowd == crowd);
@@ -249,8 +232,7 @@ fn report(rows: &[Row], rounds: usize, before: f64) -> Report {
         tables: vec![Table::new(COLUMNS, rows.iter().map(Row::cells))],
         findings: findings(rows, before),
         pictures: CROWDS.map(picture).to_vec(),
-        distributions: named.collect(),
-        data: rows.iter().map(Row::data).collect(),
+        distributions: times.collect(),
     }
 }
 

@@ -11,7 +11,6 @@ use crate::machine::usage::{Bystander, Meter, Taken};
 use crate::peers::nginx::Lock;
 use crate::progress::Progress;
 use crate::report::{Report, bars, by_percentile};
-use serde_json::{Value, json};
 use sluice_tests::minio::{Bucket, Minio};
 use sluice_tests::proxy::Proxy;
 use std::time::Duration;
@@ -181,26 +180,8 @@ impl Run {
     }
 }
 
-const COLUMNS: [&str; 18] = [
-    "ms from sending",
-    "req/s",
-    "avg",
-    "min",
-    "p50",
-    "p90",
-    "p95",
-    "p99",
-    "p99.9",
-    "max",
-    "max by round",
-    "p99 due",
-    "max due",
-    "origin",
-    "per key",
-    "us CPU",
-    "MiB",
-    "",
-];
+const COLUMNS: &str = "ms from sending | req/s | avg | min | p50 | p90 | p95 | p99 | p99.9 | max | max by round \
+    | p99 due | max due | origin | per key | us CPU | MiB | ";
 
 impl Row {
     fn name(&self) -> String {
@@ -236,25 +217,18 @@ impl Row {
         cells.push(said.collect::<Vec<_>>().join(", "));
         cells
     }
-
-    fn data(&self) -> Value {
-        let run = |run: &Run| {
-            json!({
-                "latency": run.outcome.json(), "origin_requests": run.fetches.0, "most_per_key": run.fetches.1,
-                "cpu_us_per_request": run.cpu(), "peak_mib": run.memory(), "died": run.died,
-            })
-        };
-        json!({"contender": self.name(), "rate": self.rate, "runs": self.runs.iter().map(run).collect::<Vec<_>>()})
-    }
 }
 
 fn report(scale: &Scale, rows: &[Row], before: f64) -> Report {
-    let runs = rows.iter().flat_map(|row| {
+    let times = rows.iter().flat_map(|row| {
         let name = format!("{}, {} a second", row.name(), row.rate);
-        let named: Vec<_> = row.runs.named(&name).collect();
-        named
-            .into_iter()
-            .flat_map(|(name, run)| run.outcome.named(&name))
+        let sent = row
+            .runs
+            .distributions(&format!("{name}, from sending"), |run| &run.outcome.sent);
+        sent.into_iter().chain(
+            row.runs
+                .distributions(&format!("{name}, from due"), |run| &run.outcome.due),
+        )
     });
     Report {
         title: "The 500 ms wall".to_owned(),
@@ -270,8 +244,7 @@ fn report(scale: &Scale, rows: &[Row], before: f64) -> Report {
         tables: vec![Table::new(COLUMNS, rows.iter().map(Row::cells))],
         findings: findings(rows),
         pictures: pictures(scale, rows),
-        distributions: runs.collect(),
-        data: rows.iter().map(Row::data).collect(),
+        distributions: times.collect(),
     }
 }
 

@@ -4,14 +4,13 @@
 
 use crate::contenders::{Contender, Kind as Server, WORKERS};
 use crate::figures::format::{ms, whole};
-use crate::figures::{Conclusions, Distribution, Figures, PERCENTILES, Rounds, Table};
+use crate::figures::{Conclusions, Distribution, Figures, Rounds, Table};
 use crate::machine;
 use crate::machine::usage::{self, Bystander, Meter, Taken};
 use crate::origins::feed::feed;
 use crate::peers::nginx::{self, Lock};
 use crate::progress::Progress;
 use crate::report::{Report, bars, by_percentile};
-use serde_json::{Value, json};
 use sluice_tests::client::{Client, Response, request};
 use sluice_tests::direct::Direct;
 use sluice_tests::edge::Edge;
@@ -350,20 +349,8 @@ impl Run {
     }
 }
 
-const COLUMNS: [&str; 12] = [
-    "ms from due",
-    "",
-    "req/s",
-    "p50",
-    "p90",
-    "p99",
-    "p99.9",
-    "max",
-    "max by round",
-    "% connections",
-    "% CPU",
-    "us CPU",
-];
+const COLUMNS: &str = "ms from due |  | req/s | p50 | p90 | p99 | p99.9 | max | max by round | % connections | % CPU \
+    | us CPU";
 
 impl Row {
     fn figures(&self, figure: fn(&Run) -> f64) -> (Kind, Figures) {
@@ -393,25 +380,12 @@ impl Row {
     fn name(&self) -> String {
         format!("{}, {}", self.load, self.kind)
     }
-
-    fn data(&self) -> Value {
-        let run = |run: &Run| {
-            let cpu: Vec<_> = run.cpu.iter().map(Duration::as_secs_f64).collect();
-            json!({
-                "connections": run.connections, "cpu_seconds": cpu, "cpu_us_per_request": run.cpu_us(),
-                "peak_mib": run.taken.peak_mib, "latency": {"percentiles": PERCENTILES, "sent": run.times.curve()},
-            })
-        };
-        json!({"contender": self.name(), "runs": self.runs.iter().map(run).collect::<Vec<_>>()})
-    }
 }
 
 fn report(rows: &[Row], rounds: usize, seconds: u32, before: f64) -> Report {
-    let named = rows.iter().flat_map(|row| {
-        let runs: Vec<_> = row.runs.named(&row.name()).collect();
-        runs.into_iter()
-            .map(|(name, run)| (name, run.times.clone()))
-    });
+    let times = rows
+        .iter()
+        .flat_map(|row| row.runs.distributions(&row.name(), |run| &run.times));
     Report {
         title: "Which worker works".to_owned(),
         about: format!(
@@ -422,8 +396,7 @@ fn report(rows: &[Row], rounds: usize, seconds: u32, before: f64) -> Report {
         tables: vec![Table::new(COLUMNS, rows.iter().map(Row::cells))],
         findings: findings(rows),
         pictures: pictures(rows),
-        distributions: named.collect(),
-        data: rows.iter().map(Row::data).collect(),
+        distributions: times.collect(),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::peers::nginx::{self, Lock};
 use crate::progress::Progress;
 use crate::report::{Report, bars};
 use rendering::Rendering;
-use serde_json::{Value, json};
+use serde_json::json;
 use sluice_tests::client::{self, Client, request};
 use sluice_tests::direct::Direct;
 use sluice_tests::edge::Edge;
@@ -297,21 +297,8 @@ impl Run {
     }
 }
 
-const COLUMNS: [&str; 13] = [
-    "ms",
-    "kB",
-    "series",
-    "scrape",
-    "p50",
-    "p99",
-    "p99.9",
-    "max",
-    "max by round",
-    "healthz max",
-    "change",
-    "us CPU",
-    "MiB",
-];
+const COLUMNS: &str = "ms | kB | series | scrape | p50 | p99 | p99.9 | max | max by round | healthz max | change \
+    | us CPU | MiB";
 
 impl Row {
     fn name(&self) -> String {
@@ -338,25 +325,18 @@ impl Row {
         cells.push(whole(median(&Run::memory)));
         cells
     }
-
-    fn data(&self) -> Value {
-        let run = |run: &Run| {
-            json!({
-                "latency": run.outcome.json(), "series": run.scrape.map(|(series, _)| series),
-                "scrape_ms": run.scrape.map(|(_, ms)| ms), "bytes": run.bytes, "healthz_max_ms": run.health,
-                "change_max_ms": run.change, "cpu_us_per_request": run.cpu(), "peak_mib": run.memory(),
-            })
-        };
-        let runs: Vec<_> = self.runs.iter().map(run).collect();
-        json!({"contender": self.name(), "scraped": self.scraped, "runs": runs})
-    }
 }
 
 fn report(rows: &[Row], rendered: &[Rendering], scale: &Scale, before: f64) -> Report {
-    let named = rows.iter().flat_map(|row| {
-        let runs: Vec<_> = row.runs.named(&row.name()).collect();
-        runs.into_iter()
-            .flat_map(|(name, run)| run.outcome.named(&name))
+    let times = rows.iter().flat_map(|row| {
+        let name = row.name();
+        let sent = row
+            .runs
+            .distributions(&format!("{name}, from sending"), |run| &run.outcome.sent);
+        sent.into_iter().chain(
+            row.runs
+                .distributions(&format!("{name}, from due"), |run| &run.outcome.due),
+        )
     });
     let picture = |name: &str, title: &str, unit: &str, figure: fn(&Run) -> f64| {
         let scraped = rows.iter().filter(|row| row.scraped);
@@ -393,8 +373,7 @@ fn report(rows: &[Row], rendered: &[Rendering], scale: &Scale, before: f64) -> R
             ),
             picture("memory", "Memory at the most", "MiB", Run::memory),
         ],
-        distributions: named.collect(),
-        data: rows.iter().map(Row::data).collect(),
+        distributions: times.collect(),
     }
 }
 

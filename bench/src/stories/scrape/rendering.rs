@@ -27,7 +27,7 @@ pub struct Rendering {
 /// These as a table.
 pub fn table(all: &[Rendering]) -> Table {
     Table::new(
-        ["a scrape by itself", "kB", "series", "ms"],
+        "a scrape by itself | kB | series | ms",
         all.iter().map(Rendering::cells),
     )
 }

@@ -97,14 +97,7 @@ fn table_of(lines: &[Line]) -> Table {
             format!("{:.2}", line.busiest),
         ]
     };
-    let columns = [
-        "",
-        "pods",
-        "each by itself",
-        "fleet",
-        "origin requests",
-        "busiest",
-    ];
+    let columns = " | pods | each by itself | fleet | origin requests | busiest";
     Table::new(columns, lines.iter().map(cells))
 }
 

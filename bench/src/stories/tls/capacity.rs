@@ -7,7 +7,6 @@ use crate::figures::format::whole;
 use crate::figures::{Conclusions, Figures, Rounds, Table};
 use crate::load::h2load::{self, Ask, Pace, Paced};
 use crate::machine::spent::{Spent, Watch};
-use serde_json::{Value, json};
 use std::time::Duration;
 
 /// With which it is asked as fast as it goes.
@@ -38,17 +37,8 @@ struct Saturated {
 
 /// These as a table.
 pub fn table(capacities: &[Capacity]) -> Table {
-    let columns = [
-        "as fast as it goes",
-        "a second, plain",
-        "TLS",
-        "us CPU, plain",
-        "TLS",
-        "us h2load, plain",
-        "TLS",
-        "cores, TLS",
-        "sustained, TLS",
-    ];
+    let columns = "as fast as it goes | a second, plain | TLS | us CPU, plain | TLS | us h2load, plain | TLS \
+    | cores, TLS | sustained, TLS";
     Table::new(columns, capacities.iter().map(Capacity::cells))
 }
 
@@ -198,21 +188,6 @@ impl Capacity {
         let what = format!("CPU time of a hit of {}", self.kind);
         let (plain, tls) = (self.plain.of(Saturated::cpu), self.tls.of(Saturated::cpu));
         findings.compare(what, ("cleartext", plain), ("TLS", tls));
-    }
-
-    /// As data.
-    pub fn data(&self) -> Value {
-        let round = |round: &Saturated| {
-            json!({
-                "per_second": round.per_second, "cpu_us_per_request": round.spent.server,
-                "generator_us_per_request": round.spent.generator, "cores": round.spent.cores,
-            })
-        };
-        let rounds = |rounds: &Rounds<Saturated>| rounds.iter().map(round).collect::<Vec<_>>();
-        json!({
-            "contender": self.kind.to_string(), "plain": rounds(&self.plain), "tls": rounds(&self.tls),
-            "tried": self.tried,
-        })
     }
 }
 

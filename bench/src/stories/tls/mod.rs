@@ -13,7 +13,6 @@ use crate::peers::nginx::Lock;
 use crate::progress::Progress;
 use crate::report::{Report, bars, by_percentile};
 use capacity::Capacity;
-use serde_json::{Value, json};
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::tls::Certificate;
 use std::time::Duration;
@@ -156,22 +155,8 @@ fn carried(count: u64) -> Vec<f64> {
     PERCENTILES.into_iter().filter(says).collect()
 }
 
-const COLUMNS: [&str; 14] = [
-    "ms",
-    "a second",
-    "p50",
-    "p90",
-    "p99",
-    "p99.9",
-    "p99.99",
-    "p99.999",
-    "max",
-    "max by round",
-    "us CPU",
-    "us h2load",
-    "cores",
-    "",
-];
+const COLUMNS: &str = "ms | a second | p50 | p90 | p99 | p99.9 | p99.99 | p99.999 | max | max by round | us CPU \
+    | us h2load | cores | ";
 
 impl Row {
     fn at(&self, percentile: f64) -> (Kind, Figures) {
@@ -222,33 +207,14 @@ impl Row {
         cells.push(self.remark());
         cells
     }
-
-    fn data(&self) -> Value {
-        let percentiles = self.carried();
-        let run = |run: &Run| {
-            let sent = percentiles
-                .iter()
-                .map(|percentile| run.paced.times.percentile(*percentile));
-            json!({
-                "latency": {"percentiles": percentiles, "sent": sent.collect::<Vec<_>>()},
-                "requests": run.paced.sent, "failed": run.paced.failed, "per_second": run.paced.per_second,
-                "cpu_us_per_request": run.spent.server, "generator_us_per_request": run.spent.generator,
-                "cores": run.spent.cores, "tls": run.paced.tls,
-            })
-        };
-        let runs: Vec<_> = self.runs.iter().map(run).collect();
-        json!({"contender": self.kind.to_string(), "rate": self.rate, "runs": runs})
-    }
 }
 
 fn report(found: &Found, scale: &Scale, before: f64) -> Report {
-    let named = found.rows.iter().flat_map(|row| {
-        let runs: Vec<_> = row
-            .runs
-            .named(&format!("{}, {} a second", row.kind, row.rate))
-            .collect();
-        runs.into_iter()
-            .map(|(name, run)| (name, run.paced.times.clone()))
+    let times = found.rows.iter().flat_map(|row| {
+        row.runs
+            .distributions(&format!("{}, {} a second", row.kind, row.rate), |run| {
+                &run.paced.times
+            })
     });
     Report {
         title: "TLS 1.3 at constant rates".to_owned(),
@@ -264,11 +230,7 @@ fn report(found: &Found, scale: &Scale, before: f64) -> Report {
         ],
         findings: findings(found),
         pictures: pictures(found),
-        distributions: named.collect(),
-        data: json!({
-            "rows": found.rows.iter().map(Row::data).collect::<Vec<_>>(),
-            "capacities": found.capacities.iter().map(Capacity::data).collect::<Vec<_>>(),
-        }),
+        distributions: times.collect(),
     }
 }
 

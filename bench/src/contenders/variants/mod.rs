@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Envoy as Sluice configures it, with one thing changed: what a change, or a build of the module, does to the cost of a
+//! request.
+
+mod changes;
+
+use crate::peers::Peer;
+use serde_json::Value;
+use sluice_tests::edge::binary;
+use sluice_tests::origin::{Origin, Reply};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Of a response.
+pub const BYTES: usize = 10_000;
+/// What is measured where nobody says what.
+const DEFAULT: &str = "edge bare direct";
+
+/// What is changed.
+pub struct Variant {
+    /// Names of changes and paths of Wasm modules, joined by `+`.
+    pub name: String,
+    changes: Vec<changes::Change>,
+    module: Option<PathBuf>,
+}
+
+/// Whether `MISSES` says that misses are measured, rather than hits.
+pub fn misses() -> bool {
+    std::env::var("MISSES").is_ok_and(|value| !matches!(value.as_str(), "" | "0"))
+}
+
+/// Those that `VARIANTS` names.
+///
+/// # Errors
+/// When there is no such change.
+pub fn wanted() -> Result<Vec<Variant>, String> {
+    let names = std::env::var("VARIANTS").unwrap_or_default();
+    let names = if names.trim().is_empty() {
+        DEFAULT
+    } else {
+        &names
+    };
+    names.split_whitespace().map(Variant::parse).collect()
+}
+
+/// An origin that has an object of [`BYTES`] under every path, with few headers.
+pub async fn origin() -> Origin {
+    let origin = Origin::start().ready().await;
+    let object = Reply::ok(BYTES).max_age(3_600).etag("1");
+    origin.on("*", object.header("content-type", "text/plain"));
+    origin.forget_requests();
+    origin
+}
+
+impl Variant {
+    fn parse(name: &str) -> Result<Self, String> {
+        let (modules, names): (Vec<_>, Vec<_>) =
+            name.split('+').partition(|part| part.ends_with(".wasm"));
+        let change = |name: &str| {
+            changes::find(name).ok_or_else(|| {
+                let known = changes::names().join(", ");
+                format!("VARIANTS: there is no change {name:?}; there are {known}, and paths of .wasm files")
+            })
+        };
+        let module = modules.first().map(std::path::absolute).transpose();
+        Ok(Self {
+            name: name.to_owned(),
+            changes: names.into_iter().map(change).collect::<Result<_, _>>()?,
+            module: module.map_err(|error| format!("VARIANTS: {name}: {error}"))?,
+        })
+    }
+
+    /// Starts it before `origin` with so many workers, by the program and its options that `runner` gives for a folder,
+    /// if it gives one.
+    pub async fn start(
+        &self,
+        origin: &Origin,
+        workers: usize,
+        runner: impl Fn(&Path) -> Option<Command>,
+    ) -> Peer {
+        let envoy = sluice_tests::bare::envoy();
+        let command = |folder: &Path, address: SocketAddr, admin: SocketAddr| {
+            let config = folder.join("envoy.json");
+            let document = self.config(folder, origin, [address, admin]);
+            std::fs::write(&config, document.to_string()).unwrap();
+            let mut command = match runner(folder) {
+                Some(mut runner) => {
+                    runner.arg(&envoy);
+                    runner
+                }
+                None => Command::new(&envoy),
+            };
+            command.args(["--disable-hot-restart", "--log-level", "error"]);
+            command.args(["--concurrency", &workers.to_string(), "-c"]);
+            command.arg(config);
+            command
+        };
+        Peer::start("variant", command).await
+    }
+
+    /// What the entry point renders, changed.
+    fn config(&self, folder: &Path, origin: &Origin, [address, admin]: [SocketAddr; 2]) -> Value {
+        let cache = folder.join("cache");
+        // As the entry point does when it starts.
+        std::fs::create_dir_all(cache.join("entries")).unwrap();
+        let mut render = Command::new(binary());
+        render
+            .arg("render")
+            .env("ORIGIN", origin.url())
+            .env("ACCESS_LOG", "off");
+        render.env("EDGE_PORT", address.port().to_string());
+        render.env("ADMIN_PORT", admin.port().to_string());
+        render.env("SLUICE_STATE", folder).env("CACHE_DIR", cache);
+        render.envs(self.module.as_ref().map(|module| ("SLUICE_WASM", module)));
+        let rendered = render.output().unwrap();
+        let said = String::from_utf8_lossy(&rendered.stderr);
+        assert!(rendered.status.success(), "sluice render: {said}");
+        let mut document: Value = serde_yaml_ng::from_slice(&rendered.stdout).unwrap();
+        for change in &self.changes {
+            change(&mut document);
+        }
+        document
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variant_is_changes_and_a_module() {
+        let variant = Variant::parse("bare+some/build.wasm+no-stats")
+            .ok()
+            .unwrap();
+        assert_eq!(variant.changes.len(), 2);
+        assert!(variant.module.unwrap().ends_with("some/build.wasm"));
+    }
+
+    #[test]
+    fn an_unknown_change_is_named_with_those_that_there_are() {
+        let error = Variant::parse("edge+bair").err().unwrap();
+        assert!(
+            error.contains("\"bair\"") && error.contains("no-hot-tier"),
+            "{error}"
+        );
+    }
+}
