@@ -199,7 +199,7 @@ impl Picture {
                     let dot = Circle::new(end, 4, style.filled());
                     root.draw(&dot).unwrap();
                     let name = format!("{}: {} {}", line.name, format::ms(last), self.y.0);
-                    ends.push((end, name, style.color));
+                    ends.push((end, name, colour(&line.name)));
                 }
             }
             name(&root, ends);
@@ -214,14 +214,14 @@ impl Picture {
         let before = self.lines[..number]
             .iter()
             .filter(|line| colour(&line.name) == own);
-        let strength = [1.0, 0.6, 0.35][before.count().min(2)];
+        let strength = [1.0, 0.65, 0.45][before.count().min(2)];
         own.mix(strength)
             .stroke_width(if own == SLUICE { 4 } else { 2 })
     }
 }
 
 /// Puts a name at each end, below the one above it where they are too near to each other.
-fn name(root: &DrawingArea<SVGBackend<'_>, Shift>, mut ends: Vec<((i32, i32), String, RGBAColor)>) {
+fn name(root: &DrawingArea<SVGBackend<'_>, Shift>, mut ends: Vec<((i32, i32), String, RGBColor)>) {
     ends.sort_by_key(|((_, y), ..)| *y);
     let right = ends.iter().map(|((x, _), ..)| *x).max().unwrap_or(0) + 10;
     let mut lowest = i32::MIN;

@@ -148,7 +148,7 @@ fn report(counts: &[(String, f64)], before: f64) -> Report {
             format!("{:.2}", count / first),
         ]
     };
-    let bar = |(name, count): &(String, f64)| (format!("Sluice, {name}"), *count);
+    let bar = |(name, count): &(String, f64)| (variants::server(name), *count);
     Report {
         title: format!("Instructions of a {what}, one change at a time"),
         about: format!(

@@ -117,7 +117,7 @@ fn report(all: &[Running], before: f64) -> Report {
             range,
         ]
     };
-    let cost = |running: &Running| (format!("Sluice, {}", running.name), costs(running).median());
+    let cost = |running: &Running| (variants::server(&running.name), costs(running).median());
     Report {
         title: format!("CPU time of a {what}, one change at a time"),
         about: format!(

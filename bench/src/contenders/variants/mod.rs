@@ -44,6 +44,16 @@ pub fn wanted() -> Result<Vec<Variant>, String> {
     names.split_whitespace().map(Variant::parse).collect()
 }
 
+/// Whose colour a variant of that name has in a picture.
+pub fn server(name: &str) -> String {
+    let server = match name.split('+').next() {
+        Some("bare") => "bare Envoy, ",
+        Some("direct") => "Envoy, ",
+        _ => "Sluice, ",
+    };
+    format!("{server}{name}")
+}
+
 /// An origin that has an object of [`BYTES`] under every path, with few headers.
 pub async fn origin() -> Origin {
     let origin = Origin::start().ready().await;
