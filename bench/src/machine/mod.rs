@@ -13,15 +13,17 @@ use std::process::Command;
 use std::time::SystemTime;
 
 /// When a run ended and on what, in two lines; `before` is the load average at its start, `foreign` which part of the
-/// cores other work took in each round.
+/// cores other work took in each round, where that was watched.
 pub fn described(before: f64, foreign: impl IntoIterator<Item = f64>) -> String {
+    let foreign = match foreign.into_iter().collect::<Figures>().median() * 100.0 {
+        percent if percent.is_nan() => String::new(),
+        percent => format!(", {percent:.0} % of the cores taken by others at the median"),
+    };
     format!(
-        "{}; {} cores, load average {before:.2} before and {:.2} after, {:.0} % of the cores taken by others at the \
-         median\n{}",
+        "{}; {} cores, load average {before:.2} before and {:.2} after{foreign}\n{}",
         http_date(SystemTime::now()),
         cores(),
         load(),
-        foreign.into_iter().collect::<Figures>().median() * 100.0,
         versions(),
     )
 }

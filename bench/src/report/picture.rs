@@ -173,8 +173,8 @@ impl Picture {
             let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
             root.fill(&WHITE).unwrap();
             let mut chart = ChartBuilder::on(&root)
-                .caption(&self.title, TITLE)
                 .margin(14)
+                .margin_top(56)
                 .margin_right(NAMES)
                 .x_label_area_size(56)
                 .y_label_area_size(72)
@@ -202,6 +202,7 @@ impl Picture {
                     ends.push((end, name, colour(&line.name)));
                 }
             }
+            title(&root, &self.title);
             name(&root, ends);
             root.present().unwrap();
         }
@@ -218,6 +219,11 @@ impl Picture {
         own.mix(strength)
             .stroke_width(if own == SLUICE { 4 } else { 2 })
     }
+}
+
+fn title(root: &DrawingArea<SVGBackend<'_>, Shift>, title: &str) {
+    let style = TITLE.into_text_style(root);
+    root.draw(&Text::new(title, (14, 14), style)).unwrap();
 }
 
 /// Puts a name at each end, below the one above it where they are too near to each other.
@@ -238,7 +244,7 @@ fn name(root: &DrawingArea<SVGBackend<'_>, Shift>, mut ends: Vec<((i32, i32), St
 /// # Panics
 /// Not with finite values.
 pub fn bars<N: Into<String>>(
-    title: impl AsRef<str>,
+    heading: impl AsRef<str>,
     unit: &str,
     bars: impl IntoIterator<Item = (N, f64)>,
 ) -> String {
@@ -263,12 +269,7 @@ pub fn bars<N: Into<String>>(
         let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
         root.fill(&WHITE).unwrap();
         let text = TEXT.into_text_style(&root);
-        root.draw(&Text::new(
-            title.as_ref(),
-            (14, 14),
-            TITLE.into_text_style(&root),
-        ))
-        .unwrap();
+        title(&root, heading.as_ref());
         for ((name, value), row) in bars.iter().zip(0..) {
             let y = top + row * height;
             #[allow(clippy::cast_possible_truncation)]
