@@ -3,12 +3,11 @@
 //! eight a second at most.
 
 use crate::origins::feed::feed;
+use crate::origins::responder::Responder;
 use sluice_tests::origin::http_date;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 /// What rendering a page takes.
@@ -20,11 +19,10 @@ pub const VALIDATED: &str = "/validated";
 
 const TAG: &str = "\"1\"";
 
-/// A running one, which ends when it is dropped, each of its connections with its peer.
+/// A running one.
 pub struct Application {
-    address: SocketAddr,
     desk: Arc<Desk>,
-    accepting: Option<JoinHandle<()>>,
+    responder: Responder,
 }
 
 /// What its connections share.
@@ -34,45 +32,25 @@ struct Desk {
     page: Vec<u8>,
     rendered: AtomicUsize,
     unchanged: AtomicUsize,
-    ending: AtomicBool,
 }
 
 impl Application {
     /// Starts it.
-    ///
-    /// # Panics
-    /// When it cannot listen on loopback.
     pub fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
         let desk = Arc::new(Desk {
             renderer: Mutex::new(()),
             page: feed(),
             rendered: AtomicUsize::new(0),
             unchanged: AtomicUsize::new(0),
-            ending: AtomicBool::new(false),
         });
         let serving = desk.clone();
-        let accepting = std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                if serving.ending.load(Ordering::SeqCst) {
-                    return;
-                }
-                let desk = serving.clone();
-                // Ends with the connection, which is another's affair.
-                std::thread::spawn(move || desk.serve(stream));
-            }
-        });
-        Self {
-            address,
-            desk,
-            accepting: Some(accepting),
-        }
+        let responder = Responder::start(move |head| serving.answer(head));
+        Self { desk, responder }
     }
 
     /// Where it listens.
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        self.responder.address
     }
 
     /// How many pages it has rendered, and how often it has said that nothing has changed, since this was asked before.
@@ -82,32 +60,7 @@ impl Application {
     }
 }
 
-impl Drop for Application {
-    fn drop(&mut self) {
-        self.desk.ending.store(true, Ordering::SeqCst);
-        // The thread looks when somebody comes.
-        let _ = TcpStream::connect(self.address);
-        if let Some(accepting) = self.accepting.take() {
-            let _ = accepting.join();
-        }
-    }
-}
-
 impl Desk {
-    /// Answers what comes on a connection until it ends.
-    fn serve(&self, stream: TcpStream) {
-        let _ = stream.set_nodelay(true);
-        let Ok(mut writer) = stream.try_clone() else {
-            return;
-        };
-        let mut reader = BufReader::new(stream);
-        while let Some(head) = head(&mut reader) {
-            if writer.write_all(&self.answer(&head)).is_err() {
-                return;
-            }
-        }
-    }
-
     fn answer(&self, head: &str) -> Vec<u8> {
         let head = head.to_ascii_lowercase();
         let date = http_date(SystemTime::now());
@@ -144,18 +97,6 @@ impl Desk {
             }
         }
         self.rendered.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-/// The lines of a request without a body, up to the empty one; nothing at the end of the connection.
-fn head(reader: &mut impl BufRead) -> Option<String> {
-    let mut head = String::new();
-    loop {
-        let before = head.len();
-        reader.read_line(&mut head).ok().filter(|&read| read > 0)?;
-        if head[before..].trim_end().is_empty() {
-            return Some(head);
-        }
     }
 }
 

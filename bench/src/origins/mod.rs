@@ -4,3 +4,6 @@
 pub mod application;
 pub mod feed;
 pub mod objects;
+mod responder;
+
+pub use responder::Responder;

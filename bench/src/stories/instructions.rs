@@ -8,11 +8,11 @@
 use crate::contenders::variants::{self, BYTES, Variant};
 use crate::figures::Table;
 use crate::machine;
+use crate::origins::Responder;
 use crate::peers::{Peer, missing, program};
 use crate::progress::Progress;
 use crate::report::{Report, bars};
 use sluice_tests::client::{Client, request};
-use sluice_tests::origin::Origin;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -39,7 +39,7 @@ pub async fn run(quick: bool) -> Option<Report> {
         return None;
     }
     let before = machine::load();
-    let origin = variants::origin().await;
+    let origin = variants::origin();
     let progress = Progress::of(variants.len());
     let mut counts = Vec::new();
     for variant in variants {
@@ -56,7 +56,7 @@ pub async fn run(quick: bool) -> Option<Report> {
 }
 
 /// The thousands of instructions of the worker's thread for an answer.
-async fn count(variant: &Variant, origin: &Origin, (warm, counted): (usize, u32)) -> f64 {
+async fn count(variant: &Variant, origin: &Responder, (warm, counted): (usize, u32)) -> f64 {
     let valgrind = |folder: &Path| {
         let mut valgrind = Command::new("valgrind");
         valgrind.args(CALLGRIND).env("GLIBC_TUNABLES", COPIES);

@@ -39,7 +39,7 @@ pub async fn run(quick: bool) -> Option<Report> {
         .and_then(|rounds| rounds.parse().ok());
     let rounds: usize = rounds.unwrap_or(if quick { 1 } else { 15 });
     let before = machine::load();
-    let origin = variants::origin().await;
+    let origin = variants::origin();
     let mut all = Vec::new();
     for variant in variants {
         all.push(Running {

@@ -4,13 +4,15 @@
 
 mod changes;
 
+use crate::origins::Responder;
 use crate::peers::Peer;
 use serde_json::Value;
 use sluice_tests::edge::binary;
-use sluice_tests::origin::{Origin, Reply};
+use sluice_tests::origin::http_date;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::SystemTime;
 
 /// Of a response.
 pub const BYTES: usize = 10_000;
@@ -55,12 +57,15 @@ pub fn server(name: &str) -> String {
 }
 
 /// An origin that has an object of [`BYTES`] under every path, with few headers.
-pub async fn origin() -> Origin {
-    let origin = Origin::start().ready().await;
-    let object = Reply::ok(BYTES).max_age(3_600).etag("1");
-    origin.on("*", object.header("content-type", "text/plain"));
-    origin.forget_requests();
-    origin
+pub fn origin() -> Responder {
+    Responder::start(|_| {
+        let date = http_date(SystemTime::now());
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nserver: BaseHTTP/0.6\r\ndate: {date}\r\ncontent-type: text/plain\r\n\
+             cache-control: max-age=3600\r\netag: \"1\"\r\ncontent-length: {BYTES}\r\n\r\n"
+        );
+        [head.as_bytes(), &[0; BYTES]].concat()
+    })
 }
 
 impl Variant {
@@ -85,7 +90,7 @@ impl Variant {
     /// if it gives one.
     pub async fn start(
         &self,
-        origin: &Origin,
+        origin: &Responder,
         workers: usize,
         runner: impl Fn(&Path) -> Option<Command>,
     ) -> Peer {
@@ -110,14 +115,19 @@ impl Variant {
     }
 
     /// What the entry point renders, changed.
-    fn config(&self, folder: &Path, origin: &Origin, [address, admin]: [SocketAddr; 2]) -> Value {
+    fn config(
+        &self,
+        folder: &Path,
+        origin: &Responder,
+        [address, admin]: [SocketAddr; 2],
+    ) -> Value {
         let cache = folder.join("cache");
         // As the entry point does when it starts.
         std::fs::create_dir_all(cache.join("entries")).unwrap();
         let mut render = Command::new(binary());
         render
             .arg("render")
-            .env("ORIGIN", origin.url())
+            .env("ORIGIN", format!("http://{}", origin.address))
             .env("ACCESS_LOG", "off");
         render.env("EDGE_PORT", address.port().to_string());
         render.env("ADMIN_PORT", admin.port().to_string());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The scrape: a constant rate of hits while the real Prometheus scrapes, and while nobody does.
 
+mod meanwhile;
 mod rendering;
 
 use crate::contenders::{Contender, Kind as Server, WORKERS};
@@ -13,16 +14,13 @@ use crate::peers::nginx::{self, Lock};
 use crate::progress::Progress;
 use crate::report::{Report, bars};
 use rendering::Rendering;
-use serde_json::json;
-use sluice_tests::client::{self, Client, request};
+use sluice_tests::client::{self};
 use sluice_tests::direct::Direct;
 use sluice_tests::edge::Edge;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::prometheus::Prometheus;
 use std::cell::Cell;
 use std::fmt;
-use std::net::SocketAddr;
-use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 const SIZE: usize = 10_000;
@@ -35,11 +33,6 @@ const PROXY_REASON: &str =
     "A hit of nginx is cheaper than one of an Envoy with a Wasm filter in it, and Envoy is larger.";
 const SERIES_REASON: &str = "Envoy keeps each cluster with all its statistics for every worker, where nginx has only lines \
      of text in a dictionary.";
-/// How often a client looks whether the server says that it is well.
-const LOOK: Duration = Duration::from_millis(20);
-/// From when a change has come into force to the next.
-const CHANGED: Duration = Duration::from_millis(500);
-
 /// What is scraped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -189,7 +182,7 @@ async fn measure(row: &Row, server: &Contender, scale: &Scale, round: u32) -> (R
     };
     let (bystander, meter) = (Bystander::start(), Meter::start(&server.pids));
     let (stop, stopped) = oneshot::channel();
-    let looking = tokio::spawn(look(server.address, stopped));
+    let looking = tokio::spawn(meanwhile::look(server.address, stopped));
     let load = Load {
         rate: scale.rate,
         seconds: scale.seconds,
@@ -205,7 +198,9 @@ async fn measure(row: &Row, server: &Contender, scale: &Scale, round: u32) -> (R
     };
     let changing = async {
         match server.edge() {
-            Some(edge) if row.kind == Kind::Changed => Some(change(edge, row.scraped, &over).await),
+            Some(edge) if row.kind == Kind::Changed => {
+                Some(meanwhile::change(edge, row.scraped, &over).await)
+            }
             _ => None,
         }
     };
@@ -234,53 +229,9 @@ async fn scraped(prometheus: Option<&Prometheus>) -> Option<(f64, f64)> {
     ))
 }
 
-/// Changes the policy again and again, when a scrape begins if it is `scraped`, until it is `over`: the longest time from
-/// there to an answer to a new connection that has the header of the new policy, in milliseconds.
-async fn change(edge: &Edge, scraped: bool, over: &Cell<bool>) -> f64 {
-    let (mut longest, mut number) = (Duration::ZERO, 0);
-    while !over.get() {
-        number += 1;
-        let metrics = edge.admin();
-        let scrape = scraped.then(|| tokio::spawn(client::get(metrics, "/stats/prometheus")));
-        tokio::time::sleep(LOOK).await;
-        let text = number.to_string();
-        let began = Instant::now();
-        edge.update_policy(&|policy| {
-            policy["rules"] = json!([{"match": ["*"], "headers": {"x-change": text}}]);
-        });
-        while client::get(edge.address(), "/o0.bin")
-            .await
-            .header("x-change")
-            != text
-        {
-            tokio::time::sleep(LOOK / 4).await;
-        }
-        longest = longest.max(began.elapsed());
-        if let Some(scrape) = scrape {
-            scrape.await.unwrap();
-        }
-        tokio::time::sleep(CHANGED).await;
-    }
-    longest.as_secs_f64() * 1e3
-}
-
 async fn first(prometheus: &Prometheus, query: &str) -> f64 {
     let values = prometheus.query(query).await;
     values.first().map_or(f64::NAN, |(_, value)| *value)
-}
-
-/// Asks on one connection whether the server is well, until it is stopped; the longest time in milliseconds.
-async fn look(address: SocketAddr, mut stopped: oneshot::Receiver<()>) -> f64 {
-    let mut client = Client::connect(address).await;
-    let mut longest = Duration::ZERO;
-    while stopped.try_recv().is_err() {
-        let asked = Instant::now();
-        let answer = client.exchange(request("GET", "/healthz", &[])).await;
-        assert_eq!(answer.status, 200, "{answer}");
-        longest = longest.max(asked.elapsed());
-        tokio::time::sleep(LOOK).await;
-    }
-    longest.as_secs_f64() * 1e3
 }
 
 impl Run {
