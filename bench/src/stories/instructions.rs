@@ -72,11 +72,11 @@ async fn count(variant: &Variant, origin: &Responder, (warm, counted): (usize, u
         true => format!("/object/{number}"),
         false => "/object".to_owned(),
     });
+    let host = envoy.address.to_string();
+    let headers = [("host", host.as_str()), ("accept-encoding", "identity")];
     let mut ask = async |times: usize| {
         for target in targets.by_ref().take(times) {
-            let response = client
-                .exchange(request("GET", &target, &[("accept-encoding", "identity")]))
-                .await;
+            let response = client.exchange(request("GET", &target, &headers)).await;
             assert_eq!(response.status, 200, "{response}");
         }
     };
