@@ -94,7 +94,7 @@ struct Scale {
 impl Scale {
     fn of(axis: Axis, values: impl Iterator<Item = f64> + Clone) -> Self {
         let finite = values.filter(|value| value.is_finite());
-        let most = finite.clone().fold(f64::MIN_POSITIVE, f64::max);
+        let most = finite.clone().fold(1e-9, f64::max);
         let least = finite.fold(f64::INFINITY, f64::min).min(most);
         let range = match axis {
             Axis::Linear => 0.0..most * 1.08,
@@ -253,10 +253,7 @@ pub fn bars<N: Into<String>>(
         .filter(|(_, value)| value.is_finite())
         .take(MOST)
         .collect();
-    let most = bars
-        .iter()
-        .map(|(_, value)| *value)
-        .fold(f64::MIN_POSITIVE, f64::max);
+    let most = bars.iter().map(|(_, value)| *value).fold(1e-9, f64::max);
     let (height, top) = (30, 56);
     let rows = i32::try_from(bars.len()).unwrap_or(0);
     let (names, length) = (

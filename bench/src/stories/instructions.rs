@@ -33,7 +33,7 @@ const COPIES: &str =
     "glibc.cpu.x86_rep_movsb_threshold=1000000000:glibc.cpu.x86_rep_stosb_threshold=1000000000";
 
 pub async fn run(quick: bool) -> Option<Report> {
-    let variants = variants::wanted().unwrap_or_else(|error| panic!("{error}"));
+    let variants = variants::wanted();
     if program("valgrind").is_none() {
         missing("valgrind");
         return None;

@@ -32,18 +32,22 @@ pub fn misses() -> bool {
     std::env::var("MISSES").is_ok_and(|value| !matches!(value.as_str(), "" | "0"))
 }
 
-/// Those that `VARIANTS` names.
-///
-/// # Errors
-/// When there is no such change.
-pub fn wanted() -> Result<Vec<Variant>, String> {
+/// Those that `VARIANTS` names; ends the program where there is no such change.
+pub fn wanted() -> Vec<Variant> {
     let names = std::env::var("VARIANTS").unwrap_or_default();
     let names = if names.trim().is_empty() {
         DEFAULT
     } else {
         &names
     };
-    names.split_whitespace().map(Variant::parse).collect()
+    let variants = names
+        .split_whitespace()
+        .map(Variant::parse)
+        .collect::<Result<_, _>>();
+    variants.unwrap_or_else(|error| {
+        eprintln!("VARIANTS: {error}");
+        std::process::exit(2);
+    })
 }
 
 /// Whose colour a variant of that name has in a picture.
@@ -75,14 +79,14 @@ impl Variant {
         let change = |name: &str| {
             changes::find(name).ok_or_else(|| {
                 let known = changes::names().join(", ");
-                format!("VARIANTS: there is no change {name:?}; there are {known}, and paths of .wasm files")
+                format!("there is no change {name:?}; there are {known}, and paths of .wasm files")
             })
         };
         let module = modules.first().map(std::path::absolute).transpose();
         Ok(Self {
             name: name.to_owned(),
             changes: names.into_iter().map(change).collect::<Result<_, _>>()?,
-            module: module.map_err(|error| format!("VARIANTS: {name}: {error}"))?,
+            module: module.map_err(|error| format!("{name}: {error}"))?,
         })
     }
 

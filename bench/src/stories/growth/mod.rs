@@ -2,7 +2,7 @@
 //! Growth: what a hit costs, and how much memory there is, by how many objects are stored, how many fills are under way
 //! and how many rules the policy has. Each should be flat.
 
-mod telling;
+mod report;
 
 use crate::contenders::{Contender, Kind, WORKERS};
 use crate::figures::Rounds;
@@ -13,6 +13,7 @@ use crate::machine::usage::{Bystander, Meter};
 use crate::origins::objects;
 use crate::progress::Progress;
 use crate::report::Report;
+use report::report;
 use sluice_tests::client;
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::gate::Gate;
@@ -23,7 +24,6 @@ use std::fmt;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use telling::report;
 use tokio::task::JoinSet;
 
 const BYTES: usize = 1_000;

@@ -2,7 +2,7 @@
 //! Hits: what an object costs that is there, how many of them there are in a second, and how long they take when the
 //! server is half busy.
 
-mod telling;
+mod report;
 
 use crate::contenders::{Before, Contender, Kind, start_all};
 use crate::figures::{Figures, Rounds};
@@ -13,10 +13,10 @@ use crate::machine::usage::Bystander;
 use crate::peers::nginx::Lock;
 use crate::progress::Progress;
 use crate::report::Report;
+use report::report;
 use sluice_tests::origin::{Origin, Reply};
 use std::fmt;
 use std::time::Duration;
-use telling::report;
 
 /// Never stored: what passes the caches.
 const PRIVATE: &str = "/private.bin";

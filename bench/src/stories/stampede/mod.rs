@@ -2,8 +2,8 @@
 //! The stampede: many clients at one key, in the situations in which it goes wrong.
 
 mod clients;
+mod report;
 mod scene;
-mod telling;
 
 use crate::contenders::{Before, Contender, Kind, start_all};
 use crate::figures::{Distribution, Rounds};
@@ -13,10 +13,10 @@ use crate::peers::nginx::Lock;
 use crate::progress::Progress;
 use crate::report::Report;
 use clients::{Answer, after_a_leader, again_and_again, at_once};
+use report::report;
 use scene::Scene;
 use sluice_tests::origin::Origin;
 use std::time::{Duration, SystemTime};
-use telling::report;
 
 const SIZE: usize = 10_000;
 /// How long the origin takes for an answer.
@@ -33,11 +33,6 @@ const KINDS: [Kind; 6] = [
     Kind::Bare,
     Kind::Haproxy,
 ];
-const CPU_REASON: &str = "Envoy by itself takes more for a request than they do (the row of the bare Envoy); with Sluice a Wasm filter is in \
-     each, and on a miss a second listener.";
-const MEMORY_REASON: &str = "Envoy's code and tables are larger, and each worker and the main thread have a virtual machine \
-     with the filter in it.";
-
 /// How much is measured.
 struct Scale {
     rounds: usize,

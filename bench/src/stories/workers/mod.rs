@@ -3,7 +3,7 @@
 //! workers come to connections.
 
 mod load;
-mod telling;
+mod report;
 
 use crate::contenders::{Contender, Kind as Server};
 use crate::figures::{Distribution, Rounds};
@@ -14,6 +14,7 @@ use crate::peers::nginx::{self, Lock};
 use crate::progress::Progress;
 use crate::report::Report;
 use load::{Answers, Load, ask, exchange};
+use report::report;
 use sluice_tests::client::Client;
 use sluice_tests::direct::Direct;
 use sluice_tests::edge::Edge;
@@ -21,7 +22,6 @@ use sluice_tests::origin::{Origin, Reply};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, SystemTime};
-use telling::report;
 
 const CONNECTIONS: u32 = 200;
 /// How long a run is.

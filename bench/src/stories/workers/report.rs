@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is said of the runs.
+//! The story's tables, pictures and findings.
 
 use super::load::Load;
 use super::{CONNECTIONS, Kind, Row, Run};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is said of the rows.
+//! The story's tables, pictures and findings.
 
 use super::{BYTES, COMPARED, Filled, Found, Growing, Row, SPARE_MIB, Scale};
 use crate::contenders::WORKERS;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is said of the rows.
+//! The story's tables, pictures and findings.
 
 use super::{BASE, DRAWN, Found, NGINX, OURS, Row, Run, Scale, Tail};
 use crate::contenders::{Kind, WORKERS};
