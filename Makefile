@@ -118,29 +118,29 @@ story_5 := workers
 story_6 := tls
 story_7 := hits growth
 stories := $(if $(STORY),$(or $(story_$(STORY)),$(STORY)),wall stampede slow scrape workers tls hits growth disk wake compression sizing)
+measure = $(locations) SLUICE_K6="$(here)/$(k6)" SLUICE_PROMETHEUS="$(here)/$(dir $(firstword $(prometheus)))" \
+	SLUICE_BIN="$(builds)/bench-run/sluice" "$(builds)/bench-run/sluice-bench"
 
 .PHONY: bench
-bench: wasm envoy minio k6 prometheus ## Measure beside nginx, Varnish and HAProxy: STORY=1 (all), QUICK=1 (4 minutes, not 84)
+bench: wasm envoy minio k6 prometheus bench-run ## Measure beside nginx, Varnish and HAProxy: STORY=1 (all), QUICK=1 (4 minutes, not 84)
 	@.ci/debian.sh nginx-light libnginx-mod-http-lua varnish haproxy nghttp2-client || echo "what is not there is not measured"
-	@cargo build --locked --profile bench-run -p sluice -p sluice-bench
-	@"$(builds)/bench-run/sluice-bench" plan $(stories)
-	@for story in $(stories); do \
-		env $(locations) SLUICE_K6="$(here)/$(k6)" \
-			SLUICE_PROMETHEUS="$(here)/$(dir $(firstword $(prometheus)))" SLUICE_BIN="$(builds)/bench-run/sluice" \
-			"$(builds)/bench-run/sluice-bench" "$$story"; \
-	done
-	@"$(builds)/bench-run/sluice-bench" report
+	@$(measure) plan $(stories)
+	@for story in $(stories); do $(measure) "$$story"; done
+	@$(measure) report
 
 .PHONY: variants
-variants: wasm release envoy $(linters) ## The CPU time of a hit, of one change of the edge at a time: VARIANTS="edge bare no-stats"
+variants: wasm envoy bench-run ## The CPU time of a hit, of one change of the edge at a time: VARIANTS="edge bare no-stats"
 	@.ci/debian.sh nghttp2-client
-	@exec env $(locations) SLUICE_BIN="$(builds)/release/sluice" PYTHONPATH=$(linters) bench/variants.py $(VARIANTS)
+	@$(measure) variants
 
 .PHONY: instructions
-instructions: wasm release envoy $(linters) ## The instructions of a hit, as valgrind counts them: VARIANTS="edge bare no-stats"
+instructions: wasm envoy bench-run ## The instructions of a hit, as valgrind counts them: VARIANTS="edge bare no-stats"
 	@.ci/debian.sh valgrind
-	@exec env $(locations) SLUICE_BIN="$(builds)/release/sluice" PYTHONPATH=$(linters) \
-		bench/instructions.py $(VARIANTS)
+	@$(measure) instructions
+
+.PHONY: bench-run
+bench-run:
+	@cargo build --locked --profile bench-run -p sluice -p sluice-bench
 
 .PHONY: lint
 lint: $(linters) $(istio_files) ## Check format, style, circles of modules, schemas of manifests, links and tables of the documents

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The least filter that answers by itself: what any filter costs that does, for `instructions.py` and `variants.py`.
+//! The least filter that answers by itself: what any filter costs that does, for `make instructions` and `make variants`.
 //! It has one callback, or those of any filter that looks at responses.
 //!
 //!     rustc --edition 2024 --target wasm32-unknown-unknown --crate-type cdylib -O -C panic=abort \

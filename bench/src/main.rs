@@ -9,35 +9,15 @@
     clippy::indexing_slicing
 )]
 
-mod aim;
-mod application;
-mod cache;
-mod capacity;
-mod contender;
-mod distribution;
-mod feed;
-mod findings;
-mod h2load;
-mod haproxy;
-mod html;
-mod k6;
+mod contenders;
+mod figures;
+mod load;
 mod machine;
-mod markdown;
-mod nginx;
-mod objects;
-mod peer;
-mod plot;
+mod origins;
+mod peers;
 mod progress;
-mod rendering;
 mod report;
-mod sample;
-mod server;
-mod simulation;
-mod spent;
 mod stories;
-mod table;
-mod usage;
-mod varnish;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -59,7 +39,7 @@ fn interrupted() -> oneshot::Receiver<()> {
 fn main() -> ExitCode {
     let wanted = std::env::args().nth(1).unwrap_or_default();
     if wanted == "report" {
-        report::write();
+        report::write(&stories::names());
         return ExitCode::SUCCESS;
     }
     let quick = std::env::var("QUICK").is_ok_and(|value| !matches!(value.as_str(), "" | "0"));

@@ -2,12 +2,14 @@
 //! What a compressed hit costs Envoy in CPU time: compressed once, on its way into the cache, or by a filter of the
 //! listener for each request.
 
-use crate::feed::{self, feed};
-use crate::findings::{Conclusions, Ratio};
+use crate::figures::format::whole;
+use crate::figures::{Conclusions, Rounds, Table};
+use crate::machine;
+use crate::machine::usage::Bystander;
+use crate::origins::feed::{self, feed};
+use crate::peers::WORKERS;
 use crate::progress::Progress;
-use crate::sample::{Sample, extremes};
-use crate::usage::Bystander;
-use crate::{machine, report};
+use crate::report::{Report, bars};
 use serde_json::{Value, json};
 use sluice_tests::bare::Bare;
 use sluice_tests::client::{Client, Response, request};
@@ -16,14 +18,12 @@ use sluice_tests::edge::store::Store;
 use sluice_tests::eventually;
 use sluice_tests::machine::process;
 use sluice_tests::origin::{Origin, Reply};
-use std::fmt::Write as _;
 use std::net::SocketAddr;
 use tokio::task::JoinSet;
 
 const PATH: &str = "/feed.json";
 /// Kept-alive connections, each of which asks for one response after the other.
 const CONNECTIONS: usize = 8;
-const WORKERS: usize = 2;
 const COMPRESSING: &str = "origin: {kind: http}\ncompression: {enabled: true}\n";
 /// `Accept-Encoding`, which is also the coding that comes.
 const CODINGS: [&str; 4] = ["br", "zstd", "gzip", "identity"];
@@ -41,23 +41,23 @@ struct Row {
     coding: &'static str,
     /// Of a response's body.
     bytes: usize,
-    /// Milliseconds of CPU time for each request beside the part of the machine that others took, a round each.
-    rounds: Vec<(f64, f64)>,
+    /// Microseconds of CPU time for each request.
+    rounds: Rounds<f64>,
 }
 
-pub async fn run(quick: bool) {
+pub async fn run(quick: bool) -> Report {
     let (rounds, requests) = if quick { (1, 160) } else { (10, 800) };
     let before = machine::load();
     let origin = Origin::start().ready().await;
     let object = Reply::text(feed()).header("content-type", "application/json");
     origin.on(PATH, object.max_age(86_400).etag("v1"));
     eprintln!("starting the servers");
-    let ours = Edge::http(&origin).workers(WORKERS).policy(COMPRESSING);
+    let ours = Edge::http(&origin).policy(COMPRESSING);
     let ours = ours.start().await;
     let bare = Bare::with_filters(&origin, Store::V1_DISK, WORKERS, &add_compressors).await;
     let servers = [
         Server {
-            name: "sluice",
+            name: "Sluice",
             address: ours.address(),
             pid: ours.envoy_pid(),
         },
@@ -74,17 +74,17 @@ pub async fn run(quick: bool) {
                 server: server.name,
                 coding,
                 bytes: warm(server, coding).await,
-                rounds: Vec::new(),
+                rounds: Rounds::default(),
             });
         }
     }
     let fetched = origin.count(PATH);
-    let mut progress = Progress::of(rounds);
+    let progress = Progress::of(rounds);
     for number in 1..=rounds {
         progress.step(format_args!("round {number}"));
         for (row, place) in rows.iter_mut().zip(0..) {
             let server = &servers[place % servers.len()];
-            row.rounds.push(measure(server, row.coding, requests).await);
+            row.rounds.add(measure(server, row.coding, requests).await);
         }
     }
     assert_eq!(
@@ -93,13 +93,11 @@ pub async fn run(quick: bool) {
         "what was measured were no hits"
     );
     drop((ours, bare));
-    let head = format!("{rounds} rounds of {requests} requests");
-    report::keep(
-        "compression",
-        &tell(&rows, &head, before),
-        &times(&rows),
-        quick,
-    );
+    report(
+        &rows,
+        &format!("{rounds} rounds of {requests} requests"),
+        before,
+    )
 }
 
 /// Puts compressors like those of the hop before the cache, where they see each response.
@@ -187,45 +185,43 @@ async fn measure(server: &Server, coding: &'static str, requests: usize) -> (f64
     }
     asking.join_all().await;
     let each = (taken() - before) / u32::try_from(requests).unwrap();
-    (each.as_secs_f64() * 1e3, bystander.foreign())
+    (each.as_secs_f64() * 1e6, bystander.foreign())
 }
 
 impl Row {
-    /// Microseconds for each request, the median round.
-    fn median(&self) -> f64 {
-        Sample::of(self.rounds.iter().map(|(time, _)| *time)).median() * 1e3
-    }
-
     fn cells(&self) -> Vec<String> {
-        let (least, most) = extremes(self.rounds.iter().map(|(time, _)| time * 1e3));
+        let times = self.rounds.of(|time| *time);
+        let (server, coding) = (self.server.to_owned(), self.coding.to_owned());
         vec![
-            self.server.to_owned(),
-            self.coding.to_owned(),
+            server,
+            coding,
             self.bytes.to_string(),
-            format!("{:.0}", self.median()),
-            format!("{least:.0}-{most:.0}"),
+            whole(times.median()),
+            times.range(whole),
         ]
     }
 }
 
-fn tell(rows: &[Row], head: &str, before: f64) -> String {
-    let foreign = rows.iter().flat_map(|row| &row.rounds);
-    let foreign = Sample::of(foreign.map(|(_, foreign)| *foreign));
-    let head = format!(
-        "CPU time of a compressed hit: {} bytes, {head}, in turn, {WORKERS} workers\n\
-         {}",
-        feed::SIZE,
-        machine::described(before, Some(foreign.median())),
-    );
-    let columns = [
-        "us of CPU per request",
-        "coding",
-        "bytes",
-        "p50",
-        "by round",
-    ];
-    let cells: Vec<_> = rows.iter().map(Row::cells).collect();
-    report::text(&head, &columns, &cells, &findings(rows))
+fn report(rows: &[Row], rounds: &str, before: f64) -> Report {
+    let columns = "us of CPU per request | coding | bytes | p50 | by round";
+    let picture = |coding: &str| {
+        let of_coding = rows.iter().filter(|row| row.coding == coding);
+        let bar = |row: &Row| (row.server, row.rounds.of(|time| *time).median());
+        let title = format!("CPU time of a hit of {} bytes, {coding}", feed::SIZE);
+        (coding.to_owned(), bars(title, "us", of_coding.map(bar)))
+    };
+    Report {
+        title: "CPU time of a compressed hit".to_owned(),
+        about: format!(
+            "{} bytes, {rounds}, in turn, {WORKERS} workers\n{}",
+            feed::SIZE,
+            machine::described(before, rows.iter().flat_map(|row| row.rounds.foreign())),
+        ),
+        tables: vec![Table::new(columns, rows.iter().map(Row::cells))],
+        findings: findings(rows),
+        pictures: CODINGS.map(picture).to_vec(),
+        ..Report::default()
+    }
 }
 
 /// Each coding, compressed once and for each response.
@@ -233,23 +229,12 @@ fn findings(rows: &[Row]) -> Vec<String> {
     let (pairs, _) = rows.as_chunks::<2>();
     let mut findings = Conclusions::default();
     for [ours, theirs] in pairs {
-        findings.compare(&Ratio {
-            what: &format!("CPU time, {}", ours.coding),
-            ours: (ours.server, &ours.rounds),
-            theirs: (theirs.server, &theirs.rounds),
-        });
+        let times = |row: &Row| (row.server, row.rounds.of(|time| *time));
+        findings.compare(
+            format!("CPU time, {}", ours.coding),
+            times(ours),
+            times(theirs),
+        );
     }
     findings.all()
-}
-
-/// Every measured time, for those who reckon otherwise.
-fn times(rows: &[Row]) -> String {
-    let mut text = "server,coding,round,us\n".to_owned();
-    for row in rows {
-        for (number, (time, _)) in (1..).zip(&row.rounds) {
-            let (server, coding) = (row.server.replace(',', ""), row.coding);
-            let _ = writeln!(text, "{server},{coding},{number},{:.1}", time * 1e3);
-        }
-    }
-    text
 }

@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Staying alive on a slow origin: what each step of caching makes of an application that renders eight pages a second.
 
-use crate::application::{Application, PAGE, RENDERING, VALIDATED};
-use crate::distribution::{Distribution, PERCENTILES};
-use crate::feed;
-use crate::findings::{Conclusions, Ratio};
-use crate::plot::{self, Curve};
+use crate::contenders::{Contender, Kind, WORKERS};
+use crate::figures::format::{count, ms, whole};
+use crate::figures::{Conclusions, Distribution, Rounds, Table};
+use crate::machine;
+use crate::machine::usage::{Bystander, Meter, Taken};
+use crate::origins::application::{Application, PAGE, RENDERING, VALIDATED};
+use crate::origins::feed;
+use crate::peers::nginx::{self, Lock};
 use crate::progress::Progress;
-use crate::sample::{Sample, extremes};
-use crate::usage::{Bystander, Meter, Taken};
-use crate::{machine, nginx, report, table};
-use serde_json::{Value, json};
+use crate::report::{Report, bars};
 use sluice_tests::client::{Client, request};
-use sluice_tests::edge::{Builder, Edge};
-use std::any::Any;
+use sluice_tests::edge::Builder;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::task::JoinSet;
 
-const WORKERS: usize = 2;
 /// Clients on kept-alive connections, each of which asks again when it has its answer.
 const CLIENTS: usize = 16;
 
@@ -43,79 +41,58 @@ struct Rung {
 const NO_CACHE: &str = "no cache";
 const STORED: &str = "stored for 1 s";
 const STALE: &str = "+ stale while revalidating";
+/// The steps that are drawn, and those of a quick run.
+const DRAWN: [&str; 3] = [NO_CACHE, STORED, STALE];
 
-macro_rules! settings {
-    ($kind:ident, $file:literal) => {
-        Settings::$kind(include_str!(concat!("../../peers/slow-origin/", $file)))
+macro_rules! rung {
+    ($name:expr, $path:ident, $kind:ident, $file:literal) => {
+        Rung {
+            name: $name,
+            path: $path,
+            settings: Settings::$kind(include_str!(concat!("../../peers/slow-origin/", $file))),
+        }
     };
 }
 
 const RUNGS: [Rung; 11] = [
-    Rung {
-        name: NO_CACHE,
-        path: PAGE,
-        settings: settings!(Sluice, "sluice-no-cache.yaml"),
-    },
-    Rung {
-        name: NO_CACHE,
-        path: PAGE,
-        settings: settings!(Nginx, "nginx-no-cache.conf"),
-    },
-    Rung {
-        name: STORED,
-        path: PAGE,
-        settings: settings!(Sluice, "sluice-micro-cache.yaml"),
-    },
-    Rung {
-        name: STORED,
-        path: PAGE,
-        settings: settings!(Nginx, "nginx-micro-cache.conf"),
-    },
-    Rung {
-        name: "+ compressed each time",
-        path: PAGE,
-        settings: settings!(Nginx, "nginx-compressed-each.conf"),
-    },
-    Rung {
-        name: "+ compressed once",
-        path: PAGE,
-        settings: settings!(Sluice, "sluice-compressed-once.yaml"),
-    },
-    Rung {
-        name: "+ compressed once",
-        path: PAGE,
-        settings: settings!(Nginx, "nginx-compressed-once.conf"),
-    },
-    Rung {
-        name: "+ revalidated",
-        path: VALIDATED,
-        // Sluice revalidates what has a validator without being told to.
-        settings: settings!(Sluice, "sluice-compressed-once.yaml"),
-    },
-    Rung {
-        name: "+ revalidated",
-        path: VALIDATED,
-        settings: settings!(Nginx, "nginx-revalidated.conf"),
-    },
-    Rung {
-        name: STALE,
-        path: VALIDATED,
-        settings: settings!(Sluice, "sluice-stale-while-revalidate.yaml"),
-    },
-    Rung {
-        name: STALE,
-        path: VALIDATED,
-        settings: settings!(Nginx, "nginx-stale-while-revalidate.conf"),
-    },
+    rung!(NO_CACHE, PAGE, Sluice, "sluice-no-cache.yaml"),
+    rung!(NO_CACHE, PAGE, Nginx, "nginx-no-cache.conf"),
+    rung!(STORED, PAGE, Sluice, "sluice-micro-cache.yaml"),
+    rung!(STORED, PAGE, Nginx, "nginx-micro-cache.conf"),
+    rung!(
+        "+ compressed each time",
+        PAGE,
+        Nginx,
+        "nginx-compressed-each.conf"
+    ),
+    rung!(
+        "+ compressed once",
+        PAGE,
+        Sluice,
+        "sluice-compressed-once.yaml"
+    ),
+    rung!(
+        "+ compressed once",
+        PAGE,
+        Nginx,
+        "nginx-compressed-once.conf"
+    ),
+    // Sluice revalidates what has a validator without being told to.
+    rung!(
+        "+ revalidated",
+        VALIDATED,
+        Sluice,
+        "sluice-compressed-once.yaml"
+    ),
+    rung!("+ revalidated", VALIDATED, Nginx, "nginx-revalidated.conf"),
+    rung!(
+        STALE,
+        VALIDATED,
+        Sluice,
+        "sluice-stale-while-revalidate.yaml"
+    ),
+    rung!(STALE, VALIDATED, Nginx, "nginx-stale-while-revalidate.conf"),
 ];
-
-/// One that runs.
-struct Server {
-    address: SocketAddr,
-    pid: u32,
-    // Ends with it.
-    _running: Box<dyn Any>,
-}
 
 /// What one round has shown of one step.
 struct Run {
@@ -126,15 +103,14 @@ struct Run {
     /// Pages that the application has rendered, and how often it has said that nothing has changed.
     origin: (usize, usize),
     taken: Taken,
-    foreign: f64,
 }
 
 struct Row {
     rung: Rung,
-    runs: Vec<Run>,
+    runs: Rounds<Run>,
 }
 
-pub async fn run(quick: bool) {
+pub async fn run(quick: bool) -> Report {
     let (rounds, span) = if quick {
         // What nginx stores for a second lasts up to two.
         (1, Duration::from_millis(2_200))
@@ -143,62 +119,48 @@ pub async fn run(quick: bool) {
     };
     let before = machine::load();
     let application = Application::start();
-    let mut rows: Vec<_> = RUNGS
+    let rungs = RUNGS
         .iter()
-        .filter(|rung| !quick || [NO_CACHE, STORED, STALE].contains(&rung.name))
+        .filter(|rung| !quick || DRAWN.contains(&rung.name));
+    let mut rows: Vec<_> = rungs
         .map(|&rung| Row {
             rung,
-            runs: Vec::new(),
+            runs: Rounds::default(),
         })
         .collect();
-    let mut progress = Progress::of(rounds * rows.len());
+    let progress = Progress::of(rounds * rows.len());
     for round in 1..=rounds {
         for row in &mut rows {
-            progress.step(format_args!(
-                "{}, {}, round {round}",
-                row.server(),
-                row.rung.name
-            ));
+            progress.step(format_args!("{}, round {round}", row.name()));
             if let Some(server) = start(row.rung.settings, application.address()).await {
                 row.runs
-                    .push(measure(&server, row.rung, &application, span).await);
+                    .add(measure(&server, row.rung, &application, span).await);
             }
         }
     }
     rows.retain(|row| !row.runs.is_empty());
-    let text = tell(&rows, rounds, span, before);
-    let stem = report::keep_data("slow", &text, data(&rows, quick));
-    let named = rows.iter().flat_map(Row::distributions);
-    report::keep_distributions(&stem, &named.collect::<Vec<_>>());
+    report(&rows, rounds, span, before)
 }
 
-async fn start(settings: Settings, origin: SocketAddr) -> Option<Server> {
+async fn start(settings: Settings, origin: SocketAddr) -> Option<Contender> {
     match settings {
         Settings::Nginx(location) => {
-            let nginx = nginx::start_ladder(origin, WORKERS, location).await?;
-            Some(Server {
-                address: nginx.address,
-                pid: nginx.pid(),
-                _running: Box::new(nginx),
-            })
+            let nginx = nginx::start_ladder(origin, location).await?;
+            Some(Contender::peer(Kind::Nginx(Lock::On), nginx))
         }
         Settings::Sluice(policy) => {
             let edge = Builder::new().env("ORIGIN", format!("http://{origin}"));
-            let edge = edge
-                .workers(WORKERS)
-                .env("ACCESS_LOG", "off")
-                .policy(policy);
-            let edge: Edge = edge.start().await;
-            Some(Server {
-                address: edge.address(),
-                pid: edge.envoy_pid(),
-                _running: Box::new(edge),
-            })
+            Some(Contender::sluice(Kind::Sluice, edge.policy(policy)).await)
         }
     }
 }
 
-async fn measure(server: &Server, rung: Rung, application: &Application, span: Duration) -> Run {
+async fn measure(
+    server: &Contender,
+    rung: Rung,
+    application: &Application,
+    span: Duration,
+) -> (Run, f64) {
     let ask = request("GET", rung.path, &[("accept-encoding", "gzip")]);
     // The first answer of all, and the connections, are not part of it.
     let mut clients = Vec::new();
@@ -208,7 +170,7 @@ async fn measure(server: &Server, rung: Rung, application: &Application, span: D
     let first = clients[0].exchange(&ask).await;
     assert_eq!(first.status, 200, "{first}");
     let _ = application.take_counts();
-    let (bystander, meter) = (Bystander::start(), Meter::start(&[server.pid]));
+    let (bystander, meter) = (Bystander::start(), Meter::start(&server.pids));
     let (began, start) = (SystemTime::now(), Instant::now());
     let mut asking = JoinSet::new();
     for mut client in clients {
@@ -232,15 +194,28 @@ async fn measure(server: &Server, rung: Rung, application: &Application, span: D
     let times = Distribution::since(began, answers.into_iter().flat_map(|(times, _)| times));
     #[allow(clippy::cast_precision_loss)]
     let per_second = times.count() as f64 / elapsed.as_secs_f64();
-    Run {
+    let run = Run {
         per_second,
         times,
         bytes,
         origin: application.take_counts(),
         taken,
-        foreign: bystander.foreign(),
+    };
+    (run, bystander.foreign())
+}
+
+impl Run {
+    fn cpu(&self) -> f64 {
+        self.taken.cpu_us(self.times.count())
+    }
+
+    fn longest(&self) -> f64 {
+        self.times.percentile(100.0)
     }
 }
+
+const COLUMNS: &str = "ms |  | req/s | avg | p50 | p90 | p99 | max | max by round | bytes | rendered | 304 | us CPU \
+    | MiB";
 
 impl Row {
     const fn server(&self) -> &'static str {
@@ -250,78 +225,66 @@ impl Row {
         }
     }
 
-    /// A figure of each round, beside what others took of the machine.
-    fn rounds(&self, figure: impl Fn(&Run) -> f64) -> Vec<(f64, f64)> {
-        let runs = self.runs.iter();
-        runs.map(|run| (figure(run), run.foreign)).collect()
-    }
-
-    fn median(&self, figure: impl Fn(&Run) -> f64) -> f64 {
-        Sample::of(self.runs.iter().map(figure)).median()
-    }
-
-    fn distributions(&self) -> Vec<(String, &Distribution)> {
-        let (server, rung) = (self.server(), self.rung.name);
-        let rounds = self.runs.iter().zip(1..);
-        let named =
-            rounds.map(|(run, round)| (format!("{server}, {rung}, round {round}"), &run.times));
-        named.collect()
+    fn name(&self) -> String {
+        format!("{}, {}", self.server(), self.rung.name)
     }
 
     fn cells(&self) -> Vec<String> {
-        let (least, most) = extremes(self.runs.iter().map(|run| run.times.percentile(100.0)));
-        vec![
-            self.rung.name.to_owned(),
-            self.server().to_owned(),
-            format!("{:.1}", self.median(|run| run.per_second)),
-            table::ms(self.median(|run| run.times.average())),
-            table::ms(self.median(|run| run.times.percentile(50.0))),
-            table::ms(self.median(|run| run.times.percentile(90.0))),
-            table::ms(self.median(|run| run.times.percentile(99.0))),
-            table::ms(self.median(|run| run.times.percentile(100.0))),
-            format!("{}-{}", table::ms(least), table::ms(most)),
-            table::range(self.runs.iter().map(|run| run.bytes)),
-            table::range(self.runs.iter().map(|run| run.origin.0)),
-            table::range(self.runs.iter().map(|run| run.origin.1)),
-            format!(
-                "{:.0}",
-                self.median(|run| run.taken.cpu_us(run.times.count()))
-            ),
-            format!("{:.0}", self.median(|run| run.taken.peak_mib)),
-        ]
+        let median = |figure: &dyn Fn(&Run) -> f64| self.runs.of(figure).median();
+        let range = |figure: fn(&Run) -> usize| self.runs.of(|run| count(figure(run))).range(whole);
+        let at = |percentile: f64| ms(median(&|run| run.times.percentile(percentile)));
+        let mut cells = vec![self.rung.name.to_owned(), self.server().to_owned()];
+        cells.push(format!("{:.1}", median(&|run| run.per_second)));
+        cells.push(ms(median(&|run| run.times.average())));
+        cells.extend([50.0, 90.0, 99.0, 100.0].map(at));
+        cells.push(self.runs.of(Run::longest).range(ms));
+        cells.push(range(|run| run.bytes));
+        cells.push(range(|run| run.origin.0));
+        cells.push(range(|run| run.origin.1));
+        cells.push(whole(median(&Run::cpu)));
+        cells.push(whole(median(&|run| run.taken.peak_mib)));
+        cells
     }
 }
 
-const COLUMNS: [&str; 14] = [
-    "ms",
-    "",
-    "req/s",
-    "avg",
-    "p50",
-    "p90",
-    "p99",
-    "max",
-    "max by round",
-    "bytes",
-    "rendered",
-    "304",
-    "us CPU",
-    "MiB",
-];
-
-fn tell(rows: &[Row], rounds: usize, span: Duration, before: f64) -> String {
-    let foreign = Sample::of(rows.iter().flat_map(|row| &row.runs).map(|run| run.foreign));
-    let head = format!(
-        "Staying alive on a slow origin: a page of {} bytes that takes {} ms of CPU time, one at a time\n\
-         {CLIENTS} clients, each of which asks again when it has its answer (closed loop), for {} s, {rounds} rounds, in \
-         turn, {WORKERS} workers; {}",
-        feed::SIZE,
-        RENDERING.as_millis(),
-        span.as_secs_f64(),
-        machine::described(before, Some(foreign.median())),
-    );
-    let cells: Vec<_> = rows.iter().map(Row::cells).collect();
-    report::text(&head, &COLUMNS, &cells, &findings(rows))
+fn report(rows: &[Row], rounds: usize, span: Duration, before: f64) -> Report {
+    let times = rows
+        .iter()
+        .flat_map(|row| row.runs.distributions(&row.name(), |run| &run.times));
+    let picture = |name: &str, title: &str, unit: &str, figure: fn(&Run) -> f64| {
+        let drawn = rows.iter().filter(|row| DRAWN.contains(&row.rung.name));
+        let bar = |row: &Row| (row.name(), row.runs.of(figure).median());
+        (name.to_owned(), bars(title, unit, drawn.map(bar)))
+    };
+    Report {
+        title: "Staying alive on a slow origin".to_owned(),
+        about: format!(
+            "a page of {} bytes that takes {} ms of CPU time, one at a time\n\
+             {CLIENTS} clients, each of which asks again when it has its answer (closed loop), for {} s, {rounds} rounds, in \
+             turn, {WORKERS} workers; {}",
+            feed::SIZE,
+            RENDERING.as_millis(),
+            span.as_secs_f64(),
+            machine::described(before, rows.iter().flat_map(|row| row.runs.foreign())),
+        ),
+        tables: vec![Table::new(COLUMNS, rows.iter().map(Row::cells))],
+        findings: findings(rows),
+        pictures: vec![
+            picture(
+                "rate",
+                "Requests a second, of an application that renders eight pages",
+                "",
+                |run| run.per_second,
+            ),
+            picture(
+                "longest",
+                "The longest time of a request",
+                "ms",
+                Run::longest,
+            ),
+        ],
+        distributions: times.collect(),
+    }
 }
 
 const TIME_REASON: &str = "A hit of nginx takes less CPU time, and the application, the server and the clients share the cores.";
@@ -337,79 +300,22 @@ fn findings(rows: &[Row]) -> Vec<String> {
             continue;
         };
         let mut compare = |what: &str, reason, figure: fn(&Run) -> f64| {
-            let figures = Ratio {
-                what: &format!("{}: {what}", ours.rung.name),
-                ours: (ours.server(), &ours.rounds(figure)),
-                theirs: (theirs.server(), &theirs.rounds(figure)),
-            };
-            findings.compare_with_reason(&figures, reason);
+            let what = format!("{}: {what}", ours.rung.name);
+            let figures = |row: &Row| (row.server(), row.runs.of(figure));
+            findings.compare_with_reason(what, figures(ours), figures(theirs), reason);
         };
         compare("average time", TIME_REASON, |run| run.times.average());
-        compare("longest time", TIME_REASON, |run| {
-            run.times.percentile(100.0)
-        });
-        compare("CPU time per request", CPU_REASON, |run| {
-            run.taken.cpu_us(run.times.count())
-        });
+        compare("longest time", TIME_REASON, Run::longest);
+        compare("CPU time per request", CPU_REASON, Run::cpu);
     }
     let step = |name| ours().find(|row| row.rung.name == name);
     if let Some((first, last)) = step(NO_CACHE).zip(step(STALE)) {
-        let time = |run: &Run| run.times.average();
-        findings.compare(&Ratio {
-            what: "the whole ladder of Sluice, average time",
-            ours: (STALE, &last.rounds(time)),
-            theirs: (NO_CACHE, &first.rounds(time)),
-        });
+        let time = |row: &Row| (row.rung.name, row.runs.of(|run| run.times.average()));
+        findings.compare(
+            "the whole ladder of Sluice, average time",
+            time(last),
+            time(first),
+        );
     }
     findings.all()
-}
-
-/// The distributions of each server's steps.
-fn plots(rows: &[Row]) -> Vec<String> {
-    let plot = |server: &str| {
-        let of_server = rows.iter().filter(|row| row.server() == server);
-        let curve = |row: &Row| Curve {
-            name: row.rung.name.to_owned(),
-            points: Distribution::pool(row.runs.iter().map(|run| &run.times)).points(),
-        };
-        let curves: Vec<_> = of_server.map(curve).collect();
-        plot::percentiles(
-            &format!("{server}: time per request by percentile"),
-            &curves,
-        )
-    };
-    let servers = ["Sluice", "nginx"].into_iter();
-    let measured = |server: &&str| rows.iter().any(|row| row.server() == *server);
-    servers.filter(measured).map(plot).collect()
-}
-
-fn data(rows: &[Row], quick: bool) -> Value {
-    let run = |run: &Run| {
-        json!({
-            "requests_per_second": run.per_second, "bytes": run.bytes, "rendered": run.origin.0,
-            "not_modified": run.origin.1, "cpu_us_per_request": run.taken.cpu_us(run.times.count()),
-            "peak_mib": run.taken.peak_mib, "foreign": run.foreign,
-            "latency": {"average": run.times.average(), "percentiles": PERCENTILES, "sent": run.times.curve()},
-        })
-    };
-    let row = |row: &Row| {
-        let runs: Vec<_> = row.runs.iter().map(run).collect();
-        json!({"contender": format!("{}, {}", row.server(), row.rung.name), "runs": runs})
-    };
-    let bars = |title: &str, figure: fn(&Run) -> f64| {
-        let bar = |row: &Row| {
-            let name = format!("{}, {}", row.rung.name, row.server());
-            json!({"name": name, "value": row.median(figure)})
-        };
-        json!({"title": title, "bars": rows.iter().map(bar).collect::<Vec<_>>()})
-    };
-    json!({
-        "quick": quick, "columns": COLUMNS, "table": rows.iter().map(Row::cells).collect::<Vec<_>>(),
-        "findings": findings(rows), "rows": rows.iter().map(row).collect::<Vec<_>>(),
-        "plots": plots(rows),
-        "bars": [
-            bars("Requests a second", |run| run.per_second),
-            bars("Longest time in milliseconds", |run| run.times.percentile(100.0)),
-        ],
-    })
 }

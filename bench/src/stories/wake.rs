@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How soon the followers of one fill have their first byte, once the origin has let go of its answer.
 
-use crate::contender::Contender;
-use crate::distribution::Distribution;
+use crate::contenders::{Before, Contender, Kind, start_all};
+use crate::figures::format::{count, ms, whole};
+use crate::figures::{Conclusions, Distribution, Figures, Rounds, Table};
+use crate::machine;
+use crate::machine::usage::Bystander;
+use crate::peers::nginx::Lock;
 use crate::progress::Progress;
-use crate::sample::{Sample, extremes};
-use crate::table::{self, ms};
-use crate::{findings, machine, report};
+use crate::report::{Report, bars};
 use sluice_tests::client::{Client, Response, request};
-use sluice_tests::edge::store::Medium;
 use sluice_tests::http::body;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
-use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::task::JoinSet;
@@ -29,82 +29,78 @@ const SETTLE: Duration = Duration::from_millis(50);
 const MEDIAN_LIMIT: f64 = 5.0;
 const MAX_LIMIT: f64 = 20.0;
 
+const KINDS: [Kind; 5] = [
+    Kind::Origin,
+    Kind::Nginx(Lock::On),
+    Kind::Varnish,
+    Kind::Sluice,
+    Kind::SluiceMemory,
+];
+
 /// One round of one contender with one crowd.
-struct Round {
-    began: SystemTime,
-    wake: Sample,
-    warm: Sample,
+struct Run {
+    wake: Distribution,
+    warm: Distribution,
     requests: usize,
 }
 
 /// All rounds of one contender with one crowd.
 struct Row {
-    name: String,
-    sluice: bool,
+    kind: Kind,
     crowd: usize,
-    rounds: Vec<Round>,
+    runs: Rounds<Run>,
 }
 
-pub async fn run(quick: bool) {
+pub async fn run(quick: bool) -> Report {
     let rounds = if quick { 1 } else { 10 };
-    let media: &[Medium] = if quick {
-        &[Medium::Disk]
-    } else {
-        &[Medium::Disk, Medium::Memory]
-    };
     let before = machine::load();
     let origin = Origin::start().ready().await;
     origin.on(WARM, Reply::ok(SIZE).max_age(3600));
     eprintln!("starting the contenders");
-    let mut contenders = Contender::coalescing(&origin, media).await;
-    let mut rows = Vec::new();
-    for crowd in CROWDS {
-        rows.extend(contenders.iter().map(|contender| Row {
-            name: contender.name.clone(),
-            sluice: contender.is_sluice(),
-            crowd,
-            rounds: Vec::new(),
-        }));
-    }
+    let kinds = &KINDS[..if quick { 4 } else { 5 }];
+    let contenders = start_all(kinds, Before::Origin(&origin)).await;
     for contender in &contenders {
         Client::connect(contender.address).await.get(WARM).await;
     }
-    let mut progress = Progress::of(rounds);
+    let mut rows = Vec::new();
+    for crowd in CROWDS {
+        rows.extend(contenders.iter().map(|contender| Row {
+            kind: contender.kind,
+            crowd,
+            runs: Rounds::default(),
+        }));
+    }
+    let progress = Progress::of(rounds);
     for number in 1..=rounds {
         progress.step(format_args!("round {number}"));
-        for (place, crowd) in CROWDS.into_iter().enumerate() {
-            for at in 0..contenders.len() {
-                let target = format!("/wake/{number}/{crowd}/{at}");
-                let round = measure(&mut contenders[at], &origin, crowd, &target).await;
-                rows[place * contenders.len() + at].rounds.push(round);
-            }
+        for (row, at) in rows.iter_mut().zip(0..) {
+            let contender = &contenders[at % contenders.len()];
+            let target = format!("/wake/{number}/{at}");
+            row.runs
+                .add(measure(contender, &origin, row.crowd, &target).await);
         }
     }
     drop(contenders);
-    let text = tell(&rows, rounds, before);
-    let stem = report::keep("wake", &text, &times(&rows), quick);
-    let distributions: Vec<_> = rows.iter().flat_map(Row::distributions).collect();
-    let named = distributions.iter();
-    let named: Vec<_> = named.map(|(name, times)| (name.clone(), times)).collect();
-    report::keep_distributions(&stem, &named);
+    report(&rows, rounds, before)
 }
 
-async fn measure(contender: &mut Contender, origin: &Origin, crowd: usize, target: &str) -> Round {
+async fn measure(contender: &Contender, origin: &Origin, crowd: usize, target: &str) -> (Run, f64) {
     let mut clients = Vec::with_capacity(crowd);
     for _ in 0..crowd {
         clients.push(Client::connect(contender.address).await);
     }
-    let start = Instant::now();
+    let bystander = Bystander::start();
+    let (began, start) = (SystemTime::now(), Instant::now());
     let (clients, responses) = ask(clients, WARM, Duration::ZERO).join().await;
-    let warm = Sample::new(responses.iter().map(|response| response.at - start));
+    let warm = Distribution::since(began, responses.iter().map(|response| response.at - start));
 
-    contender.quiet().await;
+    let quiet = contender.quiet().await;
     let gate = Gate::new();
     origin.on(target, Reply::ok(SIZE).max_age(3600).hold(&gate));
     let leader = tokio::spawn(get(contender.address, target.to_owned()));
     gate.wait_reached(1).await;
     let followers = ask(clients, target, ARRIVAL);
-    contender.wait_parked(origin, target, crowd).await;
+    contender.wait_parked(origin, target, crowd, quiet).await;
     tokio::time::sleep(SETTLE).await;
 
     let (began, release) = (SystemTime::now(), Instant::now());
@@ -113,14 +109,17 @@ async fn measure(contender: &mut Contender, origin: &Origin, crowd: usize, targe
     leader.await.unwrap();
     for response in &responses {
         let right = response.status == 200 && body::check(target, &response.body).is_ok();
-        assert!(right, "{} gave a follower {response}", contender.name);
+        assert!(right, "{} gave a follower {response}", contender.kind);
     }
-    Round {
-        began,
-        wake: Sample::new(responses.iter().map(|response| response.at - release)),
+    let run = Run {
+        wake: Distribution::since(
+            began,
+            responses.iter().map(|response| response.at - release),
+        ),
         warm,
         requests: origin.count(target),
-    }
+    };
+    (run, bystander.foreign())
 }
 
 async fn get(address: SocketAddr, target: String) {
@@ -152,148 +151,108 @@ impl Asked {
     }
 }
 
+const COLUMNS: &str = "ms after release | followers | origin/key | first | p50 | p90 | p99 | max | p50 by round \
+    | warm p50 | warm max";
+
+impl Run {
+    fn median(&self) -> f64 {
+        self.wake.percentile(50.0)
+    }
+
+    fn longest(&self) -> f64 {
+        self.wake.percentile(100.0)
+    }
+}
+
 impl Row {
-    /// The followers' times of each round, with their names.
-    fn distributions(&self) -> Vec<(String, Distribution)> {
-        let rounds = self.rounds.iter().zip(1..);
-        let named = rounds.map(|(round, number)| {
-            let name = format!("{}, {} followers, round {number}", self.name, self.crowd);
-            let times = round.wake.times().iter();
-            let times = times.map(|ms| Duration::from_secs_f64(ms / 1e3));
-            (name, Distribution::since(round.began, times))
-        });
-        named.collect()
+    fn wake(&self) -> Distribution {
+        Distribution::pool(self.runs.iter().map(|run| &run.wake))
     }
 
-    fn wakes(&self) -> Vec<Sample> {
-        self.rounds.iter().map(|round| round.wake.clone()).collect()
+    fn warm(&self) -> Distribution {
+        Distribution::pool(self.runs.iter().map(|run| &run.warm))
     }
 
-    fn wake(&self) -> Sample {
-        Sample::pool(self.rounds.iter().map(|round| &round.wake))
-    }
-
-    fn warm(&self) -> Sample {
-        Sample::pool(self.rounds.iter().map(|round| &round.warm))
-    }
-
-    /// When the first follower of a round went on, in the median round: the waking alone, before the work for the
-    /// others counts.
-    fn first(&self) -> f64 {
-        let mut firsts: Vec<_> = self
-            .rounds
-            .iter()
-            .map(|round| round.wake.quantile(0.0))
-            .collect();
-        firsts.sort_by(f64::total_cmp);
-        firsts[firsts.len() / 2]
-    }
-
-    /// How many requests the origin got for a key.
-    fn requests(&self) -> String {
-        table::range(self.rounds.iter().map(|round| round.requests))
+    fn medians(&self) -> (Kind, Figures) {
+        (self.kind, self.runs.of(Run::median))
     }
 
     fn cells(&self) -> Vec<String> {
-        let wake = self.wake();
-        let warm = self.warm();
-        let (least, most) = extremes(self.rounds.iter().map(|round| round.wake.median()));
-        vec![
-            self.name.clone(),
-            self.crowd.to_string(),
-            self.requests(),
-            ms(self.first()),
-            ms(wake.median()),
-            ms(wake.quantile(0.9)),
-            ms(wake.quantile(0.99)),
-            ms(wake.max()),
-            format!("{}-{}", ms(least), ms(most)),
-            ms(warm.median()),
-            ms(warm.max()),
-        ]
+        let (wake, warm) = (self.wake(), self.warm());
+        let mut cells = vec![self.kind.to_string(), self.crowd.to_string()];
+        cells.push(self.runs.of(|run| count(run.requests)).range(whole));
+        // The waking alone, before the work for the others counts.
+        cells.push(ms(self.runs.of(|run| run.wake.percentile(0.0)).median()));
+        cells.extend([50.0, 90.0, 99.0, 100.0].map(|percentile| ms(wake.percentile(percentile))));
+        cells.push(self.runs.of(Run::median).range(ms));
+        cells.extend([50.0, 100.0].map(|percentile| ms(warm.percentile(percentile))));
+        cells
     }
 
     /// Whether Sluice's promise was kept, round by round.
     fn promise(&self) -> String {
-        let kept = |value: &dyn Fn(&Sample) -> f64, limit: f64| {
-            let rounds = self.rounds.iter();
-            rounds.filter(|round| value(&round.wake) <= limit).count()
+        let kept = |figure: fn(&Run) -> f64, limit: f64| {
+            self.runs.iter().filter(|run| figure(run) <= limit).count()
         };
-        let (all, wake) = (self.rounds.len(), self.wake());
+        let (all, wake, warm) = (self.runs.iter().count(), self.wake(), self.warm());
         format!(
-            "{}, {} followers: median {} ms (at most {MEDIAN_LIMIT} ms in {} of {all} rounds), slowest {} ms (at most {MAX_LIMIT} ms in {} of {all} rounds); as many hits at once: median {} ms, slowest {} ms",
-            self.name,
+            "{}, {} followers: median {} ms (at most {MEDIAN_LIMIT} ms in {} of {all} rounds), slowest {} ms (at most \
+             {MAX_LIMIT} ms in {} of {all} rounds); as many hits at once: median {} ms, slowest {} ms.",
+            self.kind,
             self.crowd,
-            ms(wake.median()),
-            kept(&Sample::median, MEDIAN_LIMIT),
-            ms(wake.max()),
-            kept(&Sample::max, MAX_LIMIT),
-            ms(self.warm().median()),
-            ms(self.warm().max()),
+            ms(wake.percentile(50.0)),
+            kept(Run::median, MEDIAN_LIMIT),
+            ms(wake.percentile(100.0)),
+            kept(Run::longest, MAX_LIMIT),
+            ms(warm.percentile(50.0)),
+            ms(warm.percentile(100.0)),
         )
     }
 }
 
-fn tell(rows: &[Row], rounds: usize, before: f64) -> String {
-    let cores = machine::cores();
-    let mut text = format!(
-        "Waking the followers of one fill: {SIZE} bytes, {rounds} rounds, contenders in turn\n\
-         {}\n\n",
-        machine::described(before, None),
-    );
-    let head = [
-        "ms after release",
-        "followers",
-        "origin/key",
-        "first",
-        "p50",
-        "p90",
-        "p99",
-        "max",
-        "p50 by round",
-        "warm p50",
-        "warm max",
-    ];
-    let cells: Vec<_> = rows.iter().map(Row::cells).collect();
-    text.push_str(&table::render(&head, &cells));
-    text.push_str("\n\nFindings\n");
-    // The run itself keeps about one core busy.
-    if before > f64::from(cores) / 2.0 {
-        let _ = writeln!(
-            text,
-            "- The machine was not idle at the start (load average {before:.2} on {cores} cores): the limits below are \
-             for an idle one, and the slowest times are the machine's as much as the contender's."
-        );
+fn report(rows: &[Row], rounds: usize, before: f64) -> Report {
+    let times = rows.iter().flat_map(|row| {
+        row.runs
+            .distributions(&format!("{}, {} followers", row.kind, row.crowd), |run| {
+                &run.wake
+            })
+    });
+    let picture = |crowd: usize| {
+        let of_crowd = rows.iter().filter(|row| row.crowd == crowd);
+        let title = format!("From the origin's answer to that of a follower, one of {crowd}");
+        let bar = |row: &Row| (row.kind.to_string(), row.wake().percentile(50.0));
+        (crowd.to_string(), bars(title, "ms", of_crowd.map(bar)))
+    };
+    Report {
+        title: "Waking the followers of one fill".to_owned(),
+        about: format!(
+            "{SIZE} bytes, {rounds} rounds, contenders in turn\n{}",
+            machine::described(before, rows.iter().flat_map(|row| row.runs.foreign())),
+        ),
+        tables: vec![Table::new(COLUMNS, rows.iter().map(Row::cells))],
+        findings: findings(rows, before),
+        pictures: CROWDS.map(picture).to_vec(),
+        distributions: times.collect(),
     }
-    for crowd in CROWDS {
-        let of_crowd: Vec<_> = rows.iter().filter(|row| row.crowd == crowd).collect();
-        for ours in of_crowd.iter().filter(|row| row.sluice) {
-            let _ = writeln!(text, "- {}.", ours.promise());
-            for theirs in ["nginx", "varnish"] {
-                let Some(theirs) = of_crowd.iter().find(|row| row.name == theirs) else {
-                    continue;
-                };
-                let said =
-                    findings::compare((&ours.name, &ours.wakes()), (&theirs.name, &theirs.wakes()));
-                let _ = writeln!(text, "  {said}.");
-            }
-        }
-    }
-    text.trim_end().to_owned()
 }
 
-/// Every measured time, for those who reckon otherwise.
-fn times(rows: &[Row]) -> String {
-    let mut text = "contender,followers,round,measure,ms\n".to_owned();
-    for row in rows {
-        for (number, round) in (1..).zip(&row.rounds) {
-            for (measure, sample) in [("wake", &round.wake), ("warm", &round.warm)] {
-                for time in sample.times() {
-                    let (name, crowd) = (&row.name, row.crowd);
-                    let _ = writeln!(text, "{name},{crowd},{number},{measure},{time:.3}");
-                }
-            }
+fn findings(rows: &[Row], before: f64) -> Vec<String> {
+    let mut findings = Conclusions::default();
+    let cores = machine::cores();
+    // The run itself keeps about one core busy.
+    if before > f64::from(cores) / 2.0 {
+        findings.say(format!(
+            "The machine was not idle at the start (load average {before:.2} on {cores} cores): the limits below are \
+             for an idle one, and the slowest times are the machine's as much as the contender's."
+        ));
+    }
+    for ours in rows.iter().filter(|row| row.kind.is_sluice()) {
+        findings.say(ours.promise());
+        let of_crowd = rows.iter().filter(|row| row.crowd == ours.crowd);
+        for theirs in of_crowd.filter(|row| matches!(row.kind, Kind::Nginx(_) | Kind::Varnish)) {
+            let what = format!("median time to wake one of {} followers", ours.crowd);
+            findings.compare(what, ours.medians(), theirs.medians());
         }
     }
-    text
+    findings.all()
 }

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which servers there are, and how each is started.
+
+use crate::contenders::Contender;
+use crate::peers::nginx::Lock;
+use crate::peers::{WORKERS, direct, haproxy, nginx, varnish};
+use sluice_tests::bare::Bare;
+use sluice_tests::bucket::minio::Bucket;
+use sluice_tests::bucket::proxy::Proxy;
+use sluice_tests::edge::store::{Medium, Store, Version};
+use sluice_tests::edge::tls::Certificate;
+use sluice_tests::edge::{Builder, Edge};
+use sluice_tests::machine::ports::{free_port, loopback};
+use sluice_tests::origin::Origin;
+use std::fmt;
+use std::net::SocketAddr;
+
+/// A server with its way of caching.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The origin itself, and nothing before it.
+    Origin,
+    /// Envoy's `direct_response`, which is no cache, and the limit for any in Envoy.
+    Direct,
+    /// nginx, by how it coalesces.
+    Nginx(Lock),
+    /// Varnish as it comes.
+    Varnish,
+    /// HAProxy with its cache for small objects, which does not coalesce.
+    Haproxy,
+    /// Envoy's cache filter with its files, without Sluice's.
+    Bare,
+    /// Envoy's cache filter with its own, unbounded store in memory, without Sluice's.
+    BareMemory,
+    /// Sluice as it comes, with its files on a disk.
+    Sluice,
+    /// Sluice with its files on a tmpfs.
+    SluiceMemory,
+    /// Sluice without copies of hot objects: each hit is one of Envoy's cache.
+    SluiceCold,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Origin => "no cache",
+            Self::Direct => "Envoy direct_response",
+            Self::Nginx(Lock::On) => "nginx, lock",
+            Self::Nginx(Lock::Off) => "nginx, no lock",
+            Self::Nginx(Lock::Timeout) => "nginx, lock 400 ms",
+            Self::Varnish => "Varnish",
+            Self::Haproxy => "HAProxy",
+            Self::Bare => "bare Envoy",
+            Self::BareMemory => "bare Envoy, memory",
+            Self::Sluice => "Sluice",
+            Self::SluiceMemory => "Sluice, CACHE=memory",
+            Self::SluiceCold => "Sluice, HOT_BYTES=0",
+        })
+    }
+}
+
+/// What a server stands before.
+#[derive(Clone, Copy)]
+pub enum Before<'a> {
+    /// An origin.
+    Origin(&'a Origin),
+    /// An origin, by servers that speak TLS 1.3 with this certificate.
+    OriginWithTls(&'a Origin, &'a Certificate),
+    /// A bucket that everyone may read, by what counts and delays requests to it. Sluice signs them all the same.
+    Bucket(&'a Bucket, &'a Proxy),
+}
+
+impl<'a> Before<'a> {
+    fn address(self) -> SocketAddr {
+        match self {
+            Self::Origin(origin) | Self::OriginWithTls(origin, _) => origin.address(),
+            Self::Bucket(_, proxy) => proxy.address(),
+        }
+    }
+
+    const fn certificate(self) -> Option<&'a Certificate> {
+        match self {
+            Self::OriginWithTls(_, certificate) => Some(certificate),
+            Self::Origin(_) | Self::Bucket(..) => None,
+        }
+    }
+}
+
+impl Kind {
+    /// Whether it is ours.
+    pub const fn is_sluice(self) -> bool {
+        matches!(self, Self::Sluice | Self::SluiceMemory | Self::SluiceCold)
+    }
+
+    /// Starts it; nothing where it is not installed.
+    pub async fn start(self, before: Before<'_>) -> Option<Contender> {
+        let (origin, certificate) = (before.address(), before.certificate());
+        let peer = match self {
+            Self::Origin => return Some(Contender::origin(origin)),
+            Self::Bare | Self::BareMemory => return Some(self.bare(before).await),
+            Self::Sluice | Self::SluiceMemory | Self::SluiceCold => {
+                return Some(self.sluice(before).await);
+            }
+            Self::Direct => direct::start(certificate).await,
+            Self::Nginx(lock) => nginx::start(origin, lock, certificate).await?,
+            Self::Varnish => varnish::start(origin).await?,
+            Self::Haproxy => haproxy::start(origin, certificate).await?,
+        };
+        let started = Contender::peer(self, peer);
+        let two = certificate.is_some() || matches!(self, Self::Nginx(_));
+        let second = if two { started.second } else { started.address };
+        Some(Contender { second, ..started })
+    }
+
+    async fn bare(self, before: Before<'_>) -> Contender {
+        let second = loopback(free_port());
+        let bare = match before {
+            Before::Bucket(_, proxy) => {
+                Bare::before(
+                    &format!("http://{}", proxy.address()),
+                    Store::V1_DISK,
+                    WORKERS,
+                )
+                .await
+            }
+            Before::Origin(origin) if self == Self::BareMemory => {
+                Bare::without_files(origin, Version::V1, WORKERS).await
+            }
+            Before::Origin(origin) => Bare::start(origin, Store::V1_DISK, WORKERS).await,
+            Before::OriginWithTls(origin, certificate) => {
+                let bare =
+                    Bare::with_tls(origin, Store::V1_DISK, WORKERS, certificate, second.port())
+                        .await;
+                return Contender {
+                    second,
+                    ..Contender::bare(self, bare)
+                };
+            }
+        };
+        Contender::bare(self, bare)
+    }
+
+    async fn sluice(self, before: Before<'_>) -> Contender {
+        let second = loopback(free_port());
+        let edge: Builder = match before {
+            Before::Origin(origin) => Edge::http(origin),
+            Before::OriginWithTls(origin, certificate) => Edge::http(origin)
+                .env("TLS_CERT", certificate.cert().display().to_string())
+                .env("TLS_KEY", certificate.key().display().to_string())
+                .env("EDGE_TLS_PORT", second.port().to_string()),
+            Before::Bucket(bucket, proxy) => {
+                Edge::bucket(bucket).env("S3_ENDPOINT", format!("http://{}", proxy.address()))
+            }
+        };
+        let edge = match self {
+            Self::SluiceMemory => edge.medium(Medium::Memory),
+            Self::SluiceCold => edge.medium(Medium::Disk).env("HOT_BYTES", "0"),
+            _ => edge.medium(Medium::Disk),
+        };
+        let started = Contender::sluice(self, edge).await;
+        match before.certificate() {
+            Some(_) => Contender { second, ..started },
+            None => started,
+        }
+    }
+}

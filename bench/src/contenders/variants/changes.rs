@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The changes of an edge's configuration that have a name.
+
+use crate::contenders::variants::BYTES;
+use serde_json::{Value, json};
+
+/// Changes Envoy's configuration.
+pub type Change = fn(&mut Value);
+
+const CHANGES: [(&str, Change); 15] = [
+    // As it comes.
+    ("edge", |_| {}),
+    ("bare", bare),
+    ("direct", direct),
+    ("no-hot-tier", no_hot_tier),
+    ("memory-store", memory_store),
+    // No statistics at all.
+    ("no-stats", |config| {
+        config["stats_config"] = json!({"stats_matcher": {"reject_all": true}})
+    }),
+    // STATS=all.
+    ("all-stats", |config| remove(config, "stats_config")),
+    // No bounds for connections and memory.
+    ("no-overload-manager", |config| {
+        remove(config, "overload_manager")
+    }),
+    ("no-timeouts", no_timeouts),
+    // The protocol is not guessed.
+    ("http1", |config| {
+        manager(config, "edge")["codec_type"] = "HTTP1".into()
+    }),
+    // No health check by a worker.
+    ("no-health-check", |config| {
+        without(config, &["health_check"])
+    }),
+    ("http2-hop", http2_hop),
+    ("no-hop", no_hop),
+    ("thin-hop", thin_hop),
+    ("no-next-turn", no_next_turn),
+];
+
+/// The names of all changes.
+pub fn names() -> Vec<&'static str> {
+    CHANGES.iter().map(|(name, _)| *name).collect()
+}
+
+/// The change of that name.
+pub fn find(wanted: &str) -> Option<Change> {
+    let found = CHANGES.iter().find(|(name, _)| *name == wanted);
+    found.map(|(_, change)| *change)
+}
+
+/// The one of this name in a list.
+fn named<'a>(among: &'a mut Value, name: &str) -> &'a mut Value {
+    let mut list = among.as_array_mut().into_iter().flatten();
+    let found = list.find(|one| one["name"] == name);
+    found.unwrap_or_else(|| panic!("the configuration has no {name}"))
+}
+
+fn remove(object: &mut Value, field: &str) {
+    let object = object.as_object_mut().expect("an object");
+    assert!(
+        object.remove(field).is_some(),
+        "the configuration has no {field}"
+    );
+}
+
+/// The connection manager of the clients' listener, or of that of the hop to the origin.
+fn manager<'a>(config: &'a mut Value, listener: &str) -> &'a mut Value {
+    let listener = named(&mut config["static_resources"]["listeners"], listener);
+    &mut listener["filter_chains"][0]["filters"][0]["typed_config"]
+}
+
+/// Changes the HTTP filters of this name of all listeners.
+fn each_filter(config: &mut Value, name: &str, change: impl Fn(&mut Value)) {
+    let listeners = config["static_resources"]["listeners"].as_array_mut();
+    for listener in listeners.into_iter().flatten() {
+        let manager = &mut listener["filter_chains"][0]["filters"][0]["typed_config"];
+        let filters = manager["http_filters"].as_array_mut().into_iter().flatten();
+        filters
+            .filter(|filter| filter["name"] == name)
+            .for_each(&change);
+    }
+}
+
+/// Keeps those HTTP filters of a list whose names `keep` says.
+fn retain(filters: &mut Value, keep: impl Fn(&str) -> bool) {
+    let filters = filters.as_array_mut().expect("filters");
+    filters.retain(|filter| keep(filter["name"].as_str().unwrap_or_default()));
+}
+
+/// Leaves filters out of the clients' listener.
+fn without(config: &mut Value, names: &[&str]) {
+    retain(&mut manager(config, "edge")["http_filters"], |name| {
+        !names.contains(&name)
+    });
+}
+
+/// Gives the clients' listener one route.
+fn route(config: &mut Value, mut route: Value) {
+    route["match"] = json!({"prefix": "/"});
+    manager(config, "edge")["route_config"]["virtual_hosts"][0]["routes"] = json!([route]);
+}
+
+/// Envoy and its cache, without Sluice's filter and what is there for it.
+fn bare(config: &mut Value) {
+    without(config, &["sluice.edge"]);
+    remove(manager(config, "edge"), "early_header_mutation_extensions");
+    route(config, json!({"route": {"cluster": "origin_server"}}));
+}
+
+/// Envoy's own `direct_response`.
+fn direct(config: &mut Value) {
+    without(config, &["sluice.edge", "cache", "health_check"]);
+    remove(manager(config, "edge"), "early_header_mutation_extensions");
+    manager(config, "edge")["route_config"]["max_direct_response_body_size_bytes"] = BYTES.into();
+    let body = json!({"inline_string": "x".repeat(BYTES)});
+    route(
+        config,
+        json!({"direct_response": {"status": 200, "body": body}}),
+    );
+}
+
+/// `HOT_BYTES=0`.
+fn no_hot_tier(config: &mut Value) {
+    each_filter(config, "sluice.edge", |filter| {
+        let value = &mut filter["typed_config"]["config"]["configuration"]["value"];
+        let mut policy: Value =
+            serde_json::from_str(value.as_str().expect("a policy")).expect("a policy");
+        policy["hot"] = json!({"max_bytes": 0});
+        *value = policy.to_string().into();
+    });
+}
+
+/// Envoy's unbounded memory cache.
+fn memory_store(config: &mut Value) {
+    let store = "type.googleapis.com/envoy.extensions.http.cache.simple_http_cache.v3.SimpleHttpCacheConfig";
+    each_filter(config, "cache", |filter| {
+        filter["typed_config"]["typed_config"] = json!({"@type": store});
+    });
+}
+
+/// No timers for a request.
+fn no_timeouts(config: &mut Value) {
+    for name in [
+        "request_timeout",
+        "request_headers_timeout",
+        "stream_idle_timeout",
+    ] {
+        manager(config, "edge")[name] = "0s".into();
+    }
+}
+
+/// How a cluster speaks HTTP.
+fn protocol_options<'a>(config: &'a mut Value, cluster: &str) -> &'a mut Value {
+    let cluster = named(&mut config["static_resources"]["clusters"], cluster);
+    let options = &mut cluster["typed_extension_protocol_options"];
+    &mut options["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"]
+}
+
+/// One connection of each worker's to the hop, rather than one for each request.
+fn http2_hop(config: &mut Value) {
+    manager(config, "origin")["codec_type"] = "HTTP2".into();
+    protocol_options(config, "origin")["explicit_http_config"] =
+        json!({"http2_protocol_options": {}});
+}
+
+/// Cluster `origin` is the origin itself: no guard, no second try, no response where there is none.
+fn no_hop(config: &mut Value) {
+    let clusters = &mut config["static_resources"]["clusters"];
+    let mut server = named(clusters, "origin_server")["load_assignment"].clone();
+    server["cluster_name"] = "origin".into();
+    named(clusters, "origin")["load_assignment"] = server;
+}
+
+/// No guard and nothing stripped.
+fn thin_hop(config: &mut Value) {
+    retain(&mut manager(config, "origin")["http_filters"], |name| {
+        name == "router"
+    });
+    remove(protocol_options(config, "origin_server"), "http_filters");
+}
+
+/// The cache then does not survive the answer of a dead VM.
+fn no_next_turn(config: &mut Value) {
+    retain(
+        &mut protocol_options(config, "origin")["http_filters"],
+        |name| name != "next_turn",
+    );
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Envoy as Sluice configures it, with one thing changed: what a change, or a build of the module, does to the cost of a
+//! request.
+
+mod changes;
+
+use crate::origins::Responder;
+use crate::peers::Peer;
+use serde_json::Value;
+use sluice_tests::http::http_date;
+use sluice_tests::machine::tool::entry_point;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+/// Of a response.
+pub const BYTES: usize = 10_000;
+/// What is measured where nobody says what.
+const DEFAULT: &str = "edge bare direct";
+
+/// What is changed.
+pub struct Variant {
+    /// Names of changes and paths of Wasm modules, joined by `+`.
+    pub name: String,
+    changes: Vec<changes::Change>,
+    module: Option<PathBuf>,
+}
+
+/// Whether `MISSES` says that misses are measured, rather than hits.
+pub fn misses() -> bool {
+    std::env::var("MISSES").is_ok_and(|value| !matches!(value.as_str(), "" | "0"))
+}
+
+/// Those that `VARIANTS` names; ends the program where there is no such change.
+pub fn wanted() -> Vec<Variant> {
+    let names = std::env::var("VARIANTS").unwrap_or_default();
+    let names = if names.trim().is_empty() {
+        DEFAULT
+    } else {
+        &names
+    };
+    let variants = names
+        .split_whitespace()
+        .map(Variant::parse)
+        .collect::<Result<_, _>>();
+    variants.unwrap_or_else(|error| {
+        eprintln!("VARIANTS: {error}");
+        std::process::exit(2);
+    })
+}
+
+/// Whose colour a variant of that name has in a picture.
+pub fn server(name: &str) -> String {
+    let server = match name.split('+').next() {
+        Some("bare") => "bare Envoy, ",
+        Some("direct") => "Envoy, ",
+        _ => "Sluice, ",
+    };
+    format!("{server}{name}")
+}
+
+/// An origin that has an object of [`BYTES`] under every path, with few headers.
+pub fn origin() -> Responder {
+    Responder::start(|_| {
+        let date = http_date(SystemTime::now());
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nserver: BaseHTTP/0.6\r\ndate: {date}\r\ncontent-type: text/plain\r\n\
+             cache-control: max-age=3600\r\netag: \"1\"\r\ncontent-length: {BYTES}\r\n\r\n"
+        );
+        [head.as_bytes(), &[0; BYTES]].concat()
+    })
+}
+
+impl Variant {
+    fn parse(name: &str) -> Result<Self, String> {
+        let (modules, names): (Vec<_>, Vec<_>) =
+            name.split('+').partition(|part| part.ends_with(".wasm"));
+        let change = |name: &str| {
+            changes::find(name).ok_or_else(|| {
+                let known = changes::names().join(", ");
+                format!("there is no change {name:?}; there are {known}, and paths of .wasm files")
+            })
+        };
+        let module = modules.first().map(std::path::absolute).transpose();
+        Ok(Self {
+            name: name.to_owned(),
+            changes: names.into_iter().map(change).collect::<Result<_, _>>()?,
+            module: module.map_err(|error| format!("{name}: {error}"))?,
+        })
+    }
+
+    /// Starts it before `origin` with so many workers, by the program and its options that `runner` gives for a folder,
+    /// if it gives one.
+    pub async fn start(
+        &self,
+        origin: &Responder,
+        workers: usize,
+        runner: impl Fn(&Path) -> Option<Command>,
+    ) -> Peer {
+        let envoy = sluice_tests::machine::tool::envoy();
+        let command = |folder: &Path, address: SocketAddr, admin: SocketAddr| {
+            let config = folder.join("envoy.json");
+            let document = self.config(folder, origin, [address, admin]);
+            std::fs::write(&config, document.to_string()).unwrap();
+            let mut command = match runner(folder) {
+                Some(mut runner) => {
+                    runner.arg(&envoy);
+                    runner
+                }
+                None => Command::new(&envoy),
+            };
+            command.args(["--disable-hot-restart", "--log-level", "error"]);
+            command.args(["--concurrency", &workers.to_string(), "-c"]);
+            command.arg(config);
+            command
+        };
+        Peer::start("variant", command).await
+    }
+
+    /// What the entry point renders, changed.
+    fn config(
+        &self,
+        folder: &Path,
+        origin: &Responder,
+        [address, admin]: [SocketAddr; 2],
+    ) -> Value {
+        let cache = folder.join("cache");
+        // As the entry point does when it starts.
+        std::fs::create_dir_all(cache.join("entries")).unwrap();
+        let mut render = Command::new(entry_point());
+        render
+            .arg("render")
+            .env("ORIGIN", format!("http://{}", origin.address))
+            .env("ACCESS_LOG", "off");
+        render.env("EDGE_PORT", address.port().to_string());
+        render.env("ADMIN_PORT", admin.port().to_string());
+        render.env("SLUICE_STATE", folder).env("CACHE_DIR", cache);
+        render.envs(self.module.as_ref().map(|module| ("SLUICE_WASM", module)));
+        let rendered = render.output().unwrap();
+        let said = String::from_utf8_lossy(&rendered.stderr);
+        assert!(rendered.status.success(), "sluice render: {said}");
+        let mut document: Value = serde_yaml_ng::from_slice(&rendered.stdout).unwrap();
+        for change in &self.changes {
+            change(&mut document);
+        }
+        document
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variant_is_changes_and_a_module() {
+        let variant = Variant::parse("bare+some/build.wasm+no-stats")
+            .ok()
+            .unwrap();
+        assert_eq!(variant.changes.len(), 2);
+        assert!(variant.module.unwrap().ends_with("some/build.wasm"));
+    }
+
+    #[test]
+    fn an_unknown_change_is_named_with_those_that_there_are() {
+        let error = Variant::parse("edge+bair").err().unwrap();
+        assert!(
+            error.contains("\"bair\"") && error.contains("no-hot-tier"),
+            "{error}"
+        );
+    }
+}

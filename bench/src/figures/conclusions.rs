@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What may be said of two contenders that were measured in turn, and what may not.
+
+use crate::figures::Figures;
+use std::fmt::Display;
+
+/// A conclusion needs so many rounds.
+pub const ROUNDS: usize = 3;
+
+/// A conclusion needs a machine of which other work takes no more than this part.
+pub const QUIET: f64 = 0.1;
+
+/// What comparisons allow to be said, in the order in which they were made. Less is better.
+#[derive(Default)]
+pub struct Conclusions {
+    said: Vec<String>,
+    /// Comparisons of too few rounds.
+    few: usize,
+    /// Comparisons during which the machine was too busy, and the most that other work took.
+    noisy: (usize, f64),
+}
+
+impl Conclusions {
+    /// Adds what is known without a comparison.
+    pub fn say(&mut self, sentence: String) {
+        self.said.push(sentence);
+    }
+
+    /// Compares a figure of two contenders, round by round. Says nothing where one of them was not measured.
+    pub fn compare(
+        &mut self,
+        what: impl Display,
+        ours: (impl Display, Figures),
+        theirs: (impl Display, Figures),
+    ) {
+        self.compare_with_reason(what, ours, theirs, "");
+    }
+
+    /// Compares, and gives the reason where ours is more.
+    pub fn compare_with_reason(
+        &mut self,
+        what: impl Display,
+        ours: (impl Display, Figures),
+        theirs: (impl Display, Figures),
+        reason: &str,
+    ) {
+        let rounds = ours.1.len().min(theirs.1.len());
+        let foreign = ours.1.most_foreign().max(theirs.1.most_foreign());
+        if rounds == 0 {
+        } else if rounds < ROUNDS {
+            self.few += 1;
+        } else if foreign > QUIET {
+            self.noisy = (self.noisy.0 + 1, self.noisy.1.max(foreign));
+        } else {
+            let factors = theirs.1.with(&ours.1, |their, our| their / our);
+            let said = ratio(
+                &what.to_string(),
+                &ours.0.to_string(),
+                &theirs.0.to_string(),
+                &factors,
+            );
+            let ours_is_more = factors.extremes().1 < 1.0 && !reason.is_empty();
+            self.said.push(if ours_is_more {
+                format!("{said} {reason}")
+            } else {
+                said
+            });
+        }
+    }
+
+    /// All of them; those that were left out are one.
+    pub fn all(self) -> Vec<String> {
+        let mut all = self.said;
+        if let count @ 1.. = self.few {
+            all.push(format!(
+                "{count} comparison(s) allow no conclusion: there were fewer than {ROUNDS} rounds."
+            ));
+        }
+        if let (count @ 1.., foreign) = self.noisy {
+            all.push(format!(
+                "{count} comparison(s) allow no conclusion: others took up to {:.0} % of the cores meanwhile.",
+                foreign * 100.0
+            ));
+        }
+        all
+    }
+}
+
+/// What the rounds of a quiet machine allow to be said, by `factors`, theirs in ours.
+fn ratio(what: &str, ours: &str, theirs: &str, factors: &Figures) -> String {
+    let (least, most) = factors.extremes();
+    if least < 1.0 && most > 1.0 {
+        return format!(
+            "{what}, {ours} and {theirs}: no conclusion, neither is below the other in every round."
+        );
+    }
+    let median = factors.median();
+    let (low, high, factor, (least, most)) = if least >= 1.0 {
+        (ours, theirs, median, (least, most))
+    } else {
+        (theirs, ours, median.recip(), (most.recip(), least.recip()))
+    };
+    format!(
+        "{what}: {high} has {factor:.1} times that of {low} ({least:.1} to {most:.1} over the rounds)."
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(ours: &[(f64, f64)], theirs: &[(f64, f64)], reason: &str) -> String {
+        let mut conclusions = Conclusions::default();
+        for _ in 0..2 {
+            let figures = |rounds: &[(f64, f64)]| rounds.iter().copied().collect::<Figures>();
+            conclusions.compare_with_reason(
+                "time",
+                ("a", figures(ours)),
+                ("b", figures(theirs)),
+                reason,
+            );
+        }
+        conclusions.all().swap_remove(0)
+    }
+
+    #[test]
+    fn a_ratio_needs_rounds_that_agree_on_a_quiet_machine() {
+        let (one, two) = ([(1.0, 0.0); 3], [(2.0, 0.05); 3]);
+        assert_eq!(
+            said(&one, &two, ""),
+            "time: b has 2.0 times that of a (2.0 to 2.0 over the rounds)."
+        );
+        assert!(said(&two, &one, "").starts_with("time: a has 2.0 times that of b"));
+        assert_eq!(
+            said(&one[..2], &two, ""),
+            "2 comparison(s) allow no conclusion: there were fewer than 3 rounds."
+        );
+        let mixed = [(2.0, 0.0), (0.5, 0.0), (2.0, 0.0)];
+        assert!(said(&one, &mixed, "").contains("neither is below"));
+        let noisy = [(2.0, 0.0), (2.0, 0.3), (2.0, 0.0)];
+        assert_eq!(
+            said(&one, &noisy, ""),
+            "2 comparison(s) allow no conclusion: others took up to 30 % of the cores meanwhile."
+        );
+    }
+
+    #[test]
+    fn a_reason_is_given_where_ours_is_more() {
+        let (one, two) = ([(1.0, 0.0); 3], [(2.0, 0.0); 3]);
+        assert!(said(&two, &one, "It does more.").ends_with("over the rounds). It does more."));
+        assert!(!said(&one, &two, "It does more.").contains("It does more."));
+    }
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is made of measurements: distributions, figures of rounds, and what may be concluded from these.
+
+pub mod aim;
+mod conclusions;
+mod distribution;
+pub mod format;
+mod rounds;
+mod table;
+
+pub use conclusions::Conclusions;
+pub use distribution::{Distribution, PERCENTILES, interval_log};
+pub use rounds::{Figures, Rounds};
+pub use table::Table;

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rounds, and a figure of each.
+
+use crate::figures::Distribution;
+
+/// The rounds of one contender in one situation.
+#[derive(Clone, Debug)]
+pub struct Rounds<R>(Vec<(R, f64)>);
+
+impl<R> Default for Rounds<R> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<R> Rounds<R> {
+    /// Adds what a round has shown, and the part of all cores, 0 to 1, that other work took meanwhile.
+    pub fn add(&mut self, round: (R, f64)) {
+        self.0.push(round);
+    }
+
+    /// Whether nothing was measured.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What the rounds have shown.
+    pub fn iter(&self) -> impl Iterator<Item = &R> + Clone {
+        self.0.iter().map(|(run, _)| run)
+    }
+
+    /// A distribution of each round, with a name that ends in its number.
+    pub fn distributions(
+        &self,
+        name: &str,
+        of: impl Fn(&R) -> &Distribution,
+    ) -> Vec<(String, Distribution)> {
+        let numbered = self.iter().zip(1..);
+        let named =
+            numbered.map(|(run, round)| (format!("{name}, round {round}"), of(run).clone()));
+        named.collect()
+    }
+
+    /// The part of all cores that other work took, round by round.
+    pub fn foreign(&self) -> impl Iterator<Item = f64> {
+        self.0.iter().map(|(_, foreign)| *foreign)
+    }
+
+    /// A figure, round by round.
+    pub fn of(&self, figure: impl Fn(&R) -> f64) -> Figures {
+        let figures = self.0.iter();
+        figures
+            .map(|(run, foreign)| (figure(run), *foreign))
+            .collect()
+    }
+
+    /// A figure, round by round; of no round where one of them does not have it.
+    pub fn of_all(&self, figure: impl Fn(&R) -> Option<f64>) -> Figures {
+        let figures = self.0.iter();
+        let figures = figures.map(|(run, foreign)| Some((figure(run)?, *foreign)));
+        figures.collect::<Option<_>>().unwrap_or_default()
+    }
+
+    /// The sum of a count.
+    pub fn sum(&self, count: impl Fn(&R) -> u64) -> u64 {
+        self.iter().map(count).sum()
+    }
+}
+
+/// A figure of each round, beside the part of all cores, 0 to 1, that other work took meanwhile.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figures(Vec<(f64, f64)>);
+
+impl FromIterator<(f64, f64)> for Figures {
+    fn from_iter<I: IntoIterator<Item = (f64, f64)>>(rounds: I) -> Self {
+        Self(rounds.into_iter().collect())
+    }
+}
+
+impl FromIterator<f64> for Figures {
+    /// Figures that do not depend on other work.
+    fn from_iter<I: IntoIterator<Item = f64>>(figures: I) -> Self {
+        figures.into_iter().map(|figure| (figure, 0.0)).collect()
+    }
+}
+
+impl Figures {
+    /// How many rounds there are.
+    pub const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Round by round.
+    pub fn values(&self) -> impl Iterator<Item = f64> {
+        self.0.iter().map(|(figure, _)| *figure)
+    }
+
+    /// The most that other work took.
+    pub fn most_foreign(&self) -> f64 {
+        self.0.iter().map(|round| round.1).fold(0.0, f64::max)
+    }
+
+    /// The median, the lower one of two; not a number where there is no round.
+    pub fn median(&self) -> f64 {
+        let mut sorted: Vec<_> = self.values().collect();
+        sorted.sort_by(f64::total_cmp);
+        let middle = sorted.len().saturating_sub(1) / 2;
+        sorted.get(middle).copied().unwrap_or(f64::NAN)
+    }
+
+    /// The smallest and the largest.
+    pub fn extremes(&self) -> (f64, f64) {
+        let ends = (f64::INFINITY, f64::NEG_INFINITY);
+        self.values().fold(ends, |(least, most), value| {
+            (least.min(value), most.max(value))
+        })
+    }
+
+    /// The smallest and the largest as text, one of them where they are the same.
+    pub fn range(&self, format: impl Fn(f64) -> String) -> String {
+        let (least, most) = self.extremes();
+        let (least, most) = (format(least), format(most));
+        match self.0.len() {
+            0 => "-".to_owned(),
+            _ if least == most => least,
+            _ => format!("{least}-{most}"),
+        }
+    }
+
+    /// Of these figures and the others, round by round; the busier machine of both counts.
+    pub fn with(&self, others: &Self, of: impl Fn(f64, f64) -> f64) -> Self {
+        let pairs = self.0.iter().zip(&others.0);
+        pairs
+            .map(|(one, other)| (of(one.0, other.0), one.1.max(other.1)))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::format::whole;
+
+    #[test]
+    fn the_median_is_one_of_the_figures() {
+        let figures = |values: &[f64]| values.iter().copied().collect::<Figures>();
+        assert_eq!(figures(&[3.0, 1.0, 2.0]).median(), 2.0);
+        assert_eq!(figures(&[3.0, 1.0]).median(), 1.0);
+        assert!(figures(&[]).median().is_nan());
+    }
+
+    #[test]
+    fn figures_that_agree_are_one() {
+        let figures = |values: &[f64]| values.iter().copied().collect::<Figures>();
+        assert_eq!(figures(&[2.0, 2.1]).range(whole), "2");
+        assert_eq!(figures(&[3.0, 1.0, 2.0]).range(whole), "1-3");
+        assert_eq!(figures(&[]).range(whole), "-");
+    }
+
+    #[test]
+    fn rounds_are_paired_and_the_busier_machine_counts() {
+        let ours = Figures(vec![(2.0, 0.1), (3.0, 0.0)]);
+        let theirs = Figures(vec![(1.0, 0.0), (2.0, 0.2)]);
+        let ratios = ours.with(&theirs, |our, their| our / their);
+        assert_eq!(ratios, Figures(vec![(2.0, 0.1), (1.5, 0.2)]));
+    }
+
+    #[test]
+    fn a_figure_that_a_round_lacks_is_one_of_no_round() {
+        let mut rounds = Rounds::default();
+        rounds.add((Some(1.0), 0.0));
+        assert_eq!(rounds.of_all(|run| *run).len(), 1);
+        rounds.add((None, 0.0));
+        assert_eq!(rounds.of_all(|run| *run).len(), 0);
+    }
+}

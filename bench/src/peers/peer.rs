@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Another project's server: found on this machine, configured from a template, ended when dropped.
+
+use sluice_tests::PATIENCE;
+use sluice_tests::client::{Client, request};
+use sluice_tests::machine::ports::{free_port, loopback};
+use sluice_tests::machine::process::Process;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A running server with a folder of its own.
+pub struct Peer {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// For another protocol, where it is told to listen there too.
+    pub second: SocketAddr,
+    process: Process,
+    // Goes after the process.
+    folder: TempDir,
+}
+
+/// The program, where Debian or the user's `PATH` has it.
+pub fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from))
+        .map(|folder| folder.join(name))
+        .find(|program| program.is_file())
+}
+
+/// Says in one line which package is missing.
+pub fn missing(package: &str) {
+    eprintln!("not measured: {package} is not installed (Debian: apt-get install {package})");
+}
+
+/// The template with its `${NAME}` replaced.
+pub fn fill(template: &str, values: &[(&str, String)]) -> String {
+    values
+        .iter()
+        .fold(template.to_owned(), |text, (name, value)| {
+            text.replace(&format!("${{{name}}}"), value)
+        })
+}
+
+impl Peer {
+    /// Starts what `command` gives for a folder and two addresses, and waits until it answers at the first.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub async fn start(
+        name: &str,
+        command: impl Fn(&Path, SocketAddr, SocketAddr) -> Command,
+    ) -> Self {
+        for _ in 0..5 {
+            let folder = TempDir::with_prefix(format!("sluice-bench-{name}-")).unwrap();
+            let [address, second] = [(); 2].map(|()| loopback(free_port()));
+            let log = folder.path().join("output.log");
+            let process = Process::start(command(folder.path(), address, second), &log)
+                .unwrap_or_else(|error| panic!("{name}: {error}"));
+            let mut peer = Self {
+                address,
+                second,
+                process,
+                folder,
+            };
+            if peer.came_up().await {
+                return peer;
+            }
+            let log = peer.process.log();
+            assert!(log.contains("in use"), "{name} does not start:\n{log}");
+        }
+        panic!("five times a port was taken");
+    }
+
+    /// Until it answers; false when it has ended before.
+    async fn came_up(&mut self) -> bool {
+        let deadline = Instant::now() + PATIENCE;
+        while self.process.exited().is_none() {
+            if let Ok(mut client) = Client::try_connect(self.address).await
+                && client.try_exchange(request("GET", "/", &[])).await.is_ok()
+            {
+                return true;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "no answer:\n{}",
+                self.process.log()
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        false
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_placeholder_is_filled() {
+        let filled = fill(
+            "a ${ONE} ${TWO} ${ONE}",
+            &[("ONE", "1".into()), ("TWO", "2".into())],
+        );
+        assert_eq!(filled, "a 1 2 1");
+    }
+}

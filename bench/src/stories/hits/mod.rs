@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Hits: what an object costs that is there, how many of them there are in a second, and how long they take when the
+//! server is half busy.
+
+mod report;
+
+use crate::contenders::{Before, Contender, Kind, start_all};
+use crate::figures::{Figures, Rounds};
+use crate::load::h2load::{self, Ask, Pace, Paced, Protocol};
+use crate::machine;
+use crate::machine::spent::Watch;
+use crate::machine::usage::Bystander;
+use crate::peers::nginx::Lock;
+use crate::progress::Progress;
+use crate::report::Report;
+use report::report;
+use sluice_tests::origin::{Origin, Reply};
+use std::fmt;
+use std::time::Duration;
+
+/// Never stored: what passes the caches.
+const PRIVATE: &str = "/private.bin";
+/// What the aims are about, with its files on a disk.
+const OURS: Kind = Kind::Sluice;
+const NGINX: Kind = Kind::Nginx(Lock::On);
+/// Who is drawn.
+const DRAWN: [Kind; 6] = [
+    OURS,
+    NGINX,
+    Kind::Varnish,
+    Kind::Haproxy,
+    Kind::BareMemory,
+    Kind::Direct,
+];
+/// Who is asked at half of saturation.
+const HALF_BUSY: [Kind; 4] = [OURS, NGINX, Kind::Varnish, Kind::BareMemory];
+/// As many connections as bring every worker to work, and a bit of waiting.
+const BASE: Scene = Scene {
+    bytes: 10_000,
+    protocol: Protocol::Http1,
+    connections: 32,
+};
+const STREAMS: u32 = 10;
+
+/// How an object is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Scene {
+    bytes: usize,
+    protocol: Protocol,
+    connections: u32,
+}
+
+/// How much is measured.
+struct Scale {
+    kinds: Vec<Kind>,
+    scenes: Vec<Scene>,
+    rounds: u32,
+    /// Of one contender in one scene.
+    time: Duration,
+    /// The same at half of saturation; its rate is filled in.
+    pace: Pace,
+}
+
+struct Run {
+    /// CPU time for each request, in microseconds.
+    cpu: f64,
+    per_second: f64,
+    failed: u64,
+}
+
+/// All rounds of one contender in one scene.
+struct Row {
+    scene: Scene,
+    kind: Kind,
+    runs: Rounds<Run>,
+}
+
+/// All rounds of one contender at the rate that is half of saturation.
+struct Tail {
+    kind: Kind,
+    rate: u32,
+    runs: Rounds<Paced>,
+}
+
+/// What the story has found.
+struct Found {
+    rows: Vec<Row>,
+    tails: Vec<Tail>,
+    /// CPU time of what passes: ours, and Envoy without the filter.
+    passes: [Figures; 2],
+}
+
+impl Scale {
+    fn new(quick: bool) -> Self {
+        let scene = |bytes, protocol, connections| Scene {
+            bytes,
+            protocol,
+            connections,
+        };
+        let http2 = Protocol::Http2 { streams: STREAMS };
+        let mut kinds = [&DRAWN[..], &[Kind::Bare, Kind::SluiceCold]].concat();
+        if !quick {
+            kinds.push(Kind::SluiceMemory);
+        }
+        let mut scenes = vec![BASE, scene(10_000, http2, 8)];
+        if !quick {
+            for bytes in [1_000, 100_000, 1_000_000] {
+                scenes.extend([scene(bytes, Protocol::Http1, 32), scene(bytes, http2, 8)]);
+            }
+            for connections in [1, 8, 256] {
+                scenes.push(scene(10_000, Protocol::Http1, connections));
+            }
+            scenes.extend([scene(10_000, http2, 1), scene(10_000, http2, 64)]);
+        }
+        let millis = Duration::from_millis;
+        Self {
+            kinds,
+            scenes,
+            rounds: if quick { 1 } else { 3 },
+            time: millis(if quick { 300 } else { 700 }),
+            pace: if quick {
+                Pace::of_millis(200, 300)
+            } else {
+                Pace::of_millis(1_000, 4_000)
+            },
+        }
+    }
+
+    fn sizes(&self) -> Vec<usize> {
+        let mut sizes: Vec<_> = self.scenes.iter().map(|scene| scene.bytes).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+}
+
+impl fmt::Display for Scene {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (bytes, connections) = (self.bytes, self.connections);
+        match self.protocol {
+            Protocol::Http1 => write!(f, "{bytes} B, HTTP/1.1 x {connections}"),
+            Protocol::Http2 { streams } => {
+                write!(f, "{bytes} B, HTTP/2 x {connections} x {streams}")
+            }
+        }
+    }
+}
+
+impl Scene {
+    fn path(&self) -> String {
+        format!("/o{}.bin", self.bytes)
+    }
+}
+
+pub async fn run(quick: bool) -> Option<Report> {
+    if !h2load::is_there() {
+        return None;
+    }
+    let scale = Scale::new(quick);
+    let before = machine::load();
+    let origin = Origin::start().ready().await;
+    for bytes in scale.sizes() {
+        let path = format!("/o{bytes}.bin");
+        origin.on(&path, Reply::ok(bytes).max_age(86_400));
+    }
+    let private = Reply::ok(BASE.bytes).header("cache-control", "private, no-store");
+    origin.on(PRIVATE, private);
+    eprintln!("starting the servers");
+    let servers = start_all(&scale.kinds, Before::Origin(&origin)).await;
+    let rows = hits(&scale, &servers, &origin).await;
+    let tails = tails(&scale, &servers, &rows).await;
+    origin.forget_requests();
+    let passes = passes(&scale, &servers).await;
+    drop(servers);
+    let found = Found {
+        rows,
+        tails,
+        passes,
+    };
+    Some(report(&found, &scale, before))
+}
+
+async fn hits(scale: &Scale, servers: &[Contender], origin: &Origin) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for &scene in &scale.scenes {
+        for server in servers {
+            let kind = server.kind;
+            if kind == Kind::Direct || warm(server, scene, origin).await {
+                rows.push(Row {
+                    scene,
+                    kind,
+                    runs: Rounds::default(),
+                });
+            } else {
+                eprintln!(
+                    "not measured: {kind} stores nothing of {} bytes",
+                    scene.bytes
+                );
+            }
+        }
+    }
+    let progress = Progress::of(rows.len() * scale.rounds as usize);
+    for round in 1..=scale.rounds {
+        for row in &mut rows {
+            progress.step(format_args!("{}, {}, round {round}", row.kind, row.scene));
+            let path = row.scene.path();
+            let asked = origin.count(&path);
+            row.runs
+                .add(measure(of(servers, row.kind), row.scene, &path, scale.time).await);
+            let asked = origin.count(&path) - asked;
+            assert_eq!(
+                asked, 0,
+                "of {} no hits were measured: {}",
+                row.kind, row.scene
+            );
+        }
+    }
+    rows
+}
+
+/// The one of this kind.
+fn of(servers: &[Contender], kind: Kind) -> &Contender {
+    let mut servers = servers.iter();
+    servers.find(|server| server.kind == kind).unwrap()
+}
+
+/// Asks on so many connections that each worker has some, and by the protocol of the scene: HAProxy's keys differ. Whether
+/// the origin is not asked any more then.
+async fn warm(server: &Contender, scene: Scene, origin: &Origin) -> bool {
+    let path = scene.path();
+    let ask = ask(server, scene.protocol, &path);
+    h2load::each_once(&ask, std::slice::from_ref(&path)).await;
+    h2load::saturate(&ask, 64, Duration::from_millis(60)).await;
+    let asked = origin.count(&path);
+    h2load::saturate(&ask, 8, Duration::from_millis(20)).await;
+    origin.count(&path) == asked
+}
+
+fn ask<'a>(server: &Contender, protocol: Protocol, path: &'a str) -> Ask<'a> {
+    let address = match protocol {
+        Protocol::Http1 => server.address,
+        Protocol::Http2 { .. } => server.second,
+    };
+    Ask {
+        address,
+        tls: false,
+        protocol,
+        path,
+    }
+}
+
+async fn measure(server: &Contender, scene: Scene, path: &str, time: Duration) -> (Run, f64) {
+    let watch = Watch::start(&server.pids);
+    let ask = ask(server, scene.protocol, path);
+    let found = h2load::saturate(&ask, scene.connections, time).await;
+    let spent = watch.spent(found.answered);
+    let run = Run {
+        cpu: spent.server,
+        per_second: found.per_second,
+        failed: found.failed,
+    };
+    (run, spent.foreign)
+}
+
+/// At half of what the slowest of those reaches that the aims are about.
+async fn tails(scale: &Scale, servers: &[Contender], rows: &[Row]) -> Vec<Tail> {
+    let half_busy = rows
+        .iter()
+        .filter(|row| row.scene == BASE && HALF_BUSY.contains(&row.kind));
+    let saturation = half_busy.map(|row| row.runs.of(|run| run.per_second).median());
+    let (least, _) = saturation.collect::<Figures>().extremes();
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let rate = (least / 200.0) as u32 * 100;
+    let servers = servers
+        .iter()
+        .filter(|server| HALF_BUSY.contains(&server.kind));
+    let tail = |server: &Contender| Tail {
+        kind: server.kind,
+        rate,
+        runs: Rounds::default(),
+    };
+    let mut tails: Vec<_> = servers.clone().map(tail).collect();
+    let progress = Progress::of(tails.len() * scale.rounds as usize);
+    for round in 1..=scale.rounds {
+        for (tail, server) in tails.iter_mut().zip(servers.clone()) {
+            progress.step(format_args!(
+                "{}, {rate} a second, round {round}",
+                tail.kind
+            ));
+            let bystander = Bystander::start();
+            let path = BASE.path();
+            let pace = Pace { rate, ..scale.pace };
+            let paced = h2load::pace(&ask(server, BASE.protocol, &path), pace).await;
+            tail.runs.add((paced, bystander.foreign()));
+        }
+    }
+    tails
+}
+
+/// The CPU time of a request that no cache answers, in microseconds: with the filter, and without.
+async fn passes(scale: &Scale, servers: &[Contender]) -> [Figures; 2] {
+    let mut passes = [Rounds::default(), Rounds::default()];
+    for _ in 0..scale.rounds {
+        for (rounds, kind) in passes.iter_mut().zip([OURS, Kind::Bare]) {
+            rounds.add(measure(of(servers, kind), BASE, PRIVATE, scale.time).await);
+        }
+    }
+    passes.map(|rounds| rounds.of(|run| run.cpu))
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The story's tables, pictures and findings.
+
+use super::{BASE, DRAWN, Found, NGINX, OURS, Row, Run, Scale, Tail};
+use crate::contenders::{Kind, WORKERS};
+use crate::figures::aim::{self, Aim, Goal};
+use crate::figures::format::{ms, remark, whole};
+use crate::figures::{Conclusions, Figures, Table};
+use crate::load::h2load::Protocol;
+use crate::machine;
+use crate::report::{Axis, Line, Picture, Report, bars, by_percentile};
+
+const COLUMNS: &str = "hits | scene | us CPU | by round | a second | by round | ";
+const TAIL_COLUMNS: &str = "ms at half | a second | p50 | p90 | p99 | p99.9 | max | ";
+
+impl Row {
+    fn cells(&self) -> Vec<String> {
+        let (cpu, many) = (
+            self.runs.of(|run| run.cpu),
+            self.runs.of(|run| run.per_second),
+        );
+        vec![
+            self.kind.to_string(),
+            self.scene.to_string(),
+            format!("{:.1}", cpu.median()),
+            cpu.range(whole),
+            whole(many.median()),
+            many.range(whole),
+            remark(self.runs.sum(|run| run.failed), "failed"),
+        ]
+    }
+}
+
+impl Tail {
+    fn at(&self, percentile: f64) -> Figures {
+        self.runs.of(|paced| paced.times.percentile(percentile))
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let mut cells = vec![self.kind.to_string(), self.rate.to_string()];
+        cells.extend(
+            [50.0, 90.0, 99.0, 99.9, 100.0].map(|percentile| ms(self.at(percentile).median())),
+        );
+        cells.push(remark(self.runs.sum(|paced| paced.failed), "failed"));
+        cells
+    }
+}
+
+impl Found {
+    /// A figure of a contender, round by round, for hits of 10,000 bytes.
+    fn of(&self, kind: Kind, figure: fn(&Run) -> f64) -> Figures {
+        let mut rows = self.rows.iter();
+        let row = rows.find(|row| row.scene == BASE && row.kind == kind);
+        row.map(|row| row.runs.of(figure)).unwrap_or_default()
+    }
+
+    fn tail(&self, kind: Kind, percentile: f64) -> Figures {
+        let tail = self.tails.iter().find(|tail| tail.kind == kind);
+        tail.map(|tail| tail.at(percentile)).unwrap_or_default()
+    }
+
+    /// What is to be reached, for hits of 10,000 bytes.
+    fn goals(&self) -> Vec<Goal> {
+        let memory = Kind::BareMemory;
+        let ratio = |what: &str, aim, ours: (Kind, Figures), theirs: (Kind, Figures)| Goal {
+            what: format!("{what}, {} / {}", ours.0, theirs.0),
+            aim,
+            unit: "x",
+            figures: ours.1.with(&theirs.1, |our, their| our / their),
+        };
+        let cpu = |kind| (kind, self.of(kind, |run| run.cpu));
+        let many = |kind| (kind, self.of(kind, |run| run.per_second));
+        let mut goals = vec![
+            ratio("CPU per hit", Aim::AtMost(0.95), cpu(OURS), cpu(memory)),
+            ratio("CPU per hit", Aim::AtMost(1.5), cpu(OURS), cpu(NGINX)),
+            ratio("hits a second", Aim::AtLeast(1.0), many(OURS), many(memory)),
+        ];
+        for (name, percentile) in [("p99 at half", 99.0), ("p99.9 at half", 99.9)] {
+            let tail = |kind| (kind, self.tail(kind, percentile));
+            goals.push(ratio(name, Aim::AtMost(1.0), tail(OURS), tail(memory)));
+            goals.push(ratio(name, Aim::AtMost(1.2), tail(OURS), tail(NGINX)));
+        }
+        goals.push(ratio(
+            "CPU per hit",
+            Aim::AtMost(1.05),
+            cpu(Kind::SluiceCold),
+            cpu(Kind::Bare),
+        ));
+        let [ours, bare] = &self.passes;
+        goals.push(Goal {
+            what: "CPU of a request that passes, with the filter less without".to_owned(),
+            aim: Aim::AtMost(6.0),
+            unit: " us",
+            figures: ours.with(bare, |our, bare| our - bare),
+        });
+        goals
+    }
+
+    /// What a hit costs, ours and the others'.
+    fn findings(&self) -> Vec<String> {
+        let mut findings = Conclusions::default();
+        for (what, figure) in [
+            ("CPU time of a hit", (|run| run.cpu) as fn(&Run) -> f64),
+            ("time from one hit to the next at saturation", |run| {
+                run.per_second.recip()
+            }),
+        ] {
+            let peers = DRAWN
+                .into_iter()
+                .chain([Kind::Bare])
+                .filter(|kind| *kind != OURS);
+            for theirs in peers {
+                findings.compare(
+                    what,
+                    (OURS, self.of(OURS, figure)),
+                    (theirs, self.of(theirs, figure)),
+                );
+            }
+        }
+        findings.all()
+    }
+}
+
+pub fn report(found: &Found, scale: &Scale, before: f64) -> Report {
+    let times = found.tails.iter().flat_map(|tail| {
+        tail.runs
+            .distributions(&format!("{}, {} a second", tail.kind, tail.rate), |paced| {
+                &paced.times
+            })
+    });
+    Report {
+        title: "Hits".to_owned(),
+        about: format!(
+            "{} contenders in turn, {} rounds of {} ms for each scene, {WORKERS} workers\n{}",
+            scale.kinds.len(),
+            scale.rounds,
+            scale.time.as_millis(),
+            machine::described(before, found.rows.iter().flat_map(|row| row.runs.foreign())),
+        ),
+        tables: vec![
+            aim::table(&found.goals()),
+            Table::new(TAIL_COLUMNS, found.tails.iter().map(Tail::cells)),
+            Table::new(COLUMNS, found.rows.iter().map(Row::cells)),
+        ],
+        findings: found.findings(),
+        pictures: pictures(found),
+        distributions: times.collect(),
+    }
+}
+
+fn pictures(found: &Found) -> Vec<(String, String)> {
+    let cpu = DRAWN.map(|kind| (kind.to_string(), found.of(kind, |run| run.cpu).median()));
+    let times = found.tails.iter().map(|tail| {
+        (
+            tail.kind.to_string(),
+            tail.runs.iter().map(|paced| &paced.times).collect(),
+        )
+    });
+    let rate = found.tails.first().map_or(0, |tail| tail.rate);
+    let title = format!("How long a hit takes, {rate} a second: half of what all of them carry");
+    let mut pictures = vec![
+        (
+            "cpu".to_owned(),
+            bars("CPU time of a hit of 10,000 bytes", "us", cpu),
+        ),
+        ("times".to_owned(), by_percentile(title, times)),
+    ];
+    pictures.extend(grown(found));
+    pictures
+}
+
+/// What grows with the size and with the number of connections, where more than one was measured.
+#[allow(clippy::cast_precision_loss)]
+fn grown(found: &Found) -> Vec<(String, String)> {
+    let http1 = |row: &Row| row.scene.protocol == Protocol::Http1;
+    let sizes = lines(
+        found,
+        |row| http1(row) && row.scene.connections == BASE.connections,
+        |row| (row.scene.bytes as f64, row.runs.of(|run| run.cpu).median()),
+    );
+    let connections = lines(
+        found,
+        |row| http1(row) && row.scene.bytes == BASE.bytes,
+        |row| {
+            (
+                f64::from(row.scene.connections),
+                row.runs.of(|run| run.per_second).median(),
+            )
+        },
+    );
+    let by_size = Picture {
+        title: "CPU time of a hit by its size, HTTP/1.1 on 32 connections".to_owned(),
+        x: ("bytes", Axis::Log),
+        y: ("us", Axis::Log),
+        lines: sizes,
+    };
+    let by_connections = Picture {
+        title: "Hits of 10,000 bytes a second by the number of connections, HTTP/1.1".to_owned(),
+        x: ("connections", Axis::Log),
+        y: ("a second", Axis::Linear),
+        lines: connections,
+    };
+    let named = [("sizes", by_size), ("connections", by_connections)].into_iter();
+    let grown = named.filter(|(_, picture)| picture.lines.iter().any(|line| line.points.len() > 1));
+    grown
+        .map(|(name, picture)| (name.to_owned(), picture.draw()))
+        .collect()
+}
+
+/// A line for each contender that is drawn, through those of its rows that `among` chooses.
+fn lines(
+    found: &Found,
+    among: impl Fn(&Row) -> bool,
+    point: impl Fn(&Row) -> (f64, f64),
+) -> Vec<Line> {
+    let line = |kind: Kind| {
+        let rows = found
+            .rows
+            .iter()
+            .filter(|row| row.kind == kind && among(row));
+        let mut points: Vec<_> = rows.map(&point).collect();
+        points.sort_by(|one, other| one.0.total_cmp(&other.0));
+        Line {
+            name: kind.to_string(),
+            points,
+        }
+    };
+    let lines = DRAWN.into_iter().map(line);
+    lines.filter(|line| !line.points.is_empty()).collect()
+}

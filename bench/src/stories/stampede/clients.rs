@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Clients at one key.
+
+use super::{ORIGIN, REST};
+use sluice_tests::client::{Client, Failure, Response, request};
+use sluice_tests::origin::Origin;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+
+/// What a client got, and how long it took.
+pub struct Answer {
+    pub response: Result<Response, Failure>,
+    pub took: Duration,
+}
+
+pub async fn ask(client: &mut Client, target: &str) -> Answer {
+    let asked = Instant::now();
+    let response = client.try_exchange(request("GET", target, &[])).await;
+    Answer {
+        response,
+        took: asked.elapsed(),
+    }
+}
+
+/// Asks on a connection, if there is one.
+pub async fn come(client: Result<Client, Failure>, target: String) -> Answer {
+    match client {
+        Ok(mut client) => ask(&mut client, &target).await,
+        Err(failure) => Answer {
+            response: Err(failure),
+            took: Duration::ZERO,
+        },
+    }
+}
+
+pub async fn at_once(address: SocketAddr, target: &str, clients: usize) -> Vec<Answer> {
+    let mut asking = JoinSet::new();
+    let mut connected = Vec::new();
+    for _ in 0..clients {
+        connected.push(Client::try_connect(address).await);
+    }
+    for client in connected {
+        asking.spawn(come(client, target.to_owned()));
+    }
+    asking.join_all().await
+}
+
+pub async fn again_and_again(
+    address: SocketAddr,
+    target: &str,
+    clients: usize,
+    span: Duration,
+) -> Vec<Answer> {
+    let until = Instant::now() + span;
+    let mut asking = JoinSet::new();
+    for _ in 0..clients {
+        let target = target.to_owned();
+        asking.spawn(async move {
+            let mut answers = Vec::new();
+            while Instant::now() < until {
+                let client = Client::try_connect(address).await;
+                answers.push(come(client, target.clone()).await);
+                tokio::time::sleep(REST).await;
+            }
+            answers
+        });
+    }
+    asking.join_all().await.into_iter().flatten().collect()
+}
+
+pub async fn after_a_leader(
+    address: SocketAddr,
+    origin: &Origin,
+    target: &str,
+    clients: usize,
+) -> Vec<Answer> {
+    let Ok(mut leader) = Client::try_connect(address).await else {
+        return at_once(address, target, clients).await;
+    };
+    let sent = leader.send(request("GET", target, &[])).await;
+    if sent.is_ok() {
+        origin.wait_for_requests(target, 1).await;
+    }
+    let crowd = at_once(address, target, clients);
+    // The others are there by then, and the answer is not.
+    let leaving = async {
+        tokio::time::sleep(ORIGIN).await;
+        leader.reset();
+    };
+    tokio::join!(crowd, leaving).0
+}

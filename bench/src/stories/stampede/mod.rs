@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The stampede: many clients at one key, in the situations in which it goes wrong.
+
+mod clients;
+mod report;
+mod scene;
+
+use crate::contenders::{Before, Contender, Kind, start_all};
+use crate::figures::{Distribution, Rounds};
+use crate::machine;
+use crate::machine::usage::{Bystander, Meter, Taken};
+use crate::peers::nginx::Lock;
+use crate::progress::Progress;
+use crate::report::Report;
+use clients::{Answer, after_a_leader, again_and_again, at_once};
+use report::report;
+use scene::Scene;
+use sluice_tests::origin::Origin;
+use std::time::{Duration, SystemTime};
+
+const SIZE: usize = 10_000;
+/// How long the origin takes for an answer.
+const ORIGIN: Duration = Duration::from_millis(100);
+/// How long clients that come again and again rest in between.
+const REST: Duration = Duration::from_millis(10);
+
+const NGINX: Kind = Kind::Nginx(Lock::On);
+const KINDS: [Kind; 6] = [
+    Kind::Origin,
+    NGINX,
+    Kind::Varnish,
+    Kind::Sluice,
+    Kind::Bare,
+    Kind::Haproxy,
+];
+/// How much is measured.
+struct Scale {
+    rounds: usize,
+    /// Clients where their number is not what is varied.
+    crowd: usize,
+    /// Clients that ask for one thing after the other.
+    regulars: usize,
+    /// How long they do where an object expires, and where the origin fails.
+    expiring: Duration,
+    failing: Duration,
+}
+
+impl Scale {
+    const fn new(quick: bool) -> Self {
+        if quick {
+            return Self {
+                rounds: 1,
+                crowd: 20,
+                regulars: 10,
+                // An object that is fresh for a second expires once.
+                expiring: Duration::from_millis(1_500),
+                failing: Duration::from_millis(500),
+            };
+        }
+        Self {
+            rounds: 3,
+            crowd: 50,
+            regulars: 20,
+            expiring: Duration::from_secs(3),
+            failing: Duration::from_secs(10),
+        }
+    }
+}
+
+/// One scene with one contender.
+struct Run {
+    /// Requests that the origin got.
+    fetches: usize,
+    /// Requests that clients sent.
+    requests: usize,
+    /// Requests that were not answered as they should be.
+    failed: usize,
+    /// From asking to the end of the answer.
+    times: Distribution,
+    /// What the server took; nothing where it has died, and of the origin itself.
+    taken: Option<Taken>,
+}
+
+struct Row {
+    scene: Scene,
+    kind: Kind,
+    runs: Rounds<Run>,
+}
+
+pub async fn run(quick: bool) -> Report {
+    let scale = Scale::new(quick);
+    let before = machine::load();
+    let scenes = Scene::all(quick);
+    let kinds = &KINDS[..if quick { 5 } else { 6 }];
+    let of_scene = |&scene: &Scene| {
+        kinds.iter().map(move |&kind| Row {
+            scene,
+            kind,
+            runs: Rounds::default(),
+        })
+    };
+    let mut rows: Vec<_> = scenes.iter().flat_map(of_scene).collect();
+    let progress = Progress::of(scale.rounds * scenes.len());
+    for round in 1..=scale.rounds {
+        let origin = Origin::start().ready().await;
+        // NB: anew in each round, as not everyone survives the last scene.
+        let contenders = start_all(kinds, Before::Origin(&origin)).await;
+        for &scene in &scenes {
+            progress.step(format_args!("{scene}, round {round}"));
+            for (contender, at) in contenders.iter().zip(0..) {
+                let name = scene.to_string().replace([' ', ','], "-");
+                let target = format!("/{round}/{at}/{name}");
+                origin.on(&target, scene.reply());
+                let run = play(scene, contender, &origin, &target, &scale).await;
+                let row = rows
+                    .iter_mut()
+                    .find(|row| row.scene == scene && row.kind == contender.kind);
+                row.expect("a row").runs.add(run);
+            }
+        }
+    }
+    rows.retain(|row| !row.runs.is_empty());
+    report(&rows, &scale, before)
+}
+
+async fn play(
+    scene: Scene,
+    contender: &Contender,
+    origin: &Origin,
+    target: &str,
+    scale: &Scale,
+) -> (Run, f64) {
+    let (bystander, began) = (Bystander::start(), SystemTime::now());
+    let meter = Meter::start(&contender.pids);
+    let address = contender.address;
+    let answers = match scene {
+        Scene::Cold(clients) => at_once(address, target, clients).await,
+        Scene::Uncacheable | Scene::SlowLeader => at_once(address, target, scale.crowd).await,
+        Scene::Expiring => again_and_again(address, target, scale.regulars, scale.expiring).await,
+        Scene::Failing => again_and_again(address, target, scale.regulars, scale.failing).await,
+        Scene::LeaderLeaves => after_a_leader(address, origin, target, scale.crowd).await,
+    };
+    let right = |answer: &Answer| match &answer.response {
+        Ok(response) => response.status == scene.status(),
+        Err(_) => false,
+    };
+    let taken = meter.taken();
+    let times: Vec<_> = answers
+        .iter()
+        .filter(|answer| right(answer))
+        .map(|answer| answer.took)
+        .collect();
+    let run = Run {
+        fetches: origin.count(target),
+        requests: answers.len(),
+        failed: answers.iter().filter(|answer| !right(answer)).count(),
+        times: Distribution::since(began, times),
+        taken,
+    };
+    (run, bystander.foreign())
+}
+
+impl Run {
+    fn longest(&self) -> Option<f64> {
+        (self.times.count() > 0).then(|| self.times.percentile(100.0))
+    }
+
+    /// Microseconds of CPU time for each request.
+    fn cpu(&self) -> Option<f64> {
+        Some(self.taken?.cpu_us(self.requests as u64))
+    }
+
+    fn memory(&self) -> Option<f64> {
+        Some(self.taken?.peak_mib)
+    }
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How much a server carries: how many hits a second it answers when asked as fast as it goes, and with which rate it
+//! keeps up when requests come whether it has answered or not.
+
+use crate::contenders::{Contender, Kind};
+use crate::figures::format::whole;
+use crate::figures::{Conclusions, Figures, Rounds, Table};
+use crate::load::h2load::{self, Ask, Pace, Paced};
+use crate::machine::spent::{Spent, Watch};
+use std::time::Duration;
+
+/// With which it is asked as fast as it goes.
+const CONNECTIONS: u32 = 32;
+/// Who keeps up sends this part of what is due.
+const SENT: f64 = 0.99;
+/// And answers all but one of a hundred within so many milliseconds.
+pub const P99_MS: f64 = 20.0;
+
+/// What is found of a server.
+pub struct Capacity {
+    /// Which one.
+    pub kind: Kind,
+    /// In cleartext, as fast as it goes, by round.
+    plain: Rounds<Saturated>,
+    /// Over TLS.
+    tls: Rounds<Saturated>,
+    /// The rates that were tried, and whether it kept up; the last one may be that with which it did not.
+    tried: Vec<(u32, bool)>,
+}
+
+/// A round of hits, asked as fast as it goes.
+#[derive(Clone, Copy)]
+struct Saturated {
+    per_second: f64,
+    spent: Spent,
+}
+
+/// These as a table.
+pub fn table(capacities: &[Capacity]) -> Table {
+    let columns = "as fast as it goes | a second, plain | TLS | us CPU, plain | TLS | us h2load, plain | TLS \
+    | cores, TLS | sustained, TLS";
+    Table::new(columns, capacities.iter().map(Capacity::cells))
+}
+
+/// So many hundreds that it is that part of `rate`, at least one.
+pub fn hundreds(rate: f64, part: f64) -> u32 {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let hundreds = (rate * part / 100.0) as u32;
+    hundreds.max(1) * 100
+}
+
+/// Whether so many a second of that rate are all but those that chance delays.
+pub fn carries(rate: u32, per_second: f64) -> bool {
+    per_second >= SENT * f64::from(rate)
+}
+
+/// Asks each, in turn, as fast as it goes, once in cleartext and once as `ask` says.
+pub async fn saturate(
+    servers: &[Contender],
+    ask: impl Fn(&Contender) -> Ask<'static>,
+    rounds: u32,
+    time: Duration,
+) -> Vec<Capacity> {
+    let capacity = |server: &Contender| Capacity {
+        kind: server.kind,
+        plain: Rounds::default(),
+        tls: Rounds::default(),
+        tried: Vec::new(),
+    };
+    let mut capacities: Vec<_> = servers.iter().map(capacity).collect();
+    // The first round warms up.
+    for round in 0..=rounds {
+        for (capacity, server) in capacities.iter_mut().zip(servers) {
+            let tls = ask(server);
+            let plain = Ask {
+                address: server.address,
+                tls: false,
+                ..tls
+            };
+            let found = (
+                saturated(server, &plain, time).await,
+                saturated(server, &tls, time).await,
+            );
+            if round > 0 {
+                capacity.plain.add(found.0);
+                capacity.tls.add(found.1);
+            }
+        }
+    }
+    capacities
+}
+
+async fn saturated(server: &Contender, ask: &Ask<'_>, time: Duration) -> (Saturated, f64) {
+    let watch = Watch::start(&server.pids);
+    let found = h2load::saturate(ask, CONNECTIONS, time).await;
+    assert_eq!(found.failed, 0, "{found:?}");
+    let spent = watch.spent(found.answered);
+    let per_second = found.per_second;
+    (Saturated { per_second, spent }, spent.foreign)
+}
+
+/// Finds with which of these parts of its saturation each keeps up: goes on, from the first, as long as it does.
+pub async fn climb(
+    capacities: &mut [Capacity],
+    servers: &[Contender],
+    ask: impl Fn(&Contender) -> Ask<'static>,
+    (parts, rounds, pace): (&[f64], u32, Pace),
+) {
+    for part in parts {
+        let mut found = vec![Vec::new(); capacities.len()];
+        for round in 1..=rounds {
+            let all = capacities.iter().zip(servers).zip(&mut found);
+            for ((capacity, server), found) in all.filter(|((one, _), _)| one.goes_on()) {
+                let rate = capacity.rate(*part);
+                eprintln!(
+                    "does {} keep up with {rate} a second? Round {round}",
+                    capacity.kind
+                );
+                found.push(h2load::pace(&ask(server), Pace { rate, ..pace }).await);
+            }
+        }
+        for (capacity, found) in capacities.iter_mut().zip(found) {
+            if !found.is_empty() {
+                let rate = capacity.rate(*part);
+                capacity.tried.push((rate, keeps_up(rate, &found)));
+            }
+        }
+    }
+}
+
+/// By the median round.
+fn keeps_up(rate: u32, rounds: &[Paced]) -> bool {
+    let median =
+        |figure: &dyn Fn(&Paced) -> f64| rounds.iter().map(figure).collect::<Figures>().median();
+    let failed = rounds.iter().any(|round| round.failed > 0);
+    let sent = median(&|round| round.per_second);
+    !failed && carries(rate, sent) && median(&|round| round.times.percentile(99.0)) <= P99_MS
+}
+
+impl Saturated {
+    const fn cpu(&self) -> f64 {
+        self.spent.server
+    }
+}
+
+impl Capacity {
+    fn goes_on(&self) -> bool {
+        self.tried.iter().all(|(_, kept_up)| *kept_up)
+    }
+
+    /// That part of how many it answers over TLS.
+    fn rate(&self, part: f64) -> u32 {
+        hundreds(self.tls.of(|round| round.per_second).median(), part)
+    }
+
+    /// The highest rate with which it kept up; the least that was tried where it did with none.
+    ///
+    /// # Panics
+    /// When none was tried.
+    pub fn sustained(&self) -> u32 {
+        let kept_up = self.tried.iter().rev().find(|(_, kept_up)| *kept_up);
+        kept_up.unwrap_or(&self.tried[0]).0
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let both = |figure: fn(&Saturated) -> f64| {
+            [&self.plain, &self.tls].map(|rounds| whole(rounds.of(figure).median()))
+        };
+        let mut cells = vec![self.kind.to_string()];
+        cells.extend(both(|round| round.per_second));
+        cells.extend(both(Saturated::cpu));
+        cells.extend(both(|round| round.spent.generator));
+        cells.push(format!(
+            "{:.2}",
+            self.tls.of(|round| round.spent.cores).median()
+        ));
+        let (sustained, last) = (self.sustained(), self.tried.last());
+        cells.push(match last {
+            Some((_, true)) => format!("{sustained} or more"),
+            Some((rate, false)) if *rate == sustained => format!("less than {rate}"),
+            _ => sustained.to_string(),
+        });
+        cells
+    }
+
+    /// What TLS costs it.
+    pub fn compare(&self, findings: &mut Conclusions) {
+        let what = format!("CPU time of a hit of {}", self.kind);
+        let (plain, tls) = (self.plain.of(Saturated::cpu), self.tls.of(Saturated::cpu));
+        findings.compare(what, ("cleartext", plain), ("TLS", tls));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::Distribution;
+    use std::time::SystemTime;
+
+    fn round(per_second: f64, millis: u64) -> Paced {
+        let times = (0..100).map(|_| Duration::from_millis(millis));
+        Paced {
+            sent: 100,
+            failed: 0,
+            per_second,
+            times: Distribution::since(SystemTime::now(), times),
+            tls: None,
+        }
+    }
+
+    #[test]
+    fn who_keeps_up_sends_what_is_due_and_answers_soon() {
+        assert!(keeps_up(100, &[round(99.5, 5)]));
+        assert!(!keeps_up(100, &[round(98.0, 5)]));
+        assert!(!keeps_up(100, &[round(100.0, 25)]));
+        // The median round decides.
+        assert!(keeps_up(
+            100,
+            &[round(100.0, 5), round(50.0, 90), round(100.0, 5)]
+        ));
+    }
+
+    #[test]
+    fn a_rate_that_was_not_kept_up_with_is_none_that_is_sustained() {
+        let of = |tried: &[(u32, bool)]| {
+            let capacity = Capacity {
+                kind: Kind::Varnish,
+                plain: Rounds::default(),
+                tls: Rounds::default(),
+                tried: tried.to_vec(),
+            };
+            (capacity.sustained(), capacity.goes_on())
+        };
+        assert_eq!(of(&[(300, true), (400, true)]), (400, true));
+        assert_eq!(of(&[(300, true), (400, false)]), (300, false));
+        assert_eq!(of(&[(300, false)]), (300, false));
+        assert_eq!((hundreds(999.0, 0.5), hundreds(10.0, 0.5)), (400, 100));
+    }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is asked for, and the clients that ask at a constant rate.
+
+use super::{CONNECTIONS, HIT};
+use sluice_tests::client::{Client, Response, request};
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Text that nobody has asked for, to be compressed; else one stored object.
+    pub heavy: bool,
+    /// On connections that stay; else each request on one of its own.
+    pub kept: bool,
+}
+
+impl Load {
+    pub const ALL: [Self; 4] = [
+        Self {
+            heavy: false,
+            kept: true,
+        },
+        Self {
+            heavy: false,
+            kept: false,
+        },
+        Self {
+            heavy: true,
+            kept: true,
+        },
+        Self {
+            heavy: true,
+            kept: false,
+        },
+    ];
+
+    /// Requests a second.
+    pub const fn rate(self) -> u32 {
+        match (self.heavy, self.kept) {
+            (true, _) => 100,
+            (false, true) => 1_000,
+            (false, false) => 500,
+        }
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = if self.heavy {
+            "compressed misses"
+        } else {
+            "hits"
+        };
+        let how = if self.kept {
+            "kept alive"
+        } else {
+            "a connection each"
+        };
+        write!(f, "{what}, {how}")
+    }
+}
+
+/// What came on one connection.
+pub struct Answers {
+    pub times: Vec<Duration>,
+    /// Who has answered, where the server says so.
+    pub worker: Option<String>,
+}
+
+/// Asks at a constant rate: the n-th request is due after n periods, on the n-th connection of as many as there are, and
+/// waits there only for the one before it.
+pub async fn ask(address: SocketAddr, load: Load, seconds: u32) -> Vec<Answers> {
+    let mut kept = Vec::new();
+    for _ in 0..CONNECTIONS {
+        kept.push(match load.kept {
+            true => Some(Client::connect(address).await),
+            false => None,
+        });
+    }
+    let period = Duration::from_secs(1) / load.rate();
+    let start = Instant::now() + Duration::from_millis(20);
+    let each = load.rate() * seconds / CONNECTIONS;
+    let mut asking = JoinSet::new();
+    for (first, client) in (0..).zip(kept) {
+        let dues = (0..each).map(move |turn| turn * CONNECTIONS + first);
+        let dues = dues.map(move |number| (number, start + period * number));
+        asking.spawn(async move {
+            match client {
+                Some(client) => on_one(client, load, dues).await,
+                None => on_many(address, load, dues).await,
+            }
+        });
+    }
+    asking.join_all().await.into_iter().flatten().collect()
+}
+
+async fn on_one(
+    mut client: Client,
+    load: Load,
+    dues: impl Iterator<Item = (u32, Instant)>,
+) -> Vec<Answers> {
+    let (mut times, mut worker) = (Vec::new(), None);
+    for (number, due) in dues {
+        tokio::time::sleep_until(due).await;
+        let response = exchange(&mut client, load, number).await;
+        times.push(due.elapsed());
+        worker = response.headers.get("x-worker").map(str::to_owned);
+    }
+    vec![Answers { times, worker }]
+}
+
+async fn on_many(
+    address: SocketAddr,
+    load: Load,
+    dues: impl Iterator<Item = (u32, Instant)>,
+) -> Vec<Answers> {
+    let mut answers = Vec::new();
+    for (number, due) in dues {
+        tokio::time::sleep_until(due).await;
+        let mut client = Client::connect(address).await;
+        let response = exchange(&mut client, load, number).await;
+        answers.push(Answers {
+            times: vec![due.elapsed()],
+            worker: response.headers.get("x-worker").map(str::to_owned),
+        });
+    }
+    answers
+}
+
+pub async fn exchange(client: &mut Client, load: Load, number: u32) -> Response {
+    let (target, accepted, coding) = if load.heavy {
+        (format!("/heavy/{number}"), "gzip", Some("gzip"))
+    } else {
+        (HIT.to_owned(), "identity", None)
+    };
+    let ask = request("GET", &target, &[("accept-encoding", accepted)]);
+    let response = client.exchange(ask).await;
+    let right = response.status == 200 && response.headers.get("content-encoding") == coding;
+    assert!(right, "{target}: {response}");
+    response
+}
