@@ -5,6 +5,7 @@ mod damage;
 mod disk_full;
 mod envoy_cache_v2;
 mod eviction;
+mod header_updates;
 mod restart;
 mod slow_readers;
 mod torture;
