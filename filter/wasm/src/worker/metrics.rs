@@ -60,7 +60,8 @@ impl Metrics {
         }
     }
 
-    fn id(&self, metric: Metric) -> Option<u32> {
+    /// The host's number of a metric.
+    pub fn id(&self, metric: Metric) -> Option<u32> {
         self.ids.get(metric.index()).copied().flatten()
     }
 }

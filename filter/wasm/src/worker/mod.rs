@@ -13,6 +13,7 @@ mod metrics;
 mod probes;
 mod purge_calls;
 mod purging;
+mod reentrance;
 mod replies;
 mod resumption;
 mod root;
@@ -51,9 +52,16 @@ thread_local! {
     static WORKER: RefCell<Option<Worker>> = const { RefCell::new(None) };
 }
 
-/// Runs `operation` on this VM's worker; `None` before the first configuration.
+/// Runs `operation` on this VM's worker. `None` before the first configuration, and while another callback has the
+/// worker, which is counted and logged.
 pub fn with<R>(operation: impl FnOnce(&mut Worker) -> R) -> Option<R> {
-    WORKER.with(|worker| worker.try_borrow_mut().ok()?.as_mut().map(operation))
+    WORKER.with(|worker| {
+        let Ok(mut worker) = worker.try_borrow_mut() else {
+            reentrance::report();
+            return None;
+        };
+        worker.as_mut().map(operation)
+    })
 }
 
 /// Brings the worker under a new policy, whose root context gets the timer and the queue.
@@ -63,6 +71,7 @@ pub fn with<R>(operation: impl FnOnce(&mut Worker) -> R) -> Option<R> {
 pub fn configure(root: u32, policy: Policy) -> host::Result<NumberedPolicy> {
     WORKER.with(|worker| {
         let Ok(mut worker) = worker.try_borrow_mut() else {
+            reentrance::report();
             return Err(HostError { status: u32::MAX });
         };
         if worker.is_none() {
@@ -113,8 +122,10 @@ impl Worker {
         let mut store = SharedData;
         let number = take_number(&mut store)?;
         let [low, high] = hash_key(&mut store)?;
+        let metrics = Metrics::define();
+        reentrance::count_in(metrics.id(Metric::ReenteredCallbacks));
         Ok(Self {
-            metrics: Metrics::define(),
+            metrics,
             nonce: u64::from_le_bytes(host::random()?),
             body_lengths: BodyLengths::new(policy.limits.hints),
             hot: HotTier::new(policy.hot),
