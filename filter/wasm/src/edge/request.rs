@@ -195,7 +195,11 @@ impl Edge {
             policy: self.policy.number,
         };
         worker.metrics.count(Metric::RequestsPassed, 1);
-        host::add_header(Map::Request, LINK_HEADER, &worker.encode_link(link))?;
+        host::add_header(
+            Map::Request,
+            LINK_HEADER,
+            &worker.identity.encode_link(link),
+        )?;
         if !headers.has("if-range") {
             host::set_header(Map::Request, "if-range", BYPASS_SENTINEL)?;
         }

@@ -47,7 +47,7 @@ pub fn own_link(worker: &Worker, headers: &Headers) -> Result<Option<Link>, Refu
     let Some(link) = headers.get(LINK_HEADER) else {
         return Ok(None);
     };
-    if let Some(Vouched::Here(link)) = worker.decode_link(link)
+    if let Some(Vouched::Here(link)) = worker.identity.decode_link(link)
         && link.purpose.is_background()
     {
         return Ok(Some(link));

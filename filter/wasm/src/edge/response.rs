@@ -13,7 +13,7 @@ use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::served::{Arrival, NO_ROOM, Served};
-use sluice_core::store::entry::{Entry, FillId};
+use sluice_core::store::entry::Entry;
 use sluice_core::store::store_edits::restored;
 use sluice_core::store::stored_fields::StoredFields;
 use sluice_core::workers::BodyId;
@@ -90,10 +90,7 @@ pub fn served_to<'a>(
     fields: &StoredFields<'_>,
 ) -> Served<'a> {
     let arrival = Arrival {
-        fill: FillId {
-            nonce: worker.nonce,
-            stream: stream.id.0,
-        },
+        fill: worker.identity.fill_id(stream.id),
         failure: stream.kept.get(),
         late: stream.late.get(),
         purged: worker.predates_soft_purge(&entry),

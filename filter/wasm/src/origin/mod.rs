@@ -55,7 +55,7 @@ impl OriginStream {
         crate::trap::on_demand(&headers, "origin");
         let vouched = headers
             .get(LINK_HEADER)
-            .and_then(|value| worker.decode_link(value));
+            .and_then(|value| worker.identity.decode_link(value));
         match vouched {
             Some(Vouched::Here(link)) => self.receive_linked(worker, link, &headers),
             Some(Vouched::Elsewhere(purpose)) => self.adopt(worker, purpose, &headers),

@@ -145,10 +145,7 @@ fn index(worker: &mut Worker, fetch: &Fetch, headers: &Headers) -> bool {
 }
 
 fn fill_id(worker: &Worker, fetch: &Fetch) -> FillId {
-    FillId {
-        nonce: worker.nonce,
-        stream: fetch.link.stream.0,
-    }
+    worker.identity.fill_id(fetch.link.stream)
 }
 
 /// Whether a response of that status brings an object as it is stored.

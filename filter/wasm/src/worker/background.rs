@@ -91,8 +91,7 @@ impl Worker {
 
     pub(super) fn send_calls(&mut self) {
         for call in self.calls.take_due() {
-            let secrets = self.secrets;
-            let made = self.calls.send(call.clone(), |link| link.encode(secrets));
+            let made = self.calls.send(call.clone(), &self.identity);
             if let Err(error) = made {
                 self.check(Err(error));
                 self.end_call(&call, false);
@@ -210,7 +209,7 @@ impl Worker {
         }
         // The store would not take the next response before this one has gone. The coalescer sees to that for leaders
         // only.
-        if !self.due_answers.iter().any(|(of, _)| *of == context) {
+        if !self.due.answers(context) {
             self.answer_later(context, DueReply::Reset);
         }
         self.call_for(stream, CallKind::Fill(stream.key));
@@ -234,7 +233,7 @@ impl Worker {
                 Admission::Alone => Release::Alone,
             };
             may_lead &= admission != Admission::Lead;
-            self.due_resumes.push_back((id, release));
+            self.due.resume(id, release);
         }
         self.wake_root();
     }

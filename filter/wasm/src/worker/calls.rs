@@ -14,6 +14,7 @@ use sluice_core::link::{LINK_HEADER, Link, PATH_HEADER, Purpose};
 use sluice_core::workers::StreamId;
 use sluice_core::workers::{KeyHash, Millis};
 
+use super::identity::Identity;
 use crate::host;
 use crate::request::policy::NumberedPolicy;
 
@@ -154,15 +155,11 @@ impl Calls {
         (!self.under_way.is_empty()).then_some(WATCH_MILLIS)
     }
 
-    /// Sends a call from the root context; `encode` gives the link its secret.
-    pub fn send(
-        &mut self,
-        call: BackgroundCall,
-        encode: impl FnOnce(Link) -> String,
-    ) -> host::Result<()> {
+    /// Sends a call from the root context; the link has the secret of `identity`.
+    pub fn send(&mut self, call: BackgroundCall, identity: &Identity) -> host::Result<()> {
         self.last = self.last.wrapping_add(1);
         let number = StreamId(self.last);
-        let link = encode(Link {
+        let link = identity.encode_link(Link {
             purpose: call.kind.purpose(),
             stream: number,
             policy: call.policy.number,

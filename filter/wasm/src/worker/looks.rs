@@ -57,7 +57,7 @@ impl Worker {
                 }
                 Seen::Served | Seen::Expired => Release::Alone,
             };
-            self.due_resumes.push_back((id, release));
+            self.due.resume(id, release);
         }
         self.wake_root();
     }

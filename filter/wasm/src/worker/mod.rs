@@ -3,6 +3,7 @@
 
 mod background;
 mod calls;
+mod due;
 pub mod fills;
 mod hot;
 mod identity;
@@ -10,6 +11,7 @@ mod keys;
 mod lengths;
 mod looks;
 mod metrics;
+mod policies;
 mod probes;
 mod purge_calls;
 mod purging;
@@ -17,35 +19,37 @@ mod reentrance;
 mod replies;
 mod resumption;
 mod root;
+mod roots;
 pub mod substitutes;
 mod turn;
 
 use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::rc::Rc;
 
-use sluice_core::coalescing::flight::FlightPolicy;
+use sluice_core::coalescing::Coalescer;
 use sluice_core::coalescing::varying::Varying;
-use sluice_core::coalescing::{Coalescer, Release};
 use sluice_core::host::HostError;
 use sluice_core::hot::HotTier;
-use sluice_core::link::{Link, Secrets, Vouched};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::store::body_lengths::BodyLengths;
 use sluice_core::workers::StreamId;
-use sluice_core::workers::{Millis, WorkerId};
+use sluice_core::workers::WorkerId;
+use sluice_core::workers::agreement::take_number;
 
-use crate::host::{self, Level, Queue, SharedData};
-use crate::reply::DueReply;
+use crate::host::{self, Level, SharedData};
 use crate::request::EdgeRequest;
 use crate::request::policy::NumberedPolicy;
 use calls::{CallKind, Calls};
+use due::Due;
 use fills::Fills;
-use identity::{hash_key, process_secret, take_number};
+use identity::Identity;
 use metrics::Metrics;
+use policies::Policies;
 pub use purge_calls::Unavailable;
-use purging::Purging;
+use purging::{Purging, host_error};
+use roots::Roots;
 use substitutes::Substitutes;
 
 thread_local! {
@@ -89,18 +93,13 @@ pub fn configure(root: u32, policy: Policy) -> host::Result<NumberedPolicy> {
 pub struct Worker {
     /// Counters and gauges.
     pub metrics: Metrics,
-    /// Distinguishes this VM's fills from all others, past ones included.
-    pub nonce: u64,
+    /// What it is known by.
+    pub identity: Identity,
     body_lengths: BodyLengths,
     hot: HotTier,
     coalescer: Coalescer,
-    secrets: Secrets,
-    hash_key: (u64, u64),
-    /// All root contexts that have a policy and are there, in the order of their configuration.
-    roots: Vec<u32>,
-    queue: Option<Queue>,
-    queues: HashMap<WorkerId, Queue>,
-    policies: VecDeque<NumberedPolicy>,
+    roots: Roots,
+    policies: Policies,
     streams: HashMap<StreamId, Rc<EdgeRequest>>,
     varying: Varying,
     fills: Fills,
@@ -109,36 +108,25 @@ pub struct Worker {
     /// Requests that wait for a background call of their key before they take part in coalescing.
     unprepared: HashMap<CallKind, Vec<StreamId>>,
     substitutes: Substitutes,
-    due_answers: Vec<(u32, DueReply)>,
-    due_resumes: VecDeque<(StreamId, Release)>,
-    tick_period: Millis,
+    due: Due,
     logged: u64,
-    /// The effective context is another than that of the callback.
-    acting_as_other: bool,
 }
 
 impl Worker {
     fn start(policy: &Policy) -> host::Result<Self> {
         let mut store = SharedData;
-        let number = take_number(&mut store)?;
-        let [low, high] = hash_key(&mut store)?;
+        let number = take_number(&mut store).map_err(host_error)?;
+        let identity = Identity::new(&mut store)?;
         let metrics = Metrics::define();
         reentrance::count_in(metrics.id(Metric::ReenteredCallbacks));
         Ok(Self {
             metrics,
-            nonce: u64::from_le_bytes(host::random()?),
+            identity,
             body_lengths: BodyLengths::new(policy.limits.hints),
             hot: HotTier::new(policy.hot),
             coalescer: Coalescer::new(number, policy.limits.hints),
-            secrets: Secrets {
-                process: process_secret(&mut store)?,
-                vm: u64::from_le_bytes(host::random()?),
-            },
-            hash_key: (low, high),
-            roots: Vec::new(),
-            queue: None,
-            queues: HashMap::new(),
-            policies: VecDeque::new(),
+            roots: Roots::default(),
+            policies: Policies::default(),
             streams: HashMap::new(),
             varying: Varying::new(policy.limits.varying_urls),
             fills: Fills::default(),
@@ -146,42 +134,26 @@ impl Worker {
             purging: Purging::default(),
             unprepared: HashMap::new(),
             substitutes: Substitutes::default(),
-            due_answers: Vec::new(),
-            due_resumes: VecDeque::new(),
-            tick_period: 0,
+            due: Due::default(),
             logged: 0,
-            acting_as_other: false,
         })
     }
 
     fn adopt(&mut self, root: u32, policy: Policy) -> host::Result<NumberedPolicy> {
-        self.roots.push(root);
+        self.roots.add(root);
         self.register()?;
         self.coalescer.hints().set_capacity(policy.limits.hints);
         self.body_lengths.set_capacity(policy.limits.hints);
         self.varying.set_capacity(policy.limits.varying_urls);
-        let number = self
-            .policies
-            .back()
-            .map_or(1, |last| last.number.wrapping_add(1));
         self.begin_purging(&policy)?;
         // Keys and headers may be others now.
-        let last = self.policies.back();
+        let last = self.policies.newest();
         if last.is_none_or(|last| *last.policy != policy) {
             self.hot = HotTier::new(policy.hot);
         }
-        let flights = FlightPolicy::of(&policy);
-        let numbered = NumberedPolicy {
-            number,
-            policy: Rc::new(policy),
-            flights,
-        };
-        // Root contexts and requests that came under a policy keep it.
-        self.policies
-            .retain(|known| Rc::strong_count(&known.policy) > 1);
-        self.policies.push_back(numbered.clone());
+        let policy = self.policies.add(policy);
         self.resync();
-        Ok(numbered)
+        Ok(policy)
     }
 
     /// This worker's number.
@@ -191,25 +163,12 @@ impl Worker {
 
     /// The newest policy.
     pub fn current_policy(&self) -> Option<NumberedPolicy> {
-        self.policies.back().cloned()
+        self.policies.newest().cloned()
     }
 
     /// The policy of that number, if it is not long gone.
     pub fn policy(&self, number: u32) -> Option<NumberedPolicy> {
-        self.policies
-            .iter()
-            .find(|policy| policy.number == number)
-            .cloned()
-    }
-
-    /// The value of the link header for `link`.
-    pub fn encode_link(&self, link: Link) -> String {
-        link.encode(self.secrets)
-    }
-
-    /// What a link header says, if it is the filter's.
-    pub fn decode_link(&self, value: &[u8]) -> Option<Vouched> {
-        Link::decode(value, self.secrets)
+        self.policies.get(number).cloned()
     }
 
     /// Makes a request known to ORIGIN and to the waiting lists.

@@ -132,7 +132,7 @@ impl Worker {
         let worker = self.id();
         self.stay_listed();
         let message = Message::Acknowledged { worker, call };
-        if let Err(error) = self.enqueue_for(caller, &message.encode()) {
+        if let Err(error) = self.roots.send(caller, &message.encode()) {
             self.fault("a purge was not acknowledged", error);
         }
     }

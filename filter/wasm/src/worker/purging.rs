@@ -108,7 +108,7 @@ impl Worker {
 
     /// The number of the newest soft purge that covers the URL of a key; 0 is none.
     pub(super) fn soft_generation(&self, cache_key: &str) -> u64 {
-        match self.policies.back() {
+        match self.policies.newest() {
             Some(policy) if !self.purging.replica.is_empty() => {
                 let url = url_of(&policy.policy, cache_key);
                 self.purging.replica.generations(url).soft
@@ -188,7 +188,7 @@ impl Worker {
     pub(super) fn spread(&mut self, others: &[WorkerId], message: &Message, fault: &'static str) {
         let bytes = message.encode();
         for &other in others {
-            if let Err(error) = self.enqueue_for(other, &bytes) {
+            if let Err(error) = self.roots.send(other, &bytes) {
                 self.fault(fault, error);
             }
         }

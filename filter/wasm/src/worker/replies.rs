@@ -36,18 +36,17 @@ impl Worker {
     /// would stop that stream too, and Envoy's cache filter does not survive an answer from ORIGIN while it is still
     /// sending the request.
     pub fn answer_later(&mut self, context: u32, answer: DueReply) {
-        self.due_answers.push((context, answer));
+        self.due.answer(context, answer);
         self.wake_root();
     }
 
     /// Drops the reply that is due to `context`, which has gone.
     pub fn forget_answer(&mut self, context: u32) {
-        self.due_answers
-            .retain(|(answered, _)| *answered != context);
+        self.due.forget(context);
     }
 
     pub(super) fn send_answers(&mut self) {
-        for (context, answer) in std::mem::take(&mut self.due_answers) {
+        for (context, answer) in self.due.take_replies() {
             if matches!(answer, DueReply::Reset) {
                 self.metrics.count(Metric::FillsAborted, 1);
             }

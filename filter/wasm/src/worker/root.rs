@@ -5,22 +5,18 @@ use sluice_core::workers::Millis;
 use sluice_core::workers::message::Message;
 
 use super::Worker;
-use super::identity::queue_name;
 use crate::host;
 
 impl Worker {
     /// The newest root context, which has the timer and the queue; 0 is none.
     pub(super) fn root(&self) -> u32 {
-        self.roots.last().copied().unwrap_or(0)
+        self.roots.newest()
     }
 
     /// Gives the newest root context the timer and the queue. The host must take that context for the caller: a queue
     /// belongs to the one that has registered it last.
     pub(super) fn register(&mut self) -> host::Result<()> {
-        self.queue = Some(host::register_queue(&queue_name(self.coalescer.worker()))?);
-        // The timer of the former root context has stopped with it.
-        self.tick_period = 0;
-        Ok(())
+        self.roots.register(self.coalescer.worker())
     }
 
     /// Makes up for what the former root context can no longer receive: messages, answers to its calls, its next turn.
@@ -34,9 +30,7 @@ impl Worker {
     /// Forgets a root context that goes. It may be the one with the timer and the queue and not the oldest: where a
     /// policy is taken back before all requests under it have ended, Envoy goes on with the root context that it had.
     pub fn lose_root(&mut self, root: u32) {
-        let serves = self.is_root(root);
-        self.roots.retain(|known| *known != root);
-        if !serves || self.roots.is_empty() {
+        if !self.roots.remove(root) {
             return;
         }
         let registered = self
@@ -49,7 +43,7 @@ impl Worker {
 
     /// Asks Envoy for a turn of the root context, after this callback.
     pub(super) fn wake_root(&mut self) {
-        let woken = self.queue.map_or(Ok(()), |queue| host::enqueue(queue, &[]));
+        let woken = self.roots.wake();
         self.check(woken);
     }
 
@@ -68,7 +62,8 @@ impl Worker {
     /// the timer, so that one request after the other does not start and stop it.
     pub(super) fn arm_timer(&mut self) {
         let period = self.needed_period();
-        if period > 0 && (self.tick_period == 0 || period < self.tick_period) {
+        let current = self.roots.tick_period;
+        if period > 0 && (current == 0 || period < current) {
             self.set_period(period);
         }
     }
@@ -78,7 +73,7 @@ impl Worker {
             .act_as(self.root())
             .and_then(|()| host::set_tick_period(u32::try_from(period).unwrap_or(0)));
         if set.is_ok() {
-            self.tick_period = period;
+            self.roots.tick_period = period;
         }
         self.check(set);
     }
@@ -90,9 +85,8 @@ impl Worker {
 
     /// Handles all messages in this worker's queue.
     pub fn receive(&mut self) {
-        let Some(queue) = self.queue else { return };
         loop {
-            match host::dequeue(queue) {
+            match self.roots.receive() {
                 Ok(Some(bytes)) => {
                     if let Some(message) = Message::decode(&bytes) {
                         self.receive_message(message);
@@ -135,7 +129,7 @@ impl Worker {
         self.renew_claims();
         self.go_on_as_root();
         let period = self.needed_period();
-        if period != self.tick_period {
+        if period != self.roots.tick_period {
             self.set_period(period);
         }
         self.publish_gauges();

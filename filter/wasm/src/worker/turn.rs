@@ -3,19 +3,15 @@
 
 use sluice_core::coalescing::{Coalescer, Effect, Turn};
 use sluice_core::metrics::Metric;
+use sluice_core::workers::Millis;
 use sluice_core::workers::StreamId;
 use sluice_core::workers::message::Message;
-use sluice_core::workers::{Millis, WorkerId};
 
 use super::Worker;
 use super::calls::{BackgroundCall, CallKind};
-use super::identity::queue_name;
 use crate::host::{self, SharedData};
 use crate::reply::DueReply;
 use crate::request::account;
-
-/// The `vm_id` in Envoy's configuration, by which workers find each other's queues.
-const VM_ID: &str = "sluice";
 
 impl Worker {
     /// Lets the coalescer handle an event that has come to `context`, carries out its effects, and resumes requests.
@@ -52,7 +48,7 @@ impl Worker {
 
     /// Directs host calls at `context` again, which is that of the callback, if they went elsewhere.
     pub(super) fn restore_context(&mut self, context: u32) {
-        if std::mem::take(&mut self.acting_as_other) {
+        if std::mem::take(&mut self.roots.acting_as_other) {
             let restored = host::set_effective_context(context);
             self.check(restored);
         }
@@ -60,7 +56,7 @@ impl Worker {
 
     /// Directs the host calls that follow at another context.
     pub(super) fn act_as(&mut self, context: u32) -> host::Result<()> {
-        self.acting_as_other = true;
+        self.roots.acting_as_other = true;
         host::set_effective_context(context)
     }
 
@@ -73,7 +69,7 @@ impl Worker {
                 waited,
             } => {
                 self.has_waited(stream, waited);
-                self.due_resumes.push_back((stream, release));
+                self.due.resume(stream, release);
             }
             Effect::Fail {
                 stream,
@@ -85,7 +81,7 @@ impl Worker {
             }
             Effect::Learn { target, names } => self.learn(target.url(), names),
             Effect::Notify { worker, message } => {
-                let notified = self.enqueue_for(worker, &Message::Flight(message).encode());
+                let notified = self.roots.send(worker, &Message::Flight(message).encode());
                 self.check(notified);
             }
             Effect::Abort { stream } => match self.fills.context(stream) {
@@ -93,7 +89,7 @@ impl Worker {
                 None => self.event(|coalescer, turn| coalescer.fill_broken(stream, turn)),
             },
             Effect::Probe { key, target } => {
-                if let Some(policy) = self.policies.back().cloned() {
+                if let Some(policy) = self.current_policy() {
                     self.calls
                         .push(BackgroundCall::new(CallKind::Probe(key), target, policy));
                     self.wake_root();
@@ -109,18 +105,5 @@ impl Worker {
         if let Some(follower) = self.streams.get(&stream) {
             follower.account.has_waited(waited);
         }
-    }
-
-    /// Puts a message into another worker's queue.
-    pub(super) fn enqueue_for(&mut self, worker: WorkerId, message: &[u8]) -> host::Result<()> {
-        let queue = match self.queues.get(&worker) {
-            Some(queue) => *queue,
-            None => {
-                let queue = host::resolve_queue(VM_ID, &queue_name(worker))?;
-                self.queues.insert(worker, queue);
-                queue
-            }
-        };
-        host::enqueue(queue, message)
     }
 }
