@@ -54,7 +54,11 @@ impl HttpContext for Front {
     fn on_http_request_headers(&mut self, _: usize, _: bool) -> Action {
         let received = worker::with(|worker| {
             let received = self.receive(worker);
-            received.map_err(|error| worker.fault("a request's key could not be named", error))
+            received.map_err(|error| {
+                worker
+                    .metrics
+                    .fault("a request's key could not be named", error)
+            })
         });
         // Without a key any edge takes it, and checks it as it would have been checked here.
         received.and_then(Result::ok).unwrap_or(Action::Continue)

@@ -148,7 +148,7 @@ pub fn take_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, end: bo
         Err(error) => {
             worker.drop_capture(&capture);
             worker.share_copy(stream, None);
-            worker.fault("a response was not copied", error);
+            worker.metrics.fault("a response was not copied", error);
         }
     }
 }

@@ -56,7 +56,7 @@ impl Refusal {
     fn count(&self, worker: &mut Worker) {
         match self {
             Self::Rejected(_) => worker.metrics.count(Metric::RequestsRejected, 1),
-            Self::Host(error) => worker.fault("a request could not be read", *error),
+            Self::Host(error) => worker.metrics.fault("a request could not be read", *error),
             Self::Unready | Self::Stranger => {}
         }
     }
@@ -153,7 +153,9 @@ impl Edge {
             _ => Ok(()),
         };
         if let Err(error) = told {
-            worker.fault("the access log lacks a request", error);
+            worker
+                .metrics
+                .fault("the access log lacks a request", error);
         }
     }
 
@@ -169,7 +171,9 @@ impl Edge {
         let action = outcome
             .and_then(|action| marked.map(|()| action))
             .unwrap_or_else(|error| {
-                worker.fault("a response could not be finished", error);
+                worker
+                    .metrics
+                    .fault("a response could not be finished", error);
                 Action::Continue
             });
         self.tell(worker);
@@ -262,7 +266,7 @@ impl HttpContext for Edge {
             worker::with(|worker| observe_body(worker, stream, size, end_of_stream));
         }
         if let Err(error) = stream.pass_body(size) {
-            worker::with(|worker| worker.fault("a response was cut off", error));
+            worker::with(|worker| worker.metrics.fault("a response was cut off", error));
             let _ = host::reset(host::Half::Response);
             return Action::Pause;
         }

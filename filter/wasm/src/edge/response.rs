@@ -295,7 +295,9 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
 /// of its body.
 fn refuse_mismatch(worker: &mut Worker, stream: &EdgeRequest, what: &str) -> host::Result<Action> {
     worker.metrics.count(Metric::KeyMismatches, 1);
-    worker.warn(|| format!("sluice: the store gave {what}"));
+    worker
+        .metrics
+        .warn(|| format!("sluice: the store gave {what}"));
     worker.turn(stream.id.0, |coalescer, turn| {
         coalescer.response(stream.id, LeaderResponse::Failed { status: 503 }, turn);
     });

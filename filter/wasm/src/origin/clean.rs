@@ -75,7 +75,9 @@ pub fn note_failure(worker: &mut Worker, headers: &Headers) -> host::Result<bool
     let Some(details) = headers.text(FAILURE_HEADER) else {
         return Ok(false);
     };
-    worker.warn(|| format!("sluice: no answer from the origin: {details}"));
+    worker
+        .metrics
+        .warn(|| format!("sluice: no answer from the origin: {details}"));
     host::remove_header(Map::Response, FAILURE_HEADER)?;
     Ok(true)
 }

@@ -66,7 +66,9 @@ impl OriginStream {
     /// Answers a request that EDGE has not vouched for.
     fn stop(&self, worker: &mut Worker) -> Action {
         worker.metrics.count(Metric::OriginUnlinked, 1);
-        worker.warn(|| "sluice: a request without the edge role's link was stopped".into());
+        worker
+            .metrics
+            .warn(|| "sluice: a request without the edge role's link was stopped".into());
         self.refuse(worker, DueReply::Unlinked)
     }
 
@@ -165,7 +167,9 @@ impl OriginStream {
             (None, None) => Ok(()),
         };
         if let Err(error) = responded {
-            worker.fault("a response was kept out of the store", error);
+            worker
+                .metrics
+                .fault("a response was kept out of the store", error);
             let _ = host::set_header(Map::Response, "cache-control", "no-store");
         }
         Action::Continue
@@ -185,7 +189,7 @@ impl OriginStream {
             (None, None) => Ok(()),
         };
         if let Err(error) = passed {
-            worker.fault("a response was cut", error);
+            worker.metrics.fault("a response was cut", error);
             return abort(worker);
         }
         if end_of_stream {
@@ -251,7 +255,11 @@ impl HttpContext for OriginStream {
     fn on_http_request_headers(&mut self, _: usize, _: bool) -> Action {
         let received = worker::with(|worker| {
             let received = self.receive(worker);
-            received.map_err(|error| worker.fault("a request to the origin was stopped", error))
+            received.map_err(|error| {
+                worker
+                    .metrics
+                    .fault("a request to the origin was stopped", error)
+            })
         });
         if let Some(Ok(action)) = received {
             return action;

@@ -93,7 +93,7 @@ impl Worker {
         for call in self.calls.take_due() {
             let made = self.calls.send(call.clone(), &self.identity);
             if let Err(error) = made {
-                self.check(Err(error));
+                self.metrics.check(Err(error));
                 self.end_call(&call, false);
             }
         }
@@ -124,15 +124,14 @@ impl Worker {
             _ => (Prelude::Done, CallKind::Fill(key)),
         };
         stream.prelude.set(prelude);
-        if let Some(waiting) = self.unprepared.get_mut(&call) {
-            waiting.push(stream.id);
+        if self.calls.join(call, stream.id) {
             return true;
         }
         if !self.calls.has_room_to_prepare() {
             self.metrics.count(Metric::LimitsReached, 1);
             return false;
         }
-        self.unprepared.insert(call, vec![stream.id]);
+        self.calls.await_first(call, stream.id);
         if matches!(call, CallKind::Look(_)) {
             self.metrics.count(Metric::StoreProbes, 1);
         }
@@ -178,7 +177,7 @@ impl Worker {
         match headers {
             Ok(headers) => *stream.headers.borrow_mut() = headers,
             Err(error) => {
-                self.check(Err(error));
+                self.metrics.check(Err(error));
                 return false;
             }
         }
@@ -218,7 +217,7 @@ impl Worker {
     /// Admits the requests that have waited for `call`. `context` is that of this callback.
     pub fn prepared(&mut self, call: CallKind, context: u32) {
         let mut may_lead = matches!(call, CallKind::Size(_));
-        for id in self.unprepared.remove(&call).unwrap_or_default() {
+        for id in self.calls.take_waiting(call) {
             let Some(stream) = self.stream(id) else {
                 continue;
             };

@@ -111,6 +111,8 @@ impl BackgroundCall {
 #[derive(Debug, Default)]
 pub struct Calls {
     due: Vec<BackgroundCall>,
+    /// Requests that wait for a call of their key before they take part in coalescing.
+    waiting: HashMap<CallKind, Vec<StreamId>>,
     /// By the number in the link.
     under_way: HashMap<StreamId, BackgroundCall>,
     /// The link's number by Envoy's.
@@ -122,6 +124,22 @@ impl Calls {
     /// Makes a call at the root's next turn.
     pub fn push(&mut self, call: BackgroundCall) {
         self.due.push(call);
+    }
+
+    /// Has a request wait for a call that others wait for already. False if there is none.
+    pub fn join(&mut self, call: CallKind, stream: StreamId) -> bool {
+        let waiting = self.waiting.get_mut(&call);
+        waiting.map(|waiting| waiting.push(stream)).is_some()
+    }
+
+    /// Has a request wait for a call that is made for it.
+    pub fn await_first(&mut self, call: CallKind, stream: StreamId) {
+        self.waiting.insert(call, vec![stream]);
+    }
+
+    /// Takes the requests that wait for a call.
+    pub fn take_waiting(&mut self, call: CallKind) -> Vec<StreamId> {
+        self.waiting.remove(&call).unwrap_or_default()
     }
 
     /// Takes the calls that are due.

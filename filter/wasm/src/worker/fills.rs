@@ -220,7 +220,7 @@ impl Worker {
     pub(super) fn give_up_overdue(&mut self) {
         for overdue in self.fills.overdue(host::monotonic_millis()) {
             self.metrics.count(Metric::OriginOverdue, 1);
-            self.warn(|| {
+            self.metrics.warn(|| {
                 "sluice: the origin was too slow, and a stale response is served".to_owned()
             });
             self.fill_keeps(

@@ -44,17 +44,19 @@ impl Worker {
 
     /// The request headers that responses for a URL are known to vary with.
     fn varies(&mut self, url: &str) -> Option<VaryNames> {
-        if self.varying.is_empty() {
+        if self.known.varying.is_empty() {
             return None;
         }
         let url = self.entry_hash(url);
-        self.varying.get(url, host::monotonic_millis())
+        self.known.varying.get(url, host::monotonic_millis())
     }
 
     /// Remembers that responses for a URL vary with `names`.
     pub fn learn(&mut self, url: &str, names: VaryNames) {
         let url = self.entry_hash(url);
-        self.varying.learn(url, names, host::monotonic_millis());
+        self.known
+            .varying
+            .learn(url, names, host::monotonic_millis());
     }
 
     /// Adds the qualifiers for content coding and `Vary` to the key of `target`.

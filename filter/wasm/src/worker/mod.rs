@@ -8,6 +8,7 @@ pub mod fills;
 mod hot;
 mod identity;
 mod keys;
+mod known_keys;
 mod lengths;
 mod looks;
 mod metrics;
@@ -28,23 +29,22 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use sluice_core::coalescing::Coalescer;
-use sluice_core::coalescing::varying::Varying;
 use sluice_core::host::HostError;
 use sluice_core::hot::HotTier;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
-use sluice_core::store::body_lengths::BodyLengths;
 use sluice_core::workers::StreamId;
 use sluice_core::workers::WorkerId;
 use sluice_core::workers::agreement::take_number;
 
-use crate::host::{self, Level, SharedData};
+use crate::host::{self, SharedData};
 use crate::request::EdgeRequest;
 use crate::request::policy::NumberedPolicy;
-use calls::{CallKind, Calls};
+use calls::Calls;
 use due::Due;
 use fills::Fills;
 use identity::Identity;
+use known_keys::KnownKeys;
 use metrics::Metrics;
 use policies::Policies;
 pub use purge_calls::Unavailable;
@@ -91,25 +91,20 @@ pub fn configure(root: u32, policy: Policy) -> host::Result<NumberedPolicy> {
 /// One worker's part of the filter.
 #[derive(Debug)]
 pub struct Worker {
-    /// Counters and gauges.
+    /// Counters, gauges, and the log.
     pub metrics: Metrics,
     /// What it is known by.
     pub identity: Identity,
-    body_lengths: BodyLengths,
-    hot: HotTier,
     coalescer: Coalescer,
     roots: Roots,
     policies: Policies,
     streams: HashMap<StreamId, Rc<EdgeRequest>>,
-    varying: Varying,
+    known: KnownKeys,
     fills: Fills,
     calls: Calls,
     purging: Purging,
-    /// Requests that wait for a background call of their key before they take part in coalescing.
-    unprepared: HashMap<CallKind, Vec<StreamId>>,
     substitutes: Substitutes,
     due: Due,
-    logged: u64,
 }
 
 impl Worker {
@@ -122,20 +117,16 @@ impl Worker {
         Ok(Self {
             metrics,
             identity,
-            body_lengths: BodyLengths::new(policy.limits.hints),
-            hot: HotTier::new(policy.hot),
             coalescer: Coalescer::new(number, policy.limits.hints),
             roots: Roots::default(),
             policies: Policies::default(),
             streams: HashMap::new(),
-            varying: Varying::new(policy.limits.varying_urls),
+            known: KnownKeys::new(policy),
             fills: Fills::default(),
             calls: Calls::default(),
             purging: Purging::default(),
-            unprepared: HashMap::new(),
             substitutes: Substitutes::default(),
             due: Due::default(),
-            logged: 0,
         })
     }
 
@@ -143,13 +134,12 @@ impl Worker {
         self.roots.add(root);
         self.register()?;
         self.coalescer.hints().set_capacity(policy.limits.hints);
-        self.body_lengths.set_capacity(policy.limits.hints);
-        self.varying.set_capacity(policy.limits.varying_urls);
+        self.known.keep_to(&policy);
         self.begin_purging(&policy)?;
         // Keys and headers may be others now.
         let last = self.policies.newest();
         if last.is_none_or(|last| *last.policy != policy) {
-            self.hot = HotTier::new(policy.hot);
+            self.known.hot = HotTier::new(policy.hot);
         }
         let policy = self.policies.add(policy);
         self.resync();
@@ -204,26 +194,5 @@ impl Worker {
         ];
         self.metrics.set_gauges(&values);
         self.publish_hot();
-    }
-
-    /// Logs an abnormal event, at most one a second.
-    pub fn warn(&mut self, message: impl FnOnce() -> String) {
-        let now = host::monotonic_millis();
-        if self.logged == 0 || self.logged + 1_000 <= now {
-            self.logged = now;
-            host::log(Level::Warn, &message());
-        }
-    }
-
-    /// A host call has failed: counts it, and logs what came of it.
-    pub fn fault(&mut self, consequence: &str, error: HostError) {
-        self.metrics.count(Metric::HostErrors, 1);
-        self.warn(|| format!("sluice: {consequence}: {error}"));
-    }
-
-    fn check(&mut self, result: host::Result<()>) {
-        if let Err(error) = result {
-            self.fault("a request went on uncoalesced", error);
-        }
     }
 }

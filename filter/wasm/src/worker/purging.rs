@@ -84,7 +84,9 @@ impl Worker {
                 self.purging.replica = purges;
                 self.purging.joined = true;
             }
-            Err(error) => self.fault("purges could not be read", host_error(error)),
+            Err(error) => self
+                .metrics
+                .fault("purges could not be read", host_error(error)),
         }
     }
 
@@ -143,7 +145,8 @@ impl Worker {
     /// Tells all workers that the response has come from the origin since the soft purge, or was found valid by it.
     pub fn confirm(&mut self, key: KeyHash) {
         if let Err(error) = Confirmations::new(&mut SharedData).add(key) {
-            self.fault("a response will be revalidated again", host_error(error));
+            self.metrics
+                .fault("a response will be revalidated again", host_error(error));
         }
     }
 
@@ -161,7 +164,8 @@ impl Worker {
         match noted {
             Ok(noted) => noted == Noted::Indexed,
             Err(error) => {
-                self.fault("a response was not indexed", host_error(error));
+                self.metrics
+                    .fault("a response was not indexed", host_error(error));
                 // What cannot be found cannot be purged.
                 false
             }
@@ -189,7 +193,7 @@ impl Worker {
         let bytes = message.encode();
         for &other in others {
             if let Err(error) = self.roots.send(other, &bytes) {
-                self.fault(fault, error);
+                self.metrics.fault(fault, error);
             }
         }
     }

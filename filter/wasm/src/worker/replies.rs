@@ -51,7 +51,7 @@ impl Worker {
                 self.metrics.count(Metric::FillsAborted, 1);
             }
             let answered = self.act_as(context).and_then(|()| answer.send());
-            self.check(answered);
+            self.metrics.check(answered);
         }
         self.restore_context(self.root());
     }

@@ -29,7 +29,7 @@ impl Worker {
                 return;
             };
             let resumed = self.resume(stream, release);
-            self.check(resumed);
+            self.metrics.check(resumed);
         }
         if self.due.resumes() {
             self.wake_root();

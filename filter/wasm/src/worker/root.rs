@@ -37,14 +37,14 @@ impl Worker {
             .act_as(self.root())
             .and_then(|()| self.register())
             .and_then(|()| host::set_tick_period(0));
-        self.check(registered);
+        self.metrics.check(registered);
         self.resync();
     }
 
     /// Asks Envoy for a turn of the root context, after this callback.
     pub(super) fn wake_root(&mut self) {
         let woken = self.roots.wake();
-        self.check(woken);
+        self.metrics.check(woken);
     }
 
     /// The shortest period in which somebody needs the timer, in milliseconds; 0 is none.
@@ -75,7 +75,7 @@ impl Worker {
         if set.is_ok() {
             self.roots.tick_period = period;
         }
-        self.check(set);
+        self.metrics.check(set);
     }
 
     /// Whether `context` is the root context with the timer and the queue.
@@ -94,7 +94,7 @@ impl Worker {
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    self.check(Err(error));
+                    self.metrics.check(Err(error));
                     break;
                 }
             }
@@ -118,7 +118,7 @@ impl Worker {
             Message::Acknowledged { worker, call } => self.acknowledged(call, worker),
             Message::BodyLength {
                 key, body, bytes, ..
-            } => self.body_lengths.note(key, body, bytes),
+            } => self.known.body_lengths.note(key, body, bytes),
         }
     }
 

@@ -120,7 +120,7 @@ impl Worker {
         let released = self
             .act_as(held.stream.0)
             .and_then(|()| document.take_place(stream, held));
-        self.check(released);
+        self.metrics.check(released);
         self.release(held);
     }
 
@@ -143,6 +143,6 @@ impl Worker {
         let released = self
             .act_as(held.stream.0)
             .and_then(|()| host::resume(Half::Response));
-        self.check(released);
+        self.metrics.check(released);
     }
 }

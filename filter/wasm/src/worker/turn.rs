@@ -50,7 +50,7 @@ impl Worker {
     pub(super) fn restore_context(&mut self, context: u32) {
         if std::mem::take(&mut self.roots.acting_as_other) {
             let restored = host::set_effective_context(context);
-            self.check(restored);
+            self.metrics.check(restored);
         }
     }
 
@@ -82,7 +82,7 @@ impl Worker {
             Effect::Learn { target, names } => self.learn(target.url(), names),
             Effect::Notify { worker, message } => {
                 let notified = self.roots.send(worker, &Message::Flight(message).encode());
-                self.check(notified);
+                self.metrics.check(notified);
             }
             Effect::Abort { stream } => match self.fills.context(stream) {
                 Some(context) => self.answer_later(context, DueReply::Reset),
