@@ -21,10 +21,15 @@ impl Worker {
         event: impl FnOnce(&mut Coalescer, &mut Turn<'_, SharedData>) -> R,
     ) -> R {
         let result = self.event(event);
+        self.end_turn(context);
+        result
+    }
+
+    /// Resumes requests, and directs host calls at `context` again.
+    fn end_turn(&mut self, context: u32) {
         self.resume_some();
         self.arm_timer();
         self.restore_context(context);
-        result
     }
 
     /// As [`Worker::turn`], without resuming requests or restoring the context; for use inside a turn.
@@ -40,9 +45,7 @@ impl Worker {
             effects: &mut effects,
         };
         let result = event(&mut self.coalescer, &mut turn);
-        for effect in effects {
-            self.carry_out(effect);
-        }
+        self.carry_out_all(effects);
         result
     }
 
@@ -58,6 +61,12 @@ impl Worker {
     pub(super) fn act_as(&mut self, context: u32) -> host::Result<()> {
         self.roots.acting_as_other = true;
         host::set_effective_context(context)
+    }
+
+    fn carry_out_all(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            self.carry_out(effect);
+        }
     }
 
     fn carry_out(&mut self, effect: Effect) {
