@@ -153,7 +153,7 @@ impl PurgeCall {
 }
 
 fn policy(worker: &Worker) -> Result<NumberedPolicy, PurgeRefusal> {
-    let policy = worker.current_policy();
+    let policy = worker.policies.newest().cloned();
     policy.ok_or_else(|| unavailable(Unavailable::Failed))
 }
 

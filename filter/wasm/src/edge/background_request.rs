@@ -45,7 +45,7 @@ impl Edge {
     /// Leads for the requests that wait for this call, unless there is no need.
     fn receive_fill(&mut self, worker: &mut Worker, link: Link) -> Result<Action, Refusal> {
         let id = self.id;
-        let call = worker.call(link.stream).ok_or(Refusal::Stranger)?;
+        let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
         let key = worker.flight_key(call.target.cache_key());
         let stream = Rc::new(EdgeRequest {
             for_others: true,
@@ -75,7 +75,7 @@ impl Edge {
 
     /// Has the store revalidate a response that no client waits for.
     fn receive_refresh(&mut self, worker: &mut Worker, link: Link) -> Result<Action, Refusal> {
-        let call = worker.call(link.stream).ok_or(Refusal::Stranger)?;
+        let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
         let key = worker.flight_key(call.target.cache_key());
         let stream = EdgeRequest::new(self.id, key, call.target, call.policy, false);
         let stream = Rc::new(stream);
@@ -92,7 +92,7 @@ impl Edge {
         link: Link,
         headers: &Headers,
     ) -> Result<Action, Refusal> {
-        let call = worker.call(link.stream).ok_or(Refusal::Stranger)?;
+        let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
         let (mut target, policy) = (CanonicalTarget::clone(&call.target), call.policy);
         worker.qualify_generation(&policy.policy, &mut target);
         let varies = worker.qualify(&policy.policy, &mut target, headers);

@@ -170,7 +170,7 @@ fn finish(
         return Ok(Action::Pause);
     }
     if let Some(stand_in) = stream.stand_in.filter(|_| status == 200) {
-        worker.count_substitute();
+        worker.metrics.count(Metric::RequestsSubstituted, 1);
         substitute::finish(stand_in, &stream.policy.policy)?;
     }
     if is_plain_hit(stream, served) {

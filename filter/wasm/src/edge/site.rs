@@ -9,6 +9,7 @@
 use std::rc::Rc;
 
 use sluice_core::key::CanonicalTarget;
+use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::site::{Substitute, Visit, document};
 use sluice_core::workers::Millis;
@@ -67,7 +68,7 @@ pub fn destination(
 
 /// Answers a request for a directory.
 pub fn answer_redirect(worker: &mut Worker, location: &str) -> host::Result<()> {
-    worker.count_substitute();
+    worker.metrics.count(Metric::RequestsSubstituted, 1);
     let headers = [
         ("location", location),
         (CACHE_STATUS, "sluice; detail=directory"),

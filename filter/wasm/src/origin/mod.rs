@@ -82,7 +82,7 @@ impl OriginStream {
         if matches!(purpose, Purpose::Probe | Purpose::StoreOnly) {
             return Ok(self.refuse(worker, not_served(purpose, headers)));
         }
-        let policy = worker.current_policy();
+        let policy = worker.policies.newest().cloned();
         let Some(policy) = policy.filter(|_| !purpose.is_background()) else {
             return Ok(self.stop(worker));
         };
@@ -99,7 +99,7 @@ impl OriginStream {
         link: Link,
         headers: &Headers,
     ) -> host::Result<Action> {
-        let Some(policy) = worker.policy(link.policy) else {
+        let Some(policy) = worker.policies.get(link.policy).cloned() else {
             return Ok(self.stop(worker));
         };
         if matches!(link.purpose, Purpose::Probe | Purpose::StoreOnly) {
@@ -245,7 +245,7 @@ impl Context for OriginStream {
         let context = self.context;
         worker::with(|worker| match &self.fetch {
             Some(fetch) => worker.fill_is_over(fetch.link.stream, context, fetch.ended),
-            None => worker.forget_answer(context),
+            None => worker.due.forget(context),
         });
         true
     }

@@ -25,7 +25,7 @@ use crate::worker::Worker;
 /// Handles the headers of the response to `fetch`.
 pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> host::Result<()> {
     worker.origin_answers(fetch.link.stream);
-    let overruled = worker.fill_answers(fetch.link.stream);
+    let overruled = worker.fills.answer(fetch.link.stream);
     if overruled {
         fetch.ended = true;
         return Ok(());

@@ -8,7 +8,6 @@ use sluice_core::coalescing::{Admission, CLAIM_MILLIS, Probed, Release};
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_core::store::entry::Entry;
-use sluice_core::workers::StreamId;
 use sluice_core::workers::{KeyHash, Millis};
 
 use super::Worker;
@@ -61,11 +60,6 @@ impl Worker {
         self.coalescer.hints().is_failing(key, now)
     }
 
-    /// The background call under the number in a link.
-    pub fn call(&self, number: StreamId) -> Option<BackgroundCall> {
-        self.calls.get(number)
-    }
-
     /// Handles Envoy's answer to a call of the root context. `answered` is false if there is none.
     pub fn call_answered(&mut self, call: u32, answered: bool, body_size: usize) {
         if let Some(background) = self.calls.take(call) {
@@ -103,7 +97,7 @@ impl Worker {
     pub(super) fn renew_claims(&mut self) {
         let now = host::monotonic_millis();
         for key in self.calls.take_unrenewed(now, CLAIM_MILLIS / 2) {
-            self.turn(self.root(), |coalescer, turn| {
+            self.turn(self.roots.newest(), |coalescer, turn| {
                 coalescer.refreshing(key, turn);
             });
         }
@@ -272,17 +266,17 @@ impl Worker {
                 } else {
                     Probed::Missing
                 };
-                self.turn(self.root(), |coalescer, turn| {
+                self.turn(self.roots.newest(), |coalescer, turn| {
                     coalescer.probed(key, probed, turn);
                 });
             }
             CallKind::Look(key) => self.looked(key, answered),
-            CallKind::Fill(_) => self.prepared(call.kind, self.root()),
+            CallKind::Fill(_) => self.prepared(call.kind, self.roots.newest()),
             CallKind::Size(key) => {
                 if answered {
                     self.sized(key, &call.policy);
                 }
-                self.prepared(call.kind, self.root());
+                self.prepared(call.kind, self.roots.newest());
             }
             CallKind::Refresh(key) => {
                 let failed = !(answered && has_succeeded());
@@ -290,7 +284,7 @@ impl Worker {
                     self.metrics.count(Metric::RefreshFailures, 1);
                 }
                 let pause = pause(&call.policy);
-                self.turn(self.root(), |coalescer, turn| {
+                self.turn(self.roots.newest(), |coalescer, turn| {
                     coalescer.refreshed(key, failed, pause, turn);
                 });
             }

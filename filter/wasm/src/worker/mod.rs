@@ -96,15 +96,20 @@ pub struct Worker {
     /// What it is known by.
     pub identity: Identity,
     coalescer: Coalescer,
+    /// The root contexts, with the timer and the queue.
     roots: Roots,
-    policies: Policies,
+    /// The policies of its root contexts and requests.
+    pub policies: Policies,
     streams: HashMap<StreamId, Rc<EdgeRequest>>,
     known: KnownKeys,
-    fills: Fills,
-    calls: Calls,
+    /// Requests on their way to the origin through the store.
+    pub fills: Fills,
+    /// Requests of its own.
+    pub calls: Calls,
     purging: Purging,
     substitutes: Substitutes,
-    due: Due,
+    /// What waits for a turn of the root context.
+    pub due: Due,
 }
 
 impl Worker {
@@ -132,7 +137,7 @@ impl Worker {
 
     fn adopt(&mut self, root: u32, policy: Policy) -> host::Result<NumberedPolicy> {
         self.roots.add(root);
-        self.register()?;
+        self.roots.register(self.id())?;
         self.coalescer.hints().set_capacity(policy.limits.hints);
         self.known.keep_to(&policy);
         self.begin_purging(&policy)?;
@@ -151,16 +156,6 @@ impl Worker {
         self.coalescer.worker()
     }
 
-    /// The newest policy.
-    pub fn current_policy(&self) -> Option<NumberedPolicy> {
-        self.policies.newest().cloned()
-    }
-
-    /// The policy of that number, if it is not long gone.
-    pub fn policy(&self, number: u32) -> Option<NumberedPolicy> {
-        self.policies.get(number).cloned()
-    }
-
     /// Makes a request known to ORIGIN and to the waiting lists.
     pub fn open(&mut self, stream: &Rc<EdgeRequest>) {
         self.streams.insert(stream.id, Rc::clone(stream));
@@ -172,7 +167,7 @@ impl Worker {
             if let Some(capture) = closed.capture.take() {
                 self.drop_capture(&capture);
             }
-            self.forget_answer(stream.0);
+            self.due.forget(stream.0);
             if self.coalescer.takes_part(stream) {
                 self.turn(stream.0, |coalescer, turn| coalescer.closed(stream, turn));
             }

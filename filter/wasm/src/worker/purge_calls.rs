@@ -200,7 +200,7 @@ impl Worker {
             }
         }
         self.arm_timer();
-        self.restore_context(self.root());
+        self.restore_context(self.roots.newest());
     }
 
     /// Takes the workers off the roster that have not acknowledged a purge. Such a worker has lost its VM, and the next

@@ -206,11 +206,6 @@ impl Worker {
         }
     }
 
-    /// Notes that a worker has applied the purges of a call.
-    pub(super) fn acknowledged(&mut self, call: u32, worker: WorkerId) {
-        self.purging.desk.acknowledge(call, worker);
-    }
-
     /// Joins the roster again if this worker was expelled for being slow; it has missed purges since, and loads them.
     pub(super) fn stay_listed(&mut self) {
         if !matches!(Roster::new(&mut SharedData).join(self.id()), Ok(false)) {

@@ -40,11 +40,6 @@ impl Worker {
         self.wake_root();
     }
 
-    /// Drops the reply that is due to `context`, which has gone.
-    pub fn forget_answer(&mut self, context: u32) {
-        self.due.forget(context);
-    }
-
     pub(super) fn send_answers(&mut self) {
         for (context, answer) in self.due.take_replies() {
             if matches!(answer, DueReply::Reset) {
@@ -53,7 +48,7 @@ impl Worker {
             let answered = self.act_as(context).and_then(|()| answer.send());
             self.metrics.check(answered);
         }
-        self.restore_context(self.root());
+        self.restore_context(self.roots.newest());
     }
 
     /// Answers the conditional followers of `filled`, for which the headers of its response are enough.

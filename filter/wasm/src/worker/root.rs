@@ -8,22 +8,13 @@ use super::Worker;
 use crate::host;
 
 impl Worker {
-    /// The newest root context, which has the timer and the queue; 0 is none.
-    pub(super) fn root(&self) -> u32 {
-        self.roots.newest()
-    }
-
-    /// Gives the newest root context the timer and the queue. The host must take that context for the caller: a queue
-    /// belongs to the one that has registered it last.
-    pub(super) fn register(&mut self) -> host::Result<()> {
-        self.roots.register(self.coalescer.worker())
-    }
-
     /// Makes up for what the former root context can no longer receive: messages, answers to its calls, its next turn.
     pub(super) fn resync(&mut self) {
         self.fail_calls();
         self.requeue_journal();
-        self.turn(self.root(), |coalescer, turn| coalescer.rescan_all(turn));
+        self.turn(self.roots.newest(), |coalescer, turn| {
+            coalescer.rescan_all(turn)
+        });
         self.wake_root();
     }
 
@@ -34,8 +25,8 @@ impl Worker {
             return;
         }
         let registered = self
-            .act_as(self.root())
-            .and_then(|()| self.register())
+            .act_as(self.roots.newest())
+            .and_then(|()| self.roots.register(self.id()))
             .and_then(|()| host::set_tick_period(0));
         self.metrics.check(registered);
         self.resync();
@@ -70,7 +61,7 @@ impl Worker {
 
     fn set_period(&mut self, period: Millis) {
         let set = self
-            .act_as(self.root())
+            .act_as(self.roots.newest())
             .and_then(|()| host::set_tick_period(u32::try_from(period).unwrap_or(0)));
         if set.is_ok() {
             self.roots.tick_period = period;
@@ -80,7 +71,7 @@ impl Worker {
 
     /// Whether `context` is the root context with the timer and the queue.
     pub fn is_root(&self, context: u32) -> bool {
-        self.root() == context
+        self.roots.newest() == context
     }
 
     /// Handles all messages in this worker's queue.
@@ -102,12 +93,12 @@ impl Worker {
         self.go_on_as_root();
         // A request that was resumed may wait again, and a call has to be watched.
         self.arm_timer();
-        self.restore_context(self.root());
+        self.restore_context(self.roots.newest());
     }
 
     fn receive_message(&mut self, message: Message) {
         match message {
-            Message::Flight(message) => self.turn(self.root(), |coalescer, turn| {
+            Message::Flight(message) => self.turn(self.roots.newest(), |coalescer, turn| {
                 coalescer.message(message, turn);
             }),
             Message::Purged {
@@ -115,7 +106,7 @@ impl Worker {
                 call,
                 records,
             } => self.receive_purges(caller, call, &records),
-            Message::Acknowledged { worker, call } => self.acknowledged(call, worker),
+            Message::Acknowledged { worker, call } => self.purging.desk.acknowledge(call, worker),
             Message::BodyLength {
                 key, body, bytes, ..
             } => self.known.body_lengths.note(key, body, bytes),
@@ -124,7 +115,7 @@ impl Worker {
 
     /// Handles the timer. Due work is done here as well, in case no message comes through the queue.
     pub fn tick(&mut self) {
-        self.turn(self.root(), |coalescer, turn| coalescer.tick(turn));
+        self.turn(self.roots.newest(), |coalescer, turn| coalescer.tick(turn));
         self.give_up_overdue();
         self.renew_claims();
         self.go_on_as_root();

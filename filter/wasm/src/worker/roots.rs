@@ -42,7 +42,8 @@ impl Roots {
         self.contexts.last().copied().unwrap_or(0)
     }
 
-    /// Makes the effective context the receiver of `worker`'s queue, this worker's own.
+    /// Makes the newest root context the receiver of `worker`'s queue, this worker's own. The host must take that context
+    /// for the caller: a queue belongs to the one that has registered it last.
     pub fn register(&mut self, worker: WorkerId) -> host::Result<()> {
         self.queue = Some(host::register_queue(&queue_name(worker))?);
         // The timer of the former root context has stopped with it.

@@ -98,7 +98,7 @@ impl Worker {
                 None => self.event(|coalescer, turn| coalescer.fill_broken(stream, turn)),
             },
             Effect::Probe { key, target } => {
-                if let Some(policy) = self.current_policy() {
+                if let Some(policy) = self.policies.newest().cloned() {
                     self.calls
                         .push(BackgroundCall::new(CallKind::Probe(key), target, policy));
                     self.wake_root();
