@@ -80,6 +80,7 @@ metrics! {
     LimitsReached, "sluice_limits_reached", Counter, "Requests not coalesced because a bound was reached: waiters of a key, keys in flight, or room on the board.";
     BoardConflicts, "sluice_board_conflicts", Counter, "Compare-and-swaps on the board that another worker won.";
     HostErrors, "sluice_host_errors", Counter, "Calls to Envoy that failed; the request went on uncoalesced.";
+    ReenteredCallbacks, "sluice_reentered_callbacks", Counter, "Callbacks that found their worker in use by another callback, which is a fault of the filter; their requests are not coalesced.";
     StoreProbes, "sluice_store_probes", Counter, "Probes of the store: whether a finished fill can be read, or whether the store has what a HEAD asks for.";
     FillsWithoutRoom, "sluice_fills_without_room", Counter, "Responses that were not stored because the cache's file system has too little free space.";
     FillsAborted, "sluice_fills_aborted", Counter, "Fills that were ended because Envoy's cache does not survive the loss of their client.";

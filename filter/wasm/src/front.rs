@@ -17,7 +17,7 @@ use crate::host::headers::Headers;
 use crate::host::{self, Map};
 use crate::reply::answer_rejection;
 use crate::request::policy::NumberedPolicy;
-use crate::worker;
+use crate::worker::{self, Worker};
 
 /// A request in the FRONT role.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Front {
         Self { policy }
     }
 
-    fn receive(&self) -> Result<Action, HostError> {
+    fn receive(&self, worker: &Worker) -> Result<Action, HostError> {
         let headers = Headers::new(host::header_pairs(Map::Request)?);
         match canonical_target(&self.policy.policy, &headers) {
             Ok(target) => {
@@ -40,7 +40,7 @@ impl Front {
                 Ok(Action::Continue)
             }
             Err(rejection) => {
-                worker::with(|worker| worker.metrics.count(Metric::RequestsRejected, 1));
+                worker.metrics.count(Metric::RequestsRejected, 1);
                 answer_rejection(rejection)?;
                 Ok(Action::Pause)
             }
@@ -52,11 +52,16 @@ impl Context for Front {}
 
 impl HttpContext for Front {
     fn on_http_request_headers(&mut self, _: usize, _: bool) -> Action {
-        self.receive().unwrap_or_else(|error| {
-            // Without a key any edge takes it, and checks it as it would have been checked here.
-            worker::with(|worker| worker.fault("a request's key could not be named", error));
-            Action::Continue
-        })
+        let received = worker::with(|worker| {
+            let received = self.receive(worker);
+            received.map_err(|error| {
+                worker
+                    .metrics
+                    .fault("a request's key could not be named", error)
+            })
+        });
+        // Without a key any edge takes it, and checks it as it would have been checked here.
+        received.and_then(Result::ok).unwrap_or(Action::Continue)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::host::headers::Headers;
 use crate::host::{self, Map};
 use crate::request::policy::NumberedPolicy;
 use crate::sns::{self, Verification};
-use crate::worker::{self, Unavailable};
+use crate::worker::{self, Unavailable, Worker};
 
 /// What a call is about.
 #[derive(Clone, Debug)]
@@ -77,28 +77,28 @@ impl PurgeCall {
         }
     }
 
-    fn receive(&mut self, end_of_stream: bool) -> Result<(), PurgeRefusal> {
+    fn receive(&mut self, worker: &mut Worker, end_of_stream: bool) -> Result<(), PurgeRefusal> {
         let headers = host::header_pairs(Map::Request).map(Headers::new);
         let headers = headers.map_err(|_| unavailable(Unavailable::Failed))?;
-        let policy = policy()?;
+        let policy = policy(worker)?;
         let endpoint = admitted(&headers, &policy)?;
         let has_body = !matches!(endpoint, Endpoint::Itself(_));
         self.endpoint = Some(endpoint);
         if end_of_stream || !has_body {
-            self.carry_out(&[])?;
+            self.carry_out(worker, &[])?;
         }
         Ok(())
     }
 
-    fn carry_out(&mut self, body: &[u8]) -> Result<(), PurgeRefusal> {
+    fn carry_out(&mut self, worker: &mut Worker, body: &[u8]) -> Result<(), PurgeRefusal> {
         let Some(endpoint) = self.endpoint.take() else {
             return Ok(());
         };
-        let policy = policy()?;
+        let policy = policy(worker)?;
         let order = match endpoint {
             Endpoint::Orders => Order::parse(&policy.policy, body),
             Endpoint::Itself(url) => Order::of_url(&policy.policy, &url),
-            Endpoint::Events => return self.purge_changed(&policy, body),
+            Endpoint::Events => return self.purge_changed(worker, &policy, body),
             Endpoint::Sns => {
                 let unverified =
                     |_| unavailable(Unavailable::Failed).counted(Metric::SnsUnverified);
@@ -106,55 +106,55 @@ impl PurgeCall {
             }
         };
         let order = order.map_err(|error: OrderError| PurgeRefusal::new(400, error.to_string()))?;
-        self.purge(&order)
+        self.purge(worker, &order)
     }
 
     /// Purges the objects that an S3 event is about.
-    fn purge_changed(&self, policy: &NumberedPolicy, event: &[u8]) -> Result<(), PurgeRefusal> {
+    fn purge_changed(
+        &self,
+        worker: &mut Worker,
+        policy: &NumberedPolicy,
+        event: &[u8],
+    ) -> Result<(), PurgeRefusal> {
         let changed = changed_objects(&policy.policy, event);
         let changed = changed.map_err(|error| PurgeRefusal::new(400, error.to_string()))?;
         let scopes = changed.iter().map(|url| Scope::Bucket(bucket_of(url)));
-        self.purge(&Order {
+        let order = Order {
             what: What::Scopes(scopes.collect()),
             kind: Kind::Hard,
-        })
+        };
+        self.purge(worker, &order)
     }
 
-    fn purge(&self, order: &Order) -> Result<(), PurgeRefusal> {
-        worker::with(|worker| worker.purge(self.context, order))
-            .unwrap_or(Err(Unavailable::Failed))
-            .map_err(unavailable)
+    fn purge(&self, worker: &mut Worker, order: &Order) -> Result<(), PurgeRefusal> {
+        worker.purge(self.context, order).map_err(unavailable)
     }
 
     /// Acts on what the entry point says of a message of SNS.
-    fn obey(&self, verification: Verification) -> Result<(), PurgeRefusal> {
+    fn obey(&self, worker: &mut Worker, verification: Verification) -> Result<(), PurgeRefusal> {
         let metric = verification.metric();
         match verification {
             Verification::Refused { status, error } => {
                 Err(PurgeRefusal::new(status, error).counted(metric))
             }
             Verification::Confirmation => {
-                count(metric);
+                worker.metrics.count(metric, 1);
                 let headers = [("content-type", "application/json")];
                 host::respond(200, "sluice_sns_confirmed", &headers, "{}\n")
                     .map_err(|_| unavailable(Unavailable::Failed))
             }
             Verification::Notification(event) => {
-                count(metric);
-                self.purge_changed(&policy()?, &event)
+                worker.metrics.count(metric, 1);
+                let policy = policy(worker)?;
+                self.purge_changed(worker, &policy, &event)
             }
         }
     }
 }
 
-fn count(metric: Metric) {
-    worker::with(|worker| worker.metrics.count(metric, 1));
-}
-
-fn policy() -> Result<NumberedPolicy, PurgeRefusal> {
-    worker::with(|worker| worker.current_policy())
-        .flatten()
-        .ok_or_else(|| unavailable(Unavailable::Failed))
+fn policy(worker: &Worker) -> Result<NumberedPolicy, PurgeRefusal> {
+    let policy = worker.policies.newest().cloned();
+    policy.ok_or_else(|| unavailable(Unavailable::Failed))
 }
 
 fn unavailable(reason: Unavailable) -> PurgeRefusal {
@@ -218,8 +218,8 @@ fn quoted(text: &str) -> String {
 
 impl Context for PurgeCall {
     fn on_http_call_response(&mut self, _: u32, headers: usize, size: usize, _: usize) {
-        let obeyed = self.obey(sns::verification(headers > 0, size));
-        self.refuse(obeyed);
+        let verification = sns::verification(headers > 0, size);
+        self.proceed(|call, worker| call.obey(worker, verification));
     }
 
     fn on_done(&mut self) -> bool {
@@ -230,8 +230,7 @@ impl Context for PurgeCall {
 
 impl HttpContext for PurgeCall {
     fn on_http_request_headers(&mut self, _: usize, end_of_stream: bool) -> Action {
-        let received = self.receive(end_of_stream);
-        self.refuse(received)
+        self.proceed(|call, worker| call.receive(worker, end_of_stream))
     }
 
     fn on_http_request_body(&mut self, size: usize, end_of_stream: bool) -> Action {
@@ -239,17 +238,21 @@ impl HttpContext for PurgeCall {
             return Action::Pause;
         }
         let body = host::request_body(size).unwrap_or_default();
-        let carried_out = self.carry_out(&body);
-        self.refuse(carried_out)
+        self.proceed(|call, worker| call.carry_out(worker, &body))
     }
 }
 
 impl PurgeCall {
-    /// The request goes nowhere: it is answered, now or later.
-    fn refuse(&mut self, result: Result<(), PurgeRefusal>) -> Action {
-        if let Err(answer) = result {
+    /// Takes the next `step` of the call. Its request goes nowhere: it is answered, now or later.
+    fn proceed(
+        &mut self,
+        step: impl FnOnce(&mut Self, &mut Worker) -> Result<(), PurgeRefusal>,
+    ) -> Action {
+        let taken = worker::with(|worker| {
+            step(self, worker).inspect_err(|refusal| worker.metrics.count(refusal.metric, 1))
+        });
+        if let Err(answer) = taken.unwrap_or_else(|| Err(unavailable(Unavailable::Failed))) {
             self.endpoint = None;
-            count(answer.metric);
             if answer.send().is_err() {
                 let _ = host::reset(host::Half::Request);
             }

@@ -14,19 +14,24 @@ use super::{Edge, Refusal, State};
 use crate::host::headers::Headers;
 use crate::host::{self, Map};
 use crate::request::EdgeRequest;
-use crate::worker;
+use crate::worker::Worker;
 
 impl Edge {
     /// Handles a request of the filter's own, whose target is canonical.
-    pub(super) fn receive_own(&mut self, link: Link, headers: &Headers) -> Result<Action, Refusal> {
+    pub(super) fn receive_own(
+        &mut self,
+        worker: &mut Worker,
+        link: Link,
+        headers: &Headers,
+    ) -> Result<Action, Refusal> {
         take_path(headers)?;
         if link.purpose.is_relinked() {
             host::remove_header(Map::Request, LINK_HEADER)?;
         }
         match link.purpose {
-            Purpose::Refresh => self.receive_refresh(link),
-            Purpose::Fill => self.receive_fill(link),
-            Purpose::Substitute => self.receive_for_substitute(link, headers),
+            Purpose::Refresh => self.receive_refresh(worker, link),
+            Purpose::Fill => self.receive_fill(worker, link),
+            Purpose::Substitute => self.receive_for_substitute(worker, link, headers),
             purpose => {
                 self.state = State::Background;
                 if purpose == Purpose::Size {
@@ -38,64 +43,61 @@ impl Edge {
     }
 
     /// Leads for the requests that wait for this call, unless there is no need.
-    fn receive_fill(&mut self, link: Link) -> Result<Action, Refusal> {
+    fn receive_fill(&mut self, worker: &mut Worker, link: Link) -> Result<Action, Refusal> {
         let id = self.id;
-        let opened = worker::with(|worker| -> Option<host::Result<_>> {
-            let call = worker.call(link.stream)?;
-            let key = worker.flight_key(call.target.cache_key());
-            let stream = Rc::new(EdgeRequest {
-                for_others: true,
-                ..EdgeRequest::new(id, key, call.target, call.policy, false)
-            });
-            worker.open(&stream);
-            let admission = worker.turn(id.0, |coalescer, turn| {
-                coalescer.request(&stream.request(), turn)
-            });
-            worker.prepared(call.kind, id.0);
-            let action = match admission {
-                Admission::Lead => worker
-                    .send(&stream, Purpose::Lead)
-                    .map(|()| Action::Continue),
-                // Another leads, and may leave.
-                Admission::Park => Ok(Action::Pause),
-                Admission::Fresh | Admission::HitForMiss | Admission::Alone => {
-                    stream.answered.set(true);
-                    host::respond(204, "sluice_unneeded", &[], "").map(|()| Action::Pause)
-                }
-            };
-            Some(action.map(|action| (stream, action)))
+        let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
+        let key = worker.flight_key(call.target.cache_key());
+        let stream = Rc::new(EdgeRequest {
+            for_others: true,
+            ..EdgeRequest::new(id, key, call.target, call.policy, false)
         });
-        let (stream, action) = opened.flatten().ok_or(Refusal::Stranger)??;
+        worker.open(&stream);
+        let admission = worker.turn(id.0, |coalescer, turn| {
+            coalescer.request(&stream.request(), turn)
+        });
+        worker.prepared(call.kind, id.0);
+        let action = match admission {
+            Admission::Lead => {
+                worker.send(&stream, Purpose::Lead)?;
+                Action::Continue
+            }
+            // Another leads, and may leave.
+            Admission::Park => Action::Pause,
+            Admission::Fresh | Admission::HitForMiss | Admission::Alone => {
+                stream.answered.set(true);
+                host::respond(204, "sluice_unneeded", &[], "")?;
+                Action::Pause
+            }
+        };
         self.state = State::Filling(stream);
         Ok(action)
     }
 
     /// Has the store revalidate a response that no client waits for.
-    fn receive_refresh(&mut self, link: Link) -> Result<Action, Refusal> {
-        let id = self.id;
-        let opened = worker::with(|worker| -> Option<host::Result<Rc<EdgeRequest>>> {
-            let call = worker.call(link.stream)?;
-            let key = worker.flight_key(call.target.cache_key());
-            let stream = Rc::new(EdgeRequest::new(id, key, call.target, call.policy, false));
-            worker.open(&stream);
-            Some(worker.send(&stream, link.purpose).map(|()| stream))
-        });
-        let stream = opened.flatten().ok_or(Refusal::Stranger)??;
+    fn receive_refresh(&mut self, worker: &mut Worker, link: Link) -> Result<Action, Refusal> {
+        let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
+        let key = worker.flight_key(call.target.cache_key());
+        let stream = EdgeRequest::new(self.id, key, call.target, call.policy, false);
+        let stream = Rc::new(stream);
+        worker.open(&stream);
+        worker.send(&stream, link.purpose)?;
         self.state = State::Refreshing(stream);
         Ok(Action::Continue)
     }
 
     /// Handles a request for a document, as if a client without conditions had sent it.
-    fn receive_for_substitute(&mut self, link: Link, headers: &Headers) -> Result<Action, Refusal> {
-        let keyed = worker::with(|worker| {
-            let call = worker.call(link.stream)?;
-            let mut target = CanonicalTarget::clone(&call.target);
-            worker.qualify_generation(&call.policy.policy, &mut target);
-            let varies = worker.qualify(&call.policy.policy, &mut target, headers);
-            let key = worker.flight_key(target.cache_key());
-            varies.is_ok().then_some((key, target, call.policy))
-        });
-        let (key, target, policy) = keyed.flatten().ok_or(Refusal::Stranger)?;
+    fn receive_for_substitute(
+        &mut self,
+        worker: &mut Worker,
+        link: Link,
+        headers: &Headers,
+    ) -> Result<Action, Refusal> {
+        let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
+        let (mut target, policy) = (CanonicalTarget::clone(&call.target), call.policy);
+        worker.qualify_generation(&policy.policy, &mut target);
+        let varies = worker.qualify(&policy.policy, &mut target, headers);
+        varies.map_err(|_| Refusal::Stranger)?;
+        let key = worker.flight_key(target.cache_key());
         let facts = RequestFacts::of(headers.fields(), true);
         rewrite(&facts.target, &target)?;
         self.bounded = true;
@@ -105,6 +107,6 @@ impl Edge {
             control,
             ..EdgeRequest::new(self.id, key, Rc::new(target), policy, false)
         };
-        self.admit(stream, &way)
+        self.admit(worker, stream, &way)
     }
 }

@@ -17,63 +17,69 @@ use crate::reply::DueReply;
 use crate::reply::delivery::bodiless;
 use crate::request::EdgeRequest;
 use crate::request::body::Passing;
-use crate::worker;
+use crate::worker::Worker;
 
 /// Handles the response to a background fill: its followers hear of it, and nobody gets its body.
-pub fn respond_filled(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
-    let shared = shared(stream)?;
-    let action = respond_cached(stream)?;
+pub fn respond_filled(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
+    let shared = shared(worker, stream)?;
+    let action = respond_cached(worker, stream)?;
     if stream.answered.get() {
         return Ok(action);
     }
     if let Some((status, way)) = shared {
-        answer_followers(stream, status, &way)?;
+        answer_followers(worker, stream, status, &way)?;
     }
     if stream.fragile.get() {
         return drain(stream);
     }
-    Ok(end_own(stream, 204))
+    Ok(end_own(worker, stream, 204))
 }
 
 /// The status of the origin's response to a fill that the store takes, and the `Cache-Status` of its followers.
-fn shared(stream: &EdgeRequest) -> host::Result<Option<(u16, CacheStatus<'static>)>> {
+fn shared(
+    worker: &Worker,
+    stream: &EdgeRequest,
+) -> host::Result<Option<(u16, CacheStatus<'static>)>> {
     let headers = Headers::new(host::header_pairs(Map::Response)?);
     let fields = StoredFields::of(headers.fields());
     let served = fields
         .entry()
-        .map(|entry| served_to(stream, entry, &fields));
+        .map(|entry| served_to(worker, stream, entry, &fields));
     let taken = |served: &Served<'_>| served.own && served.entry.stored && served.failure.is_none();
     let served = served.filter(taken);
     Ok(served.map(|served| (served.entry.status, served.collapsed_cache_status())))
 }
 
 /// Answers the followers of a fill at its headers that need no body of it.
-fn answer_followers(stream: &EdgeRequest, status: u16, way: &CacheStatus<'_>) -> host::Result<()> {
+fn answer_followers(
+    worker: &mut Worker,
+    stream: &EdgeRequest,
+    status: u16,
+    way: &CacheStatus<'_>,
+) -> host::Result<()> {
     let headers = Headers::new(host::header_pairs(Map::Response)?);
     let answer = |demand: &Demand| Some(bodiless(demand, status, &headers)?.described(way));
-    worker::with(|worker| worker.answer_followers(stream, answer));
+    worker.answer_followers(stream, answer);
     Ok(())
 }
 
 /// Handles the response to a refresh. Nobody wants its body, but a fill must come to its end.
-pub fn respond_refreshed(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
+pub fn respond_refreshed(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     let headers = Headers::new(host::header_pairs(Map::Response)?);
     let fields = StoredFields::of(headers.fields());
     let served = fields
         .entry()
-        .map(|entry| served_to(stream, entry, &fields));
+        .map(|entry| served_to(worker, stream, entry, &fields));
     // That the store has no room is no failure of the origin.
     let lacks_room = served
         .as_ref()
         .is_some_and(|served| served.entry.lacks_room());
     let stored = served.filter(|served| served.own && served.entry.stored);
     if let Some(stored) = &stored {
-        worker::with(|worker| {
-            worker.drop_hot_copy(stream.target.cache_key());
-            worker.turn(stream.id.0, |coalescer, turn| {
-                let until = turn.now.saturating_add(stored.served_for);
-                coalescer.hints().set(stream.key, Hint::Fresh, until);
-            });
+        worker.drop_hot_copy(stream.target.cache_key());
+        worker.turn(stream.id.0, |coalescer, turn| {
+            let until = turn.now.saturating_add(stored.served_for);
+            coalescer.hints().set(stream.key, Hint::Fresh, until);
         });
     }
     if stored
@@ -87,13 +93,13 @@ pub fn respond_refreshed(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     } else {
         502
     };
-    Ok(end_own(stream, status))
+    Ok(end_own(worker, stream, status))
 }
 
 /// Ends a request of the filter's own at the root context's next turn.
-fn end_own(stream: &EdgeRequest, status: u16) -> Action {
+fn end_own(worker: &mut Worker, stream: &EdgeRequest, status: u16) -> Action {
     stream.answered.set(true);
-    worker::with(|worker| worker.answer_later(stream.id.0, DueReply::Outcome { status }));
+    worker.answer_later(stream.id.0, DueReply::Outcome { status });
     Action::Pause
 }
 

@@ -11,7 +11,7 @@ use crate::host::{self, Map};
 use crate::reply::{CACHE_STATUS, hot_copy};
 use crate::request::EdgeRequest;
 use crate::request::account::tell_hit;
-use crate::worker;
+use crate::worker::Worker;
 
 /// Headers that each response has of its own.
 const MADE_ANEW: [&str; 6] = [
@@ -33,12 +33,13 @@ pub struct Answered {
 /// Answers the effective context's request if there is a hot copy for it. `account` says whether the access log is
 /// told.
 pub fn answer(
+    worker: &Worker,
     wanted: &Wanted<'_>,
     demand: Option<&Demand>,
     head: bool,
     account: bool,
 ) -> host::Result<Option<Answered>> {
-    let Some((copy, still)) = worker::with(|worker| worker.hot(wanted)).flatten() else {
+    let Some((copy, still)) = worker.hot(wanted) else {
         return Ok(None);
     };
     if account {
@@ -50,24 +51,31 @@ pub fn answer(
 }
 
 /// Begins to copy the effective context's response, whose headers are as its client gets them, if it is worth that.
-pub fn begin(stream: &EdgeRequest, announced: Option<u64>, sighting: Sighting) -> host::Result<()> {
+pub fn begin(
+    worker: &mut Worker,
+    stream: &EdgeRequest,
+    announced: Option<u64>,
+    sighting: Sighting,
+) -> host::Result<()> {
     if !stream.policy.policy.hot.is_on() || stream.bodiless.get() {
         return Ok(());
     }
-    let length = announced.or_else(|| counted(stream));
+    let length = announced.or_else(|| counted(worker, stream));
     let Some(length) = length.and_then(|length| usize::try_from(length).ok()) else {
         return Ok(());
     };
-    let wanted = worker::with(|worker| worker.wants_copy(stream, length));
-    if wanted != Some(true) {
+    if !worker.wants_copy(stream, length) {
         return Ok(());
     }
-    capture(stream, sighting, |copy| Capture::new(copy, length))
+    let copy = copy_of(stream, sighting)?;
+    begin_capture(worker, stream, Capture::new(copy, length));
+    Ok(())
 }
 
 /// Begins to copy the effective context's response, which does not go into the store, for its followers, whose
 /// `Cache-Status` says `way`. False if it cannot be copied.
 pub fn begin_to_share(
+    worker: &mut Worker,
     stream: &EdgeRequest,
     announced: Option<u64>,
     sighting: Sighting,
@@ -79,22 +87,20 @@ pub fn begin_to_share(
     if !hot.is_on() || !small || stream.bodiless.get() {
         return Ok(false);
     }
-    capture(stream, sighting, |copy| match announced {
+    let copy = copy_of(stream, sighting)?;
+    let capture = match announced {
         Some(length) => Capture::new(copy, usize::try_from(length).unwrap_or(most)),
         None => Capture::at_most(copy, most),
-    })?;
-    let begun = stream.capture.borrow().is_some();
+    };
+    let begun = begin_capture(worker, stream, capture);
     stream.shares_copy.set(begun.then_some(way));
     Ok(begun)
 }
 
-fn capture(
-    stream: &EdgeRequest,
-    sighting: Sighting,
-    begin: impl FnOnce(HotCopy) -> Capture,
-) -> host::Result<()> {
+/// A copy of the effective context's response, still without the body.
+fn copy_of(stream: &EdgeRequest, sighting: Sighting) -> host::Result<HotCopy> {
     let headers = Headers::new(host::header_pairs(Map::Response)?);
-    let copy = HotCopy {
+    Ok(HotCopy {
         key: stream.target.cache_key().to_owned(),
         known_as: stream.key,
         policy: stream.policy.number,
@@ -103,12 +109,16 @@ fn capture(
         typed: headers.has("content-type"),
         headers: common(&headers, stream.policy.policy.site.cors.is_some()),
         body: Vec::new(),
-    };
-    let capture = begin(copy);
-    if worker::with(|worker| worker.begin_capture(&capture)) == Some(true) {
+    })
+}
+
+/// Has the response's body copied. False if the worker makes too many copies now.
+fn begin_capture(worker: &mut Worker, stream: &EdgeRequest, capture: Capture) -> bool {
+    let begins = worker.begin_capture(&capture);
+    if begins {
         stream.capture.replace(Some(capture));
     }
-    Ok(())
+    begins
 }
 
 /// The fields that all clients get alike. Who may read the response is said to each.
@@ -121,7 +131,7 @@ fn common(headers: &Headers, cors: bool) -> Vec<u8> {
 }
 
 /// Copies a part of `size` bytes of the body that passes. The client gets it, whatever comes of the copy.
-pub fn take_body(stream: &EdgeRequest, size: usize, end: bool) {
+pub fn take_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, end: bool) {
     let Some(mut capture) = stream.capture.take() else {
         return;
     };
@@ -133,19 +143,18 @@ pub fn take_body(stream: &EdgeRequest, size: usize, end: bool) {
         stream.capture.replace(Some(capture));
         return;
     }
-    worker::with(|worker| match taken {
+    match taken {
         Ok(()) => worker.end_capture(stream, capture),
         Err(error) => {
             worker.drop_capture(&capture);
             worker.share_copy(stream, None);
-            worker.fault("a response was not copied", error);
+            worker.metrics.fault("a response was not copied", error);
         }
-    });
+    }
 }
 
 /// The length of a stored body that no header tells, once somebody has seen its end.
-pub fn counted(stream: &EdgeRequest) -> Option<u64> {
+pub fn counted(worker: &mut Worker, stream: &EdgeRequest) -> Option<u64> {
     let body = stream.unannounced.get()?;
-    let key = stream.target.cache_key();
-    worker::with(|worker| worker.body_length(key, body)).flatten()
+    worker.body_length(stream.target.cache_key(), body)
 }

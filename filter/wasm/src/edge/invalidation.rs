@@ -9,7 +9,7 @@ use sluice_core::purge::url_of;
 
 use crate::host::headers::Headers;
 use crate::host::{self, Map};
-use crate::worker;
+use crate::worker::Worker;
 
 /// A request with an unsafe method, on its way to an HTTP origin.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Invalidation {
     }
 
     /// The response's headers have come: tells all workers what to revalidate, if it has succeeded.
-    pub fn note(&self, policy: &Policy) -> host::Result<()> {
+    pub fn note(&self, worker: &mut Worker, policy: &Policy) -> host::Result<()> {
         let status = host::header(Map::Response, ":status")?.unwrap_or_default();
         if !matches!(status.first(), Some(b'2' | b'3')) {
             return Ok(());
@@ -51,7 +51,7 @@ impl Invalidation {
         }
         buckets.sort_unstable();
         buckets.dedup();
-        worker::with(|worker| worker.invalidate(&buckets));
+        worker.invalidate(&buckets);
         Ok(())
     }
 

@@ -33,7 +33,7 @@ use crate::reply::{answer_failure, answer_rejection};
 use crate::request::EdgeRequest;
 use crate::request::account::{result_of, tell_result};
 use crate::request::policy::NumberedPolicy;
-use crate::worker;
+use crate::worker::{self, Worker};
 use background_response::{respond_filled, respond_refreshed};
 use cors::Cors;
 use invalidation::Invalidation;
@@ -49,6 +49,17 @@ enum Refusal {
     Unready,
     /// It came by the background listener, and this VM has not sent it: a former one has.
     Stranger,
+}
+
+impl Refusal {
+    /// Counts it.
+    fn count(&self, worker: &mut Worker) {
+        match self {
+            Self::Rejected(_) => worker.metrics.count(Metric::RequestsRejected, 1),
+            Self::Host(error) => worker.metrics.fault("a request could not be read", *error),
+            Self::Unready | Self::Stranger => {}
+        }
+    }
 }
 
 impl From<HostError> for Refusal {
@@ -118,21 +129,21 @@ impl Edge {
     }
 
     /// Picks up the record that the worker may have replaced while the request waited.
-    fn pick_up_record(&mut self) {
+    fn pick_up_record(&mut self, worker: &Worker) {
         if let State::Cached(stream) | State::Filling(stream) = &mut self.state
-            && let Some(known) = worker::with(|worker| worker.stream(stream.id)).flatten()
+            && let Some(known) = worker.stream(stream.id)
         {
             *stream = known;
         }
     }
 
-    fn invalidate(&self) -> Result<(), HostError> {
+    fn invalidate(&self, worker: &mut Worker) -> Result<(), HostError> {
         let change = self.invalidation.as_ref();
-        change.map_or(Ok(()), |change| change.note(&self.policy.policy))
+        change.map_or(Ok(()), |change| change.note(worker, &self.policy.policy))
     }
 
     /// Tells the access log what has become of the request, if it shows that.
-    fn tell(&self) {
+    fn tell(&self, worker: &mut Worker) {
         if !self.policy.policy.response.account {
             return;
         }
@@ -142,12 +153,35 @@ impl Edge {
             _ => Ok(()),
         };
         if let Err(error) = told {
-            worker::with(|worker| worker.fault("the access log lacks a request", error));
+            worker
+                .metrics
+                .fault("the access log lacks a request", error);
         }
     }
 
-    /// Handles the headers of the response.
-    fn respond(&self) -> host::Result<Action> {
+    /// Handles the headers of the response, which ends with them if `end_of_stream`.
+    fn respond(&mut self, worker: &mut Worker, end_of_stream: bool) -> Action {
+        self.pick_up_record(worker);
+        if let State::Cached(stream) = &self.state {
+            stream.bodiless.set(end_of_stream);
+        }
+        // What is made of the response may take its headers along.
+        let marked = self.mark_response();
+        let outcome = self.make_response(worker);
+        let action = outcome
+            .and_then(|action| marked.map(|()| action))
+            .unwrap_or_else(|error| {
+                worker
+                    .metrics
+                    .fault("a response could not be finished", error);
+                Action::Continue
+            });
+        self.tell(worker);
+        action
+    }
+
+    /// Makes of the response what its client, or whoever waits for it, should get.
+    fn make_response(&self, worker: &mut Worker) -> host::Result<Action> {
         match &self.state {
             State::New | State::Answered | State::Background => Ok(Action::Continue),
             State::AnsweredUntyped => {
@@ -157,28 +191,23 @@ impl Edge {
                 host::remove_header(Map::Response, "content-type").map(|()| Action::Continue)
             }
             State::Passed(reason, target) => self
-                .invalidate()
+                .invalidate(worker)
                 .and_then(|()| respond_passed(*reason, &self.policy.policy, target)),
             State::Cached(stream) | State::Refreshing(stream) | State::Filling(stream)
                 if stream.answered.get() =>
             {
                 Ok(Action::Continue)
             }
-            State::Filling(stream) => respond_filled(stream),
-            State::Refreshing(stream) => respond_refreshed(stream),
-            State::Cached(stream) if self.bounded => respond_cached(stream)
+            State::Filling(stream) => respond_filled(worker, stream),
+            State::Refreshing(stream) => respond_refreshed(worker, stream),
+            State::Cached(stream) if self.bounded => respond_cached(worker, stream)
                 .and_then(|action| site::bound_document(stream).map(|()| action)),
-            State::Cached(stream) => respond_cached(stream),
+            State::Cached(stream) => respond_cached(worker, stream),
         }
     }
 
     fn refuse(&mut self, refusal: &Refusal) {
         self.state = State::Answered;
-        worker::with(|worker| match refusal {
-            Refusal::Rejected(_) => worker.metrics.count(Metric::RequestsRejected, 1),
-            Refusal::Host(error) => worker.fault("a request could not be read", *error),
-            Refusal::Unready | Refusal::Stranger => {}
-        });
         let answered = match refusal {
             Refusal::Rejected(rejection) => {
                 if self.policy.policy.response.account {
@@ -209,7 +238,11 @@ impl Context for Edge {
 
 impl HttpContext for Edge {
     fn on_http_request_headers(&mut self, _: usize, end_of_stream: bool) -> Action {
-        match self.receive(end_of_stream) {
+        let received = worker::with(|worker| {
+            let received = self.receive(worker, end_of_stream);
+            received.inspect_err(|refusal| refusal.count(worker))
+        });
+        match received.unwrap_or(Err(Refusal::Unready)) {
             Ok(action) => action,
             Err(refusal) => {
                 self.refuse(&refusal);
@@ -219,21 +252,7 @@ impl HttpContext for Edge {
     }
 
     fn on_http_response_headers(&mut self, _: usize, end_of_stream: bool) -> Action {
-        self.pick_up_record();
-        if let State::Cached(stream) = &self.state {
-            stream.bodiless.set(end_of_stream);
-        }
-        // What is made of the response may take its headers along.
-        let marked = self.mark_response();
-        let outcome = self.respond();
-        let action = outcome
-            .and_then(|action| marked.map(|()| action))
-            .unwrap_or_else(|error| {
-                worker::with(|worker| worker.fault("a response could not be finished", error));
-                Action::Continue
-            });
-        self.tell();
-        action
+        worker::with(|worker| self.respond(worker, end_of_stream)).unwrap_or(Action::Continue)
     }
 
     fn on_http_response_body(&mut self, size: usize, end_of_stream: bool) -> Action {
@@ -243,13 +262,11 @@ impl HttpContext for Edge {
             return Action::Continue;
         };
         stream.bytes.set(stream.bytes.get() + size as u64);
-        hot::take_body(stream, size, end_of_stream);
-        if end_of_stream && let Some(body) = stream.unannounced.get() {
-            let (key, bytes) = (stream.target.cache_key(), stream.bytes.get());
-            worker::with(|worker| worker.note_body_length(key, body, bytes));
+        if end_of_stream || stream.capture.borrow().is_some() {
+            worker::with(|worker| observe_body(worker, stream, size, end_of_stream));
         }
         if let Err(error) = stream.pass_body(size) {
-            worker::with(|worker| worker.fault("a response was cut off", error));
+            worker::with(|worker| worker.metrics.fault("a response was cut off", error));
             let _ = host::reset(host::Half::Response);
             return Action::Pause;
         }
@@ -259,7 +276,15 @@ impl HttpContext for Edge {
     /// A client that has gone before its response is told of as well.
     fn on_log(&mut self) {
         if matches!(self.state, State::Cached(_)) {
-            self.tell();
+            worker::with(|worker| self.tell(worker));
         }
+    }
+}
+
+/// Copies a part of `size` bytes of the response's body for the hot tier, and at its end notes how long the body is.
+fn observe_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, ends: bool) {
+    hot::take_body(worker, stream, size, ends);
+    if ends && let Some(body) = stream.unannounced.get() {
+        worker.note_body_length(stream.target.cache_key(), body, stream.bytes.get());
     }
 }

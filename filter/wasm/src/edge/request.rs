@@ -28,17 +28,21 @@ use crate::host::{self, Map};
 use crate::request::EdgeRequest;
 use crate::request::headers::demand_of;
 use crate::request::stand_in::StandIn;
-use crate::worker;
+use crate::worker::Worker;
 
 impl Edge {
-    pub(super) fn receive(&mut self, end_of_stream: bool) -> Result<Action, Refusal> {
+    pub(super) fn receive(
+        &mut self,
+        worker: &mut Worker,
+        end_of_stream: bool,
+    ) -> Result<Action, Refusal> {
         let headers = Headers::new(host::header_pairs(Map::Request)?);
         #[cfg(feature = "trap")]
         crate::trap::on_demand(&headers, "edge");
         let facts = RequestFacts::of(headers.fields(), end_of_stream);
         if facts.internal {
-            if let Some(link) = own_link(&headers)? {
-                return self.receive_own(link, &headers);
+            if let Some(link) = own_link(worker, &headers)? {
+                return self.receive_own(worker, link, &headers);
             }
             strip_internal(&headers)?;
         }
@@ -55,16 +59,17 @@ impl Edge {
                 let policy = &self.policy.policy;
                 self.invalidation = Invalidation::of(policy, facts.method, &headers, target.url());
                 rewrite(&facts.target, &target)?;
-                self.pass(reason, target, &headers)?;
+                self.pass(worker, reason, target, &headers)?;
                 Ok(Action::Continue)
             }
-            Disposition::Cacheable => self.visit(target, &headers, &facts),
+            Disposition::Cacheable => self.visit(worker, target, &headers, &facts),
         }
     }
 
     /// Handles a cacheable request: for an object, or for the document that is known to take its place.
     fn visit(
         &mut self,
+        worker: &mut Worker,
         mut target: CanonicalTarget,
         headers: &Headers,
         facts: &RequestFacts<'_>,
@@ -75,11 +80,11 @@ impl Edge {
         });
         let mut stand_in = None;
         if let Some(visitor) = &visit {
-            match site::destination(policy, visitor, &target) {
+            match site::destination(worker, policy, visitor, &target) {
                 Destination::Requested => {}
                 Destination::Redirect(location) => {
                     self.state = State::Answered;
-                    site::answer_redirect(&location)?;
+                    site::answer_redirect(worker, &location)?;
                     return Ok(Action::Pause);
                 }
                 Destination::Document(standing, document) => {
@@ -89,7 +94,7 @@ impl Edge {
             }
         }
         let head = facts.method == "HEAD";
-        let keyed = self.qualify(&mut target, headers, head)?;
+        let keyed = self.qualify(worker, &mut target, headers, head);
         let control = self.control(facts.control, headers);
         let way = self.way(control, &target);
         let key = match keyed {
@@ -97,13 +102,13 @@ impl Edge {
             keyed => {
                 let reason = keyed.map_or(PassReason::Vary, |_| PassReason::NoStore);
                 rewrite(&facts.target, &target)?;
-                self.pass(reason, target, headers)?;
+                self.pass(worker, reason, target, headers)?;
                 return Ok(Action::Continue);
             }
         };
         let demand = facts.demand.then(|| demand_of(headers));
         let ordinary = stand_in.is_none() && way == Way::Shared;
-        if ordinary && self.answer_hot(&target, key.key, demand.as_ref(), head)? {
+        if ordinary && self.answer_hot(worker, &target, key.key, demand.as_ref(), head)? {
             return Ok(Action::Pause);
         }
         prepare(facts, headers, &target)?;
@@ -116,31 +121,30 @@ impl Edge {
             stand_in,
             ..EdgeRequest::new(self.id, key, target, policy, head)
         };
-        self.admit(stream, &way)
+        self.admit(worker, stream, &way)
     }
 
     /// Adds every key qualifier (purge generation, coding, `Vary`) to `target` and returns the key's hash.
     fn qualify(
         &self,
+        worker: &mut Worker,
         target: &mut CanonicalTarget,
         headers: &Headers,
         head: bool,
-    ) -> Result<Result<FlightKey, TooLong>, Refusal> {
+    ) -> Result<FlightKey, TooLong> {
         let policy = &self.policy.policy;
-        let keyed = worker::with(|worker| {
-            worker.qualify_generation(policy, target);
-            worker.qualify(policy, target, headers)?;
-            if head {
-                worker.turn_to_headers(target);
-            }
-            Ok(worker.flight_key(target.cache_key()))
-        });
-        keyed.ok_or(Refusal::Unready)
+        worker.qualify_generation(policy, target);
+        worker.qualify(policy, target, headers)?;
+        if head {
+            worker.turn_to_headers(target);
+        }
+        Ok(worker.flight_key(target.cache_key()))
     }
 
     /// Answers with a hot copy, if the worker has one. True if it has.
     fn answer_hot(
         &mut self,
+        worker: &Worker,
         target: &CanonicalTarget,
         key: KeyHash,
         demand: Option<&Demand>,
@@ -152,7 +156,7 @@ impl Edge {
             policy: self.policy.number,
         };
         let account = self.policy.policy.response.account;
-        let Some(answered) = hot::answer(&wanted, demand, head, account)? else {
+        let Some(answered) = hot::answer(worker, &wanted, demand, head, account)? else {
             return Ok(false);
         };
         self.state = if answered.typed {
@@ -180,20 +184,22 @@ impl Edge {
 
     fn pass(
         &mut self,
+        worker: &mut Worker,
         reason: PassReason,
         target: CanonicalTarget,
         headers: &Headers,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), HostError> {
         let link = Link {
             purpose: Purpose::Bypass,
             stream: self.id,
             policy: self.policy.number,
         };
-        let link = worker::with(|worker| {
-            worker.metrics.count(Metric::RequestsPassed, 1);
-            worker.encode_link(link)
-        });
-        host::add_header(Map::Request, LINK_HEADER, &link.ok_or(Refusal::Unready)?)?;
+        worker.metrics.count(Metric::RequestsPassed, 1);
+        host::add_header(
+            Map::Request,
+            LINK_HEADER,
+            &worker.identity.encode_link(link),
+        )?;
         if !headers.has("if-range") {
             host::set_header(Map::Request, "if-range", BYPASS_SENTINEL)?;
         }
@@ -202,28 +208,30 @@ impl Edge {
     }
 
     /// Lets the coalescer decide how a cacheable request goes on.
-    pub(super) fn admit(&mut self, stream: EdgeRequest, way: &Way) -> Result<Action, Refusal> {
-        let (id, head) = (self.id, stream.head);
-        let decided = worker::with(|worker| -> Result<_, HostError> {
-            let stream = Rc::new(stream);
-            worker.open(&stream);
-            if matches!(way, Way::Checked(_)) {
-                worker.keep_for_rescue(&stream);
-            }
-            if let Some(purpose) = ask_the_store(way, head)? {
-                worker.send(&stream, purpose)?;
-                return Ok((stream, Action::Continue));
-            }
-            let admitted = worker.turn(id.0, |coalescer, turn| stream.admission(coalescer, turn));
-            let Some(purpose) = admitted.and_then(|purpose| worker.ready(&stream, purpose)) else {
-                return Ok((stream, Action::Pause));
-            };
-            worker.send(&stream, purpose)?;
-            Ok((stream, Action::Continue))
+    pub(super) fn admit(
+        &mut self,
+        worker: &mut Worker,
+        stream: EdgeRequest,
+        way: &Way,
+    ) -> Result<Action, Refusal> {
+        let stream = Rc::new(stream);
+        worker.open(&stream);
+        if matches!(way, Way::Checked(_)) {
+            worker.keep_for_rescue(&stream);
+        }
+        let purpose = ask_the_store(way, stream.head)?.or_else(|| {
+            let id = self.id.0;
+            let admitted = worker.turn(id, |coalescer, turn| stream.admission(coalescer, turn));
+            admitted.and_then(|purpose| worker.ready(&stream, purpose))
         });
-        let (stream, action) = decided.ok_or(Refusal::Unready)??;
+        if let Some(purpose) = purpose {
+            worker.send(&stream, purpose)?;
+        }
         self.state = State::Cached(stream);
-        Ok(action)
+        Ok(match purpose {
+            Some(_) => Action::Continue,
+            None => Action::Pause,
+        })
     }
 
     fn answer_preflight(&mut self) -> Result<(), HostError> {

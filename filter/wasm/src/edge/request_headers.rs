@@ -11,7 +11,7 @@ use super::Refusal;
 use crate::host::headers::Headers;
 use crate::host::{self, Map};
 use crate::request::headers::{keep_path, set_aside};
-use crate::worker;
+use crate::worker::Worker;
 
 /// Name of the background listener's route in Envoy's configuration.
 const BACKGROUND_ROUTE: &[u8] = b"sluice_background";
@@ -43,12 +43,11 @@ pub fn rewrite(sent: &Target<'_>, target: &CanonicalTarget) -> Result<(), HostEr
 }
 
 /// The link of a request of the filter's own; that of any other is nothing.
-pub fn own_link(headers: &Headers) -> Result<Option<Link>, Refusal> {
+pub fn own_link(worker: &Worker, headers: &Headers) -> Result<Option<Link>, Refusal> {
     let Some(link) = headers.get(LINK_HEADER) else {
         return Ok(None);
     };
-    let vouched = worker::with(|worker| worker.decode_link(link)).flatten();
-    if let Some(Vouched::Here(link)) = vouched
+    if let Some(Vouched::Here(link)) = worker.identity.decode_link(link)
         && link.purpose.is_background()
     {
         return Ok(Some(link));

@@ -13,7 +13,7 @@ use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::served::{Arrival, NO_ROOM, Served};
-use sluice_core::store::entry::{Entry, FillId};
+use sluice_core::store::entry::Entry;
 use sluice_core::store::store_edits::restored;
 use sluice_core::store::stored_fields::StoredFields;
 use sluice_core::workers::BodyId;
@@ -28,7 +28,7 @@ use crate::reply::delivery::deliver;
 use crate::reply::{CACHE_STATUS, NOT_STORED, answer_failure, answer_not_stored, substitute};
 use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
-use crate::worker;
+use crate::worker::Worker;
 
 /// How long a purged response is served after the origin has failed, before the origin is asked again.
 const PURGED_MILLIS: Millis = 1_000;
@@ -51,53 +51,49 @@ pub fn respond_passed(
 }
 
 /// Handles the response to a cacheable request.
-pub fn respond_cached(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
+pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     let headers = Headers::new(host::header_pairs(Map::Response)?);
     let fields = StoredFields::of(headers.fields());
     let Some(entry) = fields.entry() else {
-        return respond_without_entry(stream);
+        return respond_without_entry(worker, stream);
     };
     if entry.key != stream.target.cache_key() {
-        return refuse_mismatch(stream, "the response of another key");
+        return refuse_mismatch(worker, stream, "the response of another key");
     }
     if !fields.describe_the_body(&entry) {
-        worker::with(|worker| worker.discard(stream));
-        return refuse_mismatch(stream, "headers of another response");
+        worker.discard(stream);
+        return refuse_mismatch(worker, stream, "headers of another response");
     }
-    let served = served_to(stream, entry, &fields);
+    let served = served_to(worker, stream, entry, &fields);
     if stream.purpose.get() == Purpose::StoreOnly && !served.satisfies(&stream.control) {
         return refuse_not_stored(stream);
     }
     if served.is_expired(&stream.control) {
-        return refuse_expired(stream, served.failure.unwrap_or(504));
+        return refuse_expired(worker, stream, served.failure.unwrap_or(504));
     }
-    report(stream, &served);
-    follow_up(stream, &served);
+    report(worker, stream, &served);
+    follow_up(worker, stream, &served);
     let unannounced = unannounced(stream, &served.entry, &fields);
     stream.unannounced.set(unannounced);
     restore(stream, &headers, &fields, &served)?;
     if served.entry.lacks_room() {
-        pass_without_room(stream, fields.content_length(), &served)?;
+        pass_without_room(worker, stream, fields.content_length(), &served)?;
     }
-    finish(stream, fields.content_length(), &served)
+    finish(worker, stream, fields.content_length(), &served)
 }
 
 /// The marked response as it has come to a request, with what the worker knows of it.
 pub fn served_to<'a>(
+    worker: &Worker,
     stream: &EdgeRequest,
     entry: Entry<'a>,
     fields: &StoredFields<'_>,
 ) -> Served<'a> {
-    let known = worker::with(|worker| (worker.nonce, worker.predates_soft_purge(&entry)));
-    let (nonce, purged) = known.unwrap_or_default();
     let arrival = Arrival {
-        fill: FillId {
-            nonce,
-            stream: stream.id.0,
-        },
+        fill: worker.identity.fill_id(stream.id),
         failure: stream.kept.get(),
         late: stream.late.get(),
-        purged,
+        purged: worker.predates_soft_purge(&entry),
         now: host::unix_millis(),
     };
     Served::of(entry, fields, &arrival)
@@ -105,16 +101,16 @@ pub fn served_to<'a>(
 
 /// Confirms the response after a soft purge, has it refreshed if it is stale, and leaves an origin alone that has
 /// failed.
-fn follow_up(stream: &EdgeRequest, served: &Served<'_>) {
+fn follow_up(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
     // The store is seen to have it first: until then it serves what was purged.
     let committed = stream.purpose.get() != Purpose::Lead;
     if stream.forced.get() && served.own && served.entry.stored && committed {
-        worker::with(|worker| worker.confirm(stream.key));
+        worker.confirm(stream.key);
     }
     if served.failure.is_some() {
-        worker::with(|worker| worker.back_off(stream));
+        worker.back_off(stream);
     } else if served.is_stale() {
-        worker::with(|worker| worker.refresh(stream));
+        worker.refresh(stream);
     }
 }
 
@@ -141,6 +137,7 @@ fn restore(
 /// Passes on a response for which the store has no room: to the followers on this worker as well, by a copy, if it is
 /// small, and else to its own client only.
 fn pass_without_room(
+    worker: &mut Worker,
     stream: &EdgeRequest,
     announced: Option<u64>,
     served: &Served<'_>,
@@ -149,9 +146,9 @@ fn pass_without_room(
     let whole = plain && served.entry.status == 200 && !stream.for_others;
     let status = served.collapsed_cache_status().detail(NO_ROOM);
     let sighting = served.sighting_without_room();
-    let shares = whole && hot::begin_to_share(stream, announced, sighting, status)?;
+    let shares = whole && hot::begin_to_share(worker, stream, announced, sighting, status)?;
     if !shares {
-        worker::with(|worker| worker.pass_without_room(stream));
+        worker.pass_without_room(stream);
     }
     if !served.has_age && served.age == 0 {
         // Its own client has it from the origin (RFC 9111, 5.1).
@@ -163,24 +160,27 @@ fn pass_without_room(
 /// Holds a missing object's response for its substitute, copies a hit for the hot tier, and makes of the response
 /// what its client demands.
 fn finish(
+    worker: &mut Worker,
     stream: &Rc<EdgeRequest>,
     announced: Option<u64>,
     served: &Served<'_>,
 ) -> host::Result<Action> {
     let status = served.entry.status;
-    if hold_for_substitute(stream, status, served.served_for)? {
+    if hold_for_substitute(worker, stream, status, served.served_for)? {
         return Ok(Action::Pause);
     }
     if let Some(stand_in) = stream.stand_in.filter(|_| status == 200) {
-        worker::with(|worker| worker.count_substitute());
+        worker.metrics.count(Metric::RequestsSubstituted, 1);
         substitute::finish(stand_in, &stream.policy.policy)?;
     }
     if is_plain_hit(stream, served) {
-        hot::begin(stream, announced, served.sighting())?;
+        hot::begin(worker, stream, announced, served.sighting())?;
     }
     let fragile = served.is_fill();
     stream.fragile.set(fragile);
-    deliver(stream, status, !fragile, hot::counted)
+    let demands = stream.demand.is_some();
+    let counted = demands.then(|| hot::counted(worker, stream)).flatten();
+    deliver(stream, status, !fragile, counted)
 }
 
 /// Whether the store has served a whole object as it is, to a request that nothing else is to be said of.
@@ -208,42 +208,40 @@ fn unannounced(
 }
 
 /// Tells the coalescer and the metrics what has come.
-fn report(stream: &EdgeRequest, served: &Served<'_>) {
+fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
     let entry = &served.entry;
     let filled = (served.own || served.failure.is_some()) && entry.stored;
-    worker::with(|worker| {
-        if served.own {
-            worker.drop_hot_copy(stream.target.cache_key());
+    if served.own {
+        worker.drop_hot_copy(stream.target.cache_key());
+    }
+    let result = served.metric(stream.purpose.get());
+    worker.metrics.count(result, 1);
+    stream.account.results_in(result_of(result));
+    worker.turn(stream.id.0, |coalescer, turn| {
+        let left = match served.failure {
+            // The response was purged, so the origin is asked again soon.
+            Some(_) if stream.forced.get() => PURGED_MILLIS,
+            _ => served.served_for,
+        };
+        let until = turn.now.saturating_add(left);
+        if filled {
+            coalescer.response(stream.id, LeaderResponse::Filling, turn);
+        } else if entry.stored && (stream.forced.get() || served.predates_purge) {
+            // The store has not asked: it had a fill under way, which may bring what was purged. The followers get
+            // that too, and one of all has it refreshed.
+            coalescer.hints().forget(stream.key);
+            let until = turn.now;
+            coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
+        } else if entry.stored {
+            coalescer.hints().set(stream.key, Hint::Fresh, until);
+            coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
         }
-        let result = served.metric(stream.purpose.get());
-        worker.metrics.count(result, 1);
-        stream.account.results_in(result_of(result));
-        worker.turn(stream.id.0, |coalescer, turn| {
-            let left = match served.failure {
-                // The response was purged, so the origin is asked again soon.
-                Some(_) if stream.forced.get() => PURGED_MILLIS,
-                _ => served.served_for,
-            };
-            let until = turn.now.saturating_add(left);
-            if filled {
-                coalescer.response(stream.id, LeaderResponse::Filling, turn);
-            } else if entry.stored && (stream.forced.get() || served.predates_purge) {
-                // The store has not asked: it had a fill under way, which may bring what was purged. The followers get
-                // that too, and one of all has it refreshed.
-                coalescer.hints().forget(stream.key);
-                let until = turn.now;
-                coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
-            } else if entry.stored {
-                coalescer.hints().set(stream.key, Hint::Fresh, until);
-                coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
-            }
-            // Any other response is nobody else's, as ORIGIN has told, or the store has no room for it.
-        });
+        // Any other response is nobody else's, as ORIGIN has told, or the store has no room for it.
     });
 }
 
 /// Handles a response that ORIGIN has not marked: it went around the store, or is Envoy's own.
-fn respond_without_entry(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
+fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     if stream.purpose.get() == Purpose::StoreOnly {
         stream.account.results_in(account::NOT_STORED);
         host::add_header(Map::Response, CACHE_STATUS, NOT_STORED)?;
@@ -253,24 +251,22 @@ fn respond_without_entry(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     let status = status.and_then(|status| u16::try_from(status).ok());
     let status = status.unwrap_or(502);
     let bypass = stream.purpose.get() == Purpose::Bypass;
-    worker::with(|worker| {
-        if !bypass {
-            worker.metrics.count(Metric::RequestsMiss, 1);
-        }
-        stream
-            .account
-            .results_at_least_in(match stream.released.get() {
-                Some(Release::WaitTimeout) => account::WAIT_TIMEOUT,
-                _ => result_of(Metric::RequestsMiss),
-            });
-        worker.turn(stream.id.0, |coalescer, turn| {
-            let response = if status >= 400 {
-                LeaderResponse::Failed { status }
-            } else {
-                LeaderResponse::Unshared
-            };
-            coalescer.response(stream.id, response, turn);
+    if !bypass {
+        worker.metrics.count(Metric::RequestsMiss, 1);
+    }
+    stream
+        .account
+        .results_at_least_in(match stream.released.get() {
+            Some(Release::WaitTimeout) => account::WAIT_TIMEOUT,
+            _ => result_of(Metric::RequestsMiss),
         });
+    worker.turn(stream.id.0, |coalescer, turn| {
+        let response = if status >= 400 {
+            LeaderResponse::Failed { status }
+        } else {
+            LeaderResponse::Unshared
+        };
+        coalescer.response(stream.id, response, turn);
     });
     let forward = if bypass {
         Forward::Bypass
@@ -288,7 +284,7 @@ fn respond_without_entry(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     }
     dress(&stream.policy.policy, stream.target.path(), status, false)?;
     add_cache_status(&description)?;
-    Ok(if hold_for_substitute(stream, status, 0)? {
+    Ok(if hold_for_substitute(worker, stream, status, 0)? {
         Action::Pause
     } else {
         Action::Continue
@@ -297,13 +293,13 @@ fn respond_without_entry(stream: &Rc<EdgeRequest>) -> host::Result<Action> {
 
 /// Refuses the response of another key, as Envoy's cache names files by a short hash, or one whose headers are not those
 /// of its body.
-fn refuse_mismatch(stream: &EdgeRequest, what: &str) -> host::Result<Action> {
-    worker::with(|worker| {
-        worker.metrics.count(Metric::KeyMismatches, 1);
-        worker.warn(|| format!("sluice: the store gave {what}"));
-        worker.turn(stream.id.0, |coalescer, turn| {
-            coalescer.response(stream.id, LeaderResponse::Failed { status: 503 }, turn);
-        });
+fn refuse_mismatch(worker: &mut Worker, stream: &EdgeRequest, what: &str) -> host::Result<Action> {
+    worker.metrics.count(Metric::KeyMismatches, 1);
+    worker
+        .metrics
+        .warn(|| format!("sluice: the store gave {what}"));
+    worker.turn(stream.id.0, |coalescer, turn| {
+        coalescer.response(stream.id, LeaderResponse::Failed { status: 503 }, turn);
     });
     stream.answered.set(true);
     stream.account.results_in(account::FAILED);
@@ -312,11 +308,9 @@ fn refuse_mismatch(stream: &EdgeRequest, what: &str) -> host::Result<Action> {
 }
 
 /// Refuses a stored response that is too old for the policy, where the origin has failed (RFC 9111, 4.2.4).
-fn refuse_expired(stream: &EdgeRequest, status: u16) -> host::Result<Action> {
-    worker::with(|worker| {
-        worker.turn(stream.id.0, |coalescer, turn| {
-            coalescer.response(stream.id, LeaderResponse::Failed { status }, turn);
-        });
+fn refuse_expired(worker: &mut Worker, stream: &EdgeRequest, status: u16) -> host::Result<Action> {
+    worker.turn(stream.id.0, |coalescer, turn| {
+        coalescer.response(stream.id, LeaderResponse::Failed { status }, turn);
     });
     stream.answered.set(true);
     stream.account.results_in(account::FAILED);

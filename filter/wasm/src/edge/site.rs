@@ -9,6 +9,7 @@
 use std::rc::Rc;
 
 use sluice_core::key::CanonicalTarget;
+use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::site::{Substitute, Visit, document};
 use sluice_core::workers::Millis;
@@ -19,7 +20,7 @@ use crate::reply::substitute::{HeldResponse, MOST_BYTES};
 use crate::request::EdgeRequest;
 use crate::request::body::Passing;
 use crate::request::stand_in::StandIn;
-use crate::worker;
+use crate::worker::Worker;
 use crate::worker::substitutes::MissingObject;
 
 /// How long "missing" is remembered, and so the longest an upload stays invisible.
@@ -36,9 +37,13 @@ pub enum Destination {
 }
 
 /// Where a visitor's request goes, by what is known of the object.
-pub fn destination(policy: &Policy, visit: &Visit, target: &CanonicalTarget) -> Destination {
-    let known = worker::with(|worker| worker.known_missing(target)).flatten();
-    match known {
+pub fn destination(
+    worker: &Worker,
+    policy: &Policy,
+    visit: &Visit,
+    target: &CanonicalTarget,
+) -> Destination {
+    match worker.known_missing(target) {
         None => Destination::Requested,
         Some(MissingObject::Directory) => match visit.location() {
             Some(location) => Destination::Redirect(location.to_owned()),
@@ -62,8 +67,8 @@ pub fn destination(policy: &Policy, visit: &Visit, target: &CanonicalTarget) -> 
 }
 
 /// Answers a request for a directory.
-pub fn answer_redirect(location: &str) -> host::Result<()> {
-    worker::with(|worker| worker.count_substitute());
+pub fn answer_redirect(worker: &mut Worker, location: &str) -> host::Result<()> {
+    worker.metrics.count(Metric::RequestsSubstituted, 1);
     let headers = [
         ("location", location),
         (CACHE_STATUS, "sluice; detail=directory"),
@@ -79,6 +84,7 @@ pub fn answer_redirect(location: &str) -> host::Result<()> {
 /// Holds a response with a missing object's `status` until its substitute has come. True if it waits. `known_for` says
 /// for how many milliseconds the object is known to be missing.
 pub fn hold_for_substitute(
+    worker: &mut Worker,
     stream: &Rc<EdgeRequest>,
     status: u16,
     known_for: Millis,
@@ -106,7 +112,7 @@ pub fn hold_for_substitute(
         status,
         known_for: known_for.min(KNOWN_MILLIS),
     };
-    Ok(worker::with(|worker| worker.look_for_substitute(stream, held)).unwrap_or(false))
+    Ok(worker.look_for_substitute(stream, held))
 }
 
 /// Keeps a document that is too large for a call from being collected.

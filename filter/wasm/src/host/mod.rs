@@ -44,6 +44,8 @@ pub enum Level {
     Warn = 3,
     /// Something that keeps the filter from its work.
     Error = 4,
+    /// A fault of the filter itself.
+    Critical = 5,
 }
 
 fn check(status: u32) -> Result<()> {

@@ -11,7 +11,7 @@ use sluice_core::site::media_type::missing_media_type;
 use crate::host::headers::Headers;
 use crate::host::{self, Map};
 use crate::request::body::Body;
-use crate::worker;
+use crate::worker::Worker;
 
 /// A request to the origin, as far as it tells what its response means.
 #[derive(Clone, Copy, Debug)]
@@ -71,11 +71,13 @@ fn remove_all(headers: &Headers, goes: impl Fn(&str) -> bool) -> host::Result<()
 }
 
 /// Logs what Envoy says of an origin that has not answered. True if it has said something.
-pub fn note_failure(headers: &Headers) -> host::Result<bool> {
+pub fn note_failure(worker: &mut Worker, headers: &Headers) -> host::Result<bool> {
     let Some(details) = headers.text(FAILURE_HEADER) else {
         return Ok(false);
     };
-    worker::with(|worker| worker.warn(|| format!("sluice: no answer from the origin: {details}")));
+    worker
+        .metrics
+        .warn(|| format!("sluice: no answer from the origin: {details}"));
     host::remove_header(Map::Response, FAILURE_HEADER)?;
     Ok(true)
 }

@@ -15,7 +15,7 @@ use crate::host;
 use crate::host::headers::Headers;
 use crate::request::body::{Body, Passing};
 use crate::request::policy::NumberedPolicy;
-use crate::worker;
+use crate::worker::Worker;
 use crate::worker::fills::Fallback;
 
 /// A request that goes on to the origin.
@@ -62,23 +62,20 @@ impl Fetch {
     }
 
     /// Lets nobody share the response: the next request leads.
-    pub fn share_nothing(&self) {
+    pub fn share_nothing(&self, worker: &mut Worker) {
         let stream = self.link.stream;
-        worker::with(|worker| {
-            worker.turn(self.context, |coalescer, turn| {
-                let verdict = FillVerdict::HitForMiss { until: turn.now };
-                coalescer.fill_headers(stream, verdict, turn);
-            });
+        worker.turn(self.context, |coalescer, turn| {
+            let verdict = FillVerdict::HitForMiss { until: turn.now };
+            coalescer.fill_headers(stream, verdict, turn);
         });
     }
 
     /// Tells the worker that the origin has failed with `status` and the store serves its stale response.
-    pub fn keep(&mut self, status: u16, revalidation: &Revalidation) {
+    pub fn keep(&mut self, worker: &mut Worker, status: u16, revalidation: &Revalidation) {
         self.keeps = true;
         // The store needs nothing of the error's body, and lets go of it.
         self.ended = true;
-        let stream = self.link.stream;
-        worker::with(|worker| worker.fill_keeps(stream, status, revalidation, self.context));
+        worker.fill_keeps(self.link.stream, status, revalidation, self.context);
     }
 
     /// The path that the store asks for.
@@ -98,26 +95,24 @@ impl Fetch {
     }
 
     /// Tells the worker that the origin is asked.
-    pub fn begin(&self) {
-        worker::with(|worker| {
-            worker.metrics.count(Metric::OriginFetches, 1);
-            worker.origin_is_asked(self.link.stream);
-            if !self.link.purpose.avoids_the_store() {
-                worker.fill_begins(self.link.stream, self.context, self.fallback());
-            }
-            let expected = !matches!(self.link.purpose, Purpose::Fresh | Purpose::Collapsed);
-            if expected {
-                return;
-            }
-            let Some(stream) = worker.stream(self.link.stream) else {
-                return;
-            };
-            let mut request = stream.request();
-            // The stores let a HEAD pass, and its response as well.
-            request.may_lead &= !self.head || self.for_headers;
-            worker.turn(self.context, |coalescer, turn| {
-                coalescer.unexpected_miss(&request, turn);
-            });
+    pub fn begin(&self, worker: &mut Worker) {
+        worker.metrics.count(Metric::OriginFetches, 1);
+        worker.origin_is_asked(self.link.stream);
+        if !self.link.purpose.avoids_the_store() {
+            worker.fill_begins(self.link.stream, self.context, self.fallback());
+        }
+        let expected = !matches!(self.link.purpose, Purpose::Fresh | Purpose::Collapsed);
+        if expected {
+            return;
+        }
+        let Some(stream) = worker.stream(self.link.stream) else {
+            return;
+        };
+        let mut request = stream.request();
+        // The stores let a HEAD pass, and its response as well.
+        request.may_lead &= !self.head || self.for_headers;
+        worker.turn(self.context, |coalescer, turn| {
+            coalescer.unexpected_miss(&request, turn);
         });
     }
 
@@ -133,45 +128,50 @@ impl Fetch {
     }
 
     /// Whether Envoy's cache would write into a client that has gone, which crashes Envoy.
-    pub fn must_abort(&self) -> bool {
-        !self.link.purpose.avoids_the_store()
-            && worker::with(|worker| worker.stream(self.link.stream).is_none()).unwrap_or(true)
+    pub fn must_abort(&self, worker: &Worker) -> bool {
+        !self.link.purpose.avoids_the_store() && worker.stream(self.link.stream).is_none()
     }
 
     /// Whether a soft purge has overtaken a fill that no client sees. The store would put it in the place of
     /// what has been fetched since.
-    pub fn is_overtaken(&self) -> bool {
-        self.stores
-            && worker::with(|worker| {
-                let stream = worker.stream(self.link.stream);
-                let unseen =
-                    stream.is_some_and(|stream| matches!(stream.passing.get(), Passing::Nothing));
-                unseen && worker.was_purged_since(&self.cache_key, self.began)
-            })
-            .unwrap_or(false)
+    pub fn is_overtaken(&self, worker: &Worker) -> bool {
+        let is_unseen = || {
+            let stream = worker.stream(self.link.stream);
+            stream.is_some_and(|stream| matches!(stream.passing.get(), Passing::Nothing))
+        };
+        self.stores && is_unseen() && worker.was_purged_since(&self.cache_key, self.began)
+    }
+
+    /// Handles a part of `size` bytes of the response's body.
+    pub fn pass(&mut self, size: usize) -> host::Result<()> {
+        self.bytes = self.bytes.saturating_add(size as u64);
+        if self.keeps && size > 0 {
+            // What becomes of the error's body does not matter.
+            let _ = host::drop_response_body(size);
+            return Ok(());
+        }
+        self.body.pass(size).map(drop)
     }
 
     /// The response has come to its end.
-    pub fn end(&mut self) {
+    pub fn end(&mut self, worker: &mut Worker) {
         self.ended = true;
         if !self.stores {
             return;
         }
         let (stream, cache) = (self.link.stream, &self.policy.policy.cache);
-        worker::with(|worker| {
-            // Its length was not announced; it is stored now, but not again.
-            let too_large = self.bytes > cache.max_object_bytes;
-            let shunned = too_large.then(|| worker.key_hash(&self.cache_key));
-            if let Some(body) = self.unannounced {
-                worker.tell_body_length(&self.cache_key, body, self.bytes);
+        // Its length was not announced; it is stored now, but not again.
+        let too_large = self.bytes > cache.max_object_bytes;
+        let shunned = too_large.then(|| worker.key_hash(&self.cache_key));
+        if let Some(body) = self.unannounced {
+            worker.tell_body_length(&self.cache_key, body, self.bytes);
+        }
+        worker.turn(self.context, |coalescer, turn| {
+            coalescer.fill_ended(stream, turn);
+            if let Some(key) = shunned {
+                let until = turn.now.saturating_add(millis(cache.hit_for_miss));
+                coalescer.hints().set(key, Hint::HitForMiss, until);
             }
-            worker.turn(self.context, |coalescer, turn| {
-                coalescer.fill_ended(stream, turn);
-                if let Some(key) = shunned {
-                    let until = turn.now.saturating_add(millis(cache.hit_for_miss));
-                    coalescer.hints().set(key, Hint::HitForMiss, until);
-                }
-            });
         });
     }
 }

@@ -13,7 +13,7 @@ use crate::host::headers::Headers;
 use crate::host::{self, Map};
 use crate::request::body::Body;
 use crate::request::policy::NumberedPolicy;
-use crate::worker;
+use crate::worker::Worker;
 
 /// A request that goes on to the origin, for its client alone.
 #[derive(Debug)]
@@ -28,11 +28,14 @@ pub struct ForeignRequest {
 
 impl ForeignRequest {
     /// The request with these headers, under the newest policy of this VM.
-    pub fn new(policy: NumberedPolicy, headers: &Headers, cacheable: bool) -> Self {
-        worker::with(|worker| {
-            worker.metrics.count(Metric::OriginFetches, 1);
-            worker.metrics.count(Metric::OriginAdopted, 1);
-        });
+    pub fn new(
+        worker: &Worker,
+        policy: NumberedPolicy,
+        headers: &Headers,
+        cacheable: bool,
+    ) -> Self {
+        worker.metrics.count(Metric::OriginFetches, 1);
+        worker.metrics.count(Metric::OriginAdopted, 1);
         Self {
             policy,
             path: headers.text(":path").unwrap_or_default().to_owned(),
@@ -43,9 +46,9 @@ impl ForeignRequest {
     }
 
     /// Makes the response's headers what a client may see, and keeps it from the store.
-    pub fn respond(&mut self, end_of_stream: bool) -> host::Result<()> {
+    pub fn respond(&mut self, worker: &mut Worker, end_of_stream: bool) -> host::Result<()> {
         let headers = Headers::new(host::header_pairs(Map::Response)?);
-        note_failure(&headers)?;
+        note_failure(worker, &headers)?;
         let policy = &self.policy.policy;
         remove_hidden(policy, &headers)?;
         let status = headers.text(":status");

@@ -25,7 +25,7 @@ use crate::host::headers::Headers;
 use crate::host::{self, Half, Map};
 use crate::reply::DueReply;
 use crate::request::body::Body;
-use crate::worker;
+use crate::worker::{self, Worker};
 use fetch::Fetch;
 use foreign::ForeignRequest;
 use request::{cache_key, is_late, keeps_unasked, not_served, prepare_request, revalidation_of};
@@ -49,52 +49,61 @@ impl OriginStream {
         }
     }
 
-    fn receive(&mut self) -> host::Result<Action> {
+    fn receive(&mut self, worker: &mut Worker) -> host::Result<Action> {
         let headers = Headers::new(host::header_pairs(Map::Request)?);
         #[cfg(feature = "trap")]
         crate::trap::on_demand(&headers, "origin");
         let vouched = headers
             .get(LINK_HEADER)
-            .and_then(|value| worker::with(|worker| worker.decode_link(value)).flatten());
+            .and_then(|value| worker.identity.decode_link(value));
         match vouched {
-            Some(Vouched::Here(link)) => self.receive_linked(link, &headers),
-            Some(Vouched::Elsewhere(purpose)) => self.adopt(purpose, &headers),
-            None => Ok(self.stop()),
+            Some(Vouched::Here(link)) => self.receive_linked(worker, link, &headers),
+            Some(Vouched::Elsewhere(purpose)) => self.adopt(worker, purpose, &headers),
+            None => Ok(self.stop(worker)),
         }
     }
 
     /// Answers a request that EDGE has not vouched for.
-    fn stop(&mut self) -> Action {
-        worker::with(|worker| {
-            worker.metrics.count(Metric::OriginUnlinked, 1);
-            worker.warn(|| "sluice: a request without the edge role's link was stopped".into());
-        });
-        self.refuse(DueReply::Unlinked)
+    fn stop(&self, worker: &mut Worker) -> Action {
+        worker.metrics.count(Metric::OriginUnlinked, 1);
+        worker
+            .metrics
+            .warn(|| "sluice: a request without the edge role's link was stopped".into());
+        self.refuse(worker, DueReply::Unlinked)
     }
 
     /// Sends on the request of a client whose EDGE is in another VM.
-    fn adopt(&mut self, purpose: Purpose, headers: &Headers) -> host::Result<Action> {
+    fn adopt(
+        &mut self,
+        worker: &mut Worker,
+        purpose: Purpose,
+        headers: &Headers,
+    ) -> host::Result<Action> {
         if matches!(purpose, Purpose::Probe | Purpose::StoreOnly) {
-            return Ok(self.refuse(not_served(purpose, headers)));
+            return Ok(self.refuse(worker, not_served(purpose, headers)));
         }
-        let policy = worker::with(|worker| worker.current_policy()).flatten();
+        let policy = worker.policies.newest().cloned();
         let Some(policy) = policy.filter(|_| !purpose.is_background()) else {
-            return Ok(self.stop());
+            return Ok(self.stop(worker));
         };
         let cacheable = !purpose.avoids_the_store();
         prepare_request(&policy.policy, cacheable, headers)?;
-        self.adopted = Some(ForeignRequest::new(policy, headers, cacheable));
+        self.adopted = Some(ForeignRequest::new(worker, policy, headers, cacheable));
         Ok(Action::Continue)
     }
 
     /// Handles a request that EDGE has sent to the store, and the store has sent on.
-    fn receive_linked(&mut self, link: Link, headers: &Headers) -> host::Result<Action> {
-        let policy = worker::with(|worker| worker.policy(link.policy)).flatten();
-        let Some(policy) = policy else {
-            return Ok(self.stop());
+    fn receive_linked(
+        &mut self,
+        worker: &mut Worker,
+        link: Link,
+        headers: &Headers,
+    ) -> host::Result<Action> {
+        let Some(policy) = worker.policies.get(link.policy).cloned() else {
+            return Ok(self.stop(worker));
         };
         if matches!(link.purpose, Purpose::Probe | Purpose::StoreOnly) {
-            return Ok(self.refuse(not_served(link.purpose, headers)));
+            return Ok(self.refuse(worker, not_served(link.purpose, headers)));
         }
         let cacheable = !link.purpose.avoids_the_store();
         let cache_key = cache_key(headers);
@@ -105,14 +114,14 @@ impl OriginStream {
             .flatten();
         if let Some(kept) = revalidation
             .as_ref()
-            .filter(|stored| stored.left() > 0 && keeps_unasked(link, headers))
+            .filter(|stored| stored.left() > 0 && keeps_unasked(worker, link, headers))
         {
-            worker::with(|worker| worker.fill_keeps_unwritten(link.stream, kept, self.context));
-            return Ok(self.refuse(DueReply::Keep(Rc::new(kept.clone()))));
+            worker.fill_keeps_unwritten(link.stream, kept, self.context);
+            return Ok(self.refuse(worker, DueReply::Keep(Rc::new(kept.clone()))));
         }
         if let Some(stored) = revalidation.as_ref().filter(|stored| is_late(link, stored)) {
-            worker::with(|worker| worker.store_is_late(link.stream));
-            return Ok(self.refuse(DueReply::Unwritten(Rc::new(stored.clone()))));
+            worker.store_is_late(link.stream);
+            return Ok(self.refuse(worker, DueReply::Unwritten(Rc::new(stored.clone()))));
         }
         prepare_request(&policy.policy, cacheable, headers)?;
         if let Some(revalidation) = &revalidation {
@@ -135,36 +144,100 @@ impl OriginStream {
             stores: false,
             keeps: false,
             ended: false,
-            began: worker::with(|worker| worker.newest_purge()).unwrap_or_default(),
+            began: worker.newest_purge(),
         };
-        fetch.begin();
+        fetch.begin(worker);
         self.fetch = Some(fetch);
         Ok(Action::Continue)
     }
 
-    fn refuse(&mut self, answer: DueReply) -> Action {
-        worker::with(|worker| worker.answer_later(self.context, answer));
+    fn refuse(&self, worker: &mut Worker, answer: DueReply) -> Action {
+        worker.answer_later(self.context, answer);
         Action::Pause
+    }
+
+    /// Handles the headers of the response.
+    fn respond(&mut self, worker: &mut Worker, end_of_stream: bool) -> Action {
+        if self.must_abort(worker, false) {
+            return abort(worker);
+        }
+        let responded = match (&mut self.adopted, &mut self.fetch) {
+            (Some(adopted), _) => adopted.respond(worker, end_of_stream),
+            (None, Some(fetch)) => respond(worker, fetch, end_of_stream),
+            (None, None) => Ok(()),
+        };
+        if let Err(error) = responded {
+            worker
+                .metrics
+                .fault("a response was kept out of the store", error);
+            let _ = host::set_header(Map::Response, "cache-control", "no-store");
+        }
+        Action::Continue
+    }
+
+    /// Handles a part of `size` bytes of the response's body.
+    fn pass(&mut self, worker: &mut Worker, size: usize, end_of_stream: bool) -> Action {
+        if self.must_abort(worker, end_of_stream) {
+            return abort(worker);
+        }
+        let passed = match (&mut self.adopted, &mut self.fetch) {
+            (Some(adopted), _) => adopted.pass(size).map(drop),
+            (None, Some(fetch)) => {
+                worker.fill_progresses(fetch.link.stream);
+                fetch.pass(size)
+            }
+            (None, None) => Ok(()),
+        };
+        if let Err(error) = passed {
+            worker.metrics.fault("a response was cut", error);
+            return abort(worker);
+        }
+        if end_of_stream {
+            self.end_fetch(worker);
+        }
+        Action::Continue
+    }
+
+    /// The response has come to its end, with its trailers or without.
+    fn end(&mut self, worker: &mut Worker) -> Action {
+        if self.must_abort(worker, true) {
+            return abort(worker);
+        }
+        self.end_fetch(worker);
+        Action::Continue
     }
 
     /// Whether the response must not go on, which `ends` with this part.
-    fn must_abort(&self, ends: bool) -> bool {
+    fn must_abort(&self, worker: &Worker, ends: bool) -> bool {
         let fetch = self.fetch.as_ref();
-        fetch.is_some_and(|fetch| fetch.must_abort() || (ends && fetch.is_overtaken()))
+        fetch.is_some_and(|fetch| fetch.must_abort(worker) || (ends && fetch.is_overtaken(worker)))
     }
 
-    fn end_fetch(&mut self) {
+    fn end_fetch(&mut self, worker: &mut Worker) {
         if let Some(fetch) = &mut self.fetch {
-            fetch.end();
+            fetch.end(worker);
         }
     }
 
-    fn abort(&mut self) -> Action {
-        worker::with(|worker| worker.metrics.count(Metric::FillsAborted, 1));
-        // If Envoy refuses, pausing keeps the response from the store all the same.
-        let _ = host::reset(Half::Response);
-        Action::Pause
+    /// What becomes of a response that cannot be told to the worker: the store must not get it.
+    fn cut_off(&self) -> Action {
+        if self.fetch.is_none() && self.adopted.is_none() {
+            return Action::Continue;
+        }
+        reset()
     }
+}
+
+/// Ends a response that must not go on.
+fn abort(worker: &Worker) -> Action {
+    worker.metrics.count(Metric::FillsAborted, 1);
+    reset()
+}
+
+fn reset() -> Action {
+    // If Envoy refuses, pausing keeps the response from the store all the same.
+    let _ = host::reset(Half::Response);
+    Action::Pause
 }
 
 impl Context for OriginStream {
@@ -172,7 +245,7 @@ impl Context for OriginStream {
         let context = self.context;
         worker::with(|worker| match &self.fetch {
             Some(fetch) => worker.fill_is_over(fetch.link.stream, context, fetch.ended),
-            None => worker.forget_answer(context),
+            None => worker.due.forget(context),
         });
         true
     }
@@ -180,63 +253,33 @@ impl Context for OriginStream {
 
 impl HttpContext for OriginStream {
     fn on_http_request_headers(&mut self, _: usize, _: bool) -> Action {
-        self.receive().unwrap_or_else(|error| {
-            worker::with(|worker| worker.fault("a request to the origin was stopped", error));
-            // Without the proof the native guard stops it.
-            (self.fetch, self.adopted) = (None, None);
-            let _ = host::remove_header(Map::Request, PROOF_HEADER);
-            Action::Continue
-        })
+        let received = worker::with(|worker| {
+            let received = self.receive(worker);
+            received.map_err(|error| {
+                worker
+                    .metrics
+                    .fault("a request to the origin was stopped", error)
+            })
+        });
+        if let Some(Ok(action)) = received {
+            return action;
+        }
+        // Without the proof the native guard stops it.
+        (self.fetch, self.adopted) = (None, None);
+        let _ = host::remove_header(Map::Request, PROOF_HEADER);
+        Action::Continue
     }
 
     fn on_http_response_headers(&mut self, _: usize, end_of_stream: bool) -> Action {
-        if self.must_abort(false) {
-            return self.abort();
-        }
-        let responded = match &mut self.adopted {
-            Some(adopted) => adopted.respond(end_of_stream),
-            None => self
-                .fetch
-                .as_mut()
-                .map_or(Ok(()), |fetch| respond(fetch, end_of_stream)),
-        };
-        if let Err(error) = responded {
-            worker::with(|worker| worker.fault("a response was kept out of the store", error));
-            let _ = host::set_header(Map::Response, "cache-control", "no-store");
-        }
-        Action::Continue
+        worker::with(|worker| self.respond(worker, end_of_stream)).unwrap_or_else(|| self.cut_off())
     }
 
     fn on_http_response_body(&mut self, size: usize, end_of_stream: bool) -> Action {
-        if self.must_abort(end_of_stream) {
-            return self.abort();
-        }
-        if let Some(Err(error)) = self.adopted.as_mut().map(|adopted| adopted.pass(size)) {
-            worker::with(|worker| worker.fault("a response was cut", error));
-            return self.abort();
-        }
-        if let Some(fetch) = &mut self.fetch {
-            fetch.bytes = fetch.bytes.saturating_add(size as u64);
-            let stream = fetch.link.stream;
-            worker::with(|worker| worker.fill_progresses(stream));
-            if fetch.keeps && size > 0 {
-                let _ = host::drop_response_body(size);
-            } else if let Err(error) = fetch.body.pass(size) {
-                worker::with(|worker| worker.fault("a response was cut", error));
-                return self.abort();
-            }
-        }
-        if end_of_stream {
-            self.end_fetch();
-        }
-        Action::Continue
+        worker::with(|worker| self.pass(worker, size, end_of_stream))
+            .unwrap_or_else(|| self.cut_off())
     }
 
     fn on_http_response_trailers(&mut self, _: usize) -> Action {
-        if self.must_abort(true) {
-            return self.abort();
-        }
-        self.end_fetch();
-        Action::Continue
+        worker::with(|worker| self.end(worker)).unwrap_or_else(|| self.cut_off())
     }
 }

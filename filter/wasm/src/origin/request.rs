@@ -14,7 +14,7 @@ use super::variance;
 use crate::host::headers::Headers;
 use crate::host::{self, Map};
 use crate::reply::DueReply;
-use crate::worker;
+use crate::worker::Worker;
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
@@ -88,14 +88,12 @@ pub fn not_served(purpose: Purpose, headers: &Headers) -> DueReply {
 
 /// Whether the stored response is served without asking the origin, which has just failed and is left alone. The store
 /// does not know that, so each request comes here.
-pub fn keeps_unasked(link: Link, headers: &Headers) -> bool {
+pub fn keeps_unasked(worker: &mut Worker, link: Link, headers: &Headers) -> bool {
     let clients = !link.purpose.is_background();
-    clients
-        && worker::with(|worker| {
-            let key = worker.key_hash(&cache_key(headers));
-            worker.is_failing(key)
-        })
-        .unwrap_or(false)
+    clients && {
+        let key = worker.key_hash(&cache_key(headers));
+        worker.is_failing(key)
+    }
 }
 
 /// Whether the stored response has expired while the request was on its way to the store. The store would have each

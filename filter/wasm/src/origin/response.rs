@@ -20,15 +20,13 @@ use super::variance::{Variance, blur_head};
 use crate::host::headers::Headers;
 use crate::host::{self, Map};
 use crate::request::body::Body;
-use crate::worker;
+use crate::worker::Worker;
 
 /// Handles the headers of the response to `fetch`.
-pub fn respond(fetch: &mut Fetch, end_of_stream: bool) -> host::Result<()> {
-    let overruled = worker::with(|worker| {
-        worker.origin_answers(fetch.link.stream);
-        worker.fill_answers(fetch.link.stream)
-    });
-    if overruled == Some(true) {
+pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> host::Result<()> {
+    worker.origin_answers(fetch.link.stream);
+    let overruled = worker.fills.answer(fetch.link.stream);
+    if overruled {
         fetch.ended = true;
         return Ok(());
     }
@@ -36,7 +34,7 @@ pub fn respond(fetch: &mut Fetch, end_of_stream: bool) -> host::Result<()> {
     if fetch.head && blur_head(&fetch.policy.policy, &fetch.cache_key, &headers)? {
         headers = Headers::new(host::header_pairs(Map::Response)?);
     }
-    let unreachable = note_failure(&headers)?;
+    let unreachable = note_failure(worker, &headers)?;
     remove_hidden(&fetch.policy.policy, &headers)?;
     let mut status = headers
         .text(":status")
@@ -47,7 +45,7 @@ pub fn respond(fetch: &mut Fetch, end_of_stream: bool) -> host::Result<()> {
     {
         let names = headers.iter().map(|(name, _)| name);
         host::edit_headers(Map::Response, revalidation.keep(names))?;
-        fetch.keep(status, &revalidation);
+        fetch.keep(worker, status, &revalidation);
         return Ok(());
     }
     if unreachable && status >= 500 && fetch.revalidation.is_some() {
@@ -60,11 +58,12 @@ pub fn respond(fetch: &mut Fetch, end_of_stream: bool) -> host::Result<()> {
         fetch.ended = end_of_stream;
         return Ok(());
     }
-    respond_to_store(fetch, &headers, status, end_of_stream)
+    respond_to_store(worker, fetch, &headers, status, end_of_stream)
 }
 
 /// Makes of the response what the store takes, or lets it pass by the store, and tells those who wait.
 fn respond_to_store(
+    worker: &mut Worker,
     fetch: &mut Fetch,
     headers: &Headers,
     status: u16,
@@ -76,22 +75,22 @@ fn respond_to_store(
     let variance = Variance::of(&fetch.policy.policy, &fetch.cache_key, headers);
     let verdict = verdict_of(fetch, headers, &variance, status, freshens.is_some());
     let shared = matches!(verdict, Verdict::Store(_) | Verdict::NoRoom(_));
-    if shared && !index(fetch, headers) {
-        let response = origin_response(fetch, headers, &variance, status, freshens);
+    if shared && !index(worker, fetch, headers) {
+        let response = origin_response(worker, fetch, headers, &variance, status, freshens);
         host::edit_headers(Map::Response, response.unstored())?;
         fetch.ended = end_of_stream;
-        fetch.share_nothing();
+        fetch.share_nothing(worker);
         return Ok(());
     }
     if matches!(verdict, Verdict::Store(_)) {
         fetch.stores = true;
-        fetch.unannounced = unannounced(fetch, headers, status, freshens.is_some());
+        fetch.unannounced = unannounced(worker, fetch, headers, status, freshens.is_some());
     }
-    let response = origin_response(fetch, headers, &variance, status, freshens);
+    let response = origin_response(worker, fetch, headers, &variance, status, freshens);
     let edits = match &verdict {
         Verdict::Store(storage) => response.stored(storage),
         Verdict::NoRoom(storage) => {
-            worker::with(|worker| worker.metrics.count(Metric::FillsWithoutRoom, 1));
+            worker.metrics.count(Metric::FillsWithoutRoom, 1);
             response.without_room(storage)
         }
         Verdict::Share(_) | Verdict::Uncacheable(_) => response.unstored(),
@@ -99,13 +98,14 @@ fn respond_to_store(
     host::edit_headers(Map::Response, edits)?;
     fetch.ended = end_of_stream;
     if let Some(verdict) = fill_verdict(fetch, &verdict, &variance) {
-        tell_headers(fetch, verdict, end_of_stream);
+        tell_headers(worker, fetch, verdict, end_of_stream);
     }
     Ok(())
 }
 
 /// The response, as far as its edits for the store depend on it.
 fn origin_response<'a>(
+    worker: &Worker,
     fetch: &'a Fetch,
     headers: &'a Headers,
     variance: &'a Variance<'_>,
@@ -113,7 +113,7 @@ fn origin_response<'a>(
     freshens: Option<&'a Revalidation>,
 ) -> OriginResponse<'a> {
     OriginResponse {
-        fill: fill_id(fetch),
+        fill: fill_id(worker, fetch),
         key: &fetch.cache_key,
         status,
         purge: fetch.began,
@@ -129,7 +129,7 @@ fn origin_response<'a>(
 }
 
 /// Indexes the response's surrogate keys. False if it may be older than a purge of one of them.
-fn index(fetch: &Fetch, headers: &Headers) -> bool {
+fn index(worker: &mut Worker, fetch: &Fetch, headers: &Headers) -> bool {
     const NAMES: [&str; 3] = ["surrogate-key", "xkey", "x-amz-meta-surrogate-key"];
     let values: Vec<&str> = headers
         .iter()
@@ -141,14 +141,11 @@ fn index(fetch: &Fetch, headers: &Headers) -> bool {
     }
     let url = url_of(&fetch.policy.policy, &fetch.cache_key);
     let tags = tags_of(&values);
-    worker::with(|worker| worker.note_tags(url, tags.as_deref(), fetch.began)).unwrap_or(false)
+    worker.note_tags(url, tags.as_deref(), fetch.began)
 }
 
-fn fill_id(fetch: &Fetch) -> FillId {
-    FillId {
-        nonce: worker::with(|worker| worker.nonce).unwrap_or_default(),
-        stream: fetch.link.stream.0,
-    }
+fn fill_id(worker: &Worker, fetch: &Fetch) -> FillId {
+    worker.identity.fill_id(fetch.link.stream)
 }
 
 /// Whether a response of that status brings an object as it is stored.
@@ -157,9 +154,15 @@ const fn brings_object(fetch: &Fetch, status: u16) -> bool {
 }
 
 /// The response's body, if only its end tells how long it is.
-fn unannounced(fetch: &Fetch, headers: &Headers, status: u16, freshened: bool) -> Option<BodyId> {
+fn unannounced(
+    worker: &Worker,
+    fetch: &Fetch,
+    headers: &Headers,
+    status: u16,
+    freshened: bool,
+) -> Option<BodyId> {
     let comes = brings_object(fetch, status) && !freshened;
-    (comes && !headers.has("content-length")).then(|| fill_id(fetch).body())
+    (comes && !headers.has("content-length")).then(|| fill_id(worker, fetch).body())
 }
 
 fn verdict_of(
@@ -224,31 +227,29 @@ fn fill_verdict(fetch: &Fetch, verdict: &Verdict, variance: &Variance<'_>) -> Op
     })
 }
 
-fn tell_headers(fetch: &Fetch, verdict: FillVerdict, end_of_stream: bool) {
+fn tell_headers(worker: &mut Worker, fetch: &Fetch, verdict: FillVerdict, end_of_stream: bool) {
     let stream = fetch.link.stream;
-    worker::with(|worker| {
-        let key = worker.key_hash(&fetch.cache_key);
-        let ended = end_of_stream && verdict == FillVerdict::Store;
-        match &verdict {
-            FillVerdict::Varies { names } => {
-                worker.metrics.count(Metric::VaryingLearnt, 1);
-                worker.learn(unqualified(&fetch.cache_key), names.clone());
+    let key = worker.key_hash(&fetch.cache_key);
+    let ended = end_of_stream && verdict == FillVerdict::Store;
+    match &verdict {
+        FillVerdict::Varies { names } => {
+            worker.metrics.count(Metric::VaryingLearnt, 1);
+            worker.learn(unqualified(&fetch.cache_key), names.clone());
+        }
+        FillVerdict::HitForMiss { .. } => worker.metrics.count(Metric::HitForMissMarked, 1),
+        FillVerdict::Store | FillVerdict::Failed { .. } | FillVerdict::NoRoom => {}
+    }
+    worker.turn(fetch.context, |coalescer, turn| {
+        match verdict {
+            FillVerdict::HitForMiss { until } => {
+                coalescer.hints().set(key, Hint::HitForMiss, until);
             }
-            FillVerdict::HitForMiss { .. } => worker.metrics.count(Metric::HitForMissMarked, 1),
+            FillVerdict::Varies { .. } => coalescer.hints().forget(key),
             FillVerdict::Store | FillVerdict::Failed { .. } | FillVerdict::NoRoom => {}
         }
-        worker.turn(fetch.context, |coalescer, turn| {
-            match verdict {
-                FillVerdict::HitForMiss { until } => {
-                    coalescer.hints().set(key, Hint::HitForMiss, until);
-                }
-                FillVerdict::Varies { .. } => coalescer.hints().forget(key),
-                FillVerdict::Store | FillVerdict::Failed { .. } | FillVerdict::NoRoom => {}
-            }
-            coalescer.fill_headers(stream, verdict, turn);
-            if ended {
-                coalescer.fill_ended(stream, turn);
-            }
-        });
+        coalescer.fill_headers(stream, verdict, turn);
+        if ended {
+            coalescer.fill_ended(stream, turn);
+        }
     });
 }

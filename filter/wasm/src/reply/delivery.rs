@@ -13,13 +13,13 @@ use crate::request::EdgeRequest;
 use crate::request::body::Passing;
 
 /// Turns the response into what was asked for. `status` is the origin's; `separable` says that the
-/// response may be replaced by an answer, as no store would be hurt if its reader left. `counted` gives the length of a
-/// body that no header tells.
+/// response may be replaced by an answer, as no store would be hurt if its reader left. `counted` is the length of the
+/// body if it is known though no header tells it.
 pub fn deliver(
     stream: &EdgeRequest,
     status: u16,
     separable: bool,
-    counted: fn(&EdgeRequest) -> Option<u64>,
+    counted: Option<u64>,
 ) -> host::Result<Action> {
     let Some(demand) = &stream.demand else {
         return Ok(Action::Continue);
@@ -28,7 +28,7 @@ pub fn deliver(
     let candidate = Candidate {
         status,
         validators: validators(&headers),
-        length: headers.content_length().or_else(|| counted(stream)),
+        length: headers.content_length().or(counted),
     };
     let answer = match demand.delivery(&candidate, stream.head) {
         Delivery::Whole => return Ok(Action::Continue),

@@ -129,7 +129,7 @@ impl Document {
             Substitute::Fallback => {
                 self.copy_headers(|name| !is_of_the_call(name))?;
                 self.replace_body(stream, self.body.clone())?;
-                deliver(stream, status, false, |_| None).map(|_| ())
+                deliver(stream, status, false, None).map(|_| ())
             }
             Substitute::Error => {
                 self.copy_headers(|name| matches!(name, "content-type" | "content-language"))?;

@@ -8,7 +8,6 @@ use sluice_core::coalescing::{Admission, CLAIM_MILLIS, Probed, Release};
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_core::store::entry::Entry;
-use sluice_core::workers::StreamId;
 use sluice_core::workers::{KeyHash, Millis};
 
 use super::Worker;
@@ -61,11 +60,6 @@ impl Worker {
         self.coalescer.hints().is_failing(key, now)
     }
 
-    /// The background call under the number in a link.
-    pub fn call(&self, number: StreamId) -> Option<BackgroundCall> {
-        self.calls.get(number)
-    }
-
     /// Handles Envoy's answer to a call of the root context. `answered` is false if there is none.
     pub fn call_answered(&mut self, call: u32, answered: bool, body_size: usize) {
         if let Some(background) = self.calls.take(call) {
@@ -91,10 +85,9 @@ impl Worker {
 
     pub(super) fn send_calls(&mut self) {
         for call in self.calls.take_due() {
-            let secrets = self.secrets;
-            let made = self.calls.send(call.clone(), |link| link.encode(secrets));
+            let made = self.calls.send(call.clone(), &self.identity);
             if let Err(error) = made {
-                self.check(Err(error));
+                self.metrics.check(Err(error));
                 self.end_call(&call, false);
             }
         }
@@ -104,7 +97,7 @@ impl Worker {
     pub(super) fn renew_claims(&mut self) {
         let now = host::monotonic_millis();
         for key in self.calls.take_unrenewed(now, CLAIM_MILLIS / 2) {
-            self.turn(self.root(), |coalescer, turn| {
+            self.turn(self.roots.newest(), |coalescer, turn| {
                 coalescer.refreshing(key, turn);
             });
         }
@@ -125,15 +118,14 @@ impl Worker {
             _ => (Prelude::Done, CallKind::Fill(key)),
         };
         stream.prelude.set(prelude);
-        if let Some(waiting) = self.unprepared.get_mut(&call) {
-            waiting.push(stream.id);
+        if self.calls.join(call, stream.id) {
             return true;
         }
         if !self.calls.has_room_to_prepare() {
             self.metrics.count(Metric::LimitsReached, 1);
             return false;
         }
-        self.unprepared.insert(call, vec![stream.id]);
+        self.calls.await_first(call, stream.id);
         if matches!(call, CallKind::Look(_)) {
             self.metrics.count(Metric::StoreProbes, 1);
         }
@@ -179,7 +171,7 @@ impl Worker {
         match headers {
             Ok(headers) => *stream.headers.borrow_mut() = headers,
             Err(error) => {
-                self.check(Err(error));
+                self.metrics.check(Err(error));
                 return false;
             }
         }
@@ -210,7 +202,7 @@ impl Worker {
         }
         // The store would not take the next response before this one has gone. The coalescer sees to that for leaders
         // only.
-        if !self.due_answers.iter().any(|(of, _)| *of == context) {
+        if !self.due.answers(context) {
             self.answer_later(context, DueReply::Reset);
         }
         self.call_for(stream, CallKind::Fill(stream.key));
@@ -219,7 +211,7 @@ impl Worker {
     /// Admits the requests that have waited for `call`. `context` is that of this callback.
     pub fn prepared(&mut self, call: CallKind, context: u32) {
         let mut may_lead = matches!(call, CallKind::Size(_));
-        for id in self.unprepared.remove(&call).unwrap_or_default() {
+        for id in self.calls.take_waiting(call) {
             let Some(stream) = self.stream(id) else {
                 continue;
             };
@@ -234,7 +226,7 @@ impl Worker {
                 Admission::Alone => Release::Alone,
             };
             may_lead &= admission != Admission::Lead;
-            self.due_resumes.push_back((id, release));
+            self.due.resume(id, release);
         }
         self.wake_root();
     }
@@ -274,17 +266,17 @@ impl Worker {
                 } else {
                     Probed::Missing
                 };
-                self.turn(self.root(), |coalescer, turn| {
+                self.turn(self.roots.newest(), |coalescer, turn| {
                     coalescer.probed(key, probed, turn);
                 });
             }
             CallKind::Look(key) => self.looked(key, answered),
-            CallKind::Fill(_) => self.prepared(call.kind, self.root()),
+            CallKind::Fill(_) => self.prepared(call.kind, self.roots.newest()),
             CallKind::Size(key) => {
                 if answered {
                     self.sized(key, &call.policy);
                 }
-                self.prepared(call.kind, self.root());
+                self.prepared(call.kind, self.roots.newest());
             }
             CallKind::Refresh(key) => {
                 let failed = !(answered && has_succeeded());
@@ -292,7 +284,7 @@ impl Worker {
                     self.metrics.count(Metric::RefreshFailures, 1);
                 }
                 let pause = pause(&call.policy);
-                self.turn(self.root(), |coalescer, turn| {
+                self.turn(self.roots.newest(), |coalescer, turn| {
                     coalescer.refreshed(key, failed, pause, turn);
                 });
             }

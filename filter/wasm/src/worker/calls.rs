@@ -14,6 +14,7 @@ use sluice_core::link::{LINK_HEADER, Link, PATH_HEADER, Purpose};
 use sluice_core::workers::StreamId;
 use sluice_core::workers::{KeyHash, Millis};
 
+use super::identity::Identity;
 use crate::host;
 use crate::request::policy::NumberedPolicy;
 
@@ -110,6 +111,8 @@ impl BackgroundCall {
 #[derive(Debug, Default)]
 pub struct Calls {
     due: Vec<BackgroundCall>,
+    /// Requests that wait for a call of their key before they take part in coalescing.
+    waiting: HashMap<CallKind, Vec<StreamId>>,
     /// By the number in the link.
     under_way: HashMap<StreamId, BackgroundCall>,
     /// The link's number by Envoy's.
@@ -121,6 +124,22 @@ impl Calls {
     /// Makes a call at the root's next turn.
     pub fn push(&mut self, call: BackgroundCall) {
         self.due.push(call);
+    }
+
+    /// Has a request wait for a call that others wait for already. False if there is none.
+    pub fn join(&mut self, call: CallKind, stream: StreamId) -> bool {
+        let waiting = self.waiting.get_mut(&call);
+        waiting.map(|waiting| waiting.push(stream)).is_some()
+    }
+
+    /// Has a request wait for a call that is made for it.
+    pub fn await_first(&mut self, call: CallKind, stream: StreamId) {
+        self.waiting.insert(call, vec![stream]);
+    }
+
+    /// Takes the requests that wait for a call.
+    pub fn take_waiting(&mut self, call: CallKind) -> Vec<StreamId> {
+        self.waiting.remove(&call).unwrap_or_default()
     }
 
     /// Takes the calls that are due.
@@ -154,15 +173,11 @@ impl Calls {
         (!self.under_way.is_empty()).then_some(WATCH_MILLIS)
     }
 
-    /// Sends a call from the root context; `encode` gives the link its secret.
-    pub fn send(
-        &mut self,
-        call: BackgroundCall,
-        encode: impl FnOnce(Link) -> String,
-    ) -> host::Result<()> {
+    /// Sends a call from the root context; the link has the secret of `identity`.
+    pub fn send(&mut self, call: BackgroundCall, identity: &Identity) -> host::Result<()> {
         self.last = self.last.wrapping_add(1);
         let number = StreamId(self.last);
-        let link = encode(Link {
+        let link = identity.encode_link(Link {
             purpose: call.kind.purpose(),
             stream: number,
             policy: call.policy.number,

@@ -166,11 +166,6 @@ impl Worker {
         self.restore_context(context);
     }
 
-    /// The response headers of a fill have come. True if the origin was given up before.
-    pub fn fill_answers(&mut self, stream: StreamId) -> bool {
-        self.fills.answer(stream)
-    }
-
     /// The origin has failed a fill with `status`, and the store serves its stale response. `context` is that of this
     /// callback.
     pub fn fill_keeps(
@@ -208,7 +203,7 @@ impl Worker {
 
     /// ORIGIN's context of a fill has gone; `complete` says whether all of the response has come.
     pub fn fill_is_over(&mut self, stream: StreamId, context: u32, complete: bool) {
-        self.forget_answer(context);
+        self.due.forget(context);
         if self.fills.end(stream, context) && !complete {
             self.turn(context, |coalescer, turn| {
                 coalescer.fill_broken(stream, turn);
@@ -220,14 +215,14 @@ impl Worker {
     pub(super) fn give_up_overdue(&mut self) {
         for overdue in self.fills.overdue(host::monotonic_millis()) {
             self.metrics.count(Metric::OriginOverdue, 1);
-            self.warn(|| {
+            self.metrics.warn(|| {
                 "sluice: the origin was too slow, and a stale response is served".to_owned()
             });
             self.fill_keeps(
                 overdue.stream,
                 GATEWAY_TIMEOUT,
                 &overdue.revalidation,
-                self.root(),
+                self.roots.newest(),
             );
             self.answer_later(overdue.context, DueReply::Keep(overdue.revalidation));
         }

@@ -15,11 +15,11 @@ use crate::request::EdgeRequest;
 impl Worker {
     /// The hot copy that the store would serve now.
     pub fn hot(&self, wanted: &Wanted<'_>) -> Option<(Rc<HotCopy>, Still)> {
-        if self.hot.is_empty() {
+        if self.known.hot.is_empty() {
             return None;
         }
         let key = self.entry_hash(wanted.key);
-        let found = self.hot.get(key, wanted, host::unix_millis())?;
+        let found = self.known.hot.get(key, wanted, host::unix_millis())?;
         self.metrics.count(Metric::RequestsHit, 1);
         self.metrics.count(Metric::HotHits, 1);
         Some(found)
@@ -28,24 +28,24 @@ impl Worker {
     /// Whether the body of `length` bytes that passes to this client should be copied.
     pub fn wants_copy(&mut self, stream: &EdgeRequest, length: usize) -> bool {
         let key = self.entry_hash(stream.target.cache_key());
-        self.hot.wants(key, length)
+        self.known.hot.wants(key, length)
     }
 
     /// Makes room for a copy. False if too many are being made.
     pub fn begin_capture(&mut self, capture: &Capture) -> bool {
-        self.hot.begin(capture.length())
+        self.known.hot.begin(capture.length())
     }
 
     /// Takes what was copied of the response of `stream`, if it has come whole.
     pub fn end_capture(&mut self, stream: &EdgeRequest, capture: Capture) {
-        self.hot.end(capture.length());
+        self.known.hot.end(capture.length());
         let copy = capture.finish().map(Rc::new);
         self.share_copy(stream, copy.as_ref());
         let Some(copy) = copy else {
             return;
         };
         let key = self.entry_hash(&copy.key);
-        let kept = self.hot.insert(key, Rc::unwrap_or_clone(copy));
+        let kept = self.known.hot.insert(key, Rc::unwrap_or_clone(copy));
         if kept.admitted {
             self.metrics.count(Metric::HotAdmissions, 1);
         }
@@ -82,20 +82,20 @@ impl Worker {
 
     /// Gives up a copy that is being made.
     pub fn drop_capture(&mut self, capture: &Capture) {
-        self.hot.end(capture.length());
+        self.known.hot.end(capture.length());
     }
 
     /// Drops the hot copy of a key: the store has another response, or has asked the origin.
     pub fn drop_hot_copy(&mut self, cache_key: &str) {
-        if !self.hot.is_empty() {
-            self.hot.remove(self.entry_hash(cache_key));
+        if !self.known.hot.is_empty() {
+            self.known.hot.remove(self.entry_hash(cache_key));
         }
     }
 
     pub(super) fn publish_hot(&mut self) {
-        let bytes = usize::try_from(self.hot.bytes()).unwrap_or(usize::MAX);
+        let bytes = usize::try_from(self.known.hot.bytes()).unwrap_or(usize::MAX);
         let values = [
-            (Metric::HotObjectsNow, self.hot.len()),
+            (Metric::HotObjectsNow, self.known.hot.len()),
             (Metric::HotBytesNow, bytes),
         ];
         self.metrics.set_gauges(&values);

@@ -1,66 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What tells this worker from the others, and what all of them agree on, by way of shared data.
 
-use sluice_core::host::{HostError, SharedStore};
-use sluice_core::workers::WorkerId;
+use std::hash::Hasher;
+
+use siphasher::sip::SipHasher13;
+use sluice_core::link::{Link, Secrets, Vouched};
+use sluice_core::store::entry::FillId;
+use sluice_core::workers::agreement::agree_on;
+use sluice_core::workers::{KeyHash, StreamId};
 
 use crate::host::{self, SharedData};
 
-/// Attempts to take a number; each failure means that another worker has taken one.
-const NUMBER_ATTEMPTS: usize = 1_024;
-
-/// Name of a worker's queue.
-pub fn queue_name(worker: WorkerId) -> String {
-    format!("sluice/worker/{}", worker.0)
+/// What a worker is known by, and what its marks are made with.
+#[derive(Debug)]
+pub struct Identity {
+    /// Distinguishes this VM's fills from all others, past ones included.
+    nonce: u64,
+    secrets: Secrets,
+    /// The key of all hashes of keys, which is the same in all workers.
+    hash_key: [u64; 2],
 }
 
-/// A number that no VM of this process has had before.
-///
-/// # Errors
-/// The host refused a call.
-pub fn take_number(store: &mut SharedData) -> host::Result<WorkerId> {
-    const KEY: &str = "sluice/workers";
-    for _ in 0..NUMBER_ATTEMPTS {
-        let current = store.get(KEY)?;
-        let taken = current
-            .as_ref()
-            .and_then(|(bytes, _)| bytes.first_chunk::<2>());
-        let number = taken
-            .map_or(0, |bytes| u16::from_le_bytes(*bytes))
-            .wrapping_add(1);
-        let token = current.map(|(_, token)| token);
-        if store.compare_and_set(KEY, &number.to_le_bytes(), token)? {
-            return Ok(WorkerId(number));
+impl Identity {
+    /// A new identity, and what the workers have agreed on.
+    ///
+    /// # Errors
+    /// The host refused a call.
+    pub fn new(store: &mut SharedData) -> host::Result<Self> {
+        let hash_key = agree_on(store, "sluice/hash-key", host::random()?)?;
+        // What all VMs of this process know and nobody else, so that one is believed by its successor.
+        let [process, _] = agree_on(store, "sluice/secret", host::random()?)?;
+        let [nonce, vm] = [host::random()?, host::random()?].map(u64::from_le_bytes);
+        Ok(Self {
+            nonce,
+            secrets: Secrets { process, vm },
+            hash_key,
+        })
+    }
+
+    /// The value of the link header for `link`.
+    pub fn encode_link(&self, link: Link) -> String {
+        link.encode(self.secrets)
+    }
+
+    /// What a link header says, if it is the filter's.
+    pub fn decode_link(&self, value: &[u8]) -> Option<Vouched> {
+        Link::decode(value, self.secrets)
+    }
+
+    /// The name of this VM's fill on behalf of a request.
+    pub fn fill_id(&self, stream: StreamId) -> FillId {
+        FillId {
+            nonce: self.nonce,
+            stream: stream.0,
         }
     }
-    Err(HostError { status: u32::MAX })
-}
 
-/// The key of [`crate::worker::Worker::key_hash`], which the first worker makes up for all.
-///
-/// # Errors
-/// The host refused a call.
-pub fn hash_key(store: &mut SharedData) -> host::Result<[u64; 2]> {
-    made_up_once(store, "sluice/hash-key")
-}
-
-/// What all VMs of this process know and nobody else, so that one is believed by its successor.
-///
-/// # Errors
-/// The host refused a call.
-pub fn process_secret(store: &mut SharedData) -> host::Result<u64> {
-    made_up_once(store, "sluice/secret").map(|[secret, _]| secret)
-}
-
-/// Random numbers that the first who asks makes up for all.
-fn made_up_once(store: &mut SharedData, key: &str) -> host::Result<[u64; 2]> {
-    store.compare_and_set(key, &host::random::<16>()?, None)?;
-    let bytes = store.get(key)?.map(|(bytes, _)| bytes).unwrap_or_default();
-    let half = |index: usize| {
-        let chunk = bytes
-            .get(index * 8..)
-            .and_then(|rest| rest.first_chunk::<8>());
-        chunk.map_or(0, |chunk| u64::from_le_bytes(*chunk))
-    };
-    Ok([half(0), half(1)])
+    /// A keyed hash, so that nobody can choose URLs that wait for each other.
+    pub fn hash(&self, write: impl FnOnce(&mut SipHasher13)) -> KeyHash {
+        let [low, high] = self.hash_key;
+        let mut hasher = SipHasher13::new_with_keys(low, high);
+        write(&mut hasher);
+        KeyHash(hasher.finish())
+    }
 }

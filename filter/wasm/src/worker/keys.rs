@@ -3,7 +3,6 @@
 
 use std::hash::Hasher;
 
-use siphasher::sip::SipHasher13;
 use sluice_core::coalescing::board::FlightKey;
 use sluice_core::http::accept_encoding::Coding;
 use sluice_core::key::CanonicalTarget;
@@ -28,7 +27,7 @@ impl Worker {
         let entry = self.entry_hash(cache_key);
         let key = match self.soft_generation(cache_key) {
             0 => entry,
-            soft => self.hash(|hasher| {
+            soft => self.identity.hash(|hasher| {
                 hasher.write_u64(entry.0);
                 hasher.write_u64(soft);
             }),
@@ -39,29 +38,25 @@ impl Worker {
     /// The hash under which the store's entry is known, whatever was purged softly: its fills, hot copies and body lengths,
     /// and what a URL varies with.
     pub(super) fn entry_hash(&self, cache_key: &str) -> KeyHash {
-        self.hash(|hasher| hasher.write(cache_key.as_bytes()))
-    }
-
-    /// A keyed hash, so that nobody can choose URLs that wait for each other.
-    fn hash(&self, write: impl FnOnce(&mut SipHasher13)) -> KeyHash {
-        let mut hasher = SipHasher13::new_with_keys(self.hash_key.0, self.hash_key.1);
-        write(&mut hasher);
-        KeyHash(hasher.finish())
+        self.identity
+            .hash(|hasher| hasher.write(cache_key.as_bytes()))
     }
 
     /// The request headers that responses for a URL are known to vary with.
     fn varies(&mut self, url: &str) -> Option<VaryNames> {
-        if self.varying.is_empty() {
+        if self.known.varying.is_empty() {
             return None;
         }
         let url = self.entry_hash(url);
-        self.varying.get(url, host::monotonic_millis())
+        self.known.varying.get(url, host::monotonic_millis())
     }
 
     /// Remembers that responses for a URL vary with `names`.
     pub fn learn(&mut self, url: &str, names: VaryNames) {
         let url = self.entry_hash(url);
-        self.varying.learn(url, names, host::monotonic_millis());
+        self.known
+            .varying
+            .learn(url, names, host::monotonic_millis());
     }
 
     /// Adds the qualifiers for content coding and `Vary` to the key of `target`.

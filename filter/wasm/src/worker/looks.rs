@@ -41,11 +41,7 @@ impl Worker {
     /// Handles the store's answer to a look, if there is one, and lets the requests go on that wait for it.
     pub(super) fn looked(&mut self, key: KeyHash, answered: bool) {
         let seen = if answered { seen() } else { Seen::Nothing };
-        for id in self
-            .unprepared
-            .remove(&CallKind::Look(key))
-            .unwrap_or_default()
-        {
+        for id in self.calls.take_waiting(CallKind::Look(key)) {
             let Some(stream) = self.stream(id) else {
                 continue;
             };
@@ -57,7 +53,7 @@ impl Worker {
                 }
                 Seen::Served | Seen::Expired => Release::Alone,
             };
-            self.due_resumes.push_back((id, release));
+            self.due.resume(id, release);
         }
         self.wake_root();
     }

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The filter's metrics in Envoy's statistics.
+//! The filter's metrics in Envoy's statistics, and its log.
 
+use sluice_core::host::HostError;
 use sluice_core::metrics::Metric;
+use sluice_core::workers::Millis;
 
-use crate::host;
+use crate::host::{self, Level};
 
-/// The host's numbers of the metrics, by [`Metric::index`], and what the gauges last said.
+/// The host's numbers of the metrics, by [`Metric::index`], what the gauges last said, and when the log was last used.
 #[derive(Debug)]
 pub struct Metrics {
     ids: Vec<Option<u32>>,
     gauges: [(Metric, i64); 5],
+    logged: Option<Millis>,
 }
 
 impl Metrics {
@@ -25,6 +28,7 @@ impl Metrics {
                 (Metric::HotObjectsNow, 0),
                 (Metric::HotBytesNow, 0),
             ],
+            logged: None,
         }
     }
 
@@ -60,7 +64,30 @@ impl Metrics {
         }
     }
 
-    fn id(&self, metric: Metric) -> Option<u32> {
+    /// Logs an abnormal event, at most one a second.
+    pub fn warn(&mut self, message: impl FnOnce() -> String) {
+        let now = host::monotonic_millis();
+        if self.logged.is_none_or(|logged| logged + 1_000 <= now) {
+            self.logged = Some(now);
+            host::log(Level::Warn, &message());
+        }
+    }
+
+    /// A host call has failed: counts it, and logs what came of it.
+    pub fn fault(&mut self, consequence: &str, error: HostError) {
+        self.count(Metric::HostErrors, 1);
+        self.warn(|| format!("sluice: {consequence}: {error}"));
+    }
+
+    /// Counts and logs the failure of a host call that a request needs for coalescing.
+    pub fn check(&mut self, result: host::Result<()>) {
+        if let Err(error) = result {
+            self.fault("a request went on uncoalesced", error);
+        }
+    }
+
+    /// The host's number of a metric.
+    pub fn id(&self, metric: Metric) -> Option<u32> {
         self.ids.get(metric.index()).copied().flatten()
     }
 }

@@ -3,57 +3,69 @@
 
 mod background;
 mod calls;
+mod due;
 pub mod fills;
 mod hot;
 mod identity;
 mod keys;
+mod known_keys;
 mod lengths;
 mod looks;
 mod metrics;
+mod policies;
 mod probes;
 mod purge_calls;
 mod purging;
+mod reentrance;
 mod replies;
 mod resumption;
 mod root;
+mod roots;
 pub mod substitutes;
 mod turn;
 
 use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::rc::Rc;
 
-use sluice_core::coalescing::flight::FlightPolicy;
-use sluice_core::coalescing::varying::Varying;
-use sluice_core::coalescing::{Coalescer, Release};
+use sluice_core::coalescing::Coalescer;
 use sluice_core::host::HostError;
 use sluice_core::hot::HotTier;
-use sluice_core::link::{Link, Secrets, Vouched};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
-use sluice_core::store::body_lengths::BodyLengths;
 use sluice_core::workers::StreamId;
-use sluice_core::workers::{Millis, WorkerId};
+use sluice_core::workers::WorkerId;
+use sluice_core::workers::agreement::take_number;
 
-use crate::host::{self, Level, Queue, SharedData};
-use crate::reply::DueReply;
+use crate::host::{self, SharedData};
 use crate::request::EdgeRequest;
 use crate::request::policy::NumberedPolicy;
-use calls::{CallKind, Calls};
+use calls::Calls;
+use due::Due;
 use fills::Fills;
-use identity::{hash_key, process_secret, take_number};
+use identity::Identity;
+use known_keys::KnownKeys;
 use metrics::Metrics;
+use policies::Policies;
 pub use purge_calls::Unavailable;
-use purging::Purging;
+use purging::{Purging, host_error};
+use roots::Roots;
 use substitutes::Substitutes;
 
 thread_local! {
     static WORKER: RefCell<Option<Worker>> = const { RefCell::new(None) };
 }
 
-/// Runs `operation` on this VM's worker; `None` before the first configuration.
+/// Runs `operation` on this VM's worker. `None` before the first configuration, and while another callback has the
+/// worker, which is counted and logged.
 pub fn with<R>(operation: impl FnOnce(&mut Worker) -> R) -> Option<R> {
-    WORKER.with(|worker| worker.try_borrow_mut().ok()?.as_mut().map(operation))
+    WORKER.with(|worker| {
+        let Ok(mut worker) = worker.try_borrow_mut() else {
+            reentrance::report();
+            return None;
+        };
+        worker.as_mut().map(operation)
+    })
 }
 
 /// Brings the worker under a new policy, whose root context gets the timer and the queue.
@@ -63,6 +75,7 @@ pub fn with<R>(operation: impl FnOnce(&mut Worker) -> R) -> Option<R> {
 pub fn configure(root: u32, policy: Policy) -> host::Result<NumberedPolicy> {
     WORKER.with(|worker| {
         let Ok(mut worker) = worker.try_borrow_mut() else {
+            reentrance::report();
             return Err(HostError { status: u32::MAX });
         };
         if worker.is_none() {
@@ -78,127 +91,69 @@ pub fn configure(root: u32, policy: Policy) -> host::Result<NumberedPolicy> {
 /// One worker's part of the filter.
 #[derive(Debug)]
 pub struct Worker {
-    /// Counters and gauges.
+    /// Counters, gauges, and the log.
     pub metrics: Metrics,
-    /// Distinguishes this VM's fills from all others, past ones included.
-    pub nonce: u64,
-    body_lengths: BodyLengths,
-    hot: HotTier,
+    /// What it is known by.
+    pub identity: Identity,
     coalescer: Coalescer,
-    secrets: Secrets,
-    hash_key: (u64, u64),
-    /// All root contexts that have a policy and are there, in the order of their configuration.
-    roots: Vec<u32>,
-    queue: Option<Queue>,
-    queues: HashMap<WorkerId, Queue>,
-    policies: VecDeque<NumberedPolicy>,
+    /// The root contexts, with the timer and the queue.
+    roots: Roots,
+    /// The policies of its root contexts and requests.
+    pub policies: Policies,
     streams: HashMap<StreamId, Rc<EdgeRequest>>,
-    varying: Varying,
-    fills: Fills,
-    calls: Calls,
+    known: KnownKeys,
+    /// Requests on their way to the origin through the store.
+    pub fills: Fills,
+    /// Requests of its own.
+    pub calls: Calls,
     purging: Purging,
-    /// Requests that wait for a background call of their key before they take part in coalescing.
-    unprepared: HashMap<CallKind, Vec<StreamId>>,
     substitutes: Substitutes,
-    due_answers: Vec<(u32, DueReply)>,
-    due_resumes: VecDeque<(StreamId, Release)>,
-    tick_period: Millis,
-    logged: u64,
-    /// The effective context is another than that of the callback.
-    acting_as_other: bool,
+    /// What waits for a turn of the root context.
+    pub due: Due,
 }
 
 impl Worker {
     fn start(policy: &Policy) -> host::Result<Self> {
         let mut store = SharedData;
-        let number = take_number(&mut store)?;
-        let [low, high] = hash_key(&mut store)?;
+        let number = take_number(&mut store).map_err(host_error)?;
+        let identity = Identity::new(&mut store)?;
+        let metrics = Metrics::define();
+        reentrance::count_in(metrics.id(Metric::ReenteredCallbacks));
         Ok(Self {
-            metrics: Metrics::define(),
-            nonce: u64::from_le_bytes(host::random()?),
-            body_lengths: BodyLengths::new(policy.limits.hints),
-            hot: HotTier::new(policy.hot),
+            metrics,
+            identity,
             coalescer: Coalescer::new(number, policy.limits.hints),
-            secrets: Secrets {
-                process: process_secret(&mut store)?,
-                vm: u64::from_le_bytes(host::random()?),
-            },
-            hash_key: (low, high),
-            roots: Vec::new(),
-            queue: None,
-            queues: HashMap::new(),
-            policies: VecDeque::new(),
+            roots: Roots::default(),
+            policies: Policies::default(),
             streams: HashMap::new(),
-            varying: Varying::new(policy.limits.varying_urls),
+            known: KnownKeys::new(policy),
             fills: Fills::default(),
             calls: Calls::default(),
             purging: Purging::default(),
-            unprepared: HashMap::new(),
             substitutes: Substitutes::default(),
-            due_answers: Vec::new(),
-            due_resumes: VecDeque::new(),
-            tick_period: 0,
-            logged: 0,
-            acting_as_other: false,
+            due: Due::default(),
         })
     }
 
     fn adopt(&mut self, root: u32, policy: Policy) -> host::Result<NumberedPolicy> {
-        self.roots.push(root);
-        self.register()?;
+        self.roots.add(root);
+        self.roots.register(self.id())?;
         self.coalescer.hints().set_capacity(policy.limits.hints);
-        self.body_lengths.set_capacity(policy.limits.hints);
-        self.varying.set_capacity(policy.limits.varying_urls);
-        let number = self
-            .policies
-            .back()
-            .map_or(1, |last| last.number.wrapping_add(1));
+        self.known.keep_to(&policy);
         self.begin_purging(&policy)?;
         // Keys and headers may be others now.
-        let last = self.policies.back();
+        let last = self.policies.newest();
         if last.is_none_or(|last| *last.policy != policy) {
-            self.hot = HotTier::new(policy.hot);
+            self.known.hot = HotTier::new(policy.hot);
         }
-        let flights = FlightPolicy::of(&policy);
-        let numbered = NumberedPolicy {
-            number,
-            policy: Rc::new(policy),
-            flights,
-        };
-        // Root contexts and requests that came under a policy keep it.
-        self.policies
-            .retain(|known| Rc::strong_count(&known.policy) > 1);
-        self.policies.push_back(numbered.clone());
+        let policy = self.policies.add(policy);
         self.resync();
-        Ok(numbered)
+        Ok(policy)
     }
 
     /// This worker's number.
     pub fn id(&self) -> WorkerId {
         self.coalescer.worker()
-    }
-
-    /// The newest policy.
-    pub fn current_policy(&self) -> Option<NumberedPolicy> {
-        self.policies.back().cloned()
-    }
-
-    /// The policy of that number, if it is not long gone.
-    pub fn policy(&self, number: u32) -> Option<NumberedPolicy> {
-        self.policies
-            .iter()
-            .find(|policy| policy.number == number)
-            .cloned()
-    }
-
-    /// The value of the link header for `link`.
-    pub fn encode_link(&self, link: Link) -> String {
-        link.encode(self.secrets)
-    }
-
-    /// What a link header says, if it is the filter's.
-    pub fn decode_link(&self, value: &[u8]) -> Option<Vouched> {
-        Link::decode(value, self.secrets)
     }
 
     /// Makes a request known to ORIGIN and to the waiting lists.
@@ -212,7 +167,7 @@ impl Worker {
             if let Some(capture) = closed.capture.take() {
                 self.drop_capture(&capture);
             }
-            self.forget_answer(stream.0);
+            self.due.forget(stream.0);
             if self.coalescer.takes_part(stream) {
                 self.turn(stream.0, |coalescer, turn| coalescer.closed(stream, turn));
             }
@@ -234,26 +189,5 @@ impl Worker {
         ];
         self.metrics.set_gauges(&values);
         self.publish_hot();
-    }
-
-    /// Logs an abnormal event, at most one a second.
-    pub fn warn(&mut self, message: impl FnOnce() -> String) {
-        let now = host::monotonic_millis();
-        if self.logged == 0 || self.logged + 1_000 <= now {
-            self.logged = now;
-            host::log(Level::Warn, &message());
-        }
-    }
-
-    /// A host call has failed: counts it, and logs what came of it.
-    pub fn fault(&mut self, consequence: &str, error: HostError) {
-        self.metrics.count(Metric::HostErrors, 1);
-        self.warn(|| format!("sluice: {consequence}: {error}"));
-    }
-
-    fn check(&mut self, result: host::Result<()>) {
-        if let Err(error) = result {
-            self.fault("a request went on uncoalesced", error);
-        }
     }
 }

@@ -41,7 +41,7 @@ impl Worker {
             return Err(Unavailable::Busy);
         }
         let failed = |worker: &mut Self, error| {
-            worker.fault("a purge failed", host_error(error));
+            worker.metrics.fault("a purge failed", host_error(error));
             Unavailable::Failed
         };
         let records = carry_out(&mut SharedData, order).map_err(|error| failed(self, error))?;
@@ -91,7 +91,8 @@ impl Worker {
                 Some(records)
             }
             Err(error) => {
-                self.fault("a change was not noted", host_error(error));
+                self.metrics
+                    .fault("a change was not noted", host_error(error));
                 None
             }
         }
@@ -132,8 +133,8 @@ impl Worker {
         let worker = self.id();
         self.stay_listed();
         let message = Message::Acknowledged { worker, call };
-        if let Err(error) = self.enqueue_for(caller, &message.encode()) {
-            self.fault("a purge was not acknowledged", error);
+        if let Err(error) = self.roots.send(caller, &message.encode()) {
+            self.metrics.fault("a purge was not acknowledged", error);
         }
     }
 
@@ -158,7 +159,7 @@ impl Worker {
                     self.purging.entries.insert(number, entry);
                 }
                 Err(error) => {
-                    self.fault("a purge was not recorded", error);
+                    self.metrics.fault("a purge was not recorded", error);
                     self.purging.desk.journaled(entry.call, false);
                 }
             }
@@ -194,12 +195,12 @@ impl Worker {
                     .act_as(receipt.context)
                     .and_then(|()| answer_receipt(&receipt));
                 if let Err(error) = answered {
-                    self.fault("a purge was not answered", error);
+                    self.metrics.fault("a purge was not answered", error);
                 }
             }
         }
         self.arm_timer();
-        self.restore_context(self.root());
+        self.restore_context(self.roots.newest());
     }
 
     /// Takes the workers off the roster that have not acknowledged a purge. Such a worker has lost its VM, and the next
@@ -209,14 +210,15 @@ impl Worker {
             return;
         }
         self.metrics.count(Metric::PurgesUnacknowledged, 1);
-        self.warn(|| {
+        self.metrics.warn(|| {
             format!(
                 "sluice: workers {:?} did not acknowledge a purge",
                 receipt.missing
             )
         });
         if let Err(error) = Roster::new(&mut SharedData).expel(&receipt.missing) {
-            self.fault("a silent worker stays on the list", host_error(error));
+            self.metrics
+                .fault("a silent worker stays on the list", host_error(error));
         }
     }
 }

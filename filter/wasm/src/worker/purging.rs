@@ -84,7 +84,9 @@ impl Worker {
                 self.purging.replica = purges;
                 self.purging.joined = true;
             }
-            Err(error) => self.fault("purges could not be read", host_error(error)),
+            Err(error) => self
+                .metrics
+                .fault("purges could not be read", host_error(error)),
         }
     }
 
@@ -108,7 +110,7 @@ impl Worker {
 
     /// The number of the newest soft purge that covers the URL of a key; 0 is none.
     pub(super) fn soft_generation(&self, cache_key: &str) -> u64 {
-        match self.policies.back() {
+        match self.policies.newest() {
             Some(policy) if !self.purging.replica.is_empty() => {
                 let url = url_of(&policy.policy, cache_key);
                 self.purging.replica.generations(url).soft
@@ -143,7 +145,8 @@ impl Worker {
     /// Tells all workers that the response has come from the origin since the soft purge, or was found valid by it.
     pub fn confirm(&mut self, key: KeyHash) {
         if let Err(error) = Confirmations::new(&mut SharedData).add(key) {
-            self.fault("a response will be revalidated again", host_error(error));
+            self.metrics
+                .fault("a response will be revalidated again", host_error(error));
         }
     }
 
@@ -161,7 +164,8 @@ impl Worker {
         match noted {
             Ok(noted) => noted == Noted::Indexed,
             Err(error) => {
-                self.fault("a response was not indexed", host_error(error));
+                self.metrics
+                    .fault("a response was not indexed", host_error(error));
                 // What cannot be found cannot be purged.
                 false
             }
@@ -188,8 +192,8 @@ impl Worker {
     pub(super) fn spread(&mut self, others: &[WorkerId], message: &Message, fault: &'static str) {
         let bytes = message.encode();
         for &other in others {
-            if let Err(error) = self.enqueue_for(other, &bytes) {
-                self.fault(fault, error);
+            if let Err(error) = self.roots.send(other, &bytes) {
+                self.metrics.fault(fault, error);
             }
         }
     }
@@ -200,11 +204,6 @@ impl Worker {
         if call != NO_CALL {
             self.acknowledge(caller, call);
         }
-    }
-
-    /// Notes that a worker has applied the purges of a call.
-    pub(super) fn acknowledged(&mut self, call: u32, worker: WorkerId) {
-        self.purging.desk.acknowledge(call, worker);
     }
 
     /// Joins the roster again if this worker was expelled for being slow; it has missed purges since, and loads them.

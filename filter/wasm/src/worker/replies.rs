@@ -36,25 +36,19 @@ impl Worker {
     /// would stop that stream too, and Envoy's cache filter does not survive an answer from ORIGIN while it is still
     /// sending the request.
     pub fn answer_later(&mut self, context: u32, answer: DueReply) {
-        self.due_answers.push((context, answer));
+        self.due.answer(context, answer);
         self.wake_root();
     }
 
-    /// Drops the reply that is due to `context`, which has gone.
-    pub fn forget_answer(&mut self, context: u32) {
-        self.due_answers
-            .retain(|(answered, _)| *answered != context);
-    }
-
     pub(super) fn send_answers(&mut self) {
-        for (context, answer) in std::mem::take(&mut self.due_answers) {
+        for (context, answer) in self.due.take_replies() {
             if matches!(answer, DueReply::Reset) {
                 self.metrics.count(Metric::FillsAborted, 1);
             }
             let answered = self.act_as(context).and_then(|()| answer.send());
-            self.check(answered);
+            self.metrics.check(answered);
         }
-        self.restore_context(self.root());
+        self.restore_context(self.roots.newest());
     }
 
     /// Answers the conditional followers of `filled`, for which the headers of its response are enough.

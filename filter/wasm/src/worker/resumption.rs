@@ -25,13 +25,13 @@ impl Worker {
     /// batch, so that the first responses go out before the last requests go on.
     pub(super) fn resume_some(&mut self) {
         for _ in 0..RESUME_BATCH {
-            let Some((stream, release)) = self.due_resumes.pop_front() else {
+            let Some((stream, release)) = self.due.next_resume() else {
                 return;
             };
             let resumed = self.resume(stream, release);
-            self.check(resumed);
+            self.metrics.check(resumed);
         }
-        if !self.due_resumes.is_empty() {
+        if self.due.resumes() {
             self.wake_root();
         }
     }
@@ -123,7 +123,11 @@ impl Worker {
             stream.account.leads();
         }
         // `add`, not `set`: there is no such header yet, and `set` would make Envoy build its header index to find out.
-        host::add_header(Map::Request, LINK_HEADER, &self.encode_link(stream.link()))?;
+        host::add_header(
+            Map::Request,
+            LINK_HEADER,
+            &self.identity.encode_link(stream.link()),
+        )?;
         if matches!(purpose, Purpose::Lead | Purpose::Alone) && self.must_revalidate(stream) {
             stream.forced.set(true);
             self.metrics.count(Metric::PurgeRevalidations, 1);

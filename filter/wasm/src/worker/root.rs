@@ -5,52 +5,37 @@ use sluice_core::workers::Millis;
 use sluice_core::workers::message::Message;
 
 use super::Worker;
-use super::identity::queue_name;
 use crate::host;
 
 impl Worker {
-    /// The newest root context, which has the timer and the queue; 0 is none.
-    pub(super) fn root(&self) -> u32 {
-        self.roots.last().copied().unwrap_or(0)
-    }
-
-    /// Gives the newest root context the timer and the queue. The host must take that context for the caller: a queue
-    /// belongs to the one that has registered it last.
-    pub(super) fn register(&mut self) -> host::Result<()> {
-        self.queue = Some(host::register_queue(&queue_name(self.coalescer.worker()))?);
-        // The timer of the former root context has stopped with it.
-        self.tick_period = 0;
-        Ok(())
-    }
-
     /// Makes up for what the former root context can no longer receive: messages, answers to its calls, its next turn.
     pub(super) fn resync(&mut self) {
         self.fail_calls();
         self.requeue_journal();
-        self.turn(self.root(), |coalescer, turn| coalescer.rescan_all(turn));
+        self.turn(self.roots.newest(), |coalescer, turn| {
+            coalescer.rescan_all(turn)
+        });
         self.wake_root();
     }
 
     /// Forgets a root context that goes. It may be the one with the timer and the queue and not the oldest: where a
     /// policy is taken back before all requests under it have ended, Envoy goes on with the root context that it had.
     pub fn lose_root(&mut self, root: u32) {
-        let serves = self.is_root(root);
-        self.roots.retain(|known| *known != root);
-        if !serves || self.roots.is_empty() {
+        if !self.roots.remove(root) {
             return;
         }
         let registered = self
-            .act_as(self.root())
-            .and_then(|()| self.register())
+            .act_as(self.roots.newest())
+            .and_then(|()| self.roots.register(self.id()))
             .and_then(|()| host::set_tick_period(0));
-        self.check(registered);
+        self.metrics.check(registered);
         self.resync();
     }
 
     /// Asks Envoy for a turn of the root context, after this callback.
     pub(super) fn wake_root(&mut self) {
-        let woken = self.queue.map_or(Ok(()), |queue| host::enqueue(queue, &[]));
-        self.check(woken);
+        let woken = self.roots.wake();
+        self.metrics.check(woken);
     }
 
     /// The shortest period in which somebody needs the timer, in milliseconds; 0 is none.
@@ -68,31 +53,31 @@ impl Worker {
     /// the timer, so that one request after the other does not start and stop it.
     pub(super) fn arm_timer(&mut self) {
         let period = self.needed_period();
-        if period > 0 && (self.tick_period == 0 || period < self.tick_period) {
+        let current = self.roots.tick_period;
+        if period > 0 && (current == 0 || period < current) {
             self.set_period(period);
         }
     }
 
     fn set_period(&mut self, period: Millis) {
         let set = self
-            .act_as(self.root())
+            .act_as(self.roots.newest())
             .and_then(|()| host::set_tick_period(u32::try_from(period).unwrap_or(0)));
         if set.is_ok() {
-            self.tick_period = period;
+            self.roots.tick_period = period;
         }
-        self.check(set);
+        self.metrics.check(set);
     }
 
     /// Whether `context` is the root context with the timer and the queue.
     pub fn is_root(&self, context: u32) -> bool {
-        self.root() == context
+        self.roots.newest() == context
     }
 
     /// Handles all messages in this worker's queue.
     pub fn receive(&mut self) {
-        let Some(queue) = self.queue else { return };
         loop {
-            match host::dequeue(queue) {
+            match self.roots.receive() {
                 Ok(Some(bytes)) => {
                     if let Some(message) = Message::decode(&bytes) {
                         self.receive_message(message);
@@ -100,7 +85,7 @@ impl Worker {
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    self.check(Err(error));
+                    self.metrics.check(Err(error));
                     break;
                 }
             }
@@ -108,12 +93,12 @@ impl Worker {
         self.go_on_as_root();
         // A request that was resumed may wait again, and a call has to be watched.
         self.arm_timer();
-        self.restore_context(self.root());
+        self.restore_context(self.roots.newest());
     }
 
     fn receive_message(&mut self, message: Message) {
         match message {
-            Message::Flight(message) => self.turn(self.root(), |coalescer, turn| {
+            Message::Flight(message) => self.turn(self.roots.newest(), |coalescer, turn| {
                 coalescer.message(message, turn);
             }),
             Message::Purged {
@@ -121,21 +106,21 @@ impl Worker {
                 call,
                 records,
             } => self.receive_purges(caller, call, &records),
-            Message::Acknowledged { worker, call } => self.acknowledged(call, worker),
+            Message::Acknowledged { worker, call } => self.purging.desk.acknowledge(call, worker),
             Message::BodyLength {
                 key, body, bytes, ..
-            } => self.body_lengths.note(key, body, bytes),
+            } => self.known.body_lengths.note(key, body, bytes),
         }
     }
 
     /// Handles the timer. Due work is done here as well, in case no message comes through the queue.
     pub fn tick(&mut self) {
-        self.turn(self.root(), |coalescer, turn| coalescer.tick(turn));
+        self.turn(self.roots.newest(), |coalescer, turn| coalescer.tick(turn));
         self.give_up_overdue();
         self.renew_claims();
         self.go_on_as_root();
         let period = self.needed_period();
-        if period != self.tick_period {
+        if period != self.roots.tick_period {
             self.set_period(period);
         }
         self.publish_gauges();

@@ -72,11 +72,6 @@ impl Worker {
         self.substitutes.known(key, host::monotonic_millis())
     }
 
-    /// Counts a missing object whose place was taken.
-    pub fn count_substitute(&mut self) {
-        self.metrics.count(Metric::RequestsSubstituted, 1);
-    }
-
     /// Has a held response wait for its substitute; false if there is none to wait for.
     pub fn look_for_substitute(&mut self, stream: &EdgeRequest, held: HeldResponse) -> bool {
         let policy = &stream.policy;
@@ -104,7 +99,7 @@ impl Worker {
                 None => self.look_further(&stream, held),
             }
         }
-        self.restore_context(self.root());
+        self.restore_context(self.roots.newest());
     }
 
     fn release_with(&mut self, stream: &EdgeRequest, held: HeldResponse, document: &Document) {
@@ -120,7 +115,7 @@ impl Worker {
         let released = self
             .act_as(held.stream.0)
             .and_then(|()| document.take_place(stream, held));
-        self.check(released);
+        self.metrics.check(released);
         self.release(held);
     }
 
@@ -143,6 +138,6 @@ impl Worker {
         let released = self
             .act_as(held.stream.0)
             .and_then(|()| host::resume(Half::Response));
-        self.check(released);
+        self.metrics.check(released);
     }
 }

@@ -3,19 +3,15 @@
 
 use sluice_core::coalescing::{Coalescer, Effect, Turn};
 use sluice_core::metrics::Metric;
+use sluice_core::workers::Millis;
 use sluice_core::workers::StreamId;
 use sluice_core::workers::message::Message;
-use sluice_core::workers::{Millis, WorkerId};
 
 use super::Worker;
 use super::calls::{BackgroundCall, CallKind};
-use super::identity::queue_name;
 use crate::host::{self, SharedData};
 use crate::reply::DueReply;
 use crate::request::account;
-
-/// The `vm_id` in Envoy's configuration, by which workers find each other's queues.
-const VM_ID: &str = "sluice";
 
 impl Worker {
     /// Lets the coalescer handle an event that has come to `context`, carries out its effects, and resumes requests.
@@ -25,10 +21,15 @@ impl Worker {
         event: impl FnOnce(&mut Coalescer, &mut Turn<'_, SharedData>) -> R,
     ) -> R {
         let result = self.event(event);
+        self.end_turn(context);
+        result
+    }
+
+    /// Resumes requests, and directs host calls at `context` again.
+    fn end_turn(&mut self, context: u32) {
         self.resume_some();
         self.arm_timer();
         self.restore_context(context);
-        result
     }
 
     /// As [`Worker::turn`], without resuming requests or restoring the context; for use inside a turn.
@@ -44,24 +45,28 @@ impl Worker {
             effects: &mut effects,
         };
         let result = event(&mut self.coalescer, &mut turn);
-        for effect in effects {
-            self.carry_out(effect);
-        }
+        self.carry_out_all(effects);
         result
     }
 
     /// Directs host calls at `context` again, which is that of the callback, if they went elsewhere.
     pub(super) fn restore_context(&mut self, context: u32) {
-        if std::mem::take(&mut self.acting_as_other) {
+        if std::mem::take(&mut self.roots.acting_as_other) {
             let restored = host::set_effective_context(context);
-            self.check(restored);
+            self.metrics.check(restored);
         }
     }
 
     /// Directs the host calls that follow at another context.
     pub(super) fn act_as(&mut self, context: u32) -> host::Result<()> {
-        self.acting_as_other = true;
+        self.roots.acting_as_other = true;
         host::set_effective_context(context)
+    }
+
+    fn carry_out_all(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            self.carry_out(effect);
+        }
     }
 
     fn carry_out(&mut self, effect: Effect) {
@@ -73,7 +78,7 @@ impl Worker {
                 waited,
             } => {
                 self.has_waited(stream, waited);
-                self.due_resumes.push_back((stream, release));
+                self.due.resume(stream, release);
             }
             Effect::Fail {
                 stream,
@@ -85,15 +90,15 @@ impl Worker {
             }
             Effect::Learn { target, names } => self.learn(target.url(), names),
             Effect::Notify { worker, message } => {
-                let notified = self.enqueue_for(worker, &Message::Flight(message).encode());
-                self.check(notified);
+                let notified = self.roots.send(worker, &Message::Flight(message).encode());
+                self.metrics.check(notified);
             }
             Effect::Abort { stream } => match self.fills.context(stream) {
                 Some(context) => self.answer_later(context, DueReply::Reset),
                 None => self.event(|coalescer, turn| coalescer.fill_broken(stream, turn)),
             },
             Effect::Probe { key, target } => {
-                if let Some(policy) = self.policies.back().cloned() {
+                if let Some(policy) = self.policies.newest().cloned() {
                     self.calls
                         .push(BackgroundCall::new(CallKind::Probe(key), target, policy));
                     self.wake_root();
@@ -109,18 +114,5 @@ impl Worker {
         if let Some(follower) = self.streams.get(&stream) {
             follower.account.has_waited(waited);
         }
-    }
-
-    /// Puts a message into another worker's queue.
-    pub(super) fn enqueue_for(&mut self, worker: WorkerId, message: &[u8]) -> host::Result<()> {
-        let queue = match self.queues.get(&worker) {
-            Some(queue) => *queue,
-            None => {
-                let queue = host::resolve_queue(VM_ID, &queue_name(worker))?;
-                self.queues.insert(worker, queue);
-                queue
-            }
-        };
-        host::enqueue(queue, message)
     }
 }

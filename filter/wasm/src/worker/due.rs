@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What waits for a turn: replies to paused requests, and requests that have left the waiting list.
+
+use std::collections::VecDeque;
+
+use sluice_core::coalescing::Release;
+use sluice_core::workers::StreamId;
+
+use crate::reply::DueReply;
+
+/// Replies and requests that are due.
+#[derive(Debug, Default)]
+pub struct Due {
+    /// By the context of the request that is answered.
+    replies: Vec<(u32, DueReply)>,
+    resumes: VecDeque<(StreamId, Release)>,
+}
+
+impl Due {
+    /// A reply to the paused request of `context` is due.
+    pub fn answer(&mut self, context: u32, reply: DueReply) {
+        self.replies.push((context, reply));
+    }
+
+    /// Whether a reply to `context` is due.
+    pub fn answers(&self, context: u32) -> bool {
+        self.replies.iter().any(|(of, _)| *of == context)
+    }
+
+    /// Drops the replies to `context`, which has gone.
+    pub fn forget(&mut self, context: u32) {
+        self.replies.retain(|(of, _)| *of != context);
+    }
+
+    /// Takes all replies.
+    pub fn take_replies(&mut self) -> Vec<(u32, DueReply)> {
+        std::mem::take(&mut self.replies)
+    }
+
+    /// A request is due to go on.
+    pub fn resume(&mut self, stream: StreamId, release: Release) {
+        self.resumes.push_back((stream, release));
+    }
+
+    /// Takes the next request that is due to go on.
+    pub fn next_resume(&mut self) -> Option<(StreamId, Release)> {
+        self.resumes.pop_front()
+    }
+
+    /// Whether a request is due to go on.
+    pub fn resumes(&self) -> bool {
+        !self.resumes.is_empty()
+    }
+}
