@@ -73,7 +73,7 @@ fn followers_are_released_only_when_a_probe_has_found_the_object() {
 }
 
 #[test]
-fn a_store_that_keeps_what_was_purged_makes_another_lead_at_once() {
+fn a_store_that_keeps_what_was_purged_makes_another_lead_after_a_second() {
     let mut host = host(1);
     host.get(0, KEY);
     let followers: Vec<_> = (0..3).map(|_| host.get(0, KEY)).collect();
@@ -83,6 +83,9 @@ fn a_store_that_keeps_what_was_purged_makes_another_lead_at_once() {
         assert_eq!(releases(&host, &followers, Release::Lead), 0);
         host.answer_probe_with(0, KeyHash(KEY), Probed::Outdated);
     }
+    host.advance(1_000);
+    assert_eq!(releases(&host, &followers, Release::Lead), 0);
+    host.answer_probe_with(0, KeyHash(KEY), Probed::Outdated);
     assert_eq!(releases(&host, &followers, Release::Lead), 1);
     fill(&mut host, FetchId(1));
     assert_eq!(releases(&host, &followers, Release::Collapsed), 2);

@@ -17,6 +17,9 @@ const BAD_GATEWAY: u16 = 502;
 const EAGER_PROBES: u32 = 4;
 /// Time between further probes.
 pub(super) const PROBE_MILLIS: Millis = 10;
+/// How long the store may go on giving what was purged, which it replaces a moment after the end of a fill. Longer, and it
+/// has dropped the fill.
+const OUTDATED_MILLIS: Millis = 1_000;
 /// How long the store is not asked where nobody waits. As a rule it takes less.
 const COMMIT_MILLIS: Millis = 50;
 
@@ -185,7 +188,9 @@ impl Coalescer {
         let eager = commit.probes < EAGER_PROBES;
         match probed {
             Probed::Readable { until } => self.finish(key, Outcome::Stored { until }, turn),
-            Probed::Outdated if !eager => self.not_stored(key, turn),
+            Probed::Outdated if commit.since.saturating_add(OUTDATED_MILLIS) <= turn.now => {
+                self.not_stored(key, turn);
+            }
             Probed::NoRoom => {
                 turn.count(Metric::Unshared);
                 self.finish(key, Outcome::LeaderLost, turn);
