@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::document::{
-    Addressing, BucketSection, Cache, Compression, Document, Key, Origin as OriginSection, Query,
-    QueryMode,
+    Addressing, BucketSection, Cache, Compression, Document, Key, LimitsSection,
+    Origin as OriginSection, PurgeSection, Query, QueryMode,
 };
 use super::error::PolicyError;
 use super::field::{Field, Seconds};
@@ -77,23 +77,12 @@ impl Policy {
 fn compile(document: Document) -> Result<Policy, PolicyError> {
     let bucket = matches!(document.origin, OriginSection::Bucket(_));
     let key = compile_key(document.key, bucket)?;
-    let origin = match document.origin {
-        OriginSection::Bucket(section) => Origin::Bucket(compile_bucket(section, key.max_bytes)?),
-        OriginSection::Http(section) => {
-            let authority = section.authority.map(|authority| authority.0);
-            if !key.host && authority.is_none() {
-                let message = "false: expected true, since without origin.authority the origin \
-                               sees the client's Host";
-                return Err(PolicyError::new("key.host", message));
-            }
-            Origin::Http(HttpOrigin { authority })
-        }
-    };
-    let mut ignore_vary = match document.response.ignore_vary {
-        Some(listed) => lower_case(listed),
-        None if bucket => BUCKET_IGNORES.map(str::to_owned).into(),
-        None => Vec::new(),
-    };
+    let origin = compile_origin(document.origin, &key)?;
+    let ignore_vary = ignored_vary(
+        document.response.ignore_vary,
+        bucket,
+        document.site.cors.is_some(),
+    );
     let cache = compile_cache(document.cache, bucket, document.store.max_object_bytes.0);
     let escaping = if bucket {
         Escaping::Strict
@@ -101,9 +90,6 @@ fn compile(document: Document) -> Result<Policy, PolicyError> {
         Escaping::Unreserved
     };
     let rules = rules::compile(document.rules, &cache.default, escaping)?;
-    if document.site.cors.is_some() {
-        ignore_vary.extend(site::CORS_REQUEST_HEADERS.map(str::to_owned));
-    }
     let site = site::compile(document.site, bucket, key.index_document.as_deref())
         .map_err(|error| error.within("site"))?;
     let policy = Policy {
@@ -139,22 +125,59 @@ fn compile(document: Document) -> Result<Policy, PolicyError> {
             max_wait: document.coalesce.max_wait.0,
             lease: document.coalesce.lease.0,
         },
-        purge: PurgePolicy {
-            token: document.purge.token_sha256,
-            journal: document.purge.journal,
-            recorded: document.purge.recorded,
-            warm: document.purge.warm,
-            sns: document.purge.sns,
-        },
-        limits: Limits {
-            waiters_per_key: document.limits.waiters_per_key.size(),
-            keys_in_flight: document.limits.keys_in_flight.size(),
-            hints: document.limits.hints.size(),
-            varying_urls: document.limits.varying_urls.size(),
-        },
+        purge: compile_purge(document.purge),
+        limits: compile_limits(&document.limits),
     };
     check_forward_headers(&policy)?;
     Ok(policy)
+}
+
+fn compile_purge(section: PurgeSection) -> PurgePolicy {
+    PurgePolicy {
+        token: section.token_sha256,
+        journal: section.journal,
+        recorded: section.recorded,
+        warm: section.warm,
+        sns: section.sns,
+    }
+}
+
+fn compile_limits(section: &LimitsSection) -> Limits {
+    Limits {
+        waiters_per_key: section.waiters_per_key.size(),
+        keys_in_flight: section.keys_in_flight.size(),
+        hints: section.hints.size(),
+        varying_urls: section.varying_urls.size(),
+    }
+}
+
+fn compile_origin(section: OriginSection, key: &KeyPolicy) -> Result<Origin, PolicyError> {
+    let section = match section {
+        OriginSection::Bucket(section) => {
+            return compile_bucket(section, key.max_bytes).map(Origin::Bucket);
+        }
+        OriginSection::Http(section) => section,
+    };
+    let authority = section.authority.map(|authority| authority.0);
+    if !key.host && authority.is_none() {
+        let message = "false: expected true, since without origin.authority the origin sees the \
+                       client's Host";
+        return Err(PolicyError::new("key.host", message));
+    }
+    Ok(Origin::Http(HttpOrigin { authority }))
+}
+
+/// Names in `Vary` that tell no responses apart. The edge answers for CORS itself where it is on.
+fn ignored_vary(listed: Option<Vec<HeaderName>>, bucket: bool, cors: bool) -> Vec<String> {
+    let mut ignored = match listed {
+        Some(listed) => lower_case(listed),
+        None if bucket => BUCKET_IGNORES.map(str::to_owned).into(),
+        None => Vec::new(),
+    };
+    if cors {
+        ignored.extend(site::CORS_REQUEST_HEADERS.map(str::to_owned));
+    }
+    ignored
 }
 
 fn compile_bucket(section: BucketSection, max_bytes: usize) -> Result<BucketOrigin, PolicyError> {
