@@ -31,8 +31,8 @@ const FLIGHT_BYTES: usize = 8 + 8 + 2 + 4 + 8 + 8 + 1;
 pub struct FlightKey {
     /// Hash of the cache key, under which the store has one entry.
     pub entry: KeyHash,
-    /// The same, and what is known of soft purges: requests wait for a response that was not asked for before a purge
-    /// that they know.
+    /// Hash of the cache key and of the newest soft purge that covers it. Requests that have it in common wait for each
+    /// other, so none shares a response that was fetched before a purge.
     pub key: KeyHash,
 }
 

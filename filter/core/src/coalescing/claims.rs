@@ -3,7 +3,7 @@
 //! refresh runs per key whatever the number of workers, and one that failed is not repeated at once.
 //!
 //! A claim is a key and a time until which nobody else may begin. Claims live in shared data, as a
-//! fixed number of slots. Nothing waits for one: whoever does not get it leaves the key alone.
+//! fixed number of slots. No request waits for a claim: a worker that does not get it does not refresh the key.
 
 use crate::host::SharedStore;
 use crate::workers::byte_reader::ByteReader;

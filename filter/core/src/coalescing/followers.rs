@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Followers: what the news of a flight means for those who wait for it.
+//! Followers: what a message about a flight means for the requests that wait for it.
 
 use super::{Coalescer, Effect, Release, Turn};
 use crate::coalescing::board::Acquired;

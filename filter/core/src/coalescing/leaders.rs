@@ -11,14 +11,14 @@ use crate::workers::StreamId;
 use crate::workers::message::{Event, FlightMessage, Outcome};
 use crate::workers::{KeyHash, Millis};
 
-/// What those who wait for a response are told that broke off.
+/// The status of followers whose leader's response broke off.
 const BAD_GATEWAY: u16 = 502;
 /// Probes of the store that follow each other at once.
 const EAGER_PROBES: u32 = 4;
 /// Time between further probes.
 pub(super) const PROBE_MILLIS: Millis = 10;
-/// How long the store may go on giving what was purged, which it replaces a moment after the end of a fill. Longer, and it
-/// has dropped the fill.
+/// How long probes may find the entry from before a soft purge. The store replaces it a moment after the end of a fill;
+/// after this time the store has dropped the fill.
 const OUTDATED_MILLIS: Millis = 1_000;
 /// How long the store is not asked where nobody waits. As a rule it takes less.
 const COMMIT_MILLIS: Millis = 50;
