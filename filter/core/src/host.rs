@@ -23,7 +23,7 @@ pub struct Token(pub u32);
 /// Key-value data that all workers of one Envoy share (proxy-wasm shared data).
 ///
 /// There is no way to delete a key, so the set of keys that are ever used must be bounded.
-pub trait SharedStore {
+pub trait SharedStore: fmt::Debug {
     /// The value and its version, or `None` where the key was never set.
     ///
     /// # Errors
@@ -36,7 +36,7 @@ pub trait SharedStore {
     /// # Errors
     /// The host call failed.
     fn compare_and_set(
-        &mut self,
+        &self,
         key: &str,
         value: &[u8],
         token: Option<Token>,

@@ -355,10 +355,10 @@ fn rescan_that_cannot_use_the_board_makes_no_second_leader() {
         host.advance(500);
         // The lease ran out for the follower's worker to see, so that it has to write.
         host.advance(host.policy.lease - 500);
-        fault(&mut host.data, ATTEMPTS);
+        fault(&host.data, ATTEMPTS);
         host.tick(1);
         assert_eq!(host.stage(follower), Stage::Parked);
-        fault(&mut host.data, 0);
+        fault(&host.data, 0);
         host.tick(0);
         fill(&mut host, FIRST);
         assert_eq!(host.fetches.len(), 1);
@@ -372,9 +372,9 @@ fn handover_that_cannot_use_the_board_keeps_the_lease() {
         let mut host = host(2);
         let leader = host.get(0, KEY);
         let (heir, far) = (host.get(0, KEY), host.get(1, KEY));
-        fault(&mut host.data, ATTEMPTS);
+        fault(&host.data, ATTEMPTS);
         host.abort(leader);
-        fault(&mut host.data, 0);
+        fault(&host.data, 0);
         assert_eq!(release(&host, heir), Some(Release::Lead));
         host.answer(FetchId(1), Answer::Storable);
         for _ in 0..100 {
@@ -424,7 +424,7 @@ mod race {
         key: KeyHash(KEY),
     };
 
-    fn request(worker: u16, data: &mut FakeSharedData, coalescer: &mut Coalescer) -> Admission {
+    fn request(worker: u16, data: &FakeSharedData, coalescer: &mut Coalescer) -> Admission {
         let target = Rc::new(canonicalize_path(&bucket(), b"/object").unwrap());
         let request = Request {
             stream: StreamId(u32::from(worker)),
@@ -452,14 +452,14 @@ mod race {
     #[test]
     fn of_two_first_requests_the_one_that_writes_first_leads() {
         for occupied in [false, true] {
-            let mut data = FakeSharedData::default();
+            let data = FakeSharedData::default();
             let mut second = coalescer(2);
             if occupied {
                 // The slot exists, so that its creation does not decide.
-                request(2, &mut data, &mut second);
+                request(2, &data, &mut second);
                 let mut effects = Vec::new();
                 let mut turn = Turn {
-                    store: &mut data,
+                    store: &data,
                     now: 1,
                     effects: &mut effects,
                 };
@@ -468,16 +468,16 @@ mod race {
             data.before_next_set(move |data| {
                 assert_eq!(request(2, data, &mut second), Admission::Lead);
             });
-            let first = request(1, &mut data, &mut coalescer(1));
+            let first = request(1, &data, &mut coalescer(1));
             assert_eq!(first, Admission::Park, "slot occupied before: {occupied}");
         }
     }
 
     #[test]
     fn request_that_would_follow_a_flight_which_ends_meanwhile_leads() {
-        let mut data = FakeSharedData::default();
+        let data = FakeSharedData::default();
         let mut leader = coalescer(1);
-        request(1, &mut data, &mut leader);
+        request(1, &data, &mut leader);
         data.before_next_set(move |data| {
             let mut effects = Vec::new();
             leader.closed(
@@ -490,14 +490,14 @@ mod race {
             );
             assert_eq!(leader.flights(), 0);
         });
-        assert_eq!(request(2, &mut data, &mut coalescer(2)), Admission::Lead);
+        assert_eq!(request(2, &data, &mut coalescer(2)), Admission::Lead);
     }
 
     #[test]
     fn flight_that_ends_while_another_worker_joins_tells_it() {
-        let mut data = FakeSharedData::default();
+        let data = FakeSharedData::default();
         let mut leader = coalescer(1);
-        request(1, &mut data, &mut leader);
+        request(1, &data, &mut leader);
         data.before_next_set(|data| {
             assert_eq!(request(2, data, &mut coalescer(2)), Admission::Park);
         });
@@ -505,7 +505,7 @@ mod race {
         leader.closed(
             StreamId(1),
             &mut Turn {
-                store: &mut data,
+                store: &data,
                 now: 1,
                 effects: &mut effects,
             },
@@ -516,9 +516,9 @@ mod race {
 
     #[test]
     fn lease_that_runs_out_while_its_leader_ends_has_one_owner() {
-        let mut data = FakeSharedData::default();
+        let data = FakeSharedData::default();
         let mut leader = coalescer(1);
-        request(1, &mut data, &mut leader);
+        request(1, &data, &mut leader);
         data.before_next_set(|data| {
             let mut heir = coalescer(2);
             let target = Rc::new(canonicalize_path(&bucket(), b"/object").unwrap());
@@ -542,12 +542,12 @@ mod race {
         });
         let mut effects = Vec::new();
         let mut turn = Turn {
-            store: &mut data,
+            store: &data,
             now: 5_000,
             effects: &mut effects,
         };
         leader.closed(StreamId(1), &mut turn);
-        let slot = Slot::decode(data.values().next().unwrap().1).unwrap_or_default();
+        let slot = Slot::decode(&data.values()[0].1).unwrap_or_default();
         let owners: Vec<_> = slot.leases().map(|(_, id, _)| id.worker).collect();
         assert_eq!(owners, [WorkerId(2)], "the heir's flight stays");
     }

@@ -50,10 +50,10 @@ impl Edge {
     fn turn<R>(
         &mut self,
         worker: usize,
-        event: impl FnOnce(&mut Coalescer, &mut Turn<'_, FakeSharedData>) -> R,
+        event: impl FnOnce(&mut Coalescer, &mut Turn<'_>) -> R,
     ) -> R {
         let mut turn = Turn {
-            store: &mut self.data,
+            store: &self.data,
             now: self.now,
             effects: &mut self.effects,
         };

@@ -47,11 +47,11 @@ impl Workers {
     fn turn<R>(
         &mut self,
         seat: usize,
-        event: impl FnOnce(&mut Coalescer, &mut Turn<'_, FakeSharedData>) -> R,
+        event: impl FnOnce(&mut Coalescer, &mut Turn<'_>) -> R,
     ) -> R {
         let mut effects = Vec::new();
         let mut turn = Turn {
-            store: &mut self.data,
+            store: &self.data,
             now: self.now,
             effects: &mut effects,
         };

@@ -168,8 +168,8 @@ proptest! {
 
 #[test]
 fn a_replica_that_starts_late_has_what_the_others_were_told() {
-    let mut store = FakeSharedData::default();
-    let mut shared = SharedPurges::new(&mut store);
+    let store = FakeSharedData::default();
+    let mut shared = SharedPurges::new(&store);
     shared.start(&Initial::default()).unwrap();
     let mut told = Purges::default();
     for number in 0..330 {
@@ -198,7 +198,7 @@ fn a_replica_that_starts_late_has_what_the_others_were_told() {
 
 #[test]
 fn numbers_go_on_where_the_journal_ends() {
-    let mut store = FakeSharedData::default();
+    let store = FakeSharedData::default();
     let purges = table(&[
         (70, Kind::Hard, url("a/x")),
         (71, Kind::Hard, prefix("a/b")),
@@ -207,7 +207,7 @@ fn numbers_go_on_where_the_journal_ends() {
         purges: purges.clone(),
         unindexed_entries: true,
     };
-    let mut shared = SharedPurges::new(&mut store);
+    let mut shared = SharedPurges::new(&store);
     shared.start(&initial).unwrap();
     assert_eq!(shared.load().unwrap(), purges);
     assert!(!shared.is_indexed().unwrap());
@@ -220,8 +220,8 @@ fn numbers_go_on_where_the_journal_ends() {
 
 #[test]
 fn a_rival_commit_takes_another_number() {
-    let mut store = FakeSharedData::default();
-    SharedPurges::new(&mut store)
+    let store = FakeSharedData::default();
+    SharedPurges::new(&store)
         .start(&Initial::default())
         .unwrap();
     store.before_next_set(|store| {
@@ -229,7 +229,7 @@ fn a_rival_commit_takes_another_number() {
             .commit(Kind::Hard, &[url("a/y")])
             .unwrap();
     });
-    let mut shared = SharedPurges::new(&mut store);
+    let mut shared = SharedPurges::new(&store);
     let records = shared.commit(Kind::Hard, &[url("a/x")]).unwrap();
     assert_eq!(records, [record(2, Kind::Hard, url("a/x"))]);
     assert_eq!(shared.load().unwrap().generations("a/y").hard, 1);
@@ -237,8 +237,8 @@ fn a_rival_commit_takes_another_number() {
 
 #[test]
 fn the_roster_has_each_worker_once_and_no_expelled_one() {
-    let mut store = FakeSharedData::default();
-    let mut roster = Roster::new(&mut store);
+    let store = FakeSharedData::default();
+    let mut roster = Roster::new(&store);
     for worker in [1, 2, 2, 3] {
         roster.join(WorkerId(worker)).unwrap();
     }
@@ -248,23 +248,23 @@ fn the_roster_has_each_worker_once_and_no_expelled_one() {
 
 #[test]
 fn confirmations_are_bounded_and_keep_the_newest() {
-    let mut store = FakeSharedData::default();
-    let mut confirmations = Confirmations::new(&mut store);
+    let store = FakeSharedData::default();
+    let mut confirmations = Confirmations::new(&store);
     for key in 0..20_000 {
         confirmations.add(KeyHash(key)).unwrap();
     }
     assert!(confirmations.has(KeyHash(19_999)).unwrap());
     assert!(!confirmations.has(KeyHash(0)).unwrap());
-    let bytes: usize = store.values().map(|(_, value)| value.len()).sum();
+    let bytes: usize = store.values().iter().map(|(_, value)| value.len()).sum();
     assert!(bytes <= 64 * 128 * 8, "{bytes}");
 }
 
 #[test]
 fn what_others_have_written_in_the_place_of_confirmations_confirms_nothing() {
-    let mut store = FakeSharedData::default();
-    Confirmations::new(&mut store).add(KeyHash(5)).unwrap();
+    let store = FakeSharedData::default();
+    Confirmations::new(&store).add(KeyHash(5)).unwrap();
     store.set("sluice/confirmed/5", &[0; 9], 0).unwrap();
-    let mut confirmations = Confirmations::new(&mut store);
+    let mut confirmations = Confirmations::new(&store);
     assert_eq!(confirmations.has(KeyHash(0)), Ok(false));
     confirmations.add(KeyHash(5)).unwrap();
     assert_eq!(confirmations.has(KeyHash(5)), Ok(true));
@@ -272,8 +272,8 @@ fn what_others_have_written_in_the_place_of_confirmations_confirms_nothing() {
 
 #[test]
 fn a_surrogate_key_finds_the_urls_that_have_it() {
-    let mut store = FakeSharedData::default();
-    let mut tags = Tags::new(&mut store, 0);
+    let store = FakeSharedData::default();
+    let mut tags = Tags::new(&store, 0);
     let (red, blue) = (TagHash::of("red"), TagHash::of("blue"));
     assert_eq!(tags.note(&[red, blue], 1, 0), Ok(Noted::Indexed));
     assert_eq!(tags.note(&[red], 2, 0), Ok(Noted::Indexed));
@@ -284,8 +284,8 @@ fn a_surrogate_key_finds_the_urls_that_have_it() {
 
 #[test]
 fn a_response_that_was_on_its_way_when_its_surrogate_key_was_purged_is_found_out() {
-    let mut store = FakeSharedData::default();
-    let mut tags = Tags::new(&mut store, 0);
+    let store = FakeSharedData::default();
+    let mut tags = Tags::new(&store, 0);
     let red = TagHash::of("red");
     assert_eq!(tags.purge(red, 5), Ok(Some(vec![])));
     assert_eq!(tags.note(&[red], 1, 4), Ok(Noted::Purged));
@@ -294,15 +294,15 @@ fn a_response_that_was_on_its_way_when_its_surrogate_key_was_purged_is_found_out
 
 #[test]
 fn an_index_that_overflows_says_so_until_everything_is_purged() {
-    let mut store = FakeSharedData::default();
+    let store = FakeSharedData::default();
     let red = TagHash::of("red");
-    let mut tags = Tags::new(&mut store, 0);
+    let mut tags = Tags::new(&store, 0);
     for bucket in 0..5_000 {
         tags.note(&[red], bucket, 0).unwrap();
     }
     assert_eq!(tags.purge(red, 9), Ok(None));
-    let bytes: usize = store.values().map(|(_, value)| value.len()).sum();
+    let bytes: usize = store.values().iter().map(|(_, value)| value.len()).sum();
     assert!(bytes < 10_000, "{bytes}");
-    let mut tags = Tags::new(&mut store, 9);
+    let mut tags = Tags::new(&store, 9);
     assert_eq!(tags.purge(red, 10), Ok(Some(vec![])));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Shared data with the rules of Envoy's proxy-wasm host, faults on request, and every call counted.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -24,17 +24,17 @@ pub struct Calls {
     pub set: u32,
 }
 
-type Rival = Box<dyn FnOnce(&mut FakeSharedData)>;
+type Rival = Box<dyn FnOnce(&FakeSharedData)>;
 
 /// One process's shared data.
 #[derive(Default)]
 pub struct FakeSharedData {
-    entries: BTreeMap<String, (Vec<u8>, u32)>,
-    issued: u32,
+    entries: RefCell<BTreeMap<String, (Vec<u8>, u32)>>,
+    issued: Cell<u32>,
     calls: Cell<Calls>,
     failures: Cell<u32>,
-    conflicts: u32,
-    rival: Option<Rival>,
+    conflicts: Cell<u32>,
+    rival: RefCell<Option<Rival>>,
 }
 
 impl FakeSharedData {
@@ -44,36 +44,38 @@ impl FakeSharedData {
     }
 
     /// Lets the next `count` writes that carry a token lose against a write that changes nothing.
-    pub fn lose_next(&mut self, count: u32) {
-        self.conflicts = count;
+    pub fn lose_next(&self, count: u32) {
+        self.conflicts.set(count);
     }
 
     /// Lets the next `count` calls fail.
-    pub fn fail_next(&mut self, count: u32) {
+    pub fn fail_next(&self, count: u32) {
         self.failures.set(count);
     }
 
     /// Whether the faults to come suffice to put the board out of use.
     pub fn is_faulty(&self) -> bool {
-        self.conflicts >= ATTEMPTS || self.failures.get() > 0
+        self.conflicts.get() >= ATTEMPTS || self.failures.get() > 0
     }
 
     /// Lets `rival` do what it wants just before the next write: after a worker has read, and before
     /// it writes.
-    pub fn before_next_set(&mut self, rival: impl FnOnce(&mut Self) + 'static) {
-        self.rival = Some(Box::new(rival));
+    pub fn before_next_set(&self, rival: impl FnOnce(&Self) + 'static) {
+        self.rival.replace(Some(Box::new(rival)));
     }
 
     /// Writes that have succeeded.
     pub fn writes(&self) -> u32 {
-        self.issued
+        self.issued.get()
     }
 
     /// All values, by key.
-    pub fn values(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.entries
+    pub fn values(&self) -> Vec<(String, Vec<u8>)> {
+        let entries = self.entries.borrow();
+        let values = entries
             .iter()
-            .map(|(key, (value, _))| (key.as_str(), value.as_slice()))
+            .map(|(key, (value, _))| (key.clone(), value.clone()));
+        values.collect()
     }
 
     /// `proxy_set_shared_data` by the letter: token 0 overwrites, any token creates an absent key, and
@@ -81,8 +83,9 @@ impl FakeSharedData {
     ///
     /// # Errors
     /// The token is not the one of the current value.
-    pub fn set(&mut self, key: &str, value: &[u8], token: u32) -> Result<(), HostError> {
-        if let Some((_, current)) = self.entries.get(key)
+    pub fn set(&self, key: &str, value: &[u8], token: u32) -> Result<(), HostError> {
+        let mut entries = self.entries.borrow_mut();
+        if let Some((_, current)) = entries.get(key)
             && token != 0
             && token != *current
         {
@@ -90,9 +93,8 @@ impl FakeSharedData {
                 status: CAS_MISMATCH,
             });
         }
-        self.issued += 1;
-        self.entries
-            .insert(key.to_owned(), (value.to_vec(), self.issued));
+        self.issued.update(|issued| issued + 1);
+        entries.insert(key.to_owned(), (value.to_vec(), self.issued.get()));
         Ok(())
     }
 
@@ -115,14 +117,14 @@ impl FakeSharedData {
 impl SharedStore for FakeSharedData {
     fn get(&self, key: &str) -> Result<Option<(Vec<u8>, Token)>, HostError> {
         self.called(|calls| calls.get += 1)?;
-        Ok(self
-            .entries
+        let entries = self.entries.borrow();
+        Ok(entries
             .get(key)
             .map(|(value, token)| (value.clone(), Token(*token))))
     }
 
     fn compare_and_set(
-        &mut self,
+        &self,
         key: &str,
         value: &[u8],
         token: Option<Token>,
@@ -131,8 +133,8 @@ impl SharedStore for FakeSharedData {
         if let Some(rival) = self.rival.take() {
             rival(self);
         }
-        if self.conflicts > 0 {
-            self.conflicts -= 1;
+        if self.conflicts.get() > 0 {
+            self.conflicts.update(|conflicts| conflicts - 1);
             return Ok(false);
         }
         match self.set(key, value, token.map_or(CREATE, |token| token.0)) {
@@ -161,7 +163,7 @@ mod tests {
 
     #[test]
     fn token_zero_overwrites_whatever_is_there() {
-        let mut data = FakeSharedData::default();
+        let data = FakeSharedData::default();
         data.set("key", b"one", 0).unwrap();
         data.set("key", b"two", 0).unwrap();
         assert_eq!(data.get("key").unwrap(), Some((b"two".to_vec(), Token(2))));
@@ -169,7 +171,7 @@ mod tests {
 
     #[test]
     fn any_token_creates_an_absent_key_and_only_the_current_one_replaces() {
-        let mut data = FakeSharedData::default();
+        let data = FakeSharedData::default();
         assert_eq!(
             data.compare_and_set("key", b"one", Some(Token(99))),
             Ok(true)
@@ -191,7 +193,7 @@ mod tests {
 
     #[test]
     fn faults_come_as_often_as_asked_for() {
-        let mut data = FakeSharedData::default();
+        let data = FakeSharedData::default();
         data.fail_next(1);
         assert!(data.get("key").is_err());
         data.lose_next(1);

@@ -237,13 +237,13 @@ impl Flight {
 
 /// The slots in shared data.
 #[derive(Debug)]
-pub struct Board<'a, S: SharedStore + ?Sized> {
-    slots: SharedTable<'a, S, Slot>,
+pub struct Board<'a> {
+    slots: SharedTable<'a, Slot>,
 }
 
-impl<'a, S: SharedStore + ?Sized> Board<'a, S> {
+impl<'a> Board<'a> {
     /// A view on the slots in `store`.
-    pub fn new(store: &'a mut S) -> Self {
+    pub fn new(store: &'a dyn SharedStore) -> Self {
         Self {
             slots: SharedTable::new(store, "sluice/flights", SLOTS),
         }

@@ -86,13 +86,13 @@ impl Slot {
 
 /// The claims in shared data.
 #[derive(Debug)]
-pub struct Claims<'a, S: SharedStore + ?Sized> {
-    slots: SharedTable<'a, S, Slot>,
+pub struct Claims<'a> {
+    slots: SharedTable<'a, Slot>,
 }
 
-impl<'a, S: SharedStore + ?Sized> Claims<'a, S> {
+impl<'a> Claims<'a> {
     /// A view on the claims in `store`.
-    pub fn new(store: &'a mut S) -> Self {
+    pub fn new(store: &'a dyn SharedStore) -> Self {
         Self {
             slots: SharedTable::new(store, "sluice/refreshes", SLOTS),
         }

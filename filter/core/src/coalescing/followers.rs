@@ -5,17 +5,12 @@ use super::{Coalescer, Effect, Release, Turn};
 use crate::coalescing::board::Acquired;
 use crate::coalescing::flight::{Role, Waiter};
 use crate::coalescing::hints::Hint;
-use crate::host::SharedStore;
 use crate::workers::message::{Event, FlightMessage, Outcome};
 use crate::workers::{FlightId, KeyHash, Millis};
 
 impl Coalescer {
     /// News from another worker.
-    pub fn message<S: SharedStore + ?Sized>(
-        &mut self,
-        message: FlightMessage,
-        turn: &mut Turn<'_, S>,
-    ) {
+    pub fn message(&mut self, message: FlightMessage, turn: &mut Turn<'_>) {
         let FlightMessage { key, flight, event } = message;
         match event {
             Event::Ended(outcome) => {
@@ -27,12 +22,7 @@ impl Coalescer {
     }
 
     /// Requests of another worker wait for a leader of this one.
-    fn flight_awaited<S: SharedStore + ?Sized>(
-        &mut self,
-        key: KeyHash,
-        id: FlightId,
-        turn: &mut Turn<'_, S>,
-    ) {
+    fn flight_awaited(&mut self, key: KeyHash, id: FlightId, turn: &mut Turn<'_>) {
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
         };
@@ -42,12 +32,12 @@ impl Coalescer {
         }
     }
 
-    fn flight_ended<S: SharedStore + ?Sized>(
+    fn flight_ended(
         &mut self,
         key: KeyHash,
         flight: FlightId,
         outcome: Outcome,
-        turn: &mut Turn<'_, S>,
+        turn: &mut Turn<'_>,
     ) {
         match self.flights.get(&key).map(|flight| flight.role) {
             // A lease of ours that ran out made two leaders; each tells its own.
@@ -71,7 +61,7 @@ impl Coalescer {
     }
 
     /// Goes on with the other keys of an entry, which have waited for the end of this flight.
-    fn lead_after<S: SharedStore + ?Sized>(&mut self, ended: FlightId, turn: &mut Turn<'_, S>) {
+    fn lead_after(&mut self, ended: FlightId, turn: &mut Turn<'_>) {
         let successors = std::mem::take(&mut self.successors);
         let (next, others) = successors
             .into_iter()
@@ -105,11 +95,7 @@ impl Coalescer {
 
     /// Waits on if a third worker leads by now; false if none does. The store has lost the response since, and each of those
     /// who wait would ask the origin.
-    fn follow_next<S: SharedStore + ?Sized>(
-        &mut self,
-        key: KeyHash,
-        turn: &mut Turn<'_, S>,
-    ) -> bool {
+    fn follow_next(&mut self, key: KeyHash, turn: &mut Turn<'_>) -> bool {
         let (worker, now) = (self.worker, turn.now);
         let Some(flight) = self.flights.get_mut(&key) else {
             return false;
@@ -127,12 +113,7 @@ impl Coalescer {
     }
 
     /// Ends the flight on this worker: everyone who waits leaves.
-    pub(super) fn settle<S: SharedStore + ?Sized>(
-        &mut self,
-        key: KeyHash,
-        outcome: Outcome,
-        turn: &mut Turn<'_, S>,
-    ) {
+    pub(super) fn settle(&mut self, key: KeyHash, outcome: Outcome, turn: &mut Turn<'_>) {
         self.remember(key, &outcome, turn.now);
         let Some(flight) = self.flights.remove(&key) else {
             return;
@@ -148,12 +129,7 @@ impl Coalescer {
         }
     }
 
-    pub(super) fn release<S: SharedStore + ?Sized>(
-        &mut self,
-        waiter: Waiter,
-        outcome: &Outcome,
-        turn: &mut Turn<'_, S>,
-    ) {
+    pub(super) fn release(&mut self, waiter: Waiter, outcome: &Outcome, turn: &mut Turn<'_>) {
         let stream = waiter.stream;
         if self.streams.remove(&stream).is_none() {
             return;
@@ -184,7 +160,7 @@ impl Coalescer {
     }
 
     /// Waits on if somebody leads, else leads.
-    pub(super) fn rescan<S: SharedStore + ?Sized>(&mut self, key: KeyHash, turn: &mut Turn<'_, S>) {
+    pub(super) fn rescan(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         if !self.promote(key, false, turn) {
             self.settle(key, Outcome::LeaderLost, turn);
         }

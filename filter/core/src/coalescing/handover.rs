@@ -4,7 +4,6 @@
 use super::{Coalescer, Effect, Release, Turn};
 use crate::coalescing::board::Acquired;
 use crate::coalescing::flight::{Leader, Phase, Role, Rush};
-use crate::host::SharedStore;
 use crate::metrics::Metric;
 use crate::workers::{FlightId, KeyHash};
 
@@ -12,12 +11,7 @@ impl Coalescer {
     /// Waits on where another worker leads, else makes the first request of this worker that may lead
     /// the leader. False when neither can be. `leader_lost` says that the former leader is known to be
     /// gone, rather than not heard of.
-    pub(super) fn promote<S: SharedStore + ?Sized>(
-        &mut self,
-        key: KeyHash,
-        leader_lost: bool,
-        turn: &mut Turn<'_, S>,
-    ) -> bool {
+    pub(super) fn promote(&mut self, key: KeyHash, leader_lost: bool, turn: &mut Turn<'_>) -> bool {
         let Some(flight) = self.flights.get_mut(&key) else {
             return false;
         };
@@ -74,13 +68,7 @@ impl Coalescer {
     }
 
     /// Makes the leader of flight `id` who has that place on the waiting list.
-    fn appoint<S: SharedStore + ?Sized>(
-        &mut self,
-        key: KeyHash,
-        id: FlightId,
-        heir: usize,
-        turn: &mut Turn<'_, S>,
-    ) -> bool {
+    fn appoint(&mut self, key: KeyHash, id: FlightId, heir: usize, turn: &mut Turn<'_>) -> bool {
         let now = turn.now;
         let Some(flight) = self.flights.get_mut(&key) else {
             return false;

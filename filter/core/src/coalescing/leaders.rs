@@ -5,7 +5,6 @@ use std::rc::Rc;
 
 use super::{Coalescer, Effect, FillVerdict, LeaderResponse, Probed, Turn};
 use crate::coalescing::flight::{Commit, Leader, LocalFlight, Phase};
-use crate::host::SharedStore;
 use crate::metrics::Metric;
 use crate::workers::StreamId;
 use crate::workers::message::{Event, FlightMessage, Outcome};
@@ -25,12 +24,7 @@ const COMMIT_MILLIS: Millis = 50;
 
 impl Coalescer {
     /// ORIGIN has seen the response headers of the fill that `stream` caused.
-    pub fn fill_headers<S: SharedStore + ?Sized>(
-        &mut self,
-        stream: StreamId,
-        verdict: FillVerdict,
-        turn: &mut Turn<'_, S>,
-    ) {
+    pub fn fill_headers(&mut self, stream: StreamId, verdict: FillVerdict, turn: &mut Turn<'_>) {
         let Some((key, leader)) = self.leader_of(stream) else {
             return;
         };
@@ -58,11 +52,7 @@ impl Coalescer {
     }
 
     /// The response of the fill has come to its end.
-    pub fn fill_ended<S: SharedStore + ?Sized>(
-        &mut self,
-        stream: StreamId,
-        turn: &mut Turn<'_, S>,
-    ) {
+    pub fn fill_ended(&mut self, stream: StreamId, turn: &mut Turn<'_>) {
         let Some((key, leader)) = self.leader_of(stream) else {
             return;
         };
@@ -72,11 +62,7 @@ impl Coalescer {
 
     /// The store has no room for the response of `stream`, and the followers on this worker have got a copy
     /// ([`Coalescer::answer_waiting`]): on each other worker one of them asks the origin.
-    pub fn fill_copied<S: SharedStore + ?Sized>(
-        &mut self,
-        stream: StreamId,
-        turn: &mut Turn<'_, S>,
-    ) {
+    pub fn fill_copied(&mut self, stream: StreamId, turn: &mut Turn<'_>) {
         if let Some((key, _)) = self.leader_of(stream) {
             self.finish(key, Outcome::LeaderLost, turn);
         }
@@ -84,19 +70,14 @@ impl Coalescer {
 
     /// The origin has failed the fill that `stream` caused, and the store serves what it has until
     /// then, without a change to it.
-    pub fn fill_kept<S: SharedStore + ?Sized>(
-        &mut self,
-        stream: StreamId,
-        until: Millis,
-        turn: &mut Turn<'_, S>,
-    ) {
+    pub fn fill_kept(&mut self, stream: StreamId, until: Millis, turn: &mut Turn<'_>) {
         if let Some((key, _)) = self.leader_of(stream) {
             self.finish(key, Outcome::Kept { until }, turn);
         }
     }
 
     /// Has the store asked whether what has ended can be read.
-    fn commit<S: SharedStore + ?Sized>(&mut self, key: KeyHash, turn: &mut Turn<'_, S>) {
+    fn commit(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
         };
@@ -113,11 +94,7 @@ impl Coalescer {
     }
 
     /// Somebody waits for a leader of this worker: asks the store, if the response has ended and it has not been asked.
-    pub(super) fn begin_to_probe<S: SharedStore + ?Sized>(
-        key: KeyHash,
-        flight: &mut LocalFlight,
-        turn: &mut Turn<'_, S>,
-    ) {
+    pub(super) fn begin_to_probe(key: KeyHash, flight: &mut LocalFlight, turn: &mut Turn<'_>) {
         let target = Rc::clone(&flight.target);
         if let Some(commit) = flight.commit().filter(|commit| commit.probes == 0) {
             turn.probe(key, commit, target);
@@ -125,11 +102,7 @@ impl Coalescer {
     }
 
     /// The origin's side of the fill has gone before its end.
-    pub fn fill_broken<S: SharedStore + ?Sized>(
-        &mut self,
-        stream: StreamId,
-        turn: &mut Turn<'_, S>,
-    ) {
+    pub fn fill_broken(&mut self, stream: StreamId, turn: &mut Turn<'_>) {
         let Some((key, leader)) = self.leader_of(stream) else {
             return;
         };
@@ -146,12 +119,7 @@ impl Coalescer {
     }
 
     /// EDGE has seen the response headers of `stream`.
-    pub fn response<S: SharedStore + ?Sized>(
-        &mut self,
-        stream: StreamId,
-        response: LeaderResponse,
-        turn: &mut Turn<'_, S>,
-    ) {
+    pub fn response(&mut self, stream: StreamId, response: LeaderResponse, turn: &mut Turn<'_>) {
         let Some((key, leader)) = self.leader_of(stream) else {
             return;
         };
@@ -173,12 +141,7 @@ impl Coalescer {
     }
 
     /// A probe of the store has been answered.
-    pub fn probed<S: SharedStore + ?Sized>(
-        &mut self,
-        key: KeyHash,
-        probed: Probed,
-        turn: &mut Turn<'_, S>,
-    ) {
+    pub fn probed(&mut self, key: KeyHash, probed: Probed, turn: &mut Turn<'_>) {
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
         };
@@ -211,11 +174,7 @@ impl Coalescer {
     }
 
     /// Goes on asking the store, or gives up. An answer may be lost with the root context that asked.
-    pub(super) fn probe_if_due<S: SharedStore + ?Sized>(
-        &mut self,
-        key: KeyHash,
-        turn: &mut Turn<'_, S>,
-    ) {
+    pub(super) fn probe_if_due(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
         };
@@ -234,11 +193,7 @@ impl Coalescer {
 
     /// Hands over though ORIGIN has not told of the end of an aborted fill, which must not keep the key
     /// for ever.
-    pub(super) fn give_up_abort<S: SharedStore + ?Sized>(
-        &mut self,
-        key: KeyHash,
-        turn: &mut Turn<'_, S>,
-    ) {
+    pub(super) fn give_up_abort(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
         };
@@ -257,7 +212,7 @@ impl Coalescer {
 
     /// The store has not taken a response that it should have: another request tries once more, and
     /// then nobody waits for this key any longer.
-    fn not_stored<S: SharedStore + ?Sized>(&mut self, key: KeyHash, turn: &mut Turn<'_, S>) {
+    fn not_stored(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
         };
@@ -273,12 +228,7 @@ impl Coalescer {
     }
 
     /// Ends the flight that this worker leads: tells the other workers, and lets its own go.
-    pub(super) fn finish<S: SharedStore + ?Sized>(
-        &mut self,
-        key: KeyHash,
-        outcome: Outcome,
-        turn: &mut Turn<'_, S>,
-    ) {
+    pub(super) fn finish(&mut self, key: KeyHash, outcome: Outcome, turn: &mut Turn<'_>) {
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
         };

@@ -302,16 +302,16 @@ impl Coalescer {
 
 /// One event's view of the world: the shared store, the time, and the effects so far.
 #[derive(Debug)]
-pub struct Turn<'a, S: SharedStore + ?Sized> {
+pub struct Turn<'a> {
     /// The board's store.
-    pub store: &'a mut S,
+    pub store: &'a dyn SharedStore,
     /// Monotonic time.
     pub now: Millis,
     /// What the event leads to.
     pub effects: &'a mut Vec<Effect>,
 }
 
-impl<S: SharedStore + ?Sized> Turn<'_, S> {
+impl Turn<'_> {
     fn push(&mut self, effect: Effect) {
         self.effects.push(effect);
     }
@@ -362,7 +362,7 @@ impl<S: SharedStore + ?Sized> Turn<'_, S> {
     /// Uses the board; a fault is counted and leaves the caller without an answer.
     fn board<R>(
         &mut self,
-        operation: impl FnOnce(&mut Board<'_, S>) -> Result<R, SharedError>,
+        operation: impl FnOnce(&mut Board<'_>) -> Result<R, SharedError>,
     ) -> Option<R> {
         let mut board = Board::new(self.store);
         let result = operation(&mut board);

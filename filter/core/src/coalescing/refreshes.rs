@@ -7,7 +7,6 @@
 
 use super::{Coalescer, Turn};
 use crate::coalescing::claims::Claims;
-use crate::host::SharedStore;
 use crate::metrics::Metric;
 use crate::workers::{KeyHash, Millis};
 
@@ -19,12 +18,7 @@ impl Coalescer {
     /// case it says [`Coalescer::refreshing`] now and then, and [`Coalescer::refreshed`] at the end.
     ///
     /// `pause` is the time until this worker thinks of it again if another is on it.
-    pub fn begin_refresh<S: SharedStore + ?Sized>(
-        &mut self,
-        key: KeyHash,
-        pause: Millis,
-        turn: &mut Turn<'_, S>,
-    ) -> bool {
+    pub fn begin_refresh(&mut self, key: KeyHash, pause: Millis, turn: &mut Turn<'_>) -> bool {
         let now = turn.now;
         if self.hints.refresh(key) > now {
             return false;
@@ -45,29 +39,18 @@ impl Coalescer {
     }
 
     /// The refresh that this worker has begun is still under way.
-    pub fn refreshing<S: SharedStore + ?Sized>(&mut self, key: KeyHash, turn: &mut Turn<'_, S>) {
+    pub fn refreshing(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         self.claim_until(key, turn.now.saturating_add(CLAIM_MILLIS), turn);
     }
 
     /// The origin has been asked, in the background or by a request of its own, and whatever it said,
     /// it is not asked again for `pause` while there is something stale to serve.
-    pub fn refreshed<S: SharedStore + ?Sized>(
-        &mut self,
-        key: KeyHash,
-        failed: bool,
-        pause: Millis,
-        turn: &mut Turn<'_, S>,
-    ) {
+    pub fn refreshed(&mut self, key: KeyHash, failed: bool, pause: Millis, turn: &mut Turn<'_>) {
         self.hints.set_failing(key, failed);
         self.claim_until(key, turn.now.saturating_add(pause), turn);
     }
 
-    fn claim_until<S: SharedStore + ?Sized>(
-        &mut self,
-        key: KeyHash,
-        until: Millis,
-        turn: &mut Turn<'_, S>,
-    ) {
+    fn claim_until(&mut self, key: KeyHash, until: Millis, turn: &mut Turn<'_>) {
         self.hints.set_refresh(key, until);
         if Claims::new(turn.store).set(key, turn.now, until).is_err() {
             turn.count(Metric::HostErrors);

@@ -7,7 +7,6 @@ use super::{Admission, Coalescer, Effect, Request, Turn};
 use crate::coalescing::board::Acquired;
 use crate::coalescing::flight::{Leader, LocalFlight, Phase, Role, Waiter};
 use crate::coalescing::hints::Hint;
-use crate::host::SharedStore;
 use crate::metrics::Metric;
 use crate::workers::StreamId;
 use crate::workers::message::Outcome;
@@ -37,11 +36,7 @@ impl Coalescer {
     }
 
     /// A request has come.
-    pub fn request<S: SharedStore + ?Sized>(
-        &mut self,
-        request: &Request<'_>,
-        turn: &mut Turn<'_, S>,
-    ) -> Admission {
+    pub fn request(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) -> Admission {
         if let Some(remembered) = self.remembered(request.key.key, turn.now) {
             return remembered;
         }
@@ -89,11 +84,7 @@ impl Coalescer {
 
     /// A request for a key believed fresh has reached the origin: the hint was wrong, and whoever
     /// comes now should wait for this one.
-    pub fn unexpected_miss<S: SharedStore + ?Sized>(
-        &mut self,
-        request: &Request<'_>,
-        turn: &mut Turn<'_, S>,
-    ) {
+    pub fn unexpected_miss(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) {
         turn.count(Metric::UnexpectedMisses);
         self.hints.forget(request.key.key);
         let room = self.flights.len() < request.policy.keys_in_flight;
@@ -105,11 +96,7 @@ impl Coalescer {
         }
     }
 
-    fn acquire<S: SharedStore + ?Sized>(
-        &mut self,
-        request: &Request<'_>,
-        turn: &mut Turn<'_, S>,
-    ) -> Option<Acquired> {
+    fn acquire(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) -> Option<Acquired> {
         let (id, now) = (self.next_flight(), turn.now);
         turn.board(|board| board.acquire(request.key, id, now, request.policy.lease))
     }
@@ -126,7 +113,7 @@ impl Coalescer {
         }
     }
 
-    fn lead<S: SharedStore + ?Sized>(&mut self, request: &Request<'_>, turn: &mut Turn<'_, S>) {
+    fn lead(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) {
         turn.count(Metric::FlightsLed);
         let leader = Leader {
             id: self.current_flight(),
@@ -158,11 +145,7 @@ impl Coalescer {
         self.flights.insert(request.key.key, flight);
     }
 
-    fn park<S: SharedStore + ?Sized>(
-        &mut self,
-        request: &Request<'_>,
-        turn: &mut Turn<'_, S>,
-    ) -> Admission {
+    fn park(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) -> Admission {
         let Some(flight) = self.flights.get_mut(&request.key.key) else {
             return Admission::Alone;
         };
@@ -190,7 +173,7 @@ impl Coalescer {
     }
 
     /// The client of `stream` has gone, or its response has been sent.
-    pub fn closed<S: SharedStore + ?Sized>(&mut self, stream: StreamId, turn: &mut Turn<'_, S>) {
+    pub fn closed(&mut self, stream: StreamId, turn: &mut Turn<'_>) {
         let Some((&stream, &key)) = self.streams.get_key_value(&stream) else {
             return;
         };

@@ -4,7 +4,6 @@
 use super::leaders::PROBE_MILLIS;
 use super::{Coalescer, Effect, Release, Turn};
 use crate::coalescing::flight::{Leader, LocalFlight, Role, Rush};
-use crate::host::SharedStore;
 use crate::metrics::Metric;
 use crate::workers::{KeyHash, Millis};
 
@@ -26,7 +25,7 @@ impl Coalescer {
     }
 
     /// Time has passed: leases are renewed, lost news is looked for, stalled leaders are left.
-    pub fn tick<S: SharedStore + ?Sized>(&mut self, turn: &mut Turn<'_, S>) {
+    pub fn tick(&mut self, turn: &mut Turn<'_>) {
         let keys: Vec<KeyHash> = self.flights.keys().copied().collect();
         for key in keys {
             let Some(flight) = self.flights.get(&key) else {
@@ -51,7 +50,7 @@ impl Coalescer {
 
     /// Looks at the board for every key that another worker leads, and asks the store anew, as after
     /// the loss of a queue and of the answers under way.
-    pub fn rescan_all<S: SharedStore + ?Sized>(&mut self, turn: &mut Turn<'_, S>) {
+    pub fn rescan_all(&mut self, turn: &mut Turn<'_>) {
         let keys: Vec<KeyHash> = self.flights.keys().copied().collect();
         for key in keys {
             let Some(flight) = self.flights.get_mut(&key) else {
@@ -66,12 +65,7 @@ impl Coalescer {
         }
     }
 
-    fn renew<S: SharedStore + ?Sized>(
-        &mut self,
-        key: KeyHash,
-        leader: Leader,
-        turn: &mut Turn<'_, S>,
-    ) {
+    fn renew(&mut self, key: KeyHash, leader: Leader, turn: &mut Turn<'_>) {
         let now = turn.now;
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
@@ -88,7 +82,7 @@ impl Coalescer {
     }
 
     /// Releases the next batch of those who wait for a leader that has stalled.
-    fn leave_stalled<S: SharedStore + ?Sized>(&mut self, key: KeyHash, turn: &mut Turn<'_, S>) {
+    fn leave_stalled(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         let now = turn.now;
         let Some(flight) = self.flights.get_mut(&key) else {
             return;

@@ -15,10 +15,7 @@ const MAX_URLS: usize = 4_096;
 ///
 /// # Errors
 /// The host refused a call, or other workers were faster too often. Some may have been written.
-pub fn carry_out<S: SharedStore + ?Sized>(
-    store: &mut S,
-    order: &Order,
-) -> Result<Vec<Record>, SharedError> {
+pub fn carry_out(store: &dyn SharedStore, order: &Order) -> Result<Vec<Record>, SharedError> {
     let tags = match &order.what {
         What::Scopes(scopes) => return SharedPurges::new(store).commit(order.kind, scopes),
         What::Tags(tags) => tags,
@@ -33,8 +30,8 @@ pub fn carry_out<S: SharedStore + ?Sized>(
 }
 
 /// The URLs that the index has for `tags`; `None` if it cannot tell.
-fn urls_with<S: SharedStore + ?Sized>(
-    store: &mut S,
+fn urls_with(
+    store: &dyn SharedStore,
     tags: &[TagHash],
     number: u64,
 ) -> Result<Option<Vec<Scope>>, SharedError> {
@@ -59,8 +56,8 @@ fn urls_with<S: SharedStore + ?Sized>(
 ///
 /// # Errors
 /// As [`carry_out`].
-pub fn invalidate<S: SharedStore + ?Sized>(
-    store: &mut S,
+pub fn invalidate(
+    store: &dyn SharedStore,
     kind: Kind,
     buckets: &[u16],
 ) -> Result<Vec<Record>, SharedError> {

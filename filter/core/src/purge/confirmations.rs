@@ -28,13 +28,13 @@ impl SharedRecord for Slot {
 
 /// The revalidated keys in shared data. Asked by leaders only, never on a hit.
 #[derive(Debug)]
-pub struct Confirmations<'a, S: SharedStore + ?Sized> {
-    slots: SharedTable<'a, S, Slot>,
+pub struct Confirmations<'a> {
+    slots: SharedTable<'a, Slot>,
 }
 
-impl<'a, S: SharedStore + ?Sized> Confirmations<'a, S> {
+impl<'a> Confirmations<'a> {
     /// The keys in `store`.
-    pub fn new(store: &'a mut S) -> Self {
+    pub fn new(store: &'a dyn SharedStore) -> Self {
         Self {
             slots: SharedTable::new(store, "sluice/confirmed", SLOTS),
         }

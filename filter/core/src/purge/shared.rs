@@ -81,13 +81,13 @@ impl Head {
 
 /// The purges in `store`.
 #[derive(Debug)]
-pub struct SharedPurges<'a, S: SharedStore + ?Sized> {
-    store: &'a mut S,
+pub struct SharedPurges<'a> {
+    store: &'a dyn SharedStore,
 }
 
-impl<'a, S: SharedStore + ?Sized> SharedPurges<'a, S> {
+impl<'a> SharedPurges<'a> {
     /// The purges in `store`.
-    pub fn new(store: &'a mut S) -> Self {
+    pub fn new(store: &'a dyn SharedStore) -> Self {
         Self { store }
     }
 

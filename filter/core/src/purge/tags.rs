@@ -137,14 +137,14 @@ impl Shard {
 
 /// The index in shared data.
 #[derive(Debug)]
-pub struct Tags<'a, S: SharedStore + ?Sized> {
-    shards: SharedTable<'a, S, Shard>,
+pub struct Tags<'a> {
+    shards: SharedTable<'a, Shard>,
     epoch: u64,
 }
 
-impl<'a, S: SharedStore + ?Sized> Tags<'a, S> {
+impl<'a> Tags<'a> {
     /// The index in `store`, after the hard purge of everything with that number (0 for none).
-    pub fn new(store: &'a mut S, epoch: u64) -> Self {
+    pub fn new(store: &'a dyn SharedStore, epoch: u64) -> Self {
         Self {
             shards: SharedTable::new(store, "sluice/tags", SHARDS),
             epoch,

@@ -12,7 +12,7 @@ pub const NUMBER_ATTEMPTS: u32 = 1_024;
 ///
 /// # Errors
 /// The host refused a call, or other workers won every attempt.
-pub fn take_number<S: SharedStore + ?Sized>(store: &mut S) -> Result<WorkerId, SharedError> {
+pub fn take_number(store: &dyn SharedStore) -> Result<WorkerId, SharedError> {
     const KEY: &str = "sluice/workers";
     for _ in 0..NUMBER_ATTEMPTS / ATTEMPTS {
         let taken = shared_value::update(store, KEY, |bytes| {
@@ -33,8 +33,8 @@ pub fn take_number<S: SharedStore + ?Sized>(store: &mut S) -> Result<WorkerId, S
 ///
 /// # Errors
 /// The host refused a call.
-pub fn agree_on<S: SharedStore + ?Sized>(
-    store: &mut S,
+pub fn agree_on(
+    store: &dyn SharedStore,
     key: &str,
     proposal: [u8; 16],
 ) -> Result<[u64; 2], HostError> {

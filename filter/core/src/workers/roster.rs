@@ -11,13 +11,13 @@ const KEY: &str = "sluice/roster";
 /// The workers' list in shared data. A worker joins before its first request and reads the purges after
 /// it has joined; whoever purges writes them before it reads the list. So no worker can miss one.
 #[derive(Debug)]
-pub struct Roster<'a, S: SharedStore + ?Sized> {
-    store: &'a mut S,
+pub struct Roster<'a> {
+    store: &'a dyn SharedStore,
 }
 
-impl<'a, S: SharedStore + ?Sized> Roster<'a, S> {
+impl<'a> Roster<'a> {
     /// The list in `store`.
-    pub fn new(store: &'a mut S) -> Self {
+    pub fn new(store: &'a dyn SharedStore) -> Self {
         Self { store }
     }
 

@@ -19,8 +19,8 @@ pub trait SharedRecord: Clone + Default + PartialEq {
 
 /// A table of `slots` records, which are empty until they are changed. What does not decode is empty.
 #[derive(Debug)]
-pub struct SharedTable<'a, S: ?Sized, R> {
-    store: &'a mut S,
+pub struct SharedTable<'a, R> {
+    store: &'a dyn SharedStore,
     name: &'static str,
     slots: u64,
     /// Compare-and-swaps that other workers won.
@@ -28,9 +28,9 @@ pub struct SharedTable<'a, S: ?Sized, R> {
     record: PhantomData<R>,
 }
 
-impl<'a, S: SharedStore + ?Sized, R: SharedRecord> SharedTable<'a, S, R> {
+impl<'a, R: SharedRecord> SharedTable<'a, R> {
     /// The table of that name in `store`.
-    pub fn new(store: &'a mut S, name: &'static str, slots: u64) -> Self {
+    pub fn new(store: &'a dyn SharedStore, name: &'static str, slots: u64) -> Self {
         Self {
             store,
             name,

@@ -19,7 +19,7 @@ pub enum SharedError {
 ///
 /// # Errors
 /// The host refused the call.
-pub fn read<S: SharedStore + ?Sized>(store: &S, key: &str) -> Result<Vec<u8>, SharedError> {
+pub fn read(store: &dyn SharedStore, key: &str) -> Result<Vec<u8>, SharedError> {
     let current = store.get(key).map_err(SharedError::Host)?;
     Ok(current.map(|(bytes, _)| bytes).unwrap_or_default())
 }
@@ -28,8 +28,8 @@ pub fn read<S: SharedStore + ?Sized>(store: &S, key: &str) -> Result<Vec<u8>, Sh
 ///
 /// # Errors
 /// The host refused a call, or other workers won every attempt.
-pub fn update<S: SharedStore + ?Sized, R>(
-    store: &mut S,
+pub fn update<R>(
+    store: &dyn SharedStore,
     key: &str,
     change: impl FnMut(&[u8]) -> (Option<Vec<u8>>, R),
 ) -> Result<R, SharedError> {
@@ -40,8 +40,8 @@ pub fn update<S: SharedStore + ?Sized, R>(
 ///
 /// # Errors
 /// The host refused a call, or other workers won every attempt.
-pub fn update_counting<S: SharedStore + ?Sized, R>(
-    store: &mut S,
+pub fn update_counting<R>(
+    store: &dyn SharedStore,
     key: &str,
     conflicts: &mut u32,
     mut change: impl FnMut(&[u8]) -> (Option<Vec<u8>>, R),

@@ -140,9 +140,9 @@ impl FakeHost {
     pub fn board(&self) -> Vec<Lease> {
         let mut seen = self.board.borrow_mut();
         if seen.0 != self.data.writes() {
-            let slots = self
-                .data
-                .values()
+            let values = self.data.values();
+            let slots = values
+                .iter()
                 .map(|(_, value)| Slot::decode(value).unwrap_or_default());
             let leases = slots
                 .flat_map(|slot| slot.leases().collect::<Vec<_>>())

@@ -10,7 +10,6 @@ use sluice_core::workers::StreamId;
 use sluice_core::workers::message::Message;
 
 use super::FakeHost;
-use crate::FakeSharedData;
 use crate::records::{Client, ClientRecord, Ending, Kind, Stage};
 
 /// Events and effects.
@@ -18,7 +17,7 @@ impl FakeHost {
     pub(super) fn with_request<R>(
         &mut self,
         client: Client,
-        call: impl FnOnce(&mut Coalescer, &Request<'_>, &mut Turn<'_, FakeSharedData>) -> R,
+        call: impl FnOnce(&mut Coalescer, &Request<'_>, &mut Turn<'_>) -> R,
     ) -> Option<R> {
         let ClientRecord {
             seat, key, kind, ..
@@ -40,7 +39,7 @@ impl FakeHost {
     pub(super) fn event(
         &mut self,
         client: Client,
-        call: impl FnOnce(&mut Coalescer, StreamId, &mut Turn<'_, FakeSharedData>),
+        call: impl FnOnce(&mut Coalescer, StreamId, &mut Turn<'_>),
     ) {
         let seat = self.clients[client.0].seat;
         // A client of a former VM is unknown to this one: its number is not in use again.
@@ -52,7 +51,7 @@ impl FakeHost {
     pub(super) fn turn<R>(
         &mut self,
         seat: usize,
-        event: impl FnOnce(&mut Coalescer, &mut Turn<'_, FakeSharedData>) -> R,
+        event: impl FnOnce(&mut Coalescer, &mut Turn<'_>) -> R,
     ) -> Option<R> {
         let (leases, faulty) = (self.leases(), self.data.is_faulty());
         let worker = self.worker(seat)?;
@@ -60,7 +59,7 @@ impl FakeHost {
         let coalescer = self.seats.get_mut(seat)?.coalescer.as_mut()?;
         let mut effects = Vec::new();
         let mut turn = Turn {
-            store: &mut self.data,
+            store: &self.data,
             now: self.now,
             effects: &mut effects,
         };

@@ -58,8 +58,8 @@ fn check_journal(text: &str) {
 
 /// After any journal a purge of everything is newer than all, and so is one of a prefix for what it covers.
 fn check_purge(purges: Purges) {
-    let mut store = FakeSharedData::default();
-    let mut shared = SharedPurges::new(&mut store);
+    let store = FakeSharedData::default();
+    let mut shared = SharedPurges::new(&store);
     let initial = Initial {
         purges,
         unindexed_entries: false,
@@ -78,19 +78,18 @@ fn check_purge(purges: Purges) {
 
 /// Whatever stands where the purges should be: calls succeed, and what was just purged is.
 fn check_shared(foreign: &[u8]) {
-    let mut store = FakeSharedData::default();
-    use_shared(&mut store);
-    let names: Vec<String> = store.values().map(|(name, _)| name.to_owned()).collect();
-    for name in names {
+    let store = FakeSharedData::default();
+    use_shared(&store);
+    for (name, _) in store.values() {
         store.set(&name, foreign, 0).expect("room");
     }
-    let purges = SharedPurges::new(&mut store).load();
+    let purges = SharedPurges::new(&store).load();
     if purges.expect("the store is well").newest() < OUT_OF_REACH {
-        use_shared(&mut store);
+        use_shared(&store);
     }
 }
 
-fn use_shared(store: &mut FakeSharedData) {
+fn use_shared(store: &FakeSharedData) {
     let tag = TagHash::of("red");
     let noted = Tags::new(store, 0).note(&[tag], 1, 0);
     noted.expect("the store is well");

@@ -28,7 +28,7 @@ impl SharedStore for SharedData {
         Ok(value.map(|value| (value, Token(token))))
     }
 
-    fn compare_and_set(&mut self, key: &str, value: &[u8], token: Option<Token>) -> Result<bool> {
+    fn compare_and_set(&self, key: &str, value: &[u8], token: Option<Token>) -> Result<bool> {
         let token = token.map_or(CREATE, |token| token.0);
         match unsafe {
             proxy_set_shared_data(key.as_ptr(), key.len(), value.as_ptr(), value.len(), token)

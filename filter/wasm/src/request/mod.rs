@@ -12,7 +12,6 @@ use std::rc::Rc;
 
 use sluice_core::coalescing::board::FlightKey;
 use sluice_core::coalescing::{Admission, Coalescer, Release, Request, Turn};
-use sluice_core::host::SharedStore;
 use sluice_core::hot::Capture;
 use sluice_core::http::cache_status::CacheStatus;
 use sluice_core::http::client_control::RequestControl;
@@ -211,11 +210,7 @@ impl EdgeRequest {
     }
 
     /// Asks the coalescer for the purpose with which it goes on; `None` if it waits.
-    pub fn admission<S: SharedStore + ?Sized>(
-        &self,
-        coalescer: &mut Coalescer,
-        turn: &mut Turn<'_, S>,
-    ) -> Option<Purpose> {
+    pub fn admission(&self, coalescer: &mut Coalescer, turn: &mut Turn<'_>) -> Option<Purpose> {
         let coalesces = self.policy.policy.coalesce.enabled;
         let remembered = coalesces
             .then(|| coalescer.remembered(self.key, turn.now))

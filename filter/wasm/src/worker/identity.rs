@@ -26,7 +26,7 @@ impl Identity {
     ///
     /// # Errors
     /// The host refused a call.
-    pub fn new(store: &mut SharedData) -> host::Result<Self> {
+    pub fn new(store: &SharedData) -> host::Result<Self> {
         let hash_key = agree_on(store, "sluice/hash-key", host::random()?)?;
         // What all VMs of this process know and nobody else, so that one is believed by its successor.
         let [process, _] = agree_on(store, "sluice/secret", host::random()?)?;

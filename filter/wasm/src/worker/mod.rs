@@ -114,9 +114,9 @@ pub struct Worker {
 
 impl Worker {
     fn start(policy: &Policy) -> host::Result<Self> {
-        let mut store = SharedData;
-        let number = take_number(&mut store).map_err(host_error)?;
-        let identity = Identity::new(&mut store)?;
+        let store = SharedData;
+        let number = take_number(&store).map_err(host_error)?;
+        let identity = Identity::new(&store)?;
         let metrics = Metrics::define();
         reentrance::count_in(metrics.id(Metric::ReenteredCallbacks));
         Ok(Self {

@@ -44,7 +44,7 @@ impl Worker {
             worker.metrics.fault("a purge failed", host_error(error));
             Unavailable::Failed
         };
-        let records = carry_out(&mut SharedData, order).map_err(|error| failed(self, error))?;
+        let records = carry_out(&SharedData, order).map_err(|error| failed(self, error))?;
         let others = self.others().map_err(|error| failed(self, error))?;
         self.metrics.count(Metric::Purges, 1);
         self.apply(&records);
@@ -82,7 +82,7 @@ impl Worker {
 
     fn purge_unasked(&mut self, kind: Kind, buckets: &[u16]) -> Option<Vec<Record>> {
         self.join_roster();
-        let written = invalidate(&mut SharedData, kind, buckets)
+        let written = invalidate(&SharedData, kind, buckets)
             .and_then(|records| Ok((records, self.others()?)));
         match written {
             Ok((records, others)) => {
@@ -216,7 +216,7 @@ impl Worker {
                 receipt.missing
             )
         });
-        if let Err(error) = Roster::new(&mut SharedData).expel(&receipt.missing) {
+        if let Err(error) = Roster::new(&SharedData).expel(&receipt.missing) {
             self.metrics
                 .fault("a silent worker stays on the list", host_error(error));
         }

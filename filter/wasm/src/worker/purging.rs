@@ -66,7 +66,7 @@ impl Worker {
     pub fn begin_purging(&mut self, policy: &Policy) -> host::Result<()> {
         self.purging.journal = policy.purge.recorded;
         let now = u64::try_from(host::unix_seconds()).unwrap_or(0);
-        let started = SharedPurges::new(&mut SharedData).start(&Initial::of(policy, now));
+        let started = SharedPurges::new(&SharedData).start(&Initial::of(policy, now));
         started.map_err(host_error)
     }
 
@@ -75,10 +75,10 @@ impl Worker {
         if self.purging.joined {
             return;
         }
-        let mut store = SharedData;
-        let joined = Roster::new(&mut store)
+        let store = SharedData;
+        let joined = Roster::new(&store)
             .join(self.id())
-            .and_then(|_| SharedPurges::new(&mut store).load());
+            .and_then(|_| SharedPurges::new(&store).load());
         match joined {
             Ok(purges) => {
                 self.purging.replica = purges;
@@ -135,7 +135,7 @@ impl Worker {
         if self.soft_generation(stream.target.cache_key()) == 0 {
             return false;
         }
-        let confirmed = Confirmations::new(&mut SharedData).has(stream.key);
+        let confirmed = Confirmations::new(&SharedData).has(stream.key);
         if confirmed.is_err() {
             self.metrics.count(Metric::HostErrors, 1);
         }
@@ -144,7 +144,7 @@ impl Worker {
 
     /// Tells all workers that the response has come from the origin since the soft purge, or was found valid by it.
     pub fn confirm(&mut self, key: KeyHash) {
-        if let Err(error) = Confirmations::new(&mut SharedData).add(key) {
+        if let Err(error) = Confirmations::new(&SharedData).add(key) {
             self.metrics
                 .fault("a response will be revalidated again", host_error(error));
         }
@@ -154,10 +154,10 @@ impl Worker {
     /// purge. False if it may be one that has been purged since.
     pub fn note_tags(&mut self, url: &str, tags: Option<&[TagHash]>, began: u64) -> bool {
         let epoch = self.purging.replica.everything().hard;
-        let mut store = SharedData;
+        let store = SharedData;
         let noted = match tags {
-            Some(tags) => Tags::new(&mut store, epoch).note(tags, bucket_of(url), began),
-            None => SharedPurges::new(&mut store)
+            Some(tags) => Tags::new(&store, epoch).note(tags, bucket_of(url), began),
+            None => SharedPurges::new(&store)
                 .lose_index()
                 .map(|()| Noted::Indexed),
         };
@@ -177,7 +177,7 @@ impl Worker {
     /// # Errors
     /// Shared data could not be read.
     pub(super) fn others(&mut self) -> Result<Vec<WorkerId>, SharedError> {
-        let mut members = Roster::new(&mut SharedData).members()?;
+        let mut members = Roster::new(&SharedData).members()?;
         members.retain(|member| *member != self.id());
         Ok(members)
     }
@@ -208,7 +208,7 @@ impl Worker {
 
     /// Joins the roster again if this worker was expelled for being slow; it has missed purges since, and loads them.
     pub(super) fn stay_listed(&mut self) {
-        if !matches!(Roster::new(&mut SharedData).join(self.id()), Ok(false)) {
+        if !matches!(Roster::new(&SharedData).join(self.id()), Ok(false)) {
             self.purging.joined = false;
             self.join_roster();
         }

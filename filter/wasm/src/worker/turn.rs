@@ -18,7 +18,7 @@ impl Worker {
     pub fn turn<R>(
         &mut self,
         context: u32,
-        event: impl FnOnce(&mut Coalescer, &mut Turn<'_, SharedData>) -> R,
+        event: impl FnOnce(&mut Coalescer, &mut Turn<'_>) -> R,
     ) -> R {
         let result = self.event(event);
         self.end_turn(context);
@@ -33,14 +33,11 @@ impl Worker {
     }
 
     /// As [`Worker::turn`], without resuming requests or restoring the context; for use inside a turn.
-    pub(super) fn event<R>(
-        &mut self,
-        event: impl FnOnce(&mut Coalescer, &mut Turn<'_, SharedData>) -> R,
-    ) -> R {
+    pub(super) fn event<R>(&mut self, event: impl FnOnce(&mut Coalescer, &mut Turn<'_>) -> R) -> R {
         let mut effects = Vec::new();
-        let mut store = SharedData;
+        let store = SharedData;
         let mut turn = Turn {
-            store: &mut store,
+            store: &store,
             now: host::monotonic_millis(),
             effects: &mut effects,
         };
