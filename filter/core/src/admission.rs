@@ -40,6 +40,8 @@ pub enum PassReason {
     Cookie,
     /// A header that its URL varies with is too long for a key.
     Vary,
+    /// Another callback has the worker, so nothing can be coalesced.
+    WorkerInUse,
 }
 
 impl PassReason {
@@ -54,6 +56,7 @@ impl PassReason {
             Self::NoStore => "no-store",
             Self::Cookie => "cookie",
             Self::Vary => "vary",
+            Self::WorkerInUse => "worker-in-use",
         }
     }
 }

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests of the filter's own, which come back to EDGE by the background listener.
+
+use std::rc::Rc;
+
+use sluice_core::admission::RequestFacts;
+use sluice_core::coalescing::Admission;
+use sluice_core::key::CanonicalTarget;
+use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose};
+
+use super::request_headers::{rewrite, take_path};
+use super::{Edge, Refusal, State};
+use crate::host::callbacks::Action;
+use crate::host::headers::Headers;
+use crate::host::Map;
+use crate::request::EdgeRequest;
+use crate::worker::Worker;
+
+impl Edge {
+    /// Handles a request of the filter's own, whose target is canonical.
+    pub(super) fn receive_own(
+        &mut self,
+        worker: &mut Worker,
+        link: Link,
+        headers: &Headers,
+    ) -> Result<Action, Refusal> {
+        take_path(&*worker.host, headers)?;
+        if link.purpose.is_relinked() {
+            worker.host.remove_header(Map::Request, LINK_HEADER)?;
+        }
+        match link.purpose {
+            Purpose::Refresh => self.receive_refresh(worker, link),
+            Purpose::Fill => self.receive_fill(worker, link),
+            Purpose::Substitute => self.receive_for_substitute(worker, link, headers),
+            purpose => {
+                self.state = State::Background;
+                if purpose == Purpose::Size {
+                    worker
+                        .host
+                        .set_header(Map::Request, "if-range", BYPASS_SENTINEL)?;
+                }
+                Ok(Action::Continue)
+            }
+        }
+    }
+
+    /// Leads for the requests that wait for this call, unless there is no need.
+    fn receive_fill(&mut self, worker: &mut Worker, link: Link) -> Result<Action, Refusal> {
+        let id = self.id;
+        let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
+        let key = worker.flight_key(call.target.cache_key());
+        let stream = Rc::new(EdgeRequest {
+            for_others: true,
+            ..EdgeRequest::new(id, key, call.target, call.policy, false)
+        });
+        worker.open(&stream);
+        let admission = worker.turn(id.0, |coalescer, turn| {
+            coalescer.request(&stream.request(), turn)
+        });
+        worker.prepared(call.kind, id.0);
+        let action = match admission {
+            Admission::Lead => {
+                worker.send(&stream, Purpose::Lead)?;
+                Action::Continue
+            }
+            // Another leads, and may leave.
+            Admission::Park => Action::Pause,
+            Admission::Fresh | Admission::HitForMiss | Admission::Alone => {
+                stream.answered.set(true);
+                worker.host.respond(204, "sluice_unneeded", &[], "")?;
+                Action::Pause
+            }
+        };
+        self.state = State::Filling(stream);
+        Ok(action)
+    }
+
+    /// Has the store revalidate a response that no client waits for.
+    fn receive_refresh(&mut self, worker: &mut Worker, link: Link) -> Result<Action, Refusal> {
+        let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
+        let key = worker.flight_key(call.target.cache_key());
+        let stream = EdgeRequest::new(self.id, key, call.target, call.policy, false);
+        let stream = Rc::new(stream);
+        worker.open(&stream);
+        worker.send(&stream, link.purpose)?;
+        self.state = State::Refreshing(stream);
+        Ok(Action::Continue)
+    }
+
+    /// Handles a request for a document, as if a client without conditions had sent it.
+    fn receive_for_substitute(
+        &mut self,
+        worker: &mut Worker,
+        link: Link,
+        headers: &Headers,
+    ) -> Result<Action, Refusal> {
+        let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
+        let (mut target, policy) = (CanonicalTarget::clone(&call.target), call.policy);
+        worker.qualify_generation(&policy.policy, &mut target);
+        let varies = worker.qualify(&policy.policy, &mut target, headers);
+        varies.map_err(|_| Refusal::Stranger)?;
+        let key = worker.flight_key(target.cache_key());
+        let facts = RequestFacts::of(headers.fields(), true);
+        rewrite(&*worker.host, &facts.target, &target)?;
+        self.bounded = true;
+        let control = self.control(facts.control, headers);
+        let way = self.way(control, &target);
+        let stream = EdgeRequest {
+            control,
+            ..EdgeRequest::new(self.id, key, Rc::new(target), policy, false)
+        };
+        self.admit(worker, stream, &way)
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What EDGE makes of a response to a request of the filter's own, which no client gets.
+
+use std::rc::Rc;
+
+use sluice_core::coalescing::hints::Hint;
+use sluice_core::http::cache_status::CacheStatus;
+use sluice_core::http::demand::Demand;
+use sluice_core::served::Served;
+use sluice_core::store::stored_fields::StoredFields;
+
+use super::response::{respond_cached, served_to};
+use crate::host::callbacks::Action;
+use crate::host::{self, Host, Map};
+use crate::reply::DueReply;
+use crate::reply::delivery::bodiless;
+use crate::request::EdgeRequest;
+use crate::request::body::Passing;
+use crate::worker::Worker;
+
+/// Handles the response to a background fill: its followers hear of it, and nobody gets its body.
+pub fn respond_filled(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
+    let shared = shared(worker, stream)?;
+    let action = respond_cached(worker, stream)?;
+    if stream.answered.get() {
+        return Ok(action);
+    }
+    if let Some((status, way)) = shared {
+        answer_followers(worker, stream, status, &way)?;
+    }
+    if stream.fragile.get() {
+        return drain(&*worker.host, stream);
+    }
+    Ok(end_own(worker, stream, 204))
+}
+
+/// The status of the origin's response to a fill that the store takes, and the `Cache-Status` of its followers.
+fn shared(
+    worker: &Worker,
+    stream: &EdgeRequest,
+) -> host::Result<Option<(u16, CacheStatus<'static>)>> {
+    let headers = worker.host.headers(Map::Response)?;
+    let fields = StoredFields::of(headers.fields());
+    let served = fields
+        .entry()
+        .map(|entry| served_to(worker, stream, entry, &fields));
+    let taken = |served: &Served<'_>| served.own && served.entry.stored && served.failure.is_none();
+    let served = served.filter(taken);
+    Ok(served.map(|served| (served.entry.status, served.collapsed_cache_status())))
+}
+
+/// Answers the followers of a fill at its headers that need no body of it.
+fn answer_followers(
+    worker: &mut Worker,
+    stream: &EdgeRequest,
+    status: u16,
+    way: &CacheStatus<'_>,
+) -> host::Result<()> {
+    let headers = worker.host.headers(Map::Response)?;
+    let answer = |demand: &Demand| Some(bodiless(demand, status, &headers)?.described(way));
+    worker.answer_followers(stream, answer);
+    Ok(())
+}
+
+/// Handles the response to a refresh. Nobody wants its body, but a fill must come to its end.
+pub fn respond_refreshed(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
+    let headers = worker.host.headers(Map::Response)?;
+    let fields = StoredFields::of(headers.fields());
+    let served = fields
+        .entry()
+        .map(|entry| served_to(worker, stream, entry, &fields));
+    // That the store has no room is no failure of the origin.
+    let lacks_room = served
+        .as_ref()
+        .is_some_and(|served| served.entry.lacks_room());
+    let stored = served.filter(|served| served.own && served.entry.stored);
+    if let Some(stored) = &stored {
+        worker.drop_hot_copy(stream.target.cache_key());
+        worker.turn(stream.id.0, |coalescer, turn| {
+            let until = turn.now.saturating_add(stored.served_for);
+            coalescer.hints().set(stream.key, Hint::Fresh, until);
+        });
+    }
+    if stored
+        .as_ref()
+        .is_some_and(|served| !served.entry.revalidated)
+    {
+        return drain(&*worker.host, stream);
+    }
+    let status = if stored.is_some() || lacks_room {
+        204
+    } else {
+        502
+    };
+    Ok(end_own(worker, stream, status))
+}
+
+/// Ends a request of the filter's own at the root context's next turn.
+fn end_own(worker: &mut Worker, stream: &EdgeRequest, status: u16) -> Action {
+    stream.answered.set(true);
+    worker.answer_later(stream.id.0, DueReply::Outcome { status });
+    Action::Pause
+}
+
+/// Lets a fill go on to its end, and gives nobody its body.
+fn drain(host: &dyn Host, stream: &EdgeRequest) -> host::Result<Action> {
+    host.set_header(Map::Response, ":status", "200")?;
+    host.remove_header(Map::Response, "content-length")?;
+    stream.passing.set(Passing::Nothing);
+    Ok(Action::Continue)
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Cross-origin resource sharing: what EDGE answers and adds by itself.
+
+use sluice_core::policy::CorsPolicy;
+use sluice_core::site::cors::{
+    CORS_PREFIX, VARY_BY_ORIGIN, preflight_fields, response_fields, varies,
+};
+
+use crate::host::headers::Headers;
+use crate::host::{self, Host, Map};
+use crate::reply::CACHE_STATUS;
+
+/// Cross-origin resource sharing of one request.
+#[derive(Debug)]
+pub struct Cors {
+    /// Value of the request's `Origin`.
+    origin: Option<String>,
+}
+
+impl Cors {
+    /// That of a request with these headers.
+    pub fn of(headers: &Headers) -> Self {
+        Self {
+            origin: headers.text("origin").map(str::to_owned),
+        }
+    }
+
+    /// Says on the response who may read it, in place of whatever else says so.
+    pub fn mark_response(&self, host: &dyn Host, policy: &CorsPolicy) -> host::Result<()> {
+        let headers = host.headers(Map::Response)?;
+        for (name, _) in headers
+            .iter()
+            .filter(|(name, _)| name.starts_with(CORS_PREFIX))
+        {
+            host.remove_header(Map::Response, name)?;
+        }
+        for (name, value) in response_fields(policy, self.origin.as_deref()) {
+            host.set_header(Map::Response, name, &value)?;
+        }
+        let told = headers.text("vary").is_some_and(names_origin);
+        if varies(policy) && !told {
+            host.add_header(Map::Response, "vary", VARY_BY_ORIGIN)?;
+        }
+        Ok(())
+    }
+
+    /// Answers a preflight.
+    pub fn answer_preflight(&self, host: &dyn Host, policy: &CorsPolicy) -> host::Result<()> {
+        let mut fields = preflight_fields(policy, self.origin.as_deref());
+        if varies(policy) {
+            fields.push(("vary", VARY_BY_ORIGIN.to_owned()));
+        }
+        fields.push((CACHE_STATUS, "sluice; detail=preflight".to_owned()));
+        let fields: Vec<_> = fields
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        host.respond(204, "sluice_preflight", &fields, "")
+    }
+}
+
+fn names_origin(vary: &str) -> bool {
+    let names =
+        |member: &str| matches!(member.trim(), "*") || member.trim().eq_ignore_ascii_case("origin");
+    vary.split(',').any(names)
+}

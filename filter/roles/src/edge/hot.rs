@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//! EDGE's part in the hot tier: it answers with hot copies, and copies the responses that pass.
+
+use sluice_core::hot::{Capture, HotCopy, Sighting, Wanted};
+use sluice_core::http::cache_status::CacheStatus;
+use sluice_core::http::demand::Demand;
+use sluice_core::site::cors::CORS_PREFIX;
+
+use crate::host::headers::{Headers, serialize};
+use crate::host::{self, Host, Map};
+use crate::reply::{CACHE_STATUS, hot_copy};
+use crate::request::EdgeRequest;
+use crate::request::account::tell_hit;
+use crate::worker::Worker;
+
+/// Headers that each response has of its own.
+const MADE_ANEW: [&str; 6] = [
+    "age",
+    CACHE_STATUS,
+    "connection",
+    "content-length",
+    "keep-alive",
+    "transfer-encoding",
+];
+
+/// How a request was answered.
+#[derive(Clone, Copy, Debug)]
+pub struct Answered {
+    /// The response has a media type. Envoy gives one to an answer that has none.
+    pub typed: bool,
+}
+
+/// Answers the effective context's request if there is a hot copy for it. `account` says whether the access log is
+/// told.
+pub fn answer(
+    worker: &Worker,
+    wanted: &Wanted<'_>,
+    demand: Option<&Demand>,
+    head: bool,
+    account: bool,
+) -> host::Result<Option<Answered>> {
+    let Some((copy, still)) = worker.hot(wanted) else {
+        return Ok(None);
+    };
+    if account {
+        tell_hit(&*worker.host, wanted.known_as)?;
+    }
+    let status = CacheStatus::hit().ttl(still.fresh_for).detail("hot");
+    hot_copy::answer(&*worker.host, &copy, still.age, &status, demand, head)?;
+    Ok(Some(Answered { typed: copy.typed }))
+}
+
+/// Begins to copy the effective context's response, whose headers are as its client gets them, if it is worth that.
+pub fn begin(
+    worker: &mut Worker,
+    stream: &EdgeRequest,
+    announced: Option<u64>,
+    sighting: Sighting,
+) -> host::Result<()> {
+    if !stream.policy.policy.hot.is_on() || stream.bodiless.get() {
+        return Ok(());
+    }
+    let length = announced.or_else(|| counted(worker, stream));
+    let Some(length) = length.and_then(|length| usize::try_from(length).ok()) else {
+        return Ok(());
+    };
+    if !worker.wants_copy(stream, length) {
+        return Ok(());
+    }
+    let copy = copy_of(&*worker.host, stream, sighting)?;
+    begin_capture(worker, stream, Capture::new(copy, length));
+    Ok(())
+}
+
+/// Begins to copy the effective context's response, which does not go into the store, for its followers, whose
+/// `Cache-Status` says `way`. False if it cannot be copied.
+pub fn begin_to_share(
+    worker: &mut Worker,
+    stream: &EdgeRequest,
+    announced: Option<u64>,
+    sighting: Sighting,
+    way: CacheStatus<'static>,
+) -> host::Result<bool> {
+    let hot = stream.policy.policy.hot;
+    let most = hot.max_object_bytes;
+    let small = announced.is_none_or(|length| length <= most as u64);
+    if !hot.is_on() || !small || stream.bodiless.get() {
+        return Ok(false);
+    }
+    let copy = copy_of(&*worker.host, stream, sighting)?;
+    let capture = match announced {
+        Some(length) => Capture::new(copy, usize::try_from(length).unwrap_or(most)),
+        None => Capture::at_most(copy, most),
+    };
+    let begun = begin_capture(worker, stream, capture);
+    stream.shares_copy.set(begun.then_some(way));
+    Ok(begun)
+}
+
+/// A copy of the effective context's response, still without the body.
+fn copy_of(host: &dyn Host, stream: &EdgeRequest, sighting: Sighting) -> host::Result<HotCopy> {
+    let headers = host.headers(Map::Response)?;
+    Ok(HotCopy {
+        key: stream.target.cache_key().to_owned(),
+        known_as: stream.key,
+        policy: stream.policy.number,
+        sighting,
+        aged: headers.has("age"),
+        typed: headers.has("content-type"),
+        headers: common(&headers, stream.policy.policy.site.cors.is_some()),
+        body: Vec::new(),
+    })
+}
+
+/// Has the response's body copied. False if the worker makes too many copies now.
+fn begin_capture(worker: &mut Worker, stream: &EdgeRequest, capture: Capture) -> bool {
+    let begins = worker.begin_capture(&capture);
+    if begins {
+        stream.capture.replace(Some(capture));
+    }
+    begins
+}
+
+/// The fields that all clients get alike. Who may read the response is said to each.
+fn common(headers: &Headers, cors: bool) -> Vec<u8> {
+    let fields = headers.iter().filter(|(name, _)| {
+        let of_client = cors && name.starts_with(CORS_PREFIX);
+        !name.starts_with(':') && !MADE_ANEW.contains(name) && !of_client
+    });
+    serialize(fields)
+}
+
+/// Copies a part of `size` bytes of the body that passes. The client gets it, whatever comes of the copy.
+pub fn take_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, end: bool) {
+    let Some(mut capture) = stream.capture.take() else {
+        return;
+    };
+    let taken = match size {
+        0 => Ok(()),
+        _ => worker
+            .host
+            .response_body(0..size)
+            .map(|bytes| capture.take(bytes)),
+    };
+    if taken.is_ok() && !end && !capture.is_broken() {
+        stream.capture.replace(Some(capture));
+        return;
+    }
+    match taken {
+        Ok(()) => worker.end_capture(stream, capture),
+        Err(error) => {
+            worker.drop_capture(&capture);
+            worker.share_copy(stream, None);
+            worker.metrics.fault("a response was not copied", error);
+        }
+    }
+}
+
+/// The length of a stored body that no header tells, once somebody has seen its end.
+pub fn counted(worker: &mut Worker, stream: &EdgeRequest) -> Option<u64> {
+    let body = stream.unannounced.get()?;
+    worker.body_length(stream.target.cache_key(), body)
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Invalidation by unsafe methods (RFC 9111, 4.4): once such a request has succeeded, the stored responses of its URL
+//! must be revalidated.
+
+use sluice_core::key::{Target, canonicalize};
+use sluice_core::policy::purge::bucket_of;
+use sluice_core::policy::{Origin, Policy};
+use sluice_core::purge::url_of;
+
+use crate::host::headers::Headers;
+use crate::host::{self, Map};
+use crate::worker::Worker;
+
+/// A request with an unsafe method, on its way to an HTTP origin.
+#[derive(Debug)]
+pub struct Invalidation {
+    scheme: &'static str,
+    authority: String,
+    /// The bucket of its own URL.
+    bucket: u16,
+}
+
+impl Invalidation {
+    /// What a request invalidates once it has succeeded; `None` for a safe method (RFC 9110, 9.2.1).
+    pub fn of(policy: &Policy, method: &str, headers: &Headers, cache_key: &str) -> Option<Self> {
+        let safe = matches!(method, "GET" | "HEAD" | "OPTIONS" | "TRACE" | "CONNECT");
+        if safe || !matches!(policy.origin, Origin::Http(_)) {
+            return None;
+        }
+        let https = headers.text(":scheme") == Some("https");
+        Some(Self {
+            scheme: if https { "https" } else { "http" },
+            authority: headers.text(":authority").unwrap_or_default().to_owned(),
+            bucket: bucket_of(url_of(policy, cache_key)),
+        })
+    }
+
+    /// The response's headers have come: tells all workers what to revalidate, if it has succeeded.
+    pub fn note(&self, worker: &mut Worker, policy: &Policy) -> host::Result<()> {
+        let status = worker
+            .host
+            .header(Map::Response, ":status")?
+            .unwrap_or_default();
+        if !matches!(status.first(), Some(b'2' | b'3')) {
+            return Ok(());
+        }
+        let mut buckets = vec![self.bucket];
+        for name in ["location", "content-location"] {
+            let value = worker.host.header(Map::Response, name)?;
+            let text = value
+                .as_deref()
+                .and_then(|value| std::str::from_utf8(value).ok());
+            buckets.extend(text.and_then(|text| self.same_origin(policy, text)));
+        }
+        buckets.sort_unstable();
+        buckets.dedup();
+        worker.invalidate(&buckets);
+        Ok(())
+    }
+
+    /// The bucket of a URI in the response, if it is of the same origin (RFC 6454, 4). A path relative to
+    /// the request's own is not resolved.
+    fn same_origin(&self, policy: &Policy, uri: &str) -> Option<u16> {
+        let start = format!("{}://", self.scheme);
+        let path = if uri.starts_with('/') && !uri.starts_with("//") {
+            uri
+        } else {
+            let rest = uri.strip_prefix(&start)?;
+            let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+            let (authority, path) = rest.split_at(end);
+            if !authority.eq_ignore_ascii_case(&self.authority) {
+                return None;
+            }
+            path
+        };
+        let path = path.split('#').next().unwrap_or_default();
+        let target = Target {
+            scheme: Some(self.scheme),
+            authority: self.authority.as_bytes(),
+            path: if path.is_empty() {
+                b"/"
+            } else {
+                path.as_bytes()
+            },
+        };
+        let canonical = canonicalize(policy, &target).ok()?;
+        Some(bucket_of(url_of(policy, canonical.cache_key())))
+    }
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+//! EDGE: the role between the client and Envoy's cache filter.
+//!
+//! On the way in it makes the request canonical and lets the coalescer decide whether the request leads, waits or
+//! passes (`request`). On the way out it tells the coalescer what has come, and makes of the response what the client
+//! should see (`response`).
+
+mod background_request;
+mod background_response;
+mod cors;
+mod dress;
+mod hot;
+mod invalidation;
+mod request;
+mod request_headers;
+mod response;
+mod site;
+mod variants;
+
+use std::rc::Rc;
+
+use sluice_core::admission::PassReason;
+use sluice_core::host::HostError;
+use sluice_core::key::{CanonicalTarget, Rejection};
+use sluice_core::metrics::Metric;
+use sluice_core::policy::CorsPolicy;
+use sluice_core::workers::StreamId;
+
+use crate::host::callbacks::{Action, Lent, StreamContext};
+use crate::host::{self, Half, Host, Map};
+use crate::reply::{answer_failure, answer_rejection};
+use crate::request::EdgeRequest;
+use crate::request::account::{result_of, tell_result};
+use crate::request::policy::NumberedPolicy;
+use crate::worker::Worker;
+use crate::worker::identity::Identity;
+use background_response::{respond_filled, respond_refreshed};
+use cors::Cors;
+use invalidation::Invalidation;
+use response::{respond_cached, respond_passed};
+
+/// Why a request cannot be handled.
+enum Refusal {
+    /// By its URL or method.
+    Rejected(Rejection),
+    /// A host call failed, so nothing is known of it.
+    Host(HostError),
+    /// It came by the background listener, and nothing is known of a call here: a former VM has sent it.
+    Stranger,
+}
+
+impl Refusal {
+    /// Counts it.
+    fn count(&self, worker: &mut Worker) {
+        match self {
+            Self::Rejected(_) => worker.metrics.count(Metric::RequestsRejected, 1),
+            Self::Host(error) => worker.metrics.fault("a request could not be read", *error),
+            Self::Stranger => {}
+        }
+    }
+}
+
+impl From<HostError> for Refusal {
+    fn from(error: HostError) -> Self {
+        Self::Host(error)
+    }
+}
+
+/// What EDGE is doing with a request.
+#[derive(Debug)]
+enum State {
+    /// Its headers have not come.
+    New,
+    /// EDGE has answered it.
+    Answered,
+    /// EDGE has answered it with an object that has no media type. Envoy gives it one that must go.
+    AnsweredUntyped,
+    /// It is the filter's own, and goes on as it came.
+    Background,
+    /// It is the filter's own, and refreshes a response that is served stale.
+    Refreshing(Rc<EdgeRequest>),
+    /// It is the filter's own, and leads for others.
+    Filling(Rc<EdgeRequest>),
+    /// It goes around the store by its own nature.
+    Passed(PassReason, CanonicalTarget),
+    /// It goes through the store, or around it because its key is uncacheable.
+    Cached(Rc<EdgeRequest>),
+}
+
+/// A request in the EDGE role.
+#[derive(Debug)]
+pub struct Edge {
+    id: StreamId,
+    policy: NumberedPolicy,
+    identity: Rc<Identity>,
+    state: State,
+    /// Its part in cross-origin resource sharing, if the edge answers for that.
+    cors: Option<Cors>,
+    /// What the request invalidates once it has succeeded, if its method is unsafe.
+    invalidation: Option<Invalidation>,
+    /// Whether a background call buffers the response, so that its size is capped.
+    bounded: bool,
+}
+
+impl Edge {
+    /// A request under `policy`, which `identity` vouches for towards ORIGIN.
+    pub fn new(context: u32, policy: NumberedPolicy, identity: Rc<Identity>) -> Self {
+        Self {
+            id: StreamId(context),
+            policy,
+            identity,
+            state: State::New,
+            cors: None,
+            invalidation: None,
+            bounded: false,
+        }
+    }
+
+    fn cors_policy(&self) -> Option<&CorsPolicy> {
+        self.policy.policy.site.cors.as_ref()
+    }
+
+    /// Says on the response who may read it.
+    fn mark_response(&self, host: &dyn Host) -> Result<(), HostError> {
+        match (&self.cors, self.cors_policy()) {
+            (Some(cors), Some(policy)) => cors.mark_response(host, policy),
+            _ => Ok(()),
+        }
+    }
+
+    /// Picks up the record that the worker may have replaced while the request waited.
+    fn pick_up_record(&mut self, worker: &Worker) {
+        if let State::Cached(stream) | State::Filling(stream) = &mut self.state
+            && let Some(known) = worker.stream(stream.id)
+        {
+            *stream = known;
+        }
+    }
+
+    fn invalidate(&self, worker: &mut Worker) -> Result<(), HostError> {
+        let change = self.invalidation.as_ref();
+        change.map_or(Ok(()), |change| change.note(worker, &self.policy.policy))
+    }
+
+    /// Tells the access log what has become of the request, if it shows that.
+    fn tell(&self, worker: &mut Worker) {
+        if !self.policy.policy.response.account {
+            return;
+        }
+        let told = match &self.state {
+            State::Cached(stream) => stream.account.tell(&*worker.host, stream.key),
+            State::Passed(..) => tell_result(&*worker.host, result_of(Metric::RequestsPassed)),
+            _ => Ok(()),
+        };
+        if let Err(error) = told {
+            worker
+                .metrics
+                .fault("the access log lacks a request", error);
+        }
+    }
+
+    /// Handles the headers of the response, which ends with them if `end_of_stream`.
+    fn respond(&mut self, worker: &mut Worker, end_of_stream: bool) -> Action {
+        self.pick_up_record(worker);
+        if let State::Cached(stream) = &self.state {
+            stream.bodiless.set(end_of_stream);
+        }
+        // What is made of the response may take its headers along.
+        let marked = self.mark_response(&*worker.host);
+        let outcome = self.make_response(worker);
+        let action = outcome
+            .and_then(|action| marked.map(|()| action))
+            .unwrap_or_else(|error| {
+                worker
+                    .metrics
+                    .fault("a response could not be finished", error);
+                Action::Continue
+            });
+        self.tell(worker);
+        action
+    }
+
+    /// Makes of the response what its client, or whoever waits for it, should get.
+    fn make_response(&self, worker: &mut Worker) -> host::Result<Action> {
+        match &self.state {
+            State::New | State::Answered | State::Background => Ok(Action::Continue),
+            State::AnsweredUntyped => worker
+                .host
+                .remove_header(Map::Response, "content-type")
+                .map(|()| Action::Continue),
+            State::Cached(stream) if stream.answered_untyped.get() => worker
+                .host
+                .remove_header(Map::Response, "content-type")
+                .map(|()| Action::Continue),
+            State::Passed(reason, target) => self
+                .invalidate(worker)
+                .and_then(|()| respond_passed(&*worker.host, *reason, &self.policy.policy, target)),
+            State::Cached(stream) | State::Refreshing(stream) | State::Filling(stream)
+                if stream.answered.get() =>
+            {
+                Ok(Action::Continue)
+            }
+            State::Filling(stream) => respond_filled(worker, stream),
+            State::Refreshing(stream) => respond_refreshed(worker, stream),
+            State::Cached(stream) if self.bounded => respond_cached(worker, stream)
+                .and_then(|action| site::bound_document(&*worker.host, stream).map(|()| action)),
+            State::Cached(stream) => respond_cached(worker, stream),
+        }
+    }
+
+    fn refuse(&mut self, host: &dyn Host, refusal: &Refusal) {
+        self.state = State::Answered;
+        let answered = match refusal {
+            Refusal::Rejected(rejection) => {
+                if self.policy.policy.response.account {
+                    // The access log may lack it, the client not.
+                    let _ = tell_result(host, result_of(Metric::RequestsRejected));
+                }
+                answer_rejection(host, *rejection)
+            }
+            Refusal::Host(_) | Refusal::Stranger => answer_failure(host, 503, false),
+        };
+        if answered.is_err() {
+            // Without an answer the request must not go on either: end the stream.
+            let _ = host.reset(Half::Request);
+        }
+    }
+}
+
+impl StreamContext for Edge {
+    fn on_request_headers(&mut self, host: &dyn Host, mut worker: Lent<'_>, ends: bool) -> Action {
+        let received = self.receive(host, worker.as_deref_mut(), ends);
+        if let Some(worker) = worker {
+            match &received {
+                Ok(_) if matches!(self.state, State::Passed(..)) => {
+                    worker.metrics.count(Metric::RequestsPassed, 1);
+                }
+                Ok(_) => {}
+                Err(refusal) => refusal.count(worker),
+            }
+        }
+        received.unwrap_or_else(|refusal| {
+            self.refuse(host, &refusal);
+            Action::Pause
+        })
+    }
+
+    fn on_response_headers(&mut self, _: &dyn Host, worker: Lent<'_>, ends: bool) -> Action {
+        worker.map_or(Action::Continue, |worker| self.respond(worker, ends))
+    }
+
+    fn on_response_body(
+        &mut self,
+        host: &dyn Host,
+        mut worker: Lent<'_>,
+        size: usize,
+        ends: bool,
+    ) -> Action {
+        let (State::Cached(stream) | State::Refreshing(stream) | State::Filling(stream)) =
+            &self.state
+        else {
+            return Action::Continue;
+        };
+        stream.bytes.set(stream.bytes.get() + size as u64);
+        if (ends || stream.capture.borrow().is_some())
+            && let Some(worker) = &mut worker
+        {
+            observe_body(worker, stream, size, ends);
+        }
+        if let Err(error) = stream.pass_body(host, size) {
+            if let Some(worker) = worker {
+                worker.metrics.fault("a response was cut off", error);
+            }
+            let _ = host.reset(Half::Response);
+            return Action::Pause;
+        }
+        Action::Continue
+    }
+
+    /// A client that has gone before its response is told of as well.
+    fn on_log(&mut self, _: &dyn Host, worker: Lent<'_>) {
+        if let (State::Cached(_), Some(worker)) = (&self.state, worker) {
+            self.tell(worker);
+        }
+    }
+
+    fn on_done(&mut self, worker: Lent<'_>) {
+        if let State::Cached(stream) | State::Refreshing(stream) | State::Filling(stream) =
+            &self.state
+            && let Some(worker) = worker
+        {
+            worker.close(stream.id);
+        }
+    }
+}
+
+/// Copies a part of `size` bytes of the response's body for the hot tier, and at its end notes how long the body is.
+fn observe_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, ends: bool) {
+    hot::take_body(worker, stream, size, ends);
+    if ends && let Some(body) = stream.unannounced.get() {
+        worker.note_body_length(stream.target.cache_key(), body, stream.bytes.get());
+    }
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A client's request: its target and key become canonical, and the coalescer decides how it goes on.
+
+use std::rc::Rc;
+
+use sluice_core::admission::{Disposition, PassReason, RequestFacts, classify};
+use sluice_core::coalescing::board::FlightKey;
+use sluice_core::host::HostError;
+use sluice_core::hot::Wanted;
+use sluice_core::http::client_control::{RequestControl, Way};
+use sluice_core::http::demand::Demand;
+use sluice_core::key::vary::TooLong;
+use sluice_core::key::{CanonicalTarget, canonicalize};
+use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose};
+use sluice_core::policy::Obedience;
+use sluice_core::site::Visit;
+use sluice_core::workers::KeyHash;
+
+use super::cors::Cors;
+use super::invalidation::Invalidation;
+use super::request_headers::{ask_the_store, own_link, prepare, rewrite, strip_internal};
+use super::site::{self, Destination};
+use super::{Edge, Refusal, State, hot};
+use crate::host::callbacks::{Action, Lent};
+use crate::host::headers::Headers;
+use crate::host::{Host, Map};
+use crate::request::EdgeRequest;
+use crate::request::headers::demand_of;
+use crate::request::stand_in::StandIn;
+use crate::worker::Worker;
+
+impl Edge {
+    /// Handles the request's headers. Without the worker a cacheable request goes on uncoalesced, around the store.
+    pub(super) fn receive(
+        &mut self,
+        host: &dyn Host,
+        worker: Lent<'_>,
+        end_of_stream: bool,
+    ) -> Result<Action, Refusal> {
+        let headers = host.headers(Map::Request)?;
+        let facts = RequestFacts::of(headers.fields(), end_of_stream);
+        if facts.internal {
+            if let Some(link) = own_link(host, &self.identity, &headers)? {
+                return self.receive_own(worker.ok_or(Refusal::Stranger)?, link, &headers);
+            }
+            strip_internal(host, &headers)?;
+        }
+        self.cors = self.cors_policy().map(|_| Cors::of(&headers));
+        let policy = &self.policy.policy;
+        let target = canonicalize(policy, &facts.target).map_err(Refusal::Rejected)?;
+        let reason = match (classify(policy, &facts), worker) {
+            (Disposition::Reject(rejection), _) => return Err(Refusal::Rejected(rejection)),
+            (Disposition::Preflight, _) => {
+                self.answer_preflight(host)?;
+                return Ok(Action::Pause);
+            }
+            (Disposition::Cacheable, Some(worker)) => {
+                return self.visit(worker, target, &headers, &facts);
+            }
+            (Disposition::Cacheable, None) => PassReason::WorkerInUse,
+            (Disposition::Pass(reason), _) => {
+                self.invalidation = Invalidation::of(policy, facts.method, &headers, target.url());
+                reason
+            }
+        };
+        rewrite(host, &facts.target, &target)?;
+        self.pass(host, reason, target, &headers)?;
+        Ok(Action::Continue)
+    }
+
+    /// Handles a cacheable request: for an object, or for the document that is known to take its place.
+    fn visit(
+        &mut self,
+        worker: &mut Worker,
+        mut target: CanonicalTarget,
+        headers: &Headers,
+        facts: &RequestFacts<'_>,
+    ) -> Result<Action, Refusal> {
+        let policy = &self.policy.policy;
+        let mut visit = Visit::of(policy, &target, facts.target.path, || {
+            headers.text("accept")
+        });
+        let mut stand_in = None;
+        if let Some(visitor) = &visit {
+            match site::destination(worker, policy, visitor, &target) {
+                Destination::Requested => {}
+                Destination::Redirect(location) => {
+                    self.state = State::Answered;
+                    site::answer_redirect(worker, &location)?;
+                    return Ok(Action::Pause);
+                }
+                Destination::Document(standing, document) => {
+                    (visit, stand_in) = (None, Some(standing));
+                    target = document;
+                }
+            }
+        }
+        let head = facts.method == "HEAD";
+        let keyed = self.qualify(worker, &mut target, headers, head);
+        let control = self.control(facts.control, headers);
+        let way = self.way(control, &target);
+        let key = match keyed {
+            Ok(key) if way != Way::Around => key,
+            keyed => {
+                let reason = keyed.map_or(PassReason::Vary, |_| PassReason::NoStore);
+                rewrite(&*worker.host, &facts.target, &target)?;
+                self.pass(&*worker.host, reason, target, headers)?;
+                return Ok(Action::Continue);
+            }
+        };
+        let demand = facts.demand.then(|| demand_of(headers));
+        let ordinary = stand_in.is_none() && way == Way::Shared;
+        if ordinary && self.answer_hot(worker, &target, key.key, demand.as_ref(), head)? {
+            return Ok(Action::Pause);
+        }
+        prepare(&*worker.host, facts, headers, &target)?;
+        let demand = demand.filter(|_| stand_in.is_none_or(StandIn::takes_demands));
+        let (target, policy) = (Rc::new(target), self.policy.clone());
+        let stream = EdgeRequest {
+            demand,
+            control,
+            visit,
+            stand_in,
+            ..EdgeRequest::new(self.id, key, target, policy, head)
+        };
+        self.admit(worker, stream, &way)
+    }
+
+    /// Adds every key qualifier (purge generation, coding, `Vary`) to `target` and returns the key's hash.
+    fn qualify(
+        &self,
+        worker: &mut Worker,
+        target: &mut CanonicalTarget,
+        headers: &Headers,
+        head: bool,
+    ) -> Result<FlightKey, TooLong> {
+        let policy = &self.policy.policy;
+        worker.qualify_generation(policy, target);
+        worker.qualify(policy, target, headers)?;
+        if head {
+            worker.turn_to_headers(target);
+        }
+        Ok(worker.flight_key(target.cache_key()))
+    }
+
+    /// Answers with a hot copy, if the worker has one. True if it has.
+    fn answer_hot(
+        &mut self,
+        worker: &Worker,
+        target: &CanonicalTarget,
+        key: KeyHash,
+        demand: Option<&Demand>,
+        head: bool,
+    ) -> Result<bool, HostError> {
+        let wanted = Wanted {
+            key: target.cache_key(),
+            known_as: key,
+            policy: self.policy.number,
+        };
+        let account = self.policy.policy.response.account;
+        let Some(answered) = hot::answer(worker, &wanted, demand, head, account)? else {
+            return Ok(false);
+        };
+        self.state = if answered.typed {
+            State::Answered
+        } else {
+            State::AnsweredUntyped
+        };
+        Ok(true)
+    }
+
+    /// The client's cache directives, where the policy obeys them. `asks` says whether there are any.
+    pub(super) fn control(&self, asks: bool, headers: &Headers) -> RequestControl {
+        if !asks || self.policy.policy.request.cache_control == Obedience::Ignore {
+            return RequestControl::default();
+        }
+        let cache_control = headers.joined("cache-control");
+        RequestControl::parse(cache_control.as_deref(), headers.text("pragma"))
+    }
+
+    /// How the client's directives let its request go on.
+    pub(super) fn way(&self, control: RequestControl, target: &CanonicalTarget) -> Way {
+        let rule = self.policy.policy.rule(target.path());
+        control.way(rule.stale_while_revalidate.as_secs())
+    }
+
+    /// Lets a request go on around the store.
+    fn pass(
+        &mut self,
+        host: &dyn Host,
+        reason: PassReason,
+        target: CanonicalTarget,
+        headers: &Headers,
+    ) -> Result<(), HostError> {
+        let link = Link {
+            purpose: Purpose::Bypass,
+            stream: self.id,
+            policy: self.policy.number,
+        };
+        host.add_header(Map::Request, LINK_HEADER, &self.identity.encode_link(link))?;
+        if !headers.has("if-range") {
+            host.set_header(Map::Request, "if-range", BYPASS_SENTINEL)?;
+        }
+        self.state = State::Passed(reason, target);
+        Ok(())
+    }
+
+    /// Lets the coalescer decide how a cacheable request goes on.
+    pub(super) fn admit(
+        &mut self,
+        worker: &mut Worker,
+        stream: EdgeRequest,
+        way: &Way,
+    ) -> Result<Action, Refusal> {
+        let stream = Rc::new(stream);
+        worker.open(&stream);
+        if matches!(way, Way::Checked(_)) {
+            worker.keep_for_rescue(&stream);
+        }
+        let purpose = ask_the_store(&*worker.host, way, stream.head)?.or_else(|| {
+            let id = self.id.0;
+            let admitted = worker.turn(id, |coalescer, turn| stream.admission(coalescer, turn));
+            admitted.and_then(|purpose| worker.ready(&stream, purpose))
+        });
+        if let Some(purpose) = purpose {
+            worker.send(&stream, purpose)?;
+        }
+        self.state = State::Cached(stream);
+        Ok(match purpose {
+            Some(_) => Action::Continue,
+            None => Action::Pause,
+        })
+    }
+
+    fn answer_preflight(&mut self, host: &dyn Host) -> Result<(), HostError> {
+        self.state = State::Answered;
+        // The answer says all by itself.
+        let cors = self.cors.take();
+        match (cors, self.cors_policy()) {
+            (Some(cors), Some(policy)) => cors.answer_preflight(host, policy),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The headers of a request on its way to the store.
+
+use sluice_core::admission::RequestFacts;
+use sluice_core::host::HostError;
+use sluice_core::http::client_control::Way;
+use sluice_core::key::{CanonicalTarget, Target};
+use sluice_core::link::{INTERNAL_PREFIX, LINK_HEADER, Link, PATH_HEADER, Purpose, Vouched};
+
+use super::Refusal;
+use crate::host::headers::Headers;
+use crate::host::{Host, Map};
+use crate::request::headers::{keep_path, set_aside};
+use crate::worker::identity::Identity;
+
+/// Name of the background listener's route in Envoy's configuration.
+const BACKGROUND_ROUTE: &[u8] = b"sluice_background";
+
+/// Takes from a client's request what only the filter may say.
+pub fn strip_internal(host: &dyn Host, headers: &Headers) -> Result<(), HostError> {
+    headers
+        .iter()
+        .filter(|(name, _)| name.starts_with(INTERNAL_PREFIX))
+        .try_for_each(|(name, _)| host.remove_header(Map::Request, name))
+}
+
+/// Gives the request its canonical target in the place of the one that was `sent`. The scheme is part of Envoy's key
+/// but not of ours.
+pub fn rewrite(
+    host: &dyn Host,
+    sent: &Target<'_>,
+    target: &CanonicalTarget,
+) -> Result<(), HostError> {
+    keep_path(host, sent.path, target.path())?;
+    let scheme = sent.scheme.unwrap_or_default();
+    let canonical = [
+        (":authority", sent.authority, target.authority()),
+        (":path", sent.path, target.path()),
+        (":scheme", scheme.as_bytes(), "http"),
+    ];
+    for (name, sent, value) in canonical {
+        if sent != value.as_bytes() {
+            host.set_header(Map::Request, name, value)?;
+        }
+    }
+    Ok(())
+}
+
+/// The link of a request of the filter's own; that of any other is nothing.
+pub fn own_link(
+    host: &dyn Host,
+    identity: &Identity,
+    headers: &Headers,
+) -> Result<Option<Link>, Refusal> {
+    let Some(link) = headers.get(LINK_HEADER) else {
+        return Ok(None);
+    };
+    if let Some(Vouched::Here(link)) = identity.decode_link(link)
+        && link.purpose.is_background()
+    {
+        return Ok(Some(link));
+    }
+    let route = host.property("xds\0route_name")?;
+    if route.as_deref() == Some(BACKGROUND_ROUTE) {
+        return Err(Refusal::Stranger);
+    }
+    Ok(None)
+}
+
+/// Passes on to the store what the client wants of it; the purpose of a request that goes there by itself.
+/// A HEAD is not worth a validation.
+pub fn ask_the_store(host: &dyn Host, way: &Way, head: bool) -> Result<Option<Purpose>, HostError> {
+    let (purpose, directives) = match way {
+        Way::Checked(directives) if !head => (Purpose::Checked, directives),
+        Way::StoreOnly(directives) => (Purpose::StoreOnly, directives),
+        Way::Shared | Way::Around | Way::Checked(_) => return Ok(None),
+    };
+    if !directives.is_empty() {
+        host.set_header(Map::Request, "cache-control", directives)?;
+    }
+    Ok(Some(purpose))
+}
+
+/// The store obeys what is asked for here, which is the filter's to ask.
+fn keep_to_the_store(
+    host: &dyn Host,
+    facts: &RequestFacts<'_>,
+    headers: &Headers,
+) -> Result<(), HostError> {
+    if !facts.authorization && !facts.control {
+        return Ok(());
+    }
+    for name in ["authorization", "cache-control", "pragma"] {
+        if headers.has(name) {
+            host.remove_header(Map::Request, name)?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives a request of the filter's own its path with qualifiers, which Envoy takes from nobody but a filter.
+pub fn take_path(host: &dyn Host, headers: &Headers) -> Result<(), HostError> {
+    let Some(path) = headers.text(PATH_HEADER) else {
+        return Ok(());
+    };
+    host.set_header(Map::Request, ":path", path)?;
+    host.remove_header(Map::Request, PATH_HEADER)
+}
+
+/// Gives a client's request the form in which the store sees it: its `target`, and nothing that the store would obey
+/// or that a fill must not see.
+pub fn prepare(
+    host: &dyn Host,
+    facts: &RequestFacts<'_>,
+    headers: &Headers,
+    target: &CanonicalTarget,
+) -> Result<(), HostError> {
+    rewrite(host, &facts.target, target)?;
+    keep_to_the_store(host, facts, headers)?;
+    if facts.demand {
+        set_aside(host, headers)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+//! EDGE's part in a response: it tells the coalescer what has come, and makes of it what the client should see.
+
+use std::rc::Rc;
+
+use sluice_core::admission::PassReason;
+use sluice_core::coalescing::hints::Hint;
+use sluice_core::coalescing::{LeaderResponse, Release};
+use sluice_core::http::cache_status::{CacheStatus, Forward};
+use sluice_core::key::CanonicalTarget;
+use sluice_core::link::Purpose;
+use sluice_core::metrics::Metric;
+use sluice_core::policy::Policy;
+use sluice_core::served::{Arrival, NO_ROOM, Served};
+use sluice_core::store::entry::Entry;
+use sluice_core::store::store_edits::restored;
+use sluice_core::store::stored_fields::StoredFields;
+use sluice_core::workers::BodyId;
+use sluice_core::workers::Millis;
+
+use super::dress::{add_headers, dress};
+use super::site::hold_for_substitute;
+use super::{hot, variants};
+use crate::host::callbacks::Action;
+use crate::host::headers::Headers;
+use crate::host::{self, Host, Map};
+use crate::reply::delivery::deliver;
+use crate::reply::{CACHE_STATUS, NOT_STORED, answer_failure, answer_not_stored, substitute};
+use crate::request::EdgeRequest;
+use crate::request::account::{self, result_of};
+use crate::worker::Worker;
+
+/// How long a purged response is served after the origin has failed, before the origin is asked again.
+const PURGED_MILLIS: Millis = 1_000;
+
+/// Handles the response to a request that went around the store by its own nature.
+pub fn respond_passed(
+    host: &dyn Host,
+    reason: PassReason,
+    policy: &Policy,
+    target: &CanonicalTarget,
+) -> host::Result<Action> {
+    add_headers(host, policy.rule(target.path()))?;
+    let forward = match reason {
+        PassReason::Method => Forward::Method,
+        PassReason::Upgrade | PassReason::Grpc | PassReason::Body => Forward::Bypass,
+        PassReason::Authorization
+        | PassReason::Cookie
+        | PassReason::Vary
+        | PassReason::WorkerInUse => Forward::Bypass,
+        PassReason::NoStore => Forward::Request,
+    };
+    add_cache_status(host, &CacheStatus::forwarded(forward).detail(reason.name()))?;
+    Ok(Action::Continue)
+}
+
+/// Handles the response to a cacheable request.
+pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
+    let headers = worker.host.headers(Map::Response)?;
+    let fields = StoredFields::of(headers.fields());
+    let Some(entry) = fields.entry() else {
+        return respond_without_entry(worker, stream);
+    };
+    if entry.key != stream.target.cache_key() {
+        return refuse_mismatch(worker, stream, "the response of another key");
+    }
+    if !fields.describe_the_body(&entry) {
+        worker.discard(stream);
+        return refuse_mismatch(worker, stream, "headers of another response");
+    }
+    let served = served_to(worker, stream, entry, &fields);
+    if stream.purpose.get() == Purpose::StoreOnly && !served.satisfies(&stream.control) {
+        return refuse_not_stored(&*worker.host, stream);
+    }
+    if served.is_expired(&stream.control) {
+        return refuse_expired(worker, stream, served.failure.unwrap_or(504));
+    }
+    report(worker, stream, &served);
+    follow_up(worker, stream, &served);
+    let unannounced = unannounced(stream, &served.entry, &fields);
+    stream.unannounced.set(unannounced);
+    restore(&*worker.host, stream, &headers, &fields, &served)?;
+    if served.entry.lacks_room() {
+        pass_without_room(worker, stream, fields.content_length(), &served)?;
+    }
+    finish(worker, stream, fields.content_length(), &served)
+}
+
+/// The marked response as it has come to a request, with what the worker knows of it.
+pub fn served_to<'a>(
+    worker: &Worker,
+    stream: &EdgeRequest,
+    entry: Entry<'a>,
+    fields: &StoredFields<'_>,
+) -> Served<'a> {
+    let arrival = Arrival {
+        fill: worker.identity.fill_id(stream.id),
+        failure: stream.kept.get(),
+        late: stream.late.get(),
+        purged: worker.predates_soft_purge(&entry),
+        now: worker.host.unix_millis(),
+    };
+    Served::of(entry, fields, &arrival)
+}
+
+/// Confirms the response after a soft purge, has it refreshed if it is stale, and leaves an origin alone that has
+/// failed.
+fn follow_up(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
+    // The store is seen to have it first: until then it serves what was purged.
+    let committed = stream.purpose.get() != Purpose::Lead;
+    if stream.forced.get() && served.own && served.entry.stored && committed {
+        worker.confirm(stream.key);
+    }
+    if served.failure.is_some() {
+        worker.back_off(stream);
+    } else if served.is_stale() {
+        worker.refresh(stream);
+    }
+}
+
+/// Makes the response's headers what the client should see, but for the place of a missing object and for what it
+/// demands.
+fn restore(
+    host: &dyn Host,
+    stream: &Rc<EdgeRequest>,
+    headers: &Headers,
+    fields: &StoredFields<'_>,
+    served: &Served<'_>,
+) -> host::Result<()> {
+    let entry = &served.entry;
+    host.edit_headers(Map::Response, restored(entry, fields))?;
+    variants::restore(host, stream, headers)?;
+    if !served.has_age && (served.age > 0 || entry.lacks_room()) {
+        host.set_header(Map::Response, "age", &served.age.to_string())?;
+    }
+    let path = stream.target.path();
+    dress(
+        host,
+        &stream.policy.policy,
+        path,
+        entry.status,
+        entry.stored,
+    )?;
+    let collapsed = stream.released.get() == Some(Release::Collapsed);
+    add_cache_status(host, &served.cache_status(stream.purpose.get(), collapsed))
+}
+
+/// Passes on a response for which the store has no room: to the followers on this worker as well, by a copy, if it is
+/// small, and else to its own client only.
+fn pass_without_room(
+    worker: &mut Worker,
+    stream: &EdgeRequest,
+    announced: Option<u64>,
+    served: &Served<'_>,
+) -> host::Result<()> {
+    let plain = stream.demand.is_none() && stream.stand_in.is_none() && !stream.head;
+    let whole = plain && served.entry.status == 200 && !stream.for_others;
+    let status = served.collapsed_cache_status().detail(NO_ROOM);
+    let sighting = served.sighting_without_room();
+    let shares = whole && hot::begin_to_share(worker, stream, announced, sighting, status)?;
+    if !shares {
+        worker.pass_without_room(stream);
+    }
+    if !served.has_age && served.age == 0 {
+        // Its own client has it from the origin (RFC 9111, 5.1).
+        worker.host.remove_header(Map::Response, "age")?;
+    }
+    Ok(())
+}
+
+/// Holds a missing object's response for its substitute, copies a hit for the hot tier, and makes of the response
+/// what its client demands.
+fn finish(
+    worker: &mut Worker,
+    stream: &Rc<EdgeRequest>,
+    announced: Option<u64>,
+    served: &Served<'_>,
+) -> host::Result<Action> {
+    let status = served.entry.status;
+    if hold_for_substitute(worker, stream, status, served.served_for)? {
+        return Ok(Action::Pause);
+    }
+    if let Some(stand_in) = stream.stand_in.filter(|_| status == 200) {
+        worker.metrics.count(Metric::RequestsSubstituted, 1);
+        substitute::finish(&*worker.host, stand_in, &stream.policy.policy)?;
+    }
+    if is_plain_hit(stream, served) {
+        hot::begin(worker, stream, announced, served.sighting())?;
+    }
+    let fragile = served.is_fill();
+    stream.fragile.set(fragile);
+    let demands = stream.demand.is_some();
+    let counted = demands.then(|| hot::counted(worker, stream)).flatten();
+    deliver(&*worker.host, stream, status, !fragile, counted)
+}
+
+/// Whether the store has served a whole object as it is, to a request that nothing else is to be said of.
+fn is_plain_hit(stream: &EdgeRequest, served: &Served<'_>) -> bool {
+    let changed = stream.demand.is_some() || stream.stand_in.is_some() || stream.head;
+    !changed && !stream.forced.get() && served.is_hit(stream.purpose.get())
+}
+
+/// Refuses a request that is for the store only, which does not have what its client would take.
+fn refuse_not_stored(host: &dyn Host, stream: &EdgeRequest) -> host::Result<Action> {
+    stream.answered.set(true);
+    stream.account.results_in(account::NOT_STORED);
+    answer_not_stored(host)?;
+    Ok(Action::Pause)
+}
+
+/// The response's body, if it is that of a stored object and no header tells its length.
+fn unannounced(
+    stream: &EdgeRequest,
+    entry: &Entry<'_>,
+    fields: &StoredFields<'_>,
+) -> Option<BodyId> {
+    let comes = entry.stored && entry.status == 200 && !stream.head;
+    comes.then(|| fields.unannounced_body()).flatten()
+}
+
+/// Tells the coalescer and the metrics what has come.
+fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
+    let entry = &served.entry;
+    let filled = (served.own || served.failure.is_some()) && entry.stored;
+    if served.own {
+        worker.drop_hot_copy(stream.target.cache_key());
+    }
+    let result = served.metric(stream.purpose.get());
+    worker.metrics.count(result, 1);
+    stream.account.results_in(result_of(result));
+    worker.turn(stream.id.0, |coalescer, turn| {
+        let left = match served.failure {
+            // The response was purged, so the origin is asked again soon.
+            Some(_) if stream.forced.get() => PURGED_MILLIS,
+            _ => served.served_for,
+        };
+        let until = turn.now.saturating_add(left);
+        if filled {
+            coalescer.response(stream.id, LeaderResponse::Filling, turn);
+        } else if entry.stored && (stream.forced.get() || served.predates_purge) {
+            // The store has not asked: it had a fill under way, which may bring what was purged. The followers get
+            // that too, and one of all has it refreshed.
+            coalescer.hints().forget(stream.key);
+            let until = turn.now;
+            coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
+        } else if entry.stored {
+            coalescer.hints().set(stream.key, Hint::Fresh, until);
+            coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
+        }
+        // Any other response is nobody else's, as ORIGIN has told, or the store has no room for it.
+    });
+}
+
+/// Handles a response that ORIGIN has not marked: it went around the store, or is Envoy's own.
+fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
+    if stream.purpose.get() == Purpose::StoreOnly {
+        stream.account.results_in(account::NOT_STORED);
+        worker
+            .host
+            .add_header(Map::Response, CACHE_STATUS, NOT_STORED)?;
+        return Ok(Action::Continue);
+    }
+    let status = worker.host.header_number(Map::Response, ":status")?;
+    let status = status.and_then(|status| u16::try_from(status).ok());
+    let status = status.unwrap_or(502);
+    let bypass = stream.purpose.get() == Purpose::Bypass;
+    if !bypass {
+        worker.metrics.count(Metric::RequestsMiss, 1);
+    }
+    stream
+        .account
+        .results_at_least_in(match stream.released.get() {
+            Some(Release::WaitTimeout) => account::WAIT_TIMEOUT,
+            _ => result_of(Metric::RequestsMiss),
+        });
+    worker.turn(stream.id.0, |coalescer, turn| {
+        let response = if status >= 400 {
+            LeaderResponse::Failed { status }
+        } else {
+            LeaderResponse::Unshared
+        };
+        coalescer.response(stream.id, response, turn);
+    });
+    let forward = if bypass {
+        Forward::Bypass
+    } else {
+        Forward::UriMiss
+    };
+    let mut description = CacheStatus::forwarded(forward).forward_status(status);
+    if bypass {
+        description = description.detail(match stream.released.get() {
+            Some(Release::WaitTimeout) => "wait-timeout",
+            Some(Release::Alone) => "range",
+            Some(Release::NoRoom) => NO_ROOM,
+            _ => "hit-for-miss",
+        });
+    }
+    dress(
+        &*worker.host,
+        &stream.policy.policy,
+        stream.target.path(),
+        status,
+        false,
+    )?;
+    add_cache_status(&*worker.host, &description)?;
+    Ok(if hold_for_substitute(worker, stream, status, 0)? {
+        Action::Pause
+    } else {
+        Action::Continue
+    })
+}
+
+/// Refuses the response of another key, as Envoy's cache names files by a short hash, or one whose headers are not those
+/// of its body.
+fn refuse_mismatch(worker: &mut Worker, stream: &EdgeRequest, what: &str) -> host::Result<Action> {
+    worker.metrics.count(Metric::KeyMismatches, 1);
+    worker
+        .metrics
+        .warn(|| format!("sluice: the store gave {what}"));
+    worker.turn(stream.id.0, |coalescer, turn| {
+        coalescer.response(stream.id, LeaderResponse::Failed { status: 503 }, turn);
+    });
+    stream.answered.set(true);
+    stream.account.results_in(account::FAILED);
+    answer_failure(&*worker.host, 503, false)?;
+    Ok(Action::Pause)
+}
+
+/// Refuses a stored response that is too old for the policy, where the origin has failed (RFC 9111, 4.2.4).
+fn refuse_expired(worker: &mut Worker, stream: &EdgeRequest, status: u16) -> host::Result<Action> {
+    worker.turn(stream.id.0, |coalescer, turn| {
+        coalescer.response(stream.id, LeaderResponse::Failed { status }, turn);
+    });
+    stream.answered.set(true);
+    stream.account.results_in(account::FAILED);
+    answer_failure(&*worker.host, status, false)?;
+    Ok(Action::Pause)
+}
+
+fn add_cache_status(host: &dyn Host, status: &CacheStatus<'_>) -> host::Result<()> {
+    host.add_header(Map::Response, CACHE_STATUS, &status.to_string())
+}

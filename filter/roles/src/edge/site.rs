@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Missing objects of a web site: redirects to directories, fallback documents and error pages.
+//!
+//! Nothing can look up another object once a response has begun. So the first request that meets a
+//! missing object is held at its response headers while the filter asks for the substitute by a call
+//! of its own, and is then changed in place; for a moment after that, requests ask for the substitute
+//! from the start.
+
+use std::rc::Rc;
+
+use sluice_core::key::CanonicalTarget;
+use sluice_core::metrics::Metric;
+use sluice_core::policy::Policy;
+use sluice_core::site::{Substitute, Visit, document};
+use sluice_core::workers::Millis;
+
+use crate::host::{self, Host, Map};
+use crate::reply::CACHE_STATUS;
+use crate::reply::substitute::{HeldResponse, MOST_BYTES};
+use crate::request::EdgeRequest;
+use crate::request::body::Passing;
+use crate::request::stand_in::StandIn;
+use crate::worker::Worker;
+use crate::worker::substitutes::MissingObject;
+
+/// How long "missing" is remembered, and so the longest an upload stays invisible.
+const KNOWN_MILLIS: Millis = 1_000;
+/// Where a request of a site's visitor goes.
+#[derive(Debug)]
+pub enum Destination {
+    /// To the object that it asks for.
+    Requested,
+    /// To a directory, the value of `Location`.
+    Redirect(String),
+    /// To a document in the place of the object.
+    Document(StandIn, CanonicalTarget),
+}
+
+/// Where a visitor's request goes, by what is known of the object.
+pub fn destination(
+    worker: &Worker,
+    policy: &Policy,
+    visit: &Visit,
+    target: &CanonicalTarget,
+) -> Destination {
+    match worker.known_missing(target) {
+        None => Destination::Requested,
+        Some(MissingObject::Directory) => match visit.location() {
+            Some(location) => Destination::Redirect(location.to_owned()),
+            None => Destination::Requested,
+        },
+        Some(MissingObject::Missing(missing)) => {
+            let substitute = visit.next(&policy.site, Some(Substitute::Directory));
+            let instead = substitute.and_then(|substitute| {
+                let stand_in = StandIn {
+                    substitute,
+                    missing,
+                };
+                Some(Destination::Document(
+                    stand_in,
+                    document(policy, target, substitute)?,
+                ))
+            });
+            instead.unwrap_or(Destination::Requested)
+        }
+    }
+}
+
+/// Answers a request for a directory.
+pub fn answer_redirect(worker: &mut Worker, location: &str) -> host::Result<()> {
+    worker.metrics.count(Metric::RequestsSubstituted, 1);
+    let headers = [
+        ("location", location),
+        (CACHE_STATUS, "sluice; detail=directory"),
+    ];
+    worker.host.respond(
+        Substitute::Directory.status(404),
+        "sluice_directory",
+        &headers,
+        "",
+    )
+}
+
+/// Holds a response with a missing object's `status` until its substitute has come. True if it waits. `known_for` says
+/// for how many milliseconds the object is known to be missing.
+pub fn hold_for_substitute(
+    worker: &mut Worker,
+    stream: &Rc<EdgeRequest>,
+    status: u16,
+    known_for: Millis,
+) -> host::Result<bool> {
+    let policy = &stream.policy.policy;
+    let Some(visit) = stream
+        .visit
+        .as_ref()
+        .filter(|_| policy.site.is_missing(status))
+    else {
+        return Ok(false);
+    };
+    if policy.site.varies_by_accept() {
+        worker.host.add_header(Map::Response, "vary", "Accept")?;
+    }
+    // A filter cannot give a body to what has none.
+    let bodiless = stream.bodiless.get() && !stream.head;
+    let substitute = visit.next(&policy.site, None).filter(|_| !bodiless);
+    let Some(substitute) = substitute else {
+        return Ok(false);
+    };
+    let held = HeldResponse {
+        stream: stream.id,
+        substitute,
+        status,
+        known_for: known_for.min(KNOWN_MILLIS),
+    };
+    Ok(worker.look_for_substitute(stream, held))
+}
+
+/// Keeps a document that is too large for a call from being collected.
+pub fn bound_document(host: &dyn Host, stream: &EdgeRequest) -> host::Result<()> {
+    let length = host.header_number(Map::Response, "content-length")?;
+    if length.is_some_and(|length| length > MOST_BYTES) {
+        host.set_header(Map::Response, ":status", "204")?;
+        host.remove_header(Map::Response, "content-length")?;
+        stream.passing.set(Passing::Nothing);
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//! FRONT: in the gateways before a fleet of edges, which have no cache of their own.
+//!
+//! It says under which key the edges know what is asked for, and nothing else: the mesh sends each key to the
+//! edge that owns it, by consistent hashing of that header. What becomes of the request is the edge's business,
+//! so it goes on as the client has sent it.
+
+use sluice_core::host::HostError;
+use sluice_core::key::{CanonicalTarget, Rejection, Target, canonicalize};
+use sluice_core::link::KEY_HEADER;
+use sluice_core::metrics::Metric;
+use sluice_core::policy::Policy;
+
+use crate::host::callbacks::{Action, Lent, StreamContext};
+use crate::host::headers::Headers;
+use crate::host::{Host, Map};
+use crate::reply::answer_rejection;
+use crate::request::policy::NumberedPolicy;
+use crate::worker::Worker;
+
+/// A request in the FRONT role.
+#[derive(Debug)]
+pub struct Front {
+    policy: NumberedPolicy,
+}
+
+impl Front {
+    /// A request under `policy`, which must be that of the edges behind.
+    pub const fn new(policy: NumberedPolicy) -> Self {
+        Self { policy }
+    }
+
+    fn receive(&self, worker: &Worker) -> Result<Action, HostError> {
+        let headers = worker.host.headers(Map::Request)?;
+        match canonical_target(&self.policy.policy, &headers) {
+            Ok(target) => {
+                // All responses of a URL have one owner, which learns what they vary with.
+                worker
+                    .host
+                    .set_header(Map::Request, KEY_HEADER, target.url())?;
+                Ok(Action::Continue)
+            }
+            Err(rejection) => {
+                worker.metrics.count(Metric::RequestsRejected, 1);
+                answer_rejection(&*worker.host, rejection)?;
+                Ok(Action::Pause)
+            }
+        }
+    }
+}
+
+impl StreamContext for Front {
+    fn on_request_headers(&mut self, _: &dyn Host, worker: Lent<'_>, _: bool) -> Action {
+        let received = worker.and_then(|worker| {
+            let received = self.receive(worker);
+            let fault = |error| {
+                worker
+                    .metrics
+                    .fault("a request's key could not be named", error)
+            };
+            received.map_err(fault).ok()
+        });
+        // Without a key any edge takes it, and checks it as it would have been checked here.
+        received.unwrap_or(Action::Continue)
+    }
+}
+
+/// What a client's request asks for, in the one spelling of it, or why there is none.
+fn canonical_target(policy: &Policy, headers: &Headers) -> Result<CanonicalTarget, Rejection> {
+    let target = Target {
+        scheme: headers.text(":scheme"),
+        authority: headers.get(":authority").unwrap_or_default(),
+        path: headers.get(":path").unwrap_or_default(),
+    };
+    canonicalize(policy, &target)
+}

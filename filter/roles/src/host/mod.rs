@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The seam between the roles and what runs them: all that they ask of their host, which is Envoy in the shipped module
+//! and a fake one in native tests. What the host tells them is in [`callbacks`].
+//!
+//! A call is about the context whose callback runs, or about that which [`Host::act_as`] has named since. A call that
+//! fails is a [`Result`]: nothing here panics, since that would cost a worker its VM.
+
+pub mod callbacks;
+pub mod headers;
+
+use std::ops::Range;
+use std::time::Duration;
+
+use sluice_core::host::{HostError, SharedStore};
+use sluice_core::metrics::MetricKind;
+use sluice_core::store::header_edit::HeaderEdit;
+
+use headers::{Headers, serialize};
+
+/// Outcome of a host call.
+pub type Result<T> = std::result::Result<T, HostError>;
+
+/// Which header map a call is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Map {
+    /// The request's headers.
+    Request,
+    /// The response's headers.
+    Response,
+    /// The headers of the answer to [`Host::call`].
+    CallResponse,
+}
+
+/// Which half of a stream a call is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Half {
+    /// From the client.
+    Request,
+    /// To the client.
+    Response,
+}
+
+/// Levels of the host's log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Something abnormal that the filter copes with.
+    Warn,
+    /// Something that keeps the filter from its work.
+    Error,
+    /// A fault of the filter itself.
+    Critical,
+}
+
+/// A queue of the host, by which workers tell each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queue(pub u32);
+
+/// What the roles ask of their host. Each failure of a call is the host's status.
+#[allow(clippy::missing_errors_doc)]
+pub trait Host: SharedStore {
+    /// All of a header map.
+    fn headers(&self, map: Map) -> Result<Headers>;
+
+    /// The value of one header; the values of several of one name joined by commas.
+    fn header(&self, map: Map, name: &str) -> Result<Option<Vec<u8>>>;
+
+    /// Sets a header in place of all of its name.
+    fn set_header(&self, map: Map, name: &str, value: &str) -> Result<()>;
+
+    /// Adds a header to those of its name.
+    fn add_header(&self, map: Map, name: &str, value: &str) -> Result<()>;
+
+    /// Removes all headers of that name.
+    fn remove_header(&self, map: Map, name: &str) -> Result<()>;
+
+    /// The plugin's configuration, of `size` bytes.
+    fn plugin_configuration(&self, size: usize) -> Result<Vec<u8>>;
+
+    /// The first `size` bytes of the request's body, as far as it is buffered.
+    fn request_body(&self, size: usize) -> Result<Vec<u8>>;
+
+    /// Bytes of the piece of the response's body that is passing.
+    fn response_body(&self, wanted: Range<usize>) -> Result<Vec<u8>>;
+
+    /// Puts `bytes` in place of the first `size` bytes of the piece of the response's body that is passing.
+    fn replace_response_body(&self, size: usize, bytes: &[u8]) -> Result<()>;
+
+    /// The body of the answer to [`Host::call`], of `size` bytes.
+    fn call_body(&self, size: usize) -> Result<Vec<u8>>;
+
+    /// Answers the request. `details` is for the access log; the headers are as [`serialize`] makes them.
+    fn respond_with(&self, status: u16, details: &str, headers: &[u8], body: &[u8]) -> Result<()>;
+
+    /// Directs the calls that follow at another context of this VM, until the callback returns.
+    fn act_as(&self, context: u32) -> Result<()>;
+
+    /// Lets a paused half of the stream go on.
+    fn resume(&self, half: Half) -> Result<()>;
+
+    /// Resets the stream.
+    fn reset(&self, half: Half) -> Result<()>;
+
+    /// An attribute, such as `response.code_details` with its parts NUL-separated.
+    fn property(&self, path: &str) -> Result<Option<Vec<u8>>>;
+
+    /// Sets filter state of the request, which Envoy knows as `wasm.` and `path`.
+    fn set_property(&self, path: &str, value: &str) -> Result<()>;
+
+    /// Sends a request to a cluster. The number comes back with the answer, to the context that runs now.
+    fn call(
+        &self,
+        cluster: &str,
+        headers: &[(&str, &str)],
+        body: Option<&[u8]>,
+        timeout: Duration,
+    ) -> Result<u32>;
+
+    /// Makes this root context the receiver of the queue.
+    fn register_queue(&self, name: &str) -> Result<Queue>;
+
+    /// The queue that another worker of the VM `vm_id` has registered.
+    fn resolve_queue(&self, vm_id: &str, name: &str) -> Result<Queue>;
+
+    /// Puts a message into a queue and wakes its receiver.
+    fn enqueue(&self, queue: Queue, message: &[u8]) -> Result<()>;
+
+    /// The next message, if there is one.
+    fn dequeue(&self, queue: Queue) -> Result<Option<Vec<u8>>>;
+
+    /// Sets the period of the root context's timer; zero stops it.
+    fn set_tick_period(&self, milliseconds: u32) -> Result<()>;
+
+    /// Fills the buffer with random bytes.
+    fn fill_random(&self, bytes: &mut [u8]) -> Result<()>;
+
+    /// Monotonic milliseconds, the same for all workers of the process.
+    fn monotonic_millis(&self) -> u64;
+
+    /// Milliseconds since the Unix epoch.
+    fn unix_millis(&self) -> u64;
+
+    /// Defines a metric, or finds it where another worker has.
+    fn define_metric(&self, kind: MetricKind, name: &str) -> Result<u32>;
+
+    /// Adds to a counter or gauge.
+    fn increment_metric(&self, metric: u32, offset: i64) -> Result<()>;
+
+    /// Adds a value to a histogram.
+    fn record_metric(&self, metric: u32, value: u64) -> Result<()>;
+
+    /// Writes to the host's log.
+    fn log(&self, level: Level, message: &str);
+}
+
+#[allow(clippy::missing_errors_doc)]
+impl dyn Host + '_ {
+    /// The value of one header, if it is a number.
+    pub fn header_number(&self, map: Map, name: &str) -> Result<Option<u64>> {
+        let value = self.header(map, name)?;
+        Ok(value.and_then(|value| std::str::from_utf8(&value).ok()?.parse().ok()))
+    }
+
+    /// Carries out `edits` on a header map.
+    pub fn edit_headers(&self, map: Map, edits: Vec<HeaderEdit<'_>>) -> Result<()> {
+        edits.into_iter().try_for_each(|edit| match edit {
+            HeaderEdit::Set(name, value) => self.set_header(map, name, &value),
+            HeaderEdit::Remove(name) => self.remove_header(map, name),
+        })
+    }
+
+    /// Drops the first `size` bytes of the piece of the response's body that is passing.
+    pub fn drop_response_body(&self, size: usize) -> Result<()> {
+        match size {
+            0 => Ok(()),
+            _ => self.replace_response_body(size, &[]),
+        }
+    }
+
+    /// Answers the request. `details` is for the access log.
+    pub fn respond(
+        &self,
+        status: u16,
+        details: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Result<()> {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_bytes()));
+        self.respond_with(status, details, &serialize(headers), body.as_bytes())
+    }
+
+    /// Random bytes.
+    pub fn random<const N: usize>(&self) -> Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.fill_random(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Seconds since the Unix epoch.
+    pub fn unix_seconds(&self) -> i64 {
+        i64::try_from(self.unix_millis() / 1_000).unwrap_or(i64::MAX)
+    }
+}

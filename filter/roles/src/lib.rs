@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The Sluice filter as Envoy runs it: one module in several roles that share a VM on each worker thread.
+//!
+//! EDGE stands before Envoy's cache filter, ORIGIN behind it, in the cluster's upstream chain. What they know of
+//! each other is in the VM's [`worker`]; what workers know of each other goes through shared data and queues.
+//! Decisions are made in `sluice_core`; this crate translates Envoy's callbacks into its events, and its effects
+//! into host calls.
+//!
+//! Where do I change ...
+//!
+//! - how a client's request is read, keyed and admitted: `edge/request`; its headers: `edge/request_headers`
+//! - what a client sees of a response: `edge/response`, and `edge/{dress,cors,variants,site}` for its parts
+//! - what is copied for the hot tier, and answered out of it: `edge/hot`
+//! - what an unsafe method invalidates: `edge/invalidation`
+//! - what the origin is asked: `origin/request` and `origin/variance`
+//! - what the store gets: `origin/response`, with the edits of `sluice_core::store::store_edits`
+//! - the answer to a range or a condition, and every answer that the filter makes itself: `reply`
+//! - what is known of a request on its way, and what the access log says of it: `request`
+//! - how a request waits and goes on: `worker/turn` and `worker/resumption`
+//! - requests of the filter's own: `worker/calls` and `worker/background`; EDGE's part: `edge/background_*`
+//! - purges: `purge_listener` (and `sns`) takes the call, `worker/purge_calls` carries it out, `worker/purging` keeps
+//!   what has been purged
+//! - the timer, the queue, the start: `worker/root`, `root`, `start`
+//! - a host call: `host`
+//!
+//! Each of these uses those that follow: `root`; `edge`, `origin`, `front` and `purge_listener`; `worker`; `reply`;
+//! `request`; `host`.
+
+mod edge;
+mod front;
+pub mod host;
+mod origin;
+mod purge_listener;
+mod reply;
+mod request;
+pub mod root;
+mod sns;
+pub mod worker;

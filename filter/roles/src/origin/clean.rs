@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Cleans a bucket's response before anybody else sees it: an object without a media type gets one, and a page of the
+//! edge's own takes the place of an error's XML.
+
+use sluice_core::link::FAILURE_HEADER;
+use sluice_core::policy::{Origin, Policy};
+use sluice_core::site::cors::CORS_PREFIX;
+use sluice_core::site::error_page::{self, MEDIA_TYPE, REPLACED_HEADERS};
+use sluice_core::site::media_type::missing_media_type;
+
+use crate::host::headers::Headers;
+use crate::host::{self, Host, Map};
+use crate::request::body::Body;
+use crate::worker::Worker;
+
+/// A request to the origin, as far as it tells what its response means.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// `:path`.
+    pub path: &'a str,
+    /// Whether the method is `HEAD`.
+    pub head: bool,
+}
+
+/// Cleans the response's headers; `ends` if no body follows.
+pub fn clean_response(
+    host: &dyn Host,
+    policy: &Policy,
+    asked: Asked<'_>,
+    headers: &Headers,
+    status: u16,
+    ends: bool,
+) -> host::Result<Body> {
+    if policy.site.cors.is_some() {
+        remove_all(host, headers, |name| name.starts_with(CORS_PREFIX))?;
+    }
+    if !matches!(policy.origin, Origin::Bucket(_)) {
+        return Ok(Body::Kept);
+    }
+    if error_page::replaces(status) {
+        return replace_error(host, asked.head, headers, status, ends);
+    }
+    let current = headers.text("content-type");
+    // What a 304 does not say stays as it is stored.
+    if (status != 304 || current.is_some())
+        && let Some(media_type) = missing_media_type(&policy.site, asked.path, current)
+    {
+        host.set_header(Map::Response, "content-type", media_type)?;
+    }
+    Ok(Body::Kept)
+}
+
+fn replace_error(
+    host: &dyn Host,
+    head: bool,
+    headers: &Headers,
+    status: u16,
+    ends: bool,
+) -> host::Result<Body> {
+    remove_all(host, headers, |name| REPLACED_HEADERS.contains(&name))?;
+    if ends && !head {
+        // A filter cannot give a body to what has none.
+        host.remove_header(Map::Response, "content-type")?;
+        host.set_header(Map::Response, "content-length", "0")?;
+        return Ok(Body::Kept);
+    }
+    let page = error_page::page(status);
+    host.set_header(Map::Response, "content-type", MEDIA_TYPE)?;
+    host.set_header(Map::Response, "content-length", &page.len().to_string())?;
+    Ok(Body::Replaced(page.into_bytes()))
+}
+
+fn remove_all(host: &dyn Host, headers: &Headers, goes: impl Fn(&str) -> bool) -> host::Result<()> {
+    for (name, _) in headers.iter().filter(|(name, _)| goes(name)) {
+        host.remove_header(Map::Response, name)?;
+    }
+    Ok(())
+}
+
+/// Logs what Envoy says of an origin that has not answered. True if it has said something.
+pub fn note_failure(worker: &mut Worker, headers: &Headers) -> host::Result<bool> {
+    let Some(details) = headers.text(FAILURE_HEADER) else {
+        return Ok(false);
+    };
+    worker
+        .metrics
+        .warn(|| format!("sluice: no answer from the origin: {details}"));
+    worker.host.remove_header(Map::Response, FAILURE_HEADER)?;
+    Ok(true)
+}
+
+/// Removes the headers that the policy hides from clients.
+pub fn remove_hidden(host: &dyn Host, policy: &Policy, headers: &Headers) -> host::Result<()> {
+    for (name, _) in headers.iter() {
+        if policy
+            .response
+            .remove_headers
+            .iter()
+            .any(|pattern| pattern.matches(name))
+        {
+            host.remove_header(Map::Response, name)?;
+        }
+    }
+    Ok(())
+}

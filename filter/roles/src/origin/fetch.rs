@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A request that goes on to the origin, and what the worker is told of it.
+
+use std::rc::Rc;
+
+use sluice_core::coalescing::FillVerdict;
+use sluice_core::coalescing::hints::Hint;
+use sluice_core::link::{Link, Purpose};
+use sluice_core::metrics::Metric;
+use sluice_core::store::revalidation::Revalidation;
+use sluice_core::workers::BodyId;
+
+use super::clean::{Asked, clean_response};
+use crate::host::headers::Headers;
+use crate::host::{self, Host};
+use crate::request::body::{Body, Passing};
+use crate::request::policy::NumberedPolicy;
+use crate::worker::Worker;
+use crate::worker::fills::Fallback;
+
+/// A request that goes on to the origin.
+#[derive(Debug)]
+pub struct Fetch {
+    /// The context of this request, as against the one that EDGE has.
+    pub context: u32,
+    /// What EDGE has sent the request for.
+    pub link: Link,
+    /// The policy under which it came.
+    pub policy: NumberedPolicy,
+    /// The key as EDGE has written it into the request.
+    pub cache_key: String,
+    /// The stored response that the store asks about.
+    pub revalidation: Option<Rc<Revalidation>>,
+    /// Whether the origin is asked for the headers alone.
+    pub head: bool,
+    /// Whether the response goes into the store as the headers alone, for which the store sends a GET.
+    pub for_headers: bool,
+    /// What becomes of the response's body.
+    pub body: Body,
+    /// Bytes of the body so far.
+    pub bytes: u64,
+    /// The body that goes into the store, if no header tells its length.
+    pub unannounced: Option<BodyId>,
+    /// Whether the store has room.
+    pub room: bool,
+    /// Whether the response goes into the store.
+    pub stores: bool,
+    /// Whether the origin has failed and the store serves its stale response.
+    pub keeps: bool,
+    /// Whether the response has come to its end.
+    pub ended: bool,
+    /// The newest purge when it was sent.
+    pub began: u64,
+}
+
+impl Fetch {
+    /// The stored response, if it may be served where the origin fails.
+    pub fn servable(&self) -> Option<Rc<Revalidation>> {
+        self.revalidation
+            .clone()
+            .filter(|revalidation| revalidation.left() > 0)
+    }
+
+    /// Lets nobody share the response: the next request leads.
+    pub fn share_nothing(&self, worker: &mut Worker) {
+        let stream = self.link.stream;
+        worker.turn(self.context, |coalescer, turn| {
+            let verdict = FillVerdict::HitForMiss { until: turn.now };
+            coalescer.fill_headers(stream, verdict, turn);
+        });
+    }
+
+    /// Tells the worker that the origin has failed with `status` and the store serves its stale response.
+    pub fn keep(&mut self, worker: &mut Worker, status: u16, revalidation: &Revalidation) {
+        self.keeps = true;
+        // The store needs nothing of the error's body, and lets go of it.
+        self.ended = true;
+        worker.fill_keeps(self.link.stream, status, revalidation, self.context);
+    }
+
+    /// The path that the store asks for.
+    pub fn path(&self) -> &str {
+        let start = self.cache_key.find('/');
+        let path = start.and_then(|start| self.cache_key.get(start..));
+        path.unwrap_or_default()
+    }
+
+    /// Cleans the response's headers; `ends` if no body follows.
+    pub fn clean(
+        &self,
+        host: &dyn Host,
+        headers: &Headers,
+        status: u16,
+        ends: bool,
+    ) -> host::Result<Body> {
+        let asked = Asked {
+            path: self.path(),
+            head: self.head,
+        };
+        clean_response(host, &self.policy.policy, asked, headers, status, ends)
+    }
+
+    /// Tells the worker that the origin is asked.
+    pub fn begin(&self, worker: &mut Worker) {
+        worker.metrics.count(Metric::OriginFetches, 1);
+        worker.origin_is_asked(self.link.stream);
+        if !self.link.purpose.avoids_the_store() {
+            worker.fill_begins(self.link.stream, self.context, self.fallback());
+        }
+        let expected = !matches!(self.link.purpose, Purpose::Fresh | Purpose::Collapsed);
+        if expected {
+            return;
+        }
+        let Some(stream) = worker.stream(self.link.stream) else {
+            return;
+        };
+        let mut request = stream.request();
+        // The stores let a HEAD pass, and its response as well.
+        request.may_lead &= !self.head || self.for_headers;
+        worker.turn(self.context, |coalescer, turn| {
+            coalescer.unexpected_miss(&request, turn);
+        });
+    }
+
+    /// The stale response that the store serves if the origin is slow. A refresh has none: nobody waits for it.
+    fn fallback(&self) -> Option<Fallback> {
+        if self.link.purpose.is_background() {
+            return None;
+        }
+        Some(Fallback {
+            revalidation: self.servable()?,
+            patience: millis(self.policy.policy.cache.stale_if_error_timeout),
+        })
+    }
+
+    /// Whether Envoy's cache would write into a client that has gone, which crashes Envoy.
+    pub fn must_abort(&self, worker: &Worker) -> bool {
+        !self.link.purpose.avoids_the_store() && worker.stream(self.link.stream).is_none()
+    }
+
+    /// Whether a soft purge has overtaken a fill that no client sees. The store would put it in the place of
+    /// what has been fetched since.
+    pub fn is_overtaken(&self, worker: &Worker) -> bool {
+        let is_unseen = || {
+            let stream = worker.stream(self.link.stream);
+            stream.is_some_and(|stream| matches!(stream.passing.get(), Passing::Nothing))
+        };
+        self.stores && is_unseen() && worker.was_purged_since(&self.cache_key, self.began)
+    }
+
+    /// Handles a part of `size` bytes of the response's body.
+    pub fn pass(&mut self, host: &dyn Host, size: usize) -> host::Result<()> {
+        self.bytes = self.bytes.saturating_add(size as u64);
+        if self.keeps && size > 0 {
+            // What becomes of the error's body does not matter.
+            let _ = host.drop_response_body(size);
+            return Ok(());
+        }
+        self.body.pass(host, size).map(drop)
+    }
+
+    /// The response has come to its end.
+    pub fn end(&mut self, worker: &mut Worker) {
+        self.ended = true;
+        if !self.stores {
+            return;
+        }
+        let (stream, cache) = (self.link.stream, &self.policy.policy.cache);
+        // Its length was not announced; it is stored now, but not again.
+        let too_large = self.bytes > cache.max_object_bytes;
+        let shunned = too_large.then(|| worker.key_hash(&self.cache_key));
+        if let Some(body) = self.unannounced {
+            worker.tell_body_length(&self.cache_key, body, self.bytes);
+        }
+        worker.turn(self.context, |coalescer, turn| {
+            coalescer.fill_ended(stream, turn);
+            if let Some(key) = shunned {
+                let until = turn.now.saturating_add(millis(cache.hit_for_miss));
+                coalescer.hints().set(key, Hint::HitForMiss, until);
+            }
+        });
+    }
+}
+
+/// Whole milliseconds.
+pub fn millis(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

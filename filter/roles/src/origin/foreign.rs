@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A request whose EDGE is in another VM: the module was replaced while the request was on its way.
+//!
+//! ORIGIN cannot know what that VM knows of the request, so the response is for its client alone and is not stored.
+//! Envoy's cache survives the loss of a client whose response it does not store.
+
+use sluice_core::key::qualifiers::is_for_headers;
+use sluice_core::metrics::Metric;
+
+use super::clean::{Asked, clean_response, note_failure, remove_hidden};
+use super::request::cache_key;
+use crate::host::headers::Headers;
+use crate::host::{self, Host, Map};
+use crate::request::body::Body;
+use crate::request::policy::NumberedPolicy;
+use crate::worker::Worker;
+
+/// A request that goes on to the origin, for its client alone.
+#[derive(Debug)]
+pub struct ForeignRequest {
+    policy: NumberedPolicy,
+    path: String,
+    head: bool,
+    /// Whether the store sees the response.
+    cacheable: bool,
+    body: Body,
+}
+
+impl ForeignRequest {
+    /// The request with these headers, under the newest policy of this VM.
+    pub fn new(
+        worker: &Worker,
+        policy: NumberedPolicy,
+        headers: &Headers,
+        cacheable: bool,
+    ) -> Self {
+        worker.metrics.count(Metric::OriginFetches, 1);
+        worker.metrics.count(Metric::OriginAdopted, 1);
+        Self {
+            policy,
+            path: headers.text(":path").unwrap_or_default().to_owned(),
+            head: is_for_headers(&cache_key(headers)) || headers.text(":method") == Some("HEAD"),
+            cacheable,
+            body: Body::Kept,
+        }
+    }
+
+    /// Makes the response's headers what a client may see, and keeps it from the store.
+    pub fn respond(&mut self, worker: &mut Worker, end_of_stream: bool) -> host::Result<()> {
+        let headers = worker.host.headers(Map::Response)?;
+        note_failure(worker, &headers)?;
+        let policy = &self.policy.policy;
+        remove_hidden(&*worker.host, policy, &headers)?;
+        let status = headers.text(":status");
+        let status = status.and_then(|status| status.parse().ok()).unwrap_or(502);
+        let asked = Asked {
+            path: &self.path,
+            head: self.head,
+        };
+        self.body = clean_response(
+            &*worker.host,
+            policy,
+            asked,
+            &headers,
+            status,
+            end_of_stream,
+        )?;
+        if self.cacheable {
+            worker
+                .host
+                .set_header(Map::Response, "cache-control", "no-store")?;
+        }
+        Ok(())
+    }
+
+    /// Handles a part of `size` bytes of the body that passes.
+    pub fn pass(&mut self, host: &dyn Host, size: usize) -> host::Result<usize> {
+        self.body.pass(host, size)
+    }
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+//! ORIGIN: the role between Envoy's cache filter and the origin, in the cluster's upstream chain.
+//!
+//! It sees every miss and every revalidation, and nothing else. It stops requests that EDGE has not vouched for, lets
+//! only allowed headers on (`request`), decides whether and for how long the response is stored (`response`), and tells
+//! the coalescer how the fill goes (`fetch`).
+
+mod clean;
+mod fetch;
+mod foreign;
+mod request;
+mod response;
+mod variance;
+
+use std::rc::Rc;
+
+use sluice_core::key::qualifiers::is_for_headers;
+use sluice_core::link::{LINK_HEADER, Link, NO_ROOM_HEADER, PROOF_HEADER, Purpose, Vouched};
+use sluice_core::metrics::Metric;
+use sluice_core::policy::Origin;
+
+use crate::host::callbacks::{Action, Lent, StreamContext};
+use crate::host::headers::Headers;
+use crate::host::{self, Half, Host, Map};
+use crate::reply::DueReply;
+use crate::request::body::Body;
+use crate::worker::Worker;
+use fetch::Fetch;
+use foreign::ForeignRequest;
+use request::{cache_key, is_late, keeps_unasked, not_served, prepare_request, revalidation_of};
+use response::respond;
+
+/// A request in the ORIGIN role.
+#[derive(Debug)]
+pub struct OriginStream {
+    context: u32,
+    fetch: Option<Fetch>,
+    adopted: Option<ForeignRequest>,
+}
+
+impl OriginStream {
+    /// A request of which nothing is known.
+    pub fn new(context: u32) -> Self {
+        Self {
+            context,
+            fetch: None,
+            adopted: None,
+        }
+    }
+
+    fn receive(&mut self, worker: &mut Worker) -> host::Result<Action> {
+        let headers = worker.host.headers(Map::Request)?;
+        let vouched = headers
+            .get(LINK_HEADER)
+            .and_then(|value| worker.identity.decode_link(value));
+        match vouched {
+            Some(Vouched::Here(link)) => self.receive_linked(worker, link, &headers),
+            Some(Vouched::Elsewhere(purpose)) => self.adopt(worker, purpose, &headers),
+            None => Ok(self.stop(worker)),
+        }
+    }
+
+    /// Answers a request that EDGE has not vouched for.
+    fn stop(&self, worker: &mut Worker) -> Action {
+        worker.metrics.count(Metric::OriginUnlinked, 1);
+        worker
+            .metrics
+            .warn(|| "sluice: a request without the edge role's link was stopped".into());
+        self.refuse(worker, DueReply::Unlinked)
+    }
+
+    /// Sends on the request of a client whose EDGE is in another VM.
+    fn adopt(
+        &mut self,
+        worker: &mut Worker,
+        purpose: Purpose,
+        headers: &Headers,
+    ) -> host::Result<Action> {
+        if matches!(purpose, Purpose::Probe | Purpose::StoreOnly) {
+            return Ok(self.refuse(worker, not_served(&*worker.host, purpose, headers)));
+        }
+        let policy = worker.policies.newest().cloned();
+        let Some(policy) = policy.filter(|_| !purpose.is_background()) else {
+            return Ok(self.stop(worker));
+        };
+        let cacheable = !purpose.avoids_the_store();
+        prepare_request(&*worker.host, &policy.policy, cacheable, headers)?;
+        self.adopted = Some(ForeignRequest::new(worker, policy, headers, cacheable));
+        Ok(Action::Continue)
+    }
+
+    /// Handles a request that EDGE has sent to the store, and the store has sent on.
+    fn receive_linked(
+        &mut self,
+        worker: &mut Worker,
+        link: Link,
+        headers: &Headers,
+    ) -> host::Result<Action> {
+        let Some(policy) = worker.policies.get(link.policy).cloned() else {
+            return Ok(self.stop(worker));
+        };
+        if matches!(link.purpose, Purpose::Probe | Purpose::StoreOnly) {
+            return Ok(self.refuse(worker, not_served(&*worker.host, link.purpose, headers)));
+        }
+        let cacheable = !link.purpose.avoids_the_store();
+        let cache_key = cache_key(headers);
+        let for_headers = cacheable && is_for_headers(&cache_key);
+        // Asking for the headers costs no more than asking whether they have changed.
+        let revalidation = (cacheable && !for_headers)
+            .then(|| revalidation_of(&*worker.host, headers))
+            .flatten();
+        if let Some(kept) = revalidation
+            .as_ref()
+            .filter(|stored| stored.left() > 0 && keeps_unasked(worker, link, headers))
+        {
+            worker.fill_keeps_unwritten(link.stream, kept, self.context);
+            return Ok(self.refuse(worker, DueReply::Keep(Rc::new(kept.clone()))));
+        }
+        if let Some(stored) = revalidation.as_ref().filter(|stored| is_late(link, stored)) {
+            worker.store_is_late(link.stream);
+            return Ok(self.refuse(worker, DueReply::Unwritten(Rc::new(stored.clone()))));
+        }
+        prepare_request(&*worker.host, &policy.policy, cacheable, headers)?;
+        if let Some(revalidation) = &revalidation {
+            // The tags of a bucket are strong; a mark before one is a compressor's.
+            let compressed = matches!(policy.policy.origin, Origin::Bucket(_));
+            worker
+                .host
+                .edit_headers(Map::Request, revalidation.conditions(compressed))?;
+        }
+        let fetch = Fetch {
+            context: self.context,
+            link,
+            cache_key,
+            revalidation: revalidation.map(Rc::new),
+            policy,
+            head: for_headers || headers.text(":method") == Some("HEAD"),
+            for_headers,
+            body: Body::Kept,
+            bytes: 0,
+            unannounced: None,
+            room: !headers.has(NO_ROOM_HEADER),
+            stores: false,
+            keeps: false,
+            ended: false,
+            began: worker.newest_purge(),
+        };
+        fetch.begin(worker);
+        self.fetch = Some(fetch);
+        Ok(Action::Continue)
+    }
+
+    fn refuse(&self, worker: &mut Worker, answer: DueReply) -> Action {
+        worker.answer_later(self.context, answer);
+        Action::Pause
+    }
+
+    /// Handles the headers of the response.
+    fn respond(&mut self, worker: &mut Worker, end_of_stream: bool) -> Action {
+        if self.must_abort(worker, false) {
+            return abort(worker);
+        }
+        let responded = match (&mut self.adopted, &mut self.fetch) {
+            (Some(adopted), _) => adopted.respond(worker, end_of_stream),
+            (None, Some(fetch)) => respond(worker, fetch, end_of_stream),
+            (None, None) => Ok(()),
+        };
+        if let Err(error) = responded {
+            worker
+                .metrics
+                .fault("a response was kept out of the store", error);
+            let _ = worker
+                .host
+                .set_header(Map::Response, "cache-control", "no-store");
+        }
+        Action::Continue
+    }
+
+    /// Handles a part of `size` bytes of the response's body.
+    fn pass(&mut self, worker: &mut Worker, size: usize, end_of_stream: bool) -> Action {
+        if self.must_abort(worker, end_of_stream) {
+            return abort(worker);
+        }
+        let passed = match (&mut self.adopted, &mut self.fetch) {
+            (Some(adopted), _) => adopted.pass(&*worker.host, size).map(drop),
+            (None, Some(fetch)) => {
+                worker.fill_progresses(fetch.link.stream);
+                fetch.pass(&*worker.host, size)
+            }
+            (None, None) => Ok(()),
+        };
+        if let Err(error) = passed {
+            worker.metrics.fault("a response was cut", error);
+            return abort(worker);
+        }
+        if end_of_stream {
+            self.end_fetch(worker);
+        }
+        Action::Continue
+    }
+
+    /// The response has come to its end, with its trailers or without.
+    fn end(&mut self, worker: &mut Worker) -> Action {
+        if self.must_abort(worker, true) {
+            return abort(worker);
+        }
+        self.end_fetch(worker);
+        Action::Continue
+    }
+
+    /// Whether the response must not go on, which `ends` with this part.
+    fn must_abort(&self, worker: &Worker, ends: bool) -> bool {
+        let fetch = self.fetch.as_ref();
+        fetch.is_some_and(|fetch| fetch.must_abort(worker) || (ends && fetch.is_overtaken(worker)))
+    }
+
+    fn end_fetch(&mut self, worker: &mut Worker) {
+        if let Some(fetch) = &mut self.fetch {
+            fetch.end(worker);
+        }
+    }
+
+    /// What becomes of a response that cannot be told to the worker: the store must not get it.
+    fn cut_off(&self, host: &dyn Host) -> Action {
+        if self.fetch.is_none() && self.adopted.is_none() {
+            return Action::Continue;
+        }
+        reset(host)
+    }
+}
+
+/// Ends a response that must not go on.
+fn abort(worker: &Worker) -> Action {
+    worker.metrics.count(Metric::FillsAborted, 1);
+    reset(&*worker.host)
+}
+
+fn reset(host: &dyn Host) -> Action {
+    // If Envoy refuses, pausing keeps the response from the store all the same.
+    let _ = host.reset(Half::Response);
+    Action::Pause
+}
+
+impl StreamContext for OriginStream {
+    fn on_request_headers(&mut self, host: &dyn Host, worker: Lent<'_>, _: bool) -> Action {
+        let received = worker.and_then(|worker| {
+            let received = self.receive(worker);
+            let fault = |error| {
+                worker
+                    .metrics
+                    .fault("a request to the origin was stopped", error)
+            };
+            received.map_err(fault).ok()
+        });
+        received.unwrap_or_else(|| {
+            // Without the proof the native guard stops it.
+            (self.fetch, self.adopted) = (None, None);
+            let _ = host.remove_header(Map::Request, PROOF_HEADER);
+            Action::Continue
+        })
+    }
+
+    fn on_response_headers(&mut self, host: &dyn Host, worker: Lent<'_>, ends: bool) -> Action {
+        match worker {
+            Some(worker) => self.respond(worker, ends),
+            None => self.cut_off(host),
+        }
+    }
+
+    fn on_response_body(
+        &mut self,
+        host: &dyn Host,
+        worker: Lent<'_>,
+        size: usize,
+        ends: bool,
+    ) -> Action {
+        match worker {
+            Some(worker) => self.pass(worker, size, ends),
+            None => self.cut_off(host),
+        }
+    }
+
+    fn on_response_trailers(&mut self, host: &dyn Host, worker: Lent<'_>) -> Action {
+        match worker {
+            Some(worker) => self.end(worker),
+            None => self.cut_off(host),
+        }
+    }
+
+    fn on_done(&mut self, worker: Lent<'_>) {
+        let Some(worker) = worker else { return };
+        match &self.fetch {
+            Some(fetch) => worker.fill_is_over(fetch.link.stream, self.context, fetch.ended),
+            None => worker.due.forget(self.context),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The store's request to the origin: whether it goes there, and in what form.
+
+use sluice_core::key::origin_authority;
+use sluice_core::key::qualifiers::{is_for_headers, unqualified};
+use sluice_core::link::{
+    BYPASS_SENTINEL, Link, NO_ROOM_HEADER, ORIGINAL_PATH_HEADER, PROOF_HEADER, Purpose,
+};
+use sluice_core::policy::Policy;
+use sluice_core::policy::forward_header;
+use sluice_core::store::revalidation::Revalidation;
+
+use super::variance;
+use crate::host::headers::Headers;
+use crate::host::{self, Host, Map};
+use crate::reply::DueReply;
+use crate::worker::Worker;
+
+const FORWARDED_FOR: &str = "x-forwarded-for";
+
+/// Makes the store's request one for the origin.
+pub fn prepare_request(
+    host: &dyn Host,
+    policy: &Policy,
+    cacheable: bool,
+    headers: &Headers,
+) -> host::Result<()> {
+    for (name, value) in headers.iter() {
+        let of_store = matches!(
+            name,
+            "if-none-match" | "if-modified-since" | "cache-control" | "pragma"
+        );
+        let sentinel = name == "if-range" && value == BYPASS_SENTINEL.as_bytes();
+        // EDGE lets nothing of that kind of the client's through to the store.
+        let keep = if sentinel || (cacheable && of_store) {
+            false
+        } else if name == ORIGINAL_PATH_HEADER {
+            // The access log reads it from this very request. The hop removes it from what it sends on.
+            true
+        } else {
+            forward_header(policy, cacheable, name)
+        };
+        if !keep {
+            host.remove_header(Map::Request, name)?;
+        } else if cacheable && name == FORWARDED_FOR {
+            let client = value.rsplitn(2, |byte| *byte == b',').nth(1);
+            tell_clients(host, client)?;
+        }
+    }
+    let authority = headers.text(":authority").unwrap_or_default();
+    let wanted = origin_authority(policy, authority);
+    if wanted != authority {
+        host.set_header(Map::Request, ":authority", wanted)?;
+    }
+    let path = headers.text(":path").unwrap_or_default();
+    if cacheable {
+        variance::ask(host, policy, path, headers)?;
+    }
+    if cacheable && is_for_headers(path) {
+        host.set_header(Map::Request, ":method", "HEAD")?;
+    }
+    if unqualified(path) != path {
+        host.set_header(Map::Request, ":path", unqualified(path))?;
+    }
+    host.set_header(Map::Request, PROOF_HEADER, "1")
+}
+
+/// Sets `X-Forwarded-For` to the addresses of the clients and proxies before Envoy. The cache filter's requests have
+/// Envoy's own address as well, as if it were one more proxy.
+fn tell_clients(host: &dyn Host, addresses: Option<&[u8]>) -> host::Result<()> {
+    match addresses.and_then(|addresses| std::str::from_utf8(addresses).ok()) {
+        Some(addresses) => host.set_header(Map::Request, FORWARDED_FOR, addresses),
+        None => host.remove_header(Map::Request, FORWARDED_FOR),
+    }
+}
+
+/// The key as EDGE has written it into the request.
+pub fn cache_key(headers: &Headers) -> String {
+    let part = |name| headers.text(name).unwrap_or_default();
+    [part(":authority"), part(":path")].concat()
+}
+
+/// The answer to a request that is only for the store.
+pub fn not_served(host: &dyn Host, purpose: Purpose, headers: &Headers) -> DueReply {
+    let revalidation = revalidation_of(host, headers);
+    let worth_it = |found: Revalidation| found.conditional || found.left() > 0;
+    match purpose {
+        Purpose::Probe if revalidation.is_some_and(worth_it) => DueReply::Expired,
+        Purpose::Probe if headers.has(NO_ROOM_HEADER) => DueReply::NoRoom,
+        _ => DueReply::NotStored,
+    }
+}
+
+/// Whether the stored response is served without asking the origin, which has just failed and is left alone. The store
+/// does not know that, so each request comes here.
+pub fn keeps_unasked(worker: &mut Worker, link: Link, headers: &Headers) -> bool {
+    let clients = !link.purpose.is_background();
+    clients && {
+        let key = worker.key_hash(&cache_key(headers));
+        worker.is_failing(key)
+    }
+}
+
+/// Whether the stored response has expired while the request was on its way to the store. The store would have each
+/// such request ask, and while it writes the answer to one of them, it has nothing for the others.
+pub fn is_late(link: Link, stored: &Revalidation) -> bool {
+    let expected = matches!(link.purpose, Purpose::Fresh | Purpose::Collapsed);
+    expected && stored.has_just_expired()
+}
+
+/// The stored response that the store asks about, if its request is conditional.
+pub fn revalidation_of(host: &dyn Host, headers: &Headers) -> Option<Revalidation> {
+    Revalidation::parse(
+        headers.text("if-none-match"),
+        headers.text("if-modified-since"),
+        host.unix_seconds(),
+    )
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The origin's response: whether the store gets it, in what form, and what those who wait for it are told.
+
+use std::rc::Rc;
+
+use sluice_core::coalescing::FillVerdict;
+use sluice_core::coalescing::hints::Hint;
+use sluice_core::freshness::{ResponseFacts, UncacheableReason, Verdict, judge};
+use sluice_core::key::qualifiers::unqualified;
+use sluice_core::metrics::Metric;
+use sluice_core::purge::{tags_of, url_of};
+use sluice_core::store::entry::FillId;
+use sluice_core::store::revalidation::Revalidation;
+use sluice_core::store::store_edits::OriginResponse;
+use sluice_core::workers::BodyId;
+
+use super::clean::{note_failure, remove_hidden};
+use super::fetch::{Fetch, millis};
+use super::variance::{Variance, blur_head};
+use crate::host::headers::Headers;
+use crate::host::{self, Host, Map};
+use crate::request::body::Body;
+use crate::worker::Worker;
+
+/// Handles the headers of the response to `fetch`.
+pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> host::Result<()> {
+    worker.origin_answers(fetch.link.stream);
+    let overruled = worker.fills.answer(fetch.link.stream);
+    if overruled {
+        fetch.ended = true;
+        return Ok(());
+    }
+    let mut headers = worker.host.headers(Map::Response)?;
+    if fetch.head
+        && blur_head(
+            &*worker.host,
+            &fetch.policy.policy,
+            &fetch.cache_key,
+            &headers,
+        )?
+    {
+        headers = worker.host.headers(Map::Response)?;
+    }
+    let unreachable = note_failure(worker, &headers)?;
+    remove_hidden(&*worker.host, &fetch.policy.policy, &headers)?;
+    let mut status = headers
+        .text(":status")
+        .and_then(|status| status.parse().ok())
+        .unwrap_or(502);
+    if status >= 500
+        && let Some(revalidation) = fetch.servable()
+    {
+        let names = headers.iter().map(|(name, _)| name);
+        worker
+            .host
+            .edit_headers(Map::Response, revalidation.keep(names))?;
+        fetch.keep(worker, status, &revalidation);
+        return Ok(());
+    }
+    if unreachable && status >= 500 && fetch.revalidation.is_some() {
+        // What is stored must not be served, and nobody can be asked (RFC 9111, 5.2.2.2).
+        status = 504;
+        worker.host.set_header(Map::Response, ":status", "504")?;
+    }
+    fetch.body = fetch.clean(&*worker.host, &headers, status, end_of_stream)?;
+    if fetch.link.purpose.avoids_the_store() {
+        fetch.ended = end_of_stream;
+        return Ok(());
+    }
+    respond_to_store(worker, fetch, &headers, status, end_of_stream)
+}
+
+/// Makes of the response what the store takes, or lets it pass by the store, and tells those who wait.
+fn respond_to_store(
+    worker: &mut Worker,
+    fetch: &mut Fetch,
+    headers: &Headers,
+    status: u16,
+    end_of_stream: bool,
+) -> host::Result<()> {
+    let asked = |asked: &Rc<Revalidation>| status == 304 && asked.conditional;
+    let freshens = fetch.revalidation.clone().filter(asked);
+    let freshens = freshens.as_deref();
+    let variance = Variance::of(&fetch.policy.policy, &fetch.cache_key, headers);
+    let verdict = verdict_of(
+        &*worker.host,
+        fetch,
+        headers,
+        &variance,
+        status,
+        freshens.is_some(),
+    );
+    let shared = matches!(verdict, Verdict::Store(_) | Verdict::NoRoom(_));
+    if shared && !index(worker, fetch, headers) {
+        let response = origin_response(worker, fetch, headers, &variance, status, freshens);
+        worker
+            .host
+            .edit_headers(Map::Response, response.unstored())?;
+        fetch.ended = end_of_stream;
+        fetch.share_nothing(worker);
+        return Ok(());
+    }
+    if matches!(verdict, Verdict::Store(_)) {
+        fetch.stores = true;
+        fetch.unannounced = unannounced(worker, fetch, headers, status, freshens.is_some());
+    }
+    let response = origin_response(worker, fetch, headers, &variance, status, freshens);
+    let edits = match &verdict {
+        Verdict::Store(storage) => response.stored(storage),
+        Verdict::NoRoom(storage) => {
+            worker.metrics.count(Metric::FillsWithoutRoom, 1);
+            response.without_room(storage)
+        }
+        Verdict::Share(_) | Verdict::Uncacheable(_) => response.unstored(),
+    };
+    worker.host.edit_headers(Map::Response, edits)?;
+    fetch.ended = end_of_stream;
+    if let Some(verdict) = fill_verdict(&*worker.host, fetch, &verdict, &variance) {
+        tell_headers(worker, fetch, verdict, end_of_stream);
+    }
+    Ok(())
+}
+
+/// The response, as far as its edits for the store depend on it.
+fn origin_response<'a>(
+    worker: &Worker,
+    fetch: &'a Fetch,
+    headers: &'a Headers,
+    variance: &'a Variance<'_>,
+    status: u16,
+    freshens: Option<&'a Revalidation>,
+) -> OriginResponse<'a> {
+    OriginResponse {
+        fill: fill_id(worker, fetch),
+        key: &fetch.cache_key,
+        status,
+        purge: fetch.began,
+        received: worker.host.unix_seconds(),
+        freshens,
+        cache_control: headers.joined("cache-control"),
+        etag: headers.text("etag"),
+        last_modified: headers.get("last-modified"),
+        has_set_cookie: headers.has("set-cookie"),
+        has_vary: headers.has("vary"),
+        vary: variance.vary(),
+    }
+}
+
+/// Indexes the response's surrogate keys. False if it may be older than a purge of one of them.
+fn index(worker: &mut Worker, fetch: &Fetch, headers: &Headers) -> bool {
+    const NAMES: [&str; 3] = ["surrogate-key", "xkey", "x-amz-meta-surrogate-key"];
+    let values: Vec<&str> = headers
+        .iter()
+        .filter(|(name, _)| NAMES.contains(name))
+        .filter_map(|(_, value)| std::str::from_utf8(value).ok())
+        .collect();
+    if values.is_empty() {
+        return true;
+    }
+    let url = url_of(&fetch.policy.policy, &fetch.cache_key);
+    let tags = tags_of(&values);
+    worker.note_tags(url, tags.as_deref(), fetch.began)
+}
+
+fn fill_id(worker: &Worker, fetch: &Fetch) -> FillId {
+    worker.identity.fill_id(fetch.link.stream)
+}
+
+/// Whether a response of that status brings an object as it is stored.
+const fn brings_object(fetch: &Fetch, status: u16) -> bool {
+    status == 200 && !fetch.head && matches!(fetch.body, Body::Kept)
+}
+
+/// The response's body, if only its end tells how long it is.
+fn unannounced(
+    worker: &Worker,
+    fetch: &Fetch,
+    headers: &Headers,
+    status: u16,
+    freshened: bool,
+) -> Option<BodyId> {
+    let comes = brings_object(fetch, status) && !freshened;
+    (comes && !headers.has("content-length")).then(|| fill_id(worker, fetch).body())
+}
+
+fn verdict_of(
+    host: &dyn Host,
+    fetch: &Fetch,
+    headers: &Headers,
+    variance: &Variance<'_>,
+    status: u16,
+    freshened: bool,
+) -> Verdict {
+    let policy = &fetch.policy.policy;
+    let rule = policy.rule(fetch.path());
+    let cache_control = headers.joined("cache-control");
+    let names = policy.cache.targeted_fields.iter();
+    let targeted: Vec<_> = names
+        .filter_map(|name| Some((name.as_str(), headers.joined(name)?)))
+        .collect();
+    let targeted: Vec<_> = targeted
+        .iter()
+        .map(|(name, value)| (*name, value.as_ref()))
+        .collect();
+    let facts = ResponseFacts {
+        // A 304 stands for the response that it freshens.
+        status: if freshened { 200 } else { status },
+        cache_control: cache_control.as_deref(),
+        targeted: &targeted,
+        expires: headers.text("expires"),
+        date: headers.text("date"),
+        last_modified: headers.text("last-modified"),
+        age: headers.text("age"),
+        vary: variance.unkeyed(),
+        has_set_cookie: headers.has("set-cookie"),
+        has_validator: headers.has("etag") || headers.has("last-modified"),
+        // Of the headers of a large object are no more than of any other's.
+        content_length: headers.content_length().filter(|_| !fetch.for_headers),
+    };
+    let verdict = match judge(policy, rule, &facts, host.unix_seconds()) {
+        Verdict::Store(storage) if fetch.for_headers => Verdict::Store(storage.for_headers()),
+        verdict => verdict,
+    };
+    if fetch.room {
+        verdict
+    } else {
+        verdict.without_room(status)
+    }
+}
+
+/// What the verdict on a response means for those who wait for it. `None`: EDGE sees whether they get a copy.
+fn fill_verdict(
+    host: &dyn Host,
+    fetch: &Fetch,
+    verdict: &Verdict,
+    variance: &Variance<'_>,
+) -> Option<FillVerdict> {
+    Some(match (verdict, variance.lesson()) {
+        (Verdict::Store(_), _) => FillVerdict::Store,
+        (Verdict::NoRoom(_), _) => return None,
+        (Verdict::Share(status), _) => FillVerdict::Failed { status: *status },
+        (Verdict::Uncacheable(UncacheableReason::Vary), Some(names)) => FillVerdict::Varies {
+            names: names.clone(),
+        },
+        (Verdict::Uncacheable(_), _) => {
+            let hit_for_miss = millis(fetch.policy.policy.cache.hit_for_miss);
+            FillVerdict::HitForMiss {
+                until: host.monotonic_millis().saturating_add(hit_for_miss),
+            }
+        }
+    })
+}
+
+fn tell_headers(worker: &mut Worker, fetch: &Fetch, verdict: FillVerdict, end_of_stream: bool) {
+    let stream = fetch.link.stream;
+    let key = worker.key_hash(&fetch.cache_key);
+    let ended = end_of_stream && verdict == FillVerdict::Store;
+    match &verdict {
+        FillVerdict::Varies { names } => {
+            worker.metrics.count(Metric::VaryingLearnt, 1);
+            worker.learn(unqualified(&fetch.cache_key), names.clone());
+        }
+        FillVerdict::HitForMiss { .. } => worker.metrics.count(Metric::HitForMissMarked, 1),
+        FillVerdict::Store | FillVerdict::Failed { .. } | FillVerdict::NoRoom => {}
+    }
+    worker.turn(fetch.context, |coalescer, turn| {
+        match verdict {
+            FillVerdict::HitForMiss { until } => {
+                coalescer.hints().set(key, Hint::HitForMiss, until);
+            }
+            FillVerdict::Varies { .. } => coalescer.hints().forget(key),
+            FillVerdict::Store | FillVerdict::Failed { .. } | FillVerdict::NoRoom => {}
+        }
+        coalescer.fill_headers(stream, verdict, turn);
+        if ended {
+            coalescer.fill_ended(stream, turn);
+        }
+    });
+}

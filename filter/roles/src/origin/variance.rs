@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Variants: what the origin is asked for, and what its response varies with.
+
+use std::borrow::Cow;
+
+use sluice_core::key::qualifiers;
+use sluice_core::key::vary::{self, ACCEPT_ENCODING, Fit, VaryNames};
+use sluice_core::link::{COMPRESS_HEADER, COMPRESS_TYPED, COMPRESS_UNTYPED};
+use sluice_core::policy::{Origin, Policy};
+use sluice_core::site::media_type::missing_media_type;
+use crate::host::headers::Headers;
+use crate::host::{self, Host, Map};
+
+/// Gives a request that fills the store the headers from which the qualifiers of its `path` were made, so that the
+/// response is the one that the key names.
+pub fn ask(host: &dyn Host, policy: &Policy, path: &str, headers: &Headers) -> host::Result<()> {
+    let mut encoding = None;
+    for selected in vary::selected(path) {
+        if selected.name == ACCEPT_ENCODING {
+            encoding = Some(selected.value);
+            continue;
+        }
+        let (name, wanted) = (&selected.name, selected.value.as_deref());
+        set_or_remove(host, headers, name, wanted)?;
+    }
+    let compression = &policy.compression;
+    let chosen = encoding.is_some();
+    let wanted = match encoding {
+        Some(coding) => coding,
+        // The edge alone decides.
+        None if compression.enabled || matches!(policy.origin, Origin::Bucket(_)) => None,
+        None => {
+            let coding = compression.negotiate(headers.joined(ACCEPT_ENCODING).as_deref());
+            coding.map(|coding| coding.token().to_owned())
+        }
+    };
+    set_or_remove(host, headers, ACCEPT_ENCODING, wanted.as_deref())?;
+    if compression.enabled && chosen {
+        let guessed = missing_media_type(&policy.site, path, None);
+        let untyped = matches!(policy.origin, Origin::Bucket(_))
+            && guessed.is_some_and(|media_type| compression.compresses(media_type));
+        let wanted = if untyped {
+            COMPRESS_UNTYPED
+        } else {
+            COMPRESS_TYPED
+        };
+        host.set_header(Map::Request, COMPRESS_HEADER, wanted)?;
+    }
+    Ok(())
+}
+
+fn set_or_remove(
+    host: &dyn Host,
+    headers: &Headers,
+    name: &str,
+    wanted: Option<&str>,
+) -> host::Result<()> {
+    match wanted {
+        // NB: it may have been taken out meanwhile, and of several lines one must be left.
+        Some(value) => {
+            host.remove_header(Map::Request, name)?;
+            host.set_header(Map::Request, name, value)
+        }
+        None if headers.has(name) => host.remove_header(Map::Request, name),
+        None => Ok(()),
+    }
+}
+
+/// Makes the headers of a HEAD's response those of the compressed object, which nothing compresses here: no length, and
+/// a weak tag (RFC 9110, 8.6). False where nothing would be compressed.
+pub fn blur_head(
+    host: &dyn Host,
+    policy: &Policy,
+    key: &str,
+    headers: &Headers,
+) -> host::Result<bool> {
+    let mut names = qualifiers::qualifiers(key).map(|(name, _)| name);
+    let chosen = policy.compression.enabled && names.any(|name| name == qualifiers::CODING);
+    if !chosen || headers.has("content-encoding") || headers.text(":status") != Some("200") {
+        return Ok(false);
+    }
+    host.remove_header(Map::Response, "content-length")?;
+    if let Some(strong) = headers.text("etag").filter(|tag| !tag.starts_with("W/")) {
+        host.set_header(Map::Response, "etag", &format!("W/{strong}"))?;
+    }
+    Ok(true)
+}
+
+/// The request headers that a response depends on, beside what its key has.
+#[derive(Debug)]
+pub struct Variance<'a> {
+    /// `Vary`, its lines joined by commas.
+    vary: Option<Cow<'a, str>>,
+    fit: Fit,
+}
+
+impl<'a> Variance<'a> {
+    /// Of a response with these headers, asked for under `key`.
+    pub fn of(policy: &Policy, key: &str, headers: &'a Headers) -> Self {
+        let vary = match (headers.joined("vary"), headers.has("content-encoding")) {
+            // An origin that encodes says so, or should.
+            (Some(vary), true) => Some(format!("{vary}, {ACCEPT_ENCODING}").into()),
+            (None, true) => Some(ACCEPT_ENCODING.into()),
+            (vary, false) => vary,
+        };
+        let fit = vary::fit(policy, key, vary.as_deref());
+        Self { vary, fit }
+    }
+
+    /// The `Vary` of what the key does not have, for the verdict on the response.
+    pub fn unkeyed(&self) -> Option<&str> {
+        match &self.fit {
+            Fit::Keyed => None,
+            Fit::Unkeyed(names) => Some(names.as_str()),
+            Fit::Refused => Some("*"),
+        }
+    }
+
+    /// The headers that keys of the URL should have from now on.
+    pub fn lesson(&self) -> Option<&VaryNames> {
+        match &self.fit {
+            Fit::Unkeyed(names) => Some(names),
+            Fit::Keyed | Fit::Refused => None,
+        }
+    }
+
+    /// What clients are told that the response varies with.
+    pub fn vary(&self) -> Option<&str> {
+        self.vary.as_deref()
+    }
+}

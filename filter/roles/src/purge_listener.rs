@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The listener for purges: who may call, what is accepted, what is answered.
+
+use sluice_core::metrics::Metric;
+use sluice_core::policy::purge::{Kind, Scope, bucket_of};
+use sluice_core::purge::{Order, OrderError, What, changed_objects};
+
+use crate::host::callbacks::{Action, Lent, StreamContext};
+use crate::host::headers::Headers;
+use crate::host::{self, Half, Host, Map};
+use crate::request::policy::NumberedPolicy;
+use crate::sns::{self, Verification};
+use crate::worker::{Unavailable, Worker};
+
+/// What a call is about.
+#[derive(Clone, Debug)]
+enum Endpoint {
+    /// A JSON document says.
+    Orders,
+    /// S3 does: some objects have changed.
+    Events,
+    /// S3 does, through SNS: the message's own signature is what admits it.
+    Sns,
+    /// The request's own URL.
+    Itself(String),
+}
+
+/// An answer to a call.
+struct PurgeRefusal {
+    status: u16,
+    error: String,
+    /// What it counts as.
+    metric: Metric,
+}
+
+impl PurgeRefusal {
+    fn new(status: u16, error: impl Into<String>) -> Self {
+        Self {
+            status,
+            error: error.into(),
+            metric: Metric::PurgesRefused,
+        }
+    }
+
+    /// One that counts as something else.
+    fn counted(self, metric: Metric) -> Self {
+        Self { metric, ..self }
+    }
+
+    fn send(&self, host: &dyn Host) -> host::Result<()> {
+        let allow = match self.status {
+            401 => ("www-authenticate", "Bearer"),
+            405 => ("allow", "POST, PURGE"),
+            503 => ("retry-after", "1"),
+            _ => ("x-content-type-options", "nosniff"),
+        };
+        let headers = [("content-type", "application/json"), allow];
+        let body = format!("{{\"error\":{}}}\n", quoted(&self.error));
+        host.respond(self.status, "sluice_purge_refused", &headers, &body)
+    }
+}
+
+/// A request to the listener.
+#[derive(Debug)]
+pub struct PurgeCall {
+    context: u32,
+    endpoint: Option<Endpoint>,
+}
+
+impl PurgeCall {
+    /// A request of which nothing is known.
+    pub fn new(context: u32) -> Self {
+        Self {
+            context,
+            endpoint: None,
+        }
+    }
+
+    fn receive(&mut self, worker: &mut Worker, end_of_stream: bool) -> Result<(), PurgeRefusal> {
+        let headers = worker.host.headers(Map::Request);
+        let headers = headers.map_err(|_| unavailable(Unavailable::Failed))?;
+        let policy = policy(worker)?;
+        let endpoint = admitted(&headers, &policy)?;
+        let has_body = !matches!(endpoint, Endpoint::Itself(_));
+        self.endpoint = Some(endpoint);
+        if end_of_stream || !has_body {
+            self.carry_out(worker, &[])?;
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, worker: &mut Worker, body: &[u8]) -> Result<(), PurgeRefusal> {
+        let Some(endpoint) = self.endpoint.take() else {
+            return Ok(());
+        };
+        let policy = policy(worker)?;
+        let order = match endpoint {
+            Endpoint::Orders => Order::parse(&policy.policy, body),
+            Endpoint::Itself(url) => Order::of_url(&policy.policy, &url),
+            Endpoint::Events => return self.purge_changed(worker, &policy, body),
+            Endpoint::Sns => {
+                let unverified =
+                    |_| unavailable(Unavailable::Failed).counted(Metric::SnsUnverified);
+                return sns::ask(&*worker.host, body).map_err(unverified);
+            }
+        };
+        let order = order.map_err(|error: OrderError| PurgeRefusal::new(400, error.to_string()))?;
+        self.purge(worker, &order)
+    }
+
+    /// Purges the objects that an S3 event is about.
+    fn purge_changed(
+        &self,
+        worker: &mut Worker,
+        policy: &NumberedPolicy,
+        event: &[u8],
+    ) -> Result<(), PurgeRefusal> {
+        let changed = changed_objects(&policy.policy, event);
+        let changed = changed.map_err(|error| PurgeRefusal::new(400, error.to_string()))?;
+        let scopes = changed.iter().map(|url| Scope::Bucket(bucket_of(url)));
+        let order = Order {
+            what: What::Scopes(scopes.collect()),
+            kind: Kind::Hard,
+        };
+        self.purge(worker, &order)
+    }
+
+    fn purge(&self, worker: &mut Worker, order: &Order) -> Result<(), PurgeRefusal> {
+        worker.purge(self.context, order).map_err(unavailable)
+    }
+
+    /// Acts on what the entry point says of a message of SNS.
+    fn obey(&self, worker: &mut Worker, verification: Verification) -> Result<(), PurgeRefusal> {
+        let metric = verification.metric();
+        match verification {
+            Verification::Refused { status, error } => {
+                Err(PurgeRefusal::new(status, error).counted(metric))
+            }
+            Verification::Confirmation => {
+                worker.metrics.count(metric, 1);
+                let headers = [("content-type", "application/json")];
+                worker
+                    .host
+                    .respond(200, "sluice_sns_confirmed", &headers, "{}\n")
+                    .map_err(|_| unavailable(Unavailable::Failed))
+            }
+            Verification::Notification(event) => {
+                worker.metrics.count(metric, 1);
+                let policy = policy(worker)?;
+                self.purge_changed(worker, &policy, &event)
+            }
+        }
+    }
+}
+
+fn policy(worker: &Worker) -> Result<NumberedPolicy, PurgeRefusal> {
+    let policy = worker.policies.newest().cloned();
+    policy.ok_or_else(|| unavailable(Unavailable::Failed))
+}
+
+fn unavailable(reason: Unavailable) -> PurgeRefusal {
+    match reason {
+        Unavailable::Busy => PurgeRefusal::new(503, "too many purges are under way"),
+        Unavailable::Failed => PurgeRefusal::new(503, "nothing could be purged now"),
+    }
+}
+
+/// What a call is about, if the caller may make it.
+fn admitted(headers: &Headers, policy: &NumberedPolicy) -> Result<Endpoint, PurgeRefusal> {
+    let (method, path) = (headers.text(":method"), headers.text(":path"));
+    let (method, path) = (method.unwrap_or_default(), path.unwrap_or_default());
+    let purge = &policy.policy.purge;
+    if purge.sns && path == "/sns" {
+        return match method {
+            "POST" => Ok(Endpoint::Sns),
+            _ => Err(PurgeRefusal::new(405, "expected POST").counted(Metric::SnsRefused)),
+        };
+    }
+    let token = purge.token;
+    if token.is_some_and(|token| token.admits(headers.get("authorization"))) {
+        return endpoint(headers, method, path);
+    }
+    Err(PurgeRefusal::new(
+        401,
+        "Authorization: expected Bearer and the purge token",
+    ))
+}
+
+fn endpoint(headers: &Headers, method: &str, path: &str) -> Result<Endpoint, PurgeRefusal> {
+    match (method, path) {
+        ("PURGE", path) => {
+            let authority = headers.text(":authority").unwrap_or_default();
+            Ok(Endpoint::Itself(format!("http://{authority}{path}")))
+        }
+        ("POST", "/purge") => Ok(Endpoint::Orders),
+        ("POST", "/s3") => Ok(Endpoint::Events),
+        (_, "/purge" | "/s3") => Err(PurgeRefusal::new(405, "expected POST")),
+        _ => {
+            let expected = "expected POST /purge, POST /s3, or PURGE and a URL's path and Host";
+            Err(PurgeRefusal::new(404, expected))
+        }
+    }
+}
+
+/// A text as JSON.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            character if character.is_control() => quoted.push(' '),
+            character => quoted.push(character),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+impl StreamContext for PurgeCall {
+    fn on_request_headers(&mut self, host: &dyn Host, worker: Lent<'_>, ends: bool) -> Action {
+        self.proceed(host, worker, |call, worker| call.receive(worker, ends))
+    }
+
+    fn on_request_body(
+        &mut self,
+        host: &dyn Host,
+        worker: Lent<'_>,
+        size: usize,
+        ends: bool,
+    ) -> Action {
+        if !ends {
+            return Action::Pause;
+        }
+        let body = host.request_body(size).unwrap_or_default();
+        self.proceed(host, worker, |call, worker| call.carry_out(worker, &body))
+    }
+
+    fn on_call_response(&mut self, host: &dyn Host, worker: Lent<'_>, answered: bool, size: usize) {
+        let verification = sns::verification(host, answered, size);
+        self.proceed(host, worker, |call, worker| call.obey(worker, verification));
+    }
+
+    fn on_done(&mut self, worker: Lent<'_>) {
+        if let Some(worker) = worker {
+            worker.purge_caller_left(self.context);
+        }
+    }
+}
+
+impl PurgeCall {
+    /// Takes the next `step` of the call. Its request goes nowhere: it is answered, now or later.
+    fn proceed(
+        &mut self,
+        host: &dyn Host,
+        worker: Lent<'_>,
+        step: impl FnOnce(&mut Self, &mut Worker) -> Result<(), PurgeRefusal>,
+    ) -> Action {
+        let taken = match worker {
+            Some(worker) => {
+                step(self, worker).inspect_err(|refusal| worker.metrics.count(refusal.metric, 1))
+            }
+            None => Err(unavailable(Unavailable::Failed)),
+        };
+        if let Err(answer) = taken {
+            self.endpoint = None;
+            if answer.send(host).is_err() {
+                let _ = host.reset(Half::Request);
+            }
+        }
+        Action::Pause
+    }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Makes of a whole response what the client's conditions and range ask for: 206, 304, 412 or 416 (RFC 9110, 13, 14).
+
+use sluice_core::http::conditions::Validators;
+use sluice_core::http::demand::{Candidate, Delivery, Demand};
+use sluice_core::http::range::{Slice, Slicer};
+
+use super::demand_reply::{BodilessReply, DemandReply};
+use crate::host::callbacks::Action;
+use crate::host::headers::{Headers, extend};
+use crate::host::{self, Host, Map};
+use crate::request::EdgeRequest;
+use crate::request::body::Passing;
+
+/// Turns the response into what was asked for. `status` is the origin's; `separable` says that the
+/// response may be replaced by an answer, as no store would be hurt if its reader left. `counted` is the length of the
+/// body if it is known though no header tells it.
+pub fn deliver(
+    host: &dyn Host,
+    stream: &EdgeRequest,
+    status: u16,
+    separable: bool,
+    counted: Option<u64>,
+) -> host::Result<Action> {
+    let Some(demand) = &stream.demand else {
+        return Ok(Action::Continue);
+    };
+    let headers = host.headers(Map::Response)?;
+    let candidate = Candidate {
+        status,
+        validators: validators(&headers),
+        length: headers.content_length().or(counted),
+    };
+    let answer = match demand.delivery(&candidate, stream.head) {
+        Delivery::Whole => return Ok(Action::Continue),
+        Delivery::Part { slice, length } => return cut(host, stream, slice, length),
+        Delivery::NotModified => DemandReply::not_modified(),
+        Delivery::PreconditionFailed => DemandReply::precondition_failed(),
+        Delivery::Unsatisfiable { length } => DemandReply::unsatisfiable(length),
+    };
+    if separable {
+        stream.answered.set(true);
+        answer.send(host, &headers)?;
+        Ok(Action::Pause)
+    } else {
+        answer.disguise(host, stream, &headers)
+    }
+}
+
+/// Answers the effective context's request with what its client asks for of a whole 200 with these `headers`, but for
+/// its length, and this `body`. A HEAD gets no body from Envoy.
+pub fn answer_with(
+    host: &dyn Host,
+    demand: Option<&Demand>,
+    head: bool,
+    headers: &Headers,
+    body: &[u8],
+) -> host::Result<()> {
+    const DETAILS: &str = "sluice_hot";
+    let delivery = demand.map_or(Delivery::Whole, |demand| {
+        let candidate = Candidate {
+            status: 200,
+            validators: validators(headers),
+            length: u64::try_from(body.len()).ok(),
+        };
+        demand.delivery(&candidate, head)
+    });
+    match delivery {
+        Delivery::Whole => host.respond_with(200, DETAILS, headers.bytes(), body),
+        Delivery::Part { slice, length } => {
+            let range = slice.content_range(length);
+            let range = [("content-range", range.as_bytes())];
+            let headers = extend(headers.bytes(), range.into_iter());
+            host.respond_with(206, DETAILS, &headers, slice.cut_from(body))
+        }
+        Delivery::NotModified => DemandReply::not_modified().send(host, headers),
+        Delivery::PreconditionFailed => DemandReply::precondition_failed().send(host, headers),
+        Delivery::Unsatisfiable { length } => {
+            DemandReply::unsatisfiable(length).send(host, headers)
+        }
+    }
+}
+
+/// The 304 or 412 that `demand` makes of a response with these `headers`; `None` if it makes anything else of it.
+pub fn bodiless(demand: &Demand, status: u16, headers: &Headers) -> Option<BodilessReply> {
+    let candidate = Candidate {
+        status,
+        validators: validators(headers),
+        length: None,
+    };
+    let answer = match demand.delivery(&candidate, false) {
+        Delivery::NotModified => DemandReply::not_modified(),
+        Delivery::PreconditionFailed => DemandReply::precondition_failed(),
+        Delivery::Whole | Delivery::Part { .. } | Delivery::Unsatisfiable { .. } => return None,
+    };
+    Some(answer.bodiless(headers))
+}
+
+fn validators(headers: &Headers) -> Validators<'_> {
+    Validators {
+        etag: headers.text("etag"),
+        last_modified: headers.text("last-modified"),
+        date: headers.text("date"),
+    }
+}
+
+/// Makes a 206 of a whole response: this slice of an object of `length` bytes.
+fn cut(host: &dyn Host, stream: &EdgeRequest, slice: Slice, length: u64) -> host::Result<Action> {
+    host.set_header(Map::Response, ":status", "206")?;
+    host.set_header(Map::Response, "content-range", &slice.content_range(length))?;
+    host.set_header(Map::Response, "content-length", &slice.length().to_string())?;
+    stream.passing.set(Passing::Slice(Slicer::new(slice)));
+    Ok(Action::Continue)
+}

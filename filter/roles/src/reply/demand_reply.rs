@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Replies without a body to what a client demands: 304, 412, 416.
+
+use sluice_core::http::cache_status::CacheStatus;
+use sluice_core::http::range::unsatisfied_range;
+
+use super::CACHE_STATUS;
+use crate::host::callbacks::Action;
+use crate::host::headers::Headers;
+use crate::host::{self, Host, Map};
+use crate::request::EdgeRequest;
+use crate::request::body::Passing;
+
+/// The whole reply to a client that needs no body.
+#[derive(Clone, Debug)]
+pub struct BodilessReply {
+    status: u16,
+    details: &'static str,
+    fields: Vec<(String, String)>,
+}
+
+impl BodilessReply {
+    /// The same, with what is to be said of the way here in the place of what the response says of its own.
+    pub fn described(mut self, status: &CacheStatus<'_>) -> Self {
+        let mut fields = self.fields.iter_mut().rev();
+        if let Some((_, value)) = fields.find(|(name, _)| name == CACHE_STATUS) {
+            *value = status.to_string();
+        }
+        self
+    }
+
+    /// Answers the effective context's request.
+    pub fn send(&self, host: &dyn Host) -> host::Result<()> {
+        let fields = self.fields.iter();
+        let fields: Vec<_> = fields
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        host.respond(self.status, self.details, &fields, "")
+    }
+}
+
+/// A reply to a condition or a range that has no body and takes the place of the whole response: 304, 412 or 416.
+pub struct DemandReply {
+    status: u16,
+    details: &'static str,
+    content_range: Option<String>,
+}
+
+impl DemandReply {
+    const fn of(status: u16, details: &'static str) -> Self {
+        Self {
+            status,
+            details,
+            content_range: None,
+        }
+    }
+
+    /// 304 (RFC 9110, 15.4.5).
+    pub const fn not_modified() -> Self {
+        Self::of(304, "sluice_not_modified")
+    }
+
+    /// 412.
+    pub const fn precondition_failed() -> Self {
+        Self::of(412, "sluice_precondition_failed")
+    }
+
+    /// 416, for an object of `length` bytes.
+    pub fn unsatisfiable(length: u64) -> Self {
+        Self {
+            content_range: Some(unsatisfied_range(length)),
+            ..Self::of(416, "sluice_range_unsatisfiable")
+        }
+    }
+
+    /// Whether a header of the whole response belongs to this one too. A 304 has what RFC 9110, 15.4.5
+    /// asks for, and what does not describe the body; an error is not for storing.
+    fn keeps(&self, headers: &Headers, name: &str) -> bool {
+        let not_modified = self.status == 304;
+        match name {
+            "content-location" | "etag" | "cache-control" | "expires" | "age" => not_modified,
+            "last-modified" => not_modified && !headers.has("etag"),
+            "content-length"
+            | "content-type"
+            | "content-encoding"
+            | "content-language"
+            | "content-range"
+            | "content-disposition"
+            | "content-md5"
+            | "transfer-encoding" => false,
+            "accept-ranges" => self.status == 416,
+            _ => !name.starts_with(':'),
+        }
+    }
+
+    fn added(&self) -> impl Iterator<Item = (&str, &str)> {
+        let range = self.content_range.as_deref();
+        let no_store = (self.status != 304).then_some(("cache-control", "no-store"));
+        range
+            .map(|range| ("content-range", range))
+            .into_iter()
+            .chain(no_store)
+    }
+
+    fn fields<'a>(&'a self, headers: &'a Headers) -> Vec<(&'a str, &'a str)> {
+        let kept = headers
+            .iter()
+            .filter(|(name, _)| self.keeps(headers, name))
+            .filter_map(|(name, value)| Some((name, std::str::from_utf8(value).ok()?)));
+        kept.chain(self.added()).collect()
+    }
+
+    /// The same as a value, for another client that waits for the response with these `headers`.
+    pub fn bodiless(&self, headers: &Headers) -> BodilessReply {
+        let fields = self.fields(headers).into_iter();
+        BodilessReply {
+            status: self.status,
+            details: self.details,
+            fields: fields
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+        }
+    }
+
+    /// Answers at once, so that nobody need read the body.
+    pub fn send(&self, host: &dyn Host, headers: &Headers) -> host::Result<()> {
+        host.respond(self.status, self.details, &self.fields(headers), "")
+    }
+
+    /// Changes the response in place, and drops its body as it passes.
+    pub fn disguise(
+        &self,
+        host: &dyn Host,
+        stream: &EdgeRequest,
+        headers: &Headers,
+    ) -> host::Result<Action> {
+        stream.passing.set(Passing::Nothing);
+        for (name, _) in headers.iter() {
+            if !name.starts_with(':') && !self.keeps(headers, name) {
+                host.remove_header(Map::Response, name)?;
+            }
+        }
+        for (name, value) in self.added() {
+            host.set_header(Map::Response, name, value)?;
+        }
+        if self.status != 304 {
+            host.set_header(Map::Response, "content-length", "0")?;
+        }
+        host.set_header(Map::Response, ":status", &self.status.to_string())?;
+        Ok(Action::Continue)
+    }
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Replies out of the worker's memory.
+
+use sluice_core::hot::HotCopy;
+use sluice_core::http::cache_status::CacheStatus;
+use sluice_core::http::demand::Demand;
+
+use super::CACHE_STATUS;
+use super::delivery::answer_with;
+use crate::host::headers::{Headers, extend};
+use crate::host::{self, Host};
+use crate::request::EdgeRequest;
+
+/// Answers the effective context's request with `copy`, which is `age` seconds old, and says `status` of its way.
+pub fn answer(
+    host: &dyn Host,
+    copy: &HotCopy,
+    age: u64,
+    status: &CacheStatus<'_>,
+    demand: Option<&Demand>,
+    head: bool,
+) -> host::Result<()> {
+    let (status, age) = (status.to_string(), age.to_string());
+    let own = [("age", age.as_bytes()), (CACHE_STATUS, status.as_bytes())];
+    let own = own.into_iter().skip(usize::from(!copy.aged));
+    let headers = Headers::new(extend(&copy.headers, own));
+    answer_with(host, demand, head, &headers, &copy.body)
+}
+
+/// Answers the effective context's request, a follower that has waited for this response.
+pub fn answer_follower(
+    host: &dyn Host,
+    copy: &HotCopy,
+    follower: &EdgeRequest,
+    status: &CacheStatus<'_>,
+) -> host::Result<()> {
+    follower.answered_untyped.set(!copy.typed);
+    let demand = follower.demand.as_ref();
+    answer(host, copy, copy.sighting.age, status, demand, follower.head)
+}

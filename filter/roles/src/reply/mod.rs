@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Replies that the filter makes by itself, at once or at the root context's next turn.
+
+pub mod delivery;
+pub mod demand_reply;
+pub mod hot_copy;
+pub mod receipt;
+pub mod substitute;
+
+use std::rc::Rc;
+
+use sluice_core::hot::HotCopy;
+use sluice_core::http::cache_status::CacheStatus;
+use sluice_core::key::Rejection;
+use sluice_core::store::revalidation::Revalidation;
+
+use crate::host::{self, Half, Host};
+use crate::request::EdgeRequest;
+use demand_reply::BodilessReply;
+
+/// Name of the response header of RFC 9211.
+pub const CACHE_STATUS: &str = "cache-status";
+/// `Cache-Status` of a response that is wanted from the store only, which does not have it.
+pub const NOT_STORED: &str = "sluice; detail=only-if-cached";
+
+/// Tells a look at the store that the stored response has to be revalidated.
+pub const EXPIRED: u16 = 412;
+/// Tells a look at the store, or a probe, that the store has no such response and no room.
+pub const NO_ROOM: u16 = 507;
+
+/// A reply that a paused request gets at the root context's next turn.
+#[derive(Clone, Debug)]
+pub enum DueReply {
+    /// ORIGIN: EDGE has not vouched for the request.
+    Unlinked,
+    /// ORIGIN: the request is for the store only, which does not have the response.
+    NotStored,
+    /// ORIGIN: a probe of a store that has neither the response nor room.
+    NoRoom,
+    /// ORIGIN: a probe of a store whose response has to be revalidated.
+    Expired,
+    /// ORIGIN: the origin fails, and the store serves its stale response.
+    Keep(Rc<Revalidation>),
+    /// ORIGIN: the store serves its response as it is, and does not write it anew.
+    Unwritten(Rc<Revalidation>),
+    /// ORIGIN: no reply; the response that has begun is cut off.
+    Reset,
+    /// EDGE: the outcome of a request of the filter's own. The response's body may be on its way, and Envoy would
+    /// bring it to a context that has gone if this came while the response's headers are handled.
+    Outcome {
+        /// 204, or 502 for nothing.
+        status: u16,
+    },
+    /// EDGE: a follower's 304 or 412.
+    Bodiless(BodilessReply),
+    /// EDGE: a copy of the response that a follower has waited for, and for which the store has no room.
+    Copied(Rc<HotCopy>, Rc<EdgeRequest>, CacheStatus<'static>),
+    /// EDGE: the error that a follower's leader got.
+    Failed {
+        /// The leader's status.
+        status: u16,
+    },
+}
+
+impl DueReply {
+    /// Answers the effective context's request.
+    pub fn send(&self, host: &dyn Host) -> host::Result<()> {
+        const NO_STORE: &[(&str, &str)] = &[("cache-control", "no-store")];
+        match self {
+            Self::Unlinked => host.respond(403, "sluice_unlinked", NO_STORE, ""),
+            Self::NotStored => host.respond(504, "sluice_not_stored", NO_STORE, ""),
+            Self::NoRoom => host.respond(NO_ROOM, "sluice_no_room", NO_STORE, ""),
+            Self::Expired => host.respond(EXPIRED, "sluice_expired", NO_STORE, ""),
+            Self::Keep(revalidation) => {
+                let headers = revalidation.keeping_headers();
+                let headers = headers
+                    .each_ref()
+                    .map(|(name, value)| (*name, value.as_str()));
+                host.respond(304, "sluice_kept", &headers, "")
+            }
+            Self::Unwritten(stored) => host.respond(
+                304,
+                "sluice_unwritten",
+                &[("etag", &stored.unwritten())],
+                "",
+            ),
+            Self::Reset => host.reset(Half::Response),
+            Self::Outcome { status } => host.respond(*status, "sluice_outcome", &[], ""),
+            Self::Bodiless(bodiless) => bodiless.send(host),
+            Self::Copied(copy, follower, way) => {
+                hot_copy::answer_follower(host, copy, follower, way)
+            }
+            Self::Failed { status } => answer_failure(host, *status, true),
+        }
+    }
+}
+
+/// Answers the effective context's request, which goes no further.
+pub fn answer_rejection(host: &dyn Host, rejection: Rejection) -> host::Result<()> {
+    let mut headers = vec![
+        ("content-type", "text/plain; charset=utf-8"),
+        (CACHE_STATUS, "sluice; detail=rejected"),
+    ];
+    if let Rejection::MethodNotAllowed { allow } = rejection {
+        headers.push(("allow", allow));
+    }
+    let body = format!("{}\n", rejection.reason());
+    host.respond(rejection.status(), rejection.name(), &headers, &body)
+}
+
+/// Answers the effective context's request with an error of the origin's or of the edge's own.
+pub fn answer_failure(host: &dyn Host, status: u16, collapsed: bool) -> host::Result<()> {
+    let cache_status = if collapsed {
+        "sluice; fwd=miss; collapsed"
+    } else {
+        "sluice; detail=unavailable"
+    };
+    let headers = [
+        ("content-type", "text/plain; charset=utf-8"),
+        ("cache-control", "no-store"),
+        (CACHE_STATUS, cache_status),
+    ];
+    host.respond(
+        status,
+        "sluice_origin_failed",
+        &headers,
+        "The origin could not answer.\n",
+    )
+}
+
+/// Answers the effective context's request, which is for the store only, and the store does not have what its client
+/// would take (RFC 9111, 5.2.1.7).
+pub fn answer_not_stored(host: &dyn Host) -> host::Result<()> {
+    let headers = [("cache-control", "no-store"), (CACHE_STATUS, NOT_STORED)];
+    host.respond(504, "sluice_not_stored", &headers, "")
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The reply to a purge.
+
+use sluice_core::purge::Receipt;
+use crate::host::{self, Host};
+
+/// Tells the caller what came of its purge.
+pub fn answer_receipt(host: &dyn Host, receipt: &Receipt) -> host::Result<()> {
+    let (number, workers, missing) = (receipt.number, receipt.workers, receipt.missing.len());
+    let (status, error) = match (receipt.recorded, missing) {
+        (true, 0) => (200, None),
+        (true, _) => {
+            let error = "not acknowledged by every worker; to be sure, purge again";
+            (202, Some(error))
+        }
+        (false, _) => {
+            let error = "in effect, but not in the journal: entries could come back with a restart";
+            (500, Some(error))
+        }
+    };
+    let error = error.map_or_else(String::new, |error| {
+        format!(",\"missing\":{missing},\"error\":\"{error}\"")
+    });
+    let body = format!("{{\"number\":{number},\"workers\":{workers}{error}}}\n");
+    let headers = [("content-type", "application/json")];
+    host.respond(status, "sluice_purged", &headers, &body)
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Responses that take the place of an object that a site does not have.
+
+use sluice_core::policy::Policy;
+use sluice_core::site::cors::CORS_PREFIX;
+use sluice_core::site::{Substitute, Visit};
+use sluice_core::workers::Millis;
+use sluice_core::workers::StreamId;
+
+use super::CACHE_STATUS;
+use super::delivery::deliver;
+use crate::host::headers::Headers;
+use crate::host::{self, Host, Map};
+use crate::request::EdgeRequest;
+use crate::request::body::Body;
+use crate::request::stand_in::StandIn;
+
+/// Larger documents take no object's place.
+pub const MOST_BYTES: u64 = 1 << 20;
+/// What describes the body of an error, and its way through caches.
+const OF_THE_ERROR: [&str; 10] = [
+    "accept-ranges",
+    "age",
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "content-type",
+    "etag",
+    "expires",
+    "last-modified",
+];
+
+/// What a document's response says of its own way to the filter.
+const OF_THE_CALL: [&str; 8] = [
+    "cache-status",
+    "connection",
+    "content-length",
+    "date",
+    "keep-alive",
+    "server",
+    "transfer-encoding",
+    "vary",
+];
+
+/// A response that is held.
+#[derive(Clone, Copy, Debug)]
+pub struct HeldResponse {
+    /// Whose.
+    pub stream: StreamId,
+    /// What is looked for.
+    pub substitute: Substitute,
+    /// The bucket's status.
+    pub status: u16,
+    /// For how long that is known.
+    pub known_for: Millis,
+}
+
+/// Makes of the document's response that of the missing object.
+pub fn finish(host: &dyn Host, stand_in: StandIn, policy: &Policy) -> host::Result<()> {
+    note(host, stand_in.substitute)?;
+    if policy.site.varies_by_accept() {
+        host.add_header(Map::Response, "vary", "Accept")?;
+    }
+    if stand_in.substitute == Substitute::Error {
+        let kept = |name: &str| {
+            matches!(
+                name,
+                "content-type" | "content-language" | "content-encoding"
+            )
+        };
+        for name in OF_THE_ERROR.into_iter().filter(|name| !kept(name)) {
+            host.remove_header(Map::Response, name)?;
+        }
+        let missing = stand_in.substitute.status(stand_in.missing);
+        host.set_header(Map::Response, ":status", &missing.to_string())?;
+    }
+    Ok(())
+}
+
+/// A document that the filter has asked for.
+#[derive(Debug)]
+pub struct Document {
+    status: u16,
+    headers: Headers,
+    body: Vec<u8>,
+}
+
+impl Document {
+    /// The answer of a call, with a body of that size; `None` if there is no such document.
+    pub fn answered(host: &dyn Host, size: usize) -> Option<Self> {
+        let headers = host.headers(Map::CallResponse).ok()?;
+        let status = headers.text(":status")?.parse().ok()?;
+        let bytes = u64::try_from(size).ok()?;
+        let whole = headers
+            .content_length()
+            .is_none_or(|length| length == bytes);
+        let fits = bytes <= MOST_BYTES;
+        if !matches!(status, 200 | 204) || !whole || !fits {
+            return None;
+        }
+        let body = host.call_body(size).ok()?;
+        Some(Self {
+            status,
+            headers,
+            body,
+        })
+    }
+
+    /// Whether it can be that substitute.
+    pub fn serves_as(&self, substitute: Substitute) -> bool {
+        substitute == Substitute::Directory || self.status == 200
+    }
+
+    /// Turns the effective context's held response into the substitute.
+    pub fn take_place(
+        &self,
+        host: &dyn Host,
+        stream: &EdgeRequest,
+        held: HeldResponse,
+    ) -> host::Result<()> {
+        note(host, held.substitute)?;
+        for name in OF_THE_ERROR {
+            host.remove_header(Map::Response, name)?;
+        }
+        let status = held.substitute.status(held.status);
+        host.set_header(Map::Response, ":status", &status.to_string())?;
+        match held.substitute {
+            Substitute::Directory => {
+                let location = stream.visit.as_ref().and_then(Visit::location);
+                host.set_header(Map::Response, "location", location.unwrap_or("/"))?;
+                self.replace_body(host, stream, Vec::new())
+            }
+            Substitute::Fallback => {
+                self.copy_headers(host, |name| !is_of_the_call(name))?;
+                self.replace_body(host, stream, self.body.clone())?;
+                deliver(host, stream, status, false, None).map(|_| ())
+            }
+            Substitute::Error => {
+                self.copy_headers(host, |name| {
+                    matches!(name, "content-type" | "content-language")
+                })?;
+                self.replace_body(host, stream, self.body.clone())
+            }
+        }
+    }
+
+    fn copy_headers(&self, host: &dyn Host, goes: impl Fn(&str) -> bool) -> host::Result<()> {
+        for (name, value) in self.headers.iter().filter(|(name, _)| goes(name)) {
+            let value = String::from_utf8_lossy(value);
+            host.set_header(Map::Response, name, &value)?;
+        }
+        Ok(())
+    }
+
+    fn replace_body(
+        &self,
+        host: &dyn Host,
+        stream: &EdgeRequest,
+        body: Vec<u8>,
+    ) -> host::Result<()> {
+        host.set_header(Map::Response, "content-length", &body.len().to_string())?;
+        stream.body.replace(Body::Replaced(body));
+        Ok(())
+    }
+}
+
+fn is_of_the_call(name: &str) -> bool {
+    let internal = [":", "x-envoy-", "x-sluice-", CORS_PREFIX];
+    OF_THE_CALL.contains(&name) || internal.iter().any(|start| name.starts_with(start))
+}
+
+/// Says in `Cache-Status` what has taken the place.
+fn note(host: &dyn Host, substitute: Substitute) -> host::Result<()> {
+    let told = host
+        .header(Map::Response, CACHE_STATUS)?
+        .unwrap_or_default();
+    let told = String::from_utf8_lossy(&told);
+    let told = format!("{told}; detail={}", substitute.name());
+    host.set_header(Map::Response, CACHE_STATUS, &told)
+}

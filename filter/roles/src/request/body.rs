@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The body of a response while it passes: what is put in its place, and what of it the client gets.
+
+use std::ops::Range;
+
+use sluice_core::http::range::Slicer;
+use crate::host::{self, Host};
+
+/// What replaces a response's body.
+#[derive(Debug, Default)]
+pub enum Body {
+    /// Nothing: it goes on as it is.
+    #[default]
+    Kept,
+    /// This page, which has not gone on yet.
+    Replaced(Vec<u8>),
+    /// A page that has gone on; the rest of the body is dropped.
+    Dropped,
+}
+
+impl Body {
+    /// Handles a part of `size` bytes that passes; gives the size that it has then.
+    pub fn pass(&mut self, host: &dyn Host, size: usize) -> host::Result<usize> {
+        match self {
+            Self::Kept => Ok(size),
+            Self::Replaced(page) => {
+                let length = page.len();
+                host.replace_response_body(size, page)?;
+                *self = Self::Dropped;
+                Ok(length)
+            }
+            Self::Dropped => host.drop_response_body(size).map(|()| 0),
+        }
+    }
+}
+
+/// Which part of a response's body goes to the client.
+#[derive(Clone, Copy, Debug)]
+pub enum Passing {
+    /// All of it.
+    Whole,
+    /// A part.
+    Slice(Slicer),
+    /// None of it.
+    Nothing,
+}
+
+impl Passing {
+    /// Lets through what the client wants of the next `size` bytes of the body.
+    pub fn pass(&mut self, host: &dyn Host, size: usize) -> host::Result<()> {
+        match self {
+            Self::Whole => Ok(()),
+            Self::Nothing => keep(host, size, 0..0),
+            Self::Slice(slicer) => keep(host, size, slicer.keep(size)),
+        }
+    }
+}
+
+/// Keeps that part of the next `size` bytes. Only the start of a passing buffer can be dropped without a copy.
+fn keep(host: &dyn Host, size: usize, kept: Range<usize>) -> host::Result<()> {
+    if kept.end == size {
+        host.drop_response_body(kept.start)
+    } else if kept.is_empty() {
+        host.drop_response_body(size)
+    } else {
+        let bytes = host.response_body(kept)?;
+        host.replace_response_body(size, &bytes)
+    }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The headers of a client's request that the filter takes out, keeps, or puts back.
+
+use sluice_core::http::demand::Demand;
+use sluice_core::link::{METHOD_HEADER, ORIGINAL_PATH_HEADER};
+use crate::host::headers::Headers;
+use crate::host::{self, Host, Map};
+
+/// The conditions and the range of a request.
+pub fn demand_of(headers: &Headers) -> Demand {
+    let mut demand = Demand::default();
+    let demands = |(name, _): &(&str, &[u8])| Demand::concerns(name.as_bytes());
+    for (name, value) in headers.iter().filter(demands) {
+        demand.observe(name, value);
+    }
+    demand
+}
+
+/// Removes conditions and ranges from the request, so that neither the store nor a fill sees them.
+pub fn set_aside(host: &dyn Host, headers: &Headers) -> host::Result<()> {
+    headers
+        .iter()
+        .filter(|(name, _)| Demand::concerns(name.as_bytes()))
+        .try_for_each(|(name, _)| host.remove_header(Map::Request, name))
+}
+
+/// Gives the effective context's request its conditions and its range back.
+pub fn put_back(host: &dyn Host, demand: &Demand) -> host::Result<()> {
+    demand
+        .fields()
+        .try_for_each(|(name, value)| host.set_header(Map::Request, name, value))
+}
+
+/// The effective context's request headers that a background call on its behalf takes along.
+pub fn headers_for_calls(host: &dyn Host) -> host::Result<Vec<(String, String)>> {
+    let headers = host.headers(Map::Request)?;
+    let theirs = headers
+        .iter()
+        .filter(|(name, _)| !name.starts_with(':') && !is_hop_by_hop(name));
+    let texts = theirs.filter_map(|(name, value)| {
+        Some((name.to_owned(), std::str::from_utf8(value).ok()?.to_owned()))
+    });
+    Ok(texts.collect())
+}
+
+/// Whether a header is about one connection, or Envoy or the filter adds it to each request.
+fn is_hop_by_hop(name: &str) -> bool {
+    const CONNECTION: [&str; 6] = [
+        "connection",
+        "content-length",
+        "te",
+        "transfer-encoding",
+        "upgrade",
+        "x-request-id",
+    ];
+    CONNECTION.contains(&name) || name.starts_with("x-envoy-") || name.starts_with("x-sluice-")
+}
+
+/// Keeps the path that the client has `sent` for the access log and traces, if the store gets `other`.
+pub fn keep_path(host: &dyn Host, sent: &[u8], other: &str) -> host::Result<()> {
+    if sent == other.as_bytes() {
+        return Ok(());
+    }
+    match std::str::from_utf8(sent) {
+        Ok(path) => host.set_header(Map::Request, ORIGINAL_PATH_HEADER, path),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Makes a GET of the effective context's HEAD, and keeps the method for the access log.
+pub fn make_get(host: &dyn Host) -> host::Result<()> {
+    host.set_header(Map::Request, METHOD_HEADER, "HEAD")?;
+    host.set_header(Map::Request, ":method", "GET")
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An in-flight request of EDGE. EDGE's callbacks, ORIGIN and the worker share its record.
+
+pub mod account;
+pub mod body;
+pub mod headers;
+pub mod policy;
+pub mod stand_in;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use sluice_core::coalescing::board::FlightKey;
+use sluice_core::coalescing::{Admission, Coalescer, Release, Request, Turn};
+use sluice_core::hot::Capture;
+use sluice_core::http::cache_status::CacheStatus;
+use sluice_core::http::client_control::RequestControl;
+use sluice_core::http::demand::Demand;
+use sluice_core::key::CanonicalTarget;
+use sluice_core::link::{Link, Purpose};
+use sluice_core::site::Visit;
+use sluice_core::workers::BodyId;
+use sluice_core::workers::KeyHash;
+use sluice_core::workers::StreamId;
+
+use account::Account;
+use body::{Body, Passing};
+use policy::NumberedPolicy;
+use stand_in::StandIn;
+use crate::host::{self, Host};
+
+/// Which background calls a request has had that may not lead or wait at once: a range, a HEAD, a conditional request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prelude {
+    /// None yet.
+    None,
+    /// The origin was asked for the size.
+    Sized,
+    /// The store was asked whether it has the object.
+    Looked,
+    /// All that it can have, as a rule a fill that goes on without it.
+    Done,
+}
+
+/// The record of a request.
+#[derive(Debug)]
+pub struct EdgeRequest {
+    /// Its context in EDGE.
+    pub id: StreamId,
+    /// What it asks for.
+    pub target: Rc<CanonicalTarget>,
+    /// The hash of its key and of what was purged softly, by which requests wait for each other.
+    pub key: KeyHash,
+    /// The hash of its key alone, by which the store's entry is known.
+    pub entry: KeyHash,
+    /// The policy under which it came.
+    pub policy: NumberedPolicy,
+    /// Whether the client asked with HEAD.
+    pub head: bool,
+    /// Whether it is a background fill, which leads for others.
+    pub for_others: bool,
+    /// Facts for the access log.
+    pub account: Rc<Account>,
+    /// Its purpose, as its link says.
+    pub purpose: Cell<Purpose>,
+    /// How it left the waiting list.
+    pub released: Cell<Option<Release>>,
+    /// The status with which the origin has failed it while the store serves a stale response. ORIGIN sets it.
+    pub kept: Cell<Option<u16>>,
+    /// Whether the stored response expired while the request was on its way to the store. ORIGIN sets it.
+    pub late: Cell<bool>,
+    /// Whether the store was told to ask the origin first, after a soft purge.
+    pub forced: Cell<bool>,
+    /// Whether the filter has answered it by itself.
+    pub answered: Cell<bool>,
+    /// Whether that answer has no media type, and Envoy gives it one that must go.
+    pub answered_untyped: Cell<bool>,
+    /// Which background calls it has had.
+    pub prelude: Cell<Prelude>,
+    /// Its client's headers, for background calls on its behalf.
+    pub headers: RefCell<Vec<(String, String)>>,
+    /// Whether its response goes into the store, which would lose the fill with this request.
+    pub fragile: Cell<bool>,
+    /// Conditions and a range, if it has any.
+    pub demand: Option<Demand>,
+    /// What its client asks of caches, where the policy obeys.
+    pub control: RequestControl,
+    /// A visitor's request, for which a document may take the place of a missing object.
+    pub visit: Option<Visit>,
+    /// The missing object whose place its response takes.
+    pub stand_in: Option<StandIn>,
+    /// Whether the response has no body.
+    pub bodiless: Cell<bool>,
+    /// The body that comes out of the store or goes into it, if no header tells its length.
+    pub unannounced: Cell<Option<BodyId>>,
+    /// Bytes of the response's body that have come.
+    pub bytes: Cell<u64>,
+    /// What replaces the response's body, before a part is cut out of it.
+    pub body: RefCell<Body>,
+    /// What of the response's body its client gets.
+    pub passing: Cell<Passing>,
+    /// The copy that is made of it for the hot tier.
+    pub capture: RefCell<Option<Capture>>,
+    /// The `Cache-Status` of followers that share this copy, where the store has no room for the response.
+    pub shares_copy: Cell<Option<CacheStatus<'static>>>,
+}
+
+impl EdgeRequest {
+    /// A request that has just come.
+    pub fn new(
+        id: StreamId,
+        FlightKey { entry, key }: FlightKey,
+        target: Rc<CanonicalTarget>,
+        policy: NumberedPolicy,
+        head: bool,
+    ) -> Self {
+        Self {
+            id,
+            target,
+            key,
+            entry,
+            policy,
+            head,
+            for_others: false,
+            account: Rc::default(),
+            purpose: Cell::new(Purpose::Alone),
+            released: Cell::new(None),
+            kept: Cell::new(None),
+            late: Cell::new(false),
+            forced: Cell::new(false),
+            answered: Cell::new(false),
+            answered_untyped: Cell::new(false),
+            prelude: Cell::new(Prelude::None),
+            headers: RefCell::default(),
+            fragile: Cell::new(false),
+            demand: None,
+            control: RequestControl::default(),
+            visit: None,
+            stand_in: None,
+            bodiless: Cell::new(false),
+            unannounced: Cell::new(None),
+            capture: RefCell::new(None),
+            shares_copy: Cell::new(None),
+            bytes: Cell::new(0),
+            body: RefCell::default(),
+            // A HEAD that leads fills the store as GET, and Envoy would send a body of unannounced length.
+            passing: Cell::new(if head {
+                Passing::Nothing
+            } else {
+                Passing::Whole
+            }),
+        }
+    }
+
+    /// This request as if it had just come, under the key of another variant.
+    pub fn retargeted(&self, key: FlightKey, target: Rc<CanonicalTarget>) -> Self {
+        Self {
+            for_others: self.for_others,
+            account: Rc::clone(&self.account),
+            demand: self.demand.clone(),
+            control: self.control,
+            visit: self.visit.clone(),
+            stand_in: self.stand_in,
+            ..Self::new(self.id, key, target, self.policy.clone(), self.head)
+        }
+    }
+
+    /// Whether its client asks for a range.
+    pub fn is_for_part(&self) -> bool {
+        let demand = self.demand.as_ref();
+        !self.head && demand.is_some_and(Demand::is_for_part)
+    }
+
+    /// Whether a background fill must lead in its place. Its client may leave with a 304 at the headers, and the store
+    /// loses a fill with its client.
+    pub fn needs_background_leader(&self) -> bool {
+        let asks = self.demand.as_ref().is_some_and(Demand::may_be_unchanged);
+        asks && self.may_finish_early() && !self.is_for_part() && self.stand_in.is_none()
+    }
+
+    /// Whether its client may leave with a whole answer (304, 412, or a part) before the object has come that fills the
+    /// store.
+    pub fn may_finish_early(&self) -> bool {
+        !self.head && self.demand.is_some()
+    }
+
+    /// Whether it is a HEAD that is not yet turned to the headers alone. A HEAD cannot fill the store: Envoy does not
+    /// survive a HEAD that is sent on as GET when its object is large. It does not wait for fills either, which nobody
+    /// can read before their end, and a background fill would let GETs wait in the same way. So if the store does not
+    /// have the object, HEADs share the headers alone, as an object of their own: no client waits for more than it asks
+    /// for, and the origin is asked for no more.
+    pub fn shares_headers_only(&self) -> bool {
+        self.head && !self.target.is_for_headers()
+    }
+
+    /// This request as the coalescer knows it. A range does not lead unless what it would have to fetch
+    /// has been looked at.
+    pub fn request(&self) -> Request<'_> {
+        Request {
+            stream: self.id,
+            key: FlightKey {
+                entry: self.entry,
+                key: self.key,
+            },
+            target: &self.target,
+            may_lead: !self.is_for_part() && !self.shares_headers_only(),
+            for_others: self.for_others,
+            policy: self.policy.flights,
+        }
+    }
+
+    /// Asks the coalescer for the purpose with which it goes on; `None` if it waits.
+    pub fn admission(&self, coalescer: &mut Coalescer, turn: &mut Turn<'_>) -> Option<Purpose> {
+        let coalesces = self.policy.policy.coalesce.enabled;
+        let remembered = coalesces
+            .then(|| coalescer.remembered(self.key, turn.now))
+            .flatten();
+        if remembered == Some(Admission::HitForMiss) {
+            return Some(Purpose::Bypass);
+        }
+        if !coalesces {
+            return Some(Purpose::Alone);
+        }
+        let waits = !self.shares_headers_only() || coalescer.is_committing(self.key);
+        let mut request = self.request();
+        request.may_lead &= !self.needs_background_leader();
+        let admission = match remembered {
+            Some(remembered) => remembered,
+            None if waits => coalescer.request(&request, turn),
+            None => Admission::Alone,
+        };
+        match admission {
+            Admission::Fresh => Some(Purpose::Fresh),
+            Admission::Lead => Some(Purpose::Lead),
+            Admission::HitForMiss => Some(Purpose::Bypass),
+            Admission::Alone => Some(Purpose::Alone),
+            Admission::Park => {
+                self.account.parks(turn.now);
+                None
+            }
+        }
+    }
+
+    /// Replaces the next `size` bytes of the response's body if need be, and lets through what the client wants of it.
+    pub fn pass_body(&self, host: &dyn Host, size: usize) -> host::Result<()> {
+        let size = self.body.borrow_mut().pass(host, size)?;
+        let mut passing = self.passing.get();
+        let passed = passing.pass(host, size);
+        self.passing.set(passing);
+        passed
+    }
+
+    /// The link towards ORIGIN.
+    pub fn link(&self) -> Link {
+        Link {
+            purpose: self.purpose.get(),
+            stream: self.id,
+            policy: self.policy.number,
+        }
+    }
+}

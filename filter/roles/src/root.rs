@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The root context of each role: configuration, timer, queue.
+
+use std::rc::Rc;
+
+use sluice_core::policy::Policy;
+
+use crate::edge::Edge;
+use crate::front::Front;
+use crate::host::callbacks::{Lent, StreamContext};
+use crate::host::{Host, Level};
+use crate::origin::OriginStream;
+use crate::purge_listener::PurgeCall;
+use crate::request::policy::NumberedPolicy;
+use crate::worker::Worker;
+use crate::worker::identity::Identity;
+
+/// The `root_id` of ORIGIN in Envoy's configuration; any that is not among these is EDGE.
+pub const ORIGIN_ROOT_ID: &[u8] = b"origin";
+/// The `root_id` of FRONT.
+const FRONT_ROOT_ID: &[u8] = b"front";
+/// The `root_id` of the listener for purges.
+const PURGE_ROOT_ID: &[u8] = b"purge";
+/// The `root_id` of a listener for probes.
+const PROBE_ROOT_ID: &[u8] = b"probe";
+
+/// The role of a root context.
+#[derive(Debug)]
+enum Role {
+    /// Not configured yet.
+    None,
+    /// Before the cache filter, under this policy.
+    Edge(NumberedPolicy, Rc<Identity>),
+    /// Behind it.
+    Origin,
+    /// Before a fleet of edges, whose policy this is.
+    Front(NumberedPolicy),
+    /// Before nothing: purges end here.
+    Purge,
+    /// Where probes pass, which fail where there is no module.
+    Probe,
+}
+
+/// A request of a listener for probes, which passes.
+struct Probe;
+
+impl StreamContext for Probe {}
+
+/// A root context.
+#[derive(Debug)]
+pub struct Root {
+    context: u32,
+    role: Role,
+}
+
+impl Root {
+    /// The root context of that number.
+    pub fn new(context: u32) -> Self {
+        Self {
+            context,
+            role: Role::None,
+        }
+    }
+
+    /// Takes the role and the policy that the configuration of `size` bytes says, and brings the worker under them,
+    /// which starts in `worker` with the first. False, and logged, if the policy is refused.
+    pub fn on_configure(
+        &mut self,
+        host: Rc<dyn Host>,
+        worker: &mut Option<Worker>,
+        size: usize,
+    ) -> bool {
+        let configured = self.configure(&host, worker, size);
+        if let Err(error) = &configured {
+            host.log(Level::Error, &format!("sluice: policy refused: {error}"));
+        }
+        configured.is_ok()
+    }
+
+    fn configure(
+        &mut self,
+        host: &Rc<dyn Host>,
+        worker: &mut Option<Worker>,
+        size: usize,
+    ) -> Result<(), String> {
+        let root_id = host.property("plugin_root_id").ok().flatten();
+        let root_id = root_id.unwrap_or_default();
+        if root_id == ORIGIN_ROOT_ID {
+            self.role = Role::Origin;
+            return Ok(());
+        }
+        if root_id == PROBE_ROOT_ID {
+            self.role = Role::Probe;
+            return Ok(());
+        }
+        let text = host
+            .plugin_configuration(size)
+            .map_err(|error| error.to_string())?;
+        let policy = Policy::parse(&text).map_err(|error| error.to_string())?;
+        let (policy, identity) = Worker::configure(worker, host, self.context, policy)
+            .map_err(|error| error.to_string())?;
+        // Each has the policy, so that whichever comes first after the death of a VM can use the next.
+        self.role = match root_id.as_slice() {
+            PURGE_ROOT_ID => Role::Purge,
+            FRONT_ROOT_ID => Role::Front(policy),
+            _ => Role::Edge(policy, identity),
+        };
+        Ok(())
+    }
+
+    /// The timer is due.
+    pub fn on_tick(&self, worker: Lent<'_>) {
+        self.serve(worker, Worker::tick);
+    }
+
+    /// There are messages in the worker's queue.
+    pub fn on_queue_ready(&self, worker: Lent<'_>) {
+        self.serve(worker, Worker::receive);
+    }
+
+    /// A call of this context has been answered, or not, with a body of `size` bytes.
+    pub fn on_call_response(&self, worker: Lent<'_>, call: u32, answered: bool, size: usize) {
+        self.serve(worker, |worker| worker.call_answered(call, answered, size));
+    }
+
+    /// The context goes.
+    pub fn on_drop(&self, worker: Lent<'_>) {
+        if let Some(worker) = worker {
+            worker.lose_root(self.context);
+        }
+    }
+
+    /// The context of a stream in this role.
+    pub fn stream_context(&self, context: u32) -> Box<dyn StreamContext> {
+        match &self.role {
+            Role::Edge(policy, identity) => {
+                Box::new(Edge::new(context, policy.clone(), Rc::clone(identity)))
+            }
+            Role::Front(policy) => Box::new(Front::new(policy.clone())),
+            Role::Purge => Box::new(PurgeCall::new(context)),
+            Role::Probe => Box::new(Probe),
+            Role::Origin | Role::None => Box::new(OriginStream::new(context)),
+        }
+    }
+
+    /// Has the worker go on, if it is this root context that has the timer and the queue. A former one may still be
+    /// called for what was on its way, and a call that it made now would be lost with it.
+    fn serve(&self, worker: Lent<'_>, event: impl FnOnce(&mut Worker)) {
+        if let Some(worker) = worker.filter(|worker| worker.is_root(self.context)) {
+            event(worker);
+        }
+    }
+}

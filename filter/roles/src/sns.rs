@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Messages of Amazon SNS: the entry point verifies them, since certificates and RSA have no place on the data path.
+
+use std::time::Duration;
+
+use sluice_core::metrics::Metric;
+use crate::host::{self, Host, Map};
+
+/// The entry point's verifier.
+const CLUSTER: &str = "sns";
+/// SNS itself waits for 15 seconds.
+const TIMEOUT: Duration = Duration::from_secs(12);
+/// What is said where the verifier is silent.
+const SILENT: &str = "the message could not be verified now";
+
+/// The entry point's verdict on a message.
+#[derive(Debug)]
+pub enum Verification {
+    /// It is a notification of a listed topic, with this S3 event.
+    Notification(Vec<u8>),
+    /// A subscription of a listed topic has been confirmed, or has ended.
+    Confirmation,
+    /// Nothing is done for it.
+    Refused {
+        /// The status for the sender.
+        status: u16,
+        /// Why.
+        error: String,
+    },
+}
+
+impl Verification {
+    /// What it counts as.
+    pub const fn metric(&self) -> Metric {
+        match self {
+            Self::Notification(_) => Metric::SnsNotifications,
+            Self::Confirmation => Metric::SnsConfirmations,
+            Self::Refused { status: 503, .. } => Metric::SnsUnverified,
+            Self::Refused { .. } => Metric::SnsRefused,
+        }
+    }
+}
+
+/// Asks the entry point. Its answer comes to the context that is running now.
+///
+/// # Errors
+/// Envoy does not send the question.
+pub fn ask(host: &dyn Host, message: &[u8]) -> host::Result<()> {
+    let headers = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":authority", CLUSTER),
+        (":path", "/"),
+    ];
+    host.call(CLUSTER, &headers, Some(message), TIMEOUT)
+        .map(drop)
+}
+
+/// Reads the answer, which has a body of `size` bytes. An answer of Envoy's own is a 503 or 504.
+pub fn verification(host: &dyn Host, answered: bool, size: usize) -> Verification {
+    let status = answered
+        .then(|| host.header_number(Map::CallResponse, ":status").ok()?)
+        .flatten()
+        .and_then(|status| u16::try_from(status).ok());
+    match (status, host.call_body(size)) {
+        (Some(200), Ok(event)) => Verification::Notification(event),
+        (Some(204), _) => Verification::Confirmation,
+        (Some(status @ (400..=499 | 503)), Ok(error)) => Verification::Refused {
+            status,
+            error: String::from_utf8_lossy(&error).into_owned(),
+        },
+        _ => Verification::Refused {
+            status: 503,
+            error: SILENT.to_owned(),
+        },
+    }
+}

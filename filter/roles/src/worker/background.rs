@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The worker's own requests: refreshes, background fills, and looks that prepare a client's request.
+
+use std::rc::Rc;
+
+use sluice_core::coalescing::hints::Hint;
+use sluice_core::coalescing::{Admission, CLAIM_MILLIS, Probed, Release};
+use sluice_core::link::Purpose;
+use sluice_core::metrics::Metric;
+use sluice_core::store::entry::Entry;
+use sluice_core::workers::{KeyHash, Millis};
+
+use super::Worker;
+use super::calls::{BackgroundCall, CallKind};
+use super::probes::{self, has_succeeded};
+use crate::host::{Host, Map};
+use crate::reply::DueReply;
+use crate::reply::substitute::Document;
+use crate::request::body::Passing;
+use crate::request::headers::headers_for_calls;
+use crate::request::policy::NumberedPolicy;
+use crate::request::{EdgeRequest, Prelude};
+
+impl Worker {
+    /// Has a stale response refreshed that a client was served, unless a refresh is under way.
+    pub fn refresh(&mut self, stream: &EdgeRequest) {
+        let pause = pause(&*self.host, &stream.policy);
+        let begins = self.turn(stream.id.0, |coalescer, turn| {
+            coalescer.begin_refresh(stream.key, pause, turn)
+        });
+        if !begins {
+            return;
+        }
+        if !self.calls.has_room() {
+            self.metrics.count(Metric::LimitsReached, 1);
+            self.back_off(stream);
+            return;
+        }
+        self.metrics.count(Metric::Refreshes, 1);
+        let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
+        self.calls.push(BackgroundCall::new(
+            &*self.host,
+            CallKind::Refresh(stream.key),
+            target,
+            policy,
+        ));
+        self.wake_root();
+    }
+
+    /// Leaves the origin alone with a key for a while: it has failed, and a stale response was served in its place.
+    pub fn back_off(&mut self, stream: &EdgeRequest) {
+        let pause = pause(&*self.host, &stream.policy);
+        self.turn(stream.id.0, |coalescer, turn| {
+            coalescer.refreshed(stream.key, true, pause, turn);
+        });
+    }
+
+    /// Whether the origin failed when it was last asked for `key`.
+    pub fn is_failing(&mut self, key: KeyHash) -> bool {
+        let now = self.host.monotonic_millis();
+        self.coalescer.hints().is_failing(key, now)
+    }
+
+    /// Handles Envoy's answer to a call of the root context. `answered` is false if there is none.
+    pub fn call_answered(&mut self, call: u32, answered: bool, body_size: usize) {
+        if let Some(background) = self.calls.take(call) {
+            match background.kind {
+                CallKind::Substitute(key) if answered => {
+                    let document = Document::answered(&*self.host, body_size);
+                    self.end_substitute(key, document.as_ref());
+                }
+                _ => self.end_call(&background, answered),
+            }
+        } else {
+            self.journal_answered(call, answered && has_succeeded(&*self.host));
+        }
+        self.send_calls();
+    }
+
+    /// Ends all calls under way without an answer: the root context that has made them is gone.
+    pub(super) fn fail_calls(&mut self) {
+        for call in self.calls.take_all() {
+            self.end_call(&call, false);
+        }
+    }
+
+    pub(super) fn send_calls(&mut self) {
+        for call in self.calls.take_due() {
+            let made = self.calls.send(&*self.host, call.clone(), &self.identity);
+            if let Err(error) = made {
+                self.metrics.check(Err(error));
+                self.end_call(&call, false);
+            }
+        }
+    }
+
+    /// Renews this worker's claims on refreshes that take long.
+    pub(super) fn renew_claims(&mut self) {
+        let now = self.host.monotonic_millis();
+        for key in self.calls.take_unrenewed(now, CLAIM_MILLIS / 2) {
+            self.turn(self.roots.newest(), |coalescer, turn| {
+                coalescer.refreshing(key, turn);
+            });
+        }
+    }
+
+    /// Makes the next call that a range, a HEAD or a conditional request needs before it may take part in coalescing.
+    /// False if it needs no more.
+    ///
+    /// A range leads itself once the size is known, so that it need not wait for the object's end; a background fill
+    /// goes on for others, and after its client has left. A HEAD needs a fill only to have a stored response
+    /// revalidated. A conditional request needs one that goes on when its client has its 304.
+    fn prepare(&mut self, stream: &EdgeRequest) -> bool {
+        let key = stream.key;
+        let (prelude, call) = match stream.prelude.get() {
+            Prelude::None if stream.head => (Prelude::Looked, CallKind::Look(key)),
+            Prelude::None if stream.is_for_part() => (Prelude::Sized, CallKind::Size(key)),
+            Prelude::Done => return false,
+            _ => (Prelude::Done, CallKind::Fill(key)),
+        };
+        stream.prelude.set(prelude);
+        if self.calls.join(call, stream.id) {
+            return true;
+        }
+        if !self.calls.has_room_to_prepare() {
+            self.metrics.count(Metric::LimitsReached, 1);
+            return false;
+        }
+        self.calls.await_first(call, stream.id);
+        if matches!(call, CallKind::Look(_)) {
+            self.metrics.count(Metric::StoreProbes, 1);
+        }
+        self.call_for(stream, call);
+        true
+    }
+
+    /// The purpose for which a request really goes on, where the coalescer has said `purpose`; `None` if it waits for a
+    /// call first. A range is not worth a fill that nobody shares: after its calls it goes around the store.
+    pub fn ready(&mut self, stream: &EdgeRequest, purpose: Purpose) -> Option<Purpose> {
+        let waits = stream.is_for_part()
+            || stream.shares_headers_only()
+            || stream.needs_background_leader();
+        let prepares = purpose == Purpose::Alone && waits && stream.policy.policy.coalesce.enabled;
+        let fills = matches!(purpose, Purpose::Lead | Purpose::Alone);
+        let calls = prepares || (fills && stream.may_finish_early());
+        if (calls && !self.keep_headers(stream)) || !prepares {
+            return Some(purpose);
+        }
+        if self.prepare(stream) {
+            return None;
+        }
+        if !stream.is_for_part() {
+            return Some(Purpose::Alone);
+        }
+        stream.released.set(Some(Release::Alone));
+        Some(Purpose::Bypass)
+    }
+
+    /// Keeps the client's request headers if a background fill may have to take the place of its request.
+    pub fn keep_for_rescue(&mut self, stream: &EdgeRequest) {
+        if stream.may_finish_early() {
+            self.keep_headers(stream);
+        }
+    }
+
+    /// Keeps the client's request headers for calls on its behalf. False if they cannot be read.
+    fn keep_headers(&mut self, stream: &EdgeRequest) -> bool {
+        if !stream.headers.borrow().is_empty() {
+            return true;
+        }
+        let headers = self
+            .act_as(stream.id.0)
+            .and_then(|()| headers_for_calls(&*self.host));
+        match headers {
+            Ok(headers) => *stream.headers.borrow_mut() = headers,
+            Err(error) => {
+                self.metrics.check(Err(error));
+                return false;
+            }
+        }
+        true
+    }
+
+    fn call_for(&mut self, stream: &EdgeRequest, call: CallKind) {
+        let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
+        let headers = stream.headers.borrow().clone();
+        self.calls.push(BackgroundCall {
+            headers,
+            ..BackgroundCall::new(&*self.host, call, target, policy)
+        });
+        self.wake_root();
+    }
+
+    /// Starts a background fill in the place of one that has ended with its client, who needed less than the object.
+    /// Not after `Fresh`: its request headers were not kept. The next request refetches.
+    pub(super) fn rescue(&mut self, stream: &EdgeRequest) {
+        let less = !matches!(stream.passing.get(), Passing::Whole);
+        let known = !stream.headers.borrow().is_empty();
+        let filled = stream.fragile.get() && stream.may_finish_early() && less && known;
+        let Some(context) = self.fills.context(stream.id).filter(|_| filled) else {
+            return;
+        };
+        if !self.calls.has_room_to_prepare() || self.coalescer.is_committing(stream.key) {
+            return;
+        }
+        // The store would not take the next response before this one has gone. The coalescer sees to that for leaders
+        // only.
+        if !self.due.answers(context) {
+            self.answer_later(context, DueReply::Reset);
+        }
+        self.call_for(stream, CallKind::Fill(stream.key));
+    }
+
+    /// Admits the requests that have waited for `call`. `context` is that of this callback.
+    pub fn prepared(&mut self, call: CallKind, context: u32) {
+        let mut may_lead = matches!(call, CallKind::Size(_));
+        for id in self.calls.take_waiting(call) {
+            let Some(stream) = self.stream(id) else {
+                continue;
+            };
+            let mut request = stream.request();
+            request.may_lead |= may_lead;
+            let admission = self.turn(context, |coalescer, turn| coalescer.request(&request, turn));
+            let release = match admission {
+                Admission::Park => continue,
+                Admission::Fresh => Release::Collapsed,
+                Admission::Lead => Release::Lead,
+                Admission::HitForMiss => Release::HitForMiss,
+                Admission::Alone => Release::Alone,
+            };
+            may_lead &= admission != Admission::Lead;
+            self.due.resume(id, release);
+        }
+        self.wake_root();
+    }
+
+    /// Handles the answer to a question for the size of an object: one that is too large is not coalesced.
+    fn sized(&mut self, key: KeyHash, policy: &NumberedPolicy) {
+        let length = self.host.header_number(Map::CallResponse, "content-length");
+        let length = length.ok().flatten();
+        let cache = &policy.policy.cache;
+        if length.is_some_and(|length| length > cache.max_object_bytes)
+            && has_succeeded(&*self.host)
+        {
+            let pause = u64::try_from(cache.hit_for_miss.as_millis()).unwrap_or(u64::MAX);
+            let until = self.host.monotonic_millis().saturating_add(pause);
+            self.metrics.count(Metric::HitForMissMarked, 1);
+            self.coalescer.hints().set(key, Hint::HitForMiss, until);
+        }
+    }
+
+    /// What a probe for a flight of `key` has found. A flight from before a soft purge has a hash from before it, and
+    /// its followers take a response from before it.
+    fn probed(&mut self, key: KeyHash, call: &BackgroundCall) -> Probed {
+        let cache_key = call.target.cache_key();
+        let current = key == self.key_hash(cache_key);
+        let outdated = |entry: &Entry<'_>| current && self.predates_soft_purge(entry);
+        let probed = probes::probed(&*self.host, self.host.monotonic_millis(), outdated);
+        let found = matches!(probed, Probed::Readable { .. });
+        if current && found && self.soft_generation(cache_key) > 0 {
+            self.confirm(key);
+        }
+        probed
+    }
+
+    fn end_call(&mut self, call: &BackgroundCall, answered: bool) {
+        match call.kind {
+            CallKind::Probe(key) => {
+                let probed = if answered {
+                    self.probed(key, call)
+                } else {
+                    Probed::Missing
+                };
+                self.turn(self.roots.newest(), |coalescer, turn| {
+                    coalescer.probed(key, probed, turn);
+                });
+            }
+            CallKind::Look(key) => self.looked(key, answered),
+            CallKind::Fill(_) => self.prepared(call.kind, self.roots.newest()),
+            CallKind::Size(key) => {
+                if answered {
+                    self.sized(key, &call.policy);
+                }
+                self.prepared(call.kind, self.roots.newest());
+            }
+            CallKind::Refresh(key) => {
+                let failed = !(answered && has_succeeded(&*self.host));
+                if failed {
+                    self.metrics.count(Metric::RefreshFailures, 1);
+                }
+                let pause = pause(&*self.host, &call.policy);
+                self.turn(self.roots.newest(), |coalescer, turn| {
+                    coalescer.refreshed(key, failed, pause, turn);
+                });
+            }
+            CallKind::Substitute(key) => self.end_substitute(key, None),
+        }
+    }
+}
+
+/// Milliseconds for which the origin is left alone with a key. A part is random, so that all keys do not ask an origin
+/// at once that has come back.
+fn pause(host: &dyn Host, policy: &NumberedPolicy) -> Millis {
+    let interval = policy.policy.cache.retry_interval.as_millis();
+    let interval = u64::try_from(interval).unwrap_or(u64::MAX);
+    let random = host.random().map_or(0, u64::from_le_bytes);
+    interval.saturating_add(random % (interval / 2).saturating_add(1))
+}

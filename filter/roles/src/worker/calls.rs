@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Background calls: requests of the filter's own, which go through the background listener.
+//!
+//! A call is due until the root's next turn, as the SDK hands an answer to the context that makes the
+//! call, and only the root outlives every stream. EDGE meets the call again as a request in the
+//! background listener, and finds in its link the number under which it is known here.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use sluice_core::key::CanonicalTarget;
+use sluice_core::link::{LINK_HEADER, Link, PATH_HEADER, Purpose};
+use sluice_core::workers::StreamId;
+use sluice_core::workers::{KeyHash, Millis};
+
+use super::identity::Identity;
+use crate::host::{self, Host};
+use crate::request::policy::NumberedPolicy;
+
+/// The background listener's cluster.
+const CLUSTER: &str = "sluice_background";
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+/// An origin that is silent is given up by the fill; this bounds one that never comes to an end.
+const FILL_TIMEOUT: Duration = Duration::from_secs(3_600);
+/// Whoever waits for a size goes on without it after this.
+const SIZE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the response of a missing object is held at most.
+const SUBSTITUTE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timer period while calls are under way.
+const WATCH_MILLIS: Millis = 1_000;
+/// Refreshes of one worker at one time.
+const MOST_REFRESHES: usize = 128;
+/// Fills, looks and questions for sizes of one worker at one time.
+const MOST_PREPARATIONS: usize = 128;
+
+/// The kind of a background call, by what it is for; most are about one key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CallKind {
+    /// To see whether the store has the response of a fill that has ended.
+    Probe(KeyHash),
+    /// To see whether the store has a response, for requests that wait.
+    Look(KeyHash),
+    /// To have the store revalidate a response that is served stale meanwhile.
+    Refresh(KeyHash),
+    /// To fill the store for requests that wait.
+    Fill(KeyHash),
+    /// To learn from the origin how large an object is, for requests that wait.
+    Size(KeyHash),
+    /// For a document that takes the place of a missing object.
+    Substitute(KeyHash),
+}
+
+impl CallKind {
+    const fn purpose(self) -> Purpose {
+        match self {
+            Self::Probe(_) | Self::Look(_) => Purpose::Probe,
+            Self::Refresh(_) => Purpose::Refresh,
+            Self::Fill(_) => Purpose::Fill,
+            Self::Size(_) => Purpose::Size,
+            Self::Substitute(_) => Purpose::Substitute,
+        }
+    }
+
+    const fn method(self) -> &'static str {
+        match self {
+            Self::Probe(_) | Self::Look(_) | Self::Size(_) => "HEAD",
+            Self::Refresh(_) | Self::Fill(_) | Self::Substitute(_) => "GET",
+        }
+    }
+
+    const fn timeout(self) -> Duration {
+        match self {
+            Self::Probe(_) | Self::Look(_) => PROBE_TIMEOUT,
+            Self::Refresh(_) | Self::Fill(_) => FILL_TIMEOUT,
+            Self::Size(_) => SIZE_TIMEOUT,
+            Self::Substitute(_) => SUBSTITUTE_TIMEOUT,
+        }
+    }
+}
+
+/// A request of the filter's own.
+#[derive(Clone, Debug)]
+pub struct BackgroundCall {
+    /// Its kind.
+    pub kind: CallKind,
+    /// What it asks for.
+    pub target: Rc<CanonicalTarget>,
+    /// The policy under which it is made.
+    pub policy: NumberedPolicy,
+    /// Further headers of the client's request, on which the response may depend.
+    pub headers: Vec<(String, String)>,
+    /// When the claim on a refresh was last renewed.
+    pub renewed: Millis,
+}
+
+impl BackgroundCall {
+    /// A call without further headers.
+    pub fn new(
+        host: &dyn Host,
+        kind: CallKind,
+        target: Rc<CanonicalTarget>,
+        policy: NumberedPolicy,
+    ) -> Self {
+        Self {
+            kind,
+            target,
+            policy,
+            headers: Vec::new(),
+            renewed: host.monotonic_millis(),
+        }
+    }
+}
+
+/// The calls of one worker.
+#[derive(Debug, Default)]
+pub struct Calls {
+    due: Vec<BackgroundCall>,
+    /// Requests that wait for a call of their key before they take part in coalescing.
+    waiting: HashMap<CallKind, Vec<StreamId>>,
+    /// By the number in the link.
+    under_way: HashMap<StreamId, BackgroundCall>,
+    /// The link's number by Envoy's.
+    numbers: HashMap<u32, StreamId>,
+    last: u32,
+}
+
+impl Calls {
+    /// Makes a call at the root's next turn.
+    pub fn push(&mut self, call: BackgroundCall) {
+        self.due.push(call);
+    }
+
+    /// Has a request wait for a call that others wait for already. False if there is none.
+    pub fn join(&mut self, call: CallKind, stream: StreamId) -> bool {
+        let waiting = self.waiting.get_mut(&call);
+        waiting.map(|waiting| waiting.push(stream)).is_some()
+    }
+
+    /// Has a request wait for a call that is made for it.
+    pub fn await_first(&mut self, call: CallKind, stream: StreamId) {
+        self.waiting.insert(call, vec![stream]);
+    }
+
+    /// Takes the requests that wait for a call.
+    pub fn take_waiting(&mut self, call: CallKind) -> Vec<StreamId> {
+        self.waiting.remove(&call).unwrap_or_default()
+    }
+
+    /// Takes the calls that are due.
+    pub fn take_due(&mut self) -> Vec<BackgroundCall> {
+        std::mem::take(&mut self.due)
+    }
+
+    /// Whether one more refresh keeps within the bound.
+    pub fn has_room(&self) -> bool {
+        self.count(|call| matches!(call, CallKind::Refresh(_))) < MOST_REFRESHES
+    }
+
+    /// Whether one more fill, look or question for a size keeps within the bound.
+    pub fn has_room_to_prepare(&self) -> bool {
+        let prepares = |call| {
+            matches!(
+                call,
+                CallKind::Fill(_) | CallKind::Look(_) | CallKind::Size(_)
+            )
+        };
+        self.count(prepares) < MOST_PREPARATIONS
+    }
+
+    fn count(&self, counts: impl Fn(CallKind) -> bool) -> usize {
+        let all = self.due.iter().chain(self.under_way.values());
+        all.filter(|call| counts(call.kind)).count()
+    }
+
+    /// The timer period in which [`Calls::take_unrenewed`] is wanted.
+    pub fn tick_period(&self) -> Option<Millis> {
+        (!self.under_way.is_empty()).then_some(WATCH_MILLIS)
+    }
+
+    /// Sends a call from the root context; the link has the secret of `identity`.
+    pub fn send(
+        &mut self,
+        host: &dyn Host,
+        call: BackgroundCall,
+        identity: &Identity,
+    ) -> host::Result<()> {
+        self.last = self.last.wrapping_add(1);
+        let number = StreamId(self.last);
+        let link = identity.encode_link(Link {
+            purpose: call.kind.purpose(),
+            stream: number,
+            policy: call.policy.number,
+        });
+        let target = &call.target;
+        let mut headers = vec![
+            (":method", call.kind.method()),
+            (":scheme", "http"),
+            (":authority", target.authority()),
+            (":path", target.origin_path()),
+            (PATH_HEADER, target.path()),
+            (LINK_HEADER, &link),
+        ];
+        let theirs = call.headers.iter();
+        headers.extend(theirs.map(|(name, value)| (name.as_str(), value.as_str())));
+        let envoys = host.call(CLUSTER, &headers, None, call.kind.timeout())?;
+        self.numbers.insert(envoys, number);
+        self.under_way.insert(number, call);
+        Ok(())
+    }
+
+    /// The call whose number is in a link.
+    pub fn get(&self, number: StreamId) -> Option<BackgroundCall> {
+        self.under_way.get(&number).cloned()
+    }
+
+    /// The call that Envoy has answered, under its own number.
+    pub fn take(&mut self, call: u32) -> Option<BackgroundCall> {
+        let number = self.numbers.remove(&call)?;
+        self.under_way.remove(&number)
+    }
+
+    /// All calls under way, whose answers are lost with the root context that has made them.
+    pub fn take_all(&mut self) -> Vec<BackgroundCall> {
+        self.numbers.clear();
+        self.under_way.drain().map(|(_, call)| call).collect()
+    }
+
+    /// The keys of refreshes that have run for `period` since their claim was last renewed.
+    pub fn take_unrenewed(&mut self, now: Millis, period: Millis) -> Vec<KeyHash> {
+        let mut keys = Vec::new();
+        for call in self.under_way.values_mut() {
+            if let CallKind::Refresh(key) = call.kind
+                && call.renewed.saturating_add(period) <= now
+            {
+                call.renewed = now;
+                keys.push(key);
+            }
+        }
+        keys
+    }
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Fills: the requests of this worker that are on their way to the origin through the store.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use sluice_core::metrics::Metric;
+use sluice_core::store::revalidation::Revalidation;
+use sluice_core::workers::Millis;
+use sluice_core::workers::StreamId;
+
+use super::Worker;
+use crate::reply::DueReply;
+
+/// Timer period while only the origin is waited for, however long it may take.
+const LONGEST_WATCH_MILLIS: Millis = 1_000;
+const SHORTEST_WATCH_MILLIS: Millis = 50;
+/// The status of a request whose origin is silent.
+const GATEWAY_TIMEOUT: u16 = 504;
+
+/// A request of ORIGIN.
+#[derive(Clone, Debug)]
+struct Fill {
+    context: u32,
+    begun: Millis,
+    /// Until the response headers have come.
+    fallback: Option<Fallback>,
+    /// The fallback has taken the place of the origin's answer.
+    given_up: bool,
+}
+
+/// What the store serves if the origin does not answer in time.
+#[derive(Clone, Debug)]
+pub struct Fallback {
+    /// The stored response.
+    pub revalidation: Rc<Revalidation>,
+    /// How long the origin may take to begin its answer.
+    pub patience: Millis,
+}
+
+/// A fill whose origin takes longer to begin its answer than those who wait are asked to. (An origin that is
+/// silent where nothing can be served in its place is Envoy's to give up.)
+#[derive(Clone, Debug)]
+pub struct Overdue {
+    /// The request of EDGE that caused it.
+    pub stream: StreamId,
+    /// ORIGIN's context.
+    pub context: u32,
+    /// What the store serves in place of the answer.
+    pub revalidation: Rc<Revalidation>,
+}
+
+/// The fills, by the request of EDGE that caused each.
+#[derive(Debug, Default)]
+pub struct Fills {
+    fills: HashMap<StreamId, Fill>,
+    /// The shortest time that an origin had to begin its answer, when those that are overdue were last looked for or
+    /// since.
+    patience: Option<Millis>,
+}
+
+impl Fills {
+    /// A request goes to the origin.
+    pub fn begin(
+        &mut self,
+        stream: StreamId,
+        context: u32,
+        fallback: Option<Fallback>,
+        now: Millis,
+    ) {
+        let patience = fallback.as_ref().map(|fallback| fallback.patience);
+        self.patience = [self.patience, patience].into_iter().flatten().min();
+        self.fills.insert(
+            stream,
+            Fill {
+                context,
+                begun: now,
+                fallback,
+                given_up: false,
+            },
+        );
+    }
+
+    /// Its response headers have come. True if the fallback has taken their place.
+    pub fn answer(&mut self, stream: StreamId) -> bool {
+        self.fills.get_mut(&stream).is_some_and(|fill| {
+            fill.fallback = None;
+            fill.given_up
+        })
+    }
+
+    /// ORIGIN's context has gone. False if another has taken its place, or its fallback has.
+    pub fn end(&mut self, stream: StreamId, context: u32) -> bool {
+        if self.context(stream) != Some(context) {
+            return false;
+        }
+        self.fills
+            .remove(&stream)
+            .is_some_and(|fill| !fill.given_up)
+    }
+
+    /// ORIGIN's context of the fill.
+    pub fn context(&self, stream: StreamId) -> Option<u32> {
+        self.fills.get(&stream).map(|fill| fill.context)
+    }
+
+    /// The timer period in which [`Fills::overdue`] is wanted.
+    pub fn tick_period(&self) -> Option<Millis> {
+        let patience = self.patience?;
+        Some(patience.clamp(SHORTEST_WATCH_MILLIS, LONGEST_WATCH_MILLIS))
+    }
+
+    /// Those whose origin has not answered in time, each named once.
+    pub fn overdue(&mut self, now: Millis) -> Vec<Overdue> {
+        let mut overdue = Vec::new();
+        for (stream, fill) in &mut self.fills {
+            let begun = fill.begun;
+            let due = |fallback: &mut Fallback| begun.saturating_add(fallback.patience) <= now;
+            if let Some(fallback) = fill.fallback.take_if(due) {
+                fill.given_up = true;
+                overdue.push(Overdue {
+                    stream: *stream,
+                    context: fill.context,
+                    revalidation: fallback.revalidation,
+                });
+            }
+        }
+        let fallbacks = self
+            .fills
+            .values()
+            .filter_map(|fill| fill.fallback.as_ref());
+        self.patience = fallbacks.map(|fallback| fallback.patience).min();
+        overdue
+    }
+}
+
+impl Worker {
+    /// Notes for the access log that the origin is asked on behalf of a request.
+    pub fn origin_is_asked(&self, stream: StreamId) {
+        if let Some(stream) = self.streams.get(&stream) {
+            stream.account.asks(self.host.monotonic_millis());
+        }
+    }
+
+    /// Notes for the access log that the origin has begun to answer a request.
+    pub fn origin_answers(&self, stream: StreamId) {
+        if let Some(stream) = self.streams.get(&stream) {
+            stream.account.is_answered(self.host.monotonic_millis());
+        }
+    }
+
+    /// Notes that the stored response expired while the request was on its way to the store, and is served all the
+    /// same.
+    pub fn store_is_late(&self, stream: StreamId) {
+        if let Some(stream) = self.streams.get(&stream) {
+            stream.late.set(true);
+        }
+    }
+
+    /// Begins a fill: a request is on its way to the origin.
+    pub fn fill_begins(&mut self, stream: StreamId, context: u32, fallback: Option<Fallback>) {
+        let now = self.host.monotonic_millis();
+        self.fills.begin(stream, context, fallback, now);
+        self.arm_timer();
+        self.restore_context(context);
+    }
+
+    /// The origin has failed a fill with `status`, and the store serves its stale response. `context` is that of this
+    /// callback.
+    pub fn fill_keeps(
+        &mut self,
+        stream: StreamId,
+        status: u16,
+        revalidation: &Revalidation,
+        context: u32,
+    ) {
+        if let Some(stream) = self.streams.get(&stream) {
+            stream.kept.set(Some(status));
+        }
+        self.fill_keeps_unwritten(stream, revalidation, context);
+    }
+
+    /// The store serves its stale response unwritten, and asks again the next time. The followers must know that the
+    /// origin fails, or each of them would ask.
+    pub fn fill_keeps_unwritten(
+        &mut self,
+        stream: StreamId,
+        revalidation: &Revalidation,
+        context: u32,
+    ) {
+        let left = revalidation.left().saturating_mul(1_000);
+        self.turn(context, |coalescer, turn| {
+            coalescer.fill_kept(stream, turn.now.saturating_add(left), turn);
+        });
+    }
+
+    /// More of a fill's body has come.
+    pub fn fill_progresses(&mut self, stream: StreamId) {
+        self.coalescer
+            .fill_progress(stream, self.host.monotonic_millis());
+    }
+
+    /// ORIGIN's context of a fill has gone; `complete` says whether all of the response has come.
+    pub fn fill_is_over(&mut self, stream: StreamId, context: u32, complete: bool) {
+        self.due.forget(context);
+        if self.fills.end(stream, context) && !complete {
+            self.turn(context, |coalescer, turn| {
+                coalescer.fill_broken(stream, turn);
+            });
+        }
+    }
+
+    /// Lets the store serve stale responses in the place of an origin that takes too long.
+    pub(super) fn give_up_overdue(&mut self) {
+        for overdue in self.fills.overdue(self.host.monotonic_millis()) {
+            self.metrics.count(Metric::OriginOverdue, 1);
+            self.metrics.warn(|| {
+                "sluice: the origin was too slow, and a stale response is served".to_owned()
+            });
+            self.fill_keeps(
+                overdue.stream,
+                GATEWAY_TIMEOUT,
+                &overdue.revalidation,
+                self.roots.newest(),
+            );
+            self.answer_later(overdue.context, DueReply::Keep(overdue.revalidation));
+        }
+    }
+}

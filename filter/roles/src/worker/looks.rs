@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Looks at the store for HEADs: whether it has the object, or only the object's headers are shared.
+
+use sluice_core::coalescing::{Probed, Release};
+use sluice_core::key::CanonicalTarget;
+use sluice_core::workers::KeyHash;
+
+use super::Worker;
+use super::calls::CallKind;
+use super::probes::{has_told, probed};
+use crate::host::Host;
+use crate::reply::EXPIRED;
+use crate::request::Prelude;
+
+/// What the store has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    /// A response that it serves as it is.
+    Served,
+    /// One that the origin has to be asked about.
+    Expired,
+    /// Nothing that would help.
+    Nothing,
+}
+
+impl Worker {
+    /// Turns a HEAD's target to the headers alone if this worker knows of stored headers and of no stored object.
+    pub fn turn_to_headers(&mut self, target: &mut CanonicalTarget) {
+        let headers = target.for_headers();
+        let now = self.host.monotonic_millis();
+        let whole = self.key_hash(target.cache_key());
+        let part = self.key_hash(headers.cache_key());
+        let coalescer = &mut self.coalescer;
+        let has_whole =
+            coalescer.remembered(whole, now).is_some() || coalescer.is_committing(whole);
+        if !has_whole && coalescer.knows(part, now) {
+            *target = headers;
+        }
+    }
+
+    /// Handles the store's answer to a look, if there is one, and lets the requests go on that wait for it.
+    pub(super) fn looked(&mut self, key: KeyHash, answered: bool) {
+        let seen = if answered {
+            seen(&*self.host)
+        } else {
+            Seen::Nothing
+        };
+        for id in self.calls.take_waiting(CallKind::Look(key)) {
+            let Some(stream) = self.stream(id) else {
+                continue;
+            };
+            let release = match seen {
+                Seen::Nothing => Release::Varies,
+                Seen::Served if !self.must_revalidate(&stream) => {
+                    stream.prelude.set(Prelude::Done);
+                    Release::Alone
+                }
+                Seen::Served | Seen::Expired => Release::Alone,
+            };
+            self.due.resume(id, release);
+        }
+        self.wake_root();
+    }
+}
+
+fn seen(host: &dyn Host) -> Seen {
+    if matches!(probed(host, 0, |_| false), Probed::Readable { .. }) {
+        return Seen::Served;
+    }
+    if has_told(host, EXPIRED) {
+        Seen::Expired
+    } else {
+        Seen::Nothing
+    }
+}

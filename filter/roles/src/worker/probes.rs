@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the answer to a call of the filter's own tells.
+
+use sluice_core::coalescing::Probed;
+use sluice_core::store::entry::Entry;
+use sluice_core::store::stored_fields::StoredFields;
+use sluice_core::workers::Millis;
+
+use crate::host::{Host, Map};
+use crate::reply::NO_ROOM;
+
+/// Whether a look at the store has been answered with that status.
+pub fn has_told(host: &dyn Host, status: u16) -> bool {
+    told_status(host) == Some(status.into())
+}
+
+/// What the store has given to a probe at `now`, where `predates_purge` tells what was asked for before a soft purge.
+pub fn probed(host: &dyn Host, now: Millis, predates_purge: impl Fn(&Entry<'_>) -> bool) -> Probed {
+    let Ok(headers) = host.headers(Map::CallResponse) else {
+        return Probed::Missing;
+    };
+    let fields = StoredFields::of(headers.fields());
+    match fields.entry().filter(|entry| entry.stored) {
+        None if has_told(host, NO_ROOM) => Probed::NoRoom,
+        None => Probed::Missing,
+        Some(entry) if predates_purge(&entry) => Probed::Outdated,
+        Some(entry) => Probed::Readable {
+            until: now.saturating_add(fields.served_for(&entry, host.unix_millis())),
+        },
+    }
+}
+
+/// Whether a call has been answered otherwise than by an error of the origin's, of Envoy's or of the filter's.
+pub fn has_succeeded(host: &dyn Host) -> bool {
+    told_status(host).is_some_and(|status| !matches!(status, 500 | 502 | 503 | 504))
+}
+
+fn told_status(host: &dyn Host) -> Option<u64> {
+    let status = host.header_number(Map::CallResponse, ":status");
+    status.ok().flatten()
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Replies to paused requests, which wait for the root context's turn.
+
+use std::rc::Rc;
+
+use sluice_core::http::demand::Demand;
+use sluice_core::metrics::Metric;
+use sluice_core::workers::Millis;
+use sluice_core::workers::StreamId;
+
+use super::Worker;
+use crate::reply::DueReply;
+use crate::reply::demand_reply::BodilessReply;
+use crate::request::EdgeRequest;
+use crate::request::account::result_of;
+
+impl Worker {
+    /// Answers a follower that has waited for `waited` milliseconds; the access log calls it `result`.
+    pub(super) fn answer_follower(
+        &mut self,
+        stream: StreamId,
+        waited: Millis,
+        result: &'static str,
+        answer: DueReply,
+    ) {
+        self.has_waited(stream, waited);
+        if let Some(follower) = self.streams.get(&stream) {
+            follower.answered.set(true);
+            follower.account.results_in(result);
+            self.answer_later(stream.0, answer);
+        }
+    }
+
+    /// Answers the paused request of `context` at the root context's next turn. Within another stream's callback Envoy
+    /// would stop that stream too, and Envoy's cache filter does not survive an answer from ORIGIN while it is still
+    /// sending the request.
+    pub fn answer_later(&mut self, context: u32, answer: DueReply) {
+        self.due.answer(context, answer);
+        self.wake_root();
+    }
+
+    pub(super) fn send_answers(&mut self) {
+        for (context, answer) in self.due.take_replies() {
+            if matches!(answer, DueReply::Reset) {
+                self.metrics.count(Metric::FillsAborted, 1);
+            }
+            let answered = self.act_as(context).and_then(|()| answer.send(&*self.host));
+            self.metrics.check(answered);
+        }
+        self.restore_context(self.roots.newest());
+    }
+
+    /// Answers the conditional followers of `filled`, for which the headers of its response are enough.
+    pub fn answer_followers(
+        &mut self,
+        filled: &EdgeRequest,
+        answer: impl Fn(&Demand) -> Option<BodilessReply>,
+    ) {
+        self.answer_alike(filled, |follower| {
+            let demand = follower.demand.as_ref();
+            let demand = demand.filter(|_| follower.needs_background_leader());
+            demand.and_then(&answer).map(DueReply::Bodiless)
+        });
+    }
+
+    /// Answers the followers of `leader` on this worker for which `answer` has a reply.
+    pub(super) fn answer_alike(
+        &mut self,
+        leader: &EdgeRequest,
+        answer: impl Fn(&Rc<EdgeRequest>) -> Option<DueReply>,
+    ) {
+        let (now, streams) = (self.host.monotonic_millis(), &self.streams);
+        let answered = self.coalescer.answer_waiting(leader.key, now, |id| {
+            let follower = streams.get(&id)?;
+            // The headers are what the leader's own policy makes of them.
+            let alike = follower.target.cache_key() == leader.target.cache_key()
+                && follower.policy.number == leader.policy.number;
+            alike.then(|| answer(follower)).flatten()
+        });
+        for (id, waited, answer) in answered {
+            let result = Metric::RequestsCollapsed;
+            self.metrics.count(result, 1);
+            self.answer_follower(id, waited, result_of(result), answer);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How a request leaves the waiting list and goes on to the store.
+
+use std::rc::Rc;
+
+use sluice_core::coalescing::Release;
+use sluice_core::key::vary::TooLong;
+use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, ORIGINAL_PATH_HEADER, Purpose};
+use sluice_core::metrics::Metric;
+use sluice_core::workers::StreamId;
+
+use super::Worker;
+use crate::host::{self, Half, Map};
+use crate::reply::DueReply;
+use crate::request::account;
+use crate::request::headers::{keep_path, make_get, put_back};
+use crate::request::{EdgeRequest, Prelude};
+
+/// Most requests that are resumed in one turn.
+const RESUME_BATCH: usize = 16;
+
+impl Worker {
+    /// Resumes a batch of the requests that have left the waiting list. The root context's next turn resumes the next
+    /// batch, so that the first responses go out before the last requests go on.
+    pub(super) fn resume_some(&mut self) {
+        for _ in 0..RESUME_BATCH {
+            let Some((stream, release)) = self.due.next_resume() else {
+                return;
+            };
+            let resumed = self.resume(stream, release);
+            self.metrics.check(resumed);
+        }
+        if self.due.resumes() {
+            self.wake_root();
+        }
+    }
+
+    fn resume(&mut self, id: StreamId, release: Release) -> host::Result<()> {
+        let Some(stream) = self.stream(id) else {
+            return Ok(());
+        };
+        let purpose = match release {
+            Release::Collapsed => Purpose::Collapsed,
+            Release::Lead => Purpose::Lead,
+            Release::HitForMiss | Release::WaitTimeout | Release::NoRoom => Purpose::Bypass,
+            Release::Alone => Purpose::Alone,
+            Release::Varies => return self.admit_as_variant(&stream),
+            Release::Unneeded => {
+                self.end_unneeded(&stream);
+                return Ok(());
+            }
+        };
+        stream.released.set(Some(release));
+        let Some(purpose) = self.ready(&stream, purpose) else {
+            return Ok(());
+        };
+        self.go_on(&stream, purpose)
+    }
+
+    /// Lets a parked request go on for `purpose`.
+    fn go_on(&mut self, stream: &EdgeRequest, purpose: Purpose) -> host::Result<()> {
+        self.act_as(stream.id.0)?;
+        let sent = self.send(stream, purpose);
+        // Whatever went wrong, a request must not stay parked.
+        let resumed = self.host.resume(Half::Request);
+        sent.and(resumed)
+    }
+
+    /// Admits a request again under the key of its variant, once its URL has proved to vary.
+    fn admit_as_variant(&mut self, stream: &Rc<EdgeRequest>) -> host::Result<()> {
+        let again = self.retarget(stream);
+        let (stream, purpose) = match &again {
+            Ok(Ok(stream)) => {
+                let admitted = self.event(|coalescer, turn| stream.admission(coalescer, turn));
+                (stream, admitted)
+            }
+            Ok(Err(TooLong)) | Err(_) => (stream, Some(Purpose::Bypass)),
+        };
+        if stream.for_others && purpose.is_some_and(|purpose| purpose != Purpose::Lead) {
+            self.end_unneeded(stream);
+            return again.map(|_| ());
+        }
+        let Some(purpose) = purpose.and_then(|purpose| self.ready(stream, purpose)) else {
+            return Ok(());
+        };
+        let gone_on = self.go_on(stream, purpose);
+        again.map(|_| ()).and(gone_on)
+    }
+
+    /// Ends a background fill that nobody needs any more.
+    fn end_unneeded(&mut self, fill: &EdgeRequest) {
+        fill.answered.set(true);
+        self.answer_later(fill.id.0, DueReply::Outcome { status: 204 });
+    }
+
+    /// Makes a new record of the request, under the key of its variant.
+    fn retarget(&mut self, stream: &EdgeRequest) -> host::Result<Result<Rc<EdgeRequest>, TooLong>> {
+        self.act_as(stream.id.0)?;
+        let headers = self.host.headers(Map::Request)?;
+        let mut target = stream.target.unqualified();
+        self.qualify_generation(&stream.policy.policy, &mut target);
+        if let Err(too_long) = self.qualify(&stream.policy.policy, &mut target, &headers) {
+            return Ok(Err(too_long));
+        }
+        if stream.prelude.get() == Prelude::Looked {
+            target = target.for_headers();
+        }
+        if !headers.has(ORIGINAL_PATH_HEADER) {
+            keep_path(
+                &*self.host,
+                headers.get(":path").unwrap_or_default(),
+                target.path(),
+            )?;
+        }
+        self.host.set_header(Map::Request, ":path", target.path())?;
+        let key = self.flight_key(target.cache_key());
+        let stream = Rc::new(stream.retargeted(key, Rc::new(target)));
+        self.open(&stream);
+        Ok(Ok(stream))
+    }
+
+    /// Gives the effective context's request the headers for `purpose`.
+    pub fn send(&mut self, stream: &EdgeRequest, purpose: Purpose) -> host::Result<()> {
+        stream.purpose.set(purpose);
+        if purpose == Purpose::Lead {
+            stream.account.leads();
+        }
+        // `add`, not `set`: there is no such header yet, and `set` would make Envoy build its header index to find out.
+        self.host.add_header(
+            Map::Request,
+            LINK_HEADER,
+            &self.identity.encode_link(stream.link()),
+        )?;
+        if matches!(purpose, Purpose::Lead | Purpose::Alone) && self.must_revalidate(stream) {
+            stream.forced.set(true);
+            self.metrics.count(Metric::PurgeRevalidations, 1);
+            self.host
+                .set_header(Map::Request, "cache-control", "no-cache")?;
+        }
+        match purpose {
+            Purpose::Bypass => {
+                let result = match stream.released.get() {
+                    None | Some(Release::HitForMiss) => Some(Metric::RequestsHitForMiss),
+                    Some(Release::NoRoom) => Some(Metric::RequestsMiss),
+                    Some(_) => None,
+                };
+                if let Some(result) = result {
+                    self.metrics.count(result, 1);
+                    stream.account.results_in(account::result_of(result));
+                }
+                self.host
+                    .set_header(Map::Request, "if-range", BYPASS_SENTINEL)?;
+                let demand = stream.demand.as_ref();
+                demand.map_or(Ok(()), |demand| put_back(&*self.host, demand))
+            }
+            Purpose::Refresh => self
+                .host
+                .set_header(Map::Request, "cache-control", "no-cache"),
+            // The stores fill from GET only; Envoy sends no body to a client that asked with HEAD.
+            _ if stream.target.is_for_headers() => make_get(&*self.host),
+            Purpose::Lead if stream.head => make_get(&*self.host),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The coalescer's turn: an event goes in, and its effects are carried out.
+
+use sluice_core::coalescing::{Coalescer, Effect, Turn};
+use sluice_core::metrics::Metric;
+use sluice_core::workers::Millis;
+use sluice_core::workers::StreamId;
+use sluice_core::workers::message::Message;
+
+use super::Worker;
+use super::calls::{BackgroundCall, CallKind};
+use crate::host;
+use crate::reply::DueReply;
+use crate::request::account;
+
+impl Worker {
+    /// Lets the coalescer handle an event that has come to `context`, carries out its effects, and resumes requests.
+    pub fn turn<R>(
+        &mut self,
+        context: u32,
+        event: impl FnOnce(&mut Coalescer, &mut Turn<'_>) -> R,
+    ) -> R {
+        let result = self.event(event);
+        self.end_turn(context);
+        result
+    }
+
+    /// Resumes requests, and directs host calls at `context` again.
+    fn end_turn(&mut self, context: u32) {
+        self.resume_some();
+        self.arm_timer();
+        self.restore_context(context);
+    }
+
+    /// As [`Worker::turn`], without resuming requests or restoring the context; for use inside a turn.
+    pub(super) fn event<R>(&mut self, event: impl FnOnce(&mut Coalescer, &mut Turn<'_>) -> R) -> R {
+        let mut effects = Vec::new();
+        let mut turn = Turn {
+            store: &*self.host,
+            now: self.host.monotonic_millis(),
+            effects: &mut effects,
+        };
+        let result = event(&mut self.coalescer, &mut turn);
+        self.carry_out_all(effects);
+        result
+    }
+
+    /// Directs host calls at `context` again, which is that of the callback, if they went elsewhere.
+    pub(super) fn restore_context(&mut self, context: u32) {
+        if std::mem::take(&mut self.roots.acting_as_other) {
+            let restored = self.host.act_as(context);
+            self.metrics.check(restored);
+        }
+    }
+
+    /// Directs the host calls that follow at another context.
+    pub(super) fn act_as(&mut self, context: u32) -> host::Result<()> {
+        self.roots.acting_as_other = true;
+        self.host.act_as(context)
+    }
+
+    fn carry_out_all(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            self.carry_out(effect);
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Count(metric, amount) => self.metrics.count(metric, amount),
+            Effect::Resume {
+                stream,
+                release,
+                waited,
+            } => {
+                self.has_waited(stream, waited);
+                self.due.resume(stream, release);
+            }
+            Effect::Fail {
+                stream,
+                status,
+                waited,
+            } => {
+                self.metrics.count(Metric::FollowersFailed, 1);
+                self.answer_follower(stream, waited, account::FAILED, DueReply::Failed { status });
+            }
+            Effect::Learn { target, names } => self.learn(target.url(), names),
+            Effect::Notify { worker, message } => {
+                let notified =
+                    self.roots
+                        .send(&*self.host, worker, &Message::Flight(message).encode());
+                self.metrics.check(notified);
+            }
+            Effect::Abort { stream } => match self.fills.context(stream) {
+                Some(context) => self.answer_later(context, DueReply::Reset),
+                None => self.event(|coalescer, turn| coalescer.fill_broken(stream, turn)),
+            },
+            Effect::Probe { key, target } => {
+                if let Some(policy) = self.policies.newest().cloned() {
+                    self.calls.push(BackgroundCall::new(
+                        &*self.host,
+                        CallKind::Probe(key),
+                        target,
+                        policy,
+                    ));
+                    self.wake_root();
+                }
+            }
+        }
+    }
+
+    /// Records that a request has waited for `waited` milliseconds, and waits no more.
+    pub(super) fn has_waited(&mut self, stream: StreamId, waited: Millis) {
+        self.metrics.count(Metric::FollowersResumed, 1);
+        self.metrics.record(Metric::WaitMilliseconds, waited);
+        if let Some(follower) = self.streams.get(&stream) {
+            follower.account.has_waited(waited);
+        }
+    }
+}
