@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use sluice_core::coalescing::board::{FLIGHTS_PER_SLOT, FlightKey, SLOTS, Slot};
 use sluice_core::coalescing::flight::FlightPolicy;
-use sluice_core::coalescing::{Admission, Coalescer, Release, Request, Turn};
+use sluice_core::coalescing::{Coalescer, Onward, Request, Turn};
 use sluice_core::metrics::Metric;
 use sluice_core::workers::StreamId;
 use sluice_core::workers::shared_table::SharedRecord as _;
@@ -39,7 +39,7 @@ fn lease_of_a_dead_worker_is_taken_over_when_it_has_run_out() {
     live(&mut host, lease - 10);
     assert_eq!(host.stage(follower), Stage::Parked);
     live(&mut host, 600);
-    assert_eq!(release(&host, follower), Some(Release::Lead));
+    assert_eq!(release(&host, follower), Some(Onward::Lead));
     fill(&mut host, FetchId(1));
     assert_eq!(host.stage(follower), Stage::Over(Ending::Served));
     assert_eq!(host.board(), []);
@@ -52,9 +52,9 @@ fn worker_that_comes_back_waits_for_its_former_lease_like_others() {
     host.kill(0);
     host.revive(0);
     let client = host.get(0, KEY);
-    assert_eq!(admission(&host, client), Admission::Park);
+    assert_eq!(admission(&host, client), None);
     live(&mut host, 3_600);
-    assert_eq!(release(&host, client), Some(Release::Lead));
+    assert_eq!(release(&host, client), Some(Onward::Lead));
 }
 
 #[test]
@@ -67,15 +67,15 @@ fn leader_whose_lease_ran_out_ends_its_flight_without_disturbing_the_next() {
     let new = host.get(1, KEY);
     assert_eq!(
         admission(&host, new),
-        Admission::Lead,
+        Some(Onward::Lead),
         "worker 0 did not renew"
     );
     let far = host.get(2, KEY);
     host.abort(old);
     assert_eq!(host.stage(near), Stage::Parked, "waits for the new leader");
     fill(&mut host, FetchId(1));
-    assert_eq!(release(&host, near), Some(Release::Collapsed));
-    assert_eq!(release(&host, far), Some(Release::Collapsed));
+    assert_eq!(release(&host, near), Some(Onward::Collapsed));
+    assert_eq!(release(&host, far), Some(Onward::Collapsed));
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn lost_message_is_made_up_for_by_a_rescan() {
     assert_eq!(host.messages(1), 1);
     host.lose(1);
     live(&mut host, 510);
-    assert_eq!(release(&host, follower), Some(Release::Lead));
+    assert_eq!(release(&host, follower), Some(Onward::Lead));
     assert_eq!(host.fetches.len(), 1, "it finds the store filled");
     host.close_all();
     assert_eq!(host.board(), []);
@@ -123,9 +123,9 @@ fn news_of_a_flight_that_was_taken_over_unnoticed_is_looked_up_on_the_board() {
     host.kill(0);
     host.advance(host.policy.lease);
     let next = host.get(2, KEY);
-    assert_eq!(admission(&host, next), Admission::Lead);
+    assert_eq!(admission(&host, next), Some(Onward::Lead));
     fill(&mut host, FetchId(1));
-    assert_eq!(release(&host, follower), Some(Release::Lead));
+    assert_eq!(release(&host, follower), Some(Onward::Lead));
     assert_eq!(host.fetches.len(), 2, "it finds the store filled");
     assert_eq!(host.board(), []);
 }
@@ -222,11 +222,11 @@ fn store_that_never_takes_the_response_does_not_make_a_queue_of_its_followers() 
             .count()
     };
     assert_eq!(
-        (released(Release::Lead), released(Release::HitForMiss)),
+        (released(Onward::Lead), released(Onward::HitForMiss)),
         (1, 19)
     );
     let next = host.get(0, KEY);
-    assert_eq!(admission(&host, next), Admission::HitForMiss);
+    assert_eq!(admission(&host, next), Some(Onward::HitForMiss));
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn policy_update_asks_the_store_anew() {
     host.lose_probe(0);
     host.rescan_all(0);
     host.answer_probe(0);
-    assert_eq!(release(&host, follower), Some(Release::Collapsed));
+    assert_eq!(release(&host, follower), Some(Onward::Collapsed));
 }
 
 #[test]
@@ -256,16 +256,12 @@ fn waiters_beyond_the_bound_go_alone() {
         .iter()
         .map(|client| admission(&host, *client))
         .collect();
-    let (park, alone) = (Admission::Park, Admission::Alone);
+    let (park, alone) = (None, Some(Onward::Alone));
     assert_eq!(admissions, [park, park, park, alone, alone]);
     assert_eq!(host.counter(Metric::LimitsReached), 2);
     host.abort(clients[0]);
     let next = host.get(0, KEY);
-    assert_eq!(
-        admission(&host, next),
-        Admission::Park,
-        "there is room again"
-    );
+    assert_eq!(admission(&host, next), None, "there is room again");
 }
 
 #[test]
@@ -282,8 +278,8 @@ fn keys_beyond_the_bound_go_alone() {
         host.get(0, 1),
     ];
     let admissions = clients.map(|client| admission(&host, client));
-    let (lead, park) = (Admission::Lead, Admission::Park);
-    assert_eq!(admissions, [lead, lead, Admission::Alone, park]);
+    let (lead, park) = (Some(Onward::Lead), None);
+    assert_eq!(admissions, [lead, lead, Some(Onward::Alone), park]);
     assert_eq!(host.counter(Metric::LimitsReached), 1);
 }
 
@@ -294,10 +290,10 @@ fn keys_beyond_the_room_in_a_slot_go_alone() {
         host.get(0, KEY + key * SLOTS);
     }
     let client = host.get(0, KEY + FLIGHTS_PER_SLOT as u64 * SLOTS);
-    assert_eq!(admission(&host, client), Admission::Alone);
+    assert_eq!(admission(&host, client), Some(Onward::Alone));
     assert_eq!(host.counter(Metric::LimitsReached), 1);
     let elsewhere = host.get(0, KEY + 1);
-    assert_eq!(admission(&host, elsewhere), Admission::Lead);
+    assert_eq!(admission(&host, elsewhere), Some(Onward::Lead));
 }
 
 #[test]
@@ -325,7 +321,7 @@ fn host_that_fails_makes_requests_go_alone_and_parks_nobody() {
     assert!(
         clients
             .iter()
-            .all(|client| admission(&host, *client) == Admission::Alone)
+            .all(|client| admission(&host, *client) == Some(Onward::Alone))
     );
     assert_eq!(host.counter(Metric::HostErrors), 10);
     assert_eq!(host.coalescer(0).unwrap().flights(), 0);
@@ -336,12 +332,12 @@ fn compare_and_swap_is_repeated_and_its_conflicts_are_counted() {
     let mut host = host(1);
     host.data.lose_next(ATTEMPTS - 1);
     let client = host.get(0, KEY);
-    assert_eq!(admission(&host, client), Admission::Lead);
+    assert_eq!(admission(&host, client), Some(Onward::Lead));
     assert_eq!(host.counter(Metric::BoardConflicts), ATTEMPTS - 1);
 
     host.data.lose_next(ATTEMPTS);
     let client = host.get(0, KEY + 1);
-    assert_eq!(admission(&host, client), Admission::Alone);
+    assert_eq!(admission(&host, client), Some(Onward::Alone));
     assert_eq!(host.counter(Metric::LimitsReached), 1);
 }
 
@@ -362,7 +358,7 @@ fn rescan_that_cannot_use_the_board_makes_no_second_leader() {
         host.tick(0);
         fill(&mut host, FIRST);
         assert_eq!(host.fetches.len(), 1);
-        assert_eq!(release(&host, follower), Some(Release::Collapsed));
+        assert_eq!(release(&host, follower), Some(Onward::Collapsed));
     }
 }
 
@@ -375,7 +371,7 @@ fn handover_that_cannot_use_the_board_keeps_the_lease() {
         fault(&host.data, ATTEMPTS);
         host.abort(leader);
         fault(&host.data, 0);
-        assert_eq!(release(&host, heir), Some(Release::Lead));
+        assert_eq!(release(&host, heir), Some(Onward::Lead));
         host.answer(FetchId(1), Answer::Storable);
         for _ in 0..100 {
             live(&mut host, 100);
@@ -385,7 +381,7 @@ fn handover_that_cannot_use_the_board_keeps_the_lease() {
         fill(&mut host, FetchId(1));
         assert_eq!(
             release(&host, far),
-            Some(Release::Collapsed),
+            Some(Onward::Collapsed),
             "and the news told"
         );
         assert_eq!(host.board(), []);
@@ -410,7 +406,7 @@ fn end_that_cannot_use_the_board_is_found_when_the_lease_has_run_out() {
         "nobody could tell whom to tell"
     );
     live(&mut host, 3_600);
-    assert_eq!(release(&host, follower), Some(Release::Lead));
+    assert_eq!(release(&host, follower), Some(Onward::Lead));
     assert_eq!(host.fetches.len(), 1, "it finds the store filled");
     assert_eq!(host.board(), []);
 }
@@ -424,7 +420,7 @@ mod race {
         key: KeyHash(KEY),
     };
 
-    fn request(worker: u16, data: &FakeSharedData, coalescer: &mut Coalescer) -> Admission {
+    fn request(worker: u16, data: &FakeSharedData, coalescer: &mut Coalescer) -> Option<Onward> {
         let target = Rc::new(canonicalize_path(&bucket(), b"/object").unwrap());
         let request = Request {
             stream: StreamId(u32::from(worker)),
@@ -466,10 +462,10 @@ mod race {
                 second.closed(StreamId(2), &mut turn);
             }
             data.before_next_set(move |data| {
-                assert_eq!(request(2, data, &mut second), Admission::Lead);
+                assert_eq!(request(2, data, &mut second), Some(Onward::Lead));
             });
             let first = request(1, &data, &mut coalescer(1));
-            assert_eq!(first, Admission::Park, "slot occupied before: {occupied}");
+            assert_eq!(first, None, "slot occupied before: {occupied}");
         }
     }
 
@@ -490,7 +486,7 @@ mod race {
             );
             assert_eq!(leader.flights(), 0);
         });
-        assert_eq!(request(2, &data, &mut coalescer(2)), Admission::Lead);
+        assert_eq!(request(2, &data, &mut coalescer(2)), Some(Onward::Lead));
     }
 
     #[test]
@@ -499,7 +495,7 @@ mod race {
         let mut leader = coalescer(1);
         request(1, &data, &mut leader);
         data.before_next_set(|data| {
-            assert_eq!(request(2, data, &mut coalescer(2)), Admission::Park);
+            assert_eq!(request(2, data, &mut coalescer(2)), None);
         });
         let mut effects = Vec::new();
         leader.closed(
@@ -538,7 +534,7 @@ mod race {
                 now: 5_000,
                 effects: &mut effects,
             };
-            assert_eq!(heir.request(&request, &mut turn), Admission::Lead);
+            assert_eq!(heir.request(&request, &mut turn), Some(Onward::Lead));
         });
         let mut effects = Vec::new();
         let mut turn = Turn {

@@ -4,7 +4,7 @@
 
 mod support;
 
-use sluice_core::coalescing::{Admission, Effect, Release};
+use sluice_core::coalescing::{Effect, Onward};
 use sluice_core::metrics::Metric;
 use sluice_core::workers::KeyHash;
 use sluice_fake::{Answer, Client, Ending, FakeHost, FetchId, Kind, Stage};
@@ -36,9 +36,9 @@ fn leader_that_leaves_amid_its_body_has_its_fill_aborted_before_another_leads() 
     assert_eq!(aborts(&host), 1);
     assert_eq!(host.parked(), 2, "the store has not let go of the key");
     host.carry_out_aborts();
-    assert_eq!(release(&host, near), Some(Release::Lead));
+    assert_eq!(release(&host, near), Some(Onward::Lead));
     fill(&mut host, FetchId(1));
-    assert_eq!(release(&host, far), Some(Release::Collapsed));
+    assert_eq!(release(&host, far), Some(Onward::Collapsed));
     assert_all_over(&mut host);
 }
 
@@ -51,10 +51,10 @@ fn key_of_an_aborted_fill_goes_to_another_worker_where_nobody_waits_on_the_first
     assert_eq!(host.parked(), 2);
     host.carry_out_aborts();
     host.deliver_all();
-    assert_eq!(release(&host, second), Some(Release::Lead));
+    assert_eq!(release(&host, second), Some(Onward::Lead));
     assert_eq!(host.stage(third), Stage::Parked, "one leads");
     fill(&mut host, FetchId(1));
-    assert_eq!(release(&host, third), Some(Release::Collapsed));
+    assert_eq!(release(&host, third), Some(Onward::Collapsed));
     assert_all_over(&mut host);
 }
 
@@ -70,7 +70,7 @@ fn fill_that_ends_before_its_abort_is_shared() {
     host.answer_probe(0);
     host.deliver_all();
     for client in followers {
-        assert_eq!(release(&host, client), Some(Release::Collapsed));
+        assert_eq!(release(&host, client), Some(Onward::Collapsed));
     }
     assert_eq!(host.fetches.len(), 1);
     host.close_all();
@@ -94,7 +94,7 @@ fn abort_without_an_answer_holds_the_key_for_max_wait_only() {
         live(&mut host, 200);
         host.deliver_all();
         if let Some(client) = late {
-            assert_eq!(release(&host, client), Some(Release::Lead));
+            assert_eq!(release(&host, client), Some(Onward::Lead));
             fill(&mut host, FetchId(1));
         }
         assert_all_over(&mut host);
@@ -109,11 +109,11 @@ fn late_news_of_a_fill_that_was_given_up_disturbs_nobody() {
     live(&mut host, max_wait - 100);
     let (heir, follower) = (host.get(0, KEY), host.get(0, KEY));
     live(&mut host, 200);
-    assert_eq!(release(&host, heir), Some(Release::Lead));
+    assert_eq!(release(&host, heir), Some(Onward::Lead));
     host.carry_out_aborts();
     assert_eq!(host.stage(follower), Stage::Parked);
     fill(&mut host, FetchId(1));
-    assert_eq!(release(&host, follower), Some(Release::Collapsed));
+    assert_eq!(release(&host, follower), Some(Onward::Collapsed));
     assert_all_over(&mut host);
 }
 
@@ -122,12 +122,12 @@ fn head_waits_for_the_leader_of_another_worker_and_never_leads() {
     let mut host = host(2);
     let leader = host.get(0, KEY);
     let head = host.head(1, KEY);
-    assert_eq!(admission(&host, head), Admission::Park);
+    assert_eq!(admission(&host, head), None);
     host.abort(leader);
     host.deliver_all();
     assert_eq!(
         release(&host, head),
-        Some(Release::Alone),
+        Some(Onward::Alone),
         "nobody is left to lead"
     );
     fill(&mut host, FetchId(1));
@@ -135,7 +135,7 @@ fn head_waits_for_the_leader_of_another_worker_and_never_leads() {
     host.get(0, KEY);
     let head = host.head(1, KEY);
     fill(&mut host, FetchId(2));
-    assert_eq!(release(&host, head), Some(Release::Collapsed));
+    assert_eq!(release(&host, head), Some(Onward::Collapsed));
     assert_eq!(host.fetches.len(), 3);
     assert_all_over(&mut host);
 }
@@ -161,7 +161,7 @@ fn fill_in_the_background_that_waits_ends_when_there_is_nothing_to_lead_for() {
             // The control: who waits for its own sake asks for itself, if that is what is to be done.
             let asks = answer == Answer::Uncacheable;
             assert_eq!(host.fetches.len(), if asks { 2 } else { 1 }, "{answer:?}");
-            assert_eq!(release(&host, other) == Some(Release::HitForMiss), asks);
+            assert_eq!(release(&host, other) == Some(Onward::HitForMiss), asks);
         }
     }
 }
@@ -174,7 +174,7 @@ fn fill_in_the_background_leaves_a_stalled_leader_for_nowhere() {
         live(&mut host, max_wait + 20);
         assert_eq!(host.stage(waiting), Stage::Over(Ending::Unneeded));
         // It takes nobody's place among those who leave first.
-        assert_eq!(release(&host, other), Some(Release::WaitTimeout));
+        assert_eq!(release(&host, other), Some(Onward::WaitTimeout));
         assert_eq!(host.counter(Metric::WaitTimeouts), 1);
         assert_eq!(host.fetches.len(), 2);
     }
@@ -186,9 +186,9 @@ fn fill_in_the_background_that_waits_leads_when_the_leader_is_lost() {
         let (mut host, waiting, other) = fill_that_waits(workers);
         host.abort(Client(0));
         host.deliver_all();
-        assert_eq!(release(&host, waiting), Some(Release::Lead));
+        assert_eq!(release(&host, waiting), Some(Onward::Lead));
         fill(&mut host, FetchId(1));
-        assert_eq!(release(&host, other), Some(Release::Collapsed));
+        assert_eq!(release(&host, other), Some(Onward::Collapsed));
         assert_eq!(host.fetches.len(), 2);
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngAlgorithm;
-use sluice_core::coalescing::Release;
+use sluice_core::coalescing::Onward;
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::workers::{KeyHash, Millis};
 use sluice_fake::{Answer, Client, ClientRecord, Ending, FakeHost, FetchPhase, Kind, Stage};
@@ -398,7 +398,7 @@ impl World {
             assert_eq!(client.stage, Stage::Over(Ending::Served), "{client:?}");
             let shared = matches!(
                 client.release,
-                None | Some(Release::Collapsed | Release::Lead)
+                None | Some(Onward::Collapsed | Onward::Lead)
             );
             assert!(shared, "{client:?}");
         }
@@ -579,7 +579,7 @@ fn who_waits_for_a_response_that_is_lost_at_once_waits_for_who_fetches_it_again(
     world.run(&lost);
     world.finish(20_000);
     let follower = &world.host.clients[1];
-    assert_eq!(follower.release, Some(Release::Collapsed), "{follower:?}");
+    assert_eq!(follower.release, Some(Onward::Collapsed), "{follower:?}");
     assert_eq!(world.host.fetches.len(), 2);
 }
 

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use sluice_core::coalescing::board::FlightKey;
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::coalescing::hints::Hint;
-use sluice_core::coalescing::{Admission, CLAIM_MILLIS, Coalescer, Effect, Release, Request, Turn};
+use sluice_core::coalescing::{CLAIM_MILLIS, Coalescer, Effect, Onward, Request, Turn};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::StreamId;
 use sluice_core::workers::message::Event;
@@ -148,9 +148,9 @@ fn followers_everywhere_get_what_the_store_keeps_and_learn_why() {
         let request = request(&target, stream);
         edge.turn(worker, |coalescer, turn| coalescer.request(&request, turn))
     };
-    assert_eq!(ask(&mut edge, 0, 1), Admission::Lead);
-    assert_eq!(ask(&mut edge, 0, 2), Admission::Park);
-    assert_eq!(ask(&mut edge, 1, 1), Admission::Park);
+    assert_eq!(ask(&mut edge, 0, 1), Some(Onward::Lead));
+    assert_eq!(ask(&mut edge, 0, 2), None);
+    assert_eq!(ask(&mut edge, 1, 1), None);
     let until = edge.now + 60_000;
     edge.turn(0, |coalescer, turn| {
         coalescer.fill_kept(StreamId(1), until, turn);
@@ -162,7 +162,7 @@ fn followers_everywhere_get_what_the_store_keeps_and_learn_why() {
     let news = news.expect("a message to the other worker");
     edge.turn(1, |coalescer, turn| coalescer.message(news, turn));
     let released = edge.effects.iter().filter(
-        |effect| matches!(effect, Effect::Resume { release, .. } if *release == Release::Collapsed),
+        |effect| matches!(effect, Effect::Resume { onward, .. } if *onward == Onward::Collapsed),
     );
     assert_eq!(released.count(), 2);
     let now = edge.now;

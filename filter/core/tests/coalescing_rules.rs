@@ -7,7 +7,7 @@ mod support;
 use sluice_core::coalescing::board::SLOTS;
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::coalescing::hints::Hint;
-use sluice_core::coalescing::{Admission, Probed, Release};
+use sluice_core::coalescing::{Onward, Probed};
 use sluice_core::metrics::Metric;
 use sluice_core::workers::KeyHash;
 use sluice_fake::{Answer, Calls, Ending, FakeHost, FetchId, HIT_FOR_MISS, Stage};
@@ -21,17 +21,17 @@ fn first_request_leads_and_others_wait_on_every_worker() {
     let mut host = host(3);
     let leader = host.get(0, KEY);
     let followers: Vec<_> = (0..30).map(|number| host.get(number % 3, KEY)).collect();
-    assert_eq!(admission(&host, leader), Admission::Lead);
+    assert_eq!(admission(&host, leader), Some(Onward::Lead));
     assert!(
         followers
             .iter()
-            .all(|client| admission(&host, *client) == Admission::Park)
+            .all(|client| admission(&host, *client).is_none())
     );
     assert_eq!(host.counter(Metric::FlightsLed), 1);
     assert_eq!(host.counter(Metric::FollowersParked), 30);
 
     fill(&mut host, FIRST);
-    assert_eq!(releases(&host, &followers, Release::Collapsed), 30);
+    assert_eq!(releases(&host, &followers, Onward::Collapsed), 30);
     assert_eq!(host.fetches.len(), 1);
     assert_all_over(&mut host);
 }
@@ -44,7 +44,7 @@ fn different_keys_never_wait_for_each_other() {
     assert!(
         clients
             .iter()
-            .all(|client| admission(&host, *client) == Admission::Lead)
+            .all(|client| admission(&host, *client) == Some(Onward::Lead))
     );
 }
 
@@ -66,7 +66,7 @@ fn followers_are_released_only_when_a_probe_has_found_the_object() {
     live(&mut host, 20);
     host.answer_probe(0);
     host.deliver_all();
-    assert_eq!(releases(&host, &followers, Release::Collapsed), 2);
+    assert_eq!(releases(&host, &followers, Onward::Collapsed), 2);
     assert_eq!(host.fetches.len(), 1);
     host.close_all();
     assert_all_over(&mut host);
@@ -80,15 +80,15 @@ fn a_store_that_keeps_what_was_purged_makes_another_lead_after_a_second() {
     host.answer(FIRST, Answer::Storable);
     host.end(FIRST);
     for _ in 0..4 {
-        assert_eq!(releases(&host, &followers, Release::Lead), 0);
+        assert_eq!(releases(&host, &followers, Onward::Lead), 0);
         host.answer_probe_with(0, KeyHash(KEY), Probed::Outdated);
     }
     host.advance(1_000);
-    assert_eq!(releases(&host, &followers, Release::Lead), 0);
+    assert_eq!(releases(&host, &followers, Onward::Lead), 0);
     host.answer_probe_with(0, KeyHash(KEY), Probed::Outdated);
-    assert_eq!(releases(&host, &followers, Release::Lead), 1);
+    assert_eq!(releases(&host, &followers, Onward::Lead), 1);
     fill(&mut host, FetchId(1));
-    assert_eq!(releases(&host, &followers, Release::Collapsed), 2);
+    assert_eq!(releases(&host, &followers, Onward::Collapsed), 2);
     assert_eq!(host.fetches.len(), 2);
 }
 
@@ -152,7 +152,7 @@ fn where_nobody_waits_the_store_is_asked_later_and_once() {
     host.answer_probe(0);
     assert_eq!(host.counter(Metric::StoreProbes), 1);
     let next = host.get(0, KEY);
-    assert_eq!(admission(&host, next), Admission::Fresh);
+    assert_eq!(admission(&host, next), Some(Onward::Fresh));
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn whoever_comes_to_another_worker_has_the_store_asked_as_soon_as_the_leader_hea
     host.deliver(0);
     host.answer_probe(0);
     host.deliver_all();
-    assert_eq!(release(&host, follower), Some(Release::Collapsed));
+    assert_eq!(release(&host, follower), Some(Onward::Collapsed));
     assert_eq!(host.fetches.len(), 1);
 }
 
@@ -189,7 +189,7 @@ fn whoever_waits_unheard_of_waits_a_little_longer() {
     live(&mut host, 50);
     host.answer_probe(0);
     host.deliver_all();
-    assert_eq!(release(&host, follower), Some(Release::Collapsed));
+    assert_eq!(release(&host, follower), Some(Onward::Collapsed));
     assert_eq!(host.fetches.len(), 1);
 }
 
@@ -205,7 +205,7 @@ fn hit_makes_no_host_call() {
         assert!(
             clients
                 .iter()
-                .all(|client| admission(&host, *client) == Admission::Fresh)
+                .all(|client| admission(&host, *client) == Some(Onward::Fresh))
         );
         host.close_all();
     }
@@ -244,7 +244,7 @@ fn worker_that_knows_nothing_finds_the_store_filled() {
     host.get(0, KEY);
     fill(&mut host, FIRST);
     let late = host.get(1, KEY);
-    assert_eq!(admission(&host, late), Admission::Lead, "it has no hint");
+    assert_eq!(admission(&host, late), Some(Onward::Lead), "it has no hint");
     assert_eq!(host.fetches.len(), 1);
     host.close_all();
     assert_all_over(&mut host);
@@ -256,12 +256,12 @@ fn leader_that_leaves_before_the_headers_hands_over_to_its_own_worker() {
     let leader = host.get(0, KEY);
     let (heir, far) = (host.get(0, KEY), host.get(1, KEY));
     host.abort(leader);
-    assert_eq!(release(&host, heir), Some(Release::Lead));
+    assert_eq!(release(&host, heir), Some(Onward::Lead));
     assert_eq!(host.counter(Metric::Handovers), 1);
     host.deliver_all();
     assert_eq!(host.stage(far), Stage::Parked, "the flight goes on");
     fill(&mut host, FetchId(1));
-    assert_eq!(release(&host, far), Some(Release::Collapsed));
+    assert_eq!(release(&host, far), Some(Onward::Collapsed));
     assert_eq!(host.fetches.len(), 2);
     assert_all_over(&mut host);
 }
@@ -273,10 +273,10 @@ fn leader_that_leaves_hands_over_to_another_worker_without_waiting_for_the_lease
     let (second, third) = (host.get(1, KEY), host.get(2, KEY));
     host.abort(leader);
     host.deliver_all();
-    assert_eq!(release(&host, second), Some(Release::Lead));
+    assert_eq!(release(&host, second), Some(Onward::Lead));
     assert_eq!(host.stage(third), Stage::Parked, "one leads");
     fill(&mut host, FetchId(1));
-    assert_eq!(release(&host, third), Some(Release::Collapsed));
+    assert_eq!(release(&host, third), Some(Onward::Collapsed));
     assert_all_over(&mut host);
 }
 
@@ -289,7 +289,7 @@ fn leader_that_leaves_amid_its_body_hands_over() {
     host.progress(FIRST);
     host.abort(leader);
     host.deliver_all();
-    assert_eq!(release(&host, follower), Some(Release::Lead));
+    assert_eq!(release(&host, follower), Some(Onward::Lead));
     fill(&mut host, FetchId(1));
     assert_all_over(&mut host);
 }
@@ -306,7 +306,7 @@ fn leader_that_leaves_after_the_end_takes_nobody_with_it() {
     host.store().commit(KeyHash(KEY));
     host.answer_probe(0);
     host.deliver_all();
-    assert_eq!(release(&host, follower), Some(Release::Collapsed));
+    assert_eq!(release(&host, follower), Some(Onward::Collapsed));
     assert_eq!(host.fetches.len(), 1);
     host.close_all();
     assert_all_over(&mut host);
@@ -320,7 +320,7 @@ fn heir_is_whoever_is_still_there() {
     host.abort(waiting[0]);
     host.abort(waiting[1]);
     host.abort(leader);
-    assert_eq!(release(&host, waiting[2]), Some(Release::Lead));
+    assert_eq!(release(&host, waiting[2]), Some(Onward::Lead));
     assert_eq!(host.parked(), 2);
 }
 
@@ -331,7 +331,7 @@ fn uncacheable_response_releases_all_at_once_and_is_remembered_for_its_time() {
     let followers: Vec<_> = (0..10).map(|number| host.get(number % 2, KEY)).collect();
     host.answer(FIRST, Answer::Uncacheable);
     host.deliver_all();
-    assert_eq!(releases(&host, &followers, Release::HitForMiss), 10);
+    assert_eq!(releases(&host, &followers, Onward::HitForMiss), 10);
     assert_eq!(host.fetches.len(), 11, "each by itself, at once");
 
     let calls = host.data.calls();
@@ -339,13 +339,13 @@ fn uncacheable_response_releases_all_at_once_and_is_remembered_for_its_time() {
     assert!(
         later
             .iter()
-            .all(|client| admission(&host, *client) == Admission::HitForMiss)
+            .all(|client| admission(&host, *client) == Some(Onward::HitForMiss))
     );
     assert_eq!(host.data.calls(), calls);
 
     host.advance(HIT_FOR_MISS);
     let after = host.get(0, KEY);
-    assert_eq!(admission(&host, after), Admission::Lead, "forgotten");
+    assert_eq!(admission(&host, after), Some(Onward::Lead), "forgotten");
 }
 
 #[test]
@@ -355,9 +355,13 @@ fn without_room_a_large_response_releases_all_at_once_and_nothing_is_remembered(
     let followers: Vec<_> = (0..10).map(|number| host.get(number % 2, KEY)).collect();
     host.answer(FIRST, Answer::NoRoom);
     host.deliver_all();
-    assert_eq!(releases(&host, &followers, Release::NoRoom), 10);
+    assert_eq!(releases(&host, &followers, Onward::NoRoom), 10);
     let next = host.get(0, KEY);
-    assert_eq!(admission(&host, next), Admission::Lead, "there may be room");
+    assert_eq!(
+        admission(&host, next),
+        Some(Onward::Lead),
+        "there may be room"
+    );
 }
 
 #[test]
@@ -370,7 +374,7 @@ fn without_room_a_response_that_is_not_found_is_not_waited_for() {
     await_probe(&mut host, 0, KeyHash(KEY));
     host.refuse_probe(0);
     host.deliver_all();
-    assert_eq!(release(&host, followers[0]), Some(Release::Lead));
+    assert_eq!(release(&host, followers[0]), Some(Onward::Lead));
     assert_eq!(host.stage(followers[1]), Stage::Parked);
     assert_eq!(host.counter(Metric::Unshared), 1);
 }
@@ -384,7 +388,7 @@ fn without_room_a_copy_serves_a_worker_and_one_request_asks_for_each_other_worke
     host.share_copy(FIRST);
     host.deliver_all();
     assert!(near.map(|client| host.stage(client)) == [Stage::Over(Ending::Served); 2]);
-    assert_eq!(releases(&host, &far, Release::Lead), 1);
+    assert_eq!(releases(&host, &far, Onward::Lead), 1);
     host.share_copy(FetchId(1));
     assert_eq!(host.stage(far[1]), Stage::Over(Ending::Served));
     assert_eq!(host.fetches.len(), 2);
@@ -406,7 +410,7 @@ fn failure_of_the_origin_is_shared() {
     let next = host.get(1, KEY);
     assert_eq!(
         admission(&host, next),
-        Admission::Lead,
+        Some(Onward::Lead),
         "failures are not remembered"
     );
 }
@@ -454,7 +458,7 @@ fn followers_leave_a_stalled_leader_in_growing_batches() {
         }
     }
     assert_eq!(batches, [1, 2, 4, 8, 16, 32, 37]);
-    assert_eq!(releases(&host, &followers, Release::WaitTimeout), 100);
+    assert_eq!(releases(&host, &followers, Onward::WaitTimeout), 100);
     assert_eq!(host.counter(Metric::WaitTimeouts), 100);
 }
 
@@ -467,7 +471,7 @@ fn followers_of_another_worker_leave_a_stalled_leader_too() {
     live(&mut host, max_wait - 10);
     assert_eq!(host.stage(follower), Stage::Parked);
     live(&mut host, 100);
-    assert_eq!(release(&host, follower), Some(Release::WaitTimeout));
+    assert_eq!(release(&host, follower), Some(Onward::WaitTimeout));
     assert_eq!(
         host.coalescer(1).unwrap().flights(),
         0,
@@ -496,7 +500,7 @@ fn progress_of_the_leader_postpones_the_wait_timeout_on_every_worker() {
             "a long download is progress, max_wait {max_wait}"
         );
         fill(&mut host, FIRST);
-        assert_eq!(releases(&host, &followers, Release::Collapsed), 2);
+        assert_eq!(releases(&host, &followers, Onward::Collapsed), 2);
         assert_eq!(host.fetches.len(), 1);
         assert_all_over(&mut host);
     }
@@ -548,8 +552,8 @@ fn what_is_remembered_of_a_key_neither_leads_nor_waits() {
     coalescer.hints().set(barred, Hint::HitForMiss, 1_000);
     for (key, remembered, known) in [
         (flying, None, true),
-        (stored, Some(Admission::Fresh), true),
-        (barred, Some(Admission::HitForMiss), true),
+        (stored, Some(Onward::Fresh), true),
+        (barred, Some(Onward::HitForMiss), true),
         (KeyHash(KEY + 3), None, false),
     ] {
         assert_eq!(coalescer.remembered(key, 999), remembered, "{key:?}");
@@ -567,25 +571,25 @@ fn head_waits_but_never_leads() {
     let first = host.head(0, KEY);
     assert_eq!(
         admission(&host, first),
-        Admission::Alone,
+        Some(Onward::Alone),
         "nobody to wait for"
     );
     host.end(FIRST);
 
     let leader = host.get(0, KEY);
     let (head, get) = (host.head(0, KEY), host.get(0, KEY));
-    assert_eq!(admission(&host, head), Admission::Park);
+    assert_eq!(admission(&host, head), None);
     host.abort(leader);
     assert_eq!(
         release(&host, get),
-        Some(Release::Lead),
+        Some(Onward::Lead),
         "though the HEAD came first"
     );
     assert_eq!(host.stage(head), Stage::Parked);
     host.abort(get);
     assert_eq!(
         release(&host, head),
-        Some(Release::Alone),
+        Some(Onward::Alone),
         "nobody is left to lead"
     );
 }
@@ -607,7 +611,7 @@ fn head_waits_on_when_the_gets_of_its_worker_have_left() {
         "another worker's request leads all the time"
     );
     fill(&mut host, FIRST);
-    assert_eq!(release(&host, head), Some(Release::Collapsed));
+    assert_eq!(release(&host, head), Some(Onward::Collapsed));
     assert_all_over(&mut host);
 }
 
@@ -618,12 +622,12 @@ fn unexpected_miss_is_counted_and_others_wait_for_it() {
     fill(&mut host, FIRST);
     host.store().evict(KeyHash(KEY));
     let surprised = host.get(0, KEY);
-    assert_eq!(admission(&host, surprised), Admission::Fresh);
+    assert_eq!(admission(&host, surprised), Some(Onward::Fresh));
     assert_eq!(host.counter(Metric::UnexpectedMisses), 1);
     let next = host.get(0, KEY);
-    assert_eq!(admission(&host, next), Admission::Park);
+    assert_eq!(admission(&host, next), None);
     fill(&mut host, FetchId(1));
-    assert_eq!(release(&host, next), Some(Release::Collapsed));
+    assert_eq!(release(&host, next), Some(Onward::Collapsed));
     assert_eq!(host.fetches.len(), 2);
     assert_all_over(&mut host);
 }

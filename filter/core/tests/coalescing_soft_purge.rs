@@ -7,9 +7,7 @@ mod support;
 
 use sluice_core::coalescing::board::FlightKey;
 use sluice_core::coalescing::flight::FlightPolicy;
-use sluice_core::coalescing::{
-    Admission, Coalescer, Effect, LeaderResponse, Release, Request, Turn,
-};
+use sluice_core::coalescing::{Coalescer, Effect, LeaderResponse, Onward, Request, Turn};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::message::FlightMessage;
 use sluice_core::workers::{KeyHash, Millis, StreamId, WorkerId};
@@ -29,7 +27,7 @@ struct Workers {
     data: FakeSharedData,
     coalescers: [Coalescer; 2],
     messages: VecDeque<(WorkerId, FlightMessage)>,
-    resumed: Vec<(StreamId, Release)>,
+    resumed: Vec<(StreamId, Onward)>,
     now: Millis,
 }
 
@@ -59,16 +57,14 @@ impl Workers {
         for effect in effects {
             match effect {
                 Effect::Notify { worker, message } => self.messages.push_back((worker, message)),
-                Effect::Resume {
-                    stream, release, ..
-                } => self.resumed.push((stream, release)),
+                Effect::Resume { stream, onward, .. } => self.resumed.push((stream, onward)),
                 _ => {}
             }
         }
         result
     }
 
-    fn request(&mut self, seat: usize, stream: StreamId, key: KeyHash) -> Admission {
+    fn request(&mut self, seat: usize, stream: StreamId, key: KeyHash) -> Option<Onward> {
         let target = target();
         let request = Request {
             stream,
@@ -111,18 +107,18 @@ fn target() -> Rc<CanonicalTarget> {
 fn requests_after_a_soft_purge_lead_after_the_older_fill_and_share_nothing_of_it() {
     for after in [0, 1] {
         let mut workers = Workers::new();
-        assert_eq!(workers.request(0, BEFORE, ENTRY), Admission::Lead);
+        assert_eq!(workers.request(0, BEFORE, ENTRY), Some(Onward::Lead));
         let admitted = workers.request(after, AFTER, PURGED);
-        assert_eq!(admitted, Admission::Park, "on worker {after}");
-        assert_eq!(workers.request(after, WAITING, PURGED), Admission::Park);
+        assert_eq!(admitted, None, "on worker {after}");
+        assert_eq!(workers.request(after, WAITING, PURGED), None);
         workers.deliver_all();
         assert_eq!(workers.resumed, []);
         workers.end(0, BEFORE);
         workers.deliver_all();
-        assert_eq!(workers.resumed, [(AFTER, Release::Lead)]);
+        assert_eq!(workers.resumed, [(AFTER, Onward::Lead)]);
         workers.end(after, AFTER);
         workers.deliver_all();
-        assert_eq!(workers.resumed[1..], [(WAITING, Release::Collapsed)]);
+        assert_eq!(workers.resumed[1..], [(WAITING, Onward::Collapsed)]);
     }
 }
 
@@ -135,7 +131,7 @@ fn a_request_after_a_soft_purge_leads_though_the_news_of_the_older_fill_is_lost(
     workers.messages.clear();
     workers.now += FlightPolicy::of(&bucket()).rescan();
     workers.tick_all();
-    assert_eq!(workers.resumed, [(AFTER, Release::Lead)]);
+    assert_eq!(workers.resumed, [(AFTER, Onward::Lead)]);
 }
 
 #[test]
@@ -145,7 +141,7 @@ fn a_request_after_a_soft_purge_leads_when_the_client_of_the_older_fill_has_gone
     workers.request(1, AFTER, PURGED);
     workers.turn(0, |coalescer, turn| coalescer.closed(BEFORE, turn));
     workers.deliver_all();
-    assert_eq!(workers.resumed, [(AFTER, Release::Lead)]);
+    assert_eq!(workers.resumed, [(AFTER, Onward::Lead)]);
 }
 
 #[test]
@@ -157,6 +153,6 @@ fn followers_of_the_older_fill_are_released_by_it_and_not_by_the_newer() {
     workers.end(0, BEFORE);
     workers.deliver_all();
     workers.resumed.sort_by_key(|(stream, _)| *stream);
-    let expected = [(AFTER, Release::Lead), (WAITING, Release::Collapsed)];
+    let expected = [(AFTER, Onward::Lead), (WAITING, Onward::Collapsed)];
     assert_eq!(workers.resumed, expected);
 }

@@ -4,7 +4,7 @@
 
 mod support;
 
-use sluice_core::coalescing::{Effect, Release};
+use sluice_core::coalescing::{Effect, Onward};
 use sluice_core::workers::KeyHash;
 use sluice_core::workers::message::{Event, Outcome};
 use sluice_fake::{Answer, Ending, FakeHost, FetchId, Stage};
@@ -69,7 +69,7 @@ fn a_worker_that_hears_of_variants_learns_them_before_its_requests_go_on() {
         matches!(
             effect,
             Effect::Resume {
-                release: Release::Varies,
+                onward: Onward::Varies,
                 ..
             }
         )

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests and fetches, as tests see them.
 
-use sluice_core::coalescing::{Admission, Release};
+use sluice_core::coalescing::Onward;
 use sluice_core::link::Purpose;
 use sluice_core::workers::{FlightId, KeyHash, Millis};
 
@@ -27,7 +27,7 @@ pub enum Stage {
     /// On the waiting list.
     Parked,
     /// Let go, and about to ask the store.
-    Resumed(Release),
+    Resumed(Onward),
     /// At the origin, without response headers.
     Fetching(FetchId),
     /// On its way back, with the body still coming from that fetch.
@@ -79,9 +79,9 @@ pub struct ClientRecord {
     /// What it is.
     pub kind: Kind,
     /// What the coalescer made of it.
-    pub admission: Admission,
+    pub admission: Option<Onward>,
     /// How it left the waiting list.
-    pub release: Option<Release>,
+    pub release: Option<Onward>,
     /// What it asked the store for.
     pub purpose: Purpose,
     /// Where it is.

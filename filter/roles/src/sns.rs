@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use sluice_core::metrics::Metric;
 use crate::host::{self, Host, Map};
+use sluice_core::metrics::Metric;
 
 /// The entry point's verifier.
 const CLUSTER: &str = "sns";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Followers: what a message about a flight means for the requests that wait for it.
 
-use super::{Coalescer, Effect, Release, Turn};
+use super::{Coalescer, Effect, Onward, Turn};
 use crate::coalescing::board::Acquired;
 use crate::coalescing::flight::{Role, Waiter};
 use crate::coalescing::hints::Hint;
@@ -136,13 +136,13 @@ impl Coalescer {
         }
         self.parked -= 1;
         let waited = turn.now.saturating_sub(waiter.since);
-        let release = match outcome {
-            Outcome::Varies { .. } => Release::Varies,
-            _ if waiter.for_others => Release::Unneeded,
-            Outcome::Stored { .. } | Outcome::Kept { .. } => Release::Collapsed,
-            Outcome::HitForMiss { .. } => Release::HitForMiss,
-            Outcome::NoRoom => Release::NoRoom,
-            Outcome::LeaderLost => Release::Alone,
+        let onward = match outcome {
+            Outcome::Varies { .. } => Onward::Varies,
+            _ if waiter.for_others => Onward::Unneeded,
+            Outcome::Stored { .. } | Outcome::Kept { .. } => Onward::Collapsed,
+            Outcome::HitForMiss { .. } => Onward::HitForMiss,
+            Outcome::NoRoom => Onward::NoRoom,
+            Outcome::LeaderLost => Onward::Alone,
             Outcome::Failed { status } => {
                 turn.push(Effect::Fail {
                     stream,
@@ -154,7 +154,7 @@ impl Coalescer {
         };
         turn.push(Effect::Resume {
             stream,
-            release,
+            onward,
             waited,
         });
     }

@@ -48,6 +48,7 @@ mod followers;
 mod handover;
 pub mod hints;
 mod leaders;
+mod onward;
 mod refreshes;
 mod requests;
 mod timer;
@@ -68,6 +69,7 @@ use crate::workers::message::{Event, FlightMessage};
 use crate::workers::shared_value::SharedError;
 use crate::workers::{FlightId, KeyHash, Millis, WorkerId};
 
+pub use onward::Onward;
 pub use refreshes::CLAIM_MILLIS;
 
 /// A request that would take part.
@@ -87,43 +89,6 @@ pub struct Request<'a> {
     pub policy: FlightPolicy,
 }
 
-/// What a request does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admission {
-    /// Go to the store, which has a fresh response.
-    Fresh,
-    /// Go to the store and fetch on behalf of all who wait.
-    Lead,
-    /// Wait.
-    Park,
-    /// Go around the store: the key is known to be uncacheable.
-    HitForMiss,
-    /// Go to the store without waiting for or leading anyone: a bound was reached, the board is out
-    /// of use, or the request cannot fill the store.
-    Alone,
-}
-
-/// How a parked request goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Release {
-    /// To the store, where the response of another request is.
-    Collapsed,
-    /// To the store, as the new leader.
-    Lead,
-    /// Around the store: its key proved uncacheable.
-    HitForMiss,
-    /// Around the store: it waited too long.
-    WaitTimeout,
-    /// To the store, without waiting any longer.
-    Alone,
-    /// Around the store, which has no room for the response.
-    NoRoom,
-    /// As if it had just come, under the key of its own variant.
-    Varies,
-    /// Nowhere: it was to lead for others, who have what they need or go on by themselves.
-    Unneeded,
-}
-
 /// What the caller has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
@@ -132,7 +97,7 @@ pub enum Effect {
         /// The request.
         stream: StreamId,
         /// How it goes on.
-        release: Release,
+        onward: Onward,
         /// How long it waited.
         waited: Millis,
     },

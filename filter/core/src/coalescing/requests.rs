@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use super::{Admission, Coalescer, Effect, Request, Turn};
+use super::{Coalescer, Effect, Onward, Request, Turn};
 use crate::coalescing::board::Acquired;
 use crate::coalescing::flight::{Leader, LocalFlight, Phase, Role, Waiter};
 use crate::coalescing::hints::Hint;
@@ -17,10 +17,10 @@ const GONE_WAITERS: usize = 32;
 
 impl Coalescer {
     /// How a request goes on that neither leads nor waits; `None` if nothing is remembered of its key.
-    pub fn remembered(&mut self, key: KeyHash, now: Millis) -> Option<Admission> {
+    pub fn remembered(&mut self, key: KeyHash, now: Millis) -> Option<Onward> {
         Some(match self.hints.get(key, now)? {
-            Hint::Fresh => Admission::Fresh,
-            Hint::HitForMiss => Admission::HitForMiss,
+            Hint::Fresh => Onward::Fresh,
+            Hint::HitForMiss => Onward::HitForMiss,
         })
     }
 
@@ -36,16 +36,16 @@ impl Coalescer {
     }
 
     /// A request has come.
-    pub fn request(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) -> Admission {
+    pub fn request(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) -> Option<Onward> {
         if let Some(remembered) = self.remembered(request.key.key, turn.now) {
-            return remembered;
+            return Some(remembered);
         }
         if self.flights.contains_key(&request.key.key) {
             return self.park(request, turn);
         }
         if self.flights.len() >= request.policy.keys_in_flight {
             turn.count(Metric::LimitsReached);
-            return Admission::Alone;
+            return Some(Onward::Alone);
         }
         let acquired = if request.may_lead {
             self.acquire(request, turn)
@@ -57,7 +57,7 @@ impl Coalescer {
         match acquired {
             Some(Acquired::Lead) => {
                 self.lead(request, turn);
-                Admission::Lead
+                Some(Onward::Lead)
             }
             Some(Acquired::Follow {
                 key,
@@ -76,9 +76,9 @@ impl Coalescer {
             }
             Some(Acquired::Full) => {
                 turn.count(Metric::LimitsReached);
-                Admission::Alone
+                Some(Onward::Alone)
             }
-            None => Admission::Alone,
+            None => Some(Onward::Alone),
         }
     }
 
@@ -145,13 +145,13 @@ impl Coalescer {
         self.flights.insert(request.key.key, flight);
     }
 
-    fn park(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) -> Admission {
+    fn park(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) -> Option<Onward> {
         let Some(flight) = self.flights.get_mut(&request.key.key) else {
-            return Admission::Alone;
+            return Some(Onward::Alone);
         };
         if flight.waiting >= request.policy.waiters_per_key {
             turn.count(Metric::LimitsReached);
-            return Admission::Alone;
+            return Some(Onward::Alone);
         }
         flight.waiters.push_back(Waiter {
             stream: request.stream,
@@ -164,7 +164,7 @@ impl Coalescer {
         self.streams.insert(request.stream, request.key.key);
         turn.count(Metric::FollowersParked);
         Self::begin_to_probe(request.key.key, flight, turn);
-        Admission::Park
+        None
     }
 
     /// Whether a request leads or waits: of others [`Coalescer::closed`] has nothing to do.

@@ -2,7 +2,7 @@
 //! Time: leases are renewed, lost news is looked for, stalled leaders are left.
 
 use super::leaders::PROBE_MILLIS;
-use super::{Coalescer, Effect, Release, Turn};
+use super::{Coalescer, Effect, Onward, Turn};
 use crate::coalescing::flight::{Leader, LocalFlight, Role, Rush};
 use crate::metrics::Metric;
 use crate::workers::{KeyHash, Millis};
@@ -106,16 +106,16 @@ impl Coalescer {
             }
             flight.waiting -= 1;
             self.parked -= 1;
-            let release = if waiter.for_others {
-                Release::Unneeded
+            let onward = if waiter.for_others {
+                Onward::Unneeded
             } else {
                 left -= 1;
                 turn.count(Metric::WaitTimeouts);
-                Release::WaitTimeout
+                Onward::WaitTimeout
             };
             turn.push(Effect::Resume {
                 stream: waiter.stream,
-                release,
+                onward,
                 waited: now.saturating_sub(waiter.since),
             });
         }

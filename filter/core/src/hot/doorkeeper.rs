@@ -5,7 +5,7 @@ use crate::workers::KeyHash;
 use crate::workers::recent_keys::RecentKeys;
 
 /// The keys that were asked for lately. (The doorkeeper of TinyLFU: Einziger, Friedman, Manes, "TinyLFU: A Highly
-/// Efficient Cache Admission Policy", 2017.)
+/// Efficient Cache Option<Onward> Policy", 2017.)
 #[derive(Debug)]
 pub struct Doorkeeper {
     seen: RecentKeys<()>,

@@ -3,7 +3,7 @@
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 use sluice_core::coalescing::flight::FlightPolicy;
-use sluice_core::coalescing::{Admission, Coalescer, Release};
+use sluice_core::coalescing::{Coalescer, Onward};
 use sluice_core::workers::{KeyHash, Millis};
 use sluice_fake::{Answer, Client, FakeHost, FetchId, FetchPhase};
 
@@ -72,17 +72,17 @@ pub fn live(host: &mut FakeHost, millis: Millis) {
 }
 
 /// What the coalescer made of that request.
-pub fn admission(host: &FakeHost, client: Client) -> Admission {
+pub fn admission(host: &FakeHost, client: Client) -> Option<Onward> {
     host.clients[client.0].admission
 }
 
 /// How that request left the waiting list.
-pub fn release(host: &FakeHost, client: Client) -> Option<Release> {
+pub fn release(host: &FakeHost, client: Client) -> Option<Onward> {
     host.clients[client.0].release
 }
 
 /// How many of them left the waiting list so.
-pub fn releases(host: &FakeHost, clients: &[Client], release: Release) -> usize {
+pub fn releases(host: &FakeHost, clients: &[Client], release: Onward) -> usize {
     clients
         .iter()
         .filter(|client| host.clients[client.0].release == Some(release))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests, as EDGE and the worker treat them.
 
-use sluice_core::coalescing::Admission;
+use sluice_core::coalescing::Onward;
 use sluice_core::link::Purpose;
 use sluice_core::workers::{KeyHash, StreamId};
 
@@ -39,7 +39,7 @@ impl FakeHost {
             seat,
             key,
             kind,
-            admission: Admission::Alone,
+            admission: Some(Onward::Alone),
             release: None,
             purpose: Purpose::Alone,
             stage: Stage::Over(Ending::Failed(503)),
@@ -61,25 +61,22 @@ impl FakeHost {
         let Some(admission) = admission else {
             return;
         };
-        if is_led_for && admission == Admission::Alone {
+        if is_led_for && admission == Some(Onward::Alone) {
             self.lead_in_background(client);
             return;
         }
         self.clients[client.0].admission = admission;
-        let leads = matches!(admission, Admission::Lead | Admission::Park);
+        let leads = matches!(admission, Some(Onward::Lead) | None);
         if self.clients[client.0].kind == Kind::Background && !leads {
             self.end_unneeded(client);
             return;
         }
-        match admission {
-            Admission::Park => self.clients[client.0].stage = Stage::Parked,
-            Admission::Fresh => self.enter(client, Purpose::Fresh),
-            Admission::HitForMiss => self.enter(client, Purpose::Bypass),
-            Admission::Alone => self.enter(client, Purpose::Alone),
-            Admission::Lead => {
-                self.check_lead(client);
-                self.enter(client, Purpose::Lead);
-            }
+        if admission == Some(Onward::Lead) {
+            self.check_lead(client);
+        }
+        match admission.and_then(Onward::purpose) {
+            Some(purpose) => self.enter(client, purpose),
+            None => self.clients[client.0].stage = Stage::Parked,
         }
     }
 

@@ -4,8 +4,7 @@
 use std::rc::Rc;
 
 use sluice_core::coalescing::board::FlightKey;
-use sluice_core::coalescing::{Coalescer, Effect, Release, Request, Turn};
-use sluice_core::link::Purpose;
+use sluice_core::coalescing::{Coalescer, Effect, Onward, Request, Turn};
 use sluice_core::workers::StreamId;
 use sluice_core::workers::message::Message;
 
@@ -83,12 +82,14 @@ impl FakeHost {
             Effect::Abort { stream } => self.aborts.push_back(Client(stream.0 as usize)),
             Effect::Probe { key, .. } => self.seats[seat].probes.push_back(key),
             Effect::Resume {
-                stream, release, ..
+                stream,
+                onward: release,
+                ..
             } => {
                 let client = self.unpark(stream);
                 self.clients[client.0].release = Some(release);
                 self.clients[client.0].stage = Stage::Resumed(release);
-                if release == Release::Lead {
+                if release == Onward::Lead {
                     self.check_lead(client);
                 }
                 self.resumed.push_back(client);
@@ -123,22 +124,19 @@ impl FakeHost {
                 continue;
             };
             let purpose = match release {
-                Release::Collapsed => Purpose::Collapsed,
-                Release::Lead => Purpose::Lead,
-                Release::HitForMiss | Release::WaitTimeout | Release::NoRoom => Purpose::Bypass,
-                Release::Alone if self.is_led_for(client) => {
+                Onward::Alone if self.is_led_for(client) => {
                     self.lead_in_background(client);
                     continue;
                 }
-                Release::Alone => Purpose::Alone,
-                Release::Varies => {
+                Onward::Varies => {
                     self.readmit(client);
                     continue;
                 }
-                Release::Unneeded => {
-                    self.end_unneeded(client);
-                    continue;
-                }
+                release => release.purpose(),
+            };
+            let Some(purpose) = purpose else {
+                self.end_unneeded(client);
+                continue;
             };
             self.enter(client, purpose);
         }

@@ -4,15 +4,15 @@
 use std::rc::Rc;
 
 use sluice_core::admission::RequestFacts;
-use sluice_core::coalescing::Admission;
+use sluice_core::coalescing::Onward;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose};
 
 use super::request_headers::{rewrite, take_path};
 use super::{Edge, Refusal, State};
+use crate::host::Map;
 use crate::host::callbacks::Action;
 use crate::host::headers::Headers;
-use crate::host::Map;
 use crate::request::EdgeRequest;
 use crate::worker::Worker;
 
@@ -59,13 +59,13 @@ impl Edge {
         });
         worker.prepared(call.kind, id.0);
         let action = match admission {
-            Admission::Lead => {
+            Some(Onward::Lead) => {
                 worker.send(&stream, Purpose::Lead)?;
                 Action::Continue
             }
             // Another leads, and may leave.
-            Admission::Park => Action::Pause,
-            Admission::Fresh | Admission::HitForMiss | Admission::Alone => {
+            None => Action::Pause,
+            Some(_) => {
                 stream.answered.set(true);
                 worker.host.respond(204, "sluice_unneeded", &[], "")?;
                 Action::Pause

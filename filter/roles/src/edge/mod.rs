@@ -236,7 +236,10 @@ impl StreamContext for Edge {
                     worker.metrics.count(Metric::RequestsPassed, 1);
                 }
                 Ok(_) => {}
-                Err(refusal) => refusal.count(worker),
+                Err(refusal) => {
+                    worker.close(self.id);
+                    refusal.count(worker);
+                }
             }
         }
         received.unwrap_or_else(|refusal| {

@@ -217,19 +217,20 @@ impl Edge {
         if matches!(way, Way::Checked(_)) {
             worker.keep_for_rescue(&stream);
         }
-        let purpose = ask_the_store(&*worker.host, way, stream.head)?.or_else(|| {
-            let id = self.id.0;
-            let admitted = worker.turn(id, |coalescer, turn| stream.admission(coalescer, turn));
-            admitted.and_then(|purpose| worker.ready(&stream, purpose))
-        });
-        if let Some(purpose) = purpose {
+        self.state = State::Cached(Rc::clone(&stream));
+        if let Some(purpose) = ask_the_store(&*worker.host, way, stream.head)? {
             worker.send(&stream, purpose)?;
+            return Ok(Action::Continue);
         }
-        self.state = State::Cached(stream);
-        Ok(match purpose {
-            Some(_) => Action::Continue,
-            None => Action::Pause,
-        })
+        let id = self.id.0;
+        let admitted = worker.turn(id, |coalescer, turn| stream.admission(coalescer, turn));
+        match admitted.and_then(|onward| worker.ready(&stream, onward)) {
+            Some(onward) => {
+                worker.send_on(&stream, onward)?;
+                Ok(Action::Continue)
+            }
+            None => Ok(Action::Pause),
+        }
     }
 
     fn answer_preflight(&mut self, host: &dyn Host) -> Result<(), HostError> {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use sluice_core::admission::PassReason;
 use sluice_core::coalescing::hints::Hint;
-use sluice_core::coalescing::{LeaderResponse, Release};
+use sluice_core::coalescing::{LeaderResponse, Onward};
 use sluice_core::http::cache_status::{CacheStatus, Forward};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::Purpose;
@@ -141,7 +141,7 @@ fn restore(
         entry.status,
         entry.stored,
     )?;
-    let collapsed = stream.released.get() == Some(Release::Collapsed);
+    let collapsed = stream.onward.get() == Some(Onward::Collapsed);
     add_cache_status(host, &served.cache_status(stream.purpose.get(), collapsed))
 }
 
@@ -269,8 +269,8 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
     }
     stream
         .account
-        .results_at_least_in(match stream.released.get() {
-            Some(Release::WaitTimeout) => account::WAIT_TIMEOUT,
+        .results_at_least_in(match stream.onward.get() {
+            Some(Onward::WaitTimeout) => account::WAIT_TIMEOUT,
             _ => result_of(Metric::RequestsMiss),
         });
     worker.turn(stream.id.0, |coalescer, turn| {
@@ -288,10 +288,10 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
     };
     let mut description = CacheStatus::forwarded(forward).forward_status(status);
     if bypass {
-        description = description.detail(match stream.released.get() {
-            Some(Release::WaitTimeout) => "wait-timeout",
-            Some(Release::Alone) => "range",
-            Some(Release::NoRoom) => NO_ROOM,
+        description = description.detail(match stream.onward.get() {
+            Some(Onward::WaitTimeout) => "wait-timeout",
+            Some(Onward::UnsharedRange) => "range",
+            Some(Onward::NoRoom) => NO_ROOM,
             _ => "hit-for-miss",
         });
     }

@@ -3,13 +3,13 @@
 
 use std::borrow::Cow;
 
+use crate::host::headers::Headers;
+use crate::host::{self, Host, Map};
 use sluice_core::key::qualifiers;
 use sluice_core::key::vary::{self, ACCEPT_ENCODING, Fit, VaryNames};
 use sluice_core::link::{COMPRESS_HEADER, COMPRESS_TYPED, COMPRESS_UNTYPED};
 use sluice_core::policy::{Origin, Policy};
 use sluice_core::site::media_type::missing_media_type;
-use crate::host::headers::Headers;
-use crate::host::{self, Host, Map};
 
 /// Gives a request that fills the store the headers from which the qualifiers of its `path` were made, so that the
 /// response is the one that the key names.

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use sluice_core::http::range::Slicer;
 use crate::host::{self, Host};
+use sluice_core::http::range::Slicer;
 
 /// What replaces a response's body.
 #[derive(Debug, Default)]

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The headers of a client's request that the filter takes out, keeps, or puts back.
 
-use sluice_core::http::demand::Demand;
-use sluice_core::link::{METHOD_HEADER, ORIGINAL_PATH_HEADER};
 use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
+use sluice_core::http::demand::Demand;
+use sluice_core::link::{METHOD_HEADER, ORIGINAL_PATH_HEADER};
 
 /// The conditions and the range of a request.
 pub fn demand_of(headers: &Headers) -> Demand {

@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use sluice_core::coalescing::board::FlightKey;
-use sluice_core::coalescing::{Admission, Coalescer, Release, Request, Turn};
+use sluice_core::coalescing::{Coalescer, Onward, Request, Turn};
 use sluice_core::hot::Capture;
 use sluice_core::http::cache_status::CacheStatus;
 use sluice_core::http::client_control::RequestControl;
@@ -23,11 +23,11 @@ use sluice_core::workers::BodyId;
 use sluice_core::workers::KeyHash;
 use sluice_core::workers::StreamId;
 
+use crate::host::{self, Host};
 use account::Account;
 use body::{Body, Passing};
 use policy::NumberedPolicy;
 use stand_in::StandIn;
-use crate::host::{self, Host};
 
 /// Which background calls a request has had that may not lead or wait at once: a range, a HEAD, a conditional request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +63,8 @@ pub struct EdgeRequest {
     pub account: Rc<Account>,
     /// Its purpose, as its link says.
     pub purpose: Cell<Purpose>,
-    /// How it left the waiting list.
-    pub released: Cell<Option<Release>>,
+    /// How it goes on, unless it asks the store or the origin in a way of its own.
+    pub onward: Cell<Option<Onward>>,
     /// The status with which the origin has failed it while the store serves a stale response. ORIGIN sets it.
     pub kept: Cell<Option<u16>>,
     /// Whether the stored response expired while the request was on its way to the store. ORIGIN sets it.
@@ -124,7 +124,7 @@ impl EdgeRequest {
             for_others: false,
             account: Rc::default(),
             purpose: Cell::new(Purpose::Alone),
-            released: Cell::new(None),
+            onward: Cell::new(None),
             kept: Cell::new(None),
             late: Cell::new(false),
             forced: Cell::new(false),
@@ -209,36 +209,23 @@ impl EdgeRequest {
         }
     }
 
-    /// Asks the coalescer for the purpose with which it goes on; `None` if it waits.
-    pub fn admission(&self, coalescer: &mut Coalescer, turn: &mut Turn<'_>) -> Option<Purpose> {
-        let coalesces = self.policy.policy.coalesce.enabled;
-        let remembered = coalesces
-            .then(|| coalescer.remembered(self.key, turn.now))
-            .flatten();
-        if remembered == Some(Admission::HitForMiss) {
-            return Some(Purpose::Bypass);
+    /// Asks the coalescer how it goes on; `None` if it waits.
+    pub fn admission(&self, coalescer: &mut Coalescer, turn: &mut Turn<'_>) -> Option<Onward> {
+        if !self.policy.policy.coalesce.enabled {
+            return Some(Onward::Alone);
         }
-        if !coalesces {
-            return Some(Purpose::Alone);
-        }
+        let remembered = coalescer.remembered(self.key, turn.now);
         let waits = !self.shares_headers_only() || coalescer.is_committing(self.key);
+        if remembered.is_some() || !waits {
+            return remembered.or(Some(Onward::Alone));
+        }
         let mut request = self.request();
         request.may_lead &= !self.needs_background_leader();
-        let admission = match remembered {
-            Some(remembered) => remembered,
-            None if waits => coalescer.request(&request, turn),
-            None => Admission::Alone,
-        };
-        match admission {
-            Admission::Fresh => Some(Purpose::Fresh),
-            Admission::Lead => Some(Purpose::Lead),
-            Admission::HitForMiss => Some(Purpose::Bypass),
-            Admission::Alone => Some(Purpose::Alone),
-            Admission::Park => {
-                self.account.parks(turn.now);
-                None
-            }
+        let admitted = coalescer.request(&request, turn);
+        if admitted.is_none() {
+            self.account.parks(turn.now);
         }
+        admitted
     }
 
     /// Replaces the next `size` bytes of the response's body if need be, and lets through what the client wants of it.

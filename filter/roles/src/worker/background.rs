@@ -4,8 +4,7 @@
 use std::rc::Rc;
 
 use sluice_core::coalescing::hints::Hint;
-use sluice_core::coalescing::{Admission, CLAIM_MILLIS, Probed, Release};
-use sluice_core::link::Purpose;
+use sluice_core::coalescing::{CLAIM_MILLIS, Onward, Probed};
 use sluice_core::metrics::Metric;
 use sluice_core::store::entry::Entry;
 use sluice_core::workers::{KeyHash, Millis};
@@ -134,26 +133,26 @@ impl Worker {
         true
     }
 
-    /// The purpose for which a request really goes on, where the coalescer has said `purpose`; `None` if it waits for a
-    /// call first. A range is not worth a fill that nobody shares: after its calls it goes around the store.
-    pub fn ready(&mut self, stream: &EdgeRequest, purpose: Purpose) -> Option<Purpose> {
+    /// How a request really goes on, where the coalescer has said `onward`; `None` if it waits for a call first. A range
+    /// is not worth a fill that nobody shares: after its calls it goes around the store.
+    pub fn ready(&mut self, stream: &EdgeRequest, onward: Onward) -> Option<Onward> {
         let waits = stream.is_for_part()
             || stream.shares_headers_only()
             || stream.needs_background_leader();
-        let prepares = purpose == Purpose::Alone && waits && stream.policy.policy.coalesce.enabled;
-        let fills = matches!(purpose, Purpose::Lead | Purpose::Alone);
+        let prepares = onward == Onward::Alone && waits && stream.policy.policy.coalesce.enabled;
+        let fills = matches!(onward, Onward::Lead | Onward::Alone);
         let calls = prepares || (fills && stream.may_finish_early());
         if (calls && !self.keep_headers(stream)) || !prepares {
-            return Some(purpose);
+            return Some(onward);
         }
         if self.prepare(stream) {
             return None;
         }
-        if !stream.is_for_part() {
-            return Some(Purpose::Alone);
-        }
-        stream.released.set(Some(Release::Alone));
-        Some(Purpose::Bypass)
+        Some(if stream.is_for_part() {
+            Onward::UnsharedRange
+        } else {
+            Onward::Alone
+        })
     }
 
     /// Keeps the client's request headers if a background fill may have to take the place of its request.
@@ -220,16 +219,15 @@ impl Worker {
             };
             let mut request = stream.request();
             request.may_lead |= may_lead;
-            let admission = self.turn(context, |coalescer, turn| coalescer.request(&request, turn));
-            let release = match admission {
-                Admission::Park => continue,
-                Admission::Fresh => Release::Collapsed,
-                Admission::Lead => Release::Lead,
-                Admission::HitForMiss => Release::HitForMiss,
-                Admission::Alone => Release::Alone,
+            let admitted = self.turn(context, |coalescer, turn| coalescer.request(&request, turn));
+            let onward = match admitted {
+                None => continue,
+                // It has waited for the call.
+                Some(Onward::Fresh) => Onward::Collapsed,
+                Some(onward) => onward,
             };
-            may_lead &= admission != Admission::Lead;
-            self.due.resume(id, release);
+            may_lead &= onward != Onward::Lead;
+            self.due.resume(id, onward);
         }
         self.wake_root();
     }

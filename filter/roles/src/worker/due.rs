@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use sluice_core::coalescing::Release;
+use sluice_core::coalescing::Onward;
 use sluice_core::workers::StreamId;
 
 use crate::reply::DueReply;
@@ -13,7 +13,7 @@ use crate::reply::DueReply;
 pub struct Due {
     /// By the context of the request that is answered.
     replies: Vec<(u32, DueReply)>,
-    resumes: VecDeque<(StreamId, Release)>,
+    resumes: VecDeque<(StreamId, Onward)>,
 }
 
 impl Due {
@@ -38,12 +38,12 @@ impl Due {
     }
 
     /// A request is due to go on.
-    pub fn resume(&mut self, stream: StreamId, release: Release) {
-        self.resumes.push_back((stream, release));
+    pub fn resume(&mut self, stream: StreamId, onward: Onward) {
+        self.resumes.push_back((stream, onward));
     }
 
     /// Takes the next request that is due to go on.
-    pub fn next_resume(&mut self) -> Option<(StreamId, Release)> {
+    pub fn next_resume(&mut self) -> Option<(StreamId, Onward)> {
         self.resumes.pop_front()
     }
 

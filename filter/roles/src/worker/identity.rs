@@ -3,12 +3,12 @@
 
 use std::hash::Hasher;
 
+use crate::host::{self, Host};
 use siphasher::sip::SipHasher13;
 use sluice_core::link::{Link, Secrets, Vouched};
 use sluice_core::store::entry::FillId;
 use sluice_core::workers::agreement::agree_on;
 use sluice_core::workers::{KeyHash, StreamId};
-use crate::host::{self, Host};
 
 /// What a worker is known by, and what its marks are made with.
 #[derive(Debug)]

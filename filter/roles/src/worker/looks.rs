@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Looks at the store for HEADs: whether it has the object, or only the object's headers are shared.
 
-use sluice_core::coalescing::{Probed, Release};
+use sluice_core::coalescing::{Onward, Probed};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::KeyHash;
 
@@ -49,15 +49,15 @@ impl Worker {
             let Some(stream) = self.stream(id) else {
                 continue;
             };
-            let release = match seen {
-                Seen::Nothing => Release::Varies,
+            let onward = match seen {
+                Seen::Nothing => Onward::Varies,
                 Seen::Served if !self.must_revalidate(&stream) => {
                     stream.prelude.set(Prelude::Done);
-                    Release::Alone
+                    Onward::Alone
                 }
-                Seen::Served | Seen::Expired => Release::Alone,
+                Seen::Served | Seen::Expired => Onward::Alone,
             };
-            self.due.resume(id, release);
+            self.due.resume(id, onward);
         }
         self.wake_root();
     }

@@ -3,10 +3,10 @@
 
 use std::rc::Rc;
 
+use crate::host::{self, Host, Level};
 use sluice_core::host::HostError;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::Millis;
-use crate::host::{self, Host, Level};
 
 /// The host's numbers of the metrics, by [`Metric::index`], what the gauges last said, and when the log was last used.
 #[derive(Debug)]

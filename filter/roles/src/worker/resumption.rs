@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use sluice_core::coalescing::Release;
+use sluice_core::coalescing::Onward;
 use sluice_core::key::vary::TooLong;
 use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, ORIGINAL_PATH_HEADER, Purpose};
 use sluice_core::metrics::Metric;
@@ -24,10 +24,10 @@ impl Worker {
     /// batch, so that the first responses go out before the last requests go on.
     pub(super) fn resume_some(&mut self) {
         for _ in 0..RESUME_BATCH {
-            let Some((stream, release)) = self.due.next_resume() else {
+            let Some((stream, onward)) = self.due.next_resume() else {
                 return;
             };
-            let resumed = self.resume(stream, release);
+            let resumed = self.resume(stream, onward);
             self.metrics.check(resumed);
         }
         if self.due.resumes() {
@@ -35,32 +35,27 @@ impl Worker {
         }
     }
 
-    fn resume(&mut self, id: StreamId, release: Release) -> host::Result<()> {
+    fn resume(&mut self, id: StreamId, onward: Onward) -> host::Result<()> {
         let Some(stream) = self.stream(id) else {
             return Ok(());
         };
-        let purpose = match release {
-            Release::Collapsed => Purpose::Collapsed,
-            Release::Lead => Purpose::Lead,
-            Release::HitForMiss | Release::WaitTimeout | Release::NoRoom => Purpose::Bypass,
-            Release::Alone => Purpose::Alone,
-            Release::Varies => return self.admit_as_variant(&stream),
-            Release::Unneeded => {
+        match onward {
+            Onward::Varies => self.admit_as_variant(&stream),
+            Onward::Unneeded => {
                 self.end_unneeded(&stream);
-                return Ok(());
+                Ok(())
             }
-        };
-        stream.released.set(Some(release));
-        let Some(purpose) = self.ready(&stream, purpose) else {
-            return Ok(());
-        };
-        self.go_on(&stream, purpose)
+            onward => self.go_on(&stream, Some(onward)),
+        }
     }
 
-    /// Lets a parked request go on for `purpose`.
-    fn go_on(&mut self, stream: &EdgeRequest, purpose: Purpose) -> host::Result<()> {
+    /// Lets a parked request go on, unless it waits for a call first.
+    fn go_on(&mut self, stream: &EdgeRequest, onward: Option<Onward>) -> host::Result<()> {
+        let Some(onward) = onward.and_then(|onward| self.ready(stream, onward)) else {
+            return Ok(());
+        };
         self.act_as(stream.id.0)?;
-        let sent = self.send(stream, purpose);
+        let sent = self.send_on(stream, onward);
         // Whatever went wrong, a request must not stay parked.
         let resumed = self.host.resume(Half::Request);
         sent.and(resumed)
@@ -69,22 +64,21 @@ impl Worker {
     /// Admits a request again under the key of its variant, once its URL has proved to vary.
     fn admit_as_variant(&mut self, stream: &Rc<EdgeRequest>) -> host::Result<()> {
         let again = self.retarget(stream);
-        let (stream, purpose) = match &again {
+        let (stream, onward) = match &again {
             Ok(Ok(stream)) => {
                 let admitted = self.event(|coalescer, turn| stream.admission(coalescer, turn));
                 (stream, admitted)
             }
-            Ok(Err(TooLong)) | Err(_) => (stream, Some(Purpose::Bypass)),
+            Ok(Err(TooLong)) | Err(_) => (stream, Some(Onward::HitForMiss)),
         };
-        if stream.for_others && purpose.is_some_and(|purpose| purpose != Purpose::Lead) {
+        let ends = stream.for_others && onward.is_some_and(|onward| onward != Onward::Lead);
+        let gone_on = if ends {
             self.end_unneeded(stream);
-            return again.map(|_| ());
-        }
-        let Some(purpose) = purpose.and_then(|purpose| self.ready(stream, purpose)) else {
-            return Ok(());
+            Ok(())
+        } else {
+            self.go_on(stream, onward)
         };
-        let gone_on = self.go_on(stream, purpose);
-        again.map(|_| ()).and(gone_on)
+        again.and(gone_on)
     }
 
     /// Ends a background fill that nobody needs any more.
@@ -119,6 +113,13 @@ impl Worker {
         Ok(Ok(stream))
     }
 
+    /// Gives the effective context's request the headers with which it goes on.
+    pub fn send_on(&mut self, stream: &EdgeRequest, onward: Onward) -> host::Result<()> {
+        stream.onward.set(Some(onward));
+        let purpose = onward.purpose();
+        purpose.map_or(Ok(()), |purpose| self.send(stream, purpose))
+    }
+
     /// Gives the effective context's request the headers for `purpose`.
     pub fn send(&mut self, stream: &EdgeRequest, purpose: Purpose) -> host::Result<()> {
         stream.purpose.set(purpose);
@@ -139,10 +140,10 @@ impl Worker {
         }
         match purpose {
             Purpose::Bypass => {
-                let result = match stream.released.get() {
-                    None | Some(Release::HitForMiss) => Some(Metric::RequestsHitForMiss),
-                    Some(Release::NoRoom) => Some(Metric::RequestsMiss),
-                    Some(_) => None,
+                let result = match stream.onward.get() {
+                    Some(Onward::HitForMiss) => Some(Metric::RequestsHitForMiss),
+                    Some(Onward::NoRoom) => Some(Metric::RequestsMiss),
+                    _ => None,
                 };
                 if let Some(result) = result {
                     self.metrics.count(result, 1);

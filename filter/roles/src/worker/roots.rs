@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use sluice_core::workers::{Millis, WorkerId};
 use crate::host::{self, Host, Queue};
+use sluice_core::workers::{Millis, WorkerId};
 
 /// The `vm_id` in Envoy's configuration, by which workers find each other's queues.
 const VM_ID: &str = "sluice";

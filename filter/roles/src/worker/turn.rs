@@ -70,11 +70,11 @@ impl Worker {
             Effect::Count(metric, amount) => self.metrics.count(metric, amount),
             Effect::Resume {
                 stream,
-                release,
+                onward,
                 waited,
             } => {
                 self.has_waited(stream, waited);
-                self.due.resume(stream, release);
+                self.due.resume(stream, onward);
             }
             Effect::Fail {
                 stream,

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How a request goes on, at once or after it has waited.
+
+use crate::link::Purpose;
+
+/// How a request goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Onward {
+    /// To the store, which is believed to have a fresh response.
+    Fresh,
+    /// To the store, to fetch on behalf of all who wait.
+    Lead,
+    /// To the store, where the response is that it has waited for.
+    Collapsed,
+    /// To the store, without waiting for or leading anyone: a bound was reached, the board is out of use, or the request
+    /// cannot fill the store.
+    Alone,
+    /// Around the store: its key is known to be uncacheable.
+    HitForMiss,
+    /// Around the store: it waited too long.
+    WaitTimeout,
+    /// Around the store, which has no room for the response.
+    NoRoom,
+    /// Around the store: it is a range, and nobody would share the fill.
+    UnsharedRange,
+    /// As if it had just come, under the key of its own variant.
+    Varies,
+    /// Nowhere: it was to lead for others, who have what they need or go on by themselves.
+    Unneeded,
+}
+
+impl Onward {
+    /// What ORIGIN is told of a request that goes on so; `None` for one that does not go to the store or around it.
+    pub const fn purpose(self) -> Option<Purpose> {
+        Some(match self {
+            Self::Fresh => Purpose::Fresh,
+            Self::Lead => Purpose::Lead,
+            Self::Collapsed => Purpose::Collapsed,
+            Self::Alone => Purpose::Alone,
+            Self::HitForMiss | Self::WaitTimeout | Self::NoRoom | Self::UnsharedRange => {
+                Purpose::Bypass
+            }
+            Self::Varies | Self::Unneeded => return None,
+        })
+    }
+}
