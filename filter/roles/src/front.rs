@@ -11,9 +11,9 @@ use sluice_core::link::KEY_HEADER;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 
-use crate::host::callbacks::{Action, Lent, StreamContext};
+use crate::callbacks::{Lent, StreamContext};
 use crate::host::headers::Headers;
-use crate::host::{Host, Map};
+use crate::host::{Action, Host, Map};
 use crate::reply::answer_rejection;
 use crate::request::policy::NumberedPolicy;
 use crate::worker::Worker;

@@ -26,6 +26,7 @@
 //! Each of these uses those that follow: `root`; `edge`, `origin`, `front` and `purge_listener`; `worker`; `reply`;
 //! `request`; `host`.
 
+pub mod callbacks;
 mod edge;
 mod front;
 pub mod host;

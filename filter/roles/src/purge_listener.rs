@@ -5,9 +5,9 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::purge::{Kind, Scope, bucket_of};
 use sluice_core::purge::{Order, OrderError, What, changed_objects};
 
-use crate::host::callbacks::{Action, Lent, StreamContext};
+use crate::callbacks::{Lent, StreamContext};
 use crate::host::headers::Headers;
-use crate::host::{self, Half, Host, Map};
+use crate::host::{self, Action, Half, Host, Map};
 use crate::request::policy::NumberedPolicy;
 use crate::sns::{self, Verification};
 use crate::worker::{Unavailable, Worker};

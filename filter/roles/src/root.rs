@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use sluice_core::policy::Policy;
 
+use crate::callbacks::{Lent, StreamContext};
 use crate::edge::Edge;
 use crate::front::Front;
-use crate::host::callbacks::{Lent, StreamContext};
 use crate::host::{Host, Level};
 use crate::origin::OriginStream;
 use crate::purge_listener::PurgeCall;

@@ -10,9 +10,8 @@ use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose};
 
 use super::request_headers::{rewrite, take_path};
 use super::{Edge, Refusal, State};
-use crate::host::Map;
-use crate::host::callbacks::Action;
 use crate::host::headers::Headers;
+use crate::host::{Action, Map};
 use crate::request::EdgeRequest;
 use crate::worker::Worker;
 

@@ -10,8 +10,7 @@ use sluice_core::served::Served;
 use sluice_core::store::stored_fields::StoredFields;
 
 use super::response::{respond_cached, served_to};
-use crate::host::callbacks::Action;
-use crate::host::{self, Host, Map};
+use crate::host::{self, Action, Host, Map};
 use crate::reply::DueReply;
 use crate::reply::delivery::bodiless;
 use crate::request::EdgeRequest;

@@ -26,8 +26,8 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::CorsPolicy;
 use sluice_core::workers::StreamId;
 
-use crate::host::callbacks::{Action, Lent, StreamContext};
-use crate::host::{self, Half, Host, Map};
+use crate::callbacks::{Lent, StreamContext};
+use crate::host::{self, Action, Half, Host, Map};
 use crate::reply::{answer_failure, answer_rejection};
 use crate::request::EdgeRequest;
 use crate::request::account::{result_of, tell_result};

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The seam between the roles and what runs them: all that they ask of their host, which is Envoy in the shipped module
-//! and a fake one in native tests. What the host tells them is in [`callbacks`].
+//! and a fake one in native tests. What the host tells them is in [`crate::callbacks`].
 //!
 //! A call is about the context whose callback runs, or about that which [`Host::act_as`] has named since. A call that
 //! fails is a [`Result`]: nothing here panics, since that would cost a worker its VM.
 
-pub mod callbacks;
 pub mod headers;
 
 use std::ops::Range;
@@ -19,6 +18,15 @@ use headers::{Headers, serialize};
 
 /// Outcome of a host call.
 pub type Result<T> = std::result::Result<T, HostError>;
+
+/// How a stream goes on after a callback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// At once.
+    Continue,
+    /// When the filter resumes or answers it.
+    Pause,
+}
 
 /// Which header map a call is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,9 +19,9 @@ use sluice_core::link::{LINK_HEADER, Link, NO_ROOM_HEADER, PROOF_HEADER, Purpose
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Origin;
 
-use crate::host::callbacks::{Action, Lent, StreamContext};
+use crate::callbacks::{Lent, StreamContext};
 use crate::host::headers::Headers;
-use crate::host::{self, Half, Host, Map};
+use crate::host::{self, Action, Half, Host, Map};
 use crate::reply::DueReply;
 use crate::request::body::Body;
 use crate::worker::Worker;

@@ -6,9 +6,8 @@ use sluice_core::http::demand::{Candidate, Delivery, Demand};
 use sluice_core::http::range::{Slice, Slicer};
 
 use super::demand_reply::{BodilessReply, DemandReply};
-use crate::host::callbacks::Action;
 use crate::host::headers::{Headers, extend};
-use crate::host::{self, Host, Map};
+use crate::host::{self, Action, Host, Map};
 use crate::request::EdgeRequest;
 use crate::request::body::Passing;
 

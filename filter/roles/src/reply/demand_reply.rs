@@ -5,9 +5,8 @@ use sluice_core::http::cache_status::CacheStatus;
 use sluice_core::http::range::unsatisfied_range;
 
 use super::CACHE_STATUS;
-use crate::host::callbacks::Action;
 use crate::host::headers::Headers;
-use crate::host::{self, Host, Map};
+use crate::host::{self, Action, Host, Map};
 use crate::request::EdgeRequest;
 use crate::request::body::Passing;
 

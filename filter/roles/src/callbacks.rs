@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the host tells the context of a stream.
 
-use super::Host;
+use crate::host::{Action, Host};
 use crate::worker::Worker;
-
-/// How a stream goes on after a callback.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// At once.
-    Continue,
-    /// When the filter resumes or answers it.
-    Pause,
-}
 
 /// The worker, which a callback does not get while another callback of the same VM has it.
 pub type Lent<'a> = Option<&'a mut Worker>;
