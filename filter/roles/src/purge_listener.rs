@@ -10,7 +10,8 @@ use crate::host::headers::Headers;
 use crate::host::{self, Action, Half, Host, Map};
 use crate::request::policy::NumberedPolicy;
 use crate::sns::{self, Verification};
-use crate::worker::{Unavailable, Worker};
+use crate::worker::Worker;
+use crate::worker::purge_calls::Unavailable;
 
 /// What a call is about.
 #[derive(Clone, Debug)]
@@ -243,7 +244,7 @@ impl StreamContext for PurgeCall {
 
     fn on_done(&mut self, worker: Lent<'_>) {
         if let Some(worker) = worker {
-            worker.purge_caller_left(self.context);
+            worker.purge_calls.forget(self.context);
         }
     }
 }

@@ -15,6 +15,15 @@ pub enum SharedError {
     Contended,
 }
 
+impl From<SharedError> for HostError {
+    fn from(error: SharedError) -> Self {
+        match error {
+            SharedError::Host(error) => error,
+            SharedError::Contended => Self { status: u32::MAX },
+        }
+    }
+}
+
 /// The shared value `key`; an absent one is empty.
 ///
 /// # Errors

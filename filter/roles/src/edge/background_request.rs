@@ -14,6 +14,7 @@ use crate::host::headers::Headers;
 use crate::host::{Action, Map};
 use crate::request::EdgeRequest;
 use crate::worker::Worker;
+use crate::worker::{background, resumption};
 
 impl Edge {
     /// Handles a request of the filter's own, whose target is canonical.
@@ -47,7 +48,7 @@ impl Edge {
     fn receive_fill(&mut self, worker: &mut Worker, link: Link) -> Result<Action, Refusal> {
         let id = self.id;
         let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
-        let key = worker.flight_key(call.target.cache_key());
+        let key = worker.keys.flight_key(call.target.cache_key());
         let stream = Rc::new(EdgeRequest {
             for_others: true,
             ..EdgeRequest::new(id, key, call.target, call.policy, false)
@@ -56,10 +57,10 @@ impl Edge {
         let admission = worker.turn(id.0, |coalescer, turn| {
             coalescer.request(&stream.request(), turn)
         });
-        worker.prepared(call.kind, id.0);
+        background::prepared(worker, call.kind, id.0);
         let action = match admission {
             Some(Onward::Lead) => {
-                worker.send(&stream, Purpose::Lead)?;
+                resumption::send(worker, &stream, Purpose::Lead)?;
                 Action::Continue
             }
             // Another leads, and may leave.
@@ -77,11 +78,11 @@ impl Edge {
     /// Has the store revalidate a response that no client waits for.
     fn receive_refresh(&mut self, worker: &mut Worker, link: Link) -> Result<Action, Refusal> {
         let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
-        let key = worker.flight_key(call.target.cache_key());
+        let key = worker.keys.flight_key(call.target.cache_key());
         let stream = EdgeRequest::new(self.id, key, call.target, call.policy, false);
         let stream = Rc::new(stream);
         worker.open(&stream);
-        worker.send(&stream, link.purpose)?;
+        resumption::send(worker, &stream, link.purpose)?;
         self.state = State::Refreshing(stream);
         Ok(Action::Continue)
     }
@@ -95,10 +96,10 @@ impl Edge {
     ) -> Result<Action, Refusal> {
         let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
         let (mut target, policy) = (CanonicalTarget::clone(&call.target), call.policy);
-        worker.qualify_generation(&policy.policy, &mut target);
-        let varies = worker.qualify(&policy.policy, &mut target, headers);
+        worker.keys.qualify_generation(&policy.policy, &mut target);
+        let varies = worker.keys.qualify(&policy.policy, &mut target, headers);
         varies.map_err(|_| Refusal::Stranger)?;
-        let key = worker.flight_key(target.cache_key());
+        let key = worker.keys.flight_key(target.cache_key());
         let facts = RequestFacts::of(headers.fields(), true);
         rewrite(&*worker.host, &facts.target, &target)?;
         self.bounded = true;

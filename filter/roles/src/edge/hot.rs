@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! EDGE's part in the hot tier: it answers with hot copies, and copies the responses that pass.
 
+use std::rc::Rc;
+
+use sluice_core::coalescing::FillVerdict;
 use sluice_core::hot::{Capture, HotCopy, Sighting, Wanted};
 use sluice_core::http::cache_status::CacheStatus;
 use sluice_core::http::demand::Demand;
@@ -8,7 +11,7 @@ use sluice_core::site::cors::CORS_PREFIX;
 
 use crate::host::headers::{Headers, serialize};
 use crate::host::{self, Host, Map};
-use crate::reply::{CACHE_STATUS, hot_copy};
+use crate::reply::{CACHE_STATUS, DueReply, hot_copy};
 use crate::request::EdgeRequest;
 use crate::request::account::tell_hit;
 use crate::worker::Worker;
@@ -39,7 +42,7 @@ pub fn answer(
     head: bool,
     account: bool,
 ) -> host::Result<Option<Answered>> {
-    let Some((copy, still)) = worker.hot(wanted) else {
+    let Some((copy, still)) = worker.keys.hot_copy(wanted) else {
         return Ok(None);
     };
     if account {
@@ -64,7 +67,7 @@ pub fn begin(
     let Some(length) = length.and_then(|length| usize::try_from(length).ok()) else {
         return Ok(());
     };
-    if !worker.wants_copy(stream, length) {
+    if !worker.keys.wants_copy(stream.target.cache_key(), length) {
         return Ok(());
     }
     let copy = copy_of(&*worker.host, stream, sighting)?;
@@ -114,7 +117,7 @@ fn copy_of(host: &dyn Host, stream: &EdgeRequest, sighting: Sighting) -> host::R
 
 /// Has the response's body copied. False if the worker makes too many copies now.
 fn begin_capture(worker: &mut Worker, stream: &EdgeRequest, capture: Capture) -> bool {
-    let begins = worker.begin_capture(&capture);
+    let begins = worker.keys.hot.begin(capture.length());
     if begins {
         stream.capture.replace(Some(capture));
     }
@@ -147,10 +150,10 @@ pub fn take_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, end: bo
         return;
     }
     match taken {
-        Ok(()) => worker.end_capture(stream, capture),
+        Ok(()) => end_capture(worker, stream, capture),
         Err(error) => {
-            worker.drop_capture(&capture);
-            worker.share_copy(stream, None);
+            worker.keys.hot.end(capture.length());
+            share_copy(worker, stream, None);
             worker.metrics.fault("a response was not copied", error);
         }
     }
@@ -159,5 +162,40 @@ pub fn take_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, end: bo
 /// The length of a stored body that no header tells, once somebody has seen its end.
 pub fn counted(worker: &mut Worker, stream: &EdgeRequest) -> Option<u64> {
     let body = stream.unannounced.get()?;
-    worker.body_length(stream.target.cache_key(), body)
+    worker.keys.body_length(stream.target.cache_key(), body)
+}
+
+/// Takes what was copied of the response of `stream`, if it has come whole.
+fn end_capture(worker: &mut Worker, stream: &EdgeRequest, capture: Capture) {
+    worker.keys.hot.end(capture.length());
+    let copy = capture.finish().map(Rc::new);
+    share_copy(worker, stream, copy.as_ref());
+    if let Some(copy) = copy {
+        worker.keys.keep_copy(Rc::unwrap_or_clone(copy));
+    }
+}
+
+/// Gives the followers of `stream` the copy of its response, which the store does not have. Without a copy they go on by
+/// themselves.
+fn share_copy(worker: &mut Worker, stream: &EdgeRequest, copy: Option<&Rc<HotCopy>>) {
+    let Some(way) = stream.shares_copy.take() else {
+        return;
+    };
+    let Some(copy) = copy else {
+        return pass_without_room(worker, stream);
+    };
+    worker.answer_alike(stream, |follower| {
+        let whole = follower.stand_in.is_none();
+        whole.then(|| DueReply::Copied(Rc::clone(copy), Rc::clone(follower), way))
+    });
+    worker.turn(stream.id.0, |coalescer, turn| {
+        coalescer.fill_copied(stream.id, turn);
+    });
+}
+
+/// Lets the followers of `stream` go to the origin: the store has no room for its response.
+pub fn pass_without_room(worker: &mut Worker, stream: &EdgeRequest) {
+    worker.turn(stream.id.0, |coalescer, turn| {
+        coalescer.fill_headers(stream.id, FillVerdict::NoRoom, turn);
+    });
 }

@@ -301,6 +301,8 @@ impl StreamContext for Edge {
 fn observe_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, ends: bool) {
     hot::take_body(worker, stream, size, ends);
     if ends && let Some(body) = stream.unannounced.get() {
-        worker.note_body_length(stream.target.cache_key(), body, stream.bytes.get());
+        worker
+            .keys
+            .note_body_length(stream.target.cache_key(), body, stream.bytes.get());
     }
 }

@@ -28,6 +28,7 @@ use crate::request::EdgeRequest;
 use crate::request::headers::demand_of;
 use crate::request::stand_in::StandIn;
 use crate::worker::Worker;
+use crate::worker::{background, looks, resumption};
 
 impl Edge {
     /// Handles the request's headers. Without the worker a cacheable request goes on uncoalesced, around the store.
@@ -135,12 +136,12 @@ impl Edge {
         head: bool,
     ) -> Result<FlightKey, TooLong> {
         let policy = &self.policy.policy;
-        worker.qualify_generation(policy, target);
-        worker.qualify(policy, target, headers)?;
+        worker.keys.qualify_generation(policy, target);
+        worker.keys.qualify(policy, target, headers)?;
         if head {
-            worker.turn_to_headers(target);
+            looks::turn_to_headers(worker, target);
         }
-        Ok(worker.flight_key(target.cache_key()))
+        Ok(worker.keys.flight_key(target.cache_key()))
     }
 
     /// Answers with a hot copy, if the worker has one. True if it has.
@@ -215,18 +216,18 @@ impl Edge {
         let stream = Rc::new(stream);
         worker.open(&stream);
         if matches!(way, Way::Checked(_)) {
-            worker.keep_for_rescue(&stream);
+            background::keep_for_rescue(worker, &stream);
         }
         self.state = State::Cached(Rc::clone(&stream));
         if let Some(purpose) = ask_the_store(&*worker.host, way, stream.head)? {
-            worker.send(&stream, purpose)?;
+            resumption::send(worker, &stream, purpose)?;
             return Ok(Action::Continue);
         }
         let id = self.id.0;
         let admitted = worker.turn(id, |coalescer, turn| stream.admission(coalescer, turn));
-        match admitted.and_then(|onward| worker.ready(&stream, onward)) {
+        match admitted.and_then(|onward| background::ready(worker, &stream, onward)) {
             Some(onward) => {
-                worker.send_on(&stream, onward)?;
+                resumption::send_on(worker, &stream, onward)?;
                 Ok(Action::Continue)
             }
             None => Ok(Action::Pause),

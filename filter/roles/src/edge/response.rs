@@ -28,6 +28,7 @@ use crate::reply::{CACHE_STATUS, NOT_STORED, answer_failure, answer_not_stored, 
 use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
 use crate::worker::Worker;
+use crate::worker::background;
 
 /// How long a purged response is served after the origin has failed, before the origin is asked again.
 const PURGED_MILLIS: Millis = 1_000;
@@ -96,7 +97,7 @@ pub fn served_to<'a>(
         fill: worker.identity.fill_id(stream.id),
         failure: stream.kept.get(),
         late: stream.late.get(),
-        purged: worker.predates_soft_purge(&entry),
+        purged: worker.keys.predates_soft_purge(&entry),
         now: worker.host.unix_millis(),
     };
     Served::of(entry, fields, &arrival)
@@ -108,12 +109,12 @@ fn follow_up(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
     // The store is seen to have it first: until then it serves what was purged.
     let committed = stream.purpose.get() != Purpose::Lead;
     if stream.forced.get() && served.own && served.entry.stored && committed {
-        worker.confirm(stream.key);
+        worker.keys.confirm(stream.key);
     }
     if served.failure.is_some() {
-        worker.back_off(stream);
+        background::back_off(worker, stream);
     } else if served.is_stale() {
-        worker.refresh(stream);
+        background::refresh(worker, stream);
     }
 }
 
@@ -158,7 +159,7 @@ fn pass_without_room(
     let sighting = served.sighting_without_room();
     let shares = whole && hot::begin_to_share(worker, stream, announced, sighting, status)?;
     if !shares {
-        worker.pass_without_room(stream);
+        hot::pass_without_room(worker, stream);
     }
     if !served.has_age && served.age == 0 {
         // Its own client has it from the origin (RFC 9111, 5.1).
@@ -222,7 +223,7 @@ fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
     let entry = &served.entry;
     let filled = (served.own || served.failure.is_some()) && entry.stored;
     if served.own {
-        worker.drop_hot_copy(stream.target.cache_key());
+        worker.keys.drop_hot_copy(stream.target.cache_key());
     }
     let result = served.metric(stream.purpose.get());
     worker.metrics.count(result, 1);

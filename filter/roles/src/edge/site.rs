@@ -21,6 +21,7 @@ use crate::request::EdgeRequest;
 use crate::request::body::Passing;
 use crate::request::stand_in::StandIn;
 use crate::worker::Worker;
+use crate::worker::substitutes;
 use crate::worker::substitutes::MissingObject;
 
 /// How long "missing" is remembered, and so the longest an upload stays invisible.
@@ -43,7 +44,7 @@ pub fn destination(
     visit: &Visit,
     target: &CanonicalTarget,
 ) -> Destination {
-    match worker.known_missing(target) {
+    match substitutes::known_missing(worker, target) {
         None => Destination::Requested,
         Some(MissingObject::Directory) => match visit.location() {
             Some(location) => Destination::Redirect(location.to_owned()),
@@ -112,7 +113,7 @@ pub fn hold_for_substitute(
         status,
         known_for: known_for.min(KNOWN_MILLIS),
     };
-    Ok(worker.look_for_substitute(stream, held))
+    Ok(substitutes::look_for_substitute(worker, stream, held))
 }
 
 /// Keeps a document that is too large for a call from being collected.

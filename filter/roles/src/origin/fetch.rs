@@ -16,6 +16,7 @@ use crate::host::{self, Host};
 use crate::request::body::{Body, Passing};
 use crate::request::policy::NumberedPolicy;
 use crate::worker::Worker;
+use crate::worker::fills;
 use crate::worker::fills::Fallback;
 
 /// A request that goes on to the origin.
@@ -75,7 +76,7 @@ impl Fetch {
         self.keeps = true;
         // The store needs nothing of the error's body, and lets go of it.
         self.ended = true;
-        worker.fill_keeps(self.link.stream, status, revalidation, self.context);
+        fills::keep(worker, self.link.stream, status, revalidation, self.context);
     }
 
     /// The path that the store asks for.
@@ -103,9 +104,9 @@ impl Fetch {
     /// Tells the worker that the origin is asked.
     pub fn begin(&self, worker: &mut Worker) {
         worker.metrics.count(Metric::OriginFetches, 1);
-        worker.origin_is_asked(self.link.stream);
+        fills::origin_is_asked(worker, self.link.stream);
         if !self.link.purpose.avoids_the_store() {
-            worker.fill_begins(self.link.stream, self.context, self.fallback());
+            fills::begin(worker, self.link.stream, self.context, self.fallback());
         }
         let expected = !matches!(self.link.purpose, Purpose::Fresh | Purpose::Collapsed);
         if expected {
@@ -145,7 +146,7 @@ impl Fetch {
             let stream = worker.stream(self.link.stream);
             stream.is_some_and(|stream| matches!(stream.passing.get(), Passing::Nothing))
         };
-        self.stores && is_unseen() && worker.was_purged_since(&self.cache_key, self.began)
+        self.stores && is_unseen() && worker.keys.was_purged_since(&self.cache_key, self.began)
     }
 
     /// Handles a part of `size` bytes of the response's body.
@@ -168,7 +169,7 @@ impl Fetch {
         let (stream, cache) = (self.link.stream, &self.policy.policy.cache);
         // Its length was not announced; it is stored now, but not again.
         let too_large = self.bytes > cache.max_object_bytes;
-        let shunned = too_large.then(|| worker.key_hash(&self.cache_key));
+        let shunned = too_large.then(|| worker.keys.key_hash(&self.cache_key));
         if let Some(body) = self.unannounced {
             worker.tell_body_length(&self.cache_key, body, self.bytes);
         }

@@ -25,6 +25,7 @@ use crate::host::{self, Action, Half, Host, Map};
 use crate::reply::DueReply;
 use crate::request::body::Body;
 use crate::worker::Worker;
+use crate::worker::fills;
 use fetch::Fetch;
 use foreign::ForeignRequest;
 use request::{cache_key, is_late, keeps_unasked, not_served, prepare_request, revalidation_of};
@@ -113,11 +114,11 @@ impl OriginStream {
             .as_ref()
             .filter(|stored| stored.left() > 0 && keeps_unasked(worker, link, headers))
         {
-            worker.fill_keeps_unwritten(link.stream, kept, self.context);
+            fills::keep_unwritten(worker, link.stream, kept, self.context);
             return Ok(self.refuse(worker, DueReply::Keep(Rc::new(kept.clone()))));
         }
         if let Some(stored) = revalidation.as_ref().filter(|stored| is_late(link, stored)) {
-            worker.store_is_late(link.stream);
+            fills::store_is_late(worker, link.stream);
             return Ok(self.refuse(worker, DueReply::Unwritten(Rc::new(stored.clone()))));
         }
         prepare_request(&*worker.host, &policy.policy, cacheable, headers)?;
@@ -143,7 +144,7 @@ impl OriginStream {
             stores: false,
             keeps: false,
             ended: false,
-            began: worker.newest_purge(),
+            began: worker.keys.newest_purge(),
         };
         fetch.begin(worker);
         self.fetch = Some(fetch);
@@ -184,7 +185,7 @@ impl OriginStream {
         let passed = match (&mut self.adopted, &mut self.fetch) {
             (Some(adopted), _) => adopted.pass(&*worker.host, size).map(drop),
             (None, Some(fetch)) => {
-                worker.fill_progresses(fetch.link.stream);
+                fills::progress(worker, fetch.link.stream);
                 fetch.pass(&*worker.host, size)
             }
             (None, None) => Ok(()),
@@ -290,7 +291,7 @@ impl StreamContext for OriginStream {
     fn on_done(&mut self, worker: Lent<'_>) {
         let Some(worker) = worker else { return };
         match &self.fetch {
-            Some(fetch) => worker.fill_is_over(fetch.link.stream, self.context, fetch.ended),
+            Some(fetch) => fills::end(worker, fetch.link.stream, self.context, fetch.ended),
             None => worker.due.forget(self.context),
         }
     }

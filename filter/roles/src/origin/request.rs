@@ -15,6 +15,7 @@ use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
 use crate::reply::DueReply;
 use crate::worker::Worker;
+use crate::worker::background;
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
@@ -96,8 +97,8 @@ pub fn not_served(host: &dyn Host, purpose: Purpose, headers: &Headers) -> DueRe
 pub fn keeps_unasked(worker: &mut Worker, link: Link, headers: &Headers) -> bool {
     let clients = !link.purpose.is_background();
     clients && {
-        let key = worker.key_hash(&cache_key(headers));
-        worker.is_failing(key)
+        let key = worker.keys.key_hash(&cache_key(headers));
+        background::is_failing(worker, key)
     }
 }
 

@@ -21,10 +21,11 @@ use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
 use crate::request::body::Body;
 use crate::worker::Worker;
+use crate::worker::fills;
 
 /// Handles the headers of the response to `fetch`.
 pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> host::Result<()> {
-    worker.origin_answers(fetch.link.stream);
+    fills::origin_answers(worker, fetch.link.stream);
     let overruled = worker.fills.answer(fetch.link.stream);
     if overruled {
         fetch.ended = true;
@@ -159,7 +160,7 @@ fn index(worker: &mut Worker, fetch: &Fetch, headers: &Headers) -> bool {
     }
     let url = url_of(&fetch.policy.policy, &fetch.cache_key);
     let tags = tags_of(&values);
-    worker.note_tags(url, tags.as_deref(), fetch.began)
+    worker.keys.note_tags(url, tags.as_deref(), fetch.began)
 }
 
 fn fill_id(worker: &Worker, fetch: &Fetch) -> FillId {
@@ -253,12 +254,14 @@ fn fill_verdict(
 
 fn tell_headers(worker: &mut Worker, fetch: &Fetch, verdict: FillVerdict, end_of_stream: bool) {
     let stream = fetch.link.stream;
-    let key = worker.key_hash(&fetch.cache_key);
+    let key = worker.keys.key_hash(&fetch.cache_key);
     let ended = end_of_stream && verdict == FillVerdict::Store;
     match &verdict {
         FillVerdict::Varies { names } => {
             worker.metrics.count(Metric::VaryingLearnt, 1);
-            worker.learn(unqualified(&fetch.cache_key), names.clone());
+            worker
+                .keys
+                .learn(unqualified(&fetch.cache_key), names.clone());
         }
         FillVerdict::HitForMiss { .. } => worker.metrics.count(Metric::HitForMissMarked, 1),
         FillVerdict::Store | FillVerdict::Failed { .. } | FillVerdict::NoRoom => {}

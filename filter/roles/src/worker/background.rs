@@ -12,6 +12,7 @@ use sluice_core::workers::{KeyHash, Millis};
 use super::Worker;
 use super::calls::{BackgroundCall, CallKind};
 use super::probes::{self, has_succeeded};
+use super::{looks, substitutes};
 use crate::host::{Host, Map};
 use crate::reply::DueReply;
 use crate::reply::substitute::Document;
@@ -20,279 +21,285 @@ use crate::request::headers::headers_for_calls;
 use crate::request::policy::NumberedPolicy;
 use crate::request::{EdgeRequest, Prelude};
 
-impl Worker {
-    /// Has a stale response refreshed that a client was served, unless a refresh is under way.
-    pub fn refresh(&mut self, stream: &EdgeRequest) {
-        let pause = pause(&*self.host, &stream.policy);
-        let begins = self.turn(stream.id.0, |coalescer, turn| {
-            coalescer.begin_refresh(stream.key, pause, turn)
-        });
-        if !begins {
-            return;
-        }
-        if !self.calls.has_room() {
-            self.metrics.count(Metric::LimitsReached, 1);
-            self.back_off(stream);
-            return;
-        }
-        self.metrics.count(Metric::Refreshes, 1);
-        let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
-        self.calls.push(BackgroundCall::new(
-            &*self.host,
-            CallKind::Refresh(stream.key),
-            target,
-            policy,
-        ));
-        self.wake_root();
+/// Has a stale response refreshed that a client was served, unless a refresh is under way.
+pub fn refresh(worker: &mut Worker, stream: &EdgeRequest) {
+    let pause = pause(&*worker.host, &stream.policy);
+    let begins = worker.turn(stream.id.0, |coalescer, turn| {
+        coalescer.begin_refresh(stream.key, pause, turn)
+    });
+    if !begins {
+        return;
     }
-
-    /// Leaves the origin alone with a key for a while: it has failed, and a stale response was served in its place.
-    pub fn back_off(&mut self, stream: &EdgeRequest) {
-        let pause = pause(&*self.host, &stream.policy);
-        self.turn(stream.id.0, |coalescer, turn| {
-            coalescer.refreshed(stream.key, true, pause, turn);
-        });
+    if !worker.calls.has_room() {
+        worker.metrics.count(Metric::LimitsReached, 1);
+        back_off(worker, stream);
+        return;
     }
+    worker.metrics.count(Metric::Refreshes, 1);
+    let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
+    worker.calls.push(BackgroundCall::new(
+        &*worker.host,
+        CallKind::Refresh(stream.key),
+        target,
+        policy,
+    ));
+    worker.roots.wake();
+}
 
-    /// Whether the origin failed when it was last asked for `key`.
-    pub fn is_failing(&mut self, key: KeyHash) -> bool {
-        let now = self.host.monotonic_millis();
-        self.coalescer.hints().is_failing(key, now)
-    }
+/// Leaves the origin alone with a key for a while: it has failed, and a stale response was served in its place.
+pub fn back_off(worker: &mut Worker, stream: &EdgeRequest) {
+    let pause = pause(&*worker.host, &stream.policy);
+    worker.turn(stream.id.0, |coalescer, turn| {
+        coalescer.refreshed(stream.key, true, pause, turn);
+    });
+}
 
-    /// Handles Envoy's answer to a call of the root context. `answered` is false if there is none.
-    pub fn call_answered(&mut self, call: u32, answered: bool, body_size: usize) {
-        if let Some(background) = self.calls.take(call) {
-            match background.kind {
-                CallKind::Substitute(key) if answered => {
-                    let document = Document::answered(&*self.host, body_size);
-                    self.end_substitute(key, document.as_ref());
-                }
-                _ => self.end_call(&background, answered),
+/// Whether the origin failed when it was last asked for `key`.
+pub fn is_failing(worker: &mut Worker, key: KeyHash) -> bool {
+    let now = worker.host.monotonic_millis();
+    worker.coalescer.hints().is_failing(key, now)
+}
+
+/// Handles Envoy's answer to a call of the root context. `answered` is false if there is none.
+pub fn call_answered(worker: &mut Worker, call: u32, answered: bool, body_size: usize) {
+    if let Some(background) = worker.calls.take(call) {
+        match background.kind {
+            CallKind::Substitute(key) if answered => {
+                let document = Document::answered(&*worker.host, body_size);
+                substitutes::end_substitute(worker, key, document.as_ref());
             }
-        } else {
-            self.journal_answered(call, answered && has_succeeded(&*self.host));
+            _ => end_call(worker, &background, answered),
         }
-        self.send_calls();
-    }
-
-    /// Ends all calls under way without an answer: the root context that has made them is gone.
-    pub(super) fn fail_calls(&mut self) {
-        for call in self.calls.take_all() {
-            self.end_call(&call, false);
+    } else {
+        let recorded = answered && has_succeeded(&*worker.host);
+        if worker.purge_calls.journal_answered(call, recorded) {
+            worker.purge_calls.go_on(&worker.roots);
+            worker.arm_timer();
         }
     }
+    send_calls(worker);
+}
 
-    pub(super) fn send_calls(&mut self) {
-        for call in self.calls.take_due() {
-            let made = self.calls.send(&*self.host, call.clone(), &self.identity);
-            if let Err(error) = made {
-                self.metrics.check(Err(error));
-                self.end_call(&call, false);
-            }
+/// Ends all calls under way without an answer: the root context that has made them is gone.
+pub fn fail_calls(worker: &mut Worker) {
+    for call in worker.calls.take_all() {
+        end_call(worker, &call, false);
+    }
+}
+
+/// Sends the calls that are due. For the root context's turn.
+pub fn send_calls(worker: &mut Worker) {
+    for call in worker.calls.take_due() {
+        let made = worker
+            .calls
+            .send(&*worker.host, call.clone(), &worker.identity);
+        if let Err(error) = made {
+            worker.metrics.check(Err(error));
+            end_call(worker, &call, false);
         }
     }
+}
 
-    /// Renews this worker's claims on refreshes that take long.
-    pub(super) fn renew_claims(&mut self) {
-        let now = self.host.monotonic_millis();
-        for key in self.calls.take_unrenewed(now, CLAIM_MILLIS / 2) {
-            self.turn(self.roots.newest(), |coalescer, turn| {
-                coalescer.refreshing(key, turn);
-            });
-        }
+/// Renews this worker's claims on refreshes that take long.
+pub fn renew_claims(worker: &mut Worker) {
+    let now = worker.host.monotonic_millis();
+    for key in worker.calls.take_unrenewed(now, CLAIM_MILLIS / 2) {
+        worker.turn(worker.roots.newest(), |coalescer, turn| {
+            coalescer.refreshing(key, turn);
+        });
     }
+}
 
-    /// Makes the next call that a range, a HEAD or a conditional request needs before it may take part in coalescing.
-    /// False if it needs no more.
-    ///
-    /// A range leads itself once the size is known, so that it need not wait for the object's end; a background fill
-    /// goes on for others, and after its client has left. A HEAD needs a fill only to have a stored response
-    /// revalidated. A conditional request needs one that goes on when its client has its 304.
-    fn prepare(&mut self, stream: &EdgeRequest) -> bool {
-        let key = stream.key;
-        let (prelude, call) = match stream.prelude.get() {
-            Prelude::None if stream.head => (Prelude::Looked, CallKind::Look(key)),
-            Prelude::None if stream.is_for_part() => (Prelude::Sized, CallKind::Size(key)),
-            Prelude::Done => return false,
-            _ => (Prelude::Done, CallKind::Fill(key)),
-        };
-        stream.prelude.set(prelude);
-        if self.calls.join(call, stream.id) {
-            return true;
-        }
-        if !self.calls.has_room_to_prepare() {
-            self.metrics.count(Metric::LimitsReached, 1);
+/// Makes the next call that a range, a HEAD or a conditional request needs before it may take part in coalescing.
+/// False if it needs no more.
+///
+/// A range leads itself once the size is known, so that it need not wait for the object's end; a background fill
+/// goes on for others, and after its client has left. A HEAD needs a fill only to have a stored response
+/// revalidated. A conditional request needs one that goes on when its client has its 304.
+fn prepare(worker: &mut Worker, stream: &EdgeRequest) -> bool {
+    let key = stream.key;
+    let (prelude, call) = match stream.prelude.get() {
+        Prelude::None if stream.head => (Prelude::Looked, CallKind::Look(key)),
+        Prelude::None if stream.is_for_part() => (Prelude::Sized, CallKind::Size(key)),
+        Prelude::Done => return false,
+        _ => (Prelude::Done, CallKind::Fill(key)),
+    };
+    stream.prelude.set(prelude);
+    if worker.calls.join(call, stream.id) {
+        return true;
+    }
+    if !worker.calls.has_room_to_prepare() {
+        worker.metrics.count(Metric::LimitsReached, 1);
+        return false;
+    }
+    worker.calls.await_first(call, stream.id);
+    if matches!(call, CallKind::Look(_)) {
+        worker.metrics.count(Metric::StoreProbes, 1);
+    }
+    call_for(worker, stream, call);
+    true
+}
+
+/// How a request really goes on, where the coalescer has said `onward`; `None` if it waits for a call first. A range
+/// is not worth a fill that nobody shares: after its calls it goes around the store.
+pub fn ready(worker: &mut Worker, stream: &EdgeRequest, onward: Onward) -> Option<Onward> {
+    let waits =
+        stream.is_for_part() || stream.shares_headers_only() || stream.needs_background_leader();
+    let prepares = onward == Onward::Alone && waits && stream.policy.policy.coalesce.enabled;
+    let fills = matches!(onward, Onward::Lead | Onward::Alone);
+    let calls = prepares || (fills && stream.may_finish_early());
+    if (calls && !keep_headers(worker, stream)) || !prepares {
+        return Some(onward);
+    }
+    if prepare(worker, stream) {
+        return None;
+    }
+    Some(if stream.is_for_part() {
+        Onward::UnsharedRange
+    } else {
+        Onward::Alone
+    })
+}
+
+/// Keeps the client's request headers if a background fill may have to take the place of its request.
+pub fn keep_for_rescue(worker: &mut Worker, stream: &EdgeRequest) {
+    if stream.may_finish_early() {
+        keep_headers(worker, stream);
+    }
+}
+
+/// Keeps the client's request headers for calls on its behalf. False if they cannot be read.
+fn keep_headers(worker: &mut Worker, stream: &EdgeRequest) -> bool {
+    if !stream.headers.borrow().is_empty() {
+        return true;
+    }
+    let headers = worker
+        .roots
+        .act_as(stream.id.0)
+        .and_then(|()| headers_for_calls(&*worker.host));
+    match headers {
+        Ok(headers) => *stream.headers.borrow_mut() = headers,
+        Err(error) => {
+            worker.metrics.check(Err(error));
             return false;
         }
-        self.calls.await_first(call, stream.id);
-        if matches!(call, CallKind::Look(_)) {
-            self.metrics.count(Metric::StoreProbes, 1);
-        }
-        self.call_for(stream, call);
-        true
     }
+    true
+}
 
-    /// How a request really goes on, where the coalescer has said `onward`; `None` if it waits for a call first. A range
-    /// is not worth a fill that nobody shares: after its calls it goes around the store.
-    pub fn ready(&mut self, stream: &EdgeRequest, onward: Onward) -> Option<Onward> {
-        let waits = stream.is_for_part()
-            || stream.shares_headers_only()
-            || stream.needs_background_leader();
-        let prepares = onward == Onward::Alone && waits && stream.policy.policy.coalesce.enabled;
-        let fills = matches!(onward, Onward::Lead | Onward::Alone);
-        let calls = prepares || (fills && stream.may_finish_early());
-        if (calls && !self.keep_headers(stream)) || !prepares {
-            return Some(onward);
-        }
-        if self.prepare(stream) {
-            return None;
-        }
-        Some(if stream.is_for_part() {
-            Onward::UnsharedRange
-        } else {
-            Onward::Alone
-        })
+fn call_for(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) {
+    let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
+    let headers = stream.headers.borrow().clone();
+    worker.calls.push(BackgroundCall {
+        headers,
+        ..BackgroundCall::new(&*worker.host, call, target, policy)
+    });
+    worker.roots.wake();
+}
+
+/// Starts a background fill in the place of one that has ended with its client, who needed less than the object.
+/// Not after `Fresh`: its request headers were not kept. The next request refetches.
+pub fn rescue(worker: &mut Worker, stream: &EdgeRequest) {
+    let less = !matches!(stream.passing.get(), Passing::Whole);
+    let known = !stream.headers.borrow().is_empty();
+    let filled = stream.fragile.get() && stream.may_finish_early() && less && known;
+    let Some(context) = worker.fills.context(stream.id).filter(|_| filled) else {
+        return;
+    };
+    if !worker.calls.has_room_to_prepare() || worker.coalescer.is_committing(stream.key) {
+        return;
     }
-
-    /// Keeps the client's request headers if a background fill may have to take the place of its request.
-    pub fn keep_for_rescue(&mut self, stream: &EdgeRequest) {
-        if stream.may_finish_early() {
-            self.keep_headers(stream);
-        }
+    // The store would not take the next response before this one has gone. The coalescer sees to that for leaders
+    // only.
+    if !worker.due.answers(context) {
+        worker.answer_later(context, DueReply::Reset);
     }
+    call_for(worker, stream, CallKind::Fill(stream.key));
+}
 
-    /// Keeps the client's request headers for calls on its behalf. False if they cannot be read.
-    fn keep_headers(&mut self, stream: &EdgeRequest) -> bool {
-        if !stream.headers.borrow().is_empty() {
-            return true;
-        }
-        let headers = self
-            .act_as(stream.id.0)
-            .and_then(|()| headers_for_calls(&*self.host));
-        match headers {
-            Ok(headers) => *stream.headers.borrow_mut() = headers,
-            Err(error) => {
-                self.metrics.check(Err(error));
-                return false;
-            }
-        }
-        true
-    }
-
-    fn call_for(&mut self, stream: &EdgeRequest, call: CallKind) {
-        let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
-        let headers = stream.headers.borrow().clone();
-        self.calls.push(BackgroundCall {
-            headers,
-            ..BackgroundCall::new(&*self.host, call, target, policy)
-        });
-        self.wake_root();
-    }
-
-    /// Starts a background fill in the place of one that has ended with its client, who needed less than the object.
-    /// Not after `Fresh`: its request headers were not kept. The next request refetches.
-    pub(super) fn rescue(&mut self, stream: &EdgeRequest) {
-        let less = !matches!(stream.passing.get(), Passing::Whole);
-        let known = !stream.headers.borrow().is_empty();
-        let filled = stream.fragile.get() && stream.may_finish_early() && less && known;
-        let Some(context) = self.fills.context(stream.id).filter(|_| filled) else {
-            return;
+/// Admits the requests that have waited for `call`. `context` is that of this callback.
+pub fn prepared(worker: &mut Worker, call: CallKind, context: u32) {
+    let mut may_lead = matches!(call, CallKind::Size(_));
+    for id in worker.calls.take_waiting(call) {
+        let Some(stream) = worker.stream(id) else {
+            continue;
         };
-        if !self.calls.has_room_to_prepare() || self.coalescer.is_committing(stream.key) {
-            return;
-        }
-        // The store would not take the next response before this one has gone. The coalescer sees to that for leaders
-        // only.
-        if !self.due.answers(context) {
-            self.answer_later(context, DueReply::Reset);
-        }
-        self.call_for(stream, CallKind::Fill(stream.key));
+        let mut request = stream.request();
+        request.may_lead |= may_lead;
+        let admitted = worker.turn(context, |coalescer, turn| coalescer.request(&request, turn));
+        let onward = match admitted {
+            None => continue,
+            // It has waited for the call.
+            Some(Onward::Fresh) => Onward::Collapsed,
+            Some(onward) => onward,
+        };
+        may_lead &= onward != Onward::Lead;
+        worker.due.resume(id, onward);
     }
+    worker.roots.wake();
+}
 
-    /// Admits the requests that have waited for `call`. `context` is that of this callback.
-    pub fn prepared(&mut self, call: CallKind, context: u32) {
-        let mut may_lead = matches!(call, CallKind::Size(_));
-        for id in self.calls.take_waiting(call) {
-            let Some(stream) = self.stream(id) else {
-                continue;
+/// Handles the answer to a question for the size of an object: one that is too large is not coalesced.
+fn sized(worker: &mut Worker, key: KeyHash, policy: &NumberedPolicy) {
+    let length = worker
+        .host
+        .header_number(Map::CallResponse, "content-length");
+    let length = length.ok().flatten();
+    let cache = &policy.policy.cache;
+    if length.is_some_and(|length| length > cache.max_object_bytes) && has_succeeded(&*worker.host)
+    {
+        let pause = u64::try_from(cache.hit_for_miss.as_millis()).unwrap_or(u64::MAX);
+        let until = worker.host.monotonic_millis().saturating_add(pause);
+        worker.metrics.count(Metric::HitForMissMarked, 1);
+        worker.coalescer.hints().set(key, Hint::HitForMiss, until);
+    }
+}
+
+/// What a probe for a flight of `key` has found. A flight from before a soft purge has a hash from before it, and
+/// its followers take a response from before it.
+fn probed(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Probed {
+    let cache_key = call.target.cache_key();
+    let current = key == worker.keys.key_hash(cache_key);
+    let outdated = |entry: &Entry<'_>| current && worker.keys.predates_soft_purge(entry);
+    let probed = probes::probed(&*worker.host, worker.host.monotonic_millis(), outdated);
+    let found = matches!(probed, Probed::Readable { .. });
+    if current && found && worker.keys.soft_generation(cache_key) > 0 {
+        worker.keys.confirm(key);
+    }
+    probed
+}
+
+fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
+    match call.kind {
+        CallKind::Probe(key) => {
+            let probed = if answered {
+                probed(worker, key, call)
+            } else {
+                Probed::Missing
             };
-            let mut request = stream.request();
-            request.may_lead |= may_lead;
-            let admitted = self.turn(context, |coalescer, turn| coalescer.request(&request, turn));
-            let onward = match admitted {
-                None => continue,
-                // It has waited for the call.
-                Some(Onward::Fresh) => Onward::Collapsed,
-                Some(onward) => onward,
-            };
-            may_lead &= onward != Onward::Lead;
-            self.due.resume(id, onward);
+            worker.turn(worker.roots.newest(), |coalescer, turn| {
+                coalescer.probed(key, probed, turn);
+            });
         }
-        self.wake_root();
-    }
-
-    /// Handles the answer to a question for the size of an object: one that is too large is not coalesced.
-    fn sized(&mut self, key: KeyHash, policy: &NumberedPolicy) {
-        let length = self.host.header_number(Map::CallResponse, "content-length");
-        let length = length.ok().flatten();
-        let cache = &policy.policy.cache;
-        if length.is_some_and(|length| length > cache.max_object_bytes)
-            && has_succeeded(&*self.host)
-        {
-            let pause = u64::try_from(cache.hit_for_miss.as_millis()).unwrap_or(u64::MAX);
-            let until = self.host.monotonic_millis().saturating_add(pause);
-            self.metrics.count(Metric::HitForMissMarked, 1);
-            self.coalescer.hints().set(key, Hint::HitForMiss, until);
-        }
-    }
-
-    /// What a probe for a flight of `key` has found. A flight from before a soft purge has a hash from before it, and
-    /// its followers take a response from before it.
-    fn probed(&mut self, key: KeyHash, call: &BackgroundCall) -> Probed {
-        let cache_key = call.target.cache_key();
-        let current = key == self.key_hash(cache_key);
-        let outdated = |entry: &Entry<'_>| current && self.predates_soft_purge(entry);
-        let probed = probes::probed(&*self.host, self.host.monotonic_millis(), outdated);
-        let found = matches!(probed, Probed::Readable { .. });
-        if current && found && self.soft_generation(cache_key) > 0 {
-            self.confirm(key);
-        }
-        probed
-    }
-
-    fn end_call(&mut self, call: &BackgroundCall, answered: bool) {
-        match call.kind {
-            CallKind::Probe(key) => {
-                let probed = if answered {
-                    self.probed(key, call)
-                } else {
-                    Probed::Missing
-                };
-                self.turn(self.roots.newest(), |coalescer, turn| {
-                    coalescer.probed(key, probed, turn);
-                });
+        CallKind::Look(key) => looks::looked(worker, key, answered),
+        CallKind::Fill(_) => prepared(worker, call.kind, worker.roots.newest()),
+        CallKind::Size(key) => {
+            if answered {
+                sized(worker, key, &call.policy);
             }
-            CallKind::Look(key) => self.looked(key, answered),
-            CallKind::Fill(_) => self.prepared(call.kind, self.roots.newest()),
-            CallKind::Size(key) => {
-                if answered {
-                    self.sized(key, &call.policy);
-                }
-                self.prepared(call.kind, self.roots.newest());
-            }
-            CallKind::Refresh(key) => {
-                let failed = !(answered && has_succeeded(&*self.host));
-                if failed {
-                    self.metrics.count(Metric::RefreshFailures, 1);
-                }
-                let pause = pause(&*self.host, &call.policy);
-                self.turn(self.roots.newest(), |coalescer, turn| {
-                    coalescer.refreshed(key, failed, pause, turn);
-                });
-            }
-            CallKind::Substitute(key) => self.end_substitute(key, None),
+            prepared(worker, call.kind, worker.roots.newest());
         }
+        CallKind::Refresh(key) => {
+            let failed = !(answered && has_succeeded(&*worker.host));
+            if failed {
+                worker.metrics.count(Metric::RefreshFailures, 1);
+            }
+            let pause = pause(&*worker.host, &call.policy);
+            worker.turn(worker.roots.newest(), |coalescer, turn| {
+                coalescer.refreshed(key, failed, pause, turn);
+            });
+        }
+        CallKind::Substitute(key) => substitutes::end_substitute(worker, key, None),
     }
 }
 

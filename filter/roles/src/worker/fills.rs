@@ -134,96 +134,96 @@ impl Fills {
     }
 }
 
-impl Worker {
-    /// Notes for the access log that the origin is asked on behalf of a request.
-    pub fn origin_is_asked(&self, stream: StreamId) {
-        if let Some(stream) = self.streams.get(&stream) {
-            stream.account.asks(self.host.monotonic_millis());
-        }
+/// Notes for the access log that the origin is asked on behalf of a request.
+pub fn origin_is_asked(worker: &Worker, stream: StreamId) {
+    if let Some(stream) = worker.streams.get(&stream) {
+        stream.account.asks(worker.host.monotonic_millis());
     }
+}
 
-    /// Notes for the access log that the origin has begun to answer a request.
-    pub fn origin_answers(&self, stream: StreamId) {
-        if let Some(stream) = self.streams.get(&stream) {
-            stream.account.is_answered(self.host.monotonic_millis());
-        }
+/// Notes for the access log that the origin has begun to answer a request.
+pub fn origin_answers(worker: &Worker, stream: StreamId) {
+    if let Some(stream) = worker.streams.get(&stream) {
+        stream.account.is_answered(worker.host.monotonic_millis());
     }
+}
 
-    /// Notes that the stored response expired while the request was on its way to the store, and is served all the
-    /// same.
-    pub fn store_is_late(&self, stream: StreamId) {
-        if let Some(stream) = self.streams.get(&stream) {
-            stream.late.set(true);
-        }
+/// Notes that the stored response expired while the request was on its way to the store, and is served all the
+/// same.
+pub fn store_is_late(worker: &Worker, stream: StreamId) {
+    if let Some(stream) = worker.streams.get(&stream) {
+        stream.late.set(true);
     }
+}
 
-    /// Begins a fill: a request is on its way to the origin.
-    pub fn fill_begins(&mut self, stream: StreamId, context: u32, fallback: Option<Fallback>) {
-        let now = self.host.monotonic_millis();
-        self.fills.begin(stream, context, fallback, now);
-        self.arm_timer();
-        self.restore_context(context);
+/// Begins a fill: a request is on its way to the origin.
+pub fn begin(worker: &mut Worker, stream: StreamId, context: u32, fallback: Option<Fallback>) {
+    let now = worker.host.monotonic_millis();
+    worker.fills.begin(stream, context, fallback, now);
+    worker.arm_timer();
+    worker.roots.restore(context);
+}
+
+/// The origin has failed a fill with `status`, and the store serves its stale response. `context` is that of this
+/// callback.
+pub fn keep(
+    worker: &mut Worker,
+    stream: StreamId,
+    status: u16,
+    revalidation: &Revalidation,
+    context: u32,
+) {
+    if let Some(stream) = worker.streams.get(&stream) {
+        stream.kept.set(Some(status));
     }
+    keep_unwritten(worker, stream, revalidation, context);
+}
 
-    /// The origin has failed a fill with `status`, and the store serves its stale response. `context` is that of this
-    /// callback.
-    pub fn fill_keeps(
-        &mut self,
-        stream: StreamId,
-        status: u16,
-        revalidation: &Revalidation,
-        context: u32,
-    ) {
-        if let Some(stream) = self.streams.get(&stream) {
-            stream.kept.set(Some(status));
-        }
-        self.fill_keeps_unwritten(stream, revalidation, context);
-    }
+/// The store serves its stale response unwritten, and asks again the next time. The followers must know that the
+/// origin fails, or each of them would ask.
+pub fn keep_unwritten(
+    worker: &mut Worker,
+    stream: StreamId,
+    revalidation: &Revalidation,
+    context: u32,
+) {
+    let left = revalidation.left().saturating_mul(1_000);
+    worker.turn(context, |coalescer, turn| {
+        coalescer.fill_kept(stream, turn.now.saturating_add(left), turn);
+    });
+}
 
-    /// The store serves its stale response unwritten, and asks again the next time. The followers must know that the
-    /// origin fails, or each of them would ask.
-    pub fn fill_keeps_unwritten(
-        &mut self,
-        stream: StreamId,
-        revalidation: &Revalidation,
-        context: u32,
-    ) {
-        let left = revalidation.left().saturating_mul(1_000);
-        self.turn(context, |coalescer, turn| {
-            coalescer.fill_kept(stream, turn.now.saturating_add(left), turn);
+/// More of a fill's body has come.
+pub fn progress(worker: &mut Worker, stream: StreamId) {
+    worker
+        .coalescer
+        .fill_progress(stream, worker.host.monotonic_millis());
+}
+
+/// ORIGIN's context of a fill has gone; `complete` says whether all of the response has come.
+pub fn end(worker: &mut Worker, stream: StreamId, context: u32, complete: bool) {
+    worker.due.forget(context);
+    if worker.fills.end(stream, context) && !complete {
+        worker.turn(context, |coalescer, turn| {
+            coalescer.fill_broken(stream, turn);
         });
     }
+}
 
-    /// More of a fill's body has come.
-    pub fn fill_progresses(&mut self, stream: StreamId) {
-        self.coalescer
-            .fill_progress(stream, self.host.monotonic_millis());
-    }
-
-    /// ORIGIN's context of a fill has gone; `complete` says whether all of the response has come.
-    pub fn fill_is_over(&mut self, stream: StreamId, context: u32, complete: bool) {
-        self.due.forget(context);
-        if self.fills.end(stream, context) && !complete {
-            self.turn(context, |coalescer, turn| {
-                coalescer.fill_broken(stream, turn);
-            });
-        }
-    }
-
-    /// Lets the store serve stale responses in the place of an origin that takes too long.
-    pub(super) fn give_up_overdue(&mut self) {
-        for overdue in self.fills.overdue(self.host.monotonic_millis()) {
-            self.metrics.count(Metric::OriginOverdue, 1);
-            self.metrics.warn(|| {
-                "sluice: the origin was too slow, and a stale response is served".to_owned()
-            });
-            self.fill_keeps(
-                overdue.stream,
-                GATEWAY_TIMEOUT,
-                &overdue.revalidation,
-                self.roots.newest(),
-            );
-            self.answer_later(overdue.context, DueReply::Keep(overdue.revalidation));
-        }
+/// Lets the store serve stale responses in the place of an origin that takes too long.
+pub fn give_up_overdue(worker: &mut Worker) {
+    for overdue in worker.fills.overdue(worker.host.monotonic_millis()) {
+        worker.metrics.count(Metric::OriginOverdue, 1);
+        worker
+            .metrics
+            .warn(|| "sluice: the origin was too slow, and a stale response is served".to_owned());
+        keep(
+            worker,
+            overdue.stream,
+            GATEWAY_TIMEOUT,
+            &overdue.revalidation,
+            worker.roots.newest(),
+        );
+        worker.answer_later(overdue.context, DueReply::Keep(overdue.revalidation));
     }
 }

@@ -7,12 +7,14 @@ use crate::host::{self, Host};
 use siphasher::sip::SipHasher13;
 use sluice_core::link::{Link, Secrets, Vouched};
 use sluice_core::store::entry::FillId;
-use sluice_core::workers::agreement::agree_on;
-use sluice_core::workers::{KeyHash, StreamId};
+use sluice_core::workers::agreement::{agree_on, take_number};
+use sluice_core::workers::{KeyHash, StreamId, WorkerId};
 
 /// What a worker is known by, and what its marks are made with.
 #[derive(Debug)]
 pub struct Identity {
+    /// The number of this worker, past ones included.
+    pub worker: WorkerId,
     /// Distinguishes this VM's fills from all others, past ones included.
     nonce: u64,
     secrets: Secrets,
@@ -26,11 +28,13 @@ impl Identity {
     /// # Errors
     /// The host refused a call.
     pub fn new(host: &dyn Host) -> host::Result<Self> {
+        let worker = take_number(host)?;
         let hash_key = agree_on(host, "sluice/hash-key", host.random()?)?;
         // What all VMs of this process know and nobody else, so that one is believed by its successor.
         let [process, _] = agree_on(host, "sluice/secret", host.random()?)?;
         let [nonce, vm] = [host.random()?, host.random()?].map(u64::from_le_bytes);
         Ok(Self {
+            worker,
             nonce,
             secrets: Secrets { process, vm },
             hash_key,

@@ -23,44 +23,45 @@ enum Seen {
     Nothing,
 }
 
-impl Worker {
-    /// Turns a HEAD's target to the headers alone if this worker knows of stored headers and of no stored object.
-    pub fn turn_to_headers(&mut self, target: &mut CanonicalTarget) {
-        let headers = target.for_headers();
-        let now = self.host.monotonic_millis();
-        let whole = self.key_hash(target.cache_key());
-        let part = self.key_hash(headers.cache_key());
-        let coalescer = &mut self.coalescer;
-        let has_whole =
-            coalescer.remembered(whole, now).is_some() || coalescer.is_committing(whole);
-        if !has_whole && coalescer.knows(part, now) {
-            *target = headers;
-        }
+/// Turns a HEAD's target to the headers alone if this worker knows of stored headers and of no stored object.
+pub fn turn_to_headers(worker: &mut Worker, target: &mut CanonicalTarget) {
+    let headers = target.for_headers();
+    let now = worker.host.monotonic_millis();
+    let whole = worker.keys.key_hash(target.cache_key());
+    let part = worker.keys.key_hash(headers.cache_key());
+    let coalescer = &mut worker.coalescer;
+    let has_whole = coalescer.remembered(whole, now).is_some() || coalescer.is_committing(whole);
+    if !has_whole && coalescer.knows(part, now) {
+        *target = headers;
     }
+}
 
-    /// Handles the store's answer to a look, if there is one, and lets the requests go on that wait for it.
-    pub(super) fn looked(&mut self, key: KeyHash, answered: bool) {
-        let seen = if answered {
-            seen(&*self.host)
-        } else {
-            Seen::Nothing
+/// Handles the store's answer to a look, if there is one, and lets the requests go on that wait for it.
+pub fn looked(worker: &mut Worker, key: KeyHash, answered: bool) {
+    let seen = if answered {
+        seen(&*worker.host)
+    } else {
+        Seen::Nothing
+    };
+    for id in worker.calls.take_waiting(CallKind::Look(key)) {
+        let Some(stream) = worker.stream(id) else {
+            continue;
         };
-        for id in self.calls.take_waiting(CallKind::Look(key)) {
-            let Some(stream) = self.stream(id) else {
-                continue;
-            };
-            let onward = match seen {
-                Seen::Nothing => Onward::Varies,
-                Seen::Served if !self.must_revalidate(&stream) => {
-                    stream.prelude.set(Prelude::Done);
-                    Onward::Alone
-                }
-                Seen::Served | Seen::Expired => Onward::Alone,
-            };
-            self.due.resume(id, onward);
-        }
-        self.wake_root();
+        let onward = match seen {
+            Seen::Nothing => Onward::Varies,
+            Seen::Served
+                if !worker
+                    .keys
+                    .must_revalidate(stream.target.cache_key(), stream.key) =>
+            {
+                stream.prelude.set(Prelude::Done);
+                Onward::Alone
+            }
+            Seen::Served | Seen::Expired => Onward::Alone,
+        };
+        worker.due.resume(id, onward);
     }
+    worker.roots.wake();
 }
 
 fn seen(host: &dyn Host) -> Seen {

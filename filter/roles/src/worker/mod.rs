@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A worker: the state that all contexts of a VM share. Envoy has one VM per worker thread.
 
-mod background;
+pub mod background;
 mod calls;
 mod due;
 pub mod fills;
-mod hot;
 pub mod identity;
-mod keys;
-mod known_keys;
-mod lengths;
-mod looks;
-mod metrics;
+pub mod keys;
+pub mod looks;
+pub mod metrics;
 mod policies;
 mod probes;
-mod purge_calls;
-mod purging;
+pub mod purge_calls;
 mod replies;
-mod resumption;
+pub mod resumption;
 mod root;
 mod roots;
 pub mod substitutes;
@@ -27,12 +23,11 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use sluice_core::coalescing::Coalescer;
-use sluice_core::hot::HotTier;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
+use sluice_core::policy::purge::bucket_of;
+use sluice_core::purge::{Order, url_of};
 use sluice_core::workers::StreamId;
-use sluice_core::workers::WorkerId;
-use sluice_core::workers::agreement::take_number;
 
 use crate::host::{self, Host};
 use crate::request::EdgeRequest;
@@ -41,11 +36,10 @@ use calls::Calls;
 use due::Due;
 use fills::Fills;
 use identity::Identity;
-use known_keys::KnownKeys;
+use keys::Keys;
 use metrics::Metrics;
 use policies::Policies;
-pub use purge_calls::Unavailable;
-use purging::{Purging, host_error};
+use purge_calls::{PurgeCalls, Unavailable};
 use roots::Roots;
 use substitutes::Substitutes;
 
@@ -55,21 +49,23 @@ pub struct Worker {
     /// What runs it.
     pub host: Rc<dyn Host>,
     /// Counters, gauges, and the log.
-    pub metrics: Metrics,
+    pub metrics: Rc<Metrics>,
     /// What it is known by.
     pub identity: Rc<Identity>,
+    /// What it knows of keys.
+    pub keys: Keys,
     coalescer: Coalescer,
     /// The root contexts, with the timer and the queue.
     roots: Roots,
     /// The policies of its root contexts and requests.
     pub policies: Policies,
     streams: HashMap<StreamId, Rc<EdgeRequest>>,
-    known: KnownKeys,
     /// Requests on their way to the origin through the store.
     pub fills: Fills,
     /// Requests of its own.
     pub calls: Calls,
-    purging: Purging,
+    /// The purges that it carries out.
+    pub purge_calls: PurgeCalls,
     substitutes: Substitutes,
     /// What waits for a turn of the root context.
     pub due: Due,
@@ -87,6 +83,7 @@ impl Worker {
         root: u32,
         policy: Policy,
     ) -> host::Result<(NumberedPolicy, Rc<Identity>)> {
+        let policy = Rc::new(policy);
         let worker = match worker {
             Some(worker) => worker,
             None => worker.insert(Self::start(Rc::clone(host), &policy)?),
@@ -94,44 +91,41 @@ impl Worker {
         Ok((worker.adopt(root, policy)?, Rc::clone(&worker.identity)))
     }
 
-    fn start(host: Rc<dyn Host>, policy: &Policy) -> host::Result<Self> {
-        let number = take_number(&*host).map_err(host_error)?;
+    fn start(host: Rc<dyn Host>, policy: &Rc<Policy>) -> host::Result<Self> {
+        let identity = Rc::new(Identity::new(&*host)?);
+        let metrics = Rc::new(Metrics::define(Rc::clone(&host)));
+        let worker = identity.worker;
         Ok(Self {
-            metrics: Metrics::define(&host),
-            identity: Rc::new(Identity::new(&*host)?),
-            coalescer: Coalescer::new(number, policy.limits.hints),
-            roots: Roots::default(),
+            keys: Keys::new(
+                Rc::clone(&host),
+                Rc::clone(&metrics),
+                Rc::clone(&identity),
+                Rc::clone(policy),
+            ),
+            coalescer: Coalescer::new(worker, policy.limits.hints),
+            roots: Roots::new(Rc::clone(&host), Rc::clone(&metrics), worker),
             policies: Policies::default(),
             streams: HashMap::new(),
-            known: KnownKeys::new(policy),
             fills: Fills::default(),
             calls: Calls::default(),
-            purging: Purging::default(),
+            purge_calls: PurgeCalls::new(Rc::clone(&host), Rc::clone(&metrics), worker),
             substitutes: Substitutes::default(),
             due: Due::default(),
             host,
+            metrics,
+            identity,
         })
     }
 
-    fn adopt(&mut self, root: u32, policy: Policy) -> host::Result<NumberedPolicy> {
+    fn adopt(&mut self, root: u32, policy: Rc<Policy>) -> host::Result<NumberedPolicy> {
         self.roots.add(root);
-        self.roots.register(&*self.host, self.id())?;
+        self.roots.register()?;
         self.coalescer.hints().set_capacity(policy.limits.hints);
-        self.known.keep_to(&policy);
-        self.begin_purging(&policy)?;
-        // Keys and headers may be others now.
-        let last = self.policies.newest();
-        if last.is_none_or(|last| *last.policy != policy) {
-            self.known.hot = HotTier::new(policy.hot);
-        }
+        self.purge_calls.begin(&policy)?;
+        self.keys.keep_to(Rc::clone(&policy));
         let policy = self.policies.add(policy);
         self.resync();
         Ok(policy)
-    }
-
-    /// This worker's number.
-    pub fn id(&self) -> WorkerId {
-        self.coalescer.worker()
     }
 
     /// Makes a request known to ORIGIN and to the waiting lists.
@@ -143,13 +137,13 @@ impl Worker {
     pub fn close(&mut self, stream: StreamId) {
         if let Some(closed) = self.streams.remove(&stream) {
             if let Some(capture) = closed.capture.take() {
-                self.drop_capture(&capture);
+                self.keys.hot.end(capture.length());
             }
             self.due.forget(stream.0);
             if self.coalescer.takes_part(stream) {
                 self.turn(stream.0, |coalescer, turn| coalescer.closed(stream, turn));
             }
-            self.rescue(&closed);
+            background::rescue(self, &closed);
         }
     }
 
@@ -158,14 +152,35 @@ impl Worker {
         self.streams.get(&stream).cloned()
     }
 
+    /// Carries out a purge. Its receipt goes to `context`, once all workers and the journal have answered.
+    ///
+    /// # Errors
+    /// The purge cannot be carried out now.
+    pub fn purge(&mut self, context: u32, order: &Order) -> Result<(), Unavailable> {
+        let (keys, roots) = (&mut self.keys, &mut self.roots);
+        self.purge_calls.purge(keys, roots, context, order)
+    }
+
+    /// Has the stored responses of these buckets revalidated: an unsafe request has changed them (RFC 9111, 4.4).
+    pub fn invalidate(&mut self, buckets: &[u16]) {
+        let (keys, roots) = (&mut self.keys, &mut self.roots);
+        self.purge_calls.invalidate(keys, roots, buckets);
+    }
+
+    /// Puts a stored response out of reach that the store has spoilt.
+    pub fn discard(&mut self, stream: &EdgeRequest) {
+        let url = url_of(&stream.policy.policy, stream.target.url());
+        let (keys, roots) = (&mut self.keys, &mut self.roots);
+        self.purge_calls.discard(keys, roots, bucket_of(url));
+    }
+
     /// Publishes how much there is of everything.
     fn publish_gauges(&mut self) {
-        let values = [
-            (Metric::ParkedNow, self.coalescer.parked()),
-            (Metric::FlightsNow, self.coalescer.flights()),
-            (Metric::HintsNow, self.coalescer.hints().len()),
-        ];
-        self.metrics.set_gauges(&values);
-        self.publish_hot();
+        let (parked, flights) = (self.coalescer.parked(), self.coalescer.flights());
+        self.metrics.set_gauge(Metric::ParkedNow, parked);
+        self.metrics.set_gauge(Metric::FlightsNow, flights);
+        let hints = self.coalescer.hints().len();
+        self.metrics.set_gauge(Metric::HintsNow, hints);
+        self.keys.publish_hot();
     }
 }

@@ -17,13 +17,13 @@ pub struct Policies {
 
 impl Policies {
     /// Adds the newest policy, and forgets those under which nothing is any more.
-    pub fn add(&mut self, policy: Policy) -> NumberedPolicy {
+    pub fn add(&mut self, policy: Rc<Policy>) -> NumberedPolicy {
         let last = self.known.back();
         let number = last.map_or(1, |last| last.number.wrapping_add(1));
         let flights = FlightPolicy::of(&policy);
         let added = NumberedPolicy {
             number,
-            policy: Rc::new(policy),
+            policy,
             flights,
         };
         // Root contexts and requests that came under a policy keep it.

@@ -1,24 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Purges under way: the journal and the other workers are awaited before the caller has its receipt.
 
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 use std::time::Duration;
 
 use sluice_core::metrics::Metric;
-use sluice_core::policy::purge::{Kind, Record, bucket_of};
-use sluice_core::purge::{JOURNAL_PATIENCE, Order, Receipt, carry_out, invalidate, url_of};
-use sluice_core::workers::Roster;
-use sluice_core::workers::WorkerId;
+use sluice_core::policy::Policy;
+use sluice_core::policy::purge::{Kind, Record};
+use sluice_core::purge::{
+    Initial, JOURNAL_PATIENCE, Order, PendingPurges, Receipt, SharedPurges, carry_out, invalidate,
+};
 use sluice_core::workers::message::Message;
+use sluice_core::workers::shared_value::SharedError;
+use sluice_core::workers::{Millis, Roster, WorkerId};
 
-use super::Worker;
-use super::purging::{JournalEntry, NO_CALL, host_error};
+use super::keys::Keys;
+use super::metrics::Metrics;
+use super::roots::Roots;
+use crate::host::{self, Host};
 use crate::reply::receipt::answer_receipt;
-use crate::request::EdgeRequest;
 
 /// The cluster of the entry point's journal.
 const JOURNAL_CLUSTER: &str = "purge_journal";
-
 const JOURNAL_TIMEOUT: Duration = Duration::from_millis(JOURNAL_PATIENCE);
+/// The call number of news that nobody acknowledges.
+const NO_CALL: u32 = 0;
+/// Timer period while purges are under way, in milliseconds.
+const CALL_MILLIS: Millis = 100;
 
 /// Why a purge is not carried out.
 #[derive(Clone, Copy, Debug)]
@@ -29,198 +38,274 @@ pub enum Unavailable {
     Failed,
 }
 
-impl Worker {
+/// Records for the journal.
+#[derive(Debug)]
+struct JournalEntry {
+    /// The number of the purge that waits for them, or [`NO_CALL`].
+    call: u32,
+    text: String,
+}
+
+/// The purges that this worker carries out.
+#[derive(Debug)]
+pub struct PurgeCalls {
+    host: Rc<dyn Host>,
+    metrics: Rc<Metrics>,
+    /// This worker.
+    worker: WorkerId,
+    /// Whether the entry point keeps a journal.
+    journal: bool,
+    pending: PendingPurges,
+    /// The contexts of callers that still wait.
+    callers: HashSet<u32>,
+    /// Whether the journal says that unsafe requests have changed resources.
+    changes_recorded: bool,
+    due_entries: Vec<JournalEntry>,
+    /// The entries on their way into the journal, by the host's number for the call.
+    entries: HashMap<u32, JournalEntry>,
+}
+
+impl PurgeCalls {
+    /// No purge of `worker` yet.
+    pub fn new(host: Rc<dyn Host>, metrics: Rc<Metrics>, worker: WorkerId) -> Self {
+        Self {
+            host,
+            metrics,
+            worker,
+            journal: false,
+            pending: PendingPurges::default(),
+            callers: HashSet::new(),
+            changes_recorded: false,
+            due_entries: Vec::new(),
+            entries: HashMap::new(),
+        }
+    }
+
+    /// Writes the purges that hold at the start of the process into shared data, unless another worker has.
+    ///
+    /// # Errors
+    /// Shared data could not be written.
+    pub fn begin(&mut self, policy: &Policy) -> host::Result<()> {
+        self.journal = policy.purge.recorded;
+        let now = u64::try_from(self.host.unix_seconds()).unwrap_or(0);
+        let started = SharedPurges::new(&*self.host).start(&Initial::of(policy, now));
+        Ok(started?)
+    }
+
+    /// The timer period that purges under way need.
+    pub fn tick_period(&self) -> Option<Millis> {
+        (!self.pending.is_empty()).then_some(CALL_MILLIS)
+    }
+
     /// Carries out a purge. Its receipt goes to `context`, once all workers and the journal have answered.
     ///
     /// # Errors
     /// The purge cannot be carried out now.
-    pub fn purge(&mut self, context: u32, order: &Order) -> Result<(), Unavailable> {
-        self.join_roster();
-        if !self.purging.desk.has_room() {
+    pub fn purge(
+        &mut self,
+        keys: &mut Keys,
+        roots: &mut Roots,
+        context: u32,
+        order: &Order,
+    ) -> Result<(), Unavailable> {
+        keys.join_roster();
+        if !self.pending.has_room() {
             return Err(Unavailable::Busy);
         }
-        let failed = |worker: &mut Self, error| {
-            worker.metrics.fault("a purge failed", host_error(error));
+        let written =
+            carry_out(&*self.host, order).and_then(|records| Ok((records, keys.others()?)));
+        let (records, others) = written.map_err(|error| {
+            self.metrics.fault("a purge failed", error.into());
             Unavailable::Failed
-        };
-        let records = carry_out(&*self.host, order).map_err(|error| failed(self, error))?;
-        let others = self.others().map_err(|error| failed(self, error))?;
+        })?;
         self.metrics.count(Metric::Purges, 1);
-        self.apply(&records);
+        keys.apply(&records);
         let number = records.last().map_or(0, |record| record.number);
         let now = self.host.monotonic_millis();
-        let journal = self.purging.journal && !records.is_empty();
-        self.purging.callers.insert(context);
+        let journal = self.journal && !records.is_empty();
+        self.callers.insert(context);
         let call = self
-            .purging
-            .desk
+            .pending
             .open(context, number, others.clone(), journal, now)
             .ok_or(Unavailable::Busy)?;
         if journal {
             let text = records.iter().map(|record| format!("{record}\n")).collect();
-            self.purging.due_entries.push(JournalEntry { call, text });
+            self.due_entries.push(JournalEntry { call, text });
         }
-        self.tell(&others, call, records);
-        self.wake_root();
+        self.tell(roots, &others, call, records);
+        roots.wake();
         Ok(())
     }
 
     /// Has the stored responses of these buckets revalidated: an unsafe request has changed them (RFC 9111, 4.4).
-    pub fn invalidate(&mut self, buckets: &[u16]) {
-        if let Some(records) = self.purge_unasked(Kind::Soft, buckets) {
-            self.metrics.count(Metric::Invalidations, 1);
-            self.record_change(&records);
+    pub fn invalidate(&mut self, keys: &mut Keys, roots: &mut Roots, buckets: &[u16]) {
+        let newest = self.purge_unasked(keys, roots, Kind::Soft, buckets);
+        let Some(newest) = newest else { return };
+        self.metrics.count(Metric::Invalidations, 1);
+        // The journal is told once that stored responses must be revalidated after a restart.
+        if self.journal && !self.changes_recorded {
+            self.changes_recorded = true;
+            self.due_entries.push(JournalEntry {
+                call: NO_CALL,
+                text: format!("{newest} soft everything\n"),
+            });
+            roots.wake();
         }
     }
 
-    /// Puts a stored response out of reach that the store has spoilt.
-    pub fn discard(&mut self, stream: &EdgeRequest) {
-        let url = url_of(&stream.policy.policy, stream.target.url());
-        self.purge_unasked(Kind::Hard, &[bucket_of(url)]);
+    /// Puts the stored responses of a bucket out of reach, which the store has spoilt.
+    pub fn discard(&mut self, keys: &mut Keys, roots: &mut Roots, bucket: u16) {
+        self.purge_unasked(keys, roots, Kind::Hard, &[bucket]);
     }
 
-    fn purge_unasked(&mut self, kind: Kind, buckets: &[u16]) -> Option<Vec<Record>> {
-        self.join_roster();
+    /// The number of the newest purge that this makes, if it makes one.
+    fn purge_unasked(
+        &mut self,
+        keys: &mut Keys,
+        roots: &mut Roots,
+        kind: Kind,
+        buckets: &[u16],
+    ) -> Option<u64> {
+        keys.join_roster();
         let written = invalidate(&*self.host, kind, buckets)
-            .and_then(|records| Ok((records, self.others()?)));
+            .and_then(|records| Ok((records, keys.others()?)));
         match written {
             Ok((records, others)) => {
-                self.apply(&records);
-                self.tell(&others, NO_CALL, records.clone());
-                Some(records)
+                keys.apply(&records);
+                let newest = records.last().map(|record| record.number);
+                self.tell(roots, &others, NO_CALL, records);
+                newest
             }
             Err(error) => {
-                self.metrics
-                    .fault("a change was not noted", host_error(error));
+                let consequence = "a change was not noted";
+                self.metrics.fault(consequence, error.into());
                 None
             }
         }
     }
 
-    /// Notes in the journal, once, that stored responses must be revalidated after a restart.
-    fn record_change(&mut self, records: &[Record]) {
-        if !self.purging.journal || self.purging.changes_recorded {
-            return;
-        }
-        if let Some(Record { number, .. }) = records.last() {
-            self.purging.changes_recorded = true;
-            let text = format!("{number} soft everything\n");
-            self.purging.due_entries.push(JournalEntry {
-                call: NO_CALL,
-                text,
-            });
-            self.wake_root();
-        }
-    }
-
-    /// Forgets a caller that has gone.
-    pub fn purge_caller_left(&mut self, context: u32) {
-        self.purging.callers.remove(&context);
-    }
-
-    fn tell(&mut self, others: &[WorkerId], call: u32, records: Vec<Record>) {
-        let caller = self.id();
+    fn tell(&self, roots: &mut Roots, others: &[WorkerId], call: u32, records: Vec<Record>) {
         let message = Message::Purged {
-            caller,
+            caller: self.worker,
             call,
             records,
         };
-        self.spread(others, &message, "a worker was not told of a purge");
+        roots.spread(others, &message, "a worker was not told of a purge");
     }
 
-    pub(super) fn acknowledge(&mut self, caller: WorkerId, call: u32) {
-        let worker = self.id();
-        self.stay_listed();
-        let message = Message::Acknowledged { worker, call };
-        if let Err(error) = self.roots.send(&*self.host, caller, &message.encode()) {
+    /// Applies the purges of another worker, which wants to know.
+    pub fn receive(
+        &self,
+        keys: &mut Keys,
+        roots: &mut Roots,
+        caller: WorkerId,
+        call: u32,
+        records: &[Record],
+    ) {
+        keys.apply(records);
+        if call == NO_CALL {
+            return;
+        }
+        keys.stay_listed();
+        let message = Message::Acknowledged {
+            worker: self.worker,
+            call,
+        };
+        if let Err(error) = roots.send(caller, &message) {
             self.metrics.fault("a purge was not acknowledged", error);
         }
     }
 
-    /// Goes on with the purges under way. For the root context's turn.
-    pub(super) fn end_purges(&mut self) {
-        self.write_journal();
-        self.answer_purges();
+    /// Another worker knows of a purge.
+    pub fn acknowledge(&mut self, worker: WorkerId, call: u32) {
+        self.pending.acknowledge(call, worker);
     }
 
-    /// Sends the due entries to the journal.
-    fn write_journal(&mut self) {
-        for entry in std::mem::take(&mut self.purging.due_entries) {
-            let headers = [
-                (":method", "POST"),
-                (":scheme", "http"),
-                (":authority", JOURNAL_CLUSTER),
-                (":path", "/"),
-            ];
-            let text = entry.text.as_bytes();
-            match self
-                .host
-                .call(JOURNAL_CLUSTER, &headers, Some(text), JOURNAL_TIMEOUT)
-            {
-                Ok(number) => {
-                    self.purging.entries.insert(number, entry);
-                }
-                Err(error) => {
-                    self.metrics.fault("a purge was not recorded", error);
-                    self.purging.desk.journaled(entry.call, false);
-                }
-            }
-        }
+    /// Forgets a caller that has gone.
+    pub fn forget(&mut self, context: u32) {
+        self.callers.remove(&context);
     }
 
-    /// Handles the journal's answer; `recorded` is false if there is none.
-    pub(super) fn journal_answered(&mut self, number: u32, recorded: bool) {
-        if let Some(entry) = self.purging.entries.remove(&number) {
-            self.purging.desk.journaled(entry.call, recorded);
-            self.end_purges();
+    /// Handles the journal's answer; `recorded` is false if there is none. True if it is one of the journal's.
+    pub fn journal_answered(&mut self, number: u32, recorded: bool) -> bool {
+        let entry = self.entries.remove(&number);
+        if let Some(entry) = &entry {
+            self.pending.journaled(entry.call, recorded);
         }
+        entry.is_some()
     }
 
     /// Has entries sent again whose answers are lost with the former root context. The same record twice does no harm.
-    pub(super) fn requeue_journal(&mut self) {
-        let lost = self.purging.entries.drain().map(|(_, entry)| entry);
-        self.purging.due_entries.extend(lost);
+    pub fn requeue_journal(&mut self) {
+        let lost = self.entries.drain().map(|(_, entry)| entry);
+        self.due_entries.extend(lost);
     }
 
-    /// Sends the receipts of the purges that wait for nobody any more.
-    fn answer_purges(&mut self) {
-        if self.purging.desk.is_empty() {
+    /// Goes on with the purges under way. For the root context's turn.
+    pub fn go_on(&mut self, roots: &Roots) {
+        for entry in std::mem::take(&mut self.due_entries) {
+            self.write(entry);
+        }
+        if self.pending.is_empty() {
             return;
         }
-        for receipt in self.purging.desk.take_done(self.host.monotonic_millis()) {
-            self.expel_missing(&receipt);
-            if !receipt.recorded {
-                self.metrics.count(Metric::PurgesUnrecorded, 1);
+        for receipt in self.pending.take_done(self.host.monotonic_millis()) {
+            self.answer(roots, &receipt);
+        }
+        roots.restore(roots.newest());
+    }
+
+    /// Sends an entry to the journal.
+    fn write(&mut self, entry: JournalEntry) {
+        let headers = [
+            (":method", "POST"),
+            (":scheme", "http"),
+            (":authority", JOURNAL_CLUSTER),
+            (":path", "/"),
+        ];
+        let text = Some(entry.text.as_bytes());
+        match self
+            .host
+            .call(JOURNAL_CLUSTER, &headers, text, JOURNAL_TIMEOUT)
+        {
+            Ok(number) => {
+                self.entries.insert(number, entry);
             }
-            if self.purging.callers.remove(&receipt.context) {
-                let answered = self
-                    .act_as(receipt.context)
-                    .and_then(|()| answer_receipt(&*self.host, &receipt));
-                if let Err(error) = answered {
-                    self.metrics.fault("a purge was not answered", error);
-                }
+            Err(error) => {
+                self.metrics.fault("a purge was not recorded", error);
+                self.pending.journaled(entry.call, false);
             }
         }
-        self.arm_timer();
-        self.restore_context(self.roots.newest());
+    }
+
+    /// Sends the receipt of a purge that waits for nobody any more.
+    fn answer(&mut self, roots: &Roots, receipt: &Receipt) {
+        if !receipt.missing.is_empty() {
+            let expelled = self.expel(&receipt.missing);
+            if let Err(error) = expelled {
+                let consequence = "a silent worker stays on the list";
+                self.metrics.fault(consequence, error.into());
+            }
+        }
+        if !receipt.recorded {
+            self.metrics.count(Metric::PurgesUnrecorded, 1);
+        }
+        if self.callers.remove(&receipt.context) {
+            let answered = roots
+                .act_as(receipt.context)
+                .and_then(|()| answer_receipt(&*self.host, receipt));
+            if let Err(error) = answered {
+                self.metrics.fault("a purge was not answered", error);
+            }
+        }
     }
 
     /// Takes the workers off the roster that have not acknowledged a purge. Such a worker has lost its VM, and the next
     /// VM reads all purges before it serves. If it lives all the same, it joins again when it reads the news.
-    fn expel_missing(&mut self, receipt: &Receipt) {
-        if receipt.missing.is_empty() {
-            return;
-        }
+    fn expel(&self, missing: &[WorkerId]) -> Result<(), SharedError> {
         self.metrics.count(Metric::PurgesUnacknowledged, 1);
-        self.metrics.warn(|| {
-            format!(
-                "sluice: workers {:?} did not acknowledge a purge",
-                receipt.missing
-            )
-        });
-        if let Err(error) = Roster::new(&*self.host).expel(&receipt.missing) {
-            self.metrics
-                .fault("a silent worker stays on the list", host_error(error));
-        }
+        self.metrics
+            .warn(|| format!("sluice: workers {missing:?} did not acknowledge a purge"));
+        Roster::new(&*self.host).expel(missing)
     }
 }

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use sluice_core::http::demand::Demand;
 use sluice_core::metrics::Metric;
-use sluice_core::workers::Millis;
-use sluice_core::workers::StreamId;
+use sluice_core::workers::message::Message;
+use sluice_core::workers::{BodyId, Millis, StreamId};
 
 use super::Worker;
 use crate::reply::DueReply;
@@ -15,6 +15,20 @@ use crate::request::EdgeRequest;
 use crate::request::account::result_of;
 
 impl Worker {
+    /// All of a body has gone into the store. Other workers are told how long it is, so that all answer alike; who misses
+    /// it learns it from the next whole response.
+    pub fn tell_body_length(&mut self, cache_key: &str, body: BodyId, bytes: u64) {
+        let message = Message::BodyLength {
+            worker: self.identity.worker,
+            key: self.keys.note_body_length(cache_key, body, bytes),
+            body,
+            bytes,
+        };
+        let others = self.keys.others().unwrap_or_default();
+        let fault = "a worker was not told of a length";
+        self.roots.spread(&others, &message, fault);
+    }
+
     /// Answers a follower that has waited for `waited` milliseconds; the access log calls it `result`.
     pub(super) fn answer_follower(
         &mut self,
@@ -36,7 +50,7 @@ impl Worker {
     /// sending the request.
     pub fn answer_later(&mut self, context: u32, answer: DueReply) {
         self.due.answer(context, answer);
-        self.wake_root();
+        self.roots.wake();
     }
 
     pub(super) fn send_answers(&mut self) {
@@ -44,10 +58,13 @@ impl Worker {
             if matches!(answer, DueReply::Reset) {
                 self.metrics.count(Metric::FillsAborted, 1);
             }
-            let answered = self.act_as(context).and_then(|()| answer.send(&*self.host));
+            let answered = self
+                .roots
+                .act_as(context)
+                .and_then(|()| answer.send(&*self.host));
             self.metrics.check(answered);
         }
-        self.restore_context(self.roots.newest());
+        self.roots.restore(self.roots.newest());
     }
 
     /// Answers the conditional followers of `filled`, for which the headers of its response are enough.
@@ -64,7 +81,7 @@ impl Worker {
     }
 
     /// Answers the followers of `leader` on this worker for which `answer` has a reply.
-    pub(super) fn answer_alike(
+    pub fn answer_alike(
         &mut self,
         leader: &EdgeRequest,
         answer: impl Fn(&Rc<EdgeRequest>) -> Option<DueReply>,

@@ -10,6 +10,7 @@ use sluice_core::metrics::Metric;
 use sluice_core::workers::StreamId;
 
 use super::Worker;
+use super::background;
 use crate::host::{self, Half, Map};
 use crate::reply::DueReply;
 use crate::request::account;
@@ -19,148 +20,162 @@ use crate::request::{EdgeRequest, Prelude};
 /// Most requests that are resumed in one turn.
 const RESUME_BATCH: usize = 16;
 
-impl Worker {
-    /// Resumes a batch of the requests that have left the waiting list. The root context's next turn resumes the next
-    /// batch, so that the first responses go out before the last requests go on.
-    pub(super) fn resume_some(&mut self) {
-        for _ in 0..RESUME_BATCH {
-            let Some((stream, onward)) = self.due.next_resume() else {
-                return;
-            };
-            let resumed = self.resume(stream, onward);
-            self.metrics.check(resumed);
-        }
-        if self.due.resumes() {
-            self.wake_root();
-        }
-    }
-
-    fn resume(&mut self, id: StreamId, onward: Onward) -> host::Result<()> {
-        let Some(stream) = self.stream(id) else {
-            return Ok(());
+/// Resumes a batch of the requests that have left the waiting list. The root context's next turn resumes the next
+/// batch, so that the first responses go out before the last requests go on.
+pub fn resume_some(worker: &mut Worker) {
+    for _ in 0..RESUME_BATCH {
+        let Some((stream, onward)) = worker.due.next_resume() else {
+            return;
         };
-        match onward {
-            Onward::Varies => self.admit_as_variant(&stream),
-            Onward::Unneeded => {
-                self.end_unneeded(&stream);
-                Ok(())
-            }
-            onward => self.go_on(&stream, Some(onward)),
-        }
+        let resumed = resume(worker, stream, onward);
+        worker.metrics.check(resumed);
     }
-
-    /// Lets a parked request go on, unless it waits for a call first.
-    fn go_on(&mut self, stream: &EdgeRequest, onward: Option<Onward>) -> host::Result<()> {
-        let Some(onward) = onward.and_then(|onward| self.ready(stream, onward)) else {
-            return Ok(());
-        };
-        self.act_as(stream.id.0)?;
-        let sent = self.send_on(stream, onward);
-        // Whatever went wrong, a request must not stay parked.
-        let resumed = self.host.resume(Half::Request);
-        sent.and(resumed)
+    if worker.due.resumes() {
+        worker.roots.wake();
     }
+}
 
-    /// Admits a request again under the key of its variant, once its URL has proved to vary.
-    fn admit_as_variant(&mut self, stream: &Rc<EdgeRequest>) -> host::Result<()> {
-        let again = self.retarget(stream);
-        let (stream, onward) = match &again {
-            Ok(Ok(stream)) => {
-                let admitted = self.event(|coalescer, turn| stream.admission(coalescer, turn));
-                (stream, admitted)
-            }
-            Ok(Err(TooLong)) | Err(_) => (stream, Some(Onward::HitForMiss)),
-        };
-        let ends = stream.for_others && onward.is_some_and(|onward| onward != Onward::Lead);
-        let gone_on = if ends {
-            self.end_unneeded(stream);
+fn resume(worker: &mut Worker, id: StreamId, onward: Onward) -> host::Result<()> {
+    let Some(stream) = worker.stream(id) else {
+        return Ok(());
+    };
+    match onward {
+        Onward::Varies => admit_as_variant(worker, &stream),
+        Onward::Unneeded => {
+            end_unneeded(worker, &stream);
             Ok(())
-        } else {
-            self.go_on(stream, onward)
-        };
-        again.and(gone_on)
-    }
-
-    /// Ends a background fill that nobody needs any more.
-    fn end_unneeded(&mut self, fill: &EdgeRequest) {
-        fill.answered.set(true);
-        self.answer_later(fill.id.0, DueReply::Outcome { status: 204 });
-    }
-
-    /// Makes a new record of the request, under the key of its variant.
-    fn retarget(&mut self, stream: &EdgeRequest) -> host::Result<Result<Rc<EdgeRequest>, TooLong>> {
-        self.act_as(stream.id.0)?;
-        let headers = self.host.headers(Map::Request)?;
-        let mut target = stream.target.unqualified();
-        self.qualify_generation(&stream.policy.policy, &mut target);
-        if let Err(too_long) = self.qualify(&stream.policy.policy, &mut target, &headers) {
-            return Ok(Err(too_long));
         }
-        if stream.prelude.get() == Prelude::Looked {
-            target = target.for_headers();
-        }
-        if !headers.has(ORIGINAL_PATH_HEADER) {
-            keep_path(
-                &*self.host,
-                headers.get(":path").unwrap_or_default(),
-                target.path(),
-            )?;
-        }
-        self.host.set_header(Map::Request, ":path", target.path())?;
-        let key = self.flight_key(target.cache_key());
-        let stream = Rc::new(stream.retargeted(key, Rc::new(target)));
-        self.open(&stream);
-        Ok(Ok(stream))
+        onward => go_on(worker, &stream, Some(onward)),
     }
+}
 
-    /// Gives the effective context's request the headers with which it goes on.
-    pub fn send_on(&mut self, stream: &EdgeRequest, onward: Onward) -> host::Result<()> {
-        stream.onward.set(Some(onward));
-        let purpose = onward.purpose();
-        purpose.map_or(Ok(()), |purpose| self.send(stream, purpose))
-    }
+/// Lets a parked request go on, unless it waits for a call first.
+fn go_on(worker: &mut Worker, stream: &EdgeRequest, onward: Option<Onward>) -> host::Result<()> {
+    let Some(onward) = onward.and_then(|onward| background::ready(worker, stream, onward)) else {
+        return Ok(());
+    };
+    worker.roots.act_as(stream.id.0)?;
+    let sent = send_on(worker, stream, onward);
+    // Whatever went wrong, a request must not stay parked.
+    let resumed = worker.host.resume(Half::Request);
+    sent.and(resumed)
+}
 
-    /// Gives the effective context's request the headers for `purpose`.
-    pub fn send(&mut self, stream: &EdgeRequest, purpose: Purpose) -> host::Result<()> {
-        stream.purpose.set(purpose);
-        if purpose == Purpose::Lead {
-            stream.account.leads();
+/// Admits a request again under the key of its variant, once its URL has proved to vary.
+fn admit_as_variant(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<()> {
+    let again = retarget(worker, stream);
+    let (stream, onward) = match &again {
+        Ok(Ok(stream)) => {
+            let admitted = worker.event(|coalescer, turn| stream.admission(coalescer, turn));
+            (stream, admitted)
         }
-        // `add`, not `set`: there is no such header yet, and `set` would make Envoy build its header index to find out.
-        self.host.add_header(
-            Map::Request,
-            LINK_HEADER,
-            &self.identity.encode_link(stream.link()),
+        Ok(Err(TooLong)) | Err(_) => (stream, Some(Onward::HitForMiss)),
+    };
+    let ends = stream.for_others && onward.is_some_and(|onward| onward != Onward::Lead);
+    let gone_on = if ends {
+        end_unneeded(worker, stream);
+        Ok(())
+    } else {
+        go_on(worker, stream, onward)
+    };
+    again.and(gone_on)
+}
+
+/// Ends a background fill that nobody needs any more.
+fn end_unneeded(worker: &mut Worker, fill: &EdgeRequest) {
+    fill.answered.set(true);
+    worker.answer_later(fill.id.0, DueReply::Outcome { status: 204 });
+}
+
+/// Makes a new record of the request, under the key of its variant.
+fn retarget(
+    worker: &mut Worker,
+    stream: &EdgeRequest,
+) -> host::Result<Result<Rc<EdgeRequest>, TooLong>> {
+    worker.roots.act_as(stream.id.0)?;
+    let headers = worker.host.headers(Map::Request)?;
+    let mut target = stream.target.unqualified();
+    worker
+        .keys
+        .qualify_generation(&stream.policy.policy, &mut target);
+    if let Err(too_long) = worker
+        .keys
+        .qualify(&stream.policy.policy, &mut target, &headers)
+    {
+        return Ok(Err(too_long));
+    }
+    if stream.prelude.get() == Prelude::Looked {
+        target = target.for_headers();
+    }
+    if !headers.has(ORIGINAL_PATH_HEADER) {
+        keep_path(
+            &*worker.host,
+            headers.get(":path").unwrap_or_default(),
+            target.path(),
         )?;
-        if matches!(purpose, Purpose::Lead | Purpose::Alone) && self.must_revalidate(stream) {
-            stream.forced.set(true);
-            self.metrics.count(Metric::PurgeRevalidations, 1);
-            self.host
-                .set_header(Map::Request, "cache-control", "no-cache")?;
-        }
-        match purpose {
-            Purpose::Bypass => {
-                let result = match stream.onward.get() {
-                    Some(Onward::HitForMiss) => Some(Metric::RequestsHitForMiss),
-                    Some(Onward::NoRoom) => Some(Metric::RequestsMiss),
-                    _ => None,
-                };
-                if let Some(result) = result {
-                    self.metrics.count(result, 1);
-                    stream.account.results_in(account::result_of(result));
-                }
-                self.host
-                    .set_header(Map::Request, "if-range", BYPASS_SENTINEL)?;
-                let demand = stream.demand.as_ref();
-                demand.map_or(Ok(()), |demand| put_back(&*self.host, demand))
+    }
+    worker
+        .host
+        .set_header(Map::Request, ":path", target.path())?;
+    let key = worker.keys.flight_key(target.cache_key());
+    let stream = Rc::new(stream.retargeted(key, Rc::new(target)));
+    worker.open(&stream);
+    Ok(Ok(stream))
+}
+
+/// Gives the effective context's request the headers with which it goes on.
+pub fn send_on(worker: &mut Worker, stream: &EdgeRequest, onward: Onward) -> host::Result<()> {
+    stream.onward.set(Some(onward));
+    let purpose = onward.purpose();
+    purpose.map_or(Ok(()), |purpose| send(worker, stream, purpose))
+}
+
+/// Gives the effective context's request the headers for `purpose`.
+pub fn send(worker: &mut Worker, stream: &EdgeRequest, purpose: Purpose) -> host::Result<()> {
+    stream.purpose.set(purpose);
+    if purpose == Purpose::Lead {
+        stream.account.leads();
+    }
+    // `add`, not `set`: there is no such header yet, and `set` would make Envoy build its header index to find out.
+    worker.host.add_header(
+        Map::Request,
+        LINK_HEADER,
+        &worker.identity.encode_link(stream.link()),
+    )?;
+    if matches!(purpose, Purpose::Lead | Purpose::Alone)
+        && worker
+            .keys
+            .must_revalidate(stream.target.cache_key(), stream.key)
+    {
+        stream.forced.set(true);
+        worker.metrics.count(Metric::PurgeRevalidations, 1);
+        worker
+            .host
+            .set_header(Map::Request, "cache-control", "no-cache")?;
+    }
+    match purpose {
+        Purpose::Bypass => {
+            let result = match stream.onward.get() {
+                Some(Onward::HitForMiss) => Some(Metric::RequestsHitForMiss),
+                Some(Onward::NoRoom) => Some(Metric::RequestsMiss),
+                _ => None,
+            };
+            if let Some(result) = result {
+                worker.metrics.count(result, 1);
+                stream.account.results_in(account::result_of(result));
             }
-            Purpose::Refresh => self
+            worker
                 .host
-                .set_header(Map::Request, "cache-control", "no-cache"),
-            // The stores fill from GET only; Envoy sends no body to a client that asked with HEAD.
-            _ if stream.target.is_for_headers() => make_get(&*self.host),
-            Purpose::Lead if stream.head => make_get(&*self.host),
-            _ => Ok(()),
+                .set_header(Map::Request, "if-range", BYPASS_SENTINEL)?;
+            let demand = stream.demand.as_ref();
+            demand.map_or(Ok(()), |demand| put_back(&*worker.host, demand))
         }
+        Purpose::Refresh => worker
+            .host
+            .set_header(Map::Request, "cache-control", "no-cache"),
+        // The stores fill from GET only; Envoy sends no body to a client that asked with HEAD.
+        _ if stream.target.is_for_headers() => make_get(&*worker.host),
+        Purpose::Lead if stream.head => make_get(&*worker.host),
+        _ => Ok(()),
     }
 }

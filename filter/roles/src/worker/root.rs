@@ -5,16 +5,17 @@ use sluice_core::workers::Millis;
 use sluice_core::workers::message::Message;
 
 use super::Worker;
+use super::{background, fills, resumption};
 
 impl Worker {
     /// Makes up for what the former root context can no longer receive: messages, answers to its calls, its next turn.
     pub(super) fn resync(&mut self) {
-        self.fail_calls();
-        self.requeue_journal();
+        background::fail_calls(self);
+        self.purge_calls.requeue_journal();
         self.turn(self.roots.newest(), |coalescer, turn| {
             coalescer.rescan_all(turn)
         });
-        self.wake_root();
+        self.roots.wake();
     }
 
     /// Forgets a root context that goes. It may be the one with the timer and the queue and not the oldest: where a
@@ -24,17 +25,12 @@ impl Worker {
             return;
         }
         let registered = self
-            .act_as(self.roots.newest())
-            .and_then(|()| self.roots.register(&*self.host, self.id()))
+            .roots
+            .act_as_root()
+            .and_then(|()| self.roots.register())
             .and_then(|()| self.host.set_tick_period(0));
         self.metrics.check(registered);
         self.resync();
-    }
-
-    /// Asks Envoy for a turn of the root context, after this callback.
-    pub(super) fn wake_root(&mut self) {
-        let woken = self.roots.wake(&*self.host);
-        self.metrics.check(woken);
     }
 
     /// The shortest period in which somebody needs the timer, in milliseconds; 0 is none.
@@ -43,7 +39,7 @@ impl Worker {
             self.coalescer.tick_period(),
             self.fills.tick_period(),
             self.calls.tick_period(),
-            self.purging.tick_period(),
+            self.purge_calls.tick_period(),
         ];
         needed.into_iter().flatten().min().unwrap_or(0)
     }
@@ -51,22 +47,7 @@ impl Worker {
     /// Starts the timer if it is needed, or shortens its period. Only [`Worker::tick`] lengthens the period or stops
     /// the timer, so that one request after the other does not start and stop it.
     pub(super) fn arm_timer(&mut self) {
-        let period = self.needed_period();
-        let current = self.roots.tick_period;
-        if period > 0 && (current == 0 || period < current) {
-            self.set_period(period);
-        }
-    }
-
-    fn set_period(&mut self, period: Millis) {
-        let set = self.act_as(self.roots.newest()).and_then(|()| {
-            self.host
-                .set_tick_period(u32::try_from(period).unwrap_or(0))
-        });
-        if set.is_ok() {
-            self.roots.tick_period = period;
-        }
-        self.metrics.check(set);
+        self.roots.shorten_period(self.needed_period());
     }
 
     /// Whether `context` is the root context with the timer and the queue.
@@ -77,7 +58,7 @@ impl Worker {
     /// Handles all messages in this worker's queue.
     pub fn receive(&mut self) {
         loop {
-            match self.roots.receive(&*self.host) {
+            match self.roots.receive() {
                 Ok(Some(bytes)) => {
                     if let Some(message) = Message::decode(&bytes) {
                         self.receive_message(message);
@@ -93,7 +74,7 @@ impl Worker {
         self.go_on_as_root();
         // A request that was resumed may wait again, and a call has to be watched.
         self.arm_timer();
-        self.restore_context(self.roots.newest());
+        self.roots.restore(self.roots.newest());
     }
 
     fn receive_message(&mut self, message: Message) {
@@ -105,32 +86,34 @@ impl Worker {
                 caller,
                 call,
                 records,
-            } => self.receive_purges(caller, call, &records),
-            Message::Acknowledged { worker, call } => self.purging.desk.acknowledge(call, worker),
+            } => {
+                let (keys, roots) = (&mut self.keys, &mut self.roots);
+                self.purge_calls
+                    .receive(keys, roots, caller, call, &records);
+            }
+            Message::Acknowledged { worker, call } => self.purge_calls.acknowledge(worker, call),
             Message::BodyLength {
                 key, body, bytes, ..
-            } => self.known.body_lengths.note(key, body, bytes),
+            } => self.keys.learn_body_length(key, body, bytes),
         }
     }
 
     /// Handles the timer. Due work is done here as well, in case no message comes through the queue.
     pub fn tick(&mut self) {
         self.turn(self.roots.newest(), |coalescer, turn| coalescer.tick(turn));
-        self.give_up_overdue();
-        self.renew_claims();
+        fills::give_up_overdue(self);
+        background::renew_claims(self);
         self.go_on_as_root();
-        let period = self.needed_period();
-        if period != self.roots.tick_period {
-            self.set_period(period);
-        }
+        self.roots.set_period(self.needed_period());
         self.publish_gauges();
     }
 
     /// Does the work that only the root context can do, or that had to wait for its turn.
     fn go_on_as_root(&mut self) {
-        self.resume_some();
+        resumption::resume_some(self);
         self.send_answers();
-        self.send_calls();
-        self.end_purges();
+        background::send_calls(self);
+        self.purge_calls.go_on(&self.roots);
+        self.arm_timer();
     }
 }

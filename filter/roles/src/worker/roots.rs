@@ -1,29 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The root contexts of this worker, with what only a root context has: the timer and the queue.
+//! The root contexts of this worker, with what only a root context has: the timer and the queue, by which workers tell
+//! each other.
 
+use std::cell::Cell;
 use std::collections::HashMap;
+use std::rc::Rc;
 
-use crate::host::{self, Host, Queue};
+use sluice_core::workers::message::Message;
 use sluice_core::workers::{Millis, WorkerId};
+
+use super::metrics::Metrics;
+use crate::host::{self, Host, Queue};
 
 /// The `vm_id` in Envoy's configuration, by which workers find each other's queues.
 const VM_ID: &str = "sluice";
 
 /// The root contexts, and the queues of all workers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Roots {
+    host: Rc<dyn Host>,
+    metrics: Rc<Metrics>,
+    /// This worker.
+    worker: WorkerId,
     /// All root contexts that have a policy and are there, in the order of their configuration.
     contexts: Vec<u32>,
     queue: Option<Queue>,
     /// The queues of other workers, as far as they were needed.
     queues: HashMap<WorkerId, Queue>,
     /// The timer's period in milliseconds; 0 is none.
-    pub tick_period: Millis,
+    tick_period: Millis,
     /// The effective context is another than that of the callback.
-    pub acting_as_other: bool,
+    acting_as_other: Cell<bool>,
 }
 
 impl Roots {
+    /// No root context of `worker` yet.
+    pub fn new(host: Rc<dyn Host>, metrics: Rc<Metrics>, worker: WorkerId) -> Self {
+        Self {
+            host,
+            metrics,
+            worker,
+            contexts: Vec::new(),
+            queue: None,
+            queues: HashMap::new(),
+            tick_period: 0,
+            acting_as_other: Cell::new(false),
+        }
+    }
+
     /// Adds a root context, which is the newest now.
     pub fn add(&mut self, context: u32) {
         self.contexts.push(context);
@@ -41,36 +65,88 @@ impl Roots {
         self.contexts.last().copied().unwrap_or(0)
     }
 
-    /// Makes the newest root context the receiver of `worker`'s queue, this worker's own. The host must take that context
-    /// for the caller: a queue belongs to the one that has registered it last.
-    pub fn register(&mut self, host: &dyn Host, worker: WorkerId) -> host::Result<()> {
-        self.queue = Some(host.register_queue(&queue_name(worker))?);
+    /// Makes the newest root context the receiver of this worker's queue. The host must take that context for the caller:
+    /// a queue belongs to the one that has registered it last.
+    pub fn register(&mut self) -> host::Result<()> {
+        self.queue = Some(self.host.register_queue(&queue_name(self.worker))?);
         // The timer of the former root context has stopped with it.
         self.tick_period = 0;
         Ok(())
     }
 
-    /// Asks Envoy for a turn of the newest root context, after this callback.
-    pub fn wake(&self, host: &dyn Host) -> host::Result<()> {
-        self.queue.map_or(Ok(()), |queue| host.enqueue(queue, &[]))
+    /// Directs the host calls that follow at another context.
+    pub fn act_as(&self, context: u32) -> host::Result<()> {
+        self.acting_as_other.set(true);
+        self.host.act_as(context)
     }
 
-    /// The next message in this worker's queue.
-    pub fn receive(&self, host: &dyn Host) -> host::Result<Option<Vec<u8>>> {
-        self.queue.map_or(Ok(None), |queue| host.dequeue(queue))
+    /// Directs the host calls that follow at the newest root context.
+    pub fn act_as_root(&self) -> host::Result<()> {
+        self.act_as(self.newest())
+    }
+
+    /// Directs host calls at `context` again, which is that of the callback, if they went elsewhere.
+    pub fn restore(&self, context: u32) {
+        if self.acting_as_other.take() {
+            self.metrics.check(self.host.act_as(context));
+        }
+    }
+
+    /// Asks for a turn of the newest root context, after this callback.
+    pub fn wake(&self) {
+        if let Some(queue) = self.queue {
+            self.metrics.check(self.host.enqueue(queue, &[]));
+        }
+    }
+
+    /// The next message in this worker's queue. What does not decode is the request for a turn.
+    pub fn receive(&self) -> host::Result<Option<Vec<u8>>> {
+        self.queue
+            .map_or(Ok(None), |queue| self.host.dequeue(queue))
     }
 
     /// Puts a message into another worker's queue.
-    pub fn send(&mut self, host: &dyn Host, worker: WorkerId, message: &[u8]) -> host::Result<()> {
+    pub fn send(&mut self, worker: WorkerId, message: &Message) -> host::Result<()> {
         let queue = match self.queues.get(&worker) {
             Some(queue) => *queue,
             None => {
-                let queue = host.resolve_queue(VM_ID, &queue_name(worker))?;
+                let queue = self.host.resolve_queue(VM_ID, &queue_name(worker))?;
                 self.queues.insert(worker, queue);
                 queue
             }
         };
-        host.enqueue(queue, message)
+        self.host.enqueue(queue, &message.encode())
+    }
+
+    /// Sends a message to other workers; `fault` is logged for each that it does not reach.
+    pub fn spread(&mut self, others: &[WorkerId], message: &Message, fault: &'static str) {
+        for &other in others {
+            if let Err(error) = self.send(other, message) {
+                self.metrics.fault(fault, error);
+            }
+        }
+    }
+
+    /// Shortens the timer's period to `period` milliseconds, or starts the timer.
+    pub fn shorten_period(&mut self, period: Millis) {
+        if period > 0 && (self.tick_period == 0 || period < self.tick_period) {
+            self.set_period(period);
+        }
+    }
+
+    /// Sets the timer's period in milliseconds; 0 stops it.
+    pub fn set_period(&mut self, period: Millis) {
+        if period == self.tick_period {
+            return;
+        }
+        let millis = u32::try_from(period).unwrap_or(0);
+        let set = self
+            .act_as_root()
+            .and_then(|()| self.host.set_tick_period(millis));
+        if set.is_ok() {
+            self.tick_period = period;
+        }
+        self.metrics.check(set);
     }
 }
 

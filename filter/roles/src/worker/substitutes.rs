@@ -65,83 +65,90 @@ impl Substitutes {
     }
 }
 
-impl Worker {
-    /// What is known of an object that is missing.
-    pub fn known_missing(&self, target: &CanonicalTarget) -> Option<MissingObject> {
-        let key = self.key_hash(target.url());
-        self.substitutes.known(key, self.host.monotonic_millis())
-    }
+/// What is known of an object that is missing.
+pub fn known_missing(worker: &Worker, target: &CanonicalTarget) -> Option<MissingObject> {
+    let key = worker.keys.key_hash(target.url());
+    worker
+        .substitutes
+        .known(key, worker.host.monotonic_millis())
+}
 
-    /// Has a held response wait for its substitute; false if there is none to wait for.
-    pub fn look_for_substitute(&mut self, stream: &EdgeRequest, held: HeldResponse) -> bool {
-        let policy = &stream.policy;
-        let Some(target) = document(&policy.policy, &stream.target, held.substitute) else {
-            return false;
+/// Has a held response wait for its substitute; false if there is none to wait for.
+pub fn look_for_substitute(worker: &mut Worker, stream: &EdgeRequest, held: HeldResponse) -> bool {
+    let policy = &stream.policy;
+    let Some(target) = document(&policy.policy, &stream.target, held.substitute) else {
+        return false;
+    };
+    let key = worker.keys.key_hash(target.cache_key());
+    if worker.substitutes.wait(key, held) {
+        let call = CallKind::Substitute(key);
+        worker.calls.push(BackgroundCall::new(
+            &*worker.host,
+            call,
+            Rc::new(target),
+            policy.clone(),
+        ));
+        worker.roots.wake();
+    }
+    true
+}
+
+/// Releases the responses that wait for a document, which has come or does not exist.
+pub fn end_substitute(worker: &mut Worker, key: KeyHash, document: Option<&Document>) {
+    for held in worker.substitutes.take(key) {
+        let Some(stream) = worker.stream(held.stream) else {
+            continue;
         };
-        let key = self.key_hash(target.cache_key());
-        if self.substitutes.wait(key, held) {
-            let call = CallKind::Substitute(key);
-            self.calls.push(BackgroundCall::new(
-                &*self.host,
-                call,
-                Rc::new(target),
-                policy.clone(),
-            ));
-            self.wake_root();
-        }
-        true
-    }
-
-    /// Releases the responses that wait for a document, which has come or does not exist.
-    pub(super) fn end_substitute(&mut self, key: KeyHash, document: Option<&Document>) {
-        for held in self.substitutes.take(key) {
-            let Some(stream) = self.stream(held.stream) else {
-                continue;
-            };
-            match document.filter(|document| document.serves_as(held.substitute)) {
-                Some(document) => self.release_with(&stream, held, document),
-                None => self.look_further(&stream, held),
-            }
-        }
-        self.restore_context(self.roots.newest());
-    }
-
-    fn release_with(&mut self, stream: &EdgeRequest, held: HeldResponse, document: &Document) {
-        let known = match held.substitute {
-            Substitute::Directory => MissingObject::Directory,
-            Substitute::Fallback | Substitute::Error => MissingObject::Missing(held.status),
-        };
-        let now = self.host.monotonic_millis();
-        let missing = self.key_hash(stream.target.url());
-        let until = now.saturating_add(held.known_for);
-        self.substitutes.remember(missing, known, until, now);
-        self.metrics.count(Metric::RequestsSubstituted, 1);
-        let released = self
-            .act_as(held.stream.0)
-            .and_then(|()| document.take_place(&*self.host, stream, held));
-        self.metrics.check(released);
-        self.release(held);
-    }
-
-    fn look_further(&mut self, stream: &EdgeRequest, held: HeldResponse) {
-        let site = &stream.policy.policy.site;
-        let next = stream
-            .visit
-            .as_ref()
-            .and_then(|visit| visit.next(site, Some(held.substitute)));
-        let waits = next.is_some_and(|substitute| {
-            self.look_for_substitute(stream, HeldResponse { substitute, ..held })
-        });
-        if !waits {
-            self.release(held);
+        match document.filter(|document| document.serves_as(held.substitute)) {
+            Some(document) => release_with(worker, &stream, held, document),
+            None => look_further(worker, &stream, held),
         }
     }
+    worker.roots.restore(worker.roots.newest());
+}
 
-    /// Lets a held response go on.
-    fn release(&mut self, held: HeldResponse) {
-        let released = self
-            .act_as(held.stream.0)
-            .and_then(|()| self.host.resume(Half::Response));
-        self.metrics.check(released);
+fn release_with(
+    worker: &mut Worker,
+    stream: &EdgeRequest,
+    held: HeldResponse,
+    document: &Document,
+) {
+    let known = match held.substitute {
+        Substitute::Directory => MissingObject::Directory,
+        Substitute::Fallback | Substitute::Error => MissingObject::Missing(held.status),
+    };
+    let now = worker.host.monotonic_millis();
+    let missing = worker.keys.key_hash(stream.target.url());
+    let until = now.saturating_add(held.known_for);
+    worker.substitutes.remember(missing, known, until, now);
+    worker.metrics.count(Metric::RequestsSubstituted, 1);
+    let released = worker
+        .roots
+        .act_as(held.stream.0)
+        .and_then(|()| document.take_place(&*worker.host, stream, held));
+    worker.metrics.check(released);
+    release(worker, held);
+}
+
+fn look_further(worker: &mut Worker, stream: &EdgeRequest, held: HeldResponse) {
+    let site = &stream.policy.policy.site;
+    let next = stream
+        .visit
+        .as_ref()
+        .and_then(|visit| visit.next(site, Some(held.substitute)));
+    let waits = next.is_some_and(|substitute| {
+        look_for_substitute(worker, stream, HeldResponse { substitute, ..held })
+    });
+    if !waits {
+        release(worker, held);
     }
+}
+
+/// Lets a held response go on.
+fn release(worker: &mut Worker, held: HeldResponse) {
+    let released = worker
+        .roots
+        .act_as(held.stream.0)
+        .and_then(|()| worker.host.resume(Half::Response));
+    worker.metrics.check(released);
 }

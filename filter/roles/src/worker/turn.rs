@@ -9,7 +9,7 @@ use sluice_core::workers::message::Message;
 
 use super::Worker;
 use super::calls::{BackgroundCall, CallKind};
-use crate::host;
+use super::resumption;
 use crate::reply::DueReply;
 use crate::request::account;
 
@@ -27,9 +27,9 @@ impl Worker {
 
     /// Resumes requests, and directs host calls at `context` again.
     fn end_turn(&mut self, context: u32) {
-        self.resume_some();
+        resumption::resume_some(self);
         self.arm_timer();
-        self.restore_context(context);
+        self.roots.restore(context);
     }
 
     /// As [`Worker::turn`], without resuming requests or restoring the context; for use inside a turn.
@@ -43,20 +43,6 @@ impl Worker {
         let result = event(&mut self.coalescer, &mut turn);
         self.carry_out_all(effects);
         result
-    }
-
-    /// Directs host calls at `context` again, which is that of the callback, if they went elsewhere.
-    pub(super) fn restore_context(&mut self, context: u32) {
-        if std::mem::take(&mut self.roots.acting_as_other) {
-            let restored = self.host.act_as(context);
-            self.metrics.check(restored);
-        }
-    }
-
-    /// Directs the host calls that follow at another context.
-    pub(super) fn act_as(&mut self, context: u32) -> host::Result<()> {
-        self.roots.acting_as_other = true;
-        self.host.act_as(context)
     }
 
     fn carry_out_all(&mut self, effects: Vec<Effect>) {
@@ -84,11 +70,9 @@ impl Worker {
                 self.metrics.count(Metric::FollowersFailed, 1);
                 self.answer_follower(stream, waited, account::FAILED, DueReply::Failed { status });
             }
-            Effect::Learn { target, names } => self.learn(target.url(), names),
+            Effect::Learn { target, names } => self.keys.learn(target.url(), names),
             Effect::Notify { worker, message } => {
-                let notified =
-                    self.roots
-                        .send(&*self.host, worker, &Message::Flight(message).encode());
+                let notified = self.roots.send(worker, &Message::Flight(message));
                 self.metrics.check(notified);
             }
             Effect::Abort { stream } => match self.fills.context(stream) {
@@ -103,7 +87,7 @@ impl Worker {
                         target,
                         policy,
                     ));
-                    self.wake_root();
+                    self.roots.wake();
                 }
             }
         }

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The hot tier, by keys.
+
+use std::rc::Rc;
+
+use sluice_core::hot::{HotCopy, Still, Wanted};
+use sluice_core::metrics::Metric;
+
+use super::Keys;
+
+impl Keys {
+    /// The hot copy that the store would serve now.
+    pub fn hot_copy(&self, wanted: &Wanted<'_>) -> Option<(Rc<HotCopy>, Still)> {
+        if self.hot.is_empty() {
+            return None;
+        }
+        let key = self.entry_hash(wanted.key);
+        let found = self.hot.get(key, wanted, self.host.unix_millis())?;
+        self.metrics.count(Metric::RequestsHit, 1);
+        self.metrics.count(Metric::HotHits, 1);
+        Some(found)
+    }
+
+    /// Whether the body of `length` bytes that passes to a client should be copied.
+    pub fn wants_copy(&mut self, cache_key: &str, length: usize) -> bool {
+        self.hot.wants(self.entry_hash(cache_key), length)
+    }
+
+    /// Keeps a copy, if the hot tier finds it worth that.
+    pub fn keep_copy(&mut self, copy: HotCopy) {
+        let kept = self.hot.insert(self.entry_hash(&copy.key), copy);
+        if kept.admitted {
+            self.metrics.count(Metric::HotAdmissions, 1);
+        }
+        if kept.evicted > 0 {
+            self.metrics.count(Metric::HotEvictions, kept.evicted);
+        }
+        self.publish_hot();
+    }
+
+    /// Drops the hot copy of a key: the store has another response, or has asked the origin.
+    pub fn drop_hot_copy(&mut self, cache_key: &str) {
+        if !self.hot.is_empty() {
+            self.hot.remove(self.entry_hash(cache_key));
+        }
+    }
+
+    /// Publishes how much there is in the hot tier.
+    pub fn publish_hot(&self) {
+        let bytes = usize::try_from(self.hot.bytes()).unwrap_or(usize::MAX);
+        self.metrics
+            .set_gauge(Metric::HotObjectsNow, self.hot.len());
+        self.metrics.set_gauge(Metric::HotBytesNow, bytes);
+    }
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a worker knows of keys: what they are made of, their hashes, what was purged of them, and what was learnt of
+//! their responses. The coalescer has its hints beside that.
+
+mod hot;
+mod purges;
+
+use std::hash::Hasher;
+use std::rc::Rc;
+
+use sluice_core::coalescing::board::FlightKey;
+use sluice_core::coalescing::varying::Varying;
+use sluice_core::hot::HotTier;
+use sluice_core::http::accept_encoding::Coding;
+use sluice_core::key::CanonicalTarget;
+use sluice_core::key::qualifiers;
+use sluice_core::key::vary::{self, ACCEPT_ENCODING, TooLong, VaryNames};
+use sluice_core::policy::Policy;
+use sluice_core::purge::Purges;
+use sluice_core::store::body_lengths::BodyLengths;
+use sluice_core::workers::{BodyId, KeyHash};
+
+use super::identity::Identity;
+use super::metrics::Metrics;
+use crate::host::Host;
+use crate::host::headers::Headers;
+
+/// What a worker knows of keys, by their hashes.
+#[derive(Debug)]
+pub struct Keys {
+    host: Rc<dyn Host>,
+    metrics: Rc<Metrics>,
+    identity: Rc<Identity>,
+    /// The newest policy, which tells the URL of a key.
+    policy: Rc<Policy>,
+    /// All purges that this worker knows.
+    purges: Purges,
+    /// Whether this worker is on the roster, so that it is told of every purge.
+    joined: bool,
+    /// The lengths of stored bodies that no header tells.
+    body_lengths: BodyLengths,
+    /// The request headers that the responses of a URL vary with.
+    varying: Varying,
+    /// The hot tier.
+    pub hot: HotTier,
+}
+
+impl Keys {
+    /// Knows nothing yet.
+    pub fn new(
+        host: Rc<dyn Host>,
+        metrics: Rc<Metrics>,
+        identity: Rc<Identity>,
+        policy: Rc<Policy>,
+    ) -> Self {
+        Self {
+            host,
+            metrics,
+            identity,
+            purges: Purges::default(),
+            joined: false,
+            body_lengths: BodyLengths::new(policy.limits.hints),
+            varying: Varying::new(policy.limits.varying_urls),
+            hot: HotTier::new(policy.hot),
+            policy,
+        }
+    }
+
+    /// Keeps to a new policy. Under another one keys and headers may be others.
+    pub fn keep_to(&mut self, policy: Rc<Policy>) {
+        self.body_lengths.set_capacity(policy.limits.hints);
+        self.varying.set_capacity(policy.limits.varying_urls);
+        if self.policy != policy {
+            self.hot = HotTier::new(policy.hot);
+        }
+        self.policy = policy;
+    }
+
+    /// The hash under which requests wait for each other and hints are remembered. It changes with a soft purge, after
+    /// which the worker must know nothing of the key.
+    pub fn key_hash(&self, cache_key: &str) -> KeyHash {
+        self.flight_key(cache_key).key
+    }
+
+    /// The hashes by which the board knows a cache key.
+    pub fn flight_key(&self, cache_key: &str) -> FlightKey {
+        let entry = self.entry_hash(cache_key);
+        let key = match self.soft_generation(cache_key) {
+            0 => entry,
+            soft => self.identity.hash(|hasher| {
+                hasher.write_u64(entry.0);
+                hasher.write_u64(soft);
+            }),
+        };
+        FlightKey { entry, key }
+    }
+
+    /// The hash under which the store's entry is known, whatever was purged softly: its fills, hot copies and body lengths,
+    /// and what a URL varies with.
+    fn entry_hash(&self, cache_key: &str) -> KeyHash {
+        self.identity
+            .hash(|hasher| hasher.write(cache_key.as_bytes()))
+    }
+
+    /// The request headers that responses for a URL are known to vary with.
+    fn varies(&mut self, url: &str) -> Option<VaryNames> {
+        if self.varying.is_empty() {
+            return None;
+        }
+        let url = self.entry_hash(url);
+        self.varying.get(url, self.host.monotonic_millis())
+    }
+
+    /// Remembers that responses for a URL vary with `names`.
+    pub fn learn(&mut self, url: &str, names: VaryNames) {
+        let url = self.entry_hash(url);
+        self.varying.learn(url, names, self.host.monotonic_millis());
+    }
+
+    /// Adds the qualifiers for content coding and `Vary` to the key of `target`.
+    ///
+    /// # Errors
+    /// The value of a header that the response varies with is too long for a key.
+    pub fn qualify(
+        &mut self,
+        policy: &Policy,
+        target: &mut CanonicalTarget,
+        headers: &Headers,
+    ) -> Result<(), TooLong> {
+        if let Some(coding) = compressed(policy, target, headers) {
+            target.qualify(qualifiers::CODING, coding.token());
+        }
+        match self.varies(target.url()) {
+            Some(names) => vary::qualify(policy, target, &names, |name| headers.joined(name)),
+            None => Ok(()),
+        }
+    }
+
+    /// The number of bytes of a stored body, if somebody has counted them.
+    pub fn body_length(&mut self, cache_key: &str, body: BodyId) -> Option<u64> {
+        self.body_lengths.get(self.entry_hash(cache_key), body)
+    }
+
+    /// All of a stored body has passed, with so many bytes. The hash of its key, by which others are told.
+    pub fn note_body_length(&mut self, cache_key: &str, body: BodyId, bytes: u64) -> KeyHash {
+        let key = self.entry_hash(cache_key);
+        self.learn_body_length(key, body, bytes);
+        key
+    }
+
+    /// The same, as another worker tells it.
+    pub fn learn_body_length(&mut self, key: KeyHash, body: BodyId, bytes: u64) {
+        self.body_lengths.note(key, body, bytes);
+    }
+}
+
+/// The coding in which a response is compressed on its way into the cache.
+fn compressed(policy: &Policy, target: &CanonicalTarget, headers: &Headers) -> Option<Coding> {
+    let compression = &policy.compression;
+    if !compression.applies(policy.client_path(target.origin_path())) {
+        return None;
+    }
+    compression.negotiate(headers.joined(ACCEPT_ENCODING).as_deref())
+}

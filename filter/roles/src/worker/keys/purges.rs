@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Purges, as far as they decide about keys and stored responses.
+
+use sluice_core::key::CanonicalTarget;
+use sluice_core::key::qualifiers::GENERATION;
+use sluice_core::metrics::Metric;
+use sluice_core::policy::Policy;
+use sluice_core::policy::purge::{Record, bucket_of};
+use sluice_core::purge::{Confirmations, Noted, SharedPurges, TagHash, Tags, url_of};
+use sluice_core::store::entry::Entry;
+use sluice_core::workers::shared_value::SharedError;
+use sluice_core::workers::{KeyHash, Roster, WorkerId};
+
+use super::Keys;
+
+impl Keys {
+    /// Joins the roster and loads all purges, once.
+    pub fn join_roster(&mut self) {
+        if self.joined {
+            return;
+        }
+        let store = &*self.host;
+        let joined = Roster::new(store)
+            .join(self.identity.worker)
+            .and_then(|_| SharedPurges::new(store).load());
+        match joined {
+            Ok(purges) => {
+                self.purges = purges;
+                self.joined = true;
+            }
+            Err(error) => self.metrics.fault("purges could not be read", error.into()),
+        }
+    }
+
+    /// Joins the roster again if this worker was expelled for being slow; it has missed purges since, and loads them.
+    pub fn stay_listed(&mut self) {
+        if !matches!(
+            Roster::new(&*self.host).join(self.identity.worker),
+            Ok(false)
+        ) {
+            self.joined = false;
+            self.join_roster();
+        }
+    }
+
+    /// The other workers on the roster.
+    ///
+    /// # Errors
+    /// Shared data could not be read.
+    pub fn others(&self) -> Result<Vec<WorkerId>, SharedError> {
+        let mut members = Roster::new(&*self.host).members()?;
+        members.retain(|member| *member != self.identity.worker);
+        Ok(members)
+    }
+
+    /// Takes note of purges.
+    pub fn apply(&mut self, records: &[Record]) {
+        for record in records {
+            self.purges.apply(record);
+        }
+    }
+
+    /// The newest purge that this worker knows.
+    pub fn newest_purge(&self) -> u64 {
+        self.purges.newest()
+    }
+
+    /// Adds the number of the newest hard purge that covers a URL to its key.
+    pub fn qualify_generation(&mut self, policy: &Policy, target: &mut CanonicalTarget) {
+        self.join_roster();
+        if self.purges.is_empty() {
+            return;
+        }
+        match self.purges.generations(url_of(policy, target.url())).hard {
+            0 => {}
+            number => target.qualify(GENERATION, number.to_string()),
+        }
+    }
+
+    /// The number of the newest soft purge that covers the URL of a key; 0 is none.
+    pub fn soft_generation(&self, cache_key: &str) -> u64 {
+        if self.purges.is_empty() {
+            return 0;
+        }
+        let url = url_of(&self.policy, cache_key);
+        self.purges.generations(url).soft
+    }
+
+    /// Whether a response was asked for before the newest soft purge of its URL.
+    pub fn predates_soft_purge(&self, entry: &Entry<'_>) -> bool {
+        self.was_purged_since(entry.key, entry.purge)
+    }
+
+    /// Whether a URL was purged softly since `began` was the newest purge.
+    pub fn was_purged_since(&self, cache_key: &str, began: u64) -> bool {
+        self.soft_generation(cache_key) > began
+    }
+
+    /// Whether the stored response may be used only after the origin has been asked: a soft purge covers it, and no
+    /// worker has confirmed it since. `key` is the hash of `cache_key`.
+    pub fn must_revalidate(&self, cache_key: &str, key: KeyHash) -> bool {
+        if self.soft_generation(cache_key) == 0 {
+            return false;
+        }
+        let confirmed = Confirmations::new(&*self.host).has(key);
+        if confirmed.is_err() {
+            self.metrics.count(Metric::HostErrors, 1);
+        }
+        !confirmed.unwrap_or(false)
+    }
+
+    /// Tells all workers that the response has come from the origin since the soft purge, or was found valid by it.
+    pub fn confirm(&self, key: KeyHash) {
+        if let Err(error) = Confirmations::new(&*self.host).add(key) {
+            let consequence = "a response will be revalidated again";
+            self.metrics.fault(consequence, error.into());
+        }
+    }
+
+    /// Indexes the surrogate keys of a response whose request was sent when `began` was the newest
+    /// purge. False if it may be one that has been purged since.
+    pub fn note_tags(&self, url: &str, tags: Option<&[TagHash]>, began: u64) -> bool {
+        let epoch = self.purges.everything().hard;
+        let store = &*self.host;
+        let noted = match tags {
+            Some(tags) => Tags::new(store, epoch).note(tags, bucket_of(url), began),
+            None => SharedPurges::new(store)
+                .lose_index()
+                .map(|()| Noted::Indexed),
+        };
+        match noted {
+            Ok(noted) => noted == Noted::Indexed,
+            Err(error) => {
+                self.metrics
+                    .fault("a response was not indexed", error.into());
+                // What cannot be found cannot be purged.
+                false
+            }
+        }
+    }
+}
