@@ -143,11 +143,12 @@ bench-run:
 	@cargo build --locked --profile bench-run -p sluice -p sluice-bench
 
 .PHONY: lint
-lint: $(linters) $(istio_files) ## Check format, style, circles of modules, schemas of manifests, links and tables of the documents
+lint: $(linters) $(istio_files) ## Check format, style, circles of modules, the host layer, schemas of manifests, links and tables of the documents
 	@.ci/need.sh rust rust-linters
 	.ci/texts.sh
 	.ci/links.py
 	.ci/circles.py
+	.ci/host_layer.py
 	$(linters)/bin/shellcheck $$(.ci/scripts.sh)
 	PYTHONPATH=$(linters) python3 -m yamllint --strict .
 	$(linters)/bin/ruff check --quiet

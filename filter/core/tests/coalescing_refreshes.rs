@@ -13,9 +13,8 @@ use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::coalescing::hints::Hint;
 use sluice_core::coalescing::{CLAIM_MILLIS, Coalescer, Effect, Onward, Request, Turn};
 use sluice_core::key::CanonicalTarget;
-use sluice_core::workers::StreamId;
 use sluice_core::workers::message::Event;
-use sluice_core::workers::{KeyHash, Millis, WorkerId};
+use sluice_core::workers::{KeyHash, Millis, StreamId, WorkerId};
 use sluice_fake::FakeSharedData;
 use support::{bucket, canonicalize_path};
 

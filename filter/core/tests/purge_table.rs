@@ -6,8 +6,7 @@ use sluice_core::policy::purge::{Kind, Record, Scope, bucket_of};
 use sluice_core::purge::{
     Confirmations, Generations, Initial, MAX_PREFIXES, Noted, Purges, SharedPurges, TagHash, Tags,
 };
-use sluice_core::workers::Roster;
-use sluice_core::workers::{KeyHash, WorkerId};
+use sluice_core::workers::{KeyHash, Roster, WorkerId};
 use sluice_fake::FakeSharedData;
 
 fn record(number: u64, kind: Kind, scope: Scope) -> Record {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The Sluice filter as Envoy runs it: one module in several roles that share a VM on each worker thread.
+//! What the Sluice filter does: several roles that share a VM on each worker thread of Envoy.
 //!
 //! EDGE stands before Envoy's cache filter, ORIGIN behind it, in the cluster's upstream chain. What they know of
 //! each other is in the VM's [`worker`]; what workers know of each other goes through shared data and queues.
-//! Decisions are made in `sluice_core`; this crate translates Envoy's callbacks into its events, and its effects
-//! into host calls.
+//! Decisions are made in `sluice_core`; this crate translates the [`callbacks`] of a [`host`] into its events, and its
+//! effects into calls of that host. The shipped module's host is Envoy (`sluice-filter`), that of native tests a fake
+//! one (`sluice-fake`).
 //!
 //! Where do I change ...
 //!
@@ -18,13 +19,12 @@
 //! - what is known of a request on its way, and what the access log says of it: `request`
 //! - how a request waits and goes on: `worker/turn` and `worker/resumption`
 //! - requests of the filter's own: `worker/calls` and `worker/background`; EDGE's part: `edge/background_*`
-//! - purges: `purge_listener` (and `sns`) takes the call, `worker/purge_calls` carries it out, `worker/purging` keeps
-//!   what has been purged
-//! - the timer, the queue, the start: `worker/root`, `root`, `start`
-//! - a host call: `host`
+//! - what a worker knows of keys: their hashes, purges, variants, the hot tier: `worker/keys`
+//! - purges: `purge_listener` (and `sns`) takes the call, `worker/purge_calls` carries it out
+//! - the timer, the queue, the configuration: `worker/root`, `worker/roots`, `root`
 //!
-//! Each of these uses those that follow: `root`; `edge`, `origin`, `front` and `purge_listener`; `worker`; `reply`;
-//! `request`; `host`.
+//! Each of these uses those that follow: `root`; `edge`, `origin`, `front` and `purge_listener`; `callbacks`; `worker`;
+//! `reply`; `request`; `host`.
 
 pub mod callbacks;
 mod edge;

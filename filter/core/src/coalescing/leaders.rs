@@ -6,9 +6,8 @@ use std::rc::Rc;
 use super::{Coalescer, Effect, FillVerdict, LeaderResponse, Probed, Turn};
 use crate::coalescing::flight::{Commit, Leader, LocalFlight, Phase};
 use crate::metrics::Metric;
-use crate::workers::StreamId;
 use crate::workers::message::{Event, FlightMessage, Outcome};
-use crate::workers::{KeyHash, Millis};
+use crate::workers::{KeyHash, Millis, StreamId};
 
 /// The status of followers whose leader's response broke off.
 const BAD_GATEWAY: u16 = 502;

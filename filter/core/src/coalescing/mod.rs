@@ -64,10 +64,9 @@ use crate::host::SharedStore;
 use crate::key::CanonicalTarget;
 use crate::key::vary::VaryNames;
 use crate::metrics::Metric;
-use crate::workers::StreamId;
 use crate::workers::message::{Event, FlightMessage};
 use crate::workers::shared_value::SharedError;
-use crate::workers::{FlightId, KeyHash, Millis, WorkerId};
+use crate::workers::{FlightId, KeyHash, Millis, StreamId, WorkerId};
 
 pub use onward::Onward;
 pub use refreshes::CLAIM_MILLIS;

@@ -8,9 +8,8 @@ use crate::coalescing::board::Acquired;
 use crate::coalescing::flight::{Leader, LocalFlight, Phase, Role, Waiter};
 use crate::coalescing::hints::Hint;
 use crate::metrics::Metric;
-use crate::workers::StreamId;
 use crate::workers::message::Outcome;
-use crate::workers::{FlightId, KeyHash, Millis};
+use crate::workers::{FlightId, KeyHash, Millis, StreamId};
 
 /// Requests that have gone away and keep their place on a waiting list, beside one for each that waits.
 const GONE_WAITERS: usize = 32;

@@ -5,8 +5,7 @@ use crate::store::entry::{ENTRY_HEADER, Entry};
 use crate::store::revalidation::KEPT;
 use crate::store::served_for::served_for;
 use crate::store::validator::Validator;
-use crate::workers::BodyId;
-use crate::workers::Millis;
+use crate::workers::{BodyId, Millis};
 
 /// Name of the response header that keeps the origin's own `Cache-Control` in the store.
 pub const STORED_CACHE_CONTROL: &str = "x-sluice-cache-control";

@@ -66,7 +66,7 @@ impl Edge {
             // Another leads, and may leave.
             None => Action::Pause,
             Some(_) => {
-                stream.answered.set(true);
+                stream.progress.answered.set(true);
                 worker.host.respond(204, "sluice_unneeded", &[], "")?;
                 Action::Pause
             }

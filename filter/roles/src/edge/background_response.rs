@@ -21,13 +21,13 @@ use crate::worker::Worker;
 pub fn respond_filled(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     let shared = shared(worker, stream)?;
     let action = respond_cached(worker, stream)?;
-    if stream.answered.get() {
+    if stream.progress.answered.get() {
         return Ok(action);
     }
     if let Some((status, way)) = shared {
         answer_followers(worker, stream, status, &way)?;
     }
-    if stream.fragile.get() {
+    if stream.progress.fragile.get() {
         return drain(&*worker.host, stream);
     }
     Ok(end_own(worker, stream, 204))
@@ -77,7 +77,7 @@ pub fn respond_refreshed(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
         worker.keys.drop_hot_copy(stream.target.cache_key());
         worker.turn(stream.id.0, |coalescer, turn| {
             let until = turn.now.saturating_add(stored.served_for);
-            coalescer.hints().set(stream.key, Hint::Fresh, until);
+            coalescer.hints().set(stream.key.key, Hint::Fresh, until);
         });
     }
     if stored
@@ -96,7 +96,7 @@ pub fn respond_refreshed(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
 
 /// Ends a request of the filter's own at the root context's next turn.
 fn end_own(worker: &mut Worker, stream: &EdgeRequest, status: u16) -> Action {
-    stream.answered.set(true);
+    stream.progress.answered.set(true);
     worker.answer_later(stream.id.0, DueReply::Outcome { status });
     Action::Pause
 }
@@ -105,6 +105,6 @@ fn end_own(worker: &mut Worker, stream: &EdgeRequest, status: u16) -> Action {
 fn drain(host: &dyn Host, stream: &EdgeRequest) -> host::Result<Action> {
     host.set_header(Map::Response, ":status", "200")?;
     host.remove_header(Map::Response, "content-length")?;
-    stream.passing.set(Passing::Nothing);
+    stream.body.passing.set(Passing::Nothing);
     Ok(Action::Continue)
 }

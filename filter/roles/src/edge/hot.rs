@@ -60,7 +60,7 @@ pub fn begin(
     announced: Option<u64>,
     sighting: Sighting,
 ) -> host::Result<()> {
-    if !stream.policy.policy.hot.is_on() || stream.bodiless.get() {
+    if !stream.policy.policy.hot.is_on() || stream.body.missing.get() {
         return Ok(());
     }
     let length = announced.or_else(|| counted(worker, stream));
@@ -87,7 +87,7 @@ pub fn begin_to_share(
     let hot = stream.policy.policy.hot;
     let most = hot.max_object_bytes;
     let small = announced.is_none_or(|length| length <= most as u64);
-    if !hot.is_on() || !small || stream.bodiless.get() {
+    if !hot.is_on() || !small || stream.body.missing.get() {
         return Ok(false);
     }
     let copy = copy_of(&*worker.host, stream, sighting)?;
@@ -96,7 +96,7 @@ pub fn begin_to_share(
         None => Capture::at_most(copy, most),
     };
     let begun = begin_capture(worker, stream, capture);
-    stream.shares_copy.set(begun.then_some(way));
+    stream.body.shared_as.set(begun.then_some(way));
     Ok(begun)
 }
 
@@ -105,7 +105,7 @@ fn copy_of(host: &dyn Host, stream: &EdgeRequest, sighting: Sighting) -> host::R
     let headers = host.headers(Map::Response)?;
     Ok(HotCopy {
         key: stream.target.cache_key().to_owned(),
-        known_as: stream.key,
+        known_as: stream.key.key,
         policy: stream.policy.number,
         sighting,
         aged: headers.has("age"),
@@ -119,7 +119,7 @@ fn copy_of(host: &dyn Host, stream: &EdgeRequest, sighting: Sighting) -> host::R
 fn begin_capture(worker: &mut Worker, stream: &EdgeRequest, capture: Capture) -> bool {
     let begins = worker.keys.hot.begin(capture.length());
     if begins {
-        stream.capture.replace(Some(capture));
+        stream.body.capture.replace(Some(capture));
     }
     begins
 }
@@ -135,7 +135,7 @@ fn common(headers: &Headers, cors: bool) -> Vec<u8> {
 
 /// Copies a part of `size` bytes of the body that passes. The client gets it, whatever comes of the copy.
 pub fn take_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, end: bool) {
-    let Some(mut capture) = stream.capture.take() else {
+    let Some(mut capture) = stream.body.capture.take() else {
         return;
     };
     let taken = match size {
@@ -146,7 +146,7 @@ pub fn take_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, end: bo
             .map(|bytes| capture.take(bytes)),
     };
     if taken.is_ok() && !end && !capture.is_broken() {
-        stream.capture.replace(Some(capture));
+        stream.body.capture.replace(Some(capture));
         return;
     }
     match taken {
@@ -161,7 +161,7 @@ pub fn take_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, end: bo
 
 /// The length of a stored body that no header tells, once somebody has seen its end.
 pub fn counted(worker: &mut Worker, stream: &EdgeRequest) -> Option<u64> {
-    let body = stream.unannounced.get()?;
+    let body = stream.body.unannounced.get()?;
     worker.keys.body_length(stream.target.cache_key(), body)
 }
 
@@ -178,7 +178,7 @@ fn end_capture(worker: &mut Worker, stream: &EdgeRequest, capture: Capture) {
 /// Gives the followers of `stream` the copy of its response, which the store does not have. Without a copy they go on by
 /// themselves.
 fn share_copy(worker: &mut Worker, stream: &EdgeRequest, copy: Option<&Rc<HotCopy>>) {
-    let Some(way) = stream.shares_copy.take() else {
+    let Some(way) = stream.body.shared_as.take() else {
         return;
     };
     let Some(copy) = copy else {

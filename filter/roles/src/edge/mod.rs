@@ -148,7 +148,7 @@ impl Edge {
             return;
         }
         let told = match &self.state {
-            State::Cached(stream) => stream.account.tell(&*worker.host, stream.key),
+            State::Cached(stream) => stream.progress.account.tell(&*worker.host, stream.key.key),
             State::Passed(..) => tell_result(&*worker.host, result_of(Metric::RequestsPassed)),
             _ => Ok(()),
         };
@@ -163,7 +163,7 @@ impl Edge {
     fn respond(&mut self, worker: &mut Worker, end_of_stream: bool) -> Action {
         self.pick_up_record(worker);
         if let State::Cached(stream) = &self.state {
-            stream.bodiless.set(end_of_stream);
+            stream.body.missing.set(end_of_stream);
         }
         // What is made of the response may take its headers along.
         let marked = self.mark_response(&*worker.host);
@@ -188,7 +188,7 @@ impl Edge {
                 .host
                 .remove_header(Map::Response, "content-type")
                 .map(|()| Action::Continue),
-            State::Cached(stream) if stream.answered_untyped.get() => worker
+            State::Cached(stream) if stream.progress.answered_untyped.get() => worker
                 .host
                 .remove_header(Map::Response, "content-type")
                 .map(|()| Action::Continue),
@@ -196,7 +196,7 @@ impl Edge {
                 .invalidate(worker)
                 .and_then(|()| respond_passed(&*worker.host, *reason, &self.policy.policy, target)),
             State::Cached(stream) | State::Refreshing(stream) | State::Filling(stream)
-                if stream.answered.get() =>
+                if stream.progress.answered.get() =>
             {
                 Ok(Action::Continue)
             }
@@ -264,13 +264,13 @@ impl StreamContext for Edge {
         else {
             return Action::Continue;
         };
-        stream.bytes.set(stream.bytes.get() + size as u64);
-        if (ends || stream.capture.borrow().is_some())
+        stream.body.bytes.set(stream.body.bytes.get() + size as u64);
+        if (ends || stream.body.capture.borrow().is_some())
             && let Some(worker) = &mut worker
         {
             observe_body(worker, stream, size, ends);
         }
-        if let Err(error) = stream.pass_body(host, size) {
+        if let Err(error) = stream.body.pass(host, size) {
             if let Some(worker) = worker {
                 worker.metrics.fault("a response was cut off", error);
             }
@@ -300,9 +300,9 @@ impl StreamContext for Edge {
 /// Copies a part of `size` bytes of the response's body for the hot tier, and at its end notes how long the body is.
 fn observe_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, ends: bool) {
     hot::take_body(worker, stream, size, ends);
-    if ends && let Some(body) = stream.unannounced.get() {
+    if ends && let Some(body) = stream.body.unannounced.get() {
         worker
             .keys
-            .note_body_length(stream.target.cache_key(), body, stream.bytes.get());
+            .note_body_length(stream.target.cache_key(), body, stream.body.bytes.get());
     }
 }

@@ -15,8 +15,7 @@ use sluice_core::served::{Arrival, NO_ROOM, Served};
 use sluice_core::store::entry::Entry;
 use sluice_core::store::store_edits::restored;
 use sluice_core::store::stored_fields::StoredFields;
-use sluice_core::workers::BodyId;
-use sluice_core::workers::Millis;
+use sluice_core::workers::{BodyId, Millis};
 
 use super::dress::{add_headers, dress};
 use super::site::hold_for_substitute;
@@ -69,7 +68,7 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
         return refuse_mismatch(worker, stream, "headers of another response");
     }
     let served = served_to(worker, stream, entry, &fields);
-    if stream.purpose.get() == Purpose::StoreOnly && !served.satisfies(&stream.control) {
+    if stream.progress.purpose.get() == Purpose::StoreOnly && !served.satisfies(&stream.control) {
         return refuse_not_stored(&*worker.host, stream);
     }
     if served.is_expired(&stream.control) {
@@ -78,7 +77,7 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
     report(worker, stream, &served);
     follow_up(worker, stream, &served);
     let unannounced = unannounced(stream, &served.entry, &fields);
-    stream.unannounced.set(unannounced);
+    stream.body.unannounced.set(unannounced);
     restore(&*worker.host, stream, &headers, &fields, &served)?;
     if served.entry.lacks_room() {
         pass_without_room(worker, stream, fields.content_length(), &served)?;
@@ -95,8 +94,8 @@ pub fn served_to<'a>(
 ) -> Served<'a> {
     let arrival = Arrival {
         fill: worker.identity.fill_id(stream.id),
-        failure: stream.kept.get(),
-        late: stream.late.get(),
+        failure: stream.progress.kept.get(),
+        late: stream.progress.late.get(),
         purged: worker.keys.predates_soft_purge(&entry),
         now: worker.host.unix_millis(),
     };
@@ -107,9 +106,9 @@ pub fn served_to<'a>(
 /// failed.
 fn follow_up(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
     // The store is seen to have it first: until then it serves what was purged.
-    let committed = stream.purpose.get() != Purpose::Lead;
-    if stream.forced.get() && served.own && served.entry.stored && committed {
-        worker.keys.confirm(stream.key);
+    let committed = stream.progress.purpose.get() != Purpose::Lead;
+    if stream.progress.forced.get() && served.own && served.entry.stored && committed {
+        worker.keys.confirm(stream.key.key);
     }
     if served.failure.is_some() {
         background::back_off(worker, stream);
@@ -141,8 +140,11 @@ fn restore(
         entry.status,
         entry.stored,
     )?;
-    let collapsed = stream.onward.get() == Some(Onward::Collapsed);
-    add_cache_status(host, &served.cache_status(stream.purpose.get(), collapsed))
+    let collapsed = stream.progress.onward.get() == Some(Onward::Collapsed);
+    add_cache_status(
+        host,
+        &served.cache_status(stream.progress.purpose.get(), collapsed),
+    )
 }
 
 /// Passes on a response for which the store has no room: to the followers on this worker as well, by a copy, if it is
@@ -188,7 +190,7 @@ fn finish(
         hot::begin(worker, stream, announced, served.sighting())?;
     }
     let fragile = served.is_fill();
-    stream.fragile.set(fragile);
+    stream.progress.fragile.set(fragile);
     let demands = stream.demand.is_some();
     let counted = demands.then(|| hot::counted(worker, stream)).flatten();
     deliver(&*worker.host, stream, status, !fragile, counted)
@@ -197,13 +199,13 @@ fn finish(
 /// Whether the store has served a whole object as it is, to a request that nothing else is to be said of.
 fn is_plain_hit(stream: &EdgeRequest, served: &Served<'_>) -> bool {
     let changed = stream.demand.is_some() || stream.stand_in.is_some() || stream.head;
-    !changed && !stream.forced.get() && served.is_hit(stream.purpose.get())
+    !changed && !stream.progress.forced.get() && served.is_hit(stream.progress.purpose.get())
 }
 
 /// Refuses a request that is for the store only, which does not have what its client would take.
 fn refuse_not_stored(host: &dyn Host, stream: &EdgeRequest) -> host::Result<Action> {
-    stream.answered.set(true);
-    stream.account.results_in(account::NOT_STORED);
+    stream.progress.answered.set(true);
+    stream.progress.account.results_in(account::NOT_STORED);
     answer_not_stored(host)?;
     Ok(Action::Pause)
 }
@@ -225,26 +227,26 @@ fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
     if served.own {
         worker.keys.drop_hot_copy(stream.target.cache_key());
     }
-    let result = served.metric(stream.purpose.get());
+    let result = served.metric(stream.progress.purpose.get());
     worker.metrics.count(result, 1);
-    stream.account.results_in(result_of(result));
+    stream.progress.account.results_in(result_of(result));
     worker.turn(stream.id.0, |coalescer, turn| {
         let left = match served.failure {
             // The response was purged, so the origin is asked again soon.
-            Some(_) if stream.forced.get() => PURGED_MILLIS,
+            Some(_) if stream.progress.forced.get() => PURGED_MILLIS,
             _ => served.served_for,
         };
         let until = turn.now.saturating_add(left);
         if filled {
             coalescer.response(stream.id, LeaderResponse::Filling, turn);
-        } else if entry.stored && (stream.forced.get() || served.predates_purge) {
+        } else if entry.stored && (stream.progress.forced.get() || served.predates_purge) {
             // The store has not asked: it had a fill under way, which may bring what was purged. The followers get
             // that too, and one of all has it refreshed.
-            coalescer.hints().forget(stream.key);
+            coalescer.hints().forget(stream.key.key);
             let until = turn.now;
             coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
         } else if entry.stored {
-            coalescer.hints().set(stream.key, Hint::Fresh, until);
+            coalescer.hints().set(stream.key.key, Hint::Fresh, until);
             coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
         }
         // Any other response is nobody else's, as ORIGIN has told, or the store has no room for it.
@@ -253,8 +255,8 @@ fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
 
 /// Handles a response that ORIGIN has not marked: it went around the store, or is Envoy's own.
 fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
-    if stream.purpose.get() == Purpose::StoreOnly {
-        stream.account.results_in(account::NOT_STORED);
+    if stream.progress.purpose.get() == Purpose::StoreOnly {
+        stream.progress.account.results_in(account::NOT_STORED);
         worker
             .host
             .add_header(Map::Response, CACHE_STATUS, NOT_STORED)?;
@@ -263,13 +265,14 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
     let status = worker.host.header_number(Map::Response, ":status")?;
     let status = status.and_then(|status| u16::try_from(status).ok());
     let status = status.unwrap_or(502);
-    let bypass = stream.purpose.get() == Purpose::Bypass;
+    let bypass = stream.progress.purpose.get() == Purpose::Bypass;
     if !bypass {
         worker.metrics.count(Metric::RequestsMiss, 1);
     }
     stream
+        .progress
         .account
-        .results_at_least_in(match stream.onward.get() {
+        .results_at_least_in(match stream.progress.onward.get() {
             Some(Onward::WaitTimeout) => account::WAIT_TIMEOUT,
             _ => result_of(Metric::RequestsMiss),
         });
@@ -288,7 +291,7 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
     };
     let mut description = CacheStatus::forwarded(forward).forward_status(status);
     if bypass {
-        description = description.detail(match stream.onward.get() {
+        description = description.detail(match stream.progress.onward.get() {
             Some(Onward::WaitTimeout) => "wait-timeout",
             Some(Onward::UnsharedRange) => "range",
             Some(Onward::NoRoom) => NO_ROOM,
@@ -320,8 +323,8 @@ fn refuse_mismatch(worker: &mut Worker, stream: &EdgeRequest, what: &str) -> hos
     worker.turn(stream.id.0, |coalescer, turn| {
         coalescer.response(stream.id, LeaderResponse::Failed { status: 503 }, turn);
     });
-    stream.answered.set(true);
-    stream.account.results_in(account::FAILED);
+    stream.progress.answered.set(true);
+    stream.progress.account.results_in(account::FAILED);
     answer_failure(&*worker.host, 503, false)?;
     Ok(Action::Pause)
 }
@@ -331,8 +334,8 @@ fn refuse_expired(worker: &mut Worker, stream: &EdgeRequest, status: u16) -> hos
     worker.turn(stream.id.0, |coalescer, turn| {
         coalescer.response(stream.id, LeaderResponse::Failed { status }, turn);
     });
-    stream.answered.set(true);
-    stream.account.results_in(account::FAILED);
+    stream.progress.answered.set(true);
+    stream.progress.account.results_in(account::FAILED);
     answer_failure(&*worker.host, status, false)?;
     Ok(Action::Pause)
 }

@@ -21,8 +21,8 @@ use crate::request::EdgeRequest;
 use crate::request::body::Passing;
 use crate::request::stand_in::StandIn;
 use crate::worker::Worker;
+use crate::worker::keys::MissingObject;
 use crate::worker::substitutes;
-use crate::worker::substitutes::MissingObject;
 
 /// How long "missing" is remembered, and so the longest an upload stays invisible.
 const KNOWN_MILLIS: Millis = 1_000;
@@ -44,7 +44,7 @@ pub fn destination(
     visit: &Visit,
     target: &CanonicalTarget,
 ) -> Destination {
-    match substitutes::known_missing(worker, target) {
+    match worker.keys.missing_object(target.url()) {
         None => Destination::Requested,
         Some(MissingObject::Directory) => match visit.location() {
             Some(location) => Destination::Redirect(location.to_owned()),
@@ -102,7 +102,7 @@ pub fn hold_for_substitute(
         worker.host.add_header(Map::Response, "vary", "Accept")?;
     }
     // A filter cannot give a body to what has none.
-    let bodiless = stream.bodiless.get() && !stream.head;
+    let bodiless = stream.body.missing.get() && !stream.head;
     let substitute = visit.next(&policy.site, None).filter(|_| !bodiless);
     let Some(substitute) = substitute else {
         return Ok(false);
@@ -122,7 +122,7 @@ pub fn bound_document(host: &dyn Host, stream: &EdgeRequest) -> host::Result<()>
     if length.is_some_and(|length| length > MOST_BYTES) {
         host.set_header(Map::Response, ":status", "204")?;
         host.remove_header(Map::Response, "content-length")?;
-        stream.passing.set(Passing::Nothing);
+        stream.body.passing.set(Passing::Nothing);
     }
     Ok(())
 }

@@ -36,22 +36,29 @@ pub struct Fetch {
     pub head: bool,
     /// Whether the response goes into the store as the headers alone, for which the store sends a GET.
     pub for_headers: bool,
-    /// What becomes of the response's body.
+    /// Whether the store has room.
+    pub room: bool,
+    /// The newest purge when it was sent.
+    pub began: u64,
+    /// What has come of it.
+    pub response: Response,
+}
+
+/// The origin's response, as far as it has come.
+#[derive(Debug, Default)]
+pub struct Response {
+    /// What becomes of its body.
     pub body: Body,
     /// Bytes of the body so far.
     pub bytes: u64,
     /// The body that goes into the store, if no header tells its length.
     pub unannounced: Option<BodyId>,
-    /// Whether the store has room.
-    pub room: bool,
-    /// Whether the response goes into the store.
+    /// Whether it goes into the store.
     pub stores: bool,
     /// Whether the origin has failed and the store serves its stale response.
     pub keeps: bool,
-    /// Whether the response has come to its end.
+    /// Whether it has come to its end.
     pub ended: bool,
-    /// The newest purge when it was sent.
-    pub began: u64,
 }
 
 impl Fetch {
@@ -73,9 +80,9 @@ impl Fetch {
 
     /// Tells the worker that the origin has failed with `status` and the store serves its stale response.
     pub fn keep(&mut self, worker: &mut Worker, status: u16, revalidation: &Revalidation) {
-        self.keeps = true;
+        self.response.keeps = true;
         // The store needs nothing of the error's body, and lets go of it.
-        self.ended = true;
+        self.response.ended = true;
         fills::keep(worker, self.link.stream, status, revalidation, self.context);
     }
 
@@ -144,34 +151,37 @@ impl Fetch {
     pub fn is_overtaken(&self, worker: &Worker) -> bool {
         let is_unseen = || {
             let stream = worker.stream(self.link.stream);
-            stream.is_some_and(|stream| matches!(stream.passing.get(), Passing::Nothing))
+            stream.is_some_and(|stream| matches!(stream.body.passing.get(), Passing::Nothing))
         };
-        self.stores && is_unseen() && worker.keys.was_purged_since(&self.cache_key, self.began)
+        self.response.stores
+            && is_unseen()
+            && worker.keys.was_purged_since(&self.cache_key, self.began)
     }
 
     /// Handles a part of `size` bytes of the response's body.
     pub fn pass(&mut self, host: &dyn Host, size: usize) -> host::Result<()> {
-        self.bytes = self.bytes.saturating_add(size as u64);
-        if self.keeps && size > 0 {
+        self.response.bytes = self.response.bytes.saturating_add(size as u64);
+        if self.response.keeps && size > 0 {
             // What becomes of the error's body does not matter.
             let _ = host.drop_response_body(size);
             return Ok(());
         }
-        self.body.pass(host, size).map(drop)
+        self.response.body.pass(host, size).map(drop)
     }
 
     /// The response has come to its end.
     pub fn end(&mut self, worker: &mut Worker) {
-        self.ended = true;
-        if !self.stores {
+        self.response.ended = true;
+        if !self.response.stores {
             return;
         }
         let (stream, cache) = (self.link.stream, &self.policy.policy.cache);
         // Its length was not announced; it is stored now, but not again.
-        let too_large = self.bytes > cache.max_object_bytes;
+        let too_large = self.response.bytes > cache.max_object_bytes;
         let shunned = too_large.then(|| worker.keys.key_hash(&self.cache_key));
-        if let Some(body) = self.unannounced {
-            worker.tell_body_length(&self.cache_key, body, self.bytes);
+        if let Some(body) = self.response.unannounced {
+            let (keys, roots) = (&mut worker.keys, &mut worker.roots);
+            keys.tell_body_length(roots, &self.cache_key, body, self.response.bytes);
         }
         worker.turn(self.context, |coalescer, turn| {
             coalescer.fill_ended(stream, turn);

@@ -23,10 +23,9 @@ use crate::callbacks::{Lent, StreamContext};
 use crate::host::headers::Headers;
 use crate::host::{self, Action, Half, Host, Map};
 use crate::reply::DueReply;
-use crate::request::body::Body;
 use crate::worker::Worker;
 use crate::worker::fills;
-use fetch::Fetch;
+use fetch::{Fetch, Response};
 use foreign::ForeignRequest;
 use request::{cache_key, is_late, keeps_unasked, not_served, prepare_request, revalidation_of};
 use response::respond;
@@ -137,14 +136,9 @@ impl OriginStream {
             policy,
             head: for_headers || headers.text(":method") == Some("HEAD"),
             for_headers,
-            body: Body::Kept,
-            bytes: 0,
-            unannounced: None,
             room: !headers.has(NO_ROOM_HEADER),
-            stores: false,
-            keeps: false,
-            ended: false,
             began: worker.keys.newest_purge(),
+            response: Response::default(),
         };
         fetch.begin(worker);
         self.fetch = Some(fetch);
@@ -291,7 +285,12 @@ impl StreamContext for OriginStream {
     fn on_done(&mut self, worker: Lent<'_>) {
         let Some(worker) = worker else { return };
         match &self.fetch {
-            Some(fetch) => fills::end(worker, fetch.link.stream, self.context, fetch.ended),
+            Some(fetch) => fills::end(
+                worker,
+                fetch.link.stream,
+                self.context,
+                fetch.response.ended,
+            ),
             None => worker.due.forget(self.context),
         }
     }

@@ -28,7 +28,7 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     fills::origin_answers(worker, fetch.link.stream);
     let overruled = worker.fills.answer(fetch.link.stream);
     if overruled {
-        fetch.ended = true;
+        fetch.response.ended = true;
         return Ok(());
     }
     let mut headers = worker.host.headers(Map::Response)?;
@@ -63,9 +63,9 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
         status = 504;
         worker.host.set_header(Map::Response, ":status", "504")?;
     }
-    fetch.body = fetch.clean(&*worker.host, &headers, status, end_of_stream)?;
+    fetch.response.body = fetch.clean(&*worker.host, &headers, status, end_of_stream)?;
     if fetch.link.purpose.avoids_the_store() {
-        fetch.ended = end_of_stream;
+        fetch.response.ended = end_of_stream;
         return Ok(());
     }
     respond_to_store(worker, fetch, &headers, status, end_of_stream)
@@ -97,13 +97,14 @@ fn respond_to_store(
         worker
             .host
             .edit_headers(Map::Response, response.unstored())?;
-        fetch.ended = end_of_stream;
+        fetch.response.ended = end_of_stream;
         fetch.share_nothing(worker);
         return Ok(());
     }
     if matches!(verdict, Verdict::Store(_)) {
-        fetch.stores = true;
-        fetch.unannounced = unannounced(worker, fetch, headers, status, freshens.is_some());
+        fetch.response.stores = true;
+        fetch.response.unannounced =
+            unannounced(worker, fetch, headers, status, freshens.is_some());
     }
     let response = origin_response(worker, fetch, headers, &variance, status, freshens);
     let edits = match &verdict {
@@ -115,7 +116,7 @@ fn respond_to_store(
         Verdict::Share(_) | Verdict::Uncacheable(_) => response.unstored(),
     };
     worker.host.edit_headers(Map::Response, edits)?;
-    fetch.ended = end_of_stream;
+    fetch.response.ended = end_of_stream;
     if let Some(verdict) = fill_verdict(&*worker.host, fetch, &verdict, &variance) {
         tell_headers(worker, fetch, verdict, end_of_stream);
     }
@@ -169,7 +170,7 @@ fn fill_id(worker: &Worker, fetch: &Fetch) -> FillId {
 
 /// Whether a response of that status brings an object as it is stored.
 const fn brings_object(fetch: &Fetch, status: u16) -> bool {
-    status == 200 && !fetch.head && matches!(fetch.body, Body::Kept)
+    status == 200 && !fetch.head && matches!(fetch.response.body, Body::Kept)
 }
 
 /// The response's body, if only its end tells how long it is.

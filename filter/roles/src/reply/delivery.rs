@@ -38,7 +38,7 @@ pub fn deliver(
         Delivery::Unsatisfiable { length } => DemandReply::unsatisfiable(length),
     };
     if separable {
-        stream.answered.set(true);
+        stream.progress.answered.set(true);
         answer.send(host, &headers)?;
         Ok(Action::Pause)
     } else {
@@ -108,6 +108,6 @@ fn cut(host: &dyn Host, stream: &EdgeRequest, slice: Slice, length: u64) -> host
     host.set_header(Map::Response, ":status", "206")?;
     host.set_header(Map::Response, "content-range", &slice.content_range(length))?;
     host.set_header(Map::Response, "content-length", &slice.length().to_string())?;
-    stream.passing.set(Passing::Slice(Slicer::new(slice)));
+    stream.body.passing.set(Passing::Slice(Slicer::new(slice)));
     Ok(Action::Continue)
 }

@@ -133,7 +133,7 @@ impl DemandReply {
         stream: &EdgeRequest,
         headers: &Headers,
     ) -> host::Result<Action> {
-        stream.passing.set(Passing::Nothing);
+        stream.body.passing.set(Passing::Nothing);
         for (name, _) in headers.iter() {
             if !name.starts_with(':') && !self.keeps(headers, name) {
                 host.remove_header(Map::Response, name)?;

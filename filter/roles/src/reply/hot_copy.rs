@@ -34,7 +34,7 @@ pub fn answer_follower(
     follower: &EdgeRequest,
     status: &CacheStatus<'_>,
 ) -> host::Result<()> {
-    follower.answered_untyped.set(!copy.typed);
+    follower.progress.answered_untyped.set(!copy.typed);
     let demand = follower.demand.as_ref();
     answer(host, copy, copy.sighting.age, status, demand, follower.head)
 }

@@ -4,8 +4,7 @@
 use sluice_core::policy::Policy;
 use sluice_core::site::cors::CORS_PREFIX;
 use sluice_core::site::{Substitute, Visit};
-use sluice_core::workers::Millis;
-use sluice_core::workers::StreamId;
+use sluice_core::workers::{Millis, StreamId};
 
 use super::CACHE_STATUS;
 use super::delivery::deliver;
@@ -160,7 +159,7 @@ impl Document {
         body: Vec<u8>,
     ) -> host::Result<()> {
         host.set_header(Map::Response, "content-length", &body.len().to_string())?;
-        stream.body.replace(Body::Replaced(body));
+        stream.body.replacement.replace(Body::Replaced(body));
         Ok(())
     }
 }

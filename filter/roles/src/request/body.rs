@@ -1,10 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The body of a response while it passes: what is put in its place, and what of it the client gets.
 
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
 use crate::host::{self, Host};
+use sluice_core::hot::Capture;
+use sluice_core::http::cache_status::CacheStatus;
 use sluice_core::http::range::Slicer;
+use sluice_core::workers::BodyId;
+
+/// The body of a response to a client, as it passes.
+#[derive(Debug)]
+pub struct PassingBody {
+    /// Whether the response has none.
+    pub missing: Cell<bool>,
+    /// The body that comes out of the store or goes into it, if no header tells its length.
+    pub unannounced: Cell<Option<BodyId>>,
+    /// Bytes that have come.
+    pub bytes: Cell<u64>,
+    /// What replaces it, before a part is cut out of it.
+    pub replacement: RefCell<Body>,
+    /// What of it the client gets.
+    pub passing: Cell<Passing>,
+    /// The copy that is made of it for the hot tier.
+    pub capture: RefCell<Option<Capture>>,
+    /// The `Cache-Status` of followers that share this copy, where the store has no room for the response.
+    pub shared_as: Cell<Option<CacheStatus<'static>>>,
+}
+
+impl PassingBody {
+    /// Nothing has come yet. To a HEAD no body goes on: one that leads fills the store as GET, and Envoy would send a body
+    /// of unannounced length.
+    pub fn new(head: bool) -> Self {
+        let passing = if head {
+            Passing::Nothing
+        } else {
+            Passing::Whole
+        };
+        Self {
+            missing: Cell::new(false),
+            unannounced: Cell::new(None),
+            bytes: Cell::new(0),
+            replacement: RefCell::default(),
+            passing: Cell::new(passing),
+            capture: RefCell::new(None),
+            shared_as: Cell::new(None),
+        }
+    }
+
+    /// Replaces the next `size` bytes if need be, and lets through what the client wants of them.
+    pub fn pass(&self, host: &dyn Host, size: usize) -> host::Result<()> {
+        let size = self.replacement.borrow_mut().pass(host, size)?;
+        let mut passing = self.passing.get();
+        let passed = passing.pass(host, size);
+        self.passing.set(passing);
+        passed
+    }
+}
 
 /// What replaces a response's body.
 #[derive(Debug, Default)]

@@ -12,20 +12,15 @@ use std::rc::Rc;
 
 use sluice_core::coalescing::board::FlightKey;
 use sluice_core::coalescing::{Coalescer, Onward, Request, Turn};
-use sluice_core::hot::Capture;
-use sluice_core::http::cache_status::CacheStatus;
 use sluice_core::http::client_control::RequestControl;
 use sluice_core::http::demand::Demand;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{Link, Purpose};
 use sluice_core::site::Visit;
-use sluice_core::workers::BodyId;
-use sluice_core::workers::KeyHash;
 use sluice_core::workers::StreamId;
 
-use crate::host::{self, Host};
 use account::Account;
-use body::{Body, Passing};
+use body::PassingBody;
 use policy::NumberedPolicy;
 use stand_in::StandIn;
 
@@ -42,45 +37,21 @@ pub enum Prelude {
     Done,
 }
 
-/// The record of a request.
+/// The record of a request: what it is, and how far it has come.
 #[derive(Debug)]
 pub struct EdgeRequest {
     /// Its context in EDGE.
     pub id: StreamId,
     /// What it asks for.
     pub target: Rc<CanonicalTarget>,
-    /// The hash of its key and of what was purged softly, by which requests wait for each other.
-    pub key: KeyHash,
-    /// The hash of its key alone, by which the store's entry is known.
-    pub entry: KeyHash,
+    /// The hashes of its key.
+    pub key: FlightKey,
     /// The policy under which it came.
     pub policy: NumberedPolicy,
     /// Whether the client asked with HEAD.
     pub head: bool,
     /// Whether it is a background fill, which leads for others.
     pub for_others: bool,
-    /// Facts for the access log.
-    pub account: Rc<Account>,
-    /// Its purpose, as its link says.
-    pub purpose: Cell<Purpose>,
-    /// How it goes on, unless it asks the store or the origin in a way of its own.
-    pub onward: Cell<Option<Onward>>,
-    /// The status with which the origin has failed it while the store serves a stale response. ORIGIN sets it.
-    pub kept: Cell<Option<u16>>,
-    /// Whether the stored response expired while the request was on its way to the store. ORIGIN sets it.
-    pub late: Cell<bool>,
-    /// Whether the store was told to ask the origin first, after a soft purge.
-    pub forced: Cell<bool>,
-    /// Whether the filter has answered it by itself.
-    pub answered: Cell<bool>,
-    /// Whether that answer has no media type, and Envoy gives it one that must go.
-    pub answered_untyped: Cell<bool>,
-    /// Which background calls it has had.
-    pub prelude: Cell<Prelude>,
-    /// Its client's headers, for background calls on its behalf.
-    pub headers: RefCell<Vec<(String, String)>>,
-    /// Whether its response goes into the store, which would lose the fill with this request.
-    pub fragile: Cell<bool>,
     /// Conditions and a range, if it has any.
     pub demand: Option<Demand>,
     /// What its client asks of caches, where the policy obeys.
@@ -89,27 +60,63 @@ pub struct EdgeRequest {
     pub visit: Option<Visit>,
     /// The missing object whose place its response takes.
     pub stand_in: Option<StandIn>,
-    /// Whether the response has no body.
-    pub bodiless: Cell<bool>,
-    /// The body that comes out of the store or goes into it, if no header tells its length.
-    pub unannounced: Cell<Option<BodyId>>,
-    /// Bytes of the response's body that have come.
-    pub bytes: Cell<u64>,
-    /// What replaces the response's body, before a part is cut out of it.
-    pub body: RefCell<Body>,
-    /// What of the response's body its client gets.
-    pub passing: Cell<Passing>,
-    /// The copy that is made of it for the hot tier.
-    pub capture: RefCell<Option<Capture>>,
-    /// The `Cache-Status` of followers that share this copy, where the store has no room for the response.
-    pub shares_copy: Cell<Option<CacheStatus<'static>>>,
+    /// How far it has come.
+    pub progress: Progress,
+    /// The body of its response, as it passes.
+    pub body: PassingBody,
+}
+
+/// How far a request has come.
+#[derive(Debug)]
+pub struct Progress {
+    /// Facts for the access log.
+    pub account: Rc<Account>,
+    /// Its purpose, as its link says.
+    pub purpose: Cell<Purpose>,
+    /// How it goes on, unless it asks the store or the origin in a way of its own.
+    pub onward: Cell<Option<Onward>>,
+    /// Which background calls it has had.
+    pub prelude: Cell<Prelude>,
+    /// Its client's headers, for background calls on its behalf.
+    pub headers: RefCell<Vec<(String, String)>>,
+    /// Whether the store was told to ask the origin first, after a soft purge.
+    pub forced: Cell<bool>,
+    /// The status with which the origin has failed it while the store serves a stale response. ORIGIN sets it.
+    pub kept: Cell<Option<u16>>,
+    /// Whether the stored response expired while the request was on its way to the store. ORIGIN sets it.
+    pub late: Cell<bool>,
+    /// Whether its response goes into the store, which would lose the fill with this request.
+    pub fragile: Cell<bool>,
+    /// Whether the filter has answered it by itself.
+    pub answered: Cell<bool>,
+    /// Whether that answer has no media type, and Envoy gives it one that must go.
+    pub answered_untyped: Cell<bool>,
+}
+
+impl Progress {
+    /// That of a request that has just come.
+    fn new(account: Rc<Account>) -> Self {
+        Self {
+            account,
+            purpose: Cell::new(Purpose::Alone),
+            onward: Cell::new(None),
+            prelude: Cell::new(Prelude::None),
+            headers: RefCell::default(),
+            forced: Cell::new(false),
+            kept: Cell::new(None),
+            late: Cell::new(false),
+            fragile: Cell::new(false),
+            answered: Cell::new(false),
+            answered_untyped: Cell::new(false),
+        }
+    }
 }
 
 impl EdgeRequest {
     /// A request that has just come.
     pub fn new(
         id: StreamId,
-        FlightKey { entry, key }: FlightKey,
+        key: FlightKey,
         target: Rc<CanonicalTarget>,
         policy: NumberedPolicy,
         head: bool,
@@ -118,37 +125,15 @@ impl EdgeRequest {
             id,
             target,
             key,
-            entry,
             policy,
             head,
             for_others: false,
-            account: Rc::default(),
-            purpose: Cell::new(Purpose::Alone),
-            onward: Cell::new(None),
-            kept: Cell::new(None),
-            late: Cell::new(false),
-            forced: Cell::new(false),
-            answered: Cell::new(false),
-            answered_untyped: Cell::new(false),
-            prelude: Cell::new(Prelude::None),
-            headers: RefCell::default(),
-            fragile: Cell::new(false),
             demand: None,
             control: RequestControl::default(),
             visit: None,
             stand_in: None,
-            bodiless: Cell::new(false),
-            unannounced: Cell::new(None),
-            capture: RefCell::new(None),
-            shares_copy: Cell::new(None),
-            bytes: Cell::new(0),
-            body: RefCell::default(),
-            // A HEAD that leads fills the store as GET, and Envoy would send a body of unannounced length.
-            passing: Cell::new(if head {
-                Passing::Nothing
-            } else {
-                Passing::Whole
-            }),
+            progress: Progress::new(Rc::default()),
+            body: PassingBody::new(head),
         }
     }
 
@@ -156,7 +141,7 @@ impl EdgeRequest {
     pub fn retargeted(&self, key: FlightKey, target: Rc<CanonicalTarget>) -> Self {
         Self {
             for_others: self.for_others,
-            account: Rc::clone(&self.account),
+            progress: Progress::new(Rc::clone(&self.progress.account)),
             demand: self.demand.clone(),
             control: self.control,
             visit: self.visit.clone(),
@@ -198,10 +183,7 @@ impl EdgeRequest {
     pub fn request(&self) -> Request<'_> {
         Request {
             stream: self.id,
-            key: FlightKey {
-                entry: self.entry,
-                key: self.key,
-            },
+            key: self.key,
             target: &self.target,
             may_lead: !self.is_for_part() && !self.shares_headers_only(),
             for_others: self.for_others,
@@ -214,8 +196,8 @@ impl EdgeRequest {
         if !self.policy.policy.coalesce.enabled {
             return Some(Onward::Alone);
         }
-        let remembered = coalescer.remembered(self.key, turn.now);
-        let waits = !self.shares_headers_only() || coalescer.is_committing(self.key);
+        let remembered = coalescer.remembered(self.key.key, turn.now);
+        let waits = !self.shares_headers_only() || coalescer.is_committing(self.key.key);
         if remembered.is_some() || !waits {
             return remembered.or(Some(Onward::Alone));
         }
@@ -223,24 +205,15 @@ impl EdgeRequest {
         request.may_lead &= !self.needs_background_leader();
         let admitted = coalescer.request(&request, turn);
         if admitted.is_none() {
-            self.account.parks(turn.now);
+            self.progress.account.parks(turn.now);
         }
         admitted
-    }
-
-    /// Replaces the next `size` bytes of the response's body if need be, and lets through what the client wants of it.
-    pub fn pass_body(&self, host: &dyn Host, size: usize) -> host::Result<()> {
-        let size = self.body.borrow_mut().pass(host, size)?;
-        let mut passing = self.passing.get();
-        let passed = passing.pass(host, size);
-        self.passing.set(passing);
-        passed
     }
 
     /// The link towards ORIGIN.
     pub fn link(&self) -> Link {
         Link {
-            purpose: self.purpose.get(),
+            purpose: self.progress.purpose.get(),
             stream: self.id,
             policy: self.policy.number,
         }

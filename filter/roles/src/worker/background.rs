@@ -25,7 +25,7 @@ use crate::request::{EdgeRequest, Prelude};
 pub fn refresh(worker: &mut Worker, stream: &EdgeRequest) {
     let pause = pause(&*worker.host, &stream.policy);
     let begins = worker.turn(stream.id.0, |coalescer, turn| {
-        coalescer.begin_refresh(stream.key, pause, turn)
+        coalescer.begin_refresh(stream.key.key, pause, turn)
     });
     if !begins {
         return;
@@ -39,7 +39,7 @@ pub fn refresh(worker: &mut Worker, stream: &EdgeRequest) {
     let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
     worker.calls.push(BackgroundCall::new(
         &*worker.host,
-        CallKind::Refresh(stream.key),
+        CallKind::Refresh(stream.key.key),
         target,
         policy,
     ));
@@ -50,7 +50,7 @@ pub fn refresh(worker: &mut Worker, stream: &EdgeRequest) {
 pub fn back_off(worker: &mut Worker, stream: &EdgeRequest) {
     let pause = pause(&*worker.host, &stream.policy);
     worker.turn(stream.id.0, |coalescer, turn| {
-        coalescer.refreshed(stream.key, true, pause, turn);
+        coalescer.refreshed(stream.key.key, true, pause, turn);
     });
 }
 
@@ -117,14 +117,14 @@ pub fn renew_claims(worker: &mut Worker) {
 /// goes on for others, and after its client has left. A HEAD needs a fill only to have a stored response
 /// revalidated. A conditional request needs one that goes on when its client has its 304.
 fn prepare(worker: &mut Worker, stream: &EdgeRequest) -> bool {
-    let key = stream.key;
-    let (prelude, call) = match stream.prelude.get() {
+    let key = stream.key.key;
+    let (prelude, call) = match stream.progress.prelude.get() {
         Prelude::None if stream.head => (Prelude::Looked, CallKind::Look(key)),
         Prelude::None if stream.is_for_part() => (Prelude::Sized, CallKind::Size(key)),
         Prelude::Done => return false,
         _ => (Prelude::Done, CallKind::Fill(key)),
     };
-    stream.prelude.set(prelude);
+    stream.progress.prelude.set(prelude);
     if worker.calls.join(call, stream.id) {
         return true;
     }
@@ -170,7 +170,7 @@ pub fn keep_for_rescue(worker: &mut Worker, stream: &EdgeRequest) {
 
 /// Keeps the client's request headers for calls on its behalf. False if they cannot be read.
 fn keep_headers(worker: &mut Worker, stream: &EdgeRequest) -> bool {
-    if !stream.headers.borrow().is_empty() {
+    if !stream.progress.headers.borrow().is_empty() {
         return true;
     }
     let headers = worker
@@ -178,7 +178,7 @@ fn keep_headers(worker: &mut Worker, stream: &EdgeRequest) -> bool {
         .act_as(stream.id.0)
         .and_then(|()| headers_for_calls(&*worker.host));
     match headers {
-        Ok(headers) => *stream.headers.borrow_mut() = headers,
+        Ok(headers) => *stream.progress.headers.borrow_mut() = headers,
         Err(error) => {
             worker.metrics.check(Err(error));
             return false;
@@ -189,7 +189,7 @@ fn keep_headers(worker: &mut Worker, stream: &EdgeRequest) -> bool {
 
 fn call_for(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) {
     let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
-    let headers = stream.headers.borrow().clone();
+    let headers = stream.progress.headers.borrow().clone();
     worker.calls.push(BackgroundCall {
         headers,
         ..BackgroundCall::new(&*worker.host, call, target, policy)
@@ -200,13 +200,13 @@ fn call_for(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) {
 /// Starts a background fill in the place of one that has ended with its client, who needed less than the object.
 /// Not after `Fresh`: its request headers were not kept. The next request refetches.
 pub fn rescue(worker: &mut Worker, stream: &EdgeRequest) {
-    let less = !matches!(stream.passing.get(), Passing::Whole);
-    let known = !stream.headers.borrow().is_empty();
-    let filled = stream.fragile.get() && stream.may_finish_early() && less && known;
+    let less = !matches!(stream.body.passing.get(), Passing::Whole);
+    let known = !stream.progress.headers.borrow().is_empty();
+    let filled = stream.progress.fragile.get() && stream.may_finish_early() && less && known;
     let Some(context) = worker.fills.context(stream.id).filter(|_| filled) else {
         return;
     };
-    if !worker.calls.has_room_to_prepare() || worker.coalescer.is_committing(stream.key) {
+    if !worker.calls.has_room_to_prepare() || worker.coalescer.is_committing(stream.key.key) {
         return;
     }
     // The store would not take the next response before this one has gone. The coalescer sees to that for leaders
@@ -214,7 +214,7 @@ pub fn rescue(worker: &mut Worker, stream: &EdgeRequest) {
     if !worker.due.answers(context) {
         worker.answer_later(context, DueReply::Reset);
     }
-    call_for(worker, stream, CallKind::Fill(stream.key));
+    call_for(worker, stream, CallKind::Fill(stream.key.key));
 }
 
 /// Admits the requests that have waited for `call`. `context` is that of this callback.

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{LINK_HEADER, Link, PATH_HEADER, Purpose};
-use sluice_core::workers::StreamId;
-use sluice_core::workers::{KeyHash, Millis};
+use sluice_core::workers::{KeyHash, Millis, StreamId};
 
 use super::identity::Identity;
 use crate::host::{self, Host};
+use crate::reply::substitute::HeldResponse;
 use crate::request::policy::NumberedPolicy;
 
 /// The background listener's cluster.
@@ -118,6 +118,8 @@ pub struct Calls {
     due: Vec<BackgroundCall>,
     /// Requests that wait for a call of their key before they take part in coalescing.
     waiting: HashMap<CallKind, Vec<StreamId>>,
+    /// Responses that are held until the document with that key has come.
+    held: HashMap<KeyHash, Vec<HeldResponse>>,
     /// By the number in the link.
     under_way: HashMap<StreamId, BackgroundCall>,
     /// The link's number by Envoy's.
@@ -145,6 +147,18 @@ impl Calls {
     /// Takes the requests that wait for a call.
     pub fn take_waiting(&mut self, call: CallKind) -> Vec<StreamId> {
         self.waiting.remove(&call).unwrap_or_default()
+    }
+
+    /// Holds a response until a document has come; true if nobody has asked for it.
+    pub fn hold(&mut self, document: KeyHash, response: HeldResponse) -> bool {
+        let held = self.held.entry(document).or_default();
+        held.push(response);
+        held.len() == 1
+    }
+
+    /// Takes the responses that are held for a document.
+    pub fn take_held(&mut self, document: KeyHash) -> Vec<HeldResponse> {
+        self.held.remove(&document).unwrap_or_default()
     }
 
     /// Takes the calls that are due.

@@ -6,8 +6,7 @@ use std::rc::Rc;
 
 use sluice_core::metrics::Metric;
 use sluice_core::store::revalidation::Revalidation;
-use sluice_core::workers::Millis;
-use sluice_core::workers::StreamId;
+use sluice_core::workers::{Millis, StreamId};
 
 use super::Worker;
 use crate::reply::DueReply;
@@ -137,14 +136,17 @@ impl Fills {
 /// Notes for the access log that the origin is asked on behalf of a request.
 pub fn origin_is_asked(worker: &Worker, stream: StreamId) {
     if let Some(stream) = worker.streams.get(&stream) {
-        stream.account.asks(worker.host.monotonic_millis());
+        stream.progress.account.asks(worker.host.monotonic_millis());
     }
 }
 
 /// Notes for the access log that the origin has begun to answer a request.
 pub fn origin_answers(worker: &Worker, stream: StreamId) {
     if let Some(stream) = worker.streams.get(&stream) {
-        stream.account.is_answered(worker.host.monotonic_millis());
+        stream
+            .progress
+            .account
+            .is_answered(worker.host.monotonic_millis());
     }
 }
 
@@ -152,7 +154,7 @@ pub fn origin_answers(worker: &Worker, stream: StreamId) {
 /// same.
 pub fn store_is_late(worker: &Worker, stream: StreamId) {
     if let Some(stream) = worker.streams.get(&stream) {
-        stream.late.set(true);
+        stream.progress.late.set(true);
     }
 }
 
@@ -174,7 +176,7 @@ pub fn keep(
     context: u32,
 ) {
     if let Some(stream) = worker.streams.get(&stream) {
-        stream.kept.set(Some(status));
+        stream.progress.kept.set(Some(status));
     }
     keep_unwritten(worker, stream, revalidation, context);
 }

@@ -52,9 +52,9 @@ pub fn looked(worker: &mut Worker, key: KeyHash, answered: bool) {
             Seen::Served
                 if !worker
                     .keys
-                    .must_revalidate(stream.target.cache_key(), stream.key) =>
+                    .must_revalidate(stream.target.cache_key(), stream.key.key) =>
             {
-                stream.prelude.set(Prelude::Done);
+                stream.progress.prelude.set(Prelude::Done);
                 Onward::Alone
             }
             Seen::Served | Seen::Expired => Onward::Alone,

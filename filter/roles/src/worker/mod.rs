@@ -41,7 +41,6 @@ use metrics::Metrics;
 use policies::Policies;
 use purge_calls::{PurgeCalls, Unavailable};
 use roots::Roots;
-use substitutes::Substitutes;
 
 /// One worker's part of the filter.
 #[derive(Debug)]
@@ -56,7 +55,7 @@ pub struct Worker {
     pub keys: Keys,
     coalescer: Coalescer,
     /// The root contexts, with the timer and the queue.
-    roots: Roots,
+    pub roots: Roots,
     /// The policies of its root contexts and requests.
     pub policies: Policies,
     streams: HashMap<StreamId, Rc<EdgeRequest>>,
@@ -66,7 +65,6 @@ pub struct Worker {
     pub calls: Calls,
     /// The purges that it carries out.
     pub purge_calls: PurgeCalls,
-    substitutes: Substitutes,
     /// What waits for a turn of the root context.
     pub due: Due,
 }
@@ -109,7 +107,6 @@ impl Worker {
             fills: Fills::default(),
             calls: Calls::default(),
             purge_calls: PurgeCalls::new(Rc::clone(&host), Rc::clone(&metrics), worker),
-            substitutes: Substitutes::default(),
             due: Due::default(),
             host,
             metrics,
@@ -136,7 +133,7 @@ impl Worker {
     /// Forgets a request whose client has gone or has its response.
     pub fn close(&mut self, stream: StreamId) {
         if let Some(closed) = self.streams.remove(&stream) {
-            if let Some(capture) = closed.capture.take() {
+            if let Some(capture) = closed.body.capture.take() {
                 self.keys.hot.end(capture.length());
             }
             self.due.forget(stream.0);

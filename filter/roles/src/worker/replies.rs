@@ -5,8 +5,7 @@ use std::rc::Rc;
 
 use sluice_core::http::demand::Demand;
 use sluice_core::metrics::Metric;
-use sluice_core::workers::message::Message;
-use sluice_core::workers::{BodyId, Millis, StreamId};
+use sluice_core::workers::{Millis, StreamId};
 
 use super::Worker;
 use crate::reply::DueReply;
@@ -15,20 +14,6 @@ use crate::request::EdgeRequest;
 use crate::request::account::result_of;
 
 impl Worker {
-    /// All of a body has gone into the store. Other workers are told how long it is, so that all answer alike; who misses
-    /// it learns it from the next whole response.
-    pub fn tell_body_length(&mut self, cache_key: &str, body: BodyId, bytes: u64) {
-        let message = Message::BodyLength {
-            worker: self.identity.worker,
-            key: self.keys.note_body_length(cache_key, body, bytes),
-            body,
-            bytes,
-        };
-        let others = self.keys.others().unwrap_or_default();
-        let fault = "a worker was not told of a length";
-        self.roots.spread(&others, &message, fault);
-    }
-
     /// Answers a follower that has waited for `waited` milliseconds; the access log calls it `result`.
     pub(super) fn answer_follower(
         &mut self,
@@ -39,8 +24,8 @@ impl Worker {
     ) {
         self.has_waited(stream, waited);
         if let Some(follower) = self.streams.get(&stream) {
-            follower.answered.set(true);
-            follower.account.results_in(result);
+            follower.progress.answered.set(true);
+            follower.progress.account.results_in(result);
             self.answer_later(stream.0, answer);
         }
     }
@@ -87,7 +72,7 @@ impl Worker {
         answer: impl Fn(&Rc<EdgeRequest>) -> Option<DueReply>,
     ) {
         let (now, streams) = (self.host.monotonic_millis(), &self.streams);
-        let answered = self.coalescer.answer_waiting(leader.key, now, |id| {
+        let answered = self.coalescer.answer_waiting(leader.key.key, now, |id| {
             let follower = streams.get(&id)?;
             // The headers are what the leader's own policy makes of them.
             let alike = follower.target.cache_key() == leader.target.cache_key()

@@ -83,7 +83,7 @@ fn admit_as_variant(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Resu
 
 /// Ends a background fill that nobody needs any more.
 fn end_unneeded(worker: &mut Worker, fill: &EdgeRequest) {
-    fill.answered.set(true);
+    fill.progress.answered.set(true);
     worker.answer_later(fill.id.0, DueReply::Outcome { status: 204 });
 }
 
@@ -104,7 +104,7 @@ fn retarget(
     {
         return Ok(Err(too_long));
     }
-    if stream.prelude.get() == Prelude::Looked {
+    if stream.progress.prelude.get() == Prelude::Looked {
         target = target.for_headers();
     }
     if !headers.has(ORIGINAL_PATH_HEADER) {
@@ -125,16 +125,16 @@ fn retarget(
 
 /// Gives the effective context's request the headers with which it goes on.
 pub fn send_on(worker: &mut Worker, stream: &EdgeRequest, onward: Onward) -> host::Result<()> {
-    stream.onward.set(Some(onward));
+    stream.progress.onward.set(Some(onward));
     let purpose = onward.purpose();
     purpose.map_or(Ok(()), |purpose| send(worker, stream, purpose))
 }
 
 /// Gives the effective context's request the headers for `purpose`.
 pub fn send(worker: &mut Worker, stream: &EdgeRequest, purpose: Purpose) -> host::Result<()> {
-    stream.purpose.set(purpose);
+    stream.progress.purpose.set(purpose);
     if purpose == Purpose::Lead {
-        stream.account.leads();
+        stream.progress.account.leads();
     }
     // `add`, not `set`: there is no such header yet, and `set` would make Envoy build its header index to find out.
     worker.host.add_header(
@@ -145,9 +145,9 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, purpose: Purpose) -> host
     if matches!(purpose, Purpose::Lead | Purpose::Alone)
         && worker
             .keys
-            .must_revalidate(stream.target.cache_key(), stream.key)
+            .must_revalidate(stream.target.cache_key(), stream.key.key)
     {
-        stream.forced.set(true);
+        stream.progress.forced.set(true);
         worker.metrics.count(Metric::PurgeRevalidations, 1);
         worker
             .host
@@ -155,14 +155,17 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, purpose: Purpose) -> host
     }
     match purpose {
         Purpose::Bypass => {
-            let result = match stream.onward.get() {
+            let result = match stream.progress.onward.get() {
                 Some(Onward::HitForMiss) => Some(Metric::RequestsHitForMiss),
                 Some(Onward::NoRoom) => Some(Metric::RequestsMiss),
                 _ => None,
             };
             if let Some(result) = result {
                 worker.metrics.count(result, 1);
-                stream.account.results_in(account::result_of(result));
+                stream
+                    .progress
+                    .account
+                    .results_in(account::result_of(result));
             }
             worker
                 .host

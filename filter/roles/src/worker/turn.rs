@@ -3,9 +3,8 @@
 
 use sluice_core::coalescing::{Coalescer, Effect, Turn};
 use sluice_core::metrics::Metric;
-use sluice_core::workers::Millis;
-use sluice_core::workers::StreamId;
 use sluice_core::workers::message::Message;
+use sluice_core::workers::{Millis, StreamId};
 
 use super::Worker;
 use super::calls::{BackgroundCall, CallKind};
@@ -98,7 +97,7 @@ impl Worker {
         self.metrics.count(Metric::FollowersResumed, 1);
         self.metrics.record(Metric::WaitMilliseconds, waited);
         if let Some(follower) = self.streams.get(&stream) {
-            follower.account.has_waited(waited);
+            follower.progress.account.has_waited(waited);
         }
     }
 }

@@ -3,6 +3,7 @@
 //! their responses. The coalescer has its hints beside that.
 
 mod hot;
+mod missing;
 mod purges;
 
 use std::hash::Hasher;
@@ -18,12 +19,20 @@ use sluice_core::key::vary::{self, ACCEPT_ENCODING, TooLong, VaryNames};
 use sluice_core::policy::Policy;
 use sluice_core::purge::Purges;
 use sluice_core::store::body_lengths::BodyLengths;
-use sluice_core::workers::{BodyId, KeyHash};
+use sluice_core::workers::message::Message;
+use sluice_core::workers::recent_keys::RecentKeys;
+use sluice_core::workers::{BodyId, KeyHash, Millis};
 
 use super::identity::Identity;
 use super::metrics::Metrics;
+use super::roots::Roots;
 use crate::host::Host;
 use crate::host::headers::Headers;
+
+pub use missing::MissingObject;
+
+/// Most missing objects that are remembered.
+const MOST_MISSING: usize = 4_096;
 
 /// What a worker knows of keys, by their hashes.
 #[derive(Debug)]
@@ -41,6 +50,8 @@ pub struct Keys {
     body_lengths: BodyLengths,
     /// The request headers that the responses of a URL vary with.
     varying: Varying,
+    /// Objects that are missing, and until when that is known.
+    missing: RecentKeys<(MissingObject, Millis)>,
     /// The hot tier.
     pub hot: HotTier,
 }
@@ -61,6 +72,7 @@ impl Keys {
             joined: false,
             body_lengths: BodyLengths::new(policy.limits.hints),
             varying: Varying::new(policy.limits.varying_urls),
+            missing: RecentKeys::new(MOST_MISSING),
             hot: HotTier::new(policy.hot),
             policy,
         }
@@ -141,14 +153,33 @@ impl Keys {
         self.body_lengths.get(self.entry_hash(cache_key), body)
     }
 
-    /// All of a stored body has passed, with so many bytes. The hash of its key, by which others are told.
-    pub fn note_body_length(&mut self, cache_key: &str, body: BodyId, bytes: u64) -> KeyHash {
-        let key = self.entry_hash(cache_key);
-        self.learn_body_length(key, body, bytes);
-        key
+    /// All of a stored body has passed, with so many bytes.
+    pub fn note_body_length(&mut self, cache_key: &str, body: BodyId, bytes: u64) {
+        self.learn_body_length(self.entry_hash(cache_key), body, bytes);
     }
 
-    /// The same, as another worker tells it.
+    /// All of a body has gone into the store. Other workers are told how long it is, so that all answer alike; who misses
+    /// it learns it from the next whole response.
+    pub fn tell_body_length(
+        &mut self,
+        roots: &mut Roots,
+        cache_key: &str,
+        body: BodyId,
+        bytes: u64,
+    ) {
+        let (worker, key) = (self.identity.worker, self.entry_hash(cache_key));
+        self.learn_body_length(key, body, bytes);
+        let message = Message::BodyLength {
+            worker,
+            key,
+            body,
+            bytes,
+        };
+        let others = self.others().unwrap_or_default();
+        roots.spread(&others, &message, "a worker was not told of a length");
+    }
+
+    /// The body under the key with that hash has so many bytes.
     pub fn learn_body_length(&mut self, key: KeyHash, body: BodyId, bytes: u64) {
         self.body_lengths.note(key, body, bytes);
     }

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Objects that are known to be missing.
+
+use sluice_core::workers::Millis;
+
+use super::Keys;
+
+/// What is known of a missing object.
+#[derive(Clone, Copy, Debug)]
+pub enum MissingObject {
+    /// The object is a directory.
+    Directory,
+    /// The object is no directory, and the bucket has answered with this status.
+    Missing(u16),
+}
+
+impl Keys {
+    /// What is known of the object at `url`, if it is missing.
+    pub fn missing_object(&self, url: &str) -> Option<MissingObject> {
+        let (missing, until) = self.missing.peek(self.key_hash(url))?;
+        (*until > self.host.monotonic_millis()).then_some(*missing)
+    }
+
+    /// Remembers for `known_for` milliseconds that the object at `url` is missing.
+    pub fn learn_missing(&mut self, url: &str, missing: MissingObject, known_for: Millis) {
+        let until = self.host.monotonic_millis().saturating_add(known_for);
+        self.missing.insert(self.key_hash(url), (missing, until));
+    }
+}
