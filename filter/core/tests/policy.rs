@@ -615,7 +615,7 @@ fn impossible_values_are_refused() {
         (
             "another kind's field",
             http_document(json!({ "origin": { "kind": "http", "bucket": "site" } })),
-            "origin.bucket: unknown field, expected authority",
+            "origin.bucket: unknown field, expected kind or authority",
         ),
         (
             "a URL for a host",

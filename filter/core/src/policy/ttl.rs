@@ -5,14 +5,24 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::TtlTable;
 use super::error::PolicyError;
-use super::field::{Field, Seconds, object, one_of, read_within};
+use super::form::{Form, Kind, Seconds, object, one_of, read_within};
 
 /// What a table that does not say gives a status.
 const DEFAULT_TTL: Duration = Duration::from_secs(1);
 /// Statuses whose responses are there to stay.
 const LASTING: [u16; 4] = [200, 203, 301, 308];
+
+/// Time to live by status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TtlTable {
+    /// By exact status, sorted by status.
+    pub exact: Vec<(u16, Duration)>,
+    /// By class: index 0 is 1xx, 4 is 5xx.
+    pub class: [Option<Duration>; 5],
+    /// For all others.
+    pub default: Duration,
+}
 
 /// The table of a policy that has none.
 pub(super) fn default_ttl() -> TtlTable {
@@ -24,39 +34,19 @@ pub(super) fn default_ttl() -> TtlTable {
     }
 }
 
-impl Field for TtlTable {
-    fn read(value: &Value) -> Result<Self, PolicyError> {
-        let entries = TtlEntries::read(value)?;
+impl Form<Self> for TtlTable {
+    fn read(value: &Value, kind: Kind) -> Result<Self, PolicyError> {
+        let entries = TtlEntries::read(value, kind)?;
         Ok(Self {
             exact: entries.exact,
             class: entries.class,
             default: entries.default.unwrap_or(DEFAULT_TTL),
         })
     }
-
-    #[cfg(test)]
-    fn schema() -> Result<Value, PolicyError> {
-        Ok(serde_json::json!({
-            "type": "object",
-            "propertyNames": { "pattern": "^([1-5][0-9][0-9]|[1-5]xx|default)$" },
-            "additionalProperties": Seconds::schema()?,
-        }))
-    }
-
-    #[cfg(test)]
-    fn to_json(&self) -> Value {
-        let written = |ttl: &Duration| Value::from(crate::policy::duration::format(*ttl));
-        let exact = self
-            .exact
-            .iter()
-            .map(|(status, ttl)| (status.to_string(), written(ttl)));
-        let default = ("default".to_owned(), written(&self.default));
-        Value::Object(exact.chain([default]).collect())
-    }
 }
 
 /// What a rule says of the table: a duration for the statuses that last, or entries.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RuleTtl(TtlEntries);
 
 impl RuleTtl {
@@ -95,30 +85,20 @@ impl RuleTtl {
     }
 }
 
-impl Field for RuleTtl {
-    fn read(value: &Value) -> Result<Self, PolicyError> {
+impl Form<Self> for RuleTtl {
+    fn read(value: &Value, kind: Kind) -> Result<Self, PolicyError> {
         if value.is_object() {
-            return TtlEntries::read(value).map(Self);
+            return TtlEntries::read(value, kind).map(Self);
         }
-        let Seconds(ttl) = Seconds::read(value)?;
+        let ttl = Seconds::read(value, kind)?;
         Ok(Self(TtlEntries {
             exact: LASTING.map(|status| (status, ttl)).into(),
             ..TtlEntries::default()
         }))
     }
-
-    #[cfg(test)]
-    fn schema() -> Result<Value, PolicyError> {
-        Ok(serde_json::json!({ "oneOf": [Seconds::schema()?, TtlTable::schema()?] }))
-    }
-
-    #[cfg(test)]
-    fn to_json(&self) -> Value {
-        Value::Null
-    }
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct TtlEntries {
     exact: Vec<(u16, Duration)>,
     class: [Option<Duration>; 5],
@@ -126,10 +106,10 @@ struct TtlEntries {
 }
 
 impl TtlEntries {
-    fn read(value: &Value) -> Result<Self, PolicyError> {
+    fn read(value: &Value, kind: Kind) -> Result<Self, PolicyError> {
         let mut entries = Self::default();
         for (key, value) in object(value)? {
-            let Seconds(ttl) = read_within(key, value)?;
+            let ttl = read_within::<_, Seconds>(key, value, kind)?;
             match TtlKey::parse(key) {
                 Some(TtlKey::Default) => entries.default = Some(ttl),
                 Some(TtlKey::Exact(status)) => {
