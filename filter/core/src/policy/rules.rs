@@ -96,7 +96,7 @@ section! {
         /// How long a response is fresh where the origin does not say: a duration for 200, 203, 301
         /// and 308, or a table as in cache.ttl. For statuses that the rule does not name, cache.ttl
         /// goes on to count.
-        ttl: Option<RuleTtl>,
+        ttl: Option<TtlTable> as Option<RuleTtl>,
         /// As in cache.
         honor_cache_control: Option<bool>,
         /// As in cache.

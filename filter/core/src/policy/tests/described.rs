@@ -17,7 +17,7 @@ use crate::policy::purge::{Record, TokenHash};
 use crate::policy::rules::HeaderValues;
 use crate::policy::site::{ContentTypes, CorsPolicy, CorsSection};
 use crate::policy::site_names::{ContentType, FileExtension};
-use crate::policy::ttl::{RuleTtl, TtlTable};
+use crate::policy::ttl::{RuleTtl, Statuses, TtlTable};
 
 /// A form that the JSON Schema describes.
 pub trait Described<T: PartialEq + 'static>: Form<T> {
@@ -247,14 +247,15 @@ impl Described<Self> for TtlTable {
 
     /// Of a table without classes.
     fn shown(value: &Self) -> Value {
-        let exact = value.exact.iter();
-        let exact = exact.map(|(status, ttl)| (status.to_string(), Seconds::shown(ttl)));
-        let default = ("default".to_owned(), Seconds::shown(&value.default));
-        exact.chain([default]).collect()
+        let shown = |(statuses, ttl): &(Statuses, Duration)| match statuses {
+            Statuses::Exact(status) => (status.to_string(), Seconds::shown(ttl)),
+            _ => ("default".to_owned(), Seconds::shown(ttl)),
+        };
+        value.0.iter().map(shown).collect()
     }
 }
 
-impl Described<Self> for RuleTtl {
+impl Described<TtlTable> for RuleTtl {
     fn schema() -> Value {
         json!({ "oneOf": [Seconds::schema(), TtlTable::schema()] })
     }
