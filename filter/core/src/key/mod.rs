@@ -109,11 +109,6 @@ impl CanonicalTarget {
             key,
         }
     }
-
-    /// The same, without a copy.
-    pub fn into_cache_key(self) -> String {
-        self.key
-    }
 }
 
 /// `:authority` towards the origin, for a request that carries `store_authority` towards the store.
