@@ -276,10 +276,7 @@ mod tests {
         );
         let yaml = parse("cache: {ttl: {200: 30d}}", "s3://site").unwrap();
         let days = Duration::from_secs(30 * 24 * 60 * 60);
-        assert_eq!(
-            yaml.policy.cache.default.ttl.exact.first(),
-            Some(&(200, days))
-        );
+        assert_eq!(yaml.policy.cache.default.ttl.lifetime(200), days);
     }
 
     #[test]

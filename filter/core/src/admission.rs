@@ -62,7 +62,7 @@ impl PassReason {
 }
 
 /// What of a request decides about it, gathered in one pass over its headers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RequestFacts<'a> {
     /// `:method`.
     pub method: &'a str,
@@ -99,19 +99,8 @@ impl<'a> RequestFacts<'a> {
         end_of_stream: bool,
     ) -> Self {
         let mut facts = Self {
-            method: "",
-            target: Target::default(),
-            internal: false,
-            announced_body: false,
             open_ended: !end_of_stream,
-            upgrade: false,
-            grpc: false,
-            authorization: false,
-            control: false,
-            cookie: false,
-            demand: false,
-            origin: false,
-            asks_for_method: false,
+            ..Self::default()
         };
         for (name, value) in headers {
             facts.observe(name, value);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::http::cache_control::{CacheControl, MAX_DELTA_SECONDS, parse_delta_seconds};
 use crate::http::date;
 use crate::http::targeted;
-use crate::policy::{PassOrStrip, Policy, Rule, TtlTable};
+use crate::policy::{PassOrStrip, Policy, Rule};
 
 /// What Envoy's cache filters store; any other status is stored in disguise.
 const STATUSES_OF_ENVOY: [u16; 12] = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 451, 501];
@@ -268,7 +268,7 @@ fn lifetime(
     said: &Said<'_>,
     now_unix: i64,
 ) -> Result<Duration, UncacheableReason> {
-    let table = table_lifetime(&rule.ttl, facts.status);
+    let table = rule.ttl.lifetime(facts.status);
     if table.is_zero() {
         return Err(UncacheableReason::NoTtl);
     }
@@ -331,18 +331,6 @@ fn until(expires: &str, date: Option<&str>, now_unix: i64) -> u64 {
     };
     let date = date.and_then(date::parse).unwrap_or(now_unix);
     u64::try_from(expires.saturating_sub(date)).map_or(0, |seconds| seconds.min(MAX_DELTA_SECONDS))
-}
-
-fn table_lifetime(table: &TtlTable, status: u16) -> Duration {
-    let exact = table
-        .exact
-        .iter()
-        .find_map(|(listed, ttl)| (*listed == status).then_some(*ttl));
-    let class = || {
-        let index = usize::from(status / 100).checked_sub(1)?;
-        table.class.get(index).copied().flatten()
-    };
-    exact.or_else(class).unwrap_or(table.default)
 }
 
 /// RFC 9111, 5.1: of a list the first member counts, and what is no number is ignored.

@@ -40,36 +40,52 @@ pub const INTERNAL_PREFIX: &str = "x-sluice-";
 /// `If-Range` value that keeps Envoy's cache filters from a request; ORIGIN removes it.
 pub const BYPASS_SENTINEL: &str = "\"sluice-bypass\"";
 
-/// What a request is for.
+/// What a request is for, with the letter that stands for it in a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Purpose {
     /// The store is believed to have it.
-    Fresh,
+    Fresh = b'f',
     /// It leads.
-    Lead,
+    Lead = b'l',
     /// It waited, and the store is believed to have what its leader fetched.
-    Collapsed,
+    Collapsed = b'c',
     /// It goes through the store by itself.
-    Alone,
+    Alone = b'a',
     /// It goes around the store.
-    Bypass,
+    Bypass = b'b',
     /// It goes through the store by itself, and the store revalidates what does not satisfy it.
-    Checked,
+    Checked = b'k',
     /// It takes what the store has, and never goes on to the origin.
-    StoreOnly,
+    StoreOnly = b's',
     /// It only asks whether the store has it, and never goes on to the origin.
-    Probe,
+    Probe = b'p',
     /// It makes the store revalidate what it serves stale, for nobody.
-    Refresh,
+    Refresh = b'r',
     /// It leads, and nobody wants its response.
-    Fill,
+    Fill = b'i',
     /// It asks the origin how large the object is, around the store.
-    Size,
+    Size = b'z',
     /// It is for a document that takes the place of a missing object, and is handled like a client's.
-    Substitute,
+    Substitute = b'd',
 }
 
 impl Purpose {
+    const ALL: [Self; 12] = [
+        Self::Fresh,
+        Self::Lead,
+        Self::Collapsed,
+        Self::Alone,
+        Self::Bypass,
+        Self::Checked,
+        Self::StoreOnly,
+        Self::Probe,
+        Self::Refresh,
+        Self::Fill,
+        Self::Size,
+        Self::Substitute,
+    ];
+
     /// Whether it goes around the store.
     pub const fn avoids_the_store(self) -> bool {
         matches!(self, Self::Bypass | Self::Size)
@@ -88,39 +104,9 @@ impl Purpose {
         matches!(self, Self::Refresh | Self::Fill | Self::Substitute)
     }
 
-    const fn letter(self) -> char {
-        match self {
-            Self::Fresh => 'f',
-            Self::Lead => 'l',
-            Self::Collapsed => 'c',
-            Self::Alone => 'a',
-            Self::Bypass => 'b',
-            Self::Checked => 'k',
-            Self::StoreOnly => 's',
-            Self::Probe => 'p',
-            Self::Refresh => 'r',
-            Self::Fill => 'i',
-            Self::Size => 'z',
-            Self::Substitute => 'd',
-        }
-    }
-
-    const fn of(letter: u8) -> Option<Self> {
-        Some(match letter {
-            b'f' => Self::Fresh,
-            b'l' => Self::Lead,
-            b'c' => Self::Collapsed,
-            b'a' => Self::Alone,
-            b'b' => Self::Bypass,
-            b'k' => Self::Checked,
-            b's' => Self::StoreOnly,
-            b'p' => Self::Probe,
-            b'r' => Self::Refresh,
-            b'i' => Self::Fill,
-            b'z' => Self::Size,
-            b'd' => Self::Substitute,
-            _ => return None,
-        })
+    fn of(letter: u8) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|purpose| *purpose as u8 == letter)
     }
 }
 
@@ -160,7 +146,7 @@ impl Link {
         let mut value = String::with_capacity(49);
         push_hexadecimal(&mut value, &secrets.process.to_be_bytes());
         push_hexadecimal(&mut value, &secrets.vm.to_be_bytes());
-        value.push(self.purpose.letter());
+        value.push(char::from(self.purpose as u8));
         push_hexadecimal(&mut value, &self.stream.0.to_be_bytes());
         push_hexadecimal(&mut value, &self.policy.to_be_bytes());
         value
@@ -228,9 +214,14 @@ mod tests {
 
     #[test]
     fn link_round_trips() {
-        let value = LINK.encode(SECRETS);
-        let vouched = Some(Vouched::Here(LINK));
-        assert_eq!(Link::decode(value.as_bytes(), SECRETS), vouched);
+        for purpose in Purpose::ALL {
+            let link = Link { purpose, ..LINK };
+            let vouched = Some(Vouched::Here(link));
+            assert_eq!(
+                Link::decode(link.encode(SECRETS).as_bytes(), SECRETS),
+                vouched
+            );
+        }
     }
 
     #[test]

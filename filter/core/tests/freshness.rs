@@ -8,7 +8,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use sluice_core::freshness::{self, ResponseFacts, Storage, UncacheableReason, Verdict};
 use sluice_core::http::date;
-use sluice_core::policy::{PassOrStrip, Policy, TtlTable};
+use sluice_core::policy::{PassOrStrip, Policy, Statuses, TtlTable};
 use support::bucket;
 
 const NOW: i64 = 1_800_000_000;
@@ -40,16 +40,14 @@ fn seconds(seconds: u64) -> Duration {
 /// An hour for 200, 10 s for 503, a minute for other 2xx, nothing for 418, 1 s for the rest.
 fn policy() -> Policy {
     let mut policy = bucket();
-    policy.cache.default.ttl = TtlTable {
-        exact: vec![
-            (200, seconds(3_600)),
-            (418, seconds(0)),
-            (500, seconds(0)),
-            (503, seconds(10)),
-        ],
-        class: [None, Some(seconds(60)), None, None, None],
-        default: seconds(1),
-    };
+    policy.cache.default.ttl = TtlTable(vec![
+        (Statuses::Exact(200), seconds(3_600)),
+        (Statuses::Exact(418), seconds(0)),
+        (Statuses::Exact(500), seconds(0)),
+        (Statuses::Exact(503), seconds(10)),
+        (Statuses::Class(2), seconds(60)),
+        (Statuses::Others, seconds(1)),
+    ]);
     policy.cache.max_object_bytes = 1_000;
     policy.response.ignore_vary = vec!["origin".to_owned(), "accept-encoding".to_owned()];
     policy

@@ -17,7 +17,7 @@ fn canonical(policy: &Policy, scheme: &str, authority: &str, path: &str) -> (Str
         return Default::default();
     };
     let origin = origin_authority(policy, canonical.authority()).to_owned();
-    (canonical.into_cache_key(), origin)
+    (canonical.cache_key().to_owned(), origin)
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use sluice_core::http::accept_encoding::Coding;
+use sluice_core::policy::Statuses::{Class, Exact, Others};
 use sluice_core::policy::{
     BucketOrigin, CachePolicy, HotPolicy, HttpOrigin, NamePattern, Obedience, Origin, PassOrStrip,
     Policy, QueryRule, ResponsePolicy, Rule, TtlTable,
@@ -28,17 +29,14 @@ fn default_cache() -> CachePolicy {
     let second = Duration::from_secs(1);
     CachePolicy {
         default: Rule {
-            ttl: TtlTable {
-                exact: vec![
-                    (200, hour),
-                    (203, hour),
-                    (301, hour),
-                    (308, hour),
-                    (404, second),
-                ],
-                class: [None; 5],
-                default: second,
-            },
+            ttl: TtlTable(vec![
+                (Exact(200), hour),
+                (Exact(203), hour),
+                (Exact(301), hour),
+                (Exact(308), hour),
+                (Exact(404), second),
+                (Others, second),
+            ]),
             honor_cache_control: true,
             stale_while_revalidate: Duration::ZERO,
             stale_if_error: Duration::ZERO,
@@ -202,11 +200,12 @@ fn every_field_counts() {
     assert_eq!(policy.response.ignore_vary, ["user-agent"]);
     let cache = CachePolicy {
         default: Rule {
-            ttl: TtlTable {
-                exact: vec![(200, seconds(2)), (404, seconds(60))],
-                class: [None, None, None, None, Some(seconds(3))],
-                default: seconds(0),
-            },
+            ttl: TtlTable(vec![
+                (Exact(200), seconds(2)),
+                (Exact(404), seconds(60)),
+                (Class(5), seconds(3)),
+                (Others, seconds(0)),
+            ]),
             honor_cache_control: false,
             stale_while_revalidate: seconds(120),
             stale_if_error: seconds(3 * 3_600),
@@ -312,11 +311,10 @@ fn a_ttl_table_of_ones_own_replaces_the_default() {
     let policy = parse(&http_document(
         json!({ "cache": { "ttl": { "404": "5s" } } }),
     ));
-    let expected = TtlTable {
-        exact: vec![(404, Duration::from_secs(5))],
-        class: [None; 5],
-        default: Duration::from_secs(1),
-    };
+    let expected = TtlTable(vec![
+        (Exact(404), Duration::from_secs(5)),
+        (Others, Duration::from_secs(1)),
+    ]);
     assert_eq!(policy.cache.default.ttl, expected);
 }
 
@@ -347,32 +345,26 @@ fn the_policies_that_come_with_the_edge_are_accepted() {
     let policy = complete(include_str!("../../../envoy/policies/bucket.yaml"));
     let mut expected = parse(&bucket_document(json!({})));
     expected.key.index_document.clone_from(&index_document);
-    expected
-        .cache
-        .default
-        .ttl
-        .exact
-        .retain(|(status, _)| *status != 404);
+    let entries = &mut expected.cache.default.ttl.0;
+    entries.retain(|(statuses, _)| *statuses != Exact(404));
     assert_eq!(policy, expected);
 
     let policy = complete(include_str!(
         "../../../envoy/policies/versioned-assets.yaml"
     ));
     let month = Duration::from_secs(30 * 86_400);
-    for (_, ttl) in &mut expected.cache.default.ttl.exact {
-        *ttl = month;
+    for (statuses, ttl) in &mut expected.cache.default.ttl.0 {
+        if *statuses != Others {
+            *ttl = month;
+        }
     }
     expected.cache.default.honor_cache_control = false;
     assert_eq!(policy, expected);
 
     let policy = parse(&read(include_str!("../../../envoy/policies/http.yaml")));
     let mut expected = parse(&http_document(json!({})));
-    expected
-        .cache
-        .default
-        .ttl
-        .exact
-        .retain(|(status, _)| *status != 404);
+    let entries = &mut expected.cache.default.ttl.0;
+    entries.retain(|(statuses, _)| *statuses != Exact(404));
     assert_eq!(policy, expected);
 }
 
@@ -615,7 +607,7 @@ fn impossible_values_are_refused() {
         (
             "another kind's field",
             http_document(json!({ "origin": { "kind": "http", "bucket": "site" } })),
-            "origin.bucket: unknown field, expected authority",
+            "origin.bucket: unknown field, expected kind or authority",
         ),
         (
             "a URL for a host",

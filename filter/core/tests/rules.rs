@@ -8,6 +8,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use sluice_core::policy::Statuses::{Class, Exact, Others};
 use sluice_core::policy::{Policy, TtlTable};
 use support::documents::{bucket_at, http_document, parse};
 
@@ -29,7 +30,7 @@ fn numbered(patterns: &[&[&str]]) -> Value {
 
 /// The number of the rule for a path, 0 for none.
 fn number(policy: &Policy, path: &str) -> u64 {
-    match policy.rule(path).ttl.default.as_secs() {
+    match policy.rule(path).ttl.lifetime(599).as_secs() {
         _ if policy.rule(path) == &policy.cache.default => 0,
         number => number,
     }
@@ -133,27 +134,24 @@ fn what_a_rule_does_not_say_is_as_in_the_policy() {
     assert_eq!(policy.rule("/none"), base);
 
     let day = seconds(86_400);
-    let lasting = [(200, day), (203, day), (301, day), (308, day)];
-    let others = [(404, seconds(60)), (410, seconds(120))];
-    let expected = TtlTable {
-        exact: lasting.into_iter().chain(others).collect(),
-        ..base.ttl.clone()
-    };
-    assert_eq!(policy.rule("/duration").ttl, expected);
+    let lasting = [200, 203, 301, 308].map(|status| (Exact(status), day));
+    let others = [(Exact(404), seconds(60)), (Exact(410), seconds(120))];
+    let of_base = base.ttl.0.iter().copied();
+    let of_base = of_base.filter(|(statuses, _)| !matches!(statuses, Exact(_)));
+    let expected = lasting.into_iter().chain(others).chain(of_base).collect();
+    assert_eq!(policy.rule("/duration").ttl, TtlTable(expected));
 
-    let expected = TtlTable {
-        exact: vec![(200, seconds(3_600)), (404, seconds(7))],
-        class: [None, None, None, Some(seconds(8)), Some(seconds(9))],
-        default: seconds(4),
-    };
-    assert_eq!(policy.rule("/table").ttl, expected);
+    let expected = vec![
+        (Exact(200), seconds(3_600)),
+        (Exact(404), seconds(7)),
+        (Class(4), seconds(8)),
+        (Class(5), seconds(9)),
+        (Others, seconds(4)),
+    ];
+    assert_eq!(policy.rule("/table").ttl, TtlTable(expected));
 
-    let expected = TtlTable {
-        exact: vec![(200, seconds(1))],
-        class: [None; 5],
-        default: seconds(0),
-    };
-    assert_eq!(policy.rule("/whole").ttl, expected);
+    let expected = vec![(Exact(200), seconds(1)), (Others, seconds(0))];
+    assert_eq!(policy.rule("/whole").ttl, TtlTable(expected));
 
     let rule = policy.rule("/rest");
     assert_eq!(rule.ttl, base.ttl);

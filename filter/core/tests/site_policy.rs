@@ -10,8 +10,18 @@ use support::{bucket_policy, bucket_refusal, http_policy, http_refusal};
 
 #[test]
 fn a_policy_that_says_nothing_makes_no_site() {
-    assert_eq!(bucket_policy("").site, SitePolicy::default());
-    assert_eq!(http_policy("site: {}").site, SitePolicy::default());
+    let none = SitePolicy {
+        redirect_directories: false,
+        fallback_document: None,
+        fallback_for: FallbackFor::Navigation,
+        error_document: None,
+        missing_statuses: vec![404],
+        guess_content_type: false,
+        content_types: Vec::new(),
+        cors: None,
+    };
+    assert_eq!(bucket_policy("").site, none);
+    assert_eq!(http_policy("site: {}").site, none);
 }
 
 #[test]

@@ -74,18 +74,11 @@ fn append_port(out: &mut Vec<u8>, port: &[u8], scheme: Option<&str>) -> Result<(
     if port.is_empty() {
         return Ok(());
     }
-    let mut number: u16 = 0;
-    for &byte in port {
-        let digit = if byte.is_ascii_digit() {
-            u16::from(byte - b'0')
-        } else {
-            return Err(Rejection::Authority);
-        };
-        number = number
-            .checked_mul(10)
-            .and_then(|tens| tens.checked_add(digit))
-            .ok_or(Rejection::Authority)?;
-    }
+    // The standard library would take a sign.
+    let is_number = port.iter().all(u8::is_ascii_digit);
+    let number = std::str::from_utf8(port).ok().filter(|_| is_number);
+    let number: Option<u16> = number.and_then(|digits| digits.parse().ok());
+    let number = number.ok_or(Rejection::Authority)?;
     match (number, scheme) {
         (0, _) => Err(Rejection::Authority),
         (80, Some("http")) | (443, Some("https")) => Ok(()),

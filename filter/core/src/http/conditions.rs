@@ -56,14 +56,7 @@ impl Conditions {
             "if-unmodified-since" => &mut self.if_unmodified_since,
             _ => return false,
         };
-        let value = String::from_utf8_lossy(value);
-        match field {
-            Some(list) => {
-                list.push_str(", ");
-                list.push_str(&value);
-            }
-            None => *field = Some(value.into_owned()),
-        }
+        append_line(field, value);
         true
     }
 
@@ -123,11 +116,6 @@ impl Conditions {
         )
     }
 
-    /// Whether there is an `If-Range`.
-    pub const fn has_if_range(&self) -> bool {
-        self.if_range.is_some()
-    }
-
     /// Step 5: whether a part may be sent, as `If-Range` (RFC 9110, 13.1.5) does not forbid it. A date
     /// must be that of the response and be known to be a strong validator (8.8.2.2).
     pub fn allow_range(&self, current: &Validators<'_>) -> bool {
@@ -145,6 +133,15 @@ impl Conditions {
             (Some(modified), Some(date)) if modified == wanted && modified < date
         )
     }
+}
+
+/// Adds a line to a field: several lines of one name are one list.
+pub(super) fn append_line(field: &mut Option<String>, line: &[u8]) {
+    let line = String::from_utf8_lossy(line);
+    *field = Some(match field.take() {
+        Some(lines) => format!("{lines}, {line}"),
+        None => line.into_owned(),
+    });
 }
 
 /// Whether a list names what there is.

@@ -2,7 +2,7 @@
 //! What a client asks for beyond the object itself: preconditions and a range. Both are set aside
 //! while the whole object is looked up or fetched, and decide what is made of it.
 
-use crate::http::conditions::{CONDITIONS, Conditions, Outcome, Validators};
+use crate::http::conditions::{CONDITIONS, Conditions, Outcome, Validators, append_line};
 use crate::http::range::{ByteRange, Part, Slice};
 
 /// The conditions and the range of one request.
@@ -55,12 +55,7 @@ impl Demand {
     /// Takes a header; `name` in lower case.
     pub fn observe(&mut self, name: &str, value: &[u8]) {
         if name == "range" {
-            // Two fields are two ranges.
-            let value = String::from_utf8_lossy(value);
-            self.range = Some(match self.range.take() {
-                Some(first) => format!("{first},{value}"),
-                None => value.into_owned(),
-            });
+            append_line(&mut self.range, value);
         } else {
             self.conditions.observe(name, value);
         }

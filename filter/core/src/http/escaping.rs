@@ -88,16 +88,42 @@ pub(crate) fn append_literal(out: &mut Vec<u8>, part: &[u8], escaping: Escaping)
 
 /// The byte that an escape stands for; `rest` starts after the `%`.
 pub(crate) fn split_escape(rest: &[u8]) -> Option<(u8, &[u8])> {
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        b'A'..=b'F' => Some(byte - b'A' + 10),
-        _ => None,
-    };
+    let digit = |byte: u8| char::from(byte).to_digit(16);
     match rest {
-        [high, low, tail @ ..] => Some((digit(*high)? << 4 | digit(*low)?, tail)),
+        [high, low, tail @ ..] => Some(((digit(*high)? << 4 | digit(*low)?) as u8, tail)),
         _ => None,
     }
+}
+
+/// The bytes that a text stands for; a broken escape stands for itself.
+pub(crate) fn unescaped(text: &[u8]) -> impl Iterator<Item = u8> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (&byte, tail) = rest.split_first()?;
+        let escape = Some(tail).filter(|_| byte == b'%').and_then(split_escape);
+        let (byte, tail) = escape.unwrap_or((byte, tail));
+        rest = tail;
+        Some(byte)
+    })
+}
+
+/// Whether bytes are UTF-8, without a buffer for all of them.
+fn are_utf8(bytes: impl Iterator<Item = u8>) -> bool {
+    let (mut character, mut length) = ([0; 4], 0);
+    for byte in bytes {
+        let Some(slot) = character.get_mut(length) else {
+            return false;
+        };
+        *slot = byte;
+        length += 1;
+        match std::str::from_utf8(character.get(..length).unwrap_or_default()) {
+            Ok(_) => length = 0,
+            // The character goes on.
+            Err(error) if error.error_len().is_none() => {}
+            Err(_) => return false,
+        }
+    }
+    length == 0
 }
 
 /// Length of what an output of this module decodes to.
@@ -120,103 +146,69 @@ pub(crate) fn append_path(
     merge_slashes: bool,
 ) -> Result<(), Rejection> {
     let root = out.len();
-    let mut rest = path.strip_prefix(b"/").ok_or(Rejection::RequestTarget)?;
-    loop {
+    let path = path.strip_prefix(b"/").ok_or(Rejection::RequestTarget)?;
+    let mut segments = path.split(|&byte| byte == b'/').peekable();
+    while let Some(segment) = segments.next() {
+        let is_last = segments.peek().is_none();
         let before = out.len();
         out.push(b'/');
-        let start = out.len();
-        let Segment {
-            next,
-            hides_separator,
-        } = append_segment(out, rest, escaping)?;
-        match out.get(start..).unwrap_or_default() {
-            b"" if merge_slashes && next.is_some() => out.truncate(before),
-            b"." => leave_directory(out, before, next),
+        let hides_separator = append_segment(out, segment, escaping)?;
+        match out.get(before + 1..).unwrap_or_default() {
+            b"" if merge_slashes && !is_last => out.truncate(before),
+            b"." => leave_directory(out, before, is_last),
             b".." => {
                 let parent = out
                     .get(root..before)
                     .and_then(|kept| kept.iter().rposition(|&byte| byte == b'/'))
                     .ok_or(Rejection::AboveRoot)?;
-                leave_directory(out, root + parent, next);
+                leave_directory(out, root + parent, is_last);
             }
-            segment if hides_separator && hides_dot_segment(segment) => {
+            written if hides_separator && hides_dot_segment(written) => {
                 return Err(Rejection::HiddenDotSegment);
             }
             _ => {}
         }
-        match next {
-            Some(tail) => rest = tail,
-            None => return Ok(()),
-        }
     }
+    Ok(())
 }
 
 /// Takes back everything from `end` on; a dot segment that ends the path leaves a directory behind.
-fn leave_directory(out: &mut Vec<u8>, end: usize, next: Option<&[u8]>) {
+fn leave_directory(out: &mut Vec<u8>, end: usize, is_last: bool) {
     out.truncate(end);
-    if next.is_none() {
+    if is_last {
         out.push(b'/');
     }
 }
 
-struct Segment<'a> {
-    /// What follows the segment's `/`, unless it was the last one.
-    next: Option<&'a [u8]>,
-    /// Whether it contains a byte that other parsers take for a separator.
-    hides_separator: bool,
-}
-
-fn append_segment<'a>(
+/// Appends a segment. Gives whether it contains a byte that other parsers take for a separator.
+fn append_segment(
     out: &mut Vec<u8>,
-    mut rest: &'a [u8],
+    segment: &[u8],
     escaping: Escaping,
-) -> Result<Segment<'a>, Rejection> {
-    let mut utf8 = Utf8::default();
-    let mut hides_separator = false;
+) -> Result<bool, Rejection> {
+    let start = out.len();
+    let (mut hides_separator, mut is_ascii) = (false, true);
+    let mut rest = segment;
     loop {
         let clean = rest
             .iter()
             .position(|&byte| !escaping.is_clean(byte))
             .unwrap_or(rest.len());
         let (run, tail) = rest.split_at(clean);
-        if !run.is_empty() {
-            utf8.boundary()?;
-            out.extend_from_slice(run);
-        }
+        out.extend_from_slice(run);
         let Some((&raw, tail)) = tail.split_first() else {
-            utf8.boundary()?;
-            return Ok(Segment {
-                next: None,
-                hides_separator,
-            });
+            break;
         };
-        let decoded = match raw {
-            b'/' => {
-                utf8.boundary()?;
-                return Ok(Segment {
-                    next: Some(tail),
-                    hides_separator,
-                });
-            }
-            b'%' => {
-                let (decoded, tail) = split_escape(tail).ok_or(Rejection::BrokenEscape)?;
-                rest = tail;
-                decoded
-            }
-            _ => {
-                check_raw(raw)?;
-                rest = tail;
-                raw
-            }
+        let (decoded, tail) = match raw {
+            b'%' => split_escape(tail).ok_or(Rejection::BrokenEscape)?,
+            _ => (check_raw(raw).map(|()| raw)?, tail),
         };
+        rest = tail;
         match decoded {
             0 => return Err(Rejection::NulByte),
             b'/' if escaping == Escaping::Strict => return Err(Rejection::EncodedSlash),
             b'/' | b'\\' => hides_separator = true,
-            _ => {}
-        }
-        if escaping == Escaping::Strict {
-            utf8.feed(decoded)?;
+            _ => is_ascii &= decoded.is_ascii(),
         }
         if is_unreserved(decoded) {
             out.push(decoded);
@@ -224,6 +216,11 @@ fn append_segment<'a>(
             push_escape(out, decoded);
         }
     }
+    let written = out.get(start..).unwrap_or_default();
+    if !is_ascii && escaping == Escaping::Strict && !are_utf8(unescaped(written)) {
+        return Err(Rejection::InvalidUtf8);
+    }
+    Ok(hides_separator)
 }
 
 impl Escaping {
@@ -255,55 +252,9 @@ fn hides_dot_segment(mut segment: &[u8]) -> bool {
     }
 }
 
-/// Validates UTF-8 that arrives byte by byte (Unicode, table 3-7), so that nothing is buffered.
-#[derive(Default)]
-struct Utf8 {
-    /// Continuation bytes that are still missing.
-    missing: u8,
-    /// Range of the next one.
-    low: u8,
-    high: u8,
-}
-
-impl Utf8 {
-    fn feed(&mut self, byte: u8) -> Result<(), Rejection> {
-        let (missing, low, high) = match (self.missing, byte) {
-            (0, 0x00..=0x7f) => (0, 0, 0),
-            (0, 0xc2..=0xdf) => (1, 0x80, 0xbf),
-            (0, 0xe0) => (2, 0xa0, 0xbf),
-            (0, 0xed) => (2, 0x80, 0x9f),
-            (0, 0xe1..=0xef) => (2, 0x80, 0xbf),
-            (0, 0xf0) => (3, 0x90, 0xbf),
-            (0, 0xf1..=0xf3) => (3, 0x80, 0xbf),
-            (0, 0xf4) => (3, 0x80, 0x8f),
-            (missing, _) if missing > 0 && (self.low..=self.high).contains(&byte) => {
-                (missing - 1, 0x80, 0xbf)
-            }
-            _ => return Err(Rejection::InvalidUtf8),
-        };
-        *self = Self { missing, low, high };
-        Ok(())
-    }
-
-    /// Between two characters.
-    fn boundary(&self) -> Result<(), Rejection> {
-        if self.missing == 0 {
-            Ok(())
-        } else {
-            Err(Rejection::InvalidUtf8)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Whether the bytes are UTF-8, asked one by one.
-    fn is_utf8(bytes: &[u8]) -> bool {
-        let mut utf8 = Utf8::default();
-        bytes.iter().all(|&byte| utf8.feed(byte).is_ok()) && utf8.boundary().is_ok()
-    }
 
     #[test]
     fn utf8_is_what_the_standard_library_takes_for_it() {
@@ -318,7 +269,7 @@ mod tests {
                             text.clear();
                             text.extend([lead, second, third, fourth].iter().take(len));
                             let expected = std::str::from_utf8(&text).is_ok();
-                            assert_eq!(is_utf8(&text), expected, "{text:02x?}");
+                            assert_eq!(are_utf8(text.iter().copied()), expected, "{text:02x?}");
                         }
                     }
                 }

@@ -46,17 +46,7 @@ impl Rejection {
             Self::NoObject => 404,
             Self::MethodNotAllowed { .. } => 405,
             Self::KeyTooLong => 414,
-            Self::RequestTarget
-            | Self::Authority
-            | Self::ControlByte
-            | Self::Fragment
-            | Self::BrokenEscape
-            | Self::NulByte
-            | Self::EncodedSlash
-            | Self::HiddenDotSegment
-            | Self::AboveRoot
-            | Self::InvalidUtf8
-            | Self::UnexpectedBody => 400,
+            _ => 400,
         }
     }
 

@@ -20,7 +20,10 @@ pub fn parse(text: &str) -> Option<Vec<(&str, Member)>> {
         rest: text.trim_matches(' '),
     };
     let mut members: Vec<(&str, Member)> = Vec::new();
-    while !input.rest.is_empty() {
+    if input.rest.is_empty() {
+        return Some(members);
+    }
+    loop {
         let key = input.key()?;
         let member = if input.take(b'=') {
             input.value()?
@@ -34,17 +37,13 @@ pub fn parse(text: &str) -> Option<Vec<(&str, Member)>> {
         }
         input.skip(b" \t");
         if input.rest.is_empty() {
-            break;
+            return Some(members);
         }
         if !input.take(b',') {
             return None;
         }
         input.skip(b" \t");
-        if input.rest.is_empty() {
-            return None;
-        }
     }
-    Some(members)
 }
 
 struct Input<'a> {
@@ -157,22 +156,12 @@ impl<'a> Input<'a> {
     fn string(&mut self) -> Option<Member> {
         self.take(b'"');
         loop {
-            match self.peek()? {
-                b'"' => {
-                    self.run(1);
-                    return Some(Member::Other);
-                }
-                b'\\' => {
-                    self.run(1);
-                    if !matches!(self.peek()?, b'"' | b'\\') {
-                        return None;
-                    }
-                    self.run(1);
-                }
-                b' '..=b'~' => {
-                    self.run(1);
-                }
-                _ => return None,
+            self.run_of(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\'));
+            if self.take(b'"') {
+                return Some(Member::Other);
+            }
+            if !self.take(b'\\') || !(self.take(b'"') || self.take(b'\\')) {
+                return None;
             }
         }
     }

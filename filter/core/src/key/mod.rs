@@ -12,7 +12,7 @@ pub mod vary;
 use crate::http::authority::append_authority;
 use crate::http::escaping::{Escaping, append_path, decoded_len, push_strict};
 pub use crate::http::rejection::Rejection;
-use crate::policy::{Origin, Policy};
+use crate::policy::{KeyPolicy, Origin, Policy};
 use query::append_query;
 
 /// What the client sent, as far as it names an object. The method is no part of it: `GET` and
@@ -109,11 +109,6 @@ impl CanonicalTarget {
             key,
         }
     }
-
-    /// The same, without a copy.
-    pub fn into_cache_key(self) -> String {
-        self.key
-    }
 }
 
 /// `:authority` towards the origin, for a request that carries `store_authority` towards the store.
@@ -135,68 +130,27 @@ fn fixed_authority(policy: &Policy) -> Option<&str> {
 /// an attack cannot be asked for: those with a dot segment, a NUL byte or, where slashes are
 /// merged, an empty segment.
 pub fn canonicalize(policy: &Policy, target: &Target<'_>) -> Result<CanonicalTarget, Rejection> {
-    let (escaping, prefix, prefix_bytes, index_document) = match &policy.origin {
-        Origin::Bucket(bucket) => {
-            let index_document = policy.key.index_document.as_deref().unwrap_or_default();
-            (
-                Escaping::Strict,
-                bucket.path_prefix.as_str(),
-                bucket.prefix_bytes,
-                index_document,
-            )
-        }
-        Origin::Http(_) => (Escaping::Unreserved, "", 0, ""),
-    };
-    let fixed_authority = if policy.key.host {
-        None
-    } else {
-        fixed_authority(policy)
-    };
-
-    // Room for all of it, unless escapes are added.
-    let authority_room = target
-        .authority
-        .len()
-        .max(fixed_authority.map_or(0, str::len));
-    let mut out = Vec::with_capacity(
-        authority_room + prefix.len() + target.path.len() + index_document.len() + 1,
-    );
-
-    let resource = append_target_authority(&mut out, target)?;
-    if let Some(fixed) = fixed_authority {
-        out.clear();
-        out.extend_from_slice(fixed.as_bytes());
-    }
-    let authority_len = out.len();
-    out.extend_from_slice(prefix.as_bytes());
-
-    let mut halves = resource.splitn(2, |&byte| byte == b'?');
+    let mut draft = Draft::of(policy, target)?;
+    let root = draft.out.len();
+    let mut halves = draft.resource.splitn(2, |&byte| byte == b'?');
     let path = halves
         .next()
         .filter(|path| !path.is_empty())
         .unwrap_or(b"/");
-    let root = out.len();
-    append_path(&mut out, path, escaping, policy.key.merge_slashes)?;
-    strip_prefix(&mut out, root, &policy.key.strip_prefix)?;
-    if escaping == Escaping::Strict {
-        if out.ends_with(b"/") {
-            index_document
-                .bytes()
-                .for_each(|byte| push_strict(&mut out, byte));
-        }
-        check_object(
-            out.get(root..).unwrap_or_default(),
-            prefix_bytes,
-            policy.key.max_bytes,
-        )?;
-    } else if out.len() - root > policy.key.max_bytes {
+    draft.append_path(path)?;
+    strip_prefix(&mut draft.out, root, &policy.key.strip_prefix)?;
+    if let Origin::Bucket(bucket) = &policy.origin {
+        append_index_document(&mut draft.out, &policy.key);
+        let path = draft.out.get(root..).unwrap_or_default();
+        check_object(path, bucket.prefix_bytes, policy.key.max_bytes)?;
+    } else if draft.out.len() - root > policy.key.max_bytes {
         return Err(Rejection::KeyTooLong);
     }
     if let Some(query) = halves.next() {
-        append_query(&mut out, query, &policy.key.query, escaping)?;
+        append_query(&mut draft.out, query, &policy.key.query, draft.escaping)?;
     }
-    // All of it is ASCII.
-    let key = String::from_utf8(out).map_err(|_| Rejection::InvalidUtf8)?;
+    let authority_len = draft.authority_len;
+    let key = draft.into_text()?;
     let url_len = key.len();
     Ok(CanonicalTarget {
         key,
@@ -208,28 +162,77 @@ pub fn canonicalize(policy: &Policy, target: &Target<'_>) -> Result<CanonicalTar
 /// What the URL of every [`canonicalize`]d target begins with whose path begins as that of `target`
 /// does. A query is not part of it.
 pub fn canonicalize_prefix(policy: &Policy, target: &Target<'_>) -> Result<String, Rejection> {
-    let (escaping, prefix) = match &policy.origin {
-        Origin::Bucket(bucket) => (Escaping::Strict, bucket.path_prefix.as_str()),
-        Origin::Http(_) => (Escaping::Unreserved, ""),
-    };
-    let mut out = Vec::new();
-    let path = append_target_authority(&mut out, target)?;
-    if let (false, Some(fixed)) = (policy.key.host, fixed_authority(policy)) {
-        out.clear();
-        out.extend_from_slice(fixed.as_bytes());
-    }
-    out.extend_from_slice(prefix.as_bytes());
-    let root = out.len();
-    append_path(&mut out, path, escaping, policy.key.merge_slashes)?;
+    let mut draft = Draft::of(policy, target)?;
+    let root = draft.out.len();
+    draft.append_path(draft.resource)?;
     let stripped = policy.key.strip_prefix.as_bytes();
-    if stripped.starts_with(out.get(root..).unwrap_or_default()) {
+    if stripped.starts_with(draft.out.get(root..).unwrap_or_default()) {
         // All that is served is below it.
-        out.truncate(root);
-        out.push(b'/');
+        draft.out.truncate(root);
+        draft.out.push(b'/');
     } else {
-        strip_prefix(&mut out, root, &policy.key.strip_prefix)?;
+        strip_prefix(&mut draft.out, root, &policy.key.strip_prefix)?;
     }
-    String::from_utf8(out).map_err(|_| Rejection::InvalidUtf8)
+    draft.into_text()
+}
+
+/// A canonical target in the making.
+struct Draft<'a> {
+    /// The authority and the bucket's path, and what has been appended to them.
+    out: Vec<u8>,
+    authority_len: usize,
+    /// What the target names beside its authority: a path with its query.
+    resource: &'a [u8],
+    escaping: Escaping,
+    merge_slashes: bool,
+}
+
+impl<'a> Draft<'a> {
+    fn of(policy: &Policy, target: &Target<'a>) -> Result<Self, Rejection> {
+        let (escaping, prefix) = match &policy.origin {
+            Origin::Bucket(bucket) => (Escaping::Strict, bucket.path_prefix.as_str()),
+            Origin::Http(_) => (Escaping::Unreserved, ""),
+        };
+        let fixed_authority = fixed_authority(policy).filter(|_| !policy.key.host);
+        // Room for all of it, unless escapes are added.
+        let fixed_len = fixed_authority.map_or(0, str::len);
+        let authority_room = target.authority.len().max(fixed_len);
+        let index_room = policy.key.index_document.as_ref().map_or(0, String::len);
+        let room = authority_room + prefix.len() + target.path.len() + index_room + 1;
+        let mut out = Vec::with_capacity(room);
+        let resource = append_target_authority(&mut out, target)?;
+        if let Some(fixed) = fixed_authority {
+            out.clear();
+            out.extend_from_slice(fixed.as_bytes());
+        }
+        let authority_len = out.len();
+        out.extend_from_slice(prefix.as_bytes());
+        Ok(Self {
+            out,
+            authority_len,
+            resource,
+            escaping,
+            merge_slashes: policy.key.merge_slashes,
+        })
+    }
+
+    fn append_path(&mut self, path: &[u8]) -> Result<(), Rejection> {
+        append_path(&mut self.out, path, self.escaping, self.merge_slashes)
+    }
+
+    /// All of it, which is ASCII.
+    fn into_text(self) -> Result<String, Rejection> {
+        String::from_utf8(self.out).map_err(|_| Rejection::InvalidUtf8)
+    }
+}
+
+/// Completes a path that ends in a slash.
+fn append_index_document(out: &mut Vec<u8>, policy: &KeyPolicy) {
+    if let Some(name) = &policy.index_document
+        && out.ends_with(b"/")
+    {
+        name.bytes().for_each(|byte| push_strict(out, byte));
+    }
 }
 
 /// Takes the prefix from the path that starts at `root`.

@@ -10,7 +10,7 @@
 //! | `vary-NAME` | the value of a request header that the URL varies with |
 //! | `method` | `HEAD` for the headers alone; the last one |
 
-use crate::http::escaping::{is_unreserved, push_escape, split_escape};
+use crate::http::escaping::{is_unreserved, push_escape, unescaped};
 
 /// Name of the qualifier with the number of a purge.
 pub const GENERATION: &str = "g";
@@ -32,9 +32,10 @@ pub fn unqualified(path: &str) -> &str {
 pub fn qualifiers(path: &str) -> impl Iterator<Item = (String, Vec<u8>)> {
     let list = path.split_once('#').map(|(_, list)| list);
     let pairs = list.into_iter().flat_map(|list| list.split(';'));
-    pairs.filter_map(|pair| {
+    let decoded = |text: &str| unescaped(text.as_bytes()).collect();
+    pairs.filter_map(move |pair| {
         let (name, value) = pair.split_once('=')?;
-        Some((String::from_utf8(unescape(name)).ok()?, unescape(value)))
+        Some((String::from_utf8(decoded(name)).ok()?, decoded(value)))
     })
 }
 
@@ -57,24 +58,6 @@ pub(crate) fn push(out: &mut String, bytes: &[u8]) {
             out.extend(escape.iter().copied().map(char::from));
         }
     }
-}
-
-fn unescape(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, tail)) = rest.split_first() {
-        match (byte, split_escape(tail)) {
-            (b'%', Some((decoded, tail))) => {
-                bytes.push(decoded);
-                rest = tail;
-            }
-            _ => {
-                bytes.push(byte);
-                rest = tail;
-            }
-        }
-    }
-    bytes
 }
 
 #[cfg(test)]

@@ -6,7 +6,9 @@
 
 use std::borrow::Cow;
 
-use crate::http::escaping::{Escaping, check_raw, push_escape, push_strict, split_escape};
+use crate::http::escaping::{
+    Escaping, check_raw, push_escape, push_strict, split_escape, unescaped,
+};
 use crate::http::rejection::Rejection;
 use crate::policy::{NamePattern, QueryRule};
 
@@ -135,19 +137,7 @@ fn decoded_name(part: &[u8]) -> Cow<'_, [u8]> {
     if !name.contains(&b'%') {
         return Cow::Borrowed(name);
     }
-    let mut decoded = Vec::with_capacity(name.len());
-    let mut rest = name;
-    while let Some((&byte, tail)) = rest.split_first() {
-        let escape = if byte == b'%' {
-            split_escape(tail)
-        } else {
-            None
-        };
-        let (byte, tail) = escape.unwrap_or((byte, tail));
-        decoded.push(byte);
-        rest = tail;
-    }
-    Cow::Owned(decoded)
+    Cow::Owned(unescaped(name).collect())
 }
 
 fn decode_form(text: &[u8]) -> Result<Vec<u8>, Rejection> {

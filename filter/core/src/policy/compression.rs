@@ -1,22 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which responses are compressed on their way into the cache, so that each is compressed once.
 
+use serde_json::Value;
+
+use super::cache::MAX_BYTES;
+use super::error::PolicyError;
+use super::form::{Form, Kind, Whole, words};
+use super::names::{MediaType, PathGlob};
+use super::section::section;
 use crate::http::accept_encoding::{Coding, negotiate};
 use crate::policy::glob::Glob;
 
-/// Compression once per object and coding.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CompressionPolicy {
-    /// Whether the edge compresses at all.
-    pub enabled: bool,
-    /// What it compresses with, the favourite first.
-    pub codings: Vec<Coding>,
-    /// Smaller responses stay as they are.
-    pub min_bytes: u64,
-    /// Media types, without parameters, of responses that are compressed.
-    pub content_types: Vec<String>,
-    /// Paths on which responses may be compressed; `None` for those of [`is_textual`].
-    pub paths: Option<Vec<Glob>>,
+section! {
+    /// Which responses are compressed on their way into the cache, once for each coding.
+    pub struct CompressionPolicy {
+        /// Whether responses are compressed. Default: true for a bucket, false for an HTTP origin,
+        /// which may compress by itself.
+        enabled: bool = false; bucket: true,
+        /// The codings that clients can get, the preferred one first. An HTTP origin sees the one
+        /// coding that suits the request as its Accept-Encoding.
+        codings: Vec<Coding> as Codings = vec![Coding::Brotli, Coding::Zstd, Coding::Gzip],
+        /// The smallest response that is compressed, in bytes.
+        min_bytes: u64 as Whole<0, MAX_BYTES> = 1_024,
+        /// Media types of the responses that are compressed.
+        content_types: Vec<String> as Vec<MediaType> = CONTENT_TYPES.map(str::to_owned).into(),
+        /// Paths on which responses may be compressed, without bucket, prefix and query; * stands for
+        /// any characters, slashes included. On these each coding is an entry of its own. Default:
+        /// those that end in a slash, have no extension, or one that text has.
+        paths: Option<Vec<Glob>> as Option<Vec<PathGlob>>,
+    }
+}
+
+words!(Coding { Brotli = "br", Zstd = "zstd", Gzip = "gzip" });
+
+/// A list of codings, each once.
+pub(super) struct Codings;
+
+impl Form<Vec<Coding>> for Codings {
+    fn read(value: &Value, kind: Kind) -> Result<Vec<Coding>, PolicyError> {
+        let codings: Vec<Coding> = Vec::<Coding>::read(value, kind)?;
+        for (index, coding) in codings.iter().enumerate() {
+            if codings.iter().take(index).any(|before| before == coding) {
+                let path = format!("[{index}]");
+                return Err(PolicyError::text(&path, coding.token(), "each coding once"));
+            }
+        }
+        Ok(codings)
+    }
 }
 
 impl CompressionPolicy {
@@ -105,7 +135,7 @@ pub const TEXTUAL: [&str; 44] = [
 ];
 
 /// Media types of what compresses well.
-pub const CONTENT_TYPES: [&str; 26] = [
+const CONTENT_TYPES: [&str; 26] = [
     "application/atom+xml",
     "application/geo+json",
     "application/javascript",

@@ -3,42 +3,56 @@
 
 use std::net::Ipv4Addr;
 
-#[cfg(test)]
-use serde_json::Value;
-
-use super::NamePattern;
-use super::field::Text;
+use super::error::PolicyError;
+use super::form::{Form, Kind, read_text};
 use crate::http::authority::append_authority;
 use crate::policy::glob::Glob;
 
-/// Defines a text that must be of a certain form: what is expected, a regular expression for the
+/// A name, or with a trailing `*` the prefix of names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NamePattern {
+    /// The whole name.
+    Exact(String),
+    /// The beginning of the name.
+    Prefix(String),
+}
+
+impl NamePattern {
+    /// The pattern that `text` spells.
+    pub(super) fn of(text: &str) -> Self {
+        match text.strip_suffix('*') {
+            Some(prefix) => Self::Prefix(prefix.to_owned()),
+            None => Self::Exact(text.to_owned()),
+        }
+    }
+
+    /// Whether `name` fits.
+    pub fn matches(&self, name: &str) -> bool {
+        match self {
+            Self::Exact(exact) => name == exact,
+            Self::Prefix(prefix) => name.starts_with(prefix.as_str()),
+        }
+    }
+}
+
+/// Defines a form of texts: what such a text reads as, what is expected, a regular expression for the
 /// schema (which may accept more), and how it is read.
 macro_rules! text {
-    ($(#[doc = $doc:literal])* $name:ident($inner:ty), $expected:literal, $pattern:literal,
-     $accept:expr, $shown:expr) => {
+    ($(#[doc = $doc:literal])* $form:ident => $value:ty, $expected:literal, $pattern:literal,
+     $accept:expr) => {
         $(#[doc = $doc])*
-        #[derive(Clone, Debug)]
-        pub(super) struct $name(pub(super) $inner);
+        pub(super) struct $form;
 
-        impl Text for $name {
-            fn expected() -> String {
-                $expected.to_owned()
+        impl Form<$value> for $form {
+            fn read(value: &serde_json::Value, _: Kind) -> Result<$value, PolicyError> {
+                read_text(value, $expected, $accept)
             }
+        }
 
-            fn accept(text: &str) -> Option<Self> {
-                let accept: fn(&str) -> Option<$inner> = $accept;
-                accept(text).map(Self)
-            }
-
-            #[cfg(test)]
-            fn constraint() -> (&'static str, Value) {
-                ("pattern", $pattern.into())
-            }
-
-            #[cfg(test)]
-            fn to_text(&self) -> String {
-                let shown: fn(&$inner) -> String = $shown;
-                shown(&self.0)
+        #[cfg(test)]
+        impl $crate::policy::tests::Described<$value> for $form {
+            fn schema() -> serde_json::Value {
+                serde_json::json!({ "type": "string", "pattern": $pattern })
             }
         }
     };
@@ -47,121 +61,107 @@ pub(super) use text;
 
 text!(
     /// The name of a header, in lower case.
-    HeaderName(String),
+    HeaderName => String,
     "the name of a header",
     "^[-!#$%&'+.^_`|~0-9A-Za-z]+$",
-    |text| is_token(text).then(|| text.to_ascii_lowercase()),
-    String::clone
+    |text| is_token(text).then(|| text.to_ascii_lowercase())
 );
 
 text!(
     /// The name of a header, or the beginning of names, in lower case.
-    HeaderPattern(NamePattern),
+    HeaderPattern => NamePattern,
     "the name of a header, or with a trailing * the beginning of names",
     "^[-!#$%&'+.^_`|~0-9A-Za-z]+\\*?$",
     |text| {
         let lower = text.to_ascii_lowercase();
-        is_token(lower.strip_suffix('*').unwrap_or(&lower)).then(|| pattern(&lower))
-    },
-    spelled
+        is_token(lower.strip_suffix('*').unwrap_or(&lower)).then(|| NamePattern::of(&lower))
+    }
 );
 
 text!(
     /// The decoded name of a query parameter.
-    ParameterName(String),
+    ParameterName => String,
     "the name of a parameter, without *",
     "^[^\\x00-\\x1F\\x7F*]+$",
-    |text| is_parameter(text).then(|| text.to_owned()),
-    String::clone
+    |text| is_parameter(text).then(|| text.to_owned())
 );
 
 text!(
     /// The decoded name of a query parameter, or the beginning of names.
-    ParameterPattern(NamePattern),
+    ParameterPattern => NamePattern,
     "the name of a parameter, or with a trailing * the beginning of names",
     "^[^\\x00-\\x1F\\x7F*]+\\*?$",
-    |text| is_parameter(text.strip_suffix('*').unwrap_or(text)).then(|| pattern(text)),
-    spelled
+    |text| is_parameter(text.strip_suffix('*').unwrap_or(text)).then(|| NamePattern::of(text))
 );
 
 text!(
     /// The name of a bucket.
-    BucketName(String),
+    BucketName => String,
     "a bucket's name: 3 to 63 lower-case letters, digits, dots and hyphens, no IP address",
     "^[a-z0-9][-.a-z0-9]{1,61}[a-z0-9]$",
-    |text| is_bucket_name(text).then(|| text.to_owned()),
-    String::clone
+    |text| is_bucket_name(text).then(|| text.to_owned())
 );
 
 text!(
     /// What object keys begin with, without the slash at its end; empty for nothing.
-    KeyPrefix(String),
+    KeyPrefix => String,
     "the beginning of object keys: no slash at its start, no empty segment, no . or .. between slashes, no control character",
     "^([^/]|[^/].*)?$",
     |text| {
         let prefix = text.strip_suffix('/').unwrap_or(text);
         (text.is_empty() || is_key(prefix)).then(|| prefix.to_owned())
-    },
-    String::clone
+    }
 );
 
 text!(
     /// The name of an object.
-    ObjectName(String),
+    ObjectName => String,
     "the name of an object, such as index.html",
     "^[^/]([^\\x00-\\x1F\\x7F]*[^/])?$",
-    |text| is_key(text).then(|| text.to_owned()),
-    String::clone
+    |text| is_key(text).then(|| text.to_owned())
+);
+
+text!(
+    /// The path before everything that the edge serves, without a slash at its end.
+    StripPrefix => String,
+    "the beginning of paths, such as /static: a slash at its start, no empty segment, no . or .. between slashes, no control character",
+    "^/[^/].*$",
+    |text| {
+        let path = text.strip_prefix('/')?;
+        let path = path.strip_suffix('/').unwrap_or(path);
+        is_key(path).then(|| format!("/{path}"))
+    }
 );
 
 text!(
     /// A host with or without a port.
-    Authority(String),
+    Authority => String,
     "HOST or HOST:PORT",
     "^[^/?#@ ]+$",
     |text| {
         append_authority(&mut Vec::new(), text.as_bytes(), None).ok()?;
         Some(text.to_owned())
-    },
-    String::clone
+    }
 );
 
 text!(
     /// A media type without parameters, in lower case.
-    MediaType(String),
+    MediaType => String,
     "a media type without parameters, such as text/html",
     "^[-!#$%&'+.^_`|~0-9A-Za-z]+/[-!#$%&'+.^_`|~0-9A-Za-z]+$",
     |text| {
         let (kind, subtype) = text.split_once('/')?;
         (is_token(kind) && is_token(subtype)).then(|| text.to_ascii_lowercase())
-    },
-    String::clone
+    }
 );
 
 text!(
     /// A pattern of paths.
-    PathGlob(Glob),
+    PathGlob => Glob,
     "a path, with * for any characters, that starts with a slash or with *",
     "^[/*][^\\x00-\\x20\\x7F?#]*$",
-    |text| is_path_glob(text).then(|| Glob::new(text)),
-    |glob| glob.as_str().to_owned()
+    |text| is_path_glob(text).then(|| Glob::new(text))
 );
-
-/// The pattern of names that this text stands for.
-pub(super) fn pattern(text: &str) -> NamePattern {
-    match text.strip_suffix('*') {
-        Some(prefix) => NamePattern::Prefix(prefix.to_owned()),
-        None => NamePattern::Exact(text.to_owned()),
-    }
-}
-
-#[cfg(test)]
-fn spelled(pattern: &NamePattern) -> String {
-    match pattern {
-        NamePattern::Exact(name) => name.clone(),
-        NamePattern::Prefix(prefix) => format!("{prefix}*"),
-    }
-}
 
 /// RFC 9110, 5.6.2, but for `*`.
 pub(super) fn is_token(text: &str) -> bool {
@@ -193,7 +193,7 @@ fn is_bucket_name(name: &str) -> bool {
 }
 
 /// A key that no path can leave or respell.
-pub(super) fn is_key(key: &str) -> bool {
+fn is_key(key: &str) -> bool {
     let is_segment = |segment: &str| !matches!(segment, "" | "." | "..");
     key.split('/').all(is_segment) && !key.contains(char::is_control)
 }

@@ -3,13 +3,12 @@
 
 use std::time::Duration;
 
-#[cfg(test)]
-use serde_json::Map;
 use serde_json::Value;
 
 use super::error::PolicyError;
-use super::field::{Field, Seconds, Text, object, section};
-use super::names::{HeaderName, PathGlob, is_token};
+use super::form::{Form, Kind, Seconds, object, read_text};
+use super::names::{HeaderName, PathGlob, is_token, text};
+use super::section::section;
 use super::ttl::RuleTtl;
 use super::{Origin, Policy, TtlTable};
 use crate::http::escaping::{Escaping, append_literal};
@@ -89,27 +88,27 @@ impl Policy {
 
 section! {
     /// How responses for some paths are cached and shown. What a rule does not say is as in cache.
-    struct RuleSection {
+    pub(super) struct RuleSection {
         /// Patterns of the path without its query, after a bucket's prefix. * stands for any run of
         /// characters, slashes included: /assets/*, *.js. A path that ends in a slash is that of its
         /// index document.
-        r#match: Vec<PathGlob>,
+        patterns as "match": Vec<Glob> as Vec<PathGlob>,
         /// How long a response is fresh where the origin does not say: a duration for 200, 203, 301
         /// and 308, or a table as in cache.ttl. For statuses that the rule does not name, cache.ttl
         /// goes on to count.
-        ttl: Option<RuleTtl> = None,
+        ttl: Option<TtlTable> as Option<RuleTtl>,
         /// As in cache.
-        honor_cache_control: Option<bool> = None,
+        honor_cache_control: Option<bool>,
         /// As in cache.
-        stale_while_revalidate: Option<Seconds> = None,
+        stale_while_revalidate: Option<Duration> as Option<Seconds>,
         /// As in cache.
-        stale_if_error: Option<Seconds> = None,
+        stale_if_error: Option<Duration> as Option<Seconds>,
         /// The Cache-Control that clients get in place of the origin's Cache-Control and Expires,
         /// with a 2xx, 301, 304 or 308 that may be shared. Clients count from receipt, so there is
         /// no Age.
-        client_cache_control: Option<Directives> = None,
+        client_cache_control: Option<String> as Option<Directives>,
         /// Headers that every response to a client gets.
-        headers: HeaderValues = HeaderValues(Vec::new()),
+        headers: Vec<(String, String)> as HeaderValues = Vec::new(),
     }
 }
 
@@ -123,16 +122,15 @@ pub(super) fn compile(
     let mut globs = Vec::new();
     for (number, section) in sections.into_iter().enumerate() {
         let path = format!("rules[{number}].match");
-        if section.r#match.is_empty() {
+        if section.patterns.is_empty() {
             return Err(PolicyError::new(&path, "expected at least one pattern"));
         }
-        for PathGlob(pattern) in section.r#match {
+        for pattern in section.patterns {
             let expected = "a path without broken escapes";
             let refused = || PolicyError::text(&path, pattern.as_str(), expected);
             globs.push(canonical(&pattern, escaping).ok_or_else(refused)?);
             rules.owners.push(number);
         }
-        let seconds = |listed: Option<Seconds>, base| listed.map_or(base, |Seconds(listed)| listed);
         rules.rules.push(Rule {
             ttl: match section.ttl {
                 Some(ttl) => ttl.over(&base.ttl),
@@ -141,13 +139,12 @@ pub(super) fn compile(
             honor_cache_control: section
                 .honor_cache_control
                 .unwrap_or(base.honor_cache_control),
-            stale_while_revalidate: seconds(
-                section.stale_while_revalidate,
-                base.stale_while_revalidate,
-            ),
-            stale_if_error: seconds(section.stale_if_error, base.stale_if_error),
-            client_cache_control: section.client_cache_control.map(|directives| directives.0),
-            headers: section.headers.0,
+            stale_while_revalidate: section
+                .stale_while_revalidate
+                .unwrap_or(base.stale_while_revalidate),
+            stale_if_error: section.stale_if_error.unwrap_or(base.stale_if_error),
+            client_cache_control: section.client_cache_control,
+            headers: section.headers,
         });
     }
     rules.globs = GlobSet::new(globs);
@@ -166,50 +163,31 @@ fn canonical(pattern: &Glob, escaping: Escaping) -> Option<Glob> {
     Some(Glob::new(std::str::from_utf8(&canonical).ok()?))
 }
 
-/// A `Cache-Control`.
-#[derive(Clone, Debug)]
-pub(super) struct Directives(String);
-
-impl Text for Directives {
-    fn expected() -> String {
-        "the directives of a Cache-Control, such as public, max-age=60".to_owned()
-    }
-
-    fn accept(text: &str) -> Option<Self> {
+text!(
+    /// A `Cache-Control`.
+    Directives => String,
+    "the directives of a Cache-Control, such as public, max-age=60",
+    "^[-a-zA-Z0-9]+(=[-a-zA-Z0-9]+)?( *, *[-a-zA-Z0-9]+(=[-a-zA-Z0-9]+)?)*$",
+    |text| {
         let is_directive = |directive: &str| {
             let directive = directive.trim_matches(' ');
             let (name, argument) = directive.split_once('=').unwrap_or((directive, "0"));
             is_token(name) && is_token(argument)
         };
-        text.split(',')
-            .all(is_directive)
-            .then(|| Self(text.to_owned()))
+        text.split(',').all(is_directive).then(|| text.to_owned())
     }
-
-    #[cfg(test)]
-    fn constraint() -> (&'static str, Value) {
-        (
-            "pattern",
-            "^[-a-zA-Z0-9]+(=[-a-zA-Z0-9]+)?( *, *[-a-zA-Z0-9]+(=[-a-zA-Z0-9]+)?)*$".into(),
-        )
-    }
-
-    #[cfg(test)]
-    fn to_text(&self) -> String {
-        self.0.clone()
-    }
-}
+);
 
 /// Headers with their values.
-#[derive(Clone, Debug)]
-pub(super) struct HeaderValues(Vec<(String, String)>);
+pub(super) struct HeaderValues;
 
-impl Field for HeaderValues {
-    fn read(value: &Value) -> Result<Self, PolicyError> {
+impl Form<Vec<(String, String)>> for HeaderValues {
+    fn read(value: &Value, kind: Kind) -> Result<Vec<(String, String)>, PolicyError> {
         let mut headers = Vec::new();
         for (name, value) in object(value)? {
-            let HeaderName(lower) = HeaderName::accept(name)
-                .filter(|HeaderName(lower)| !is_reserved(lower))
+            let lower = HeaderName::read(&Value::from(name.as_str()), kind)
+                .ok()
+                .filter(|lower| !is_reserved(lower))
                 .ok_or_else(|| {
                     let expected = "a header that a response may simply be given: not one of the \
                                     connection's, the body's, the cache's or the filter's own";
@@ -222,21 +200,7 @@ impl Field for HeaderValues {
             })?;
             headers.push((lower, text.to_owned()));
         }
-        Ok(Self(headers))
-    }
-
-    #[cfg(test)]
-    fn schema() -> Result<Value, PolicyError> {
-        Ok(serde_json::json!({
-            "type": "object",
-            "propertyNames": HeaderName::schema()?,
-            "additionalProperties": { "type": "string", "pattern": "^([!-~]([ -~]*[!-~])?)?$" },
-        }))
-    }
-
-    #[cfg(test)]
-    fn to_json(&self) -> Value {
-        Value::Object(Map::new())
+        Ok(headers)
     }
 }
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The texts of a site's policy: prefixes, origins of pages, extensions, media types.
 
-#[cfg(test)]
-use serde_json::Value;
-
-use super::field::Text;
-use super::names::{is_key, is_token, text};
+use super::error::PolicyError;
+use super::form::{Form, Kind, read_text};
+use super::names::{is_token, text};
 use crate::http::authority::append_authority;
 
 /// An origin (`https://example.com:8443`), or all of its subdomains.
@@ -23,71 +21,50 @@ pub enum OriginPattern {
 }
 
 text!(
-    /// The path before everything that the edge serves, without a slash at its end.
-    StripPrefix(String),
-    "the beginning of paths, such as /static: a slash at its start, no empty segment, no . or .. between slashes, no control character",
-    "^/[^/].*$",
-    |text| {
-        let path = text.strip_prefix('/')?;
-        let path = path.strip_suffix('/').unwrap_or(path);
-        is_key(path).then(|| format!("/{path}"))
-    },
-    String::clone
-);
-
-text!(
     /// Who may read responses; `None` for everybody.
-    AllowedOrigin(Option<OriginPattern>),
+    AllowedOrigin => Option<OriginPattern>,
     "an origin such as https://example.com or https://*.example.com, or *",
     "^([*]|[A-Za-z][-+.A-Za-z0-9]*://[^/?#@ ]+)$",
     |text| match text {
         "*" => Some(None),
         text => origin_pattern(&text.to_ascii_lowercase()).map(Some),
-    },
-    |origin| match origin {
-        None => "*".to_owned(),
-        Some(OriginPattern::Exact(origin)) => origin.clone(),
-        Some(OriginPattern::Subdomains { scheme, rest }) => format!("{scheme}*{rest}"),
     }
 );
 
 text!(
     /// A request method.
-    AllowedMethod(String),
+    AllowedMethod => String,
     "a method such as GET",
     "^[A-Z]+$",
     |text| {
         let fits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_uppercase());
         fits.then(|| text.to_owned())
-    },
-    String::clone
+    }
 );
 
 text!(
     /// The name of a header in lower case, or `*`.
-    HeaderNameOrAny(String),
+    HeaderNameOrAny => String,
     "the name of a header, or *",
     "^([*]|[-!#$%&'+.^_`|~0-9A-Za-z]+)$",
-    |text| (text == "*" || is_token(text)).then(|| text.to_ascii_lowercase()),
-    String::clone
+    |text| (text == "*" || is_token(text)).then(|| text.to_ascii_lowercase())
 );
 
 text!(
     /// What follows the last dot of a name, in lower case.
-    FileExtension(String),
+    FileExtension => String,
     "an extension without its dot, such as webmanifest",
     "^[-_A-Za-z0-9]+$",
     |text| {
         let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         let fits = !text.is_empty() && text.bytes().all(is_inner);
         fits.then(|| text.to_ascii_lowercase())
-    },
-    String::clone
+    }
 );
 
 text!(
     /// A media type with or without parameters (RFC 9110, 8.3.1).
-    ContentType(String),
+    ContentType => String,
     "a media type such as text/html; charset=utf-8",
     "^[^/; ]+/[^/; ]+( *;[ -~]*)?$",
     |text| {
@@ -96,8 +73,7 @@ text!(
         let visible = |byte: u8| matches!(byte, b' '..=b'~');
         let fits = is_token(kind) && is_token(subtype) && parameters.bytes().all(visible);
         fits.then(|| text.to_owned())
-    },
-    String::clone
+    }
 );
 
 /// `SCHEME://HOST[:PORT]`, whose host may begin with `*.`.

@@ -5,168 +5,119 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::TtlTable;
 use super::error::PolicyError;
-use super::field::{Field, Seconds, object, one_of, read_within};
+use super::form::{Form, Kind, Seconds, object, one_of, read_within};
 
 /// What a table that does not say gives a status.
 const DEFAULT_TTL: Duration = Duration::from_secs(1);
 /// Statuses whose responses are there to stay.
 const LASTING: [u16; 4] = [200, 203, 301, 308];
 
-/// The table of a policy that has none.
-pub(super) fn default_ttl() -> TtlTable {
-    let lasting = LASTING.map(|status| (status, Duration::from_secs(3_600)));
-    TtlTable {
-        exact: lasting.into_iter().chain([(404, DEFAULT_TTL)]).collect(),
-        class: [None; 5],
-        default: DEFAULT_TTL,
+/// Statuses with the same time to live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Statuses {
+    /// This one.
+    Exact(u16),
+    /// Those of a class: 5 is 5xx.
+    Class(u16),
+    /// All others.
+    Others,
+}
+
+impl Statuses {
+    /// Reads a field's name: `404`, `4xx` or `default`.
+    fn parse(name: &str) -> Option<Self> {
+        match name.as_bytes() {
+            b"default" => Some(Self::Others),
+            [class @ b'1'..=b'5', b'x', b'x'] => Some(Self::Class((class - b'0').into())),
+            [b'1'..=b'5', b'0'..=b'9', b'0'..=b'9'] => name.parse().ok().map(Self::Exact),
+            _ => None,
+        }
+    }
+
+    const fn cover(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Exact(one), Self::Exact(other)) | (Self::Class(one), Self::Class(other)) => {
+                one == other
+            }
+            (Self::Class(class), Self::Exact(status)) => status / 100 == class,
+            (Self::Others, _) => true,
+            (Self::Exact(_), _) | (Self::Class(_), Self::Others) => false,
+        }
     }
 }
 
-impl Field for TtlTable {
-    fn read(value: &Value) -> Result<Self, PolicyError> {
-        let entries = TtlEntries::read(value)?;
-        Ok(Self {
-            exact: entries.exact,
-            class: entries.class,
-            default: entries.default.unwrap_or(DEFAULT_TTL),
-        })
+/// Time to live by status: the first entry that covers a status counts. They are in the order of [`Statuses`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TtlTable(pub Vec<(Statuses, Duration)>);
+
+impl TtlTable {
+    /// The time to live of a response with that status.
+    pub fn lifetime(&self, status: u16) -> Duration {
+        let mut entries = self.0.iter();
+        entries
+            .find(|(statuses, _)| statuses.cover(Statuses::Exact(status)))
+            .map_or(DEFAULT_TTL, |(_, ttl)| *ttl)
     }
 
-    #[cfg(test)]
-    fn schema() -> Result<Value, PolicyError> {
-        Ok(serde_json::json!({
-            "type": "object",
-            "propertyNames": { "pattern": "^([1-5][0-9][0-9]|[1-5]xx|default)$" },
-            "additionalProperties": Seconds::schema()?,
-        }))
+    /// This table, and that one for the statuses that this one does not name.
+    pub(super) fn over(mut self, base: &Self) -> Self {
+        let covered = |one: &Statuses| self.0.iter().any(|(statuses, _)| statuses.cover(*one));
+        let kept = base.0.iter().filter(|(statuses, _)| !covered(statuses));
+        let kept: Vec<_> = kept.copied().collect();
+        self.0.extend(kept);
+        self.0.sort_unstable();
+        self
     }
+}
 
-    #[cfg(test)]
-    fn to_json(&self) -> Value {
-        let written = |ttl: &Duration| Value::from(crate::policy::duration::format(*ttl));
-        let exact = self
-            .exact
-            .iter()
-            .map(|(status, ttl)| (status.to_string(), written(ttl)));
-        let default = ("default".to_owned(), written(&self.default));
-        Value::Object(exact.chain([default]).collect())
+/// The table of a policy that has none.
+pub(super) fn default_ttl() -> TtlTable {
+    lasting(Duration::from_secs(3_600)).over(&TtlTable(vec![
+        (Statuses::Exact(404), DEFAULT_TTL),
+        (Statuses::Others, DEFAULT_TTL),
+    ]))
+}
+
+fn lasting(ttl: Duration) -> TtlTable {
+    TtlTable(LASTING.map(|status| (Statuses::Exact(status), ttl)).into())
+}
+
+impl Form<Self> for TtlTable {
+    fn read(value: &Value, kind: Kind) -> Result<Self, PolicyError> {
+        let others = Self(vec![(Statuses::Others, DEFAULT_TTL)]);
+        TtlEntries::read(value, kind).map(|entries| entries.over(&others))
+    }
+}
+
+/// Entries of a table, not all of which must be there.
+struct TtlEntries;
+
+impl Form<TtlTable> for TtlEntries {
+    fn read(value: &Value, kind: Kind) -> Result<TtlTable, PolicyError> {
+        let mut entries = Vec::new();
+        for (name, value) in object(value)? {
+            let ttl = read_within::<_, Seconds>(name, value, kind)?;
+            let Some(statuses) = Statuses::parse(name) else {
+                let known = ["a status from 100 to 599", "a class such as 5xx", "default"];
+                let message = format!("not a status, expected {}", one_of(&known));
+                return Err(PolicyError::new(name, message));
+            };
+            entries.push((statuses, ttl));
+        }
+        Ok(TtlTable(entries))
     }
 }
 
 /// What a rule says of the table: a duration for the statuses that last, or entries.
-#[derive(Clone, Debug)]
-pub(super) struct RuleTtl(TtlEntries);
+pub(super) struct RuleTtl;
 
-impl RuleTtl {
-    /// The table of the rule; `base` is that of the policy.
-    pub(super) fn over(self, base: &TtlTable) -> TtlTable {
-        let TtlEntries {
-            mut exact,
-            class,
-            default,
-        } = self.0;
-        let Some(default) = default else {
-            let of_class = |status: u16| usize::from(status / 100).checked_sub(1);
-            let kept = base.exact.iter().filter(|(status, _)| {
-                let of_class = of_class(*status).and_then(|index| class.get(index));
-                !matches!(of_class, Some(Some(_)))
-                    && !exact.iter().any(|(listed, _)| listed == status)
-            });
-            let kept: Vec<_> = kept.copied().collect();
-            exact.extend(kept);
-            exact.sort_unstable();
-            let mut classes = base.class;
-            for (ours, theirs) in classes.iter_mut().zip(class) {
-                *ours = theirs.or(*ours);
-            }
-            return TtlTable {
-                exact,
-                class: classes,
-                default: base.default,
-            };
-        };
-        TtlTable {
-            exact,
-            class,
-            default,
-        }
-    }
-}
-
-impl Field for RuleTtl {
-    fn read(value: &Value) -> Result<Self, PolicyError> {
+impl Form<TtlTable> for RuleTtl {
+    fn read(value: &Value, kind: Kind) -> Result<TtlTable, PolicyError> {
         if value.is_object() {
-            return TtlEntries::read(value).map(Self);
-        }
-        let Seconds(ttl) = Seconds::read(value)?;
-        Ok(Self(TtlEntries {
-            exact: LASTING.map(|status| (status, ttl)).into(),
-            ..TtlEntries::default()
-        }))
-    }
-
-    #[cfg(test)]
-    fn schema() -> Result<Value, PolicyError> {
-        Ok(serde_json::json!({ "oneOf": [Seconds::schema()?, TtlTable::schema()?] }))
-    }
-
-    #[cfg(test)]
-    fn to_json(&self) -> Value {
-        Value::Null
-    }
-}
-
-#[derive(Clone, Debug, Default)]
-struct TtlEntries {
-    exact: Vec<(u16, Duration)>,
-    class: [Option<Duration>; 5],
-    default: Option<Duration>,
-}
-
-impl TtlEntries {
-    fn read(value: &Value) -> Result<Self, PolicyError> {
-        let mut entries = Self::default();
-        for (key, value) in object(value)? {
-            let Seconds(ttl) = read_within(key, value)?;
-            match TtlKey::parse(key) {
-                Some(TtlKey::Default) => entries.default = Some(ttl),
-                Some(TtlKey::Exact(status)) => {
-                    let exact = &mut entries.exact;
-                    let place = exact.partition_point(|(before, _)| *before < status);
-                    exact.insert(place, (status, ttl));
-                }
-                Some(TtlKey::Class(class)) => {
-                    if let Some(slot) = entries.class.get_mut(class) {
-                        *slot = Some(ttl);
-                    }
-                }
-                None => {
-                    let known = ["a status from 100 to 599", "a class such as 5xx", "default"];
-                    let message = format!("not a status, expected {}", one_of(&known));
-                    return Err(PolicyError::new(key, message));
-                }
-            }
-        }
-        Ok(entries)
-    }
-}
-
-enum TtlKey {
-    Exact(u16),
-    /// 0 is 1xx.
-    Class(usize),
-    Default,
-}
-
-impl TtlKey {
-    fn parse(key: &str) -> Option<Self> {
-        match key.as_bytes() {
-            b"default" => Some(Self::Default),
-            [class @ b'1'..=b'5', b'x', b'x'] => Some(Self::Class(usize::from(class - b'1'))),
-            [b'1'..=b'5', b'0'..=b'9', b'0'..=b'9'] => key.parse().ok().map(Self::Exact),
-            _ => None,
+            TtlEntries::read(value, kind)
+        } else {
+            Seconds::read(value, kind).map(lasting)
         }
     }
 }

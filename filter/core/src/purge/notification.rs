@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::http::escaping::escape_key;
+use crate::http::escaping::{escape_key, unescaped};
 use crate::policy::{Origin, Policy};
 
 /// Why a body is no notification.
@@ -59,22 +59,7 @@ pub fn changed_objects(policy: &Policy, body: &[u8]) -> Result<Vec<String>, Noti
 
 /// Undoes the form encoding of object keys in events: `+` is a space.
 fn decode_key(encoded: &str) -> String {
-    let mut bytes = Vec::with_capacity(encoded.len());
-    let mut rest = encoded.as_bytes();
-    while let [first, tail @ ..] = rest {
-        rest = tail;
-        match first {
-            b'+' => bytes.push(b' '),
-            b'%' => match crate::http::escaping::split_escape(tail) {
-                Some((byte, tail)) => {
-                    bytes.push(byte);
-                    rest = tail;
-                }
-                None => bytes.push(b'%'),
-            },
-            byte => bytes.push(*byte),
-        }
-    }
+    let bytes: Vec<u8> = unescaped(encoded.replace('+', " ").as_bytes()).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 

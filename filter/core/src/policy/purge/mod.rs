@@ -4,52 +4,45 @@
 mod record;
 mod token;
 
-#[cfg(test)]
 use serde_json::Value;
 
-use super::field::Text;
+use super::error::PolicyError;
+use super::form::{self, Form, read_text};
+use super::section::section;
 
 pub(crate) use record::hash;
 pub use record::{Kind, Record, Scope, bucket_of};
 pub use token::TokenHash;
 
-impl Text for TokenHash {
-    fn expected() -> String {
-        "the SHA-256 of the token, 64 lower-case hexadecimal digits".to_owned()
-    }
-
-    fn accept(text: &str) -> Option<Self> {
-        Self::from_hex(text)
-    }
-
-    #[cfg(test)]
-    fn constraint() -> (&'static str, Value) {
-        ("pattern", "^[0-9a-f]{64}$".into())
-    }
-
-    #[cfg(test)]
-    fn to_text(&self) -> String {
-        self.to_hex()
+section! {
+    /// How purges are authorized, and what was purged before.
+    pub struct PurgePolicy {
+        /// SHA-256 of the token that a purge carries, in hexadecimal. Default: purges are off.
+        token as "token_sha256": Option<TokenHash>,
+        /// Which of the store's entries former processes have purged. The entry point keeps this
+        /// and fills it in. Default: unknown, so that a start which could bring back a purged entry
+        /// begins with an empty store.
+        journal: Option<Vec<Record>>,
+        /// Whether the entry point records purges. It fills this in.
+        recorded: bool = false,
+        /// Whether the store holds entries of former processes. The entry point fills this in.
+        warm: bool = true,
+        /// Whether messages of Amazon SNS are accepted. The entry point verifies them, and fills
+        /// this in.
+        sns: bool = false,
     }
 }
 
-impl Text for Record {
-    fn expected() -> String {
-        "a line of the edge's journal of purges, such as 1 hard everything".to_owned()
+impl Form<Self> for TokenHash {
+    fn read(value: &Value, _: form::Kind) -> Result<Self, PolicyError> {
+        let expected = "the SHA-256 of the token, 64 lower-case hexadecimal digits";
+        read_text(value, expected, Self::from_hex)
     }
+}
 
-    fn accept(text: &str) -> Option<Self> {
-        Self::parse(text)
-    }
-
-    #[cfg(test)]
-    fn constraint() -> (&'static str, Value) {
-        let scope = r"(nothing|everything|bucket [0-9]+|prefix [!-~]+)";
-        ("pattern", format!("^[0-9]+ (hard|soft) {scope}$").into())
-    }
-
-    #[cfg(test)]
-    fn to_text(&self) -> String {
-        self.to_string()
+impl Form<Self> for Record {
+    fn read(value: &Value, _: form::Kind) -> Result<Self, PolicyError> {
+        let expected = "a line of the edge's journal of purges, such as 1 hard everything";
+        read_text(value, expected, Self::parse)
     }
 }

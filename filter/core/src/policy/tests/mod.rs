@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The JSON Schema of the policy, made of the same definitions that read it.
 
+mod described;
+
 use serde_json::{Value, json};
 
 use super::document::Document;
-use super::field::Field;
+pub(super) use described::{Described, describe_field, describe_section};
 
 /// The schema as it should be checked in.
 fn schema() -> Value {
-    let mut schema = Document::schema().unwrap();
+    let mut schema = Document::schema();
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     schema["title"] = json!("Sluice policy");
     schema

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The sections `store` and `cache`: what is stored, and for how long.
+
+use std::time::Duration;
+
+use super::form::{AtLeast, Seconds, Whole};
+use super::names::HeaderName;
+use super::request::PassOrStrip;
+use super::rules::Rule;
+use super::section::section;
+use super::ttl::{TtlTable, default_ttl};
+use crate::http::targeted::SURROGATE_CONTROL;
+
+/// Largest size that survives a JSON number of Envoy's, a double.
+pub(super) const MAX_BYTES: u64 = 1 << 53;
+
+/// What is stored, and for how long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CachePolicy {
+    /// How responses are cached and shown for whose path there is no rule.
+    pub default: Rule,
+    /// Lower-case names of the fields that come before `Cache-Control` and `Expires`, the first first.
+    pub targeted_fields: Vec<String>,
+    /// How much of the time since its `Last-Modified` a response is fresh, at most as long as `ttl`
+    /// says, where the origin says nothing else; 0: `ttl` alone decides.
+    pub heuristic_percent: u64,
+    /// How long the origin may be silent before what may be served where it fails is served.
+    pub stale_if_error_timeout: Duration,
+    /// How long the origin is left alone with a key that is served stale, without the random part.
+    pub retry_interval: Duration,
+    /// What `Set-Cookie` means. It is removed only from what is stored.
+    pub set_cookie: PassOrStrip,
+    /// For how long a key whose response could not be stored is not coalesced.
+    pub hit_for_miss: Duration,
+    /// Larger objects pass through.
+    pub max_object_bytes: u64,
+}
+
+section! {
+    /// The store of responses.
+    pub(super) struct Store {
+        /// The largest object that is stored, in bytes. Envoy's cache reads on however slowly a
+        /// client takes an object, so each slow client may hold as much in memory.
+        max_object_bytes: u64 as Whole<1, MAX_BYTES> = 16 << 20,
+    }
+}
+
+section! {
+    /// What is stored, and for how long.
+    pub(super) struct Cache {
+        /// How long a response is fresh, by status (200), class (5xx) or default, where the origin
+        /// does not say; for a 5xx also at most how long if it does. Whole seconds; 0s: not stored,
+        /// whatever the origin says.
+        ttl: TtlTable = default_ttl(),
+        /// Whether the origin's targeted fields, Cache-Control and Expires count. Where present,
+        /// they win over the policy.
+        honor_cache_control: bool = true,
+        /// Response headers that win over Cache-Control and Expires; the first that is present and
+        /// valid counts. They are targeted fields as in RFC 9213, and surrogate-control, which
+        /// clients never see.
+        targeted_fields: Vec<String> as Vec<HeaderName> =
+            ["cdn-cache-control", SURROGATE_CONTROL].map(str::to_owned).into(),
+        /// The time to live where the origin sends only Last-Modified: this many percent of the
+        /// time since then, and at most the value of ttl. 0: ttl alone decides.
+        heuristic_percent: u64 as Whole<0, 100> = 0,
+        /// How long after its time to live a response with a status below 400 is served while one
+        /// request in the background refreshes it, where the origin does not say. Whole seconds.
+        /// Default: 60s for a bucket, 0s for an HTTP origin.
+        stale_while_revalidate: Duration as Seconds = Duration::ZERO; bucket: Duration::from_secs(60),
+        /// How long after its time to live a response with a status below 500 is served while the
+        /// origin fails, where the origin does not say. Whole seconds. Default: 1d for a bucket, 0s
+        /// for an HTTP origin.
+        stale_if_error: Duration as Seconds = Duration::ZERO; bucket: Duration::from_secs(86_400),
+        /// How long the origin may be silent before a stale response is served as if the origin had
+        /// failed. Shorter than coalesce.max_wait, or waiting requests would go on by themselves
+        /// before.
+        stale_if_error_timeout: Duration as AtLeast<1> = Duration::from_secs(4),
+        /// The least time between two requests to the origin for a key that is served stale; up to
+        /// half of it is added at random.
+        retry_interval: Duration as AtLeast<1> = Duration::from_secs(2),
+        /// How a response with Set-Cookie is treated. pass: it goes on as it is and is not stored.
+        /// strip: Set-Cookie is removed from a response that could be stored without it, and that
+        /// is stored.
+        set_cookie: PassOrStrip = PassOrStrip::Pass,
+        /// How long requests for a key whose response could not be stored go on without waiting for
+        /// each other.
+        hit_for_miss: Duration as AtLeast<1> = Duration::from_secs(120),
+    }
+}
+
+impl Cache {
+    /// The policy with that bound on objects.
+    pub(super) fn compile(self, max_object_bytes: u64) -> CachePolicy {
+        CachePolicy {
+            default: Rule {
+                ttl: self.ttl,
+                honor_cache_control: self.honor_cache_control,
+                stale_while_revalidate: self.stale_while_revalidate,
+                stale_if_error: self.stale_if_error,
+                client_cache_control: None,
+                headers: Vec::new(),
+            },
+            targeted_fields: self.targeted_fields,
+            heuristic_percent: self.heuristic_percent,
+            stale_if_error_timeout: self.stale_if_error_timeout,
+            retry_interval: self.retry_interval,
+            set_cookie: self.set_cookie,
+            hit_for_miss: self.hit_for_miss,
+            max_object_bytes,
+        }
+    }
+}

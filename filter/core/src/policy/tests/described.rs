@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the JSON Schema says of each form, and how it shows a default.
+
+use std::any::Any;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::http::accept_encoding::Coding;
+use crate::policy::compression::Codings;
+use crate::policy::duration;
+use crate::policy::form::{AtLeast, Form, Kind, Seconds, Whole};
+use crate::policy::key::{Query, QueryRule};
+use crate::policy::names::HeaderName;
+use crate::policy::origin::{BucketSection, HttpSection, OriginSection};
+use crate::policy::purge::{Record, TokenHash};
+use crate::policy::rules::HeaderValues;
+use crate::policy::site::{ContentTypes, CorsPolicy, CorsSection};
+use crate::policy::site_names::{ContentType, FileExtension};
+use crate::policy::ttl::{RuleTtl, Statuses, TtlTable};
+
+/// A form that the JSON Schema describes.
+pub trait Described<T: PartialEq + 'static>: Form<T> {
+    /// The JSON Schema of what the form accepts.
+    fn schema() -> Value;
+
+    /// The JSON that reads as `value`; null if there is none to show. Of texts that are a word or a string.
+    fn shown(value: &T) -> Value {
+        let schema = Self::schema();
+        let words = schema["enum"].as_array().into_iter().flatten().cloned();
+        let string = (value as &dyn Any).downcast_ref::<String>();
+        let string = string.map(|text| Value::from(text.as_str()));
+        words
+            .chain(string)
+            .find(|json| Self::read(json, Kind::Http).is_ok_and(|read| read == *value))
+            .unwrap_or_default()
+    }
+}
+
+/// The schema of a field, and whether it must be there.
+pub struct DescribedField {
+    name: &'static str,
+    schema: Value,
+    required: bool,
+}
+
+/// Describes a field of the form `F` with its defaults in the section. With two it depends on the origin which one it
+/// is, as the description says; with none there may be one of the form's.
+pub fn describe_field<T: PartialEq + 'static, F: Described<T>>(
+    name: &'static str,
+    about: &str,
+    defaults: Vec<T>,
+) -> DescribedField {
+    let mut schema = F::schema();
+    schema["description"] = about.trim().into();
+    if let [default] = defaults.as_slice()
+        && let shown = F::shown(default)
+        && !shown.is_null()
+    {
+        schema["default"] = shown;
+    }
+    DescribedField {
+        name,
+        schema,
+        required: defaults.is_empty() && !matches!(F::absent(Kind::Http), Ok(Some(_))),
+    }
+}
+
+/// The schema of a section.
+pub fn describe_section(about: &str, fields: Vec<DescribedField>) -> Value {
+    let required = fields.iter().filter(|field| field.required);
+    let required: Vec<&str> = required.map(|field| field.name).collect();
+    let properties = fields.iter();
+    let properties = properties.map(|field| (field.name.to_owned(), field.schema.clone()));
+    let mut schema = json!({
+        "type": "object",
+        "description": about.trim(),
+        "properties": properties.collect::<Map<_, _>>(),
+        "additionalProperties": false,
+    });
+    if !required.is_empty() {
+        schema["required"] = required.into();
+    }
+    schema
+}
+
+impl Described<Self> for bool {
+    fn schema() -> Value {
+        json!({ "type": "boolean" })
+    }
+
+    fn shown(value: &Self) -> Value {
+        (*value).into()
+    }
+}
+
+impl<T: PartialEq + 'static, F: Described<T>> Described<Option<T>> for Option<F> {
+    fn schema() -> Value {
+        F::schema()
+    }
+
+    fn shown(value: &Option<T>) -> Value {
+        value.as_ref().map_or(Value::Null, F::shown)
+    }
+}
+
+impl<T: PartialEq + 'static, F: Described<T>> Described<Vec<T>> for Vec<F> {
+    fn schema() -> Value {
+        json!({ "type": "array", "items": F::schema() })
+    }
+
+    fn shown(value: &Vec<T>) -> Value {
+        value.iter().map(F::shown).collect()
+    }
+}
+
+impl<N, const MIN: u64, const MAX: u64> Described<N> for Whole<MIN, MAX>
+where
+    N: Copy + PartialEq + TryFrom<u64> + 'static,
+    Value: From<N>,
+{
+    fn schema() -> Value {
+        json!({ "type": "integer", "minimum": MIN, "maximum": MAX })
+    }
+
+    fn shown(value: &N) -> Value {
+        (*value).into()
+    }
+}
+
+impl<const MILLIS: u64> Described<Duration> for AtLeast<MILLIS> {
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": "^[0-9]+(ms|s|m|h|d)$" })
+    }
+
+    fn shown(value: &Duration) -> Value {
+        duration::format(*value).into()
+    }
+}
+
+impl Described<Duration> for Seconds {
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": "^([0-9]+(s|m|h|d)|[0-9]*000ms|0+ms)$" })
+    }
+
+    fn shown(value: &Duration) -> Value {
+        duration::format(*value).into()
+    }
+}
+
+impl Described<Self> for OriginSection {
+    fn schema() -> Value {
+        let kinds = [
+            ("bucket", BucketSection::schema()),
+            ("http", HttpSection::schema()),
+        ];
+        let kinds = kinds.map(|(kind, mut schema)| {
+            schema["properties"]["kind"] = json!({ "const": kind });
+            // The schema is for files, in which the entry point fills in what else is required.
+            schema["required"] = json!(["kind"]);
+            schema
+        });
+        json!({ "oneOf": kinds })
+    }
+}
+
+impl Described<QueryRule> for Query {
+    fn schema() -> Value {
+        <Self as Described<Self>>::schema()
+    }
+}
+
+impl Described<CorsPolicy> for CorsSection {
+    fn schema() -> Value {
+        <Self as Described<Self>>::schema()
+    }
+}
+
+impl Described<Vec<Coding>> for Codings {
+    fn schema() -> Value {
+        Vec::<Coding>::schema()
+    }
+
+    fn shown(value: &Vec<Coding>) -> Value {
+        Vec::<Coding>::shown(value)
+    }
+}
+
+impl Described<Self> for TokenHash {
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": "^[0-9a-f]{64}$" })
+    }
+}
+
+impl Described<Self> for Record {
+    fn schema() -> Value {
+        let scope = r"(nothing|everything|bucket [0-9]+|prefix [!-~]+)";
+        json!({ "type": "string", "pattern": format!("^[0-9]+ (hard|soft) {scope}$") })
+    }
+}
+
+type Pairs = Vec<(String, String)>;
+
+fn shown_pairs(pairs: &Pairs) -> Value {
+    let pairs = pairs.iter();
+    pairs
+        .map(|(name, value)| (name.clone(), Value::from(value.as_str())))
+        .collect()
+}
+
+impl Described<Pairs> for HeaderValues {
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "propertyNames": HeaderName::schema(),
+            "additionalProperties": { "type": "string", "pattern": "^([!-~]([ -~]*[!-~])?)?$" },
+        })
+    }
+
+    fn shown(value: &Pairs) -> Value {
+        shown_pairs(value)
+    }
+}
+
+impl Described<Pairs> for ContentTypes {
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "propertyNames": FileExtension::schema(),
+            "additionalProperties": ContentType::schema(),
+        })
+    }
+
+    fn shown(value: &Pairs) -> Value {
+        shown_pairs(value)
+    }
+}
+
+impl Described<Self> for TtlTable {
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "propertyNames": { "pattern": "^([1-5][0-9][0-9]|[1-5]xx|default)$" },
+            "additionalProperties": Seconds::schema(),
+        })
+    }
+
+    /// Of a table without classes.
+    fn shown(value: &Self) -> Value {
+        let shown = |(statuses, ttl): &(Statuses, Duration)| match statuses {
+            Statuses::Exact(status) => (status.to_string(), Seconds::shown(ttl)),
+            _ => ("default".to_owned(), Seconds::shown(ttl)),
+        };
+        value.0.iter().map(shown).collect()
+    }
+}
+
+impl Described<TtlTable> for RuleTtl {
+    fn schema() -> Value {
+        json!({ "oneOf": [Seconds::schema(), TtlTable::schema()] })
+    }
+}
