@@ -5,7 +5,7 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | a setting: its name, default, meaning or check | `settings/`, beginning at `settings/docs.rs` |
+//! | a setting: its name, default, meaning or check | `docs/settings.md` and `settings/` |
 //! | the address of a bucket or an HTTP origin | `origin/` |
 //! | Envoy's configuration | `render/` and `envoy.yaml.j2` |
 //! | the policies that come with the edge | `policies/` and `settings/policy.rs` |

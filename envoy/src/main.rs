@@ -31,10 +31,7 @@ fn main() -> ExitCode {
             let cache_dir = settings.cache.dir.join(cache::ENTRIES);
             render::render(&settings, origin, &cache_dir).map(|config| print(&config))
         }),
-        [Some("settings")] => {
-            let tables = [docs::SETTINGS, docs::LOCATIONS].map(docs::markdown_table);
-            print(&tables.join("\n"))
-        }
+        [Some("settings")] => print(&docs::tables()),
         [Some("healthcheck")] => with_settings(|settings| {
             let ready = run::HealthCheck::new(&settings).passes();
             Ok::<_, io::Error>(if ready {

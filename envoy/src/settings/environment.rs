@@ -6,7 +6,7 @@ use std::fs::File;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use super::docs::{self, DefaultValue};
+use super::docs;
 use super::error::{Problem, SettingsError};
 use crate::origin::parse_port;
 
@@ -40,10 +40,8 @@ impl<'a> Environment<'a> {
 
     /// The value that the user set, else the setting's default where that is a value.
     pub fn text(&mut self, name: &'static str) -> Option<String> {
-        self.set(name).or_else(|| match docs::find(name)?.default {
-            DefaultValue::Value(text) => Some(text.to_owned()),
-            DefaultValue::Derived(_) => None,
-        })
+        self.set(name)
+            .or_else(|| docs::default_value(name).map(str::to_owned))
     }
 
     /// Reads [`Self::text`] with `parse`, and refuses what `parse` does not take. `None`: the setting has no value, or

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The settings: everything that a user can set, read from the environment and validated as a whole.
 //!
-//! `docs` is the list of all settings with their defaults; the README's tables and the default values come from it.
-//! Each other file has one group of settings: its type, and how it is read. To add a setting, add a row to `docs` and a
-//! field to the type of its group.
+//! The page `docs/settings.md` is the list of all settings; `docs` reads the default values from it. Each other file
+//! has one group of settings: its type, and how it is read. To add a setting, add a row to the page and a field to the
+//! type of its group.
 
 mod cache;
 pub mod docs;
