@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use sluice_core::purge::Purges;
+use ureq::http::StatusCode;
 
 use crate::log::say;
 use crate::net::local_socket::{self, Answer, LocalSocket};
@@ -24,7 +25,8 @@ const REWRITE_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
-    purges: Purges,
+    /// All purges that still count.
+    pub purges: Purges,
     appended: usize,
 }
 
@@ -75,11 +77,6 @@ impl Journal {
         };
         journal.rewrite()?;
         Ok(journal)
-    }
-
-    /// All purges that still count.
-    pub fn purges(&self) -> &Purges {
-        &self.purges
     }
 
     /// Adds records, and returns when they are on disk.
@@ -157,10 +154,10 @@ fn record(body: &[u8], journal: &Mutex<Journal>) -> Answer {
         journal.append(text)
     });
     match recorded {
-        Ok(()) => Answer::from("200 OK"),
+        Ok(()) => StatusCode::OK.into(),
         Err(error) => {
             say(&format!("the journal of purges: {error}"));
-            Answer::from("500 Internal Server Error")
+            StatusCode::INTERNAL_SERVER_ERROR.into()
         }
     }
 }
@@ -215,8 +212,8 @@ mod tests {
             call(socket.path(), "2 soft prefix a/b\n3 hard nothing\n").starts_with("HTTP/1.1 200")
         );
         let journal = Journal::read(dir.path()).unwrap().unwrap();
-        assert_eq!(journal.purges().newest(), 3);
-        assert_eq!(journal.purges().generations("a/bc").soft, 2);
+        assert_eq!(journal.purges.newest(), 3);
+        assert_eq!(journal.purges.generations("a/bc").soft, 2);
     }
 
     #[test]
@@ -233,7 +230,7 @@ mod tests {
             );
         }
         let journal = Journal::read(dir.path()).unwrap().unwrap();
-        assert_eq!(journal.purges().newest(), 0);
+        assert_eq!(journal.purges.newest(), 0);
     }
 
     #[test]
@@ -246,7 +243,7 @@ mod tests {
         )
         .unwrap();
         let journal = Journal::read(dir.path()).unwrap().unwrap();
-        assert_eq!(journal.purges().newest(), 4);
+        assert_eq!(journal.purges.newest(), 4);
         fs::write(Journal::path_in(dir.path()), "4 hard everything\n\0\0\n").unwrap();
         assert!(Journal::read(dir.path()).unwrap().is_none());
     }

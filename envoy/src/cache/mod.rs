@@ -24,7 +24,7 @@ mod keeper;
 mod recovery;
 
 pub use early_deaths::Life;
-pub use folder::{CacheError, CacheFolder, ENTRIES};
+pub use folder::{CacheFolder, ENTRIES};
 pub use free_space::{FreeSpace, Shortage, Space};
 pub use journal::{EarlierRuns, Journal};
 pub use keeper::Keeper;

@@ -11,6 +11,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use ureq::http::StatusCode;
+
 use crate::log::say;
 use crate::system::random;
 
@@ -70,14 +72,14 @@ impl Drop for LocalSocket {
 /// The answer to a call.
 #[derive(Debug)]
 pub struct Answer {
-    /// The status code and its phrase.
-    pub status: &'static str,
+    /// The status code.
+    pub status: StatusCode,
     /// The body.
     pub body: String,
 }
 
-impl From<&'static str> for Answer {
-    fn from(status: &'static str) -> Self {
+impl From<StatusCode> for Answer {
+    fn from(status: StatusCode) -> Self {
         Self {
             status,
             body: String::new(),

@@ -41,11 +41,8 @@ pub enum Medium {
 impl Cache {
     /// Reads `CACHE` and `CACHE_…`.
     pub fn read(env: &mut Environment<'_>, locations: Option<&Locations>) -> Option<Self> {
-        let medium = env.parse("CACHE", "disk or memory", |text| match text {
-            "disk" => Some(Medium::Disk),
-            "memory" => Some(Medium::Memory),
-            _ => None,
-        });
+        let media = [("disk", Medium::Disk), ("memory", Medium::Memory)];
+        let medium = env.choice("CACHE", &media);
         let dir = env.set("CACHE_DIR").map(PathBuf::from);
         let max_bytes = env.parse("CACHE_MAX_BYTES", size::ACCEPTED, size::parse);
         let accepted = "a number from 1 to 1000000000";

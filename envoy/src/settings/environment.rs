@@ -60,6 +60,17 @@ impl<'a> Environment<'a> {
         parsed
     }
 
+    /// Reads one of `choices` by its name.
+    pub fn choice<T: Copy>(&mut self, name: &'static str, choices: &[(&str, T)]) -> Option<T> {
+        let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
+        let (last, others) = names.split_last()?;
+        let accepted = format!("{} or {last}", others.join(", "));
+        self.parse(name, &accepted, |text| {
+            let chosen = choices.iter().find(|(name, _)| *name == text);
+            chosen.map(|(_, choice)| *choice)
+        })
+    }
+
     /// Reads a port.
     pub fn port(&mut self, name: &'static str) -> Option<u16> {
         self.parse(name, "a port from 1 to 65535", parse_port)

@@ -18,13 +18,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anyhow::ensure;
 pub use shortage::Shortage;
 pub use space::Space;
 
-use super::folder::CacheError;
+use super::folder::io_error;
 use crate::log::say;
 use crate::net::admin::Admin;
-use crate::settings::Settings;
+use crate::settings::{Settings, Size};
 use crate::system::joining_thread::{JoiningThread, StopToken};
 use room::Room;
 
@@ -51,24 +52,22 @@ impl FreeSpace {
         settings: &Settings,
         folder: &Path,
         shortage: Shortage,
-    ) -> Result<Option<Self>, CacheError> {
+    ) -> anyhow::Result<Option<Self>> {
         if !settings.filter {
             return Ok(None);
         }
-        let space = Space::of(folder);
-        let Space { total, .. } = space.map_err(|error| CacheError::Io(folder.into(), error))?;
+        let Space { total, .. } = Space::of(folder).map_err(io_error(folder))?;
         let reserve = settings.cache.reserve.of(total);
         if reserve == 0 || total == 0 {
             return Ok(None);
         }
-        let most = total / 2;
-        if reserve > most {
-            return Err(CacheError::Reserve {
-                reserve: settings.cache.reserve,
-                path: folder.to_owned(),
-                most,
-            });
-        }
+        ensure!(
+            reserve <= total / 2,
+            "CACHE_RESERVE={}: expected at most {}, half of the file system of {}",
+            settings.cache.reserve,
+            Size(total / 2),
+            folder.display()
+        );
         Ok(Some(Self {
             admin: Admin::new(settings.admin_port),
             folder: folder.to_owned(),

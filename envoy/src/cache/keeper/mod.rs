@@ -38,9 +38,9 @@ impl Keeper {
             bytes: settings.max_bytes,
             files: settings.max_entries,
         };
-        let manifest = folder.outlives_the_edge().then(|| folder.root().to_owned());
-        let work = KeeperThread::new(folder.entries(), manifest, bound, shortage)?;
-        let (unchecked, deaths) = (folder.unchecked().to_vec(), folder.early_deaths());
+        let manifest = (!folder.ends_with_edge).then(|| folder.root.clone());
+        let work = KeeperThread::new(&folder.entries, manifest, bound, shortage)?;
+        let (unchecked, deaths) = (folder.unchecked.clone(), folder.early_deaths());
         let thread = JoiningThread::start("keeper", move |stop| {
             work.run(&stop, unchecked, checks, &deaths);
         })?;
