@@ -37,9 +37,8 @@ pub struct FreeSpace {
     admin: Admin,
     folder: PathBuf,
     shortage: Shortage,
+    /// What Envoy has been told last.
     room: Room,
-    /// What Envoy has been told last: whether there is room.
-    told: bool,
 }
 
 impl FreeSpace {
@@ -72,8 +71,10 @@ impl FreeSpace {
             admin: Admin::new(settings.admin_port),
             folder: folder.to_owned(),
             shortage,
-            room: Room::new(reserve),
-            told: true,
+            room: Room {
+                reserve,
+                is_left: true,
+            },
         }))
     }
 
@@ -99,23 +100,20 @@ impl FreeSpace {
     /// Publishes the shortage, and tells Envoy and the user when there is room no more, or again.
     fn act(&mut self, free: u64) {
         self.shortage.publish(self.room.shortage(free));
-        let room = self.room.measure(free);
-        if room != self.told && self.admin.set_room(room) {
-            self.told = room;
-            say(&self.describe(room, free));
+        let is_left = self.room.should_be_left(free);
+        if is_left == self.room.is_left || !self.admin.set_room(is_left) {
+            return;
         }
-    }
-
-    fn describe(&self, room: bool, free: u64) -> String {
+        self.room.is_left = is_left;
         let folder = self.folder.display();
-        let [free, reserve] = [free, self.room.reserve()].map(|bytes| bytes >> 20);
-        if room {
+        let [free, reserve] = [free, self.room.reserve].map(|bytes| bytes >> 20);
+        say(&if is_left {
             format!("{folder}: {free} MiB are free: responses are stored again")
         } else {
             format!(
                 "{folder}: {free} MiB are free, less than CACHE_RESERVE, {reserve} MiB: nothing is stored until there \
                  is more"
             )
-        }
+        });
     }
 }
