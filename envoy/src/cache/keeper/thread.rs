@@ -6,6 +6,7 @@ mod tests;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
@@ -13,9 +14,7 @@ use crate::cache::early_deaths::{EARLY, EarlyDeaths};
 use crate::cache::entries::{Change, Entries, FolderWatch, Usage};
 use crate::cache::eviction;
 use crate::cache::free_space::Shortage;
-use crate::cache::recovery::{
-    Check, Fingerprint, FingerprintReader, Fingerprints, Manifest, ManifestWriter, UncheckedFiles,
-};
+use crate::cache::recovery::{Check, Fingerprint, Fingerprints, Manifest, UncheckedFiles};
 use crate::log::say;
 use crate::system::joining_thread::StopToken;
 
@@ -26,17 +25,15 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 
 /// The keeper's thread.
 pub struct KeeperThread {
-    folder: PathBuf,
-    live: Entries,
+    live: Arc<Entries>,
     watch: FolderWatch,
-    reader: FingerprintReader,
     /// The fingerprints of the files in use.
     files: Fingerprints,
     /// The usage of the files in use.
     usage: Usage,
     unchecked: UncheckedFiles,
     /// `None`: the cache ends with the edge.
-    manifest: Option<ManifestWriter>,
+    manifest: Option<Manifest>,
     bound: Usage,
     shortage: Shortage,
     /// Whether an error has been logged. Later ones are not.
@@ -55,14 +52,12 @@ impl KeeperThread {
         shortage: Shortage,
     ) -> io::Result<Self> {
         Ok(Self {
-            folder: folder.to_owned(),
-            live: Entries::open(folder)?,
+            live: Arc::new(Entries::open(folder)?),
             watch: FolderWatch::start(folder)?,
-            reader: FingerprintReader::new(),
             files: Fingerprints::new(),
             usage: Usage::default(),
             unchecked: UncheckedFiles::default(),
-            manifest: manifest.map(ManifestWriter::new),
+            manifest: manifest.map(Manifest::new),
             bound,
             shortage,
             complained: false,
@@ -95,7 +90,7 @@ impl KeeperThread {
 
     /// Brings files of earlier runs back that are whole.
     fn check(&mut self, stop: &StopToken, folders: Vec<PathBuf>) {
-        let Some(root) = self.manifest.as_ref().map(ManifestWriter::root) else {
+        let Some(root) = self.manifest.as_ref().map(Manifest::folder) else {
             return;
         };
         let known = Manifest::read(root).unwrap_or_else(|error| {
@@ -109,10 +104,8 @@ impl KeeperThread {
         match UncheckedFiles::list(folders, known, &mut || stop.wait(Duration::ZERO)) {
             Ok(unchecked) => self.unchecked = unchecked,
             Err(error) => {
-                return self.complain(
-                    &error,
-                    "files of earlier runs are neither checked nor served",
-                );
+                let consequence = "files of earlier runs are neither checked nor served";
+                return self.complain(&error, consequence);
             }
         }
         self.record(&[]);
@@ -123,7 +116,7 @@ impl KeeperThread {
                 self.make_room(stop);
                 looked = Instant::now();
             }
-            match self.unchecked.check(&mut self.reader) {
+            match self.unchecked.check() {
                 Some(Check::Whole(file)) => {
                     // A file of the same name may have been stored meanwhile, and removed again.
                     self.follow();
@@ -170,10 +163,9 @@ impl KeeperThread {
     /// known to be whole.
     fn learn(&mut self, number: u64) -> Option<(u64, Fingerprint)> {
         let file = if self.manifest.is_some() {
-            let file = self.reader.read_entry(&self.live, number);
-            file.ok()??
+            Fingerprint::of(&self.live, number).ok()??
         } else {
-            let (bytes, hash) = (self.live.look_at(number)?.bytes(), 0);
+            let (bytes, hash) = (self.live.look_at(number)?.bytes, 0);
             Fingerprint { bytes, hash }
         };
         self.add(number, file);
@@ -205,11 +197,11 @@ impl KeeperThread {
         self.usage = Usage::default();
         let mut stored = Vec::new();
         for entry in found {
-            match before.remove(&entry.number()) {
-                Some(file) if file.bytes == entry.bytes() => self.add(entry.number(), file),
+            match before.remove(&entry.number) {
+                Some(file) if file.bytes == entry.bytes => self.add(entry.number, file),
                 _ => {
-                    self.unchecked.known.remove(&entry.number());
-                    stored.extend(self.learn(entry.number()));
+                    self.unchecked.known.remove(&entry.number);
+                    stored.extend(self.learn(entry.number));
                 }
             }
         }
@@ -221,17 +213,15 @@ impl KeeperThread {
         if let Some(manifest) = &mut self.manifest
             && let Err(error) = manifest.record(stored, &self.files, &self.unchecked.known)
         {
-            self.complain(
-                &error,
-                "files that are stored now may be lost at the next start",
-            );
+            let consequence = "files that are stored now may be lost at the next start";
+            self.complain(&error, consequence);
         }
     }
 
     /// Removes the files that have not been used for longest, where the cache holds too much. Files that have not been
     /// checked go first.
     fn make_room(&mut self, stop: &StopToken) {
-        let used = self.usage.and(self.unchecked.usage());
+        let used = self.usage.and(self.unchecked.usage);
         let Some(target) = eviction::target(used, self.bound, self.shortage.bytes()) else {
             return;
         };
@@ -248,7 +238,7 @@ impl KeeperThread {
 
     /// Removes the oldest files in use, until the others are within `target`.
     fn evict(&mut self, stop: &StopToken, target: Usage) -> io::Result<()> {
-        let entries = Entries::open(&self.folder)?;
+        let live = Arc::clone(&self.live);
         let mut worked = Instant::now();
         let mut pause = || {
             self.follow();
@@ -259,7 +249,7 @@ impl KeeperThread {
             worked = Instant::now();
             goes_on
         };
-        eviction::evict(&entries, target, &mut pause)?;
+        eviction::evict(&live, target, &mut pause)?;
         self.follow();
         Ok(())
     }
@@ -267,7 +257,7 @@ impl KeeperThread {
     fn complain(&mut self, error: &io::Error, consequence: &str) {
         if !self.complained {
             self.complained = true;
-            let folder = self.folder.display();
+            let folder = self.live.path.display();
             say(&format!("{folder}: {error}: {consequence}"));
         }
     }

@@ -100,7 +100,7 @@ fn changes_that_the_system_has_lost_are_found_in_the_folder() {
         cache.remove(2);
         cache.store(3, "has changed");
         cache.store(4, "new");
-        thread.watch = FolderWatch::start(&thread.folder).unwrap();
+        thread.watch = FolderWatch::start(&thread.live.path).unwrap();
         thread.follow();
         assert_eq!(thread.usage.files, 3, "it has seen nothing of that");
         let found = thread.rescan();
