@@ -11,7 +11,7 @@
 //! | the policies that come with the edge | `policies/` and `settings/policy.rs` |
 //! | the order of start and stop, drain, signals | `run/` |
 //! | the cache's folder, its format, what a restart keeps | `cache/folder/`, `cache/recovery/` |
-//! | eviction, a full disk, a cache that kills Envoy | `cache/eviction/`, `cache/free_space/`, `cache/early_deaths/` |
+//! | eviction, a full disk, a cache that kills Envoy | `cache/eviction/`, `cache/free_space/`, `cache/early_deaths.rs` |
 //! | the journal of purges | `cache/journal.rs` |
 //! | the verification of messages of Amazon SNS | `sns/` |
 //! | the demo site and its MinIO | `demo/` |

@@ -9,7 +9,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, ensure};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
@@ -17,7 +17,7 @@ use signal_hook::iterator::Signals;
 
 pub use health::health_check;
 
-use crate::cache::{CacheFolder, FreeSpace, Keeper, Life, Shortage};
+use crate::cache::{CacheFolder, FreeSpace, Keeper, Shortage};
 use crate::demo::Demo;
 use crate::log::say;
 use crate::net::ca_bundle;
@@ -79,7 +79,8 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     let mut edge = RunningEdge {
         settings,
         envoy: start_envoy(settings, &config, demo.as_ref())?,
-        life: Life::begin(cache.early_deaths()),
+        started: Instant::now(),
+        deaths: cache.early_deaths(),
         signals,
     };
     if let Some(code) = edge.wait_until_ready()? {

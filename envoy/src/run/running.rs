@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use super::health_check;
-use crate::cache::Life;
+use crate::cache::EarlyDeaths;
 use crate::demo::Demo;
 use crate::log::say;
 use crate::net::admin::Admin;
@@ -27,8 +27,10 @@ pub struct RunningEdge<'a> {
     pub settings: &'a Settings,
     /// Envoy.
     pub envoy: Child,
-    /// Envoy's life so far.
-    pub life: Life,
+    /// The time at which Envoy was started.
+    pub started: Instant,
+    /// The count of Envoy's early deaths with this cache.
+    pub deaths: EarlyDeaths,
     /// The signals that arrive at this process.
     pub signals: Signals,
 }
@@ -40,15 +42,14 @@ impl RunningEdge<'_> {
     /// Envoy has ended, or has not become ready in time.
     pub fn wait_until_ready(&mut self) -> anyhow::Result<Option<u8>> {
         let ready = health_check(self.settings);
-        let start = Instant::now();
-        while start.elapsed() < START_PATIENCE {
+        while self.started.elapsed() < START_PATIENCE {
             if let Some(status) = self.envoy.exited() {
-                self.life.end(status);
+                self.deaths.note_end(status, self.started.elapsed());
                 bail!("Envoy ended before it was ready ({status}); its reason is above");
             }
             let stops = |signal| matches!(signal, SIGINT | SIGTERM | SIGHUP);
             if self.signals.pending().any(stops) {
-                self.life.end_in_order();
+                self.deaths.forget();
                 // Envoy may have begun to serve since the last look.
                 return Ok(Some(if ready() {
                     self.stop_in_order()
@@ -69,7 +70,7 @@ impl RunningEdge<'_> {
         loop {
             if let Some(status) = self.envoy.exited() {
                 say(&format!("Envoy ended: {status}"));
-                self.life.end(status);
+                self.deaths.note_end(status, self.started.elapsed());
                 return exit_code(status);
             }
             if let Some(status) = demo.as_mut().and_then(Demo::exited) {
@@ -81,7 +82,7 @@ impl RunningEdge<'_> {
                     SIGUSR1 => self.envoy.signal(Signal::USR1),
                     SIGCHLD => {}
                     _ => {
-                        self.life.end_in_order();
+                        self.deaths.forget();
                         return self.stop_in_order();
                     }
                 }
