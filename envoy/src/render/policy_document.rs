@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The filter's policy as a document: chosen by the user or built in, completed from the settings, and checked.
 
-use std::fs;
-
-use anyhow::{Context as _, Error, ensure};
+use anyhow::{Context as _, ensure};
 use serde_json::{Map, Value, json};
 use sluice_core::policy::Policy;
 
 use crate::cache::EarlierRuns;
 use crate::origin::Origin;
-use crate::settings::{AccessLog, BUCKET, HTTP, PolicyChoice, Settings};
+use crate::settings::{AccessLog, BUCKET, HTTP, Settings};
 
 /// A policy as a document for the filter, and as what the document means.
 #[derive(Clone, Debug)]
@@ -24,26 +22,14 @@ impl PolicyDocument {
     /// Loads and completes the policy for `origin`: the one that the user has chosen, or the built-in one.
     ///
     /// # Errors
-    /// The file cannot be read, is no valid policy, or contradicts the settings.
+    /// The policy is not valid, or contradicts the settings.
     pub fn load(settings: &Settings, origin: &Origin) -> anyhow::Result<Self> {
         let (name, text) = match (&settings.policy, origin) {
-            (Some(PolicyChoice::ReadyMade(name, text)), _) => {
-                (format!("POLICY={name}"), Ok((*text).to_owned()))
-            }
-            (Some(PolicyChoice::File(path)), _) => (
-                format!("POLICY={}", path.display()),
-                fs::read_to_string(path),
-            ),
-            (None, Origin::Bucket(_)) => {
-                ("the built-in policy for buckets".into(), Ok(BUCKET.into()))
-            }
-            (None, Origin::Http(_)) => (
-                "the built-in policy for HTTP origins".into(),
-                Ok(HTTP.into()),
-            ),
+            (Some(chosen), _) => (format!("POLICY={}", chosen.name), chosen.text.as_str()),
+            (None, Origin::Bucket(_)) => ("the built-in policy for buckets".into(), BUCKET),
+            (None, Origin::Http(_)) => ("the built-in policy for HTTP origins".into(), HTTP),
         };
-        let parse = |text: String| Self::parse(&text, settings, origin);
-        text.map_err(Error::from).and_then(parse).context(name)
+        Self::parse(text, settings, origin).context(name)
     }
 
     /// Adds what the filter must know of earlier runs.
@@ -90,7 +76,7 @@ fn decided(settings: &Settings, origin: &Origin) -> Value {
             "kind": "bucket",
             "bucket": bucket.name,
             "prefix": bucket.prefix,
-            "addressing": bucket.addressing.name(),
+            "addressing": bucket.addressing,
             "authority": bucket.endpoint.authority(),
         }),
         Origin::Http(_) => json!({"kind": "http"}),

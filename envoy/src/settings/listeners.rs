@@ -21,14 +21,8 @@ impl TlsListener {
     pub fn read(env: &mut Environment<'_>) -> Option<Self> {
         let wants_port = env.set("EDGE_TLS_PORT").is_some();
         let port = env.port("EDGE_TLS_PORT");
-        let (has_cert, has_key) = (env.set("TLS_CERT").is_some(), env.set("TLS_KEY").is_some());
-        if has_cert && !has_key {
-            env.refuse("TLS_KEY", None, "must be set, as TLS_CERT is");
-        }
-        if has_key && !has_cert {
-            env.refuse("TLS_CERT", None, "must be set, as TLS_KEY is");
-        }
-        if wants_port && !has_cert && !has_key {
+        env.pair("TLS_CERT", "TLS_KEY");
+        if wants_port && env.set("TLS_CERT").or(env.set("TLS_KEY")).is_none() {
             env.refuse("EDGE_TLS_PORT", None, "needs TLS_CERT and TLS_KEY");
         }
         let (cert, key) = (env.file("TLS_CERT"), env.file("TLS_KEY"));

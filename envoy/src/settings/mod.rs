@@ -135,12 +135,15 @@ impl Settings {
         let ports = [edge_port, tls_port, admin_port, purge_port, metrics_port];
         listeners::check_ports(env, ports);
         let health_path = listeners::read_health_path(env);
-        let drain = env.count::<0, 3600>("DRAIN_SECONDS", "a number of seconds from 0 to 3600");
+        let drain = env.number("DRAIN_SECONDS", 0..=3600, "a number of seconds");
         let locations = Locations::read(env);
         let cache = Cache::read(env, locations.as_ref());
         let hot = HotTier::read(env);
         let policy = PolicyChoice::read(env);
-        let concurrency = read_concurrency(env);
+        let concurrency = match env.set("CONCURRENCY") {
+            Some(_) => env.number("CONCURRENCY", 1..=512, "a number of workers"),
+            None => Some(Machine::cores()),
+        };
         let ca_file = env.file("SSL_CERT_FILE");
         let (cache, hot, concurrency) = (cache?, hot?, concurrency?);
         let reserved = cache.memory_bytes() + hot.max_bytes * u64::from(concurrency);
@@ -176,13 +179,4 @@ impl Settings {
     pub fn takes_purges(&self) -> bool {
         self.purge.token.is_some() || self.sns.is_some()
     }
-}
-
-fn read_concurrency(env: &mut Environment<'_>) -> Option<u32> {
-    const NAME: &str = "CONCURRENCY";
-    if env.set(NAME).is_none() {
-        return Some(Machine::cores());
-    }
-    let count = env.count::<1, 512>(NAME, "a number of workers from 1 to 512")?;
-    u32::try_from(count).ok()
 }

@@ -43,7 +43,7 @@ struct FakeSns {
 
 impl Service for FakeSns {
     fn certificate(&self, topic: &Topic, file: &str) -> Result<Vec<u8>, Refusal> {
-        let url = format!("{}/{file}", topic.host());
+        let url = format!("{}/{file}", topic.host);
         self.asked.lock().unwrap().files.push(url);
         match &self.certificate {
             Ok(pem) => Ok(pem.clone().into_bytes()),
@@ -53,7 +53,7 @@ impl Service for FakeSns {
     }
 
     fn confirm(&self, topic: &Topic, token: &str) -> Result<(), Refusal> {
-        let asked = (topic.arn().to_owned(), token.to_owned());
+        let asked = (topic.arn.clone(), token.to_owned());
         self.asked.lock().unwrap().tokens.push(asked);
         Ok(())
     }

@@ -83,7 +83,7 @@ impl Verifier {
         let message = Message::parse(body)?;
         let topic = self.admit(&message, now)?;
         self.check_signature(&message, topic, now)?;
-        let arn = topic.arn().to_owned();
+        let arn = topic.arn.clone();
         match (message.kind, message.token) {
             (MessageKind::Notification, _) => Ok(VerifiedMessage::Notification(message.message)),
             (MessageKind::UnsubscribeConfirmation, _) => Ok(VerifiedMessage::Unsubscribed(arn)),
@@ -97,7 +97,7 @@ impl Verifier {
     /// The checks that need no key: the message is of a listed topic, and new. Gives the topic.
     fn admit(&self, message: &Message, now: Timestamp) -> Result<&Topic, Refusal> {
         let arn = &message.topic_arn;
-        let topic = self.topics.iter().find(|topic| topic.arn() == arn);
+        let topic = self.topics.iter().find(|topic| topic.arn == *arn);
         let topic = topic.ok_or_else(|| {
             let shown = shortened(arn);
             Refusal::forbidden(format!("TopicArn: {shown}: expected one of SNS_TOPICS"))
@@ -120,7 +120,7 @@ impl Verifier {
     ) -> Result<(), Refusal> {
         let url = &message.signing_cert_url;
         let file = certificate_file(url, topic).ok_or_else(|| {
-            let (shown, host) = (shortened(url), topic.host());
+            let (shown, host) = (shortened(url), &topic.host);
             let accepted = format!("https://{host}/SimpleNotificationService-….pem");
             Refusal::forbidden(format!("SigningCertURL: {shown}: expected {accepted}"))
         })?;
@@ -138,7 +138,7 @@ impl Verifier {
 
     /// The key of a certificate, which is fetched from SNS once.
     fn key(&self, topic: &Topic, file: &str) -> Result<Arc<SigningKey>, Refusal> {
-        let name = format!("{}/{file}", topic.host());
+        let name = format!("{}/{file}", topic.host);
         if let Some(key) = self.known_key(&name) {
             return Ok(key);
         }
