@@ -28,7 +28,7 @@ impl Keys {
                 secret: secret.into(),
             });
         }
-        let (id, secret) = (random::hex::<8>()?, random::hex::<20>()?);
+        let (id, secret) = (random::hex()?, random::hex()? + &random::hex()?);
         file.rewind()?;
         file.set_len(0)?;
         writeln!(file, "{id}:{secret}")?;

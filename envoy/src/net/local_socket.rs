@@ -39,13 +39,13 @@ impl LocalSocket {
     /// # Errors
     /// The socket cannot be bound.
     fn bind(name: &str, state: &Path) -> io::Result<(UnixListener, Self)> {
-        let name = format!("{name}-{}.sock", random::hex::<8>()?);
+        let name = format!("{name}-{}.sock", random::hex()?);
         let mut socket = Self {
             path: state.join(&name),
             folder: None,
         };
         if socket.path.as_os_str().len() > MAX_PATH {
-            let folder = std::env::temp_dir().join(format!("sluice-{}", random::hex::<8>()?));
+            let folder = std::env::temp_dir().join(format!("sluice-{}", random::hex()?));
             fs::DirBuilder::new().mode(0o700).create(&folder)?;
             socket.path = folder.join(&name);
             socket.folder = Some(folder);

@@ -117,14 +117,12 @@ fn object<'a>(value: &'a mut Value, name: &str) -> anyhow::Result<&'a mut Map<St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{READY_MADE, SettingsError};
+    use crate::settings::READY_MADE;
     use sluice_core::policy::{self, QueryRule};
     use std::time::Duration;
 
     fn settings(origin: &str) -> Settings {
-        let read: Result<_, SettingsError> =
-            Settings::from_lookup(&|name| (name == "ORIGIN").then(|| origin.into()));
-        read.unwrap()
+        Settings::from_lookup(&|name| (name == "ORIGIN").then(|| origin.into())).unwrap()
     }
 
     fn parse(text: &str, origin: &str) -> Result<PolicyDocument, String> {

@@ -10,13 +10,15 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use anyhow::Context as _;
+
 use super::docs;
-use super::error::{Problem, SettingsError};
 
 /// Looks variables up and keeps the problems found.
 pub struct Environment<'a> {
     lookup: &'a dyn Fn(&str) -> Option<OsString>,
-    problems: Vec<Problem>,
+    /// A line for each problem, in the order of the settings.
+    problems: Vec<String>,
 }
 
 impl<'a> Environment<'a> {
@@ -146,27 +148,20 @@ impl<'a> Environment<'a> {
         self.refuse(name, Some(path), accepted);
     }
 
-    /// Notes a problem.
-    pub fn refuse(
-        &mut self,
-        name: &'static str,
-        value: Option<String>,
-        accepted: impl Into<String>,
-    ) {
-        self.problems.push(Problem {
-            name,
-            value,
-            accepted: accepted.into(),
+    /// Notes a problem: what would be `accepted`, where `value` is set and no secret, else what is to be done.
+    pub fn refuse(&mut self, name: &'static str, value: Option<String>, accepted: impl Display) {
+        self.problems.push(match value {
+            Some(value) => format!("{name}={value:?}: expected {accepted}"),
+            None => format!("{name}: {accepted}"),
         });
     }
 
-    /// The value that was read, unless any setting had a problem.
-    pub fn finish<T>(self, value: Option<T>) -> Result<T, SettingsError> {
-        match value {
-            Some(value) if self.problems.is_empty() => Ok(value),
-            _ => Err(SettingsError {
-                problems: self.problems,
-            }),
-        }
+    /// The value that was read.
+    ///
+    /// # Errors
+    /// Any setting had a problem.
+    pub fn finish<T>(self, value: Option<T>) -> anyhow::Result<T> {
+        let value = value.filter(|_| self.problems.is_empty());
+        value.with_context(|| self.problems.join("\n"))
     }
 }

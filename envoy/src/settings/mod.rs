@@ -8,7 +8,6 @@
 mod cache;
 pub mod docs;
 mod environment;
-mod error;
 mod listeners;
 mod locations;
 mod observability;
@@ -27,7 +26,6 @@ use std::time::Duration;
 
 pub use cache::{Cache, HotTier, Medium};
 use environment::Environment;
-pub use error::{Problem, SettingsError};
 pub use listeners::TlsListener;
 pub use locations::Locations;
 pub use observability::{AccessLog, Stats, Tracing};
@@ -100,7 +98,7 @@ impl Settings {
     ///
     /// # Errors
     /// Every setting that is missing or wrong.
-    pub fn from_env() -> Result<Self, SettingsError> {
+    pub fn from_env() -> anyhow::Result<Self> {
         Self::from_lookup(&|name| std::env::var_os(name))
     }
 
@@ -108,7 +106,7 @@ impl Settings {
     ///
     /// # Errors
     /// Every setting that is missing or wrong.
-    pub fn from_lookup(lookup: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, SettingsError> {
+    pub fn from_lookup(lookup: &dyn Fn(&str) -> Option<OsString>) -> anyhow::Result<Self> {
         let mut env = Environment::new(lookup);
         let settings = Self::read(&mut env);
         env.finish(settings)
@@ -128,12 +126,18 @@ impl Settings {
         let stats = Stats::read(env);
         let access_log = AccessLog::read(env);
         let tracing = Tracing::read(env);
-        let tls_port = tls.as_ref().map(|tls| tls.port);
         let purge_listens = purge.filter(|purge| purge.token.is_some() || sns.is_some());
-        let purge_port = purge_listens.map(|purge| purge.address.port());
-        let metrics_port = metrics.map(|address| address.port());
-        let ports = [edge_port, tls_port, admin_port, purge_port, metrics_port];
-        listeners::check_ports(env, ports);
+        let ports = [
+            ("EDGE_PORT", edge_port),
+            ("EDGE_TLS_PORT", tls.as_ref().map(|tls| tls.port)),
+            ("ADMIN_PORT", admin_port),
+            (
+                "PURGE_PORT",
+                purge_listens.map(|purge| purge.address.port()),
+            ),
+            ("METRICS_PORT", metrics.map(|address| address.port())),
+        ];
+        listeners::check_ports(env, &ports);
         let health_path = listeners::read_health_path(env);
         let drain = env.number("DRAIN_SECONDS", 0..=3600, "a number of seconds");
         let locations = Locations::read(env);

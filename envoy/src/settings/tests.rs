@@ -5,14 +5,14 @@ use std::ffi::OsString;
 use super::*;
 use crate::origin::Addressing;
 
-fn read(variables: &[(&str, &str)]) -> Result<Settings, SettingsError> {
+fn read(variables: &[(&str, &str)]) -> anyhow::Result<Settings> {
     let find = |name: &str| variables.iter().find(|(each, _)| *each == name);
     Settings::from_lookup(&|name| find(name).map(|(_, value)| value.into()))
 }
 
 fn problems(variables: &[(&str, &str)]) -> Vec<String> {
     let error = read(variables).expect_err("bad settings");
-    error.problems.iter().map(ToString::to_string).collect()
+    error.to_string().lines().map(str::to_owned).collect()
 }
 
 #[test]

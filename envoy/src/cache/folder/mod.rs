@@ -194,7 +194,7 @@ fn set_aside(root: &Path) -> io::Result<()> {
         let entries = root.join(entries);
         let files = private::found(fs::read_dir(&entries))?;
         if files.is_some_and(|mut files| files.next().is_some()) {
-            let aside = format!("{UNCHECKED_PREFIX}{}", random::hex::<8>()?);
+            let aside = format!("{UNCHECKED_PREFIX}{}", random::hex()?);
             fs::rename(&entries, root.join(aside))?;
         }
     }

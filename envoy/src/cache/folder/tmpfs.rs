@@ -37,7 +37,7 @@ pub fn new_folder(cache: &Cache) -> anyhow::Result<PathBuf> {
         Size(holds)
     );
     remove_orphans(&cache.dir);
-    let name = random::hex::<8>().map_err(failed)?;
+    let name = random::hex().map_err(failed)?;
     Ok(cache.dir.join(format!("{PREFIX}{name}")))
 }
 
