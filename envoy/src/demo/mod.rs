@@ -48,10 +48,9 @@ impl Demo {
         let credentials = folder.join("credentials");
         let lock = private::lock(&credentials).map_err(at(&credentials))?;
         let mut lock = lock.with_context(|| {
-            format!(
-                "SLUICE_STATE={}: another edge is running its demo in this folder; each needs one of its own",
-                folder.display()
-            )
+            let reason =
+                "another edge is running its demo in this folder; each needs one of its own";
+            format!("SLUICE_STATE={}: {reason}", folder.display())
         })?;
         let keys = Keys::load(&mut lock).map_err(at(&credentials))?;
         let port = free_port().context("a free port")?;

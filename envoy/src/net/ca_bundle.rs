@@ -23,7 +23,8 @@ pub fn find(chosen: Option<&Path>, server: &str) -> anyhow::Result<PathBuf> {
     file.map(Path::to_owned).with_context(|| {
         let usual = USUAL_PATHS.join(", ");
         format!(
-            "SSL_CERT_FILE: must name the CA certificates that verify {server}, as none of {usual} exists"
+            "SSL_CERT_FILE: must name the CA certificates that verify {server}, as none of {usual} \
+             exists"
         )
     })
 }

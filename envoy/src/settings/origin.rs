@@ -7,7 +7,8 @@ use crate::origin::{Addressing, BucketName, Endpoint, Origin};
 /// Reads the origin. `None`: there is a problem, or nothing is set and the demo is the origin.
 pub fn read(env: &mut Environment<'_>) -> Option<Origin> {
     const ENDPOINT: &str = "http://HOST[:PORT] or https://HOST[:PORT]";
-    const BUCKET: &str = "s3://BUCKET[/PREFIX] with a valid bucket name and a prefix without empty, . or .. segments";
+    const BUCKET: &str = "s3://BUCKET[/PREFIX] with a valid bucket name and a prefix without \
+                          empty, . or .. segments";
     const REGION: &str = "a region such as us-east-1";
     let endpoint = env.parse("S3_ENDPOINT", ENDPOINT, Endpoint::parse);
     let region = env.parse("AWS_REGION", REGION, |text| {

@@ -75,13 +75,14 @@ impl CacheFolder {
         let unused = is_unused(root).map_err(&failed)?;
         ensure!(
             unused || read_format(root).map_err(&failed)?.is_some(),
-            "CACHE_DIR={}: expected an empty folder or a cache of Sluice's, but there are other files in it",
+            "CACHE_DIR={}: expected an empty folder or a cache of Sluice's, but there are other files \
+             in it",
             root.display()
         );
         let lock = lock(root).map_err(io_error(&root.join("lock")))?;
         let lock = lock.with_context(|| {
-            let root = root.display();
-            format!("CACHE_DIR={root}: another edge is using this folder; each edge needs one of its own")
+            let reason = "another edge is using this folder; each edge needs one of its own";
+            format!("CACHE_DIR={}: {reason}", root.display())
         })?;
         Self::take(root, ends_with_edge, lock).map_err(failed)
     }

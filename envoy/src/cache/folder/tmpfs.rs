@@ -26,13 +26,13 @@ pub fn new_folder(cache: &Cache) -> anyhow::Result<PathBuf> {
         status.f_type == TMPFS_MAGIC,
         "CACHE_DIR={path}: expected a folder on a tmpfs, as CACHE=memory"
     );
-    let holds = status
-        .f_blocks
-        .saturating_mul(u64::try_from(status.f_bsize).unwrap_or(0));
+    let block = u64::try_from(status.f_bsize).unwrap_or(0);
+    let holds = status.f_blocks.saturating_mul(block);
     // NB: a tmpfs without a limit reports 0 blocks.
     ensure!(
         holds == 0 || holds >= cache.max_bytes,
-        "CACHE_MAX_BYTES={}: expected at most {}, which is what {path} holds, as CACHE=memory (in a container: --shm-size)",
+        "CACHE_MAX_BYTES={}: expected at most {}, which is what {path} holds, as CACHE=memory \
+         (in a container: --shm-size)",
         Size(cache.max_bytes),
         Size(holds)
     );

@@ -93,21 +93,19 @@ impl KeeperThread {
         let Some(root) = self.manifest.as_ref().map(Manifest::folder) else {
             return;
         };
-        let known = Manifest::read(root).unwrap_or_else(|error| {
-            let root = root.display();
-            say(&format!(
-                "{root}: the manifest cannot be read: {error}: files of earlier runs are removed"
-            ));
-            Fingerprints::new()
-        });
+        let known = Manifest::read(root);
+        let known = self.complain(
+            known,
+            "the manifest is not read, and files of earlier runs are removed",
+        );
         let some = !folders.is_empty();
-        match UncheckedFiles::list(folders, known, &mut || stop.wait(Duration::ZERO)) {
-            Ok(unchecked) => self.unchecked = unchecked,
-            Err(error) => {
-                let consequence = "files of earlier runs are neither checked nor served";
-                return self.complain(&error, consequence);
-            }
-        }
+        let goes_on = &mut || stop.wait(Duration::ZERO);
+        let unchecked = UncheckedFiles::list(folders, known.unwrap_or_default(), goes_on);
+        let consequence = "files of earlier runs are neither checked nor served";
+        let Some(unchecked) = self.complain(unchecked, consequence) else {
+            return;
+        };
+        self.unchecked = unchecked;
         self.record(&[]);
         let mut looked = Instant::now();
         while stop.wait(Duration::ZERO) {
@@ -137,17 +135,12 @@ impl KeeperThread {
 
     /// Notes the files that have been stored and removed since the last call.
     fn follow(&mut self) {
-        let changes = match self.watch.take() {
-            Ok(changes) => changes,
-            Err(error) => return self.complain(&error, "eviction is left to Envoy"),
-        };
+        let changes = self.watch.take();
+        let changes = self.complain(changes, "eviction is left to Envoy");
         let mut stored = Vec::new();
-        for change in changes {
+        for change in changes.into_iter().flatten() {
             match change {
-                Change::Stored(number) => {
-                    self.unchecked.known.remove(&number);
-                    stored.extend(self.learn(number));
-                }
+                Change::Stored(number) => stored.extend(self.learn(number)),
                 Change::Moved(number) => match self.unchecked.known.remove(&number) {
                     Some(file) => self.add(number, file),
                     None => stored.extend(self.learn(number)),
@@ -159,9 +152,10 @@ impl KeeperThread {
         self.record(&stored);
     }
 
-    /// Adds a file that is in use, with its fingerprint if there is a manifest. `None`: it cannot be read, so it is not
-    /// known to be whole.
+    /// Adds a file that has been stored, with its fingerprint if there is a manifest. It replaces a file of the same name
+    /// that waits for its check. `None`: it cannot be read, so it is not known to be whole.
     fn learn(&mut self, number: u64) -> Option<(u64, Fingerprint)> {
+        self.unchecked.known.remove(&number);
         let file = if self.manifest.is_some() {
             Fingerprint::of(&self.live, number).ok()??
         } else {
@@ -186,12 +180,9 @@ impl KeeperThread {
 
     /// Reads the whole folder, after the system has lost changes. Gives the files that were not known.
     fn rescan(&mut self) -> Vec<(u64, Fingerprint)> {
-        let found = match self.live.list(&mut || true) {
-            Ok(found) => found,
-            Err(error) => {
-                self.complain(&error, "eviction is left to Envoy");
-                return Vec::new();
-            }
+        let found = self.live.list(&mut || true);
+        let Some(found) = self.complain(found, "eviction is left to Envoy") else {
+            return Vec::new();
         };
         let mut before = std::mem::take(&mut self.files);
         self.usage = Usage::default();
@@ -199,10 +190,7 @@ impl KeeperThread {
         for entry in found {
             match before.remove(&entry.number) {
                 Some(file) if file.bytes == entry.bytes => self.add(entry.number, file),
-                _ => {
-                    self.unchecked.known.remove(&entry.number);
-                    stored.extend(self.learn(entry.number));
-                }
+                _ => stored.extend(self.learn(entry.number)),
             }
         }
         stored
@@ -210,11 +198,10 @@ impl KeeperThread {
 
     /// Writes the files that have been stored into the manifest.
     fn record(&mut self, stored: &[(u64, Fingerprint)]) {
-        if let Some(manifest) = &mut self.manifest
-            && let Err(error) = manifest.record(stored, &self.files, &self.unchecked.known)
-        {
+        if let Some(manifest) = &mut self.manifest {
+            let recorded = manifest.record(stored, &self.files, &self.unchecked.known);
             let consequence = "files that are stored now may be lost at the next start";
-            self.complain(&error, consequence);
+            self.complain(recorded, consequence);
         }
     }
 
@@ -228,12 +215,12 @@ impl KeeperThread {
         let live = self.usage;
         self.unchecked
             .shrink(|left| live.and(left).is_within(target));
-        if !live.is_within(target)
-            && let Err(error) = self.evict(stop, target)
-        {
-            self.complain(&error, "eviction is left to Envoy");
+        if !live.is_within(target) {
+            let evicted = self.evict(stop, target);
+            self.complain(evicted, "eviction is left to Envoy");
         }
-        self.shortage.settle();
+        // A measurement from before the eviction must not be acted on again.
+        self.shortage.publish(0);
     }
 
     /// Removes the oldest files in use, until the others are within `target`.
@@ -254,11 +241,15 @@ impl KeeperThread {
         Ok(())
     }
 
-    fn complain(&mut self, error: &io::Error, consequence: &str) {
-        if !self.complained {
+    /// Logs the first error and its consequence.
+    fn complain<T>(&mut self, result: io::Result<T>, consequence: &str) -> Option<T> {
+        if let Err(error) = &result
+            && !self.complained
+        {
             self.complained = true;
             let folder = self.live.path.display();
             say(&format!("{folder}: {error}: {consequence}"));
         }
+        result.ok()
     }
 }
