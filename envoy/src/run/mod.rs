@@ -73,9 +73,8 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     let config = render::render_for_run(settings, &origin, &cache.entries, &earlier_runs, sns)?;
     let config = write_config(settings, &config)?;
     // NB: declared before Envoy, so that it is dropped after it, and sees all files that Envoy stores.
-    let keeper = Keeper::start(&settings.cache, &cache, shortage);
-    let keeper = keeper.map_err(at(&cache.entries))?;
-    keeper.wait_for_check(CHECK_PATIENCE);
+    let keeper = Keeper::start(&settings.cache, &cache, shortage, CHECK_PATIENCE);
+    let _keeper = keeper.map_err(at(&cache.entries))?;
     let mut edge = RunningEdge {
         settings,
         envoy: start_envoy(settings, &config, demo.as_ref())?,
