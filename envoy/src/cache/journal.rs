@@ -142,10 +142,10 @@ fn record(body: &[u8], journal: &Mutex<Journal>) -> Answer {
         journal.append(text)
     });
     match recorded {
-        Ok(()) => StatusCode::OK.into(),
+        Ok(()) => (StatusCode::OK, String::new()),
         Err(error) => {
             say(&format!("the journal of purges: {error}"));
-            StatusCode::INTERNAL_SERVER_ERROR.into()
+            (StatusCode::INTERNAL_SERVER_ERROR, String::new())
         }
     }
 }

@@ -69,23 +69,8 @@ impl Drop for LocalSocket {
     }
 }
 
-/// The answer to a call.
-#[derive(Debug)]
-pub struct Answer {
-    /// The status code.
-    pub status: StatusCode,
-    /// The body.
-    pub body: String,
-}
-
-impl From<StatusCode> for Answer {
-    fn from(status: StatusCode) -> Self {
-        Self {
-            status,
-            body: String::new(),
-        }
-    }
-}
+/// The answer to a call: the status code and the body.
+pub type Answer = (StatusCode, String);
 
 /// Answers the calls to a new socket in `state` with `answer`, several at a time. Each connection has a thread of its
 /// own: Envoy keeps a connection whose call it gave up before sending it, and other calls must not wait for that one.
@@ -124,7 +109,7 @@ fn converse(stream: &UnixStream, answer: &impl Fn(&[u8]) -> Answer) -> io::Resul
         return Ok(());
     }
     stream.set_read_timeout(Some(PATIENCE))?;
-    let Answer { status, body } = answer(&read_call(reader)?);
+    let (status, body) = answer(&read_call(reader)?);
     stream.set_write_timeout(Some(PATIENCE))?;
     let length = body.len();
     let mut out = stream;

@@ -30,24 +30,18 @@ impl Verifier {
 /// 200 with the event of a notification, 204 for a message that purges nothing, else the reason for the refusal.
 fn answer(body: &[u8], verifier: &Verifier, log: &RefusalLog) -> Answer {
     match verifier.verify(body, Timestamp::now()) {
-        Ok(VerifiedMessage::Notification(event)) => Answer {
-            status: StatusCode::OK,
-            body: event,
-        },
+        Ok(VerifiedMessage::Notification(event)) => (StatusCode::OK, event),
         Ok(VerifiedMessage::Subscribed(topic)) => {
             say(&format!("SNS: the subscription to {topic} is confirmed"));
-            StatusCode::NO_CONTENT.into()
+            (StatusCode::NO_CONTENT, String::new())
         }
         Ok(VerifiedMessage::Unsubscribed(topic)) => {
             say(&format!("SNS: the subscription to {topic} has ended"));
-            StatusCode::NO_CONTENT.into()
+            (StatusCode::NO_CONTENT, String::new())
         }
         Err(refusal) => {
             log.note(&refusal.reason);
-            Answer {
-                status: refusal.status,
-                body: refusal.reason,
-            }
+            (refusal.status, refusal.reason)
         }
     }
 }

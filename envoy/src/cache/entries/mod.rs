@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Statx, StatxFlags, linkat, openat,
+    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, StatxFlags, StatxTimestamp, linkat, openat,
     renameat_with, statx, unlinkat,
 };
 use rustix::io::Errno;
@@ -32,8 +32,8 @@ const PACE: usize = 512;
 /// An entry as it was when it was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
-    /// The time of the last use, a read or a write, in nanoseconds since the epoch. A check is no use.
-    touched: i64,
+    /// The time of the last use, a read or a write, in seconds and nanoseconds since the epoch. A check is no use.
+    touched: (i64, u32),
     /// The number in the file's name.
     pub number: u64,
     /// The file's length.
@@ -136,21 +136,13 @@ impl Entries {
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         let file = statx(&self.folder, name(number), flags, wanted).ok()?;
         let mode = u32::from(file.stx_mode);
+        let time = |time: StatxTimestamp| (time.tv_sec, time.tv_nsec);
         (FileType::from_raw_mode(mode) == FileType::RegularFile).then(|| Entry {
-            touched: touched(&file),
+            touched: time(file.stx_atime).max(time(file.stx_mtime)),
             number,
             bytes: file.stx_size,
         })
     }
-}
-
-fn touched(file: &Statx) -> i64 {
-    let times = [&file.stx_atime, &file.stx_mtime];
-    let nanoseconds = times.map(|time| {
-        let seconds = time.tv_sec.saturating_mul(1_000_000_000);
-        seconds.saturating_add(time.tv_nsec.into())
-    });
-    nanoseconds.into_iter().max().unwrap_or_default()
 }
 
 fn name(number: u64) -> String {
@@ -172,11 +164,11 @@ mod tests {
     use std::time::SystemTime;
     use tempfile::TempDir;
 
-    fn entry(touched: i64, number: u64, bytes: u64) -> Entry {
+    fn entry(number: u64) -> Entry {
         Entry {
-            touched,
+            touched: (0, 0),
             number,
-            bytes,
+            bytes: 0,
         }
     }
 
@@ -220,7 +212,7 @@ mod tests {
         found.sort_by_key(|entry| entry.number);
         assert_eq!(numbers(&found), [1, u64::MAX]);
         assert!(found.iter().all(|entry| entry.bytes == 4));
-        let not_ours = [entry(0, 2, 0), entry(0, 3, 0), entry(0, 4, 0)];
+        let not_ours = [2, 3, 4].map(entry);
         remove(&folder, &not_ours).unwrap();
         remove(&folder, &found).unwrap();
         assert_eq!(fs::read_dir(&folder).unwrap().count(), names.len());
