@@ -5,13 +5,13 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | a setting: its name, default, meaning or check | `settings/`, beginning at `settings/docs.rs` |
+//! | a setting: its name, default, meaning or check | `docs/settings.md` and `settings/` |
 //! | the address of a bucket or an HTTP origin | `origin/` |
 //! | Envoy's configuration | `render/` and `envoy.yaml.j2` |
 //! | the policies that come with the edge | `policies/` and `settings/policy.rs` |
 //! | the order of start and stop, drain, signals | `run/` |
 //! | the cache's folder, its format, what a restart keeps | `cache/folder/`, `cache/recovery/` |
-//! | eviction, a full disk, a cache that kills Envoy | `cache/eviction/`, `cache/free_space/`, `cache/early_deaths/` |
+//! | eviction, a full disk, a cache that kills Envoy | `cache/eviction/`, `cache/free_space/`, `cache/early_deaths.rs` |
 //! | the journal of purges | `cache/journal.rs` |
 //! | the verification of messages of Amazon SNS | `sns/` |
 //! | the demo site and its MinIO | `demo/` |

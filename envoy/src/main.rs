@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `sluice`: the edge's entry point.
 
-use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use anyhow::bail;
 use sluice::demo::Demo;
 use sluice::settings::{Settings, docs};
 use sluice::{cache, log, render, run};
@@ -18,40 +18,32 @@ usage: sluice             run the edge; settings come from the environment
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-    match arguments
-        .iter()
-        .map(|argument| argument.to_str())
-        .collect::<Vec<_>>()
-        .as_slice()
-    {
-        [] => with_settings(|settings| run::run(&settings).map(ExitCode::from)),
-        [Some("render")] => with_settings(|settings| {
+    let arguments: Vec<_> = arguments.iter().map(|argument| argument.to_str()).collect();
+    act(&arguments).unwrap_or_else(|error| {
+        for line in format!("{error:#}").lines() {
+            log::say(line);
+        }
+        ExitCode::FAILURE
+    })
+}
+
+fn act(arguments: &[Option<&str>]) -> anyhow::Result<ExitCode> {
+    match arguments {
+        [] => Ok(run::run(&Settings::from_env()?)?.into()),
+        [Some("render")] => {
+            let settings = Settings::from_env()?;
             let example = Demo::example_origin();
             let origin = settings.origin.as_ref().unwrap_or(&example);
             let cache_dir = settings.cache.dir.join(cache::ENTRIES);
-            render::render(&settings, origin, &cache_dir).map(|config| print(&config))
-        }),
-        [Some("settings")] => {
-            let tables = [docs::SETTINGS, docs::LOCATIONS].map(docs::markdown_table);
-            print(&tables.join("\n"))
+            Ok(print(&render::render(&settings, origin, &cache_dir)?))
         }
-        [Some("healthcheck")] => with_settings(|settings| {
-            let ready = run::HealthCheck::new(&settings).passes();
-            Ok::<_, io::Error>(if ready {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::FAILURE
-            })
-        }),
-        [Some("help" | "--help" | "-h")] => print(USAGE),
-        _ => fail(USAGE.trim_end()),
-    }
-}
-
-fn with_settings<E: Display>(act: impl FnOnce(Settings) -> Result<ExitCode, E>) -> ExitCode {
-    match Settings::from_env() {
-        Ok(settings) => act(settings).unwrap_or_else(fail),
-        Err(error) => fail(error),
+        [Some("settings")] => Ok(print(&docs::tables())),
+        [Some("healthcheck")] => {
+            let ready = run::health_check(&Settings::from_env()?);
+            Ok(ExitCode::from(u8::from(!ready())))
+        }
+        [Some("help" | "--help" | "-h")] => Ok(print(USAGE)),
+        _ => bail!(USAGE.trim_end()),
     }
 }
 
@@ -60,11 +52,4 @@ fn print(text: &str) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
-}
-
-fn fail(error: impl Display) -> ExitCode {
-    for line in error.to_string().lines() {
-        log::say(line);
-    }
-    ExitCode::FAILURE
 }

@@ -6,11 +6,13 @@
 //! written, the next start keeps no entries, so that no purged object comes back.
 
 use std::fs::{self, File};
+use std::io::ErrorKind::{InvalidData, NotFound};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use sluice_core::purge::Purges;
+use ureq::http::StatusCode;
 
 use crate::log::say;
 use crate::net::local_socket::{self, Answer, LocalSocket};
@@ -24,27 +26,20 @@ const REWRITE_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
-    purges: Purges,
+    /// All purges that still count.
+    pub purges: Purges,
     appended: usize,
 }
 
 impl Journal {
-    /// The path of the journal in `folder`.
-    fn path_in(folder: &Path) -> PathBuf {
-        folder.join(FILE)
-    }
-
     /// Reads the journal of `folder`; `None` if there is none, or it is damaged.
     ///
     /// # Errors
     /// The file is there and cannot be read, or cannot be written anew.
     pub fn read(folder: &Path) -> io::Result<Option<Self>> {
-        let path = Self::path_in(folder);
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(None),
-            Err(error) => return Err(error),
+        let text = match fs::read_to_string(folder.join(FILE)) {
+            Err(error) if matches!(error.kind(), NotFound | InvalidData) => return Ok(None),
+            text => text?,
         };
         let mut purges = Purges::default();
         // An unfinished last line has not been acknowledged.
@@ -54,13 +49,7 @@ impl Journal {
         if !purges.apply_text(whole) {
             return Ok(None);
         }
-        let mut journal = Self {
-            path,
-            purges,
-            appended: 0,
-        };
-        journal.rewrite()?;
-        Ok(Some(journal))
+        Self::begin(folder, purges).map(Some)
     }
 
     /// Begins an empty journal in `folder`.
@@ -68,18 +57,17 @@ impl Journal {
     /// # Errors
     /// The file cannot be written.
     pub fn create(folder: &Path) -> io::Result<Self> {
+        Self::begin(folder, Purges::default())
+    }
+
+    fn begin(folder: &Path, purges: Purges) -> io::Result<Self> {
         let mut journal = Self {
-            path: Self::path_in(folder),
-            purges: Purges::default(),
+            path: folder.join(FILE),
+            purges,
             appended: 0,
         };
         journal.rewrite()?;
         Ok(journal)
-    }
-
-    /// All purges that still count.
-    pub fn purges(&self) -> &Purges {
-        &self.purges
     }
 
     /// Adds records, and returns when they are on disk.
@@ -90,10 +78,7 @@ impl Journal {
     fn append(&mut self, text: &str) -> io::Result<()> {
         let mut changed = self.purges.clone();
         if !text.ends_with('\n') || !changed.apply_text(text) {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "expected records of purges",
-            ));
+            return Err(io::Error::new(InvalidData, "expected records of purges"));
         }
         self.purges = changed;
         self.appended += text.len();
@@ -151,16 +136,16 @@ pub struct EarlierRuns {
 }
 
 fn record(body: &[u8], journal: &Mutex<Journal>) -> Answer {
-    let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "expected UTF-8");
+    let no_text = |_| io::Error::new(InvalidData, "expected UTF-8");
     let recorded = std::str::from_utf8(body).map_err(no_text).and_then(|text| {
         let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
         journal.append(text)
     });
     match recorded {
-        Ok(()) => Answer::from("200 OK"),
+        Ok(()) => (StatusCode::OK, String::new()),
         Err(error) => {
             say(&format!("the journal of purges: {error}"));
-            Answer::from("500 Internal Server Error")
+            (StatusCode::INTERNAL_SERVER_ERROR, String::new())
         }
     }
 }
@@ -215,8 +200,8 @@ mod tests {
             call(socket.path(), "2 soft prefix a/b\n3 hard nothing\n").starts_with("HTTP/1.1 200")
         );
         let journal = Journal::read(dir.path()).unwrap().unwrap();
-        assert_eq!(journal.purges().newest(), 3);
-        assert_eq!(journal.purges().generations("a/bc").soft, 2);
+        assert_eq!(journal.purges.newest(), 3);
+        assert_eq!(journal.purges.generations("a/bc").soft, 2);
     }
 
     #[test]
@@ -233,21 +218,17 @@ mod tests {
             );
         }
         let journal = Journal::read(dir.path()).unwrap().unwrap();
-        assert_eq!(journal.purges().newest(), 0);
+        assert_eq!(journal.purges.newest(), 0);
     }
 
     #[test]
     fn a_line_that_was_not_finished_is_dropped_and_a_broken_journal_is_none() {
         let dir = TempDir::new().unwrap();
         assert!(Journal::read(dir.path()).unwrap().is_none());
-        fs::write(
-            Journal::path_in(dir.path()),
-            "4 hard everything\n5 hard buck",
-        )
-        .unwrap();
+        fs::write(dir.path().join(FILE), "4 hard everything\n5 hard buck").unwrap();
         let journal = Journal::read(dir.path()).unwrap().unwrap();
-        assert_eq!(journal.purges().newest(), 4);
-        fs::write(Journal::path_in(dir.path()), "4 hard everything\n\0\0\n").unwrap();
+        assert_eq!(journal.purges.newest(), 4);
+        fs::write(dir.path().join(FILE), "4 hard everything\n\0\0\n").unwrap();
         assert!(Journal::read(dir.path()).unwrap().is_none());
     }
 
@@ -255,7 +236,7 @@ mod tests {
     fn a_journal_that_cannot_be_written_is_gone() {
         let dir = TempDir::new().unwrap();
         let mut journal = Journal::create(dir.path()).unwrap();
-        fs::remove_file(Journal::path_in(dir.path())).unwrap();
+        fs::remove_file(dir.path().join(FILE)).unwrap();
         assert!(journal.append("1 hard everything\n").is_err());
         assert!(Journal::read(dir.path()).unwrap().is_none());
     }
@@ -267,7 +248,7 @@ mod tests {
         journal.appended = REWRITE_BYTES;
         journal.append("1 hard bucket 1\n").unwrap();
         journal.append("2 hard bucket 1\n").unwrap();
-        let text = fs::read_to_string(Journal::path_in(dir.path())).unwrap();
+        let text = fs::read_to_string(dir.path().join(FILE)).unwrap();
         assert_eq!(text, "1 hard nothing\n1 hard bucket 1\n2 hard bucket 1\n");
     }
 }

@@ -6,7 +6,7 @@
 //! - `entries`: the files of Envoy's store: their names, how much they take, and what changes
 //! - `keeper`: the thread that follows the entries and does the work of `recovery` and `eviction`
 //!
-//! Each of the other folders answers one behaviour of Envoy. Its header names the test that will tell when the folder
+//! Each of the other modules answers one behaviour of Envoy. Its header names the test that will tell when the module
 //! can go, and what to delete then.
 //!
 //! - `recovery`: a damaged file kills Envoy, so entries of earlier runs are checked before they come back
@@ -23,8 +23,8 @@ mod journal;
 mod keeper;
 mod recovery;
 
-pub use early_deaths::Life;
-pub use folder::{CacheError, CacheFolder, ENTRIES};
+pub use early_deaths::EarlyDeaths;
+pub use folder::{CacheFolder, ENTRIES};
 pub use free_space::{FreeSpace, Shortage, Space};
 pub use journal::{EarlierRuns, Journal};
 pub use keeper::Keeper;

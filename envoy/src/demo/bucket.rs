@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The demo's bucket, which the entry point creates and fills.
 
-use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use anyhow::{Context as _, bail, ensure};
 use rusty_s3::{Credentials, S3Action as _, UrlStyle};
 use ureq::Agent;
 
 use super::keys::Keys;
 use super::site::Object;
-use super::{BUCKET, DemoError, REGION};
+use super::{BUCKET, REGION};
 use crate::net::http;
 use crate::origin::Endpoint;
 use crate::system::child::Child;
@@ -33,19 +33,12 @@ impl PrivateBucket {
     ///
     /// # Errors
     /// The endpoint makes no valid URL.
-    pub fn new(endpoint: &Endpoint, keys: &Keys) -> Result<Self, DemoError> {
-        let refused = |what: &dyn fmt::Display| DemoError::Refused(what.to_string());
-        let url = endpoint
-            .to_string()
-            .parse()
-            .map_err(|error| refused(&error))?;
-        let bucket = rusty_s3::Bucket::new(url, UrlStyle::Path, BUCKET, REGION)
-            .map_err(|error| refused(&error))?;
-        let credentials = Credentials::new(keys.id.as_str(), keys.secret.as_str());
+    pub fn new(endpoint: &Endpoint, keys: &Keys) -> anyhow::Result<Self> {
+        let url = endpoint.to_string().parse()?;
         Ok(Self {
             client: http::client(),
-            bucket,
-            credentials,
+            bucket: rusty_s3::Bucket::new(url, UrlStyle::Path, BUCKET, REGION)?,
+            credentials: Credentials::new(keys.id.as_str(), keys.secret.as_str()),
         })
     }
 
@@ -53,52 +46,35 @@ impl PrivateBucket {
     ///
     /// # Errors
     /// MinIO has ended or has not become ready; `log` is its log.
-    pub fn create(&self, minio: &mut Child, log: &Path) -> Result<(), DemoError> {
+    pub fn create(&self, minio: &mut Child, log: &Path) -> anyhow::Result<()> {
         let start = Instant::now();
         while start.elapsed() < START_PATIENCE && minio.exited().is_none() {
             let url = self.bucket.create_bucket(&self.credentials).sign(VALIDITY);
-            if matches!(
-                self.put(url.as_str(), "application/xml", b""),
-                Ok(200 | 409)
-            ) {
+            let status = self.put(url.as_str(), "application/xml", b"");
+            if matches!(status, Ok(200 | 409)) {
                 return Ok(());
             }
             std::thread::sleep(POLL);
         }
-        Err(DemoError::NotReady(log.to_owned()))
+        bail!("MinIO did not start; it says why in {}", log.display())
     }
 
-    /// Uploads objects to the bucket.
+    /// Uploads an object to the bucket.
     ///
     /// # Errors
-    /// MinIO refuses one.
-    pub fn upload(&self, objects: &[Object]) -> Result<(), DemoError> {
-        for Object {
-            key,
-            media_type,
-            body,
-        } in objects
-        {
-            let url = self
-                .bucket
-                .put_object(Some(&self.credentials), key)
-                .sign(VALIDITY);
-            match self.put(url.as_str(), media_type, body) {
-                Ok(200) => {}
-                Ok(status) => return Err(DemoError::Refused(format!("{key}: status {status}"))),
-                Err(error) => return Err(DemoError::Refused(format!("{key}: {error}"))),
-            }
-        }
+    /// MinIO refuses the object.
+    pub fn upload(&self, object: &Object) -> anyhow::Result<()> {
+        let put = self.bucket.put_object(Some(&self.credentials), object.key);
+        let url = put.sign(VALIDITY);
+        let status = self
+            .put(url.as_str(), object.media_type, object.body)
+            .context(object.key)?;
+        ensure!(status == 200, "{}: status {status}", object.key);
         Ok(())
     }
 
     fn put(&self, url: &str, media_type: &str, body: &[u8]) -> Result<u16, ureq::Error> {
-        Ok(self
-            .client
-            .put(url)
-            .content_type(media_type)
-            .send(body)?
-            .status()
-            .as_u16())
+        let request = self.client.put(url).content_type(media_type);
+        Ok(request.send(body)?.status().as_u16())
     }
 }

@@ -2,33 +2,32 @@
 //! The embedded demo: a MinIO on loopback with a small site in a private bucket.
 
 mod bucket;
-mod error;
 mod keys;
 mod site;
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 
+use anyhow::Context as _;
+
 use self::bucket::PrivateBucket;
-pub use self::error::DemoError;
 use self::keys::Keys;
 use crate::origin::{Addressing, BucketName, Endpoint, Origin};
 use crate::settings::Settings;
 use crate::system::child::Child;
-use crate::system::private;
+use crate::system::private::{self, at};
 
 const BUCKET: &str = "site";
 const REGION: &str = "us-east-1";
 
 /// A running MinIO that holds the demo's site, stopped when this is dropped.
-#[derive(Debug)]
 pub struct Demo {
     minio: Child,
-    origin: Origin,
+    /// The bucket as an origin.
+    pub origin: Origin,
     keys: Keys,
     /// NB: the lock on the data lasts as long as this file is open.
     _lock: File,
@@ -39,26 +38,30 @@ impl Demo {
     ///
     /// # Errors
     /// There is no MinIO, or MinIO did not start or refused the site.
-    pub fn start(settings: &Settings) -> Result<Self, DemoError> {
-        let program = settings
-            .locations
-            .minio
-            .as_ref()
-            .ok_or(DemoError::NoOrigin)?;
+    pub fn start(settings: &Settings) -> anyhow::Result<Self> {
+        let program = settings.locations.minio.as_ref().context(
+            "ORIGIN: must be set to s3://BUCKET[/PREFIX], http://HOST[:PORT] or https://HOST[:PORT], \
+             as SLUICE_MINIO names no MinIO for the demo",
+        )?;
         let folder = settings.locations.state.join("minio");
-        make_folder(&folder)?;
-        let (keys, lock) = Keys::load(&folder)?;
-        let port = free_port().map_err(|error| DemoError::Io("a free port".into(), error))?;
+        private::make_folder(&folder).map_err(at(&folder))?;
+        let credentials = folder.join("credentials");
+        let lock = private::lock(&credentials).map_err(at(&credentials))?;
+        let mut lock = lock.with_context(|| {
+            let reason =
+                "another edge is running its demo in this folder; each needs one of its own";
+            format!("SLUICE_STATE={}: {reason}", folder.display())
+        })?;
+        let keys = Keys::load(&mut lock).map_err(at(&credentials))?;
+        let port = free_port().context("a free port")?;
         let log = folder.join("minio.log");
         let mut minio = start_minio(program, &folder, &log, port, &keys)?;
-        let endpoint = Endpoint {
-            tls: false,
-            host: Ipv4Addr::LOCALHOST.to_string(),
-            port,
-        };
+        let endpoint = loopback(port);
         let bucket = PrivateBucket::new(&endpoint, &keys)?;
         bucket.create(&mut minio, &log)?;
-        bucket.upload(site::OBJECTS)?;
+        let mut objects = site::OBJECTS.iter();
+        let uploaded = objects.try_for_each(|object| bucket.upload(object));
+        uploaded.context("MinIO refused the demo's site")?;
         Ok(Self {
             minio,
             origin: origin_at(endpoint),
@@ -69,29 +72,28 @@ impl Demo {
 
     /// An origin like that of a running demo.
     pub fn example_origin() -> Origin {
-        origin_at(Endpoint {
-            tls: false,
-            host: Ipv4Addr::LOCALHOST.to_string(),
-            port: 9000,
-        })
-    }
-
-    /// The bucket as an origin.
-    pub fn origin(&self) -> &Origin {
-        &self.origin
+        origin_at(loopback(9000))
     }
 
     /// The variables with which Envoy signs requests to the bucket.
-    pub fn credentials(&self) -> BTreeMap<&'static str, &str> {
-        BTreeMap::from([
-            ("AWS_ACCESS_KEY_ID", self.keys.id.as_str()),
-            ("AWS_SECRET_ACCESS_KEY", self.keys.secret.as_str()),
-        ])
+    pub fn credentials(&self) -> [(&'static str, &str); 2] {
+        [
+            ("AWS_ACCESS_KEY_ID", &self.keys.id),
+            ("AWS_SECRET_ACCESS_KEY", &self.keys.secret),
+        ]
     }
 
     /// The status with which MinIO has ended, if it has.
     pub fn exited(&mut self) -> Option<ExitStatus> {
         self.minio.exited()
+    }
+}
+
+fn loopback(port: u16) -> Endpoint {
+    Endpoint {
+        tls: false,
+        host: Ipv4Addr::LOCALHOST.to_string(),
+        port,
     }
 }
 
@@ -101,10 +103,6 @@ fn origin_at(endpoint: Endpoint) -> Origin {
         prefix: String::new(),
     };
     Origin::Bucket(bucket.at(endpoint, REGION, Addressing::Path))
-}
-
-fn make_folder(path: &Path) -> Result<(), DemoError> {
-    private::make_folder(path).map_err(|error| DemoError::Io(path.to_owned(), error))
 }
 
 fn free_port() -> io::Result<u16> {
@@ -119,34 +117,26 @@ fn start_minio(
     log: &Path,
     port: u16,
     keys: &Keys,
-) -> Result<Child, DemoError> {
-    let failed = |error| DemoError::Io(log.to_owned(), error);
-    let output = private::create(log).map_err(failed)?;
+) -> anyhow::Result<Child> {
+    let output = private::create(log).map_err(at(log))?;
     let certificates = folder.join("certs");
-    make_folder(&certificates)?;
+    private::make_folder(&certificates).map_err(at(&certificates))?;
     let mut command = Command::new(program);
     // NB: the files of the user's own MinIO, such as its certificates, must not be found.
     command.env_clear().env("HOME", folder);
-    command.envs([
-        ("MINIO_ROOT_USER", &keys.id),
-        ("MINIO_ROOT_PASSWORD", &keys.secret),
-    ]);
+    command.env("MINIO_ROOT_USER", &keys.id);
+    command.env("MINIO_ROOT_PASSWORD", &keys.secret);
     // No console, and no requests to MinIO's makers.
     command.envs([
         ("MINIO_BROWSER", "off"),
         ("MINIO_UPDATE", "off"),
         ("MINIO_CALLHOME_ENABLE", "off"),
     ]);
-    command
-        .arg("server")
-        .arg("--quiet")
-        .arg("--certs-dir")
-        .arg(certificates);
-    command
-        .args(["--address", &format!("127.0.0.1:{port}")])
-        .arg(folder.join("data"));
-    command
-        .stderr(output.try_clone().map_err(failed)?)
-        .stdout(output);
-    Child::spawn(&mut command).map_err(|error| DemoError::Spawn(program.to_owned(), error))
+    command.args(["server", "--quiet", "--certs-dir"]);
+    command.arg(certificates);
+    command.args(["--address", &format!("127.0.0.1:{port}")]);
+    command.arg(folder.join("data"));
+    command.stderr(output.try_clone().map_err(at(log))?);
+    command.stdout(output);
+    Child::spawn(&mut command).with_context(|| format!("SLUICE_MINIO={}", program.display()))
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The calls to Envoy's admin interface that the entry point makes.
 
-use std::collections::BTreeMap;
-
 use ureq::Agent;
 
 use super::http;
@@ -42,22 +40,18 @@ impl Admin {
     /// The number of requests in flight: those of clients, and those to the origin, as a fill goes on without its
     /// client. `None`: Envoy does not answer.
     pub fn active_requests(&self) -> Option<u64> {
-        let active = self.stats("(downstream|upstream)_rq_active$")?;
-        let ours =
-            |name: &str| name.starts_with("http.edge") || name.starts_with("cluster.origin.");
-        let ours = active.iter().filter(|(name, _)| ours(name));
-        Some(ours.map(|(_, value)| value).sum())
-    }
-
-    /// Envoy's counters and gauges whose names match the regular expression `filter`.
-    fn stats(&self, filter: &str) -> Option<BTreeMap<String, u64>> {
-        let uri = format!("{}/stats?filter={filter}", self.base);
+        let uri = format!(
+            "{}/stats?filter=(downstream|upstream)_rq_active$",
+            self.base
+        );
         let mut response = self.client.get(uri).call().ok()?;
-        let text = response.body_mut().read_to_string().ok()?;
-        let values = text.lines().filter_map(|line| {
-            let (name, value) = line.rsplit_once(": ")?;
-            Some((name.to_owned(), value.parse().ok()?))
+        let gauges = response.body_mut().read_to_string().ok()?;
+        let ours =
+            |line: &&str| line.starts_with("http.edge") || line.starts_with("cluster.origin.");
+        let values = gauges.lines().filter(ours).filter_map(|line| {
+            let (_, value) = line.rsplit_once(": ")?;
+            value.parse::<u64>().ok()
         });
-        Some(values.collect())
+        Some(values.sum())
     }
 }

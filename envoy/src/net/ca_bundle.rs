@@ -1,19 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The files in which systems keep the CA certificates that they trust.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
 
 /// The files of Debian and Ubuntu, Fedora and Red Hat, SUSE, and Alpine.
-pub const USUAL_PATHS: [&str; 4] = [
+const USUAL_PATHS: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/ca-bundle.pem",
     "/etc/ssl/cert.pem",
 ];
 
-/// The system's bundle, if it has one.
-pub fn find() -> Option<&'static str> {
-    USUAL_PATHS
-        .into_iter()
-        .find(|path| Path::new(path).is_file())
+/// The file with the CA certificates that verify `server`: the one that the user has `chosen`, or else the system's.
+///
+/// # Errors
+/// The user has chosen none, and the system has none.
+pub fn find(chosen: Option<&Path>, server: &str) -> anyhow::Result<PathBuf> {
+    let mut usual = USUAL_PATHS.iter().map(Path::new);
+    let file = chosen.or_else(|| usual.find(|path| path.is_file()));
+    file.map(Path::to_owned).with_context(|| {
+        let usual = USUAL_PATHS.join(", ");
+        format!(
+            "SSL_CERT_FILE: must name the CA certificates that verify {server}, as none of {usual} \
+             exists"
+        )
+    })
 }

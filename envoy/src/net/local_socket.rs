@@ -11,6 +11,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use ureq::http::StatusCode;
+
 use crate::log::say;
 use crate::system::random;
 
@@ -37,13 +39,13 @@ impl LocalSocket {
     /// # Errors
     /// The socket cannot be bound.
     fn bind(name: &str, state: &Path) -> io::Result<(UnixListener, Self)> {
-        let name = format!("{name}-{}.sock", random::hex::<8>()?);
+        let name = format!("{name}-{}.sock", random::hex()?);
         let mut socket = Self {
             path: state.join(&name),
             folder: None,
         };
         if socket.path.as_os_str().len() > MAX_PATH {
-            let folder = std::env::temp_dir().join(format!("sluice-{}", random::hex::<8>()?));
+            let folder = std::env::temp_dir().join(format!("sluice-{}", random::hex()?));
             fs::DirBuilder::new().mode(0o700).create(&folder)?;
             socket.path = folder.join(&name);
             socket.folder = Some(folder);
@@ -67,23 +69,8 @@ impl Drop for LocalSocket {
     }
 }
 
-/// The answer to a call.
-#[derive(Debug)]
-pub struct Answer {
-    /// The status code and its phrase.
-    pub status: &'static str,
-    /// The body.
-    pub body: String,
-}
-
-impl From<&'static str> for Answer {
-    fn from(status: &'static str) -> Self {
-        Self {
-            status,
-            body: String::new(),
-        }
-    }
-}
+/// The answer to a call: the status code and the body.
+pub type Answer = (StatusCode, String);
 
 /// Answers the calls to a new socket in `state` with `answer`, several at a time. Each connection has a thread of its
 /// own: Envoy keeps a connection whose call it gave up before sending it, and other calls must not wait for that one.
@@ -122,7 +109,7 @@ fn converse(stream: &UnixStream, answer: &impl Fn(&[u8]) -> Answer) -> io::Resul
         return Ok(());
     }
     stream.set_read_timeout(Some(PATIENCE))?;
-    let Answer { status, body } = answer(&read_call(reader)?);
+    let (status, body) = answer(&read_call(reader)?);
     stream.set_write_timeout(Some(PATIENCE))?;
     let length = body.len();
     let mut out = stream;

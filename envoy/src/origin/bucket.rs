@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A bucket: its name, the prefix in it, and how requests address it.
 
+use serde::Serialize;
+
 use super::Endpoint;
 
 /// A bucket, or the part of it below a prefix.
@@ -19,29 +21,13 @@ pub struct Bucket {
 }
 
 /// The place of a bucket's name in a URL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Addressing {
     /// `https://HOST/BUCKET/KEY`
     Path,
     /// `https://BUCKET.HOST/KEY`
     VirtualHost,
-}
-
-impl Addressing {
-    /// Reads a name as [`Addressing::name`] writes it.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Path, Self::VirtualHost]
-            .into_iter()
-            .find(|addressing| addressing.name() == text)
-    }
-
-    /// The name in settings and in policy documents.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Path => "path",
-            Self::VirtualHost => "virtual_host",
-        }
-    }
 }
 
 /// A bucket's name and prefix, as `ORIGIN=s3://…` has them.

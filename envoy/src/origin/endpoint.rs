@@ -80,7 +80,7 @@ fn default_port(tls: bool) -> u16 {
 }
 
 /// Reads a port from 1 to 65535; `None`: the text is not one.
-pub fn parse_port(text: &str) -> Option<u16> {
+fn parse_port(text: &str) -> Option<u16> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|port| digits && *port != 0)
 }

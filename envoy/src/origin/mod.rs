@@ -7,7 +7,7 @@ mod endpoint;
 use std::fmt;
 
 pub use bucket::{Addressing, Bucket, BucketName};
-pub use endpoint::{Endpoint, parse_port};
+pub use endpoint::Endpoint;
 
 /// The server behind the edge.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,6 @@
 //! the template; all other values are here.
 
 mod compression;
-mod error;
 mod origin;
 mod policy_document;
 
@@ -13,15 +12,14 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
-
-pub use error::RenderError;
+use serde_json::json;
 
 use crate::cache::EarlierRuns;
 use crate::origin::Origin;
-use crate::settings::{AccessLog, Settings, Stats, Tracing};
+use crate::settings::{Settings, Stats, Tracing};
 use compression::compressions;
-use origin::OriginView;
 use policy_document::PolicyDocument;
 
 const TEMPLATE: &str = include_str!("../../envoy.yaml.j2");
@@ -32,11 +30,7 @@ const ACCOUNT: &[&str] = &["result", "key", "role", "wait_ms", "origin_ms", "att
 ///
 /// # Errors
 /// The policy cannot be used, or there are no CA certificates to verify the origin with.
-pub fn render(
-    settings: &Settings,
-    origin: &Origin,
-    cache_dir: &Path,
-) -> Result<String, RenderError> {
+pub fn render(settings: &Settings, origin: &Origin, cache_dir: &Path) -> anyhow::Result<String> {
     render_for_run(settings, origin, cache_dir, &EarlierRuns::default(), None)
 }
 
@@ -50,11 +44,11 @@ pub fn render_for_run(
     cache_dir: &Path,
     earlier_runs: &EarlierRuns,
     sns: Option<&Path>,
-) -> Result<String, RenderError> {
+) -> anyhow::Result<String> {
     let mut policy = PolicyDocument::load(settings, origin)?;
     policy.add_earlier_runs(earlier_runs)?;
     if sns.is_some() {
-        policy.enable_sns()?;
+        policy.fill(&json!({"purge": {"sns": true}}))?;
     }
     let mut environment = Environment::new();
     // NB: every value comes out as JSON, which is YAML, so that none can break out of its place in the template.
@@ -67,12 +61,12 @@ pub fn render_for_run(
     let context = context! {
         edge => edge(settings),
         cache => context! {
-            dir => cache_dir.display().to_string(),
+            dir => cache_dir,
             max_bytes => settings.cache.max_bytes,
             max_entries => settings.cache.max_entries,
             threads => settings.concurrency.clamp(2, 16),
         },
-        origin => OriginView::new(settings, origin, &policy.policy)?,
+        origin => origin::origin(settings, origin, &policy.policy)?,
         compressions => compressions(settings, origin, &policy.policy),
         filter => settings.filter,
         wasm => settings.locations.wasm,
@@ -80,23 +74,22 @@ pub fn render_for_run(
         purge => purge.map(listener),
         metrics => settings.metrics.map(listener),
         tracing => settings.tracing.as_ref().map(tracing),
-        access_log => access_log(settings.access_log),
+        access_log => settings.access_log,
         account => if settings.filter { ACCOUNT } else { &[] },
         few_stats => settings.stats == Stats::Few,
-        journal => earlier_runs.socket.as_ref().map(|path| path.display().to_string()),
-        sns => sns.map(|path| path.display().to_string()),
+        journal => earlier_runs.socket,
+        sns => sns,
     };
     environment
         .render_named_str("envoy.yaml.j2", TEMPLATE, context)
-        .map_err(RenderError::Template)
+        .map_err(|error| anyhow!("envoy.yaml.j2: {error:#}"))
 }
 
 /// The values of the bootstrap and of the listeners for clients.
 fn edge(settings: &Settings) -> Value {
     let plain = context! { name => "edge", port => settings.edge_port, tls => () };
     let tls = settings.tls.as_ref().map(|tls| {
-        let (chain, key) = (tls.cert.display(), tls.key.display());
-        let certificate = context! { chain => chain.to_string(), key => key.to_string() };
+        let certificate = context! { chain => tls.cert, key => tls.key };
         context! { name => "edge_tls", port => tls.port, tls => certificate }
     });
     context! {
@@ -124,15 +117,6 @@ fn tracing(tracing: &Tracing) -> Value {
         service => tracing.service,
         // The percentage of requests.
         percent => tracing.ratio * 100.0,
-    }
-}
-
-/// The template's word for the format of the access log.
-const fn access_log(log: AccessLog) -> &'static str {
-    match log {
-        AccessLog::Text => "text",
-        AccessLog::Json => "json",
-        AccessLog::Off => "off",
     }
 }
 

@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The filter's policy as a document: chosen by the user or built in, completed from the settings, and checked.
 
+use anyhow::{Context as _, ensure};
 use serde_json::{Map, Value, json};
 use sluice_core::policy::Policy;
-use thiserror::Error;
 
 use crate::cache::EarlierRuns;
 use crate::origin::Origin;
-use crate::settings::{AccessLog, BUCKET, HTTP, PolicyChoice, Settings};
-
-/// Why a policy cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{document}: {reason}")]
-pub struct PolicyDocumentError {
-    document: String,
-    reason: String,
-}
+use crate::settings::{AccessLog, BUCKET, HTTP, Settings};
 
 /// A policy as a document for the filter, and as what the document means.
 #[derive(Clone, Debug)]
@@ -30,165 +22,113 @@ impl PolicyDocument {
     /// Loads and completes the policy for `origin`: the one that the user has chosen, or the built-in one.
     ///
     /// # Errors
-    /// The file cannot be read, is no valid policy, or contradicts the settings.
-    pub fn load(settings: &Settings, origin: &Origin) -> Result<Self, PolicyDocumentError> {
-        let (document, text) = read(settings.policy.as_ref(), origin)?;
-        Self::parse(&text, settings, origin)
-            .map_err(|reason| PolicyDocumentError { document, reason })
+    /// The policy is not valid, or contradicts the settings.
+    pub fn load(settings: &Settings, origin: &Origin) -> anyhow::Result<Self> {
+        let (name, text) = match (&settings.policy, origin) {
+            (Some(chosen), _) => (format!("POLICY={}", chosen.name), chosen.text.as_str()),
+            (None, Origin::Bucket(_)) => ("the built-in policy for buckets".into(), BUCKET),
+            (None, Origin::Http(_)) => ("the built-in policy for HTTP origins".into(), HTTP),
+        };
+        Self::parse(text, settings, origin).context(name)
     }
 
     /// Adds what the filter must know of earlier runs.
     ///
     /// # Errors
     /// The document says otherwise.
-    pub fn add_earlier_runs(&mut self, runs: &EarlierRuns) -> Result<(), PolicyDocumentError> {
+    pub fn add_earlier_runs(&mut self, runs: &EarlierRuns) -> anyhow::Result<()> {
         let Some(purges) = &runs.purges else {
             return Ok(());
         };
         let records: Vec<&str> = purges.lines().collect();
-        let recorded = runs.socket.is_some();
-        [
-            ("journal", json!(records)),
-            ("recorded", json!(recorded)),
-            ("warm", json!(runs.warm)),
-        ]
-        .into_iter()
-        .try_for_each(|(field, value)| self.fill_purge(field, value))
+        let (recorded, warm) = (runs.socket.is_some(), runs.warm);
+        self.fill(&json!({"purge": {"journal": records, "recorded": recorded, "warm": warm}}))
     }
 
-    /// Adds that the filter takes messages of Amazon SNS.
+    /// Adds fields that the entry point decides at this start.
     ///
     /// # Errors
     /// The document says otherwise.
-    pub fn enable_sns(&mut self) -> Result<(), PolicyDocumentError> {
-        self.fill_purge("sns", json!(true))
+    pub fn fill(&mut self, sections: &Value) -> anyhow::Result<()> {
+        fill(&mut self.json, sections).context("the policy")
     }
 
-    fn fill_purge(&mut self, field: &str, value: Value) -> Result<(), PolicyDocumentError> {
-        fill(&mut self.json, "purge", field, value).map_err(|reason| PolicyDocumentError {
-            document: "the policy".to_owned(),
-            reason,
-        })
-    }
-
-    fn parse(text: &str, settings: &Settings, origin: &Origin) -> Result<Self, String> {
+    fn parse(text: &str, settings: &Settings, origin: &Origin) -> anyhow::Result<Self> {
         // JSON is YAML, so one reader does for both.
-        let yaml: serde_yaml_ng::Value =
-            serde_yaml_ng::from_str(text).map_err(|error| error.to_string())?;
-        let mut json = serde_json::to_value(yaml).map_err(|error| error.to_string())?;
-        complete(&mut json, settings, origin)?;
-        let policy =
-            Policy::parse(json.to_string().as_bytes()).map_err(|error| error.to_string())?;
+        let yaml: serde_yaml_ng::Value = serde_yaml_ng::from_str(text)?;
+        let mut json = serde_json::to_value(yaml)?;
+        fill(&mut json, &decided(settings, origin))?;
+        if let Some(token) = settings.purge.token {
+            fill(
+                &mut json,
+                &json!({"purge": {"token_sha256": token.to_hex()}}),
+            )?;
+        }
+        let policy = Policy::parse(json.to_string().as_bytes())?;
         Ok(Self { json, policy })
     }
 }
 
-fn read(
-    choice: Option<&PolicyChoice>,
-    origin: &Origin,
-) -> Result<(String, String), PolicyDocumentError> {
-    match (choice, origin) {
-        (Some(PolicyChoice::ReadyMade(name, text)), _) => {
-            Ok((format!("POLICY={name}"), (*text).into()))
-        }
-        (Some(PolicyChoice::File(path)), _) => {
-            let document = format!("POLICY={}", path.display());
-            match std::fs::read_to_string(path) {
-                Ok(text) => Ok((document, text)),
-                Err(error) => {
-                    let reason = error.to_string();
-                    Err(PolicyDocumentError { document, reason })
-                }
-            }
-        }
-        (None, Origin::Bucket(_)) => Ok(("the built-in policy for buckets".into(), BUCKET.into())),
-        (None, Origin::Http(_)) => Ok(("the built-in policy for HTTP origins".into(), HTTP.into())),
-    }
-}
-
-/// Fills in the fields that the settings decide. A document that says otherwise is refused.
-fn complete(document: &mut Value, settings: &Settings, origin: &Origin) -> Result<(), String> {
-    match origin {
-        Origin::Bucket(bucket) => {
-            fill(document, "origin", "kind", json!("bucket"))?;
-            fill(document, "origin", "bucket", json!(bucket.name))?;
-            fill(document, "origin", "prefix", json!(bucket.prefix))?;
-            fill(
-                document,
-                "origin",
-                "addressing",
-                json!(bucket.addressing.name()),
-            )?;
-            fill(
-                document,
-                "origin",
-                "authority",
-                json!(bucket.endpoint.authority()),
-            )?;
-        }
-        Origin::Http(_) => fill(document, "origin", "kind", json!("http"))?,
-    }
-    if let Some(token) = settings.purge.token {
-        fill(document, "purge", "token_sha256", json!(token.to_hex()))?;
-    }
-    fill(
-        document,
-        "store",
-        "max_object_bytes",
-        json!(settings.cache.max_object_bytes),
-    )?;
+/// The fields that the settings decide in every policy.
+fn decided(settings: &Settings, origin: &Origin) -> Value {
+    let origin = match origin {
+        Origin::Bucket(bucket) => json!({
+            "kind": "bucket",
+            "bucket": bucket.name,
+            "prefix": bucket.prefix,
+            "addressing": bucket.addressing,
+            "authority": bucket.endpoint.authority(),
+        }),
+        Origin::Http(_) => json!({"kind": "http"}),
+    };
     let account = settings.access_log == AccessLog::Json || settings.tracing.is_some();
-    fill(document, "response", "account", json!(account))?;
-    fill(document, "hot", "max_bytes", json!(settings.hot.max_bytes))?;
-    fill(
-        document,
-        "hot",
-        "max_object_bytes",
-        json!(settings.hot.max_object_bytes),
-    )
+    let hot = &settings.hot;
+    json!({
+        "origin": origin,
+        "store": {"max_object_bytes": settings.cache.max_object_bytes},
+        "response": {"account": account},
+        "hot": {"max_bytes": hot.max_bytes, "max_object_bytes": hot.max_object_bytes},
+    })
 }
 
-fn fill(document: &mut Value, section: &str, field: &str, value: Value) -> Result<(), String> {
-    let fields = object(document, "the document")?;
-    let fields = object(
-        fields
+/// Fills in the fields of `sections`. A document that says otherwise is refused.
+fn fill(document: &mut Value, sections: &Value) -> anyhow::Result<()> {
+    for (section, fields) in sections.as_object().into_iter().flatten() {
+        let present = object(document, "the document")?
             .entry(section)
-            .or_insert_with(|| Value::Object(Map::new())),
-        section,
-    )?;
-    match fields.get(field) {
-        Some(present) if *present != value => Err(format!(
-            "{section}.{field}: {present} contradicts the edge's settings, which say {value}"
-        )),
-        _ => {
-            fields.insert(field.to_owned(), value);
-            Ok(())
+            .or_insert_with(|| json!({}));
+        let present = object(present, section)?;
+        for (field, value) in fields.as_object().into_iter().flatten() {
+            let found = present.entry(field).or_insert_with(|| value.clone());
+            ensure!(
+                found == value,
+                "{section}.{field}: {found} contradicts the edge's settings, which say {value}"
+            );
         }
     }
+    Ok(())
 }
 
-fn object<'a>(value: &'a mut Value, name: &str) -> Result<&'a mut Map<String, Value>, String> {
-    value
-        .as_object_mut()
-        .ok_or_else(|| format!("{name}: expected a mapping of fields"))
+fn object<'a>(value: &'a mut Value, name: &str) -> anyhow::Result<&'a mut Map<String, Value>> {
+    let fields = value.as_object_mut();
+    fields.with_context(|| format!("{name}: expected a mapping of fields"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{READY_MADE, SettingsError};
+    use crate::settings::READY_MADE;
     use sluice_core::policy::{self, QueryRule};
     use std::time::Duration;
 
     fn settings(origin: &str) -> Settings {
-        let read: Result<_, SettingsError> =
-            Settings::from_lookup(&|name| (name == "ORIGIN").then(|| origin.into()));
-        read.unwrap()
+        Settings::from_lookup(&|name| (name == "ORIGIN").then(|| origin.into())).unwrap()
     }
 
     fn parse(text: &str, origin: &str) -> Result<PolicyDocument, String> {
         let settings = settings(origin);
-        PolicyDocument::parse(text, &settings, settings.origin.as_ref().unwrap())
+        let document = PolicyDocument::parse(text, &settings, settings.origin.as_ref().unwrap());
+        document.map_err(|error| format!("{error:#}"))
     }
 
     #[test]

@@ -3,30 +3,16 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use ureq::Agent;
-
 use crate::net::http;
 use crate::settings::Settings;
 
-/// Asks one edge on this machine whether it is ready.
-pub struct HealthCheck {
-    client: Agent,
-    uri: String,
-}
-
-impl HealthCheck {
-    /// A check of the edge with these settings.
-    pub fn new(settings: &Settings) -> Self {
-        let address = local_address(settings.bind, settings.edge_port);
-        Self {
-            client: http::client(),
-            uri: format!("http://{address}{}", settings.health_path),
-        }
-    }
-
-    /// Whether a worker answers and says that it is ready.
-    pub fn passes(&self) -> bool {
-        let response = self.client.get(&self.uri).call();
+/// Asks the edge with these settings, which runs on this machine, whether a worker answers and says that it is ready.
+pub fn health_check(settings: &Settings) -> impl Fn() -> bool + use<> {
+    let address = local_address(settings.bind, settings.edge_port);
+    let uri = format!("http://{address}{}", settings.health_path);
+    let client = http::client();
+    move || {
+        let response = client.get(&uri).call();
         response.is_ok_and(|response| response.status() == 200)
     }
 }

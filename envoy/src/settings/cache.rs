@@ -41,15 +41,11 @@ pub enum Medium {
 impl Cache {
     /// Reads `CACHE` and `CACHE_…`.
     pub fn read(env: &mut Environment<'_>, locations: Option<&Locations>) -> Option<Self> {
-        let medium = env.parse("CACHE", "disk or memory", |text| match text {
-            "disk" => Some(Medium::Disk),
-            "memory" => Some(Medium::Memory),
-            _ => None,
-        });
+        let media = [("disk", Medium::Disk), ("memory", Medium::Memory)];
+        let medium = env.choice("CACHE", &media);
         let dir = env.set("CACHE_DIR").map(PathBuf::from);
         let max_bytes = env.parse("CACHE_MAX_BYTES", size::ACCEPTED, size::parse);
-        let accepted = "a number from 1 to 1000000000";
-        let max_entries = env.count::<1, 1_000_000_000>("CACHE_MAX_ENTRIES", accepted);
+        let max_entries = env.number("CACHE_MAX_ENTRIES", 1..=1_000_000_000, "a number");
         let max_object_bytes = env.parse("CACHE_MAX_OBJECT_BYTES", size::ACCEPTED, size::parse);
         let reserve = env.parse("CACHE_RESERVE", reserve::ACCEPTED, Reserve::parse);
         let max_bytes = max_bytes?;

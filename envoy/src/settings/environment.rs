@@ -2,18 +2,23 @@
 //! The environment variables: reads values and collects every problem.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fmt::Display;
+use std::fs::{self, File};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::str::FromStr;
 
-use super::docs::{self, DefaultValue};
-use super::error::{Problem, SettingsError};
-use crate::origin::parse_port;
+use anyhow::Context as _;
+
+use super::docs;
 
 /// Looks variables up and keeps the problems found.
 pub struct Environment<'a> {
     lookup: &'a dyn Fn(&str) -> Option<OsString>,
-    problems: Vec<Problem>,
+    /// A line for each problem, in the order of the settings.
+    problems: Vec<String>,
 }
 
 impl<'a> Environment<'a> {
@@ -40,10 +45,8 @@ impl<'a> Environment<'a> {
 
     /// The value that the user set, else the setting's default where that is a value.
     pub fn text(&mut self, name: &'static str) -> Option<String> {
-        self.set(name).or_else(|| match docs::find(name)?.default {
-            DefaultValue::Value(text) => Some(text.to_owned()),
-            DefaultValue::Derived(_) => None,
-        })
+        self.set(name)
+            .or_else(|| docs::default_value(name).map(str::to_owned))
     }
 
     /// Reads [`Self::text`] with `parse`, and refuses what `parse` does not take. `None`: the setting has no value, or
@@ -62,9 +65,20 @@ impl<'a> Environment<'a> {
         parsed
     }
 
+    /// Reads one of `choices` by its name.
+    pub fn choice<T: Copy>(&mut self, name: &'static str, choices: &[(&str, T)]) -> Option<T> {
+        let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
+        let (last, others) = names.split_last()?;
+        let accepted = format!("{} or {last}", others.join(", "));
+        self.parse(name, &accepted, |text| {
+            let chosen = choices.iter().find(|(name, _)| *name == text);
+            chosen.map(|(_, choice)| *choice)
+        })
+    }
+
     /// Reads a port.
     pub fn port(&mut self, name: &'static str) -> Option<u16> {
-        self.parse(name, "a port from 1 to 65535", parse_port)
+        self.number(name, 1..=u16::MAX, "a port")
     }
 
     /// Reads an IP address.
@@ -78,56 +92,76 @@ impl<'a> Environment<'a> {
         Some(SocketAddr::new(ip?, port?))
     }
 
-    /// Reads a number from `LEAST` to `MOST` in decimal digits.
-    pub fn count<const LEAST: u64, const MOST: u64>(
+    /// Reads a number of `range` in decimal digits. `what` it is the number of goes into the error.
+    pub fn number<T: FromStr + PartialOrd + Display>(
         &mut self,
         name: &'static str,
-        accepted: &str,
-    ) -> Option<u64> {
-        self.parse(name, accepted, |text| {
+        range: RangeInclusive<T>,
+        what: &str,
+    ) -> Option<T> {
+        let accepted = format!("{what} from {} to {}", range.start(), range.end());
+        self.parse(name, &accepted, |text| {
             let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-            let count = text.parse().ok().filter(|_| digits);
-            count.filter(|count| (LEAST..=MOST).contains(count))
+            let number = text.parse().ok().filter(|_| digits);
+            number.filter(|number| range.contains(number))
         })
+    }
+
+    /// Whether two variables that go together are set. Refuses the one that is missing beside the other.
+    pub fn pair(&mut self, one: &'static str, other: &'static str) -> bool {
+        let set = [one, other].map(|name| self.set(name).is_some());
+        match set {
+            [true, false] => self.refuse(other, None, format!("must be set, as {one} is")),
+            [false, true] => self.refuse(one, None, format!("must be set, as {other} is")),
+            [true, true] | [false, false] => {}
+        }
+        set == [true, true]
     }
 
     /// Reads the path of a file that must be readable, and makes it absolute.
     pub fn file(&mut self, name: &'static str) -> Option<PathBuf> {
-        let text = self.set(name)?;
-        let problem = match std::fs::metadata(&text) {
+        let path = self.set(name)?;
+        let problem = match fs::metadata(&path) {
             Ok(metadata) if metadata.is_dir() => Some("it is a folder".to_owned()),
-            Ok(_) => File::open(&text).err().map(|error| error.to_string()),
+            Ok(_) => File::open(&path).err().map(|error| error.to_string()),
             Err(error) => Some(error.to_string()),
         };
         if let Some(problem) = problem {
-            let accepted = format!("a file that can be read ({problem})");
-            self.refuse(name, Some(text), accepted);
+            self.refuse_file(name, path, &problem);
             return None;
         }
-        std::path::absolute(text).ok()
+        std::path::absolute(path).ok()
     }
 
-    /// Notes a problem.
-    pub fn refuse(
-        &mut self,
-        name: &'static str,
-        value: Option<String>,
-        accepted: impl Into<String>,
-    ) {
-        self.problems.push(Problem {
-            name,
-            value,
-            accepted: accepted.into(),
+    /// Reads a file that must be text.
+    pub fn file_text(&mut self, name: &'static str) -> Option<String> {
+        let path = self.file(name)?;
+        let text = fs::read_to_string(&path);
+        let refuse = |error: io::Error| {
+            self.refuse_file(name, path.display().to_string(), &error.to_string())
+        };
+        text.map_err(refuse).ok()
+    }
+
+    fn refuse_file(&mut self, name: &'static str, path: String, problem: &str) {
+        let accepted = format!("a file that can be read ({problem})");
+        self.refuse(name, Some(path), accepted);
+    }
+
+    /// Notes a problem: what would be `accepted`, where `value` is set and no secret, else what is to be done.
+    pub fn refuse(&mut self, name: &'static str, value: Option<String>, accepted: impl Display) {
+        self.problems.push(match value {
+            Some(value) => format!("{name}={value:?}: expected {accepted}"),
+            None => format!("{name}: {accepted}"),
         });
     }
 
-    /// The value that was read, unless any setting had a problem.
-    pub fn finish<T>(self, value: Option<T>) -> Result<T, SettingsError> {
-        match value {
-            Some(value) if self.problems.is_empty() => Ok(value),
-            _ => Err(SettingsError {
-                problems: self.problems,
-            }),
-        }
+    /// The value that was read.
+    ///
+    /// # Errors
+    /// Any setting had a problem.
+    pub fn finish<T>(self, value: Option<T>) -> anyhow::Result<T> {
+        let value = value.filter(|_| self.problems.is_empty());
+        value.with_context(|| self.problems.join("\n"))
     }
 }

@@ -21,14 +21,8 @@ impl TlsListener {
     pub fn read(env: &mut Environment<'_>) -> Option<Self> {
         let wants_port = env.set("EDGE_TLS_PORT").is_some();
         let port = env.port("EDGE_TLS_PORT");
-        let (has_cert, has_key) = (env.set("TLS_CERT").is_some(), env.set("TLS_KEY").is_some());
-        if has_cert && !has_key {
-            env.refuse("TLS_KEY", None, "must be set, as TLS_CERT is");
-        }
-        if has_key && !has_cert {
-            env.refuse("TLS_CERT", None, "must be set, as TLS_KEY is");
-        }
-        if wants_port && !has_cert && !has_key {
+        env.pair("TLS_CERT", "TLS_KEY");
+        if wants_port && env.set("TLS_CERT").or(env.set("TLS_KEY")).is_none() {
             env.refuse("EDGE_TLS_PORT", None, "needs TLS_CERT and TLS_KEY");
         }
         let (cert, key) = (env.file("TLS_CERT"), env.file("TLS_KEY"));
@@ -48,20 +42,10 @@ pub fn read_health_path(env: &mut Environment<'_>) -> Option<String> {
     })
 }
 
-/// The settings with a port, in the order in which [`check_ports`] takes the ports.
-const PORTS: [&str; 5] = [
-    "EDGE_PORT",
-    "EDGE_TLS_PORT",
-    "ADMIN_PORT",
-    "PURGE_PORT",
-    "METRICS_PORT",
-];
-
 /// Refuses a port that an earlier listener has. A listener without a port does not exist.
-pub fn check_ports(env: &mut Environment<'_>, ports: [Option<u16>; PORTS.len()]) {
-    let named = || PORTS.into_iter().zip(ports);
-    for (index, (name, port)) in named().enumerate() {
-        let twin = named().take(index).find(|(_, other)| *other == port);
+pub fn check_ports(env: &mut Environment<'_>, ports: &[(&'static str, Option<u16>)]) {
+    for (index, (name, port)) in ports.iter().enumerate() {
+        let twin = ports.iter().take(index).find(|(_, other)| other == port);
         if let (Some((other, _)), Some(port)) = (twin, port) {
             let accepted = format!("another port than {other}'s");
             env.refuse(name, Some(port.to_string()), accepted);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The settings: everything that a user can set, read from the environment and validated as a whole.
 //!
-//! `docs` is the list of all settings with their defaults; the README's tables and the default values come from it.
-//! Each other file has one group of settings: its type, and how it is read. To add a setting, add a row to `docs` and a
-//! field to the type of its group.
+//! The page `docs/settings.md` is the list of all settings; `docs` reads the default values from it. Each other file
+//! has one group of settings: its type, and how it is read. To add a setting, add a row to the page and a field to the
+//! type of its group.
 
 mod cache;
 pub mod docs;
 mod environment;
-mod error;
 mod listeners;
 mod locations;
 mod observability;
@@ -27,7 +26,6 @@ use std::time::Duration;
 
 pub use cache::{Cache, HotTier, Medium};
 use environment::Environment;
-pub use error::{Problem, SettingsError};
 pub use listeners::TlsListener;
 pub use locations::Locations;
 pub use observability::{AccessLog, Stats, Tracing};
@@ -100,7 +98,7 @@ impl Settings {
     ///
     /// # Errors
     /// Every setting that is missing or wrong.
-    pub fn from_env() -> Result<Self, SettingsError> {
+    pub fn from_env() -> anyhow::Result<Self> {
         Self::from_lookup(&|name| std::env::var_os(name))
     }
 
@@ -108,7 +106,7 @@ impl Settings {
     ///
     /// # Errors
     /// Every setting that is missing or wrong.
-    pub fn from_lookup(lookup: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, SettingsError> {
+    pub fn from_lookup(lookup: &dyn Fn(&str) -> Option<OsString>) -> anyhow::Result<Self> {
         let mut env = Environment::new(lookup);
         let settings = Self::read(&mut env);
         env.finish(settings)
@@ -128,19 +126,28 @@ impl Settings {
         let stats = Stats::read(env);
         let access_log = AccessLog::read(env);
         let tracing = Tracing::read(env);
-        let tls_port = tls.as_ref().map(|tls| tls.port);
         let purge_listens = purge.filter(|purge| purge.token.is_some() || sns.is_some());
-        let purge_port = purge_listens.map(|purge| purge.address.port());
-        let metrics_port = metrics.map(|address| address.port());
-        let ports = [edge_port, tls_port, admin_port, purge_port, metrics_port];
-        listeners::check_ports(env, ports);
+        let ports = [
+            ("EDGE_PORT", edge_port),
+            ("EDGE_TLS_PORT", tls.as_ref().map(|tls| tls.port)),
+            ("ADMIN_PORT", admin_port),
+            (
+                "PURGE_PORT",
+                purge_listens.map(|purge| purge.address.port()),
+            ),
+            ("METRICS_PORT", metrics.map(|address| address.port())),
+        ];
+        listeners::check_ports(env, &ports);
         let health_path = listeners::read_health_path(env);
-        let drain = env.count::<0, 3600>("DRAIN_SECONDS", "a number of seconds from 0 to 3600");
+        let drain = env.number("DRAIN_SECONDS", 0..=3600, "a number of seconds");
         let locations = Locations::read(env);
         let cache = Cache::read(env, locations.as_ref());
         let hot = HotTier::read(env);
         let policy = PolicyChoice::read(env);
-        let concurrency = read_concurrency(env);
+        let concurrency = match env.set("CONCURRENCY") {
+            Some(_) => env.number("CONCURRENCY", 1..=512, "a number of workers"),
+            None => Some(Machine::cores()),
+        };
         let ca_file = env.file("SSL_CERT_FILE");
         let (cache, hot, concurrency) = (cache?, hot?, concurrency?);
         let reserved = cache.memory_bytes() + hot.max_bytes * u64::from(concurrency);
@@ -176,13 +183,4 @@ impl Settings {
     pub fn takes_purges(&self) -> bool {
         self.purge.token.is_some() || self.sns.is_some()
     }
-}
-
-fn read_concurrency(env: &mut Environment<'_>) -> Option<u32> {
-    const NAME: &str = "CONCURRENCY";
-    if env.set(NAME).is_none() {
-        return Some(Machine::cores());
-    }
-    let count = env.count::<1, 512>(NAME, "a number of workers from 1 to 512")?;
-    u32::try_from(count).ok()
 }

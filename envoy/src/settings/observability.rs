@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The statistics, the access log and traces.
 
+use serde::Serialize;
+
 use super::environment::Environment;
 use crate::origin::Endpoint;
 
@@ -16,16 +18,14 @@ pub enum Stats {
 impl Stats {
     /// Reads `STATS`.
     pub fn read(env: &mut Environment<'_>) -> Option<Self> {
-        env.parse("STATS", "few or all", |text| match text {
-            "few" => Some(Self::Few),
-            "all" => Some(Self::All),
-            _ => None,
-        })
+        env.choice("STATS", &[("few", Self::Few), ("all", Self::All)])
     }
 }
 
-/// The format of the access log, which goes to standard output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The format of the access log, which goes to standard output. The template knows the formats by their names in
+/// lower case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum AccessLog {
     /// A line of text for each request.
     Text,
@@ -38,12 +38,12 @@ pub enum AccessLog {
 impl AccessLog {
     /// Reads `ACCESS_LOG`.
     pub fn read(env: &mut Environment<'_>) -> Option<Self> {
-        env.parse("ACCESS_LOG", "text, json or off", |text| match text {
-            "text" => Some(Self::Text),
-            "json" => Some(Self::Json),
-            "off" => Some(Self::Off),
-            _ => None,
-        })
+        let choices = [
+            ("text", Self::Text),
+            ("json", Self::Json),
+            ("off", Self::Off),
+        ];
+        env.choice("ACCESS_LOG", &choices)
     }
 }
 

@@ -7,50 +7,44 @@ use crate::origin::{Addressing, BucketName, Endpoint, Origin};
 /// Reads the origin. `None`: there is a problem, or nothing is set and the demo is the origin.
 pub fn read(env: &mut Environment<'_>) -> Option<Origin> {
     const ENDPOINT: &str = "http://HOST[:PORT] or https://HOST[:PORT]";
+    const BUCKET: &str = "s3://BUCKET[/PREFIX] with a valid bucket name and a prefix without \
+                          empty, . or .. segments";
     const REGION: &str = "a region such as us-east-1";
     let endpoint = env.parse("S3_ENDPOINT", ENDPOINT, Endpoint::parse);
     let region = env.parse("AWS_REGION", REGION, |text| {
         is_region(text).then(|| text.to_owned())
     });
-    let addressing = env.parse("S3_ADDRESSING", "path or virtual_host", Addressing::parse);
-    let text = env.set("ORIGIN");
-    if let (Some(endpoint), None) = (
-        &endpoint,
-        text.as_ref().filter(|text| text.starts_with("s3://")),
-    ) {
-        env.refuse(
-            "S3_ENDPOINT",
-            Some(endpoint.to_string()),
-            "to be unset, or ORIGIN to be s3://BUCKET[/PREFIX]",
-        );
+    let places = [
+        ("path", Addressing::Path),
+        ("virtual_host", Addressing::VirtualHost),
+    ];
+    let addressing = env.choice("S3_ADDRESSING", &places);
+    let is_bucket = env
+        .set("ORIGIN")
+        .is_some_and(|text| text.starts_with("s3://"));
+    if let (Some(endpoint), false) = (&endpoint, is_bucket) {
+        let accepted = "to be unset, or ORIGIN to be s3://BUCKET[/PREFIX]";
+        env.refuse("S3_ENDPOINT", Some(endpoint.to_string()), accepted);
     }
-    let text = text?;
-    if let Some(rest) = text.strip_prefix("s3://") {
-        let Some(bucket) = BucketName::parse(rest) else {
-            env.refuse("ORIGIN", Some(text), "s3://BUCKET[/PREFIX] with a valid bucket name and a prefix without empty, . or .. segments");
-            return None;
-        };
-        let by_host = addressing == Some(Addressing::VirtualHost);
-        if by_host && endpoint.as_ref().is_some_and(|it| it.ip().is_some()) {
-            let accepted =
-                "path, or S3_ENDPOINT to have a name: no bucket's name stands before an address";
-            env.refuse("S3_ADDRESSING", Some("virtual_host".into()), accepted);
-        }
-        let region = region?;
-        return Some(Origin::Bucket(match endpoint {
-            Some(endpoint) => bucket.at(endpoint, &region, addressing.unwrap_or(Addressing::Path)),
-            None => bucket.at_aws(&region, addressing),
-        }));
+    if !is_bucket {
+        let accepted = format!("s3://BUCKET[/PREFIX], {ENDPOINT}");
+        let server = env.parse("ORIGIN", &accepted, Endpoint::parse);
+        return server.map(Origin::Http);
     }
-    let origin = Endpoint::parse(&text).map(Origin::Http);
-    if origin.is_none() {
-        env.refuse(
-            "ORIGIN",
-            Some(text),
-            format!("s3://BUCKET[/PREFIX], {ENDPOINT}"),
-        );
+    let bucket = env.parse("ORIGIN", BUCKET, |text| {
+        BucketName::parse(text.strip_prefix("s3://")?)
+    })?;
+    let by_host = addressing == Some(Addressing::VirtualHost);
+    if by_host && endpoint.as_ref().is_some_and(|it| it.ip().is_some()) {
+        let accepted =
+            "path, or S3_ENDPOINT to have a name: no bucket's name stands before an address";
+        env.refuse("S3_ADDRESSING", Some("virtual_host".into()), accepted);
     }
-    origin
+    let region = region?;
+    Some(Origin::Bucket(match endpoint {
+        Some(endpoint) => bucket.at(endpoint, &region, addressing.unwrap_or(Addressing::Path)),
+        None => bucket.at_aws(&region, addressing),
+    }))
 }
 
 fn is_region(text: &str) -> bool {
@@ -62,27 +56,11 @@ fn is_region(text: &str) -> bool {
 
 /// Whether there are credentials. Envoy reads them from its environment; this checks only that they are complete.
 pub fn check_credentials(env: &mut Environment<'_>) -> bool {
-    let key = env.set("AWS_ACCESS_KEY_ID").is_some();
-    let secret = env.set("AWS_SECRET_ACCESS_KEY").is_some();
-    match (key, secret) {
-        (true, false) => env.refuse(
-            "AWS_SECRET_ACCESS_KEY",
-            None,
-            "must be set, as AWS_ACCESS_KEY_ID is",
-        ),
-        (false, true) => env.refuse(
-            "AWS_ACCESS_KEY_ID",
-            None,
-            "must be set, as AWS_SECRET_ACCESS_KEY is",
-        ),
-        (true, true) | (false, false) => {}
+    let complete = env.pair("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY");
+    let has_key = env.set("AWS_ACCESS_KEY_ID").is_some();
+    if env.set("AWS_SESSION_TOKEN").is_some() && !has_key {
+        let accepted = "must be unset, or AWS_ACCESS_KEY_ID be set";
+        env.refuse("AWS_SESSION_TOKEN", None, accepted);
     }
-    if env.set("AWS_SESSION_TOKEN").is_some() && !key {
-        env.refuse(
-            "AWS_SESSION_TOKEN",
-            None,
-            "must be unset, or AWS_ACCESS_KEY_ID be set",
-        );
-    }
-    key && secret
+    complete
 }

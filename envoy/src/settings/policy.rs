@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The policies that `POLICY` can name: those that come with the edge, or a file.
 
-use std::path::PathBuf;
-
 use super::environment::Environment;
 
 /// The policy for a bucket, unless the user chooses another, in YAML.
@@ -23,20 +21,24 @@ pub const READY_MADE: [(&str, &str); 5] = [
 
 /// The policy that a user has chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PolicyChoice {
-    /// One that comes with the edge: its name and its text.
-    ReadyMade(&'static str, &'static str),
-    /// A file.
-    File(PathBuf),
+pub struct PolicyChoice {
+    /// The name of a policy that comes with the edge, or the path of a file.
+    pub name: String,
+    /// The policy, in YAML or JSON.
+    pub text: String,
 }
 
 impl PolicyChoice {
     /// Reads `POLICY`: the name of a policy that comes with the edge, or else a file.
     pub fn read(env: &mut Environment<'_>) -> Option<Self> {
-        let text = env.set("POLICY")?;
-        match READY_MADE.into_iter().find(|(name, _)| *name == text) {
-            Some((name, text)) => Some(Self::ReadyMade(name, text)),
-            None => env.file("POLICY").map(Self::File),
-        }
+        let name = env.set("POLICY")?;
+        let text = match READY_MADE
+            .iter()
+            .find(|(ready_made, _)| *ready_made == name)
+        {
+            Some((_, text)) => (*text).to_owned(),
+            None => env.file_text("POLICY")?,
+        };
+        Some(Self { name, text })
     }
 }

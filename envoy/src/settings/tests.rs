@@ -4,16 +4,15 @@ use std::ffi::OsString;
 
 use super::*;
 use crate::origin::Addressing;
-use crate::sns::Topic;
 
-fn read(variables: &[(&str, &str)]) -> Result<Settings, SettingsError> {
+fn read(variables: &[(&str, &str)]) -> anyhow::Result<Settings> {
     let find = |name: &str| variables.iter().find(|(each, _)| *each == name);
     Settings::from_lookup(&|name| find(name).map(|(_, value)| value.into()))
 }
 
 fn problems(variables: &[(&str, &str)]) -> Vec<String> {
     let error = read(variables).expect_err("bad settings");
-    error.problems.iter().map(ToString::to_string).collect()
+    error.to_string().lines().map(str::to_owned).collect()
 }
 
 #[test]
@@ -301,7 +300,7 @@ fn messages_of_sns_are_taken_from_the_topics_that_are_listed() {
     ];
     let settings = read(&variables).unwrap();
     let sns = settings.sns.as_ref().unwrap();
-    let topics: Vec<_> = sns.topics.iter().map(Topic::arn).collect();
+    let topics: Vec<_> = sns.topics.iter().map(|topic| topic.arn.as_str()).collect();
     assert_eq!(topics.join(", "), TOPICS);
     let proxy = sns.proxy.as_ref().map(ToString::to_string);
     assert_eq!(proxy.as_deref(), Some("http://proxy:3128"));

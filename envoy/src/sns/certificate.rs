@@ -11,7 +11,7 @@ use super::topic::Topic;
 
 /// The file in a `SigningCertURL`, if the URL is one of SNS in the topic's region.
 pub fn certificate_file<'a>(url: &'a str, topic: &Topic) -> Option<&'a str> {
-    let path = url.strip_prefix("https://")?.strip_prefix(topic.host())?;
+    let path = url.strip_prefix("https://")?.strip_prefix(&topic.host)?;
     let file = path.strip_prefix('/')?;
     let word = file
         .strip_prefix("SimpleNotificationService-")?
@@ -24,7 +24,7 @@ pub fn certificate_file<'a>(url: &'a str, topic: &Topic) -> Option<&'a str> {
 /// `sns-REGION.DOMAIN`, where the region may be a neighbour's.
 fn is_signer(name: &str, topic: &Topic) -> bool {
     let label = name
-        .strip_suffix(topic.domain())
+        .strip_suffix(topic.domain)
         .and_then(|rest| rest.strip_suffix('.'));
     name == "sns.amazonaws.com" || label.is_some_and(|label| label.starts_with("sns-"))
 }

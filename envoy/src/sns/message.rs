@@ -4,6 +4,8 @@
 use jiff::Timestamp;
 use serde::Deserialize;
 
+use super::refusal::Refusal;
+
 /// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum MessageKind {
@@ -53,12 +55,12 @@ impl Message {
     ///
     /// # Errors
     /// The body is no message; says what is wrong.
-    pub fn parse(body: &[u8]) -> Result<Self, String> {
+    pub fn parse(body: &[u8]) -> Result<Self, Refusal> {
         let message: Self = serde_json::from_slice(body).map_err(|error| {
-            format!(
+            Refusal::malformed(format!(
                 "the body: {error}: expected a message of Amazon SNS, and RawMessageDelivery to be off, \
                  since raw messages carry no signature"
-            )
+            ))
         })?;
         let confirms = message.kind != MessageKind::Notification;
         let one_line = |text: &str| !text.contains(char::is_control);
@@ -72,9 +74,10 @@ impl Message {
         ] {
             match value {
                 Some(value) if !one_line(value) => {
-                    return Err(format!("{name}: expected a text of one line"));
+                    let reason = format!("{name}: expected a text of one line");
+                    return Err(Refusal::malformed(reason));
                 }
-                None if required => return Err(format!("{name}: missing")),
+                None if required => return Err(Refusal::malformed(format!("{name}: missing"))),
                 _ => {}
             }
         }
@@ -85,25 +88,22 @@ impl Message {
     ///
     /// # Errors
     /// The field is no time.
-    pub fn time(&self) -> Result<Timestamp, String> {
+    pub fn time(&self) -> Result<Timestamp, Refusal> {
         let text = &self.timestamp;
         // NB: more spellings are accepted than SNS writes, but none with several lines.
         text.parse().map_err(|_| {
-            format!("Timestamp: {text:?}: expected a time such as 2012-05-02T00:54:06.655Z")
+            Refusal::malformed(format!(
+                "Timestamp: {text:?}: expected a time such as 2012-05-02T00:54:06.655Z"
+            ))
         })
     }
 
     /// The signed text: the fields of this kind of message, ordered by name.
     pub fn signed_text(&self) -> String {
-        let only_notified = |value| {
-            (self.kind == MessageKind::Notification)
-                .then_some(value)
-                .flatten()
-        };
-        let only_confirmed = |value| {
-            (self.kind != MessageKind::Notification)
-                .then_some(value)
-                .flatten()
+        let (subject, url, token) = if self.kind == MessageKind::Notification {
+            (self.subject.as_deref(), None, None)
+        } else {
+            (None, self.subscribe_url.as_deref(), self.token.as_deref())
         };
         let kind = match self.kind {
             MessageKind::Notification => "Notification",
@@ -113,13 +113,10 @@ impl Message {
         [
             ("Message", Some(self.message.as_str())),
             ("MessageId", Some(&self.message_id)),
-            ("Subject", only_notified(self.subject.as_deref())),
-            (
-                "SubscribeURL",
-                only_confirmed(self.subscribe_url.as_deref()),
-            ),
+            ("Subject", subject),
+            ("SubscribeURL", url),
             ("Timestamp", Some(&self.timestamp)),
-            ("Token", only_confirmed(self.token.as_deref())),
+            ("Token", token),
             ("TopicArn", Some(&self.topic_arn)),
             ("Type", Some(kind)),
         ]

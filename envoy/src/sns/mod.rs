@@ -10,6 +10,7 @@
 
 mod certificate;
 mod message;
+mod refusal;
 mod server;
 mod service;
 #[cfg(test)]

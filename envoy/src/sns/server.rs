@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use ureq::http::StatusCode;
 
 use super::verifier::{VerifiedMessage, Verifier};
 use crate::log::say;
@@ -29,29 +30,18 @@ impl Verifier {
 /// 200 with the event of a notification, 204 for a message that purges nothing, else the reason for the refusal.
 fn answer(body: &[u8], verifier: &Verifier, log: &RefusalLog) -> Answer {
     match verifier.verify(body, Timestamp::now()) {
-        Ok(VerifiedMessage::Notification(event)) => Answer {
-            status: "200 OK",
-            body: event,
-        },
+        Ok(VerifiedMessage::Notification(event)) => (StatusCode::OK, event),
         Ok(VerifiedMessage::Subscribed(topic)) => {
             say(&format!("SNS: the subscription to {topic} is confirmed"));
-            Answer::from("204 No Content")
+            (StatusCode::NO_CONTENT, String::new())
         }
         Ok(VerifiedMessage::Unsubscribed(topic)) => {
             say(&format!("SNS: the subscription to {topic} has ended"));
-            Answer::from("204 No Content")
+            (StatusCode::NO_CONTENT, String::new())
         }
         Err(refusal) => {
             log.note(&refusal.reason);
-            let status = match refusal.status {
-                400 => "400 Bad Request",
-                403 => "403 Forbidden",
-                _ => "503 Service Unavailable",
-            };
-            Answer {
-                status,
-                body: refusal.reason,
-            }
+            (refusal.status, refusal.reason)
         }
     }
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::crypto::ring::default_provider;
-use thiserror::Error;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Proxy};
 
+use super::refusal::Refusal;
 use super::topic::Topic;
 use crate::origin::Endpoint;
 
@@ -19,40 +19,19 @@ const MOST_BYTES: u64 = 64 << 10;
 /// Bound on a request. SNS waits 15 seconds for the answer to its message.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// Why SNS has not done what it was asked.
-#[derive(Debug, Error)]
-pub enum ServiceError {
-    /// SNS cannot be reached or verified; a retry may help.
-    #[error("{0}")]
-    Unreachable(String),
-    /// SNS answered with this status.
-    #[error("status {0}")]
-    Status(u16),
-}
-
-impl ServiceError {
-    /// The status of a message that is refused for this error: 403 where SNS has refused, 503 where a retry may help.
-    pub const fn refusal_status(&self) -> u16 {
-        match self {
-            Self::Status(400..=499) => 403,
-            Self::Status(_) | Self::Unreachable(_) => 503,
-        }
-    }
-}
-
 /// SNS in the regions of the listed topics.
 pub trait Service: Send + Sync {
     /// Fetches a certificate's file in the region of `topic`.
     ///
     /// # Errors
     /// SNS does not give the file now.
-    fn certificate(&self, topic: &Topic, file: &str) -> Result<Vec<u8>, ServiceError>;
+    fn certificate(&self, topic: &Topic, file: &str) -> Result<Vec<u8>, Refusal>;
 
     /// Confirms the subscription to `topic` that `token` stands for.
     ///
     /// # Errors
     /// SNS does not confirm the subscription.
-    fn confirm(&self, topic: &Topic, token: &str) -> Result<(), ServiceError>;
+    fn confirm(&self, topic: &Topic, token: &str) -> Result<(), Refusal>;
 }
 
 /// SNS over HTTPS, verified against a list of CAs.
@@ -95,12 +74,12 @@ impl Https {
     }
 
     /// The body of a 200. Any other status is an error.
-    fn get(&self, url: &str) -> Result<Vec<u8>, ServiceError> {
+    fn get(&self, url: &str) -> Result<Vec<u8>, Refusal> {
         // NB: the URL may have a token; the error of ureq does not repeat a URL that it could parse.
-        let unreachable = |error: ureq::Error| ServiceError::Unreachable(error.to_string());
+        let unreachable = |error: ureq::Error| Refusal::unavailable(error.to_string());
         let mut response = self.agent.get(url).call().map_err(unreachable)?;
         if response.status() != 200 {
-            return Err(ServiceError::Status(response.status().as_u16()));
+            return Err(Refusal::of_answer(response.status()));
         }
         let body = response.body_mut().with_config().limit(MOST_BYTES);
         body.read_to_vec().map_err(unreachable)
@@ -108,12 +87,12 @@ impl Https {
 }
 
 impl Service for Https {
-    fn certificate(&self, topic: &Topic, file: &str) -> Result<Vec<u8>, ServiceError> {
-        self.get(&format!("https://{}/{file}", topic.host()))
+    fn certificate(&self, topic: &Topic, file: &str) -> Result<Vec<u8>, Refusal> {
+        self.get(&format!("https://{}/{file}", topic.host))
     }
 
-    fn confirm(&self, topic: &Topic, token: &str) -> Result<(), ServiceError> {
-        let (host, arn) = (topic.host(), topic.arn());
+    fn confirm(&self, topic: &Topic, token: &str) -> Result<(), Refusal> {
+        let (host, arn) = (&topic.host, &topic.arn);
         // NB: neither the name of a topic nor a token has a character with a meaning in URLs; see the verifier.
         let query = format!("Action=ConfirmSubscription&TopicArn={arn}&Token={token}");
         self.get(&format!("https://{host}/?{query}")).map(drop)

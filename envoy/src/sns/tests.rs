@@ -16,9 +16,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 use super::message::Message;
-use super::service::{Service, ServiceError};
+use super::refusal::Refusal;
+use super::service::Service;
 use super::topic::Topic;
-use super::verifier::{Refusal, VerifiedMessage, Verifier};
+use super::verifier::{VerifiedMessage, Verifier};
 
 const KEY: &str = include_str!("testdata/signing.key");
 const OTHER_KEY: &str = include_str!("../../tests/support/localhost.key");
@@ -41,18 +42,18 @@ struct FakeSns {
 }
 
 impl Service for FakeSns {
-    fn certificate(&self, topic: &Topic, file: &str) -> Result<Vec<u8>, ServiceError> {
-        let url = format!("{}/{file}", topic.host());
+    fn certificate(&self, topic: &Topic, file: &str) -> Result<Vec<u8>, Refusal> {
+        let url = format!("{}/{file}", topic.host);
         self.asked.lock().unwrap().files.push(url);
         match &self.certificate {
             Ok(pem) => Ok(pem.clone().into_bytes()),
-            Err(0) => Err(ServiceError::Unreachable("connection refused".into())),
-            Err(status) => Err(ServiceError::Status(*status)),
+            Err(0) => Err(Refusal::unavailable("connection refused")),
+            Err(status) => Err(Refusal::of_answer((*status).try_into().unwrap())),
         }
     }
 
-    fn confirm(&self, topic: &Topic, token: &str) -> Result<(), ServiceError> {
-        let asked = (topic.arn().to_owned(), token.to_owned());
+    fn confirm(&self, topic: &Topic, token: &str) -> Result<(), Refusal> {
+        let asked = (topic.arn.clone(), token.to_owned());
         self.asked.lock().unwrap().tokens.push(asked);
         Ok(())
     }
@@ -97,7 +98,7 @@ impl Setup {
 
     fn refusal(&self, message: &Value) -> (u16, String) {
         let refusal = self.take(&message.to_string()).unwrap_err();
-        (refusal.status, refusal.reason)
+        (refusal.status.as_u16(), refusal.reason)
     }
 
     fn files(&self) -> usize {
@@ -262,7 +263,7 @@ fn a_certificate_counts_only_if_it_is_for_sns() {
         "sns-evilamazonaws.com",
         "x.sns-signing.amazonaws.com",
     ] {
-        let refused = named(name).map_err(|refusal| refusal.status);
+        let refused = named(name).map_err(|refusal| refusal.status.as_u16());
         assert_eq!(refused, Err(403), "{name}");
     }
 }
@@ -461,7 +462,7 @@ proptest! {
         let Err(refusal) = edge.take(&message.to_string()) else {
             return Err(TestCaseError::fail("taken"));
         };
-        prop_assert!(matches!(refusal.status, 400 | 403), "{refusal:?}");
+        prop_assert!(matches!(refusal.status.as_u16(), 400 | 403), "{refusal:?}");
         prop_assert!(edge.asked.lock().unwrap().files.iter().all(|file| file.len() < 200));
     }
 }

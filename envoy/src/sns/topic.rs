@@ -4,9 +4,12 @@
 /// A standard topic of SNS. (S3 does not publish to FIFO topics, and FIFO topics do not deliver over HTTP.)
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topic {
-    arn: String,
-    host: String,
-    domain: &'static str,
+    /// The whole name.
+    pub arn: String,
+    /// The host of SNS in the topic's region.
+    pub host: String,
+    /// The domain of the topic's partition of AWS.
+    pub domain: &'static str,
 }
 
 impl Topic {
@@ -35,21 +38,6 @@ impl Topic {
             host: format!("sns.{region}.{domain}"),
             domain,
         })
-    }
-
-    /// The whole name.
-    pub fn arn(&self) -> &str {
-        &self.arn
-    }
-
-    /// The host of SNS in the topic's region.
-    pub fn host(&self) -> &str {
-        &self.host
-    }
-
-    /// The domain of the topic's partition of AWS.
-    pub fn domain(&self) -> &'static str {
-        self.domain
     }
 }
 
@@ -82,7 +70,7 @@ mod tests {
             ),
         ] {
             let topic = Topic::parse(arn).unwrap();
-            assert_eq!((topic.arn(), topic.host()), (arn, host));
+            assert_eq!((topic.arn.as_str(), topic.host.as_str()), (arn, host));
         }
     }
 

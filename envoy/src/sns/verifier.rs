@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use super::Sns;
 use super::certificate::{SigningKey, certificate_file};
 use super::message::{Message, MessageKind};
+use super::refusal::Refusal;
 use super::service::{Https, Service};
 use super::topic::Topic;
 
@@ -40,22 +41,6 @@ pub enum VerifiedMessage {
     Subscribed(String),
     /// The subscription to this topic has ended.
     Unsubscribed(String),
-}
-
-/// Why a message is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// 400: the body is no message of SNS. 403: the message is not accepted. 503: a retry may succeed.
-    pub status: u16,
-    /// What is wrong with the message, without secrets.
-    pub reason: String,
-}
-
-impl Refusal {
-    fn new(status: u16, reason: impl Into<String>) -> Self {
-        let reason = reason.into();
-        Self { status, reason }
-    }
 }
 
 /// Verifies messages of SNS.
@@ -95,10 +80,10 @@ impl Verifier {
     /// # Errors
     /// The message is refused, or cannot be verified now.
     pub(super) fn verify(&self, body: &[u8], now: Timestamp) -> Result<VerifiedMessage, Refusal> {
-        let message = Message::parse(body).map_err(|reason| Refusal::new(400, reason))?;
+        let message = Message::parse(body)?;
         let topic = self.admit(&message, now)?;
         self.check_signature(&message, topic, now)?;
-        let arn = topic.arn().to_owned();
+        let arn = topic.arn.clone();
         match (message.kind, message.token) {
             (MessageKind::Notification, _) => Ok(VerifiedMessage::Notification(message.message)),
             (MessageKind::UnsubscribeConfirmation, _) => Ok(VerifiedMessage::Unsubscribed(arn)),
@@ -112,20 +97,17 @@ impl Verifier {
     /// The checks that need no key: the message is of a listed topic, and new. Gives the topic.
     fn admit(&self, message: &Message, now: Timestamp) -> Result<&Topic, Refusal> {
         let arn = &message.topic_arn;
-        let topic = self.topics.iter().find(|topic| topic.arn() == arn);
+        let topic = self.topics.iter().find(|topic| topic.arn == *arn);
         let topic = topic.ok_or_else(|| {
             let shown = shortened(arn);
-            Refusal::new(
-                403,
-                format!("TopicArn: {shown}: expected one of SNS_TOPICS"),
-            )
+            Refusal::forbidden(format!("TopicArn: {shown}: expected one of SNS_TOPICS"))
         })?;
-        let time = message.time().map_err(|reason| Refusal::new(400, reason))?;
+        let time = message.time()?;
         let age = now.as_second() - time.as_second();
         if !(-AHEAD_SECONDS..=OLDEST_SECONDS).contains(&age) {
             let shown = &message.timestamp;
             let reason = format!("Timestamp: {shown:?}: expected a time within the last hour");
-            return Err(Refusal::new(403, reason));
+            return Err(Refusal::forbidden(reason));
         }
         Ok(topic)
     }
@@ -138,32 +120,29 @@ impl Verifier {
     ) -> Result<(), Refusal> {
         let url = &message.signing_cert_url;
         let file = certificate_file(url, topic).ok_or_else(|| {
-            let (shown, host) = (shortened(url), topic.host());
+            let (shown, host) = (shortened(url), &topic.host);
             let accepted = format!("https://{host}/SimpleNotificationService-….pem");
-            Refusal::new(403, format!("SigningCertURL: {shown}: expected {accepted}"))
+            Refusal::forbidden(format!("SigningCertURL: {shown}: expected {accepted}"))
         })?;
-        let bad = || Refusal::new(403, "Signature: expected that of SNS over this message");
+        let bad = || Refusal::forbidden("Signature: expected that of SNS over this message");
         let signature = STANDARD.decode(&message.signature).map_err(|_| bad())?;
         let key = self.key(topic, file)?;
         if !key.is_valid_at(now.as_second()) {
             let reason = format!("SigningCertURL: {file} is not valid now");
-            return Err(Refusal::new(403, reason));
+            return Err(Refusal::forbidden(reason));
         }
-        let signed = key.has_signed(
-            &message.signed_text(),
-            message.signature_version,
-            &signature,
-        );
+        let (text, version) = (message.signed_text(), message.signature_version);
+        let signed = key.has_signed(&text, version, &signature);
         signed.then_some(()).ok_or_else(bad)
     }
 
     /// The key of a certificate, which is fetched from SNS once.
     fn key(&self, topic: &Topic, file: &str) -> Result<Arc<SigningKey>, Refusal> {
-        let name = format!("{}/{file}", topic.host());
+        let name = format!("{}/{file}", topic.host);
         if let Some(key) = self.known_key(&name) {
             return Ok(key);
         }
-        let later = || Refusal::new(503, "SigningCertURL: not fetched now; send it again");
+        let later = || Refusal::unavailable("SigningCertURL: not fetched now; send it again");
         let _waiter = Waiter::enter(&self.waiting).ok_or_else(later)?;
         let mut failed = self
             .last_failure
@@ -175,25 +154,23 @@ impl Verifier {
         if failed.is_some_and(|at| at.elapsed() < PAUSE) {
             return Err(later());
         }
-        let given = self.service.certificate(topic, file).map_err(|error| {
+        let key = Arc::new(self.fetch_key(topic, file).inspect_err(|_| {
             *failed = Some(Instant::now());
-            let reason = format!("SigningCertURL: {file}: {error}");
-            Refusal::new(error.refusal_status(), reason)
-        })?;
-        let key = SigningKey::from_pem(&given, topic).map(Arc::new);
-        let key = key.ok_or_else(|| {
-            *failed = Some(Instant::now());
-            Refusal::new(
-                403,
-                format!("SigningCertURL: {file} is no certificate of SNS"),
-            )
-        })?;
+        })?);
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         if keys.len() >= MOST_KEYS {
             keys.clear();
         }
         keys.insert(name, Arc::clone(&key));
         Ok(key)
+    }
+
+    fn fetch_key(&self, topic: &Topic, file: &str) -> Result<SigningKey, Refusal> {
+        let given = self.service.certificate(topic, file);
+        let pem = given.map_err(|refusal| refusal.within(&format!("SigningCertURL: {file}")))?;
+        SigningKey::from_pem(&pem, topic).ok_or_else(|| {
+            Refusal::forbidden(format!("SigningCertURL: {file} is no certificate of SNS"))
+        })
     }
 
     fn known_key(&self, name: &str) -> Option<Arc<SigningKey>> {
@@ -204,12 +181,10 @@ impl Verifier {
     /// Confirms a subscription. NB: at a URL that is made here; the `SubscribeURL` of the message is never used.
     fn confirm(&self, topic: &Topic, token: &str) -> Result<(), Refusal> {
         if !token.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-            return Err(Refusal::new(403, "Token: expected letters and digits"));
+            return Err(Refusal::forbidden("Token: expected letters and digits"));
         }
-        self.service.confirm(topic, token).map_err(|error| {
-            let reason = format!("the subscription is not confirmed: {error}");
-            Refusal::new(error.refusal_status(), reason)
-        })
+        let confirmed = self.service.confirm(topic, token);
+        confirmed.map_err(|refusal| refusal.within("the subscription is not confirmed"))
     }
 }
 

@@ -48,13 +48,9 @@ impl Child {
     /// Sends a signal to the process.
     pub fn signal(&mut self, signal: Signal) {
         // NB: the id of a process that has been waited for may belong to another one.
-        if self.exited().is_none()
-            && let Some(pid) = i32::try_from(self.process.id())
-                .ok()
-                .and_then(Pid::from_raw)
-        {
+        if self.exited().is_none() {
             // The process may end in between; then it needs no signal.
-            let _ = kill_process(pid, signal);
+            let _ = kill_process(Pid::from_child(&self.process), signal);
         }
     }
 

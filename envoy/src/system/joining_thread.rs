@@ -9,9 +9,8 @@ use std::time::Duration;
 /// A thread that is told to end, and joined, when this is dropped.
 #[derive(Debug)]
 pub struct JoiningThread {
-    thread: Option<JoinHandle<()>>,
-    /// Dropped to tell the thread to end.
-    running: Option<Sender<()>>,
+    /// The thread, and what is dropped to tell it to end.
+    running: Option<(JoinHandle<()>, Sender<()>)>,
 }
 
 /// Tells the thread whether it must end.
@@ -30,17 +29,15 @@ impl JoiningThread {
         let thread = thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || work(StopToken { ended }))?;
-        Ok(Self {
-            thread: Some(thread),
-            running: Some(running),
-        })
+        let running = Some((thread, running));
+        Ok(Self { running })
     }
 }
 
 impl Drop for JoiningThread {
     fn drop(&mut self) {
-        self.running.take();
-        if let Some(thread) = self.thread.take() {
+        if let Some((thread, running)) = self.running.take() {
+            drop(running);
             // The error is a panic, which has been reported already.
             let _ = thread.join();
         }

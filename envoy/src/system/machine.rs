@@ -72,10 +72,7 @@ fn memory_bytes() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo")
         .ok()
         .and_then(|text| mem_total(&text));
-    match (container, machine) {
-        (Some(container), Some(machine)) => Some(container.min(machine)),
-        (container, machine) => container.or(machine),
-    }
+    container.into_iter().chain(machine).min()
 }
 
 fn mem_total(meminfo: &str) -> Option<u64> {

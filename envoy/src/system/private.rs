@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Files and folders that only this user can read.
 
-use std::fs::{DirBuilder, File};
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
+
+use anyhow::anyhow;
+
+/// The error of an operation on the file or folder `path`.
+pub fn at(path: &Path) -> impl FnOnce(io::Error) -> anyhow::Error {
+    move |error| anyhow!("{}: {error}", path.display())
+}
 
 /// Makes a folder and its parents, unless they exist.
 ///
@@ -33,6 +40,33 @@ pub fn create(path: &Path) -> io::Result<File> {
 /// The file cannot be written.
 pub fn write(path: &Path, text: &str) -> io::Result<()> {
     create(path)?.write_all(text.as_bytes())
+}
+
+/// Opens a file, or creates it, for reading and writing, and locks it for as long as it is open. `None`: another
+/// process has the lock.
+///
+/// # Errors
+/// The file cannot be opened or locked.
+pub fn lock(path: &Path) -> io::Result<Option<File>> {
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(false);
+    let file = options.mode(0o600).open(path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// The result of an operation on a file that need not be there; `None`: it is not.
+///
+/// # Errors
+/// Any other error of the operation.
+pub fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
+    }
 }
 
 #[cfg(test)]

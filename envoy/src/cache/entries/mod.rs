@@ -10,16 +10,18 @@ mod watch;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Statx, StatxFlags, linkat, openat,
+    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, StatxFlags, StatxTimestamp, linkat, openat,
     renameat_with, statx, unlinkat,
 };
 use rustix::io::Errno;
 
 pub use usage::Usage;
 pub use watch::{Change, FolderWatch};
+
+use crate::system::private::found;
 
 /// The store's file names begin with this. A decimal number follows, the hash of the key. A file that is being written
 /// has no name yet.
@@ -30,40 +32,32 @@ const PACE: usize = 512;
 /// An entry as it was when it was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
-    /// The time of the last use, a read or a write, in nanoseconds since the epoch. A check is no use.
-    touched: i64,
+    /// The time of the last use, a read or a write, in seconds and nanoseconds since the epoch. A check is no use.
+    touched: (i64, u32),
     /// The number in the file's name.
-    number: u64,
-    bytes: u64,
-}
-
-impl Entry {
-    /// The number in the file's name.
-    pub const fn number(&self) -> u64 {
-        self.number
-    }
-
+    pub number: u64,
     /// The file's length.
-    pub const fn bytes(&self) -> u64 {
-        self.bytes
-    }
+    pub bytes: u64,
 }
 
 /// A folder of entries. Links that lead out of the folder are never followed.
 #[derive(Debug)]
 pub struct Entries {
+    /// The folder's path.
+    pub path: PathBuf,
     folder: OwnedFd,
 }
 
 impl Entries {
-    /// Opens `folder`.
+    /// Opens the folder `path`.
     ///
     /// # Errors
     /// The folder cannot be read, or is a link.
-    pub fn open(folder: &Path) -> io::Result<Self> {
+    pub fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let folder = rustix::fs::open(folder, flags, Mode::empty())?;
-        Ok(Self { folder })
+        let folder = rustix::fs::open(path, flags, Mode::empty())?;
+        let path = path.to_owned();
+        Ok(Self { path, folder })
     }
 
     /// All entries. Calls `pause` every few hundred files; when that gives `false`, the list is empty.
@@ -100,10 +94,8 @@ impl Entries {
             if self.look_at(entry.number) != Some(*entry) {
                 continue;
             }
-            match unlinkat(&self.folder, name(entry.number), AtFlags::empty()) {
-                Ok(()) | Err(Errno::NOENT) => {}
-                Err(error) => return Err(error.into()),
-            }
+            let removed = unlinkat(&self.folder, name(entry.number), AtFlags::empty());
+            found(removed.map_err(io::Error::from))?;
         }
         Ok(())
     }
@@ -134,11 +126,8 @@ impl Entries {
     /// The entry cannot be read.
     pub fn open_without_use(&self, number: u64) -> io::Result<Option<File>> {
         let flags = OFlags::RDONLY | OFlags::NOATIME | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match openat(&self.folder, name(number), flags, Mode::empty()) {
-            Ok(file) => Ok(Some(File::from(file))),
-            Err(Errno::NOENT) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        let file = openat(&self.folder, name(number), flags, Mode::empty());
+        found(file.map(File::from).map_err(io::Error::from))
     }
 
     /// An entry as it is now; `None`: there is no such file, or something else has its name.
@@ -147,21 +136,13 @@ impl Entries {
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         let file = statx(&self.folder, name(number), flags, wanted).ok()?;
         let mode = u32::from(file.stx_mode);
+        let time = |time: StatxTimestamp| (time.tv_sec, time.tv_nsec);
         (FileType::from_raw_mode(mode) == FileType::RegularFile).then(|| Entry {
-            touched: touched(&file),
+            touched: time(file.stx_atime).max(time(file.stx_mtime)),
             number,
             bytes: file.stx_size,
         })
     }
-}
-
-fn touched(file: &Statx) -> i64 {
-    let times = [&file.stx_atime, &file.stx_mtime];
-    let nanoseconds = times.map(|time| {
-        let seconds = time.tv_sec.saturating_mul(1_000_000_000);
-        seconds.saturating_add(time.tv_nsec.into())
-    });
-    nanoseconds.into_iter().max().unwrap_or_default()
 }
 
 fn name(number: u64) -> String {
@@ -183,11 +164,11 @@ mod tests {
     use std::time::SystemTime;
     use tempfile::TempDir;
 
-    fn entry(touched: i64, number: u64, bytes: u64) -> Entry {
+    fn entry(number: u64) -> Entry {
         Entry {
-            touched,
+            touched: (0, 0),
             number,
-            bytes,
+            bytes: 0,
         }
     }
 
@@ -231,7 +212,7 @@ mod tests {
         found.sort_by_key(|entry| entry.number);
         assert_eq!(numbers(&found), [1, u64::MAX]);
         assert!(found.iter().all(|entry| entry.bytes == 4));
-        let not_ours = [entry(0, 2, 0), entry(0, 3, 0), entry(0, 4, 0)];
+        let not_ours = [2, 3, 4].map(entry);
         remove(&folder, &not_ours).unwrap();
         remove(&folder, &found).unwrap();
         assert_eq!(fs::read_dir(&folder).unwrap().count(), names.len());

@@ -35,7 +35,6 @@ pub enum Change {
 #[derive(Debug)]
 pub struct FolderWatch {
     inotify: OwnedFd,
-    buffer: Vec<MaybeUninit<u8>>,
 }
 
 impl FolderWatch {
@@ -47,18 +46,16 @@ impl FolderWatch {
         let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
         let wanted = WatchFlags::CREATE | WatchFlags::MOVE | WatchFlags::DELETE;
         inotify::add_watch(&inotify, folder, wanted | WatchFlags::ONLYDIR)?;
-        Ok(Self {
-            inotify,
-            buffer: vec![MaybeUninit::uninit(); BUFFER],
-        })
+        Ok(Self { inotify })
     }
 
     /// The changes since the last call, in their order.
     ///
     /// # Errors
     /// The watch does not work any more.
-    pub fn take(&mut self) -> io::Result<Vec<Change>> {
-        let mut reader = inotify::Reader::new(&self.inotify, &mut self.buffer);
+    pub fn take(&self) -> io::Result<Vec<Change>> {
+        let mut buffer = [MaybeUninit::uninit(); BUFFER];
+        let mut reader = inotify::Reader::new(&self.inotify, &mut buffer);
         let mut changes = Vec::new();
         loop {
             let event = match reader.next() {
@@ -98,7 +95,7 @@ mod tests {
         let path = |number: u64| dir.path().join(format!("cache-{number}"));
         let away = other.path().join("away");
         fs::write(path(1), "before").unwrap();
-        let mut changes = FolderWatch::start(dir.path()).unwrap();
+        let changes = FolderWatch::start(dir.path()).unwrap();
         assert_eq!(changes.take().unwrap(), []);
         fs::write(&away, "x").unwrap();
         fs::hard_link(&away, path(2)).unwrap();

@@ -32,12 +32,12 @@ pub fn evict(entries: &Entries, target: Usage, pause: &mut dyn FnMut() -> bool) 
 
 /// The fewest of the oldest `entries`, oldest first, without which the others are within `target`.
 fn oldest_beyond(mut entries: Vec<Entry>, target: Usage) -> Vec<Entry> {
-    let all = entries.iter().map(Entry::bytes);
+    let all = entries.iter().map(|entry| entry.bytes);
     let mut left = all.fold(Usage::default(), Usage::with);
     entries.sort_unstable();
     let gone = entries.iter().take_while(|entry| {
         let too_much = !left.is_within(target);
-        left = left.without(entry.bytes());
+        left = left.without(entry.bytes);
         too_much
     });
     let gone = gone.count();
@@ -65,7 +65,7 @@ mod tests {
     }
 
     fn numbers(entries: &[Entry]) -> Vec<u64> {
-        entries.iter().map(Entry::number).collect()
+        entries.iter().map(|entry| entry.number).collect()
     }
 
     #[test]

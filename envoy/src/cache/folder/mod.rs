@@ -11,16 +11,15 @@
 //! DIR/early-deaths  how often in a row Envoy has died early, see [`crate::cache::early_deaths`]
 //! ```
 
-mod error;
 #[cfg(test)]
 mod tests;
 mod tmpfs;
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use error::CacheError;
+use anyhow::{Context as _, anyhow, ensure};
 
 use super::early_deaths::EarlyDeaths;
 use super::journal::{EarlierRuns, Journal};
@@ -41,14 +40,18 @@ const UNCHECKED_PREFIX: &str = "unchecked-";
 /// A folder that this process alone uses, until it is dropped.
 #[derive(Debug)]
 pub struct CacheFolder {
-    root: PathBuf,
-    entries: PathBuf,
+    /// The whole folder.
+    pub root: PathBuf,
+    /// The folder for the store's entries. It is empty at the start.
+    pub entries: PathBuf,
     /// Folders of entries of earlier runs.
-    unchecked: Vec<PathBuf>,
-    /// Why entries of earlier runs could not be kept.
-    notice: Option<String>,
-    journal: Option<Journal>,
-    ends_with_edge: bool,
+    pub unchecked: Vec<PathBuf>,
+    /// Why entries of earlier runs could not be kept, for the user.
+    pub notice: Option<String>,
+    /// The journal of a cache that outlives the edge.
+    pub journal: Option<Journal>,
+    /// Whether the cache ends with the edge, so that no later run will find its entries.
+    pub ends_with_edge: bool,
     /// NB: the lock lasts as long as this file is open.
     _lock: File,
 }
@@ -58,37 +61,50 @@ impl CacheFolder {
     ///
     /// # Errors
     /// The folder is in use, is not a cache, or cannot be read or written.
-    pub fn open(cache: &Cache) -> Result<Self, CacheError> {
+    pub fn open(cache: &Cache) -> anyhow::Result<Self> {
         match cache.medium {
             Medium::Disk => Self::open_at(&cache.dir, false),
             Medium::Memory => Self::open_at(&tmpfs::new_folder(cache)?, true),
         }
     }
 
-    fn open_at(root: &Path, ends_with_edge: bool) -> Result<Self, CacheError> {
-        let io_error = |error| CacheError::Io(root.to_owned(), error);
-        private::make_folder(root).map_err(io_error)?;
+    fn open_at(root: &Path, ends_with_edge: bool) -> anyhow::Result<Self> {
+        let failed = io_error(root);
+        private::make_folder(root).map_err(&failed)?;
         // NB: in this order. Another edge may be starting in the folder, and writes the format after other files.
-        if !is_unused(root).map_err(io_error)? && read_format(root).map_err(io_error)?.is_none() {
-            return Err(CacheError::Foreign(root.to_owned()));
-        }
-        let lock = lock(root)?;
-        let format = read_format(root).map_err(io_error)?;
-        let journal = Journal::read(root).map_err(io_error)?;
+        let unused = is_unused(root).map_err(&failed)?;
+        ensure!(
+            unused || read_format(root).map_err(&failed)?.is_some(),
+            "CACHE_DIR={}: expected an empty folder or a cache of Sluice's, but there are other files \
+             in it",
+            root.display()
+        );
+        let lock = lock(root).map_err(io_error(&root.join("lock")))?;
+        let lock = lock.with_context(|| {
+            let reason = "another edge is using this folder; each edge needs one of its own";
+            format!("CACHE_DIR={}: {reason}", root.display())
+        })?;
+        Self::take(root, ends_with_edge, lock).map_err(failed)
+    }
+
+    /// Prepares the folder `root`, which this process has locked.
+    fn take(root: &Path, ends_with_edge: bool, lock: File) -> io::Result<Self> {
+        let format = read_format(root)?;
+        let journal = Journal::read(root)?;
         let notice = notice(root, format.as_deref(), journal.is_some());
         if notice.is_some() {
             // The keeper removes entries that are in no manifest, so that the start does not wait for it.
-            Manifest::remove(root).map_err(io_error)?;
+            Manifest::remove(root)?;
         }
-        set_aside(root).map_err(io_error)?;
-        let unchecked = unchecked_in(root).map_err(io_error)?;
+        set_aside(root)?;
+        let unchecked = unchecked_in(root)?;
         let journal = match (journal, &notice) {
             (Some(journal), None) => journal,
-            _ => Journal::create(root).map_err(io_error)?,
+            _ => Journal::create(root)?,
         };
-        fs::write(root.join("format"), FORMAT).map_err(io_error)?;
+        fs::write(root.join("format"), FORMAT)?;
         let entries = root.join(ENTRIES);
-        private::make_folder(&entries).map_err(io_error)?;
+        private::make_folder(&entries)?;
         Ok(Self {
             root: root.to_owned(),
             entries,
@@ -100,29 +116,9 @@ impl CacheFolder {
         })
     }
 
-    /// The whole folder.
-    pub fn root(&self) -> &Path {
-        &self.root
-    }
-
-    /// Folders of entries of earlier runs.
-    pub fn unchecked(&self) -> &[PathBuf] {
-        &self.unchecked
-    }
-
-    /// Whether a later run will find the entries that this run stores.
-    pub fn outlives_the_edge(&self) -> bool {
-        !self.ends_with_edge
-    }
-
     /// The count of Envoy's early deaths with this cache.
     pub fn early_deaths(&self) -> EarlyDeaths {
         EarlyDeaths::in_folder(&self.root)
-    }
-
-    /// The folder for the store's entries. It is empty at the start.
-    pub fn entries(&self) -> &Path {
-        &self.entries
     }
 
     /// What the filter must know of earlier runs, without the journal's socket.
@@ -130,23 +126,12 @@ impl CacheFolder {
         let purges = self
             .journal
             .as_ref()
-            .map(|journal| journal.purges().to_text());
+            .map(|journal| journal.purges.to_text());
         EarlierRuns {
             purges: Some(purges.unwrap_or_default()),
             warm: self.notice.is_none() && !self.unchecked.is_empty(),
             socket: None,
         }
-    }
-
-    /// Takes the journal out of a cache that outlives the edge. `None`: the cache ends with the edge, or the journal
-    /// has been taken.
-    pub fn take_journal(&mut self) -> Option<Journal> {
-        self.journal.take()
-    }
-
-    /// Why entries of earlier runs could not be kept, for the user.
-    pub fn notice(&self) -> Option<&str> {
-        self.notice.as_deref()
     }
 }
 
@@ -159,12 +144,14 @@ impl Drop for CacheFolder {
     }
 }
 
+/// The error of a file operation in a cache's folder.
+pub fn io_error(folder: &Path) -> impl Fn(io::Error) -> anyhow::Error {
+    move |error| anyhow!("CACHE_DIR: {}: {error}", folder.display())
+}
+
 fn read_format(root: &Path) -> io::Result<Option<String>> {
-    match fs::read(root.join("format")) {
-        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+    let bytes = private::found(fs::read(root.join("format")))?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// Whether the folder is empty, but for the lock of an edge that may be starting.
@@ -177,19 +164,9 @@ fn is_unused(root: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-fn lock(root: &Path) -> Result<File, CacheError> {
-    let path = root.join("lock");
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path);
-    let file = file.map_err(|error| CacheError::Io(path.clone(), error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(CacheError::InUse(root.to_owned())),
-        Err(TryLockError::Error(error)) => Err(CacheError::Io(path, error)),
-    }
+/// `None`: another edge has the lock.
+fn lock(root: &Path) -> io::Result<Option<File>> {
+    private::lock(&root.join("lock"))
 }
 
 /// Why the entries in a folder of this `format` cannot be kept, if they cannot.
@@ -216,13 +193,9 @@ fn notice(root: &Path, format: Option<&str>, has_journal: bool) -> Option<String
 fn set_aside(root: &Path) -> io::Result<()> {
     for entries in EVER_ENTRIES {
         let entries = root.join(entries);
-        let mut files = match fs::read_dir(&entries) {
-            Ok(files) => files,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(error),
-        };
-        if files.next().is_some() {
-            let aside = format!("{UNCHECKED_PREFIX}{}", random::hex::<8>()?);
+        let files = private::found(fs::read_dir(&entries))?;
+        if files.is_some_and(|mut files| files.next().is_some()) {
+            let aside = format!("{UNCHECKED_PREFIX}{}", random::hex()?);
             fs::rename(&entries, root.join(aside))?;
         }
     }

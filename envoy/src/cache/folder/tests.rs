@@ -29,19 +29,22 @@ fn one_edge_at_a_time_uses_a_folder() {
     let cache = disk(&dir.path().join("new/cache"));
     let first = CacheFolder::open(&cache).unwrap();
     let second = CacheFolder::open(&cache).unwrap_err();
-    assert!(matches!(second, CacheError::InUse(_)), "{second}");
+    assert!(
+        second.to_string().contains("another edge is using"),
+        "{second}"
+    );
     drop(first);
     CacheFolder::open(&cache).unwrap();
 }
 
 fn store_something(folder: &CacheFolder) {
-    fs::write(folder.entries().join("cache-1"), "entry").unwrap();
+    fs::write(folder.entries.join("cache-1"), "entry").unwrap();
 }
 
 /// How many entries stand aside.
 fn aside(folder: &CacheFolder) -> usize {
     let entries = |path: &PathBuf| fs::read_dir(path).unwrap().count();
-    folder.unchecked().iter().map(entries).sum()
+    folder.unchecked.iter().map(entries).sum()
 }
 
 #[test]
@@ -50,12 +53,12 @@ fn entries_of_earlier_runs_stand_aside_at_each_start() {
     let cache = disk(dir.path());
     for runs in 0..3 {
         let folder = CacheFolder::open(&cache).unwrap();
-        assert_eq!(fs::read_dir(folder.entries()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(&folder.entries).unwrap().count(), 0);
         assert_eq!(
             (aside(&folder), folder.earlier_runs().warm),
             (runs, runs > 0)
         );
-        assert_eq!(folder.notice(), None);
+        assert_eq!(folder.notice.as_deref(), None);
         store_something(&folder);
     }
 }
@@ -68,7 +71,7 @@ fn entries_of_another_format_are_in_no_manifest_and_that_is_said() {
     fs::write(dir.path().join("manifest"), "old").unwrap();
     fs::write(dir.path().join("format"), "sluice cache 0\n").unwrap();
     let folder = CacheFolder::open(&cache).unwrap();
-    let notice = folder.notice().expect("a notice");
+    let notice = folder.notice.as_deref().expect("a notice");
     assert!(
         notice.contains("sluice cache 0") && notice.contains(FORMAT.trim()),
         "{notice}"
@@ -76,7 +79,7 @@ fn entries_of_another_format_are_in_no_manifest_and_that_is_said() {
     assert!(!dir.path().join("manifest").exists());
     assert_eq!((aside(&folder), folder.earlier_runs().warm), (1, false));
     drop(folder);
-    assert_eq!(CacheFolder::open(&cache).unwrap().notice(), None);
+    assert_eq!(CacheFolder::open(&cache).unwrap().notice, None);
 }
 
 #[test]
@@ -87,11 +90,11 @@ fn a_cache_of_which_envoy_dies_is_given_up_and_that_is_said() {
     fs::write(dir.path().join("manifest"), "old").unwrap();
     fs::write(dir.path().join("early-deaths"), "2\n").unwrap();
     let folder = CacheFolder::open(&cache).unwrap();
-    let notice = folder.notice().expect("a notice");
+    let notice = folder.notice.as_deref().expect("a notice");
     assert!(notice.contains("died twice"), "{notice}");
     assert!(!dir.path().join("manifest").exists());
     drop(folder);
-    assert_eq!(CacheFolder::open(&cache).unwrap().notice(), None);
+    assert_eq!(CacheFolder::open(&cache).unwrap().notice, None);
 }
 
 #[test]
@@ -99,14 +102,17 @@ fn a_folder_of_somebody_elses_stays_as_it_is() {
     let dir = TempDir::new().unwrap();
     fs::write(dir.path().join("thesis.txt"), "years of work").unwrap();
     let error = CacheFolder::open(&disk(dir.path())).unwrap_err();
-    assert!(matches!(error, CacheError::Foreign(_)), "{error}");
+    assert!(
+        error.to_string().contains("there are other files"),
+        "{error}"
+    );
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
 #[test]
 fn a_cache_in_memory_ends_with_its_edge() {
     let folder = CacheFolder::open(&memory(1 << 20)).unwrap();
-    let entries = folder.entries().to_owned();
+    let entries = folder.entries.clone();
     assert!(entries.starts_with("/dev/shm") && entries.is_dir());
     drop(folder);
     assert!(!entries.exists() && !entries.parent().unwrap().exists());
@@ -121,7 +127,7 @@ fn what_a_dead_edge_left_in_memory_is_removed_and_a_living_edges_is_not() {
     let foreign = TempDir::with_prefix_in(tmpfs::PREFIX, "/dev/shm").unwrap();
     let next = CacheFolder::open(&memory(1 << 20)).unwrap();
     assert!(!dead.path().exists());
-    assert!(living.entries().exists() && next.entries().exists() && foreign.path().exists());
+    assert!(living.entries.exists() && next.entries.exists() && foreign.path().exists());
 }
 
 #[test]
@@ -130,7 +136,8 @@ fn memory_has_to_be_memory_and_large_enough() {
         dir: "/proc".into(),
         ..memory(1)
     });
-    assert!(matches!(wrong, Err(CacheError::NotTmpfs(_))));
+    let wrong = wrong.unwrap_err().to_string();
+    assert!(wrong.contains("expected a folder on a tmpfs"), "{wrong}");
     let large = CacheFolder::open(&memory(1 << 60)).unwrap_err();
     assert!(large.to_string().starts_with("CACHE_MAX_BYTES="), "{large}");
 }

@@ -4,10 +4,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use anyhow::ensure;
 use rustix::fs::FsWord;
 
-use super::{CacheError, lock, read_format};
-use crate::settings::Cache;
+use super::{io_error, lock, read_format};
+use crate::settings::{Cache, Size};
 use crate::system::random;
 
 const TMPFS_MAGIC: FsWord = 0x0102_1994;
@@ -18,32 +19,26 @@ pub const PREFIX: &str = "sluice-";
 ///
 /// # Errors
 /// There is no tmpfs, or it is too small.
-pub fn new_folder(cache: &Cache) -> Result<PathBuf, CacheError> {
-    check(&cache.dir, cache.max_bytes)?;
-    remove_orphans(&cache.dir);
-    match random::hex::<8>() {
-        Ok(name) => Ok(cache.dir.join(format!("{PREFIX}{name}"))),
-        Err(error) => Err(CacheError::Io(cache.dir.clone(), error)),
-    }
-}
-
-fn check(path: &Path, wanted: u64) -> Result<(), CacheError> {
-    let status =
-        rustix::fs::statfs(path).map_err(|error| CacheError::Io(path.to_owned(), error.into()))?;
-    if status.f_type != TMPFS_MAGIC {
-        return Err(CacheError::NotTmpfs(path.to_owned()));
-    }
+pub fn new_folder(cache: &Cache) -> anyhow::Result<PathBuf> {
+    let (failed, path) = (io_error(&cache.dir), cache.dir.display());
+    let status = rustix::fs::statfs(&cache.dir).map_err(|error| failed(error.into()))?;
+    ensure!(
+        status.f_type == TMPFS_MAGIC,
+        "CACHE_DIR={path}: expected a folder on a tmpfs, as CACHE=memory"
+    );
     let block = u64::try_from(status.f_bsize).unwrap_or(0);
     let holds = status.f_blocks.saturating_mul(block);
     // NB: a tmpfs without a limit reports 0 blocks.
-    if holds != 0 && holds < wanted {
-        return Err(CacheError::TooSmall {
-            path: path.to_owned(),
-            holds,
-            wanted,
-        });
-    }
-    Ok(())
+    ensure!(
+        holds == 0 || holds >= cache.max_bytes,
+        "CACHE_MAX_BYTES={}: expected at most {}, which is what {path} holds, as CACHE=memory \
+         (in a container: --shm-size)",
+        Size(cache.max_bytes),
+        Size(holds)
+    );
+    remove_orphans(&cache.dir);
+    let name = random::hex().map_err(failed)?;
+    Ok(cache.dir.join(format!("{PREFIX}{name}")))
 }
 
 /// Removes the folders of edges that died before they could clean up: those whose lock is free.
@@ -55,7 +50,7 @@ fn remove_orphans(tmpfs: &Path) {
         let ours = path
             .file_name()
             .is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
-        if ours && matches!(read_format(&path), Ok(Some(_))) && lock(&path).is_ok() {
+        if ours && matches!(read_format(&path), Ok(Some(_))) && matches!(lock(&path), Ok(Some(_))) {
             // A folder of another user cannot be removed, and stays.
             let _ = fs::remove_dir_all(&path);
         }

@@ -18,13 +18,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anyhow::ensure;
 pub use shortage::Shortage;
 pub use space::Space;
 
-use super::folder::CacheError;
+use super::folder::io_error;
 use crate::log::say;
 use crate::net::admin::Admin;
-use crate::settings::Settings;
+use crate::settings::{Settings, Size};
 use crate::system::joining_thread::{JoiningThread, StopToken};
 use room::Room;
 
@@ -36,9 +37,8 @@ pub struct FreeSpace {
     admin: Admin,
     folder: PathBuf,
     shortage: Shortage,
+    /// What Envoy has been told last.
     room: Room,
-    /// What Envoy has been told last: whether there is room.
-    told: bool,
 }
 
 impl FreeSpace {
@@ -51,30 +51,30 @@ impl FreeSpace {
         settings: &Settings,
         folder: &Path,
         shortage: Shortage,
-    ) -> Result<Option<Self>, CacheError> {
+    ) -> anyhow::Result<Option<Self>> {
         if !settings.filter {
             return Ok(None);
         }
-        let space = Space::of(folder);
-        let Space { total, .. } = space.map_err(|error| CacheError::Io(folder.into(), error))?;
+        let Space { total, .. } = Space::of(folder).map_err(io_error(folder))?;
         let reserve = settings.cache.reserve.of(total);
         if reserve == 0 || total == 0 {
             return Ok(None);
         }
-        let most = total / 2;
-        if reserve > most {
-            return Err(CacheError::Reserve {
-                reserve: settings.cache.reserve,
-                path: folder.to_owned(),
-                most,
-            });
-        }
+        ensure!(
+            reserve <= total / 2,
+            "CACHE_RESERVE={}: expected at most {}, half of the file system of {}",
+            settings.cache.reserve,
+            Size(total / 2),
+            folder.display()
+        );
         Ok(Some(Self {
             admin: Admin::new(settings.admin_port),
             folder: folder.to_owned(),
             shortage,
-            room: Room::new(reserve),
-            told: true,
+            room: Room {
+                reserve,
+                is_left: true,
+            },
         }))
     }
 
@@ -100,23 +100,20 @@ impl FreeSpace {
     /// Publishes the shortage, and tells Envoy and the user when there is room no more, or again.
     fn act(&mut self, free: u64) {
         self.shortage.publish(self.room.shortage(free));
-        let room = self.room.measure(free);
-        if room != self.told && self.admin.set_room(room) {
-            self.told = room;
-            say(&self.describe(room, free));
+        let is_left = self.room.should_be_left(free);
+        if is_left == self.room.is_left || !self.admin.set_room(is_left) {
+            return;
         }
-    }
-
-    fn describe(&self, room: bool, free: u64) -> String {
+        self.room.is_left = is_left;
         let folder = self.folder.display();
-        let [free, reserve] = [free, self.room.reserve()].map(|bytes| bytes >> 20);
-        if room {
+        let [free, reserve] = [free, self.room.reserve].map(|bytes| bytes >> 20);
+        say(&if is_left {
             format!("{folder}: {free} MiB are free: responses are stored again")
         } else {
             format!(
                 "{folder}: {free} MiB are free, less than CACHE_RESERVE, {reserve} MiB: nothing is stored until there \
                  is more"
             )
-        }
+        });
     }
 }

@@ -4,45 +4,27 @@
 /// Whether there is room to store responses.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
-    reserve: u64,
-    /// The answer to the last measurement.
-    left: bool,
+    /// The bytes below which storing pauses.
+    pub reserve: u64,
+    /// Whether responses are stored.
+    pub is_left: bool,
 }
 
 impl Room {
-    /// There is room until less than `reserve` bytes are free.
-    pub const fn new(reserve: u64) -> Self {
-        Self {
-            reserve,
-            left: true,
-        }
-    }
-
-    /// The bytes below which storing pauses.
-    pub const fn reserve(self) -> u64 {
-        self.reserve
-    }
-
-    /// Whether there is room when `free` bytes are. After a pause there is room only from a quarter above the reserve,
-    /// so that storing does not begin and end with each response.
-    pub const fn measure(&mut self, free: u64) -> bool {
-        let least = if self.left {
-            self.reserve
+    /// Whether responses should be stored when `free` bytes are. After a pause there is room only from a quarter above
+    /// the reserve, so that storing does not begin and end with each response.
+    pub const fn should_be_left(self, free: u64) -> bool {
+        if self.is_left {
+            free >= self.reserve
         } else {
-            self.comfortable()
-        };
-        self.left = free >= least;
-        self.left
+            self.shortage(free) == 0
+        }
     }
 
     /// The bytes that the cache should give back when `free` bytes are free.
     pub const fn shortage(self, free: u64) -> u64 {
-        self.comfortable().saturating_sub(free)
-    }
-
-    /// The free space from which on nothing is lacking.
-    const fn comfortable(self) -> u64 {
-        self.reserve.saturating_add(self.reserve / 4)
+        let comfortable = self.reserve.saturating_add(self.reserve / 4);
+        comfortable.saturating_sub(free)
     }
 }
 
@@ -50,9 +32,14 @@ impl Room {
 mod tests {
     use super::*;
 
+    const ROOM: Room = Room {
+        reserve: 100,
+        is_left: true,
+    };
+
     #[test]
     fn storing_pauses_below_the_reserve_and_goes_on_a_quarter_above() {
-        let mut room = Room::new(100);
+        let mut room = ROOM;
         for (free, left) in [
             (1_000, true),
             (100, true),
@@ -63,16 +50,16 @@ mod tests {
             (100, true),
             (0, false),
         ] {
-            assert_eq!(room.measure(free), left, "{free}");
+            room.is_left = room.should_be_left(free);
+            assert_eq!(room.is_left, left, "{free}");
         }
     }
 
     #[test]
     fn the_cache_is_asked_for_room_before_storing_pauses() {
-        let room = Room::new(100);
-        assert_eq!(room.shortage(200), 0);
-        assert_eq!(room.shortage(125), 0);
-        assert_eq!(room.shortage(110), 15);
-        assert_eq!(room.shortage(0), 125);
+        assert_eq!(ROOM.shortage(200), 0);
+        assert_eq!(ROOM.shortage(125), 0);
+        assert_eq!(ROOM.shortage(110), 15);
+        assert_eq!(ROOM.shortage(0), 125);
     }
 }

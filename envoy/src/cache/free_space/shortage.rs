@@ -19,9 +19,4 @@ impl Shortage {
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
-
-    /// Says that the cache has given back what it could. A measurement from before that must not be acted on again.
-    pub fn settle(&self) {
-        self.publish(0);
-    }
 }

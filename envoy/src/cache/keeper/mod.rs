@@ -5,54 +5,285 @@
 //! runs back, see [`crate::cache::recovery`]. It evicts files shortly before the cache reaches its bound, or when the
 //! disk lacks space, see [`crate::cache::eviction`].
 
-mod thread;
+#[cfg(test)]
+mod tests;
 
 use std::io;
-use std::sync::mpsc::{self, Receiver};
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::time::{Duration, Instant};
 
-use super::entries::Usage;
+use super::early_deaths::{EARLY, EarlyDeaths};
+use super::entries::{Change, Entries, FolderWatch, Usage};
+use super::eviction;
 use super::folder::CacheFolder;
 use super::free_space::Shortage;
+use super::recovery::{Check, Fingerprint, Fingerprints, Manifest, UncheckedFiles};
+use crate::log::say;
 use crate::settings::Cache;
-use crate::system::joining_thread::JoiningThread;
-use thread::KeeperThread;
+use crate::system::joining_thread::{JoiningThread, StopToken};
 
-/// The keeper of a cache. Its thread ends when this is dropped.
-#[derive(Debug)]
+/// The time between two looks at the changes.
+const LOOK: Duration = Duration::from_millis(50);
+/// The longest pause between two batches of files. Batches that take longer have let others work already.
+const LONGEST_PAUSE: Duration = Duration::from_millis(5);
+
+/// The keeper of a cache.
 pub struct Keeper {
-    /// Disconnected when the check of earlier runs' files has ended.
-    checked: Receiver<()>,
-    _thread: JoiningThread,
+    live: Arc<Entries>,
+    watch: FolderWatch,
+    /// The fingerprints of the files in use.
+    files: Fingerprints,
+    /// The usage of the files in use.
+    usage: Usage,
+    unchecked: UncheckedFiles,
+    /// `None`: the cache ends with the edge.
+    manifest: Option<Manifest>,
+    bound: Usage,
+    shortage: Shortage,
+    /// Whether an error has been logged. Later ones are not.
+    complained: bool,
 }
 
 impl Keeper {
-    /// Keeps the cache in `folder` within the bounds of `settings`, and evicts for `shortage`. Must start before Envoy,
-    /// which would store files unseen, and end after it.
+    /// Starts to keep the cache in `folder` within the bounds of `settings`, and to evict for `shortage`, until the thread
+    /// is dropped. Must start before Envoy, which would store files unseen, and end after it. Waits until all files of
+    /// earlier runs have been checked, but no longer than `patience`.
     ///
     /// # Errors
     /// The folder cannot be watched, or there can be no more threads.
-    pub fn start(settings: &Cache, folder: &CacheFolder, shortage: Shortage) -> io::Result<Self> {
-        let (checks, checked) = mpsc::channel();
+    pub fn start(
+        settings: &Cache,
+        folder: &CacheFolder,
+        shortage: Shortage,
+        patience: Duration,
+    ) -> io::Result<JoiningThread> {
         let bound = Usage {
             bytes: settings.max_bytes,
             files: settings.max_entries,
         };
-        let manifest = folder.outlives_the_edge().then(|| folder.root().to_owned());
-        let work = KeeperThread::new(folder.entries(), manifest, bound, shortage)?;
-        let (unchecked, deaths) = (folder.unchecked().to_vec(), folder.early_deaths());
+        let manifest = (!folder.ends_with_edge).then(|| folder.root.clone());
+        let keeper = Self::new(&folder.entries, manifest, bound, shortage)?;
+        let (unchecked, deaths) = (folder.unchecked.clone(), folder.early_deaths());
+        let (checks, checked) = mpsc::channel();
         let thread = JoiningThread::start("keeper", move |stop| {
-            work.run(&stop, unchecked, checks, &deaths);
-        })?;
+            keeper.run(&stop, unchecked, checks, &deaths);
+        });
+        // The thread sends nothing: this waits for the end of its sender.
+        let _ = checked.recv_timeout(patience);
+        thread
+    }
+
+    /// Watches `folder` from now on. The manifest is in the folder `manifest`.
+    ///
+    /// # Errors
+    /// The folder cannot be watched.
+    fn new(
+        folder: &Path,
+        manifest: Option<PathBuf>,
+        bound: Usage,
+        shortage: Shortage,
+    ) -> io::Result<Self> {
         Ok(Self {
-            checked,
-            _thread: thread,
+            live: Arc::new(Entries::open(folder)?),
+            watch: FolderWatch::start(folder)?,
+            files: Fingerprints::new(),
+            usage: Usage::default(),
+            unchecked: UncheckedFiles::default(),
+            manifest: manifest.map(Manifest::new),
+            bound,
+            shortage,
+            complained: false,
         })
     }
 
-    /// Waits until all files of earlier runs have been checked, but no longer than `patience`.
-    pub fn wait_for_check(&self, patience: Duration) {
-        // The thread sends nothing: this waits for the end of its sender.
-        let _ = self.checked.recv_timeout(patience);
+    /// Checks the files in the folders `unchecked` and drops `checks`, then follows the cache until `stop` says so.
+    fn run(
+        mut self,
+        stop: &StopToken,
+        unchecked: Vec<PathBuf>,
+        checks: Sender<()>,
+        deaths: &EarlyDeaths,
+    ) {
+        let start = Instant::now();
+        self.check(stop, unchecked);
+        drop(checks);
+        let mut early = true;
+        while stop.wait(LOOK) {
+            self.follow();
+            self.make_room(stop);
+            if early && start.elapsed() > EARLY {
+                early = false;
+                deaths.forget();
+            }
+        }
+        // Envoy has ended, and may have stored files since the last look.
+        self.follow();
+    }
+
+    /// Brings files of earlier runs back that are whole.
+    fn check(&mut self, stop: &StopToken, folders: Vec<PathBuf>) {
+        let Some(root) = self.manifest.as_ref().map(Manifest::folder) else {
+            return;
+        };
+        let known = Manifest::read(root);
+        let known = self.complain(
+            known,
+            "the manifest is not read, and files of earlier runs are removed",
+        );
+        let some = !folders.is_empty();
+        let goes_on = &mut || stop.wait(Duration::ZERO);
+        let unchecked = UncheckedFiles::list(folders, known.unwrap_or_default(), goes_on);
+        let consequence = "files of earlier runs are neither checked nor served";
+        let Some(unchecked) = self.complain(unchecked, consequence) else {
+            return;
+        };
+        self.unchecked = unchecked;
+        self.record(&[]);
+        let mut looked = Instant::now();
+        while stop.wait(Duration::ZERO) {
+            if looked.elapsed() > LOOK {
+                self.follow();
+                self.make_room(stop);
+                looked = Instant::now();
+            }
+            match self.unchecked.check() {
+                Some(Check::Whole(file)) => {
+                    // A file of the same name may have been stored meanwhile, and removed again.
+                    self.follow();
+                    self.unchecked.restore(&file, &self.live);
+                }
+                Some(Check::Removed) => {}
+                None => {
+                    self.follow();
+                    let counts = self.unchecked.finish();
+                    if some {
+                        say(&format!("the cache: {counts}"));
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Notes the files that have been stored and removed since the last call.
+    fn follow(&mut self) {
+        let changes = self.watch.take();
+        let changes = self.complain(changes, "eviction is left to Envoy");
+        let mut stored = Vec::new();
+        for change in changes.into_iter().flatten() {
+            match change {
+                Change::Stored(number) => stored.extend(self.learn(number)),
+                Change::Moved(number) => match self.unchecked.known.remove(&number) {
+                    Some(file) => self.add(number, file),
+                    None => stored.extend(self.learn(number)),
+                },
+                Change::Gone(number) => self.forget(number),
+                Change::Lost => stored.extend(self.rescan()),
+            }
+        }
+        self.record(&stored);
+    }
+
+    /// Adds a file that has been stored, with its fingerprint if there is a manifest. It replaces a file of the same name
+    /// that waits for its check. `None`: it cannot be read, so it is not known to be whole.
+    fn learn(&mut self, number: u64) -> Option<(u64, Fingerprint)> {
+        self.unchecked.known.remove(&number);
+        let file = if self.manifest.is_some() {
+            Fingerprint::of(&self.live, number).ok()??
+        } else {
+            let (bytes, hash) = (self.live.look_at(number)?.bytes, 0);
+            Fingerprint { bytes, hash }
+        };
+        self.add(number, file);
+        Some((number, file))
+    }
+
+    fn add(&mut self, number: u64, file: Fingerprint) {
+        self.forget(number);
+        self.files.insert(number, file);
+        self.usage = self.usage.with(file.bytes);
+    }
+
+    fn forget(&mut self, number: u64) {
+        if let Some(file) = self.files.remove(&number) {
+            self.usage = self.usage.without(file.bytes);
+        }
+    }
+
+    /// Reads the whole folder, after the system has lost changes. Gives the files that were not known.
+    fn rescan(&mut self) -> Vec<(u64, Fingerprint)> {
+        let found = self.live.list(&mut || true);
+        let Some(found) = self.complain(found, "eviction is left to Envoy") else {
+            return Vec::new();
+        };
+        let mut before = std::mem::take(&mut self.files);
+        self.usage = Usage::default();
+        let mut stored = Vec::new();
+        for entry in found {
+            match before.remove(&entry.number) {
+                Some(file) if file.bytes == entry.bytes => self.add(entry.number, file),
+                _ => stored.extend(self.learn(entry.number)),
+            }
+        }
+        stored
+    }
+
+    /// Writes the files that have been stored into the manifest.
+    fn record(&mut self, stored: &[(u64, Fingerprint)]) {
+        if let Some(manifest) = &mut self.manifest {
+            let recorded = manifest.record(stored, &self.files, &self.unchecked.known);
+            let consequence = "files that are stored now may be lost at the next start";
+            self.complain(recorded, consequence);
+        }
+    }
+
+    /// Removes the files that have not been used for longest, where the cache holds too much. Files that have not been
+    /// checked go first.
+    fn make_room(&mut self, stop: &StopToken) {
+        let used = self.usage.and(self.unchecked.usage);
+        let Some(target) = eviction::target(used, self.bound, self.shortage.bytes()) else {
+            return;
+        };
+        let live = self.usage;
+        self.unchecked
+            .shrink(|left| live.and(left).is_within(target));
+        if !live.is_within(target) {
+            let evicted = self.evict(stop, target);
+            self.complain(evicted, "eviction is left to Envoy");
+        }
+        // A measurement from before the eviction must not be acted on again.
+        self.shortage.publish(0);
+    }
+
+    /// Removes the oldest files in use, until the others are within `target`.
+    fn evict(&mut self, stop: &StopToken, target: Usage) -> io::Result<()> {
+        let live = Arc::clone(&self.live);
+        let mut worked = Instant::now();
+        let mut pause = || {
+            self.follow();
+            // The eviction leaves half of the time to others, unless more comes into the cache than it removes.
+            let late = !self.usage.is_within(self.bound);
+            let pause = worked.elapsed().min(LONGEST_PAUSE);
+            let goes_on = stop.wait(if late { Duration::ZERO } else { pause });
+            worked = Instant::now();
+            goes_on
+        };
+        eviction::evict(&live, target, &mut pause)?;
+        self.follow();
+        Ok(())
+    }
+
+    /// Logs the first error and its consequence.
+    fn complain<T>(&mut self, result: io::Result<T>, consequence: &str) -> Option<T> {
+        if let Err(error) = &result
+            && !self.complained
+        {
+            self.complained = true;
+            let folder = self.live.path.display();
+            say(&format!("{folder}: {error}: {consequence}"));
+        }
+        result.ok()
     }
 }

@@ -9,7 +9,7 @@ use twox_hash::XxHash3_64;
 use crate::cache::entries::Entries;
 
 /// The bytes that are read at once.
-const CHUNK: usize = 128 << 10;
+const CHUNK: usize = 32 << 10;
 
 /// The length of a file and the XXH3 of its bytes. It shows faults of disks and crashes, but no attack: whoever can
 /// write to the folder can forge it.
@@ -21,54 +21,35 @@ pub struct Fingerprint {
     pub hash: u64,
 }
 
-/// Reads files to take their fingerprints, with one buffer for all.
-#[derive(Debug)]
-pub struct FingerprintReader {
-    chunk: Vec<u8>,
-}
-
-impl FingerprintReader {
-    /// A reader with an empty buffer.
-    pub fn new() -> Self {
-        Self {
-            chunk: vec![0; CHUNK],
-        }
-    }
-
+impl Fingerprint {
     /// Takes the fingerprint of an entry, which is no use of it; `None`: there is no such entry.
     ///
     /// # Errors
     /// The entry cannot be read.
-    pub fn read_entry(
-        &mut self,
-        entries: &Entries,
-        number: u64,
-    ) -> io::Result<Option<Fingerprint>> {
+    pub fn of(entries: &Entries, number: u64) -> io::Result<Option<Self>> {
         let file = entries.open_without_use(number)?;
-        file.map(|file| self.read(file)).transpose()
+        file.map(Self::read).transpose()
     }
 
     /// Takes the fingerprint of `file`, from here to its end.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn read(&mut self, mut file: impl Read) -> io::Result<Fingerprint> {
-        let mut hasher = XxHash3_64::new();
-        let mut bytes = 0;
+    pub fn read(mut file: impl Read) -> io::Result<Self> {
+        let (mut bytes, mut hasher) = (0, XxHash3_64::new());
+        let mut chunk = [0; CHUNK];
         loop {
-            let length = match file.read(&mut self.chunk) {
+            let length = match file.read(&mut chunk) {
                 Ok(0) => break,
                 Ok(length) => length,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            hasher.write(self.chunk.get(..length).unwrap_or_default());
+            hasher.write(chunk.get(..length).unwrap_or_default());
             bytes += length as u64;
         }
-        Ok(Fingerprint {
-            bytes,
-            hash: hasher.finish(),
-        })
+        let hash = hasher.finish();
+        Ok(Self { bytes, hash })
     }
 }
 
@@ -77,7 +58,7 @@ mod tests {
     use super::*;
 
     fn of(bytes: &[u8]) -> Fingerprint {
-        FingerprintReader::new().read(bytes).unwrap()
+        Fingerprint::read(bytes).unwrap()
     }
 
     #[test]

@@ -13,9 +13,7 @@
 mod fingerprint;
 mod manifest;
 mod unchecked;
-mod writer;
 
-pub use fingerprint::{Fingerprint, FingerprintReader};
+pub use fingerprint::Fingerprint;
 pub use manifest::{Fingerprints, Manifest};
 pub use unchecked::{Check, UncheckedFiles};
-pub use writer::ManifestWriter;

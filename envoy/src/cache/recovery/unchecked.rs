@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The files of earlier runs that stand aside until they have been checked.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use super::fingerprint::FingerprintReader;
+use super::fingerprint::Fingerprint;
 use super::manifest::Fingerprints;
 use crate::cache::entries::{Entries, Entry, Usage};
 
@@ -16,17 +18,19 @@ use crate::cache::entries::{Entries, Entry, Usage};
 pub struct UncheckedFiles {
     /// The fingerprints of files that are not in use yet.
     pub known: Fingerprints,
-    folders: Vec<Folder>,
-    /// The next file to check is in front. Each has the index of its folder.
-    queue: VecDeque<(Entry, usize)>,
-    usage: Usage,
+    /// The usage of the files that are left to check.
+    pub usage: Usage,
+    folders: Vec<Arc<Entries>>,
+    /// The next file to check is in front.
+    queue: VecDeque<UncheckedFile>,
     counts: RecoveryCounts,
 }
 
+/// A file of an earlier run.
 #[derive(Debug)]
-struct Folder {
-    path: PathBuf,
-    entries: Entries,
+pub struct UncheckedFile {
+    entry: Entry,
+    folder: Arc<Entries>,
 }
 
 /// The numbers of files of earlier runs, by the result of the check.
@@ -73,81 +77,70 @@ impl UncheckedFiles {
         };
         let mut queue = Vec::new();
         for path in folders {
-            let entries = Entries::open(&path)?;
-            let place = unchecked.folders.len();
-            let found = entries.list(goes_on)?.into_iter();
-            queue.extend(found.map(|entry| (entry, place)));
-            unchecked.folders.push(Folder { path, entries });
+            let folder = Arc::new(Entries::open(&path)?);
+            for entry in folder.list(goes_on)? {
+                unchecked.usage = unchecked.usage.with(entry.bytes);
+                let folder = Arc::clone(&folder);
+                queue.push(UncheckedFile { entry, folder });
+            }
+            unchecked.folders.push(folder);
         }
-        queue.sort_unstable_by(|one, other| other.cmp(one));
-        for (entry, _) in &queue {
-            unchecked.usage = unchecked.usage.with(entry.bytes());
-        }
+        queue.sort_unstable_by_key(|file| Reverse(file.entry));
         unchecked.queue = queue.into();
         Ok(unchecked)
     }
 
-    /// The usage of the files that are left to check.
-    pub const fn usage(&self) -> Usage {
-        self.usage
-    }
-
     /// Checks the next file, and removes it if it is not whole; `None`: no file is left.
-    pub fn check(&mut self, reader: &mut FingerprintReader) -> Option<Check> {
-        let (entry, place) = self.queue.pop_front()?;
-        self.usage = self.usage.without(entry.bytes());
-        let number = entry.number();
-        let entries = self.folders.get(place).map(|folder| &folder.entries)?;
-        let Some(&known) = self.known.get(&number) else {
-            self.counts.unknown += 1;
-            entries.remove(number);
-            return Some(Check::Removed);
-        };
+    pub fn check(&mut self) -> Option<Check> {
+        let file = self.queue.pop_front()?;
+        let UncheckedFile { entry, folder } = &file;
+        self.usage = self.usage.without(entry.bytes);
+        let known = self.known.get(&entry.number);
         // A file of another length need not be read.
-        let whole = known.bytes == entry.bytes()
-            && matches!(reader.read_entry(entries, number), Ok(Some(found)) if found == known);
+        let whole = known.is_some_and(|known| {
+            known.bytes == entry.bytes
+                && Fingerprint::of(folder, entry.number).ok().flatten() == Some(*known)
+        });
         if whole {
-            return Some(Check::Whole(WholeFile { number, place }));
+            return Some(Check::Whole(file));
         }
-        // NB: its fingerprint stays known: an interrupted check may have left another file of the same name.
-        self.counts.damaged += 1;
-        entries.remove(number);
+        match known {
+            // NB: its fingerprint stays known: an interrupted check may have left another file of the same name.
+            Some(_) => self.counts.damaged += 1,
+            None => self.counts.unknown += 1,
+        }
+        folder.remove(entry.number);
         Some(Check::Removed)
     }
 
     /// Moves a file that has been checked to the files in use, unless one of the same name has been stored meanwhile.
-    pub fn restore(&mut self, file: &WholeFile, live: &Entries) {
-        let WholeFile { number, place } = *file;
-        let Some(Folder { entries, .. }) = self.folders.get(place) else {
-            return;
-        };
-        if self.known.contains_key(&number) && entries.move_to(number, live) {
+    pub fn restore(&mut self, file: &UncheckedFile, live: &Entries) {
+        let (number, folder) = (file.entry.number, &file.folder);
+        if self.known.contains_key(&number) && folder.move_to(number, live) {
             self.counts.kept += 1;
         } else {
-            entries.remove(number);
+            folder.remove(number);
         }
     }
 
     /// Removes the files that have not been used for longest, until `fits` accepts the usage of the rest.
     pub fn shrink(&mut self, fits: impl Fn(Usage) -> bool) {
         while !fits(self.usage)
-            && let Some((entry, place)) = self.queue.pop_back()
+            && let Some(UncheckedFile { entry, folder }) = self.queue.pop_back()
         {
-            self.usage = self.usage.without(entry.bytes());
-            self.known.remove(&entry.number());
-            if let Some(folder) = self.folders.get(place) {
-                folder.entries.remove(entry.number());
-            }
+            self.usage = self.usage.without(entry.bytes);
+            self.known.remove(&entry.number);
+            folder.remove(entry.number);
         }
     }
 
     /// Removes the folders with all that is left in them, and gives the counts of all files.
     pub fn finish(&mut self) -> RecoveryCounts {
-        for Folder { path, .. } in self.folders.drain(..) {
-            let left = fs::read_dir(&path).map_or(0, Iterator::count);
+        for folder in self.folders.drain(..) {
+            let left = fs::read_dir(&folder.path).map_or(0, Iterator::count);
             self.counts.unknown += left as u64;
             // Where this fails, the next start tries again.
-            let _ = fs::remove_dir_all(&path);
+            let _ = fs::remove_dir_all(&folder.path);
         }
         // The other files in the manifest are gone.
         self.known = Fingerprints::new();
@@ -158,28 +151,20 @@ impl UncheckedFiles {
 /// The result of a check.
 #[derive(Debug)]
 pub enum Check {
-    /// The file is whole.
-    Whole(WholeFile),
+    /// The file is whole, and not in use yet.
+    Whole(UncheckedFile),
     /// The file has been removed.
     Removed,
-}
-
-/// A file that is whole and not in use yet.
-#[derive(Debug)]
-pub struct WholeFile {
-    number: u64,
-    place: usize,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::recovery::Fingerprint;
     use std::path::Path;
     use tempfile::TempDir;
 
     fn fingerprint(bytes: &[u8]) -> Fingerprint {
-        FingerprintReader::new().read(bytes).unwrap()
+        Fingerprint::read(bytes).unwrap()
     }
 
     struct EarlierRun {
@@ -213,13 +198,13 @@ mod tests {
 
         fn check(&self) -> RecoveryCounts {
             let live = Entries::open(&self.path("live")).unwrap();
-            let (mut unchecked, mut reader) = (self.list(), FingerprintReader::new());
-            while let Some(check) = unchecked.check(&mut reader) {
+            let mut unchecked = self.list();
+            while let Some(check) = unchecked.check() {
                 if let Check::Whole(file) = check {
                     unchecked.restore(&file, &live);
                 }
             }
-            assert_eq!(unchecked.usage(), Usage::default());
+            assert_eq!(unchecked.usage, Usage::default());
             let outcome = unchecked.finish();
             assert!(!self.path("aside").exists());
             outcome
@@ -298,19 +283,18 @@ mod tests {
                 .unwrap();
         }
         let mut unchecked = run.list();
-        assert_eq!(unchecked.usage(), Usage { bytes: 6, files: 3 });
-        let mut reader = FingerprintReader::new();
-        let Some(Check::Whole(first)) = unchecked.check(&mut reader) else {
+        assert_eq!(unchecked.usage, Usage { bytes: 6, files: 3 });
+        let Some(Check::Whole(first)) = unchecked.check() else {
             panic!("no file");
         };
-        assert_eq!(first.number, 2);
+        assert_eq!(first.entry.number, 2);
         unchecked.shrink(|left| left.files <= 1);
         assert!(!run.path("aside/cache-3").exists());
-        let Some(Check::Whole(last)) = unchecked.check(&mut reader) else {
+        let Some(Check::Whole(last)) = unchecked.check() else {
             panic!("no file");
         };
-        assert_eq!(last.number, 1);
-        assert!(unchecked.check(&mut reader).is_none());
+        assert_eq!(last.entry.number, 1);
+        assert!(unchecked.check().is_none());
     }
 
     #[test]
@@ -321,8 +305,7 @@ mod tests {
         let folders = vec![run.path("earlier"), run.path("aside")];
         let mut unchecked = UncheckedFiles::list(folders, run.known.clone(), &mut || true).unwrap();
         let live = Entries::open(&run.path("live")).unwrap();
-        let mut reader = FingerprintReader::new();
-        while let Some(check) = unchecked.check(&mut reader) {
+        while let Some(check) = unchecked.check() {
             if let Check::Whole(file) = check {
                 unchecked.restore(&file, &live);
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the keeper's thread does with files that come and go.
+//! What the keeper does with files that come and go.
 
 use std::fs;
 use std::sync::mpsc;
@@ -52,12 +52,12 @@ impl KeptCache {
     fn play(
         self,
         shortage: Shortage,
-        play: impl FnOnce(&Self, &mut KeeperThread, &StopToken) + Send + 'static,
+        play: impl FnOnce(&Self, &mut Keeper, &StopToken) + Send + 'static,
     ) {
         let (ended, end) = mpsc::channel();
         let folder = self.dir.path().join("entries");
         let root = self.dir.path().to_owned();
-        let mut keeper = KeeperThread::new(&folder, Some(root), ROOM, shortage).unwrap();
+        let mut keeper = Keeper::new(&folder, Some(root), ROOM, shortage).unwrap();
         let thread = JoiningThread::start("test", move |stop| {
             play(&self, &mut keeper, &stop);
             ended.send(()).unwrap();
@@ -100,7 +100,7 @@ fn changes_that_the_system_has_lost_are_found_in_the_folder() {
         cache.remove(2);
         cache.store(3, "has changed");
         cache.store(4, "new");
-        thread.watch = FolderWatch::start(&thread.folder).unwrap();
+        thread.watch = FolderWatch::start(&thread.live.path).unwrap();
         thread.follow();
         assert_eq!(thread.usage.files, 3, "it has seen nothing of that");
         let found = thread.rescan();

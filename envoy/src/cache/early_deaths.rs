@@ -7,10 +7,8 @@
 //! each restart. So the entry point counts, over its own restarts, how often in a row a signal has ended Envoy within a
 //! minute of its start. After two such deaths the next start keeps no entries.
 //!
-//! When Envoy survives every file, that control test fails. Then delete this folder, its notice in
-//! [`crate::cache::folder`], `deaths` in [`crate::cache::keeper`], and `life` in [`crate::run`].
-
-mod life;
+//! When Envoy survives every file, that control test fails. Then delete this file, its notice in
+//! [`crate::cache::folder`], and `deaths` in [`crate::cache::keeper`] and [`crate::run`].
 
 use std::fs;
 use std::io;
@@ -18,8 +16,6 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
-
-pub use life::Life;
 
 use crate::system::private;
 
@@ -55,7 +51,7 @@ impl EarlyDeaths {
 
     /// Notes that Envoy has ended by itself after it had `lived` for so long. Only an end by a signal counts: an Envoy
     /// that refuses its configuration exits.
-    fn note_end(&self, status: ExitStatus, lived: Duration) {
+    pub fn note_end(&self, status: ExitStatus, lived: Duration) {
         if lived >= EARLY {
             self.forget();
         } else if status.signal().is_some() {

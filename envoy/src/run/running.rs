@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The running edge: waits until it is ready, then for its end, and stops it in order.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use rustix::process::Signal;
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::iterator::Signals;
+
+use super::health_check;
+use crate::cache::EarlyDeaths;
+use crate::demo::Demo;
+use crate::log::say;
+use crate::net::admin::Admin;
+use crate::settings::Settings;
+use crate::system::child::{Child, exit_code};
+
+/// Bound on the time in which Envoy must become ready.
+const START_PATIENCE: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(20);
+
+/// An edge whose Envoy has been started.
+pub struct RunningEdge<'a> {
+    /// The settings with which it was started.
+    pub settings: &'a Settings,
+    /// Envoy.
+    pub envoy: Child,
+    /// The time at which Envoy was started.
+    pub started: Instant,
+    /// The count of Envoy's early deaths with this cache.
+    pub deaths: EarlyDeaths,
+    /// The signals that arrive at this process.
+    pub signals: Signals,
+}
+
+impl RunningEdge<'_> {
+    /// Waits until the edge is ready. `Some`: the edge was told to stop before that, with this exit code.
+    ///
+    /// # Errors
+    /// Envoy has ended, or has not become ready in time.
+    pub fn wait_until_ready(&mut self) -> anyhow::Result<Option<u8>> {
+        let ready = health_check(self.settings);
+        while self.started.elapsed() < START_PATIENCE {
+            if let Some(status) = self.envoy.exited() {
+                self.deaths.note_end(status, self.started.elapsed());
+                bail!("Envoy ended before it was ready ({status}); its reason is above");
+            }
+            let stops = |signal| matches!(signal, SIGINT | SIGTERM | SIGHUP);
+            if self.signals.pending().any(stops) {
+                self.deaths.forget();
+                // Envoy may have begun to serve since the last look.
+                return Ok(Some(if ready() {
+                    self.stop_in_order()
+                } else {
+                    self.envoy.stop().map_or(1, exit_code)
+                }));
+            }
+            if ready() {
+                return Ok(None);
+            }
+            sleep(POLL);
+        }
+        bail!("Envoy was not ready after {} s", START_PATIENCE.as_secs())
+    }
+
+    /// Waits until a process ends or a signal arrives, and stops the edge. Gives the exit code.
+    pub fn watch(&mut self, mut demo: Option<Demo>) -> u8 {
+        loop {
+            if let Some(status) = self.envoy.exited() {
+                say(&format!("Envoy ended: {status}"));
+                self.deaths.note_end(status, self.started.elapsed());
+                return exit_code(status);
+            }
+            if let Some(status) = demo.as_mut().and_then(Demo::exited) {
+                say(&format!("MinIO ended: {status}"));
+                return self.envoy.stop().map_or(1, |_| 1);
+            }
+            for signal in self.signals.wait() {
+                match signal {
+                    SIGUSR1 => self.envoy.signal(Signal::USR1),
+                    SIGCHLD => {}
+                    _ => {
+                        self.deaths.forget();
+                        return self.stop_in_order();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Drains the edge: it answers "not ready", and requests in flight may end, until the drain time is over or a
+    /// second signal arrives. Gives the exit code.
+    fn stop_in_order(&mut self) -> u8 {
+        let admin = Admin::new(self.settings.admin_port);
+        admin.fail_health_checks();
+        let start = Instant::now();
+        while self.envoy.exited().is_none() {
+            let active = admin.active_requests();
+            if active == Some(0) {
+                break;
+            }
+            let is_late = start.elapsed() >= self.settings.drain;
+            if is_late || self.signals.pending().any(|signal| signal != SIGCHLD) {
+                let active = active.unwrap_or(0);
+                say(&format!("stopping with {active} requests in flight"));
+                // NB: not SIGTERM: Envoy would crash where its store is being filled.
+                self.envoy.signal(Signal::KILL);
+                return self.envoy.stop().map_or(1, |_| 0);
+            }
+            sleep(POLL);
+        }
+        self.envoy.stop().map_or(1, exit_code)
+    }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why a message is refused.
+
+use ureq::http::StatusCode;
+
+/// Why a message is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// 400: the body is no message of SNS. 403: the message is not accepted. 503: a retry may succeed.
+    pub status: StatusCode,
+    /// What is wrong with the message, without secrets.
+    pub reason: String,
+}
+
+impl Refusal {
+    /// The body is no message of SNS.
+    pub fn malformed(reason: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, reason)
+    }
+
+    /// The message is not accepted.
+    pub fn forbidden(reason: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, reason)
+    }
+
+    /// The message cannot be verified now.
+    pub fn unavailable(reason: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, reason)
+    }
+
+    /// SNS has not done what the message needs, and has answered with `status`.
+    pub fn of_answer(status: StatusCode) -> Self {
+        let reason = format!("status {}", status.as_u16());
+        if status.is_client_error() {
+            Self::forbidden(reason)
+        } else {
+            Self::unavailable(reason)
+        }
+    }
+
+    /// The same refusal, with what was being done before its reason.
+    #[must_use]
+    pub fn within(self, what: &str) -> Self {
+        Self::new(self.status, format!("{what}: {}", self.reason))
+    }
+
+    fn new(status: StatusCode, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self { status, reason }
+    }
+}
