@@ -53,7 +53,7 @@ pub enum Verdict {
     Store(Storage),
     /// It would go into the store, which has no room for anything now.
     NoRoom(Storage),
-    /// A 5xx that is not stored: those who wait get the same status instead of asking again.
+    /// A 5xx that is not stored: the followers get the same status instead of asking again.
     Share(u16),
     /// It is for the one who asked.
     Uncacheable(UncacheableReason),

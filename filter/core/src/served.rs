@@ -155,7 +155,7 @@ impl<'a> Served<'a> {
         CacheStatus::hit().ttl(self.fresh_for())
     }
 
-    /// What `Cache-Status` says to those who have waited for this response.
+    /// What `Cache-Status` says to the followers that have waited for this response.
     pub fn collapsed_cache_status(&self) -> CacheStatus<'static> {
         // What they have waited for was a validation, or there was nothing.
         let forward = if self.is_stale() || self.entry.revalidated {

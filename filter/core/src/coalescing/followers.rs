@@ -40,10 +40,10 @@ impl Coalescer {
         turn: &mut Turn<'_>,
     ) {
         match self.flights.get(&key).map(|flight| flight.role) {
-            // A lease of ours that ran out made two leaders; each tells its own.
+            // This worker's lease ran out, so there are two leaders; each tells its own followers.
             Some(Role::Leading(_)) => {}
-            // It comes late, and those who wait now wait for another flight; or that flight was taken
-            // over unnoticed.
+            // The news is late: the followers of this worker wait for another flight by now, or another worker has
+            // taken the flight over.
             Some(Role::Following { leader, .. }) if leader != flight => self.rescan(key, turn),
             Some(_) if outcome == Outcome::LeaderLost => {
                 if !self.promote(key, true, turn) {
@@ -93,8 +93,8 @@ impl Coalescer {
         }
     }
 
-    /// Waits on if a third worker leads by now; false if none does. The store has lost the response since, and each of those
-    /// who wait would ask the origin.
+    /// Waits on if a third worker leads by now; false if none does. A third leader means that the store has lost the
+    /// response, and each follower would ask the origin.
     fn follow_next(&mut self, key: KeyHash, turn: &mut Turn<'_>) -> bool {
         let (worker, now) = (self.worker, turn.now);
         let Some(flight) = self.flights.get_mut(&key) else {
@@ -112,7 +112,7 @@ impl Coalescer {
         true
     }
 
-    /// Ends the flight on this worker: everyone who waits leaves.
+    /// Ends the flight on this worker: all followers leave.
     pub(super) fn settle(&mut self, key: KeyHash, outcome: Outcome, turn: &mut Turn<'_>) {
         self.remember(key, &outcome, turn.now);
         let Some(flight) = self.flights.remove(&key) else {
@@ -159,7 +159,7 @@ impl Coalescer {
         });
     }
 
-    /// Waits on if somebody leads, else leads.
+    /// Waits on if another worker leads, else leads.
     pub(super) fn rescan(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         if !self.promote(key, false, turn) {
             self.settle(key, Outcome::LeaderLost, turn);

@@ -25,7 +25,7 @@ impl Coalescer {
         let heir = flight.waiters.iter().position(|waiter| waiter.may_lead);
         let (role, lease, now) = (flight.role, flight.policy.lease, turn.now);
         let board_key = flight.key;
-        // Other workers know a flight of ours by its number, which the next leader takes over.
+        // Other workers know this worker's flight by its number, which the next leader takes over.
         let id = match role {
             Role::Leading(leader) => leader.id,
             Role::Following { .. } => self.next_flight(),
@@ -54,11 +54,11 @@ impl Coalescer {
                 return true;
             }
             (Some(Some(Acquired::Lead | Acquired::Full) | None), _) => {}
-            // The board is out of use. Our own flight is still on it and can be renewed and ended.
+            // The board is out of use. This worker's flight is still on it, and can be renewed and ended.
             (None, Role::Leading(_)) => {}
-            // Nobody else would learn of this flight, but it serves this worker.
+            // No other worker learns of this flight, but it serves this one.
             (None, Role::Following { .. }) if leader_lost => {}
-            // Somebody else may lead: there is time until the next look, within max_wait.
+            // Another worker may lead: there is time until the next look, within `max_wait`.
             (None, Role::Following { checked, .. }) => {
                 *checked = now;
                 return true;
@@ -67,7 +67,7 @@ impl Coalescer {
         heir.is_some_and(|heir| self.appoint(key, id, heir, turn))
     }
 
-    /// Makes the leader of flight `id` who has that place on the waiting list.
+    /// Makes the request at place `heir` of the waiting list the leader of flight `id`.
     fn appoint(&mut self, key: KeyHash, id: FlightId, heir: usize, turn: &mut Turn<'_>) -> bool {
         let now = turn.now;
         let Some(flight) = self.flights.get_mut(&key) else {
@@ -79,7 +79,7 @@ impl Coalescer {
         flight.waiting -= 1;
         self.parked -= 1;
         flight.rush = Rush::FIRST;
-        // Whoever waits for a flight that is taken over is not known here.
+        // This worker does not know which workers wait for a flight that it takes over.
         flight.awaited |= !flight.leads();
         flight.role = Role::Leading(Leader {
             id,

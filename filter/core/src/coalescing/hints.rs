@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What one worker remembers of keys, so that a hit needs no look at the board.
 //!
-//! A hint is only ever about speed. A wrong "fresh" costs an uncoalesced request, a wrong
-//! "hit-for-miss" an uncached one; neither can serve a wrong object.
+//! A hint is about speed only. A wrong "fresh" costs one uncoalesced request, a wrong "hit-for-miss" one uncached
+//! request; neither can serve a wrong object.
 
 use crate::workers::recent_keys::RecentKeys;
 use crate::workers::{KeyHash, Millis};
 
-/// For how long an origin that has failed is taken for failing without being asked again.
+/// How long an origin counts as failing after its last failure, unless it is asked again.
 const FAILING_MILLIS: Millis = 60_000;
 
 /// What is known of a key.
@@ -23,7 +23,7 @@ pub enum Hint {
 struct Remembered {
     hint: Hint,
     until: Millis,
-    /// When this worker next thinks of a refresh, once what the store has is stale.
+    /// When this worker may next begin a refresh, once the stored response is stale.
     refresh: Millis,
     /// Whether the origin failed when it was last asked for it.
     failing: bool,
@@ -72,12 +72,12 @@ impl Hints {
         self.keys.insert(key, remembered);
     }
 
-    /// When this worker next thinks of a refresh of `key`; 0 where nothing is known.
+    /// When this worker may next begin a refresh of `key`; 0 where nothing is known.
     pub fn refresh(&self, key: KeyHash) -> Millis {
         self.keys.peek(key).map_or(0, |known| known.refresh)
     }
 
-    /// Remembers when to think of a refresh of `key`, if anything is known of it.
+    /// Remembers when the next refresh of `key` may begin, if anything is known of the key.
     pub fn set_refresh(&mut self, key: KeyHash, refresh: Millis) {
         if let Some(known) = self.keys.peek_mut(key) {
             known.refresh = refresh;

@@ -18,7 +18,7 @@ pub(super) const PROBE_MILLIS: Millis = 10;
 /// How long probes may find the entry from before a soft purge. The store replaces it a moment after the end of a fill;
 /// after this time the store has dropped the fill.
 const OUTDATED_MILLIS: Millis = 1_000;
-/// How long the store is not asked where nobody waits. As a rule it takes less.
+/// How long the first probe waits where no follower does. As a rule the store takes less to make an entry readable.
 const COMMIT_MILLIS: Millis = 50;
 
 impl Coalescer {
@@ -92,7 +92,7 @@ impl Coalescer {
         }
     }
 
-    /// Somebody waits for a leader of this worker: asks the store, if the response has ended and it has not been asked.
+    /// A follower waits for a leader of this worker: sends the first probe, if the response has ended.
     pub(super) fn begin_to_probe(key: KeyHash, flight: &mut LocalFlight, turn: &mut Turn<'_>) {
         let target = Rc::clone(&flight.target);
         if let Some(commit) = flight.commit().filter(|commit| commit.probes == 0) {
@@ -110,7 +110,7 @@ impl Coalescer {
                 status: BAD_GATEWAY,
             },
             Phase::Aborting { .. } => Outcome::LeaderLost,
-            // EDGE sees the error that Envoy makes of it; a commit has all that it needs.
+            // EDGE sees the error that Envoy makes of a fetch; a commit has all that it needs.
             Phase::Fetching | Phase::Committing(_) => return,
         };
         self.hints.forget(key);
@@ -172,7 +172,7 @@ impl Coalescer {
         (leader.stream == stream).then_some((key, leader))
     }
 
-    /// Goes on asking the store, or gives up. An answer may be lost with the root context that asked.
+    /// Sends the next probe, or gives the store up. The answer to a probe may be lost with the root context that sent it.
     pub(super) fn probe_if_due(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
@@ -181,8 +181,8 @@ impl Coalescer {
         let Some(commit) = flight.commit() else {
             return;
         };
-        // The store drops a response without a word while it is still busy with an older fill of the key, one that was
-        // aborted for example. Those who wait for it have to wait for another one then.
+        // The store drops a response silently while it is busy with an older fill of the key, for example an aborted one.
+        // The followers have to wait for another response then.
         if commit.since.saturating_add(max_wait / 2) <= turn.now {
             self.not_stored(key, turn);
         } else if commit.next_probe.is_some_and(|due| due <= turn.now) {
@@ -209,8 +209,8 @@ impl Coalescer {
         }
     }
 
-    /// The store has not taken a response that it should have: another request tries once more, and
-    /// then nobody waits for this key any longer.
+    /// The store has not taken a response that it should have taken: another request tries once more. After the second
+    /// time the key is hit-for-miss.
     fn not_stored(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
@@ -226,7 +226,7 @@ impl Coalescer {
         self.finish(key, outcome, turn);
     }
 
-    /// Ends the flight that this worker leads: tells the other workers, and lets its own go.
+    /// Ends the flight that this worker leads: tells the other workers, and releases the followers of this one.
     pub(super) fn finish(&mut self, key: KeyHash, outcome: Outcome, turn: &mut Turn<'_>) {
         let Some(flight) = self.flights.get_mut(&key) else {
             return;

@@ -33,13 +33,14 @@
 //! worker that hears of it. Where the store has twice not taken a response to one worker, the outcome is
 //! `HitForMiss` instead. A client that leaves in `Committing` changes nothing.
 //!
-//! Envoy's cache makes an entry readable some time after the response has ended. The store is asked at once whether it
-//! has a response, and again, while somebody waits for that: on this worker, or on another, which says so. Where nobody does, it is asked when it has it, as a rule, as a question in vain goes all the way
-//! to ORIGIN, and takes as much as a fill.
+//! Envoy's cache makes an entry readable some time after the response has ended. While followers wait, on this worker or
+//! on another, which says so, probes ask the store whether it has the response: at once, and again. Without followers the
+//! first probe comes when the store has the response as a rule, since a probe that finds nothing goes all the way to
+//! ORIGIN and costs as much as a fill.
 //!
-//! Envoy's cache crashes when the client of a fill leaves. So a fill whose client has gone must not go on, and until it
-//! is gone the store would not take the response to the next leader. So it is aborted first ([`Effect::Abort`]). Whose answer may be 304, and who may
-//! leave with it, does not lead there: the caller has a request of its own do it, which nobody ends.
+//! Envoy's cache crashes when the client of a fill leaves, and takes no other response to the same entry while the fill
+//! lasts. So a fill whose client has gone is aborted before the next leader begins ([`Effect::Abort`]). A client whose
+//! answer may be 304 may leave with it. Its request does not lead: the caller leads with a request of its own instead.
 
 pub mod board;
 pub mod claims;
@@ -145,7 +146,7 @@ pub enum Effect {
 pub enum FillVerdict {
     /// It goes into the store.
     Store,
-    /// It does not; nobody should wait for this key until then.
+    /// It does not; no request should wait for this key until then.
     HitForMiss {
         /// The end of that time.
         until: Millis,
@@ -167,7 +168,8 @@ pub enum FillVerdict {
 /// What EDGE sees of the response headers of a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaderResponse {
-    /// The store had it: nobody who asks it can miss any more. It may be a fill that a purge has overtaken, and fresh no longer.
+    /// The store had it, so no follower can miss any more. It may come from a fill that a purge has overtaken, and then it
+    /// is not fresh any longer.
     Readable {
         /// Until when it is fresh.
         until: Millis,

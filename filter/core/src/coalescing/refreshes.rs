@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Refreshes: who of all workers asks the origin again for what is served stale, and when.
+//! Refreshes: which worker asks the origin again for a response that is served stale, and when.
 //!
-//! Nobody waits for a refresh, so it is no flight. A claim in shared data lets one worker begin; each
+//! No request waits for a refresh, so it is no flight. A claim in shared data lets one worker begin; each
 //! worker looks there at most once in every interval, so that a hit on a stale key costs what any
 //! other hit costs.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests: how each comes, and goes.
+//! Requests: how one is admitted, and what happens when it goes away.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use crate::metrics::Metric;
 use crate::workers::message::Outcome;
 use crate::workers::{FlightId, KeyHash, Millis, StreamId};
 
-/// Requests that have gone away and keep their place on a waiting list, beside one for each that waits.
+/// Places that a waiting list may keep for requests that have gone away, beside one for each request that waits.
 const GONE_WAITERS: usize = 32;
 
 impl Coalescer {
@@ -28,13 +28,13 @@ impl Coalescer {
         self.flights.contains_key(&key) || self.hints.get(key, now).is_some()
     }
 
-    /// Whether all of the response for `key` has come to this worker, and the store is busy with it.
+    /// Whether the response for `key` has come to this worker whole, and the store is busy with it.
     pub fn is_committing(&self, key: KeyHash) -> bool {
         let flight = self.flights.get(&key);
         flight.is_some_and(LocalFlight::is_committing)
     }
 
-    /// A request has come.
+    /// A request has come. How it goes on, or `None` if it waits.
     pub fn request(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) -> Option<Onward> {
         if let Some(remembered) = self.remembered(request.key.key, turn.now) {
             return Some(remembered);
@@ -81,8 +81,8 @@ impl Coalescer {
         }
     }
 
-    /// A request for a key believed fresh has reached the origin: the hint was wrong, and whoever
-    /// comes now should wait for this one.
+    /// A request for a key that was believed fresh has reached the origin: the hint was wrong, and the requests that come
+    /// now should wait for this one.
     pub fn unexpected_miss(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) {
         turn.count(Metric::UnexpectedMisses);
         self.hints.forget(request.key.key);
@@ -166,7 +166,7 @@ impl Coalescer {
         None
     }
 
-    /// Whether a request leads or waits: of others [`Coalescer::closed`] has nothing to do.
+    /// Whether a request leads or waits. [`Coalescer::closed`] has nothing to do for any other.
     pub fn takes_part(&self, stream: StreamId) -> bool {
         self.streams.contains_key(&stream)
     }
@@ -209,8 +209,9 @@ impl Coalescer {
         }
     }
 
-    /// The headers of what requests wait for have come, and those of this worker to which `answer` has an answer by them
-    /// wait no longer: these, for how long they have waited, and their answers.
+    /// The headers of the response that requests wait for have come. Takes the requests of this worker off the waiting
+    /// list for which the headers are enough: those to which `answer` gives an answer. Each comes back with the
+    /// milliseconds that it has waited and its answer.
     pub fn answer_waiting<T>(
         &mut self,
         key: KeyHash,

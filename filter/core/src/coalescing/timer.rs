@@ -81,7 +81,7 @@ impl Coalescer {
         turn.board(|board| board.renew(board_key, leader.id, now + lease, leader.progress));
     }
 
-    /// Releases the next batch of those who wait for a leader that has stalled.
+    /// Releases the next batch of followers of a leader that has stalled.
     fn leave_stalled(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         let now = turn.now;
         let Some(flight) = self.flights.get_mut(&key) else {

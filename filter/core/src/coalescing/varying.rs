@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What one worker has learnt of URLs that vary.
 //!
-//! It is only ever about speed: a response is stored under keys that have all that it depends on,
-//! whatever the table says.
+//! The table is about speed only: whatever it says, a response is stored under keys that have all that it depends on.
 
 use crate::key::vary::VaryNames;
 use crate::workers::recent_keys::RecentKeys;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Lengths of stored bodies that no header tells: the origin has not announced them, or a compressor has made
-//! them. Whoever sees such a body's end counts its bytes.
+//! them. A worker that sees the end of such a body knows its length.
 
 use crate::workers::recent_keys::RecentKeys;
 use crate::workers::{BodyId, KeyHash};

@@ -6,7 +6,7 @@ use super::{BodyId, FlightId, KeyHash, Millis, WorkerId};
 use crate::key::vary::VaryNames;
 use crate::policy::purge::Record;
 
-/// How a flight ended, from the point of view of those who wait for it.
+/// How a flight ended, as its followers are told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The store has the response: ask it.
@@ -33,7 +33,7 @@ pub enum Outcome {
     LeaderLost,
     /// The store has no room for the response now: go on, each by itself.
     NoRoom,
-    /// The response is one of several of its URL: those who wait go on, each under the key of its own.
+    /// The response is one of several of its URL: each follower goes on under the key of its own variant.
     Varies {
         /// The request headers that select among them.
         names: VaryNames,

@@ -180,7 +180,7 @@ impl Edge {
         action
     }
 
-    /// Makes of the response what its client, or whoever waits for it, should get.
+    /// Makes of the response what its client should get, or the worker that has asked for it.
     fn make_response(&self, worker: &mut Worker) -> host::Result<Action> {
         match &self.state {
             State::New | State::Answered | State::Background => Ok(Action::Continue),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The origin's response: whether the store gets it, in what form, and what those who wait for it are told.
+//! The origin's response: whether the store gets it, in what form, and what its followers are told.
 
 use std::rc::Rc;
 
@@ -71,7 +71,7 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     respond_to_store(worker, fetch, &headers, status, end_of_stream)
 }
 
-/// Makes of the response what the store takes, or lets it pass by the store, and tells those who wait.
+/// Makes of the response what the store takes, or lets it pass by the store, and tells the followers.
 fn respond_to_store(
     worker: &mut Worker,
     fetch: &mut Fetch,
@@ -230,7 +230,7 @@ fn verdict_of(
     }
 }
 
-/// What the verdict on a response means for those who wait for it. `None`: EDGE sees whether they get a copy.
+/// What the verdict on a response means for its followers. `None`: EDGE sees whether they get a copy.
 fn fill_verdict(
     host: &dyn Host,
     fetch: &Fetch,

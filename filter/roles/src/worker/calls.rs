@@ -23,7 +23,7 @@ const CLUSTER: &str = "sluice_background";
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// An origin that is silent is given up by the fill; this bounds one that never comes to an end.
 const FILL_TIMEOUT: Duration = Duration::from_secs(3_600);
-/// Whoever waits for a size goes on without it after this.
+/// A request that waits for a size goes on without it after this time.
 const SIZE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the response of a missing object is held at most.
 const SUBSTITUTE_TIMEOUT: Duration = Duration::from_secs(10);

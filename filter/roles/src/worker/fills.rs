@@ -37,8 +37,8 @@ pub struct Fallback {
     pub patience: Millis,
 }
 
-/// A fill whose origin takes longer to begin its answer than those who wait are asked to. (An origin that is
-/// silent where nothing can be served in its place is Envoy's to give up.)
+/// A fill whose origin has not begun its answer in time. Where the store has nothing to serve in its place, Envoy gives
+/// the origin up.
 #[derive(Clone, Debug)]
 pub struct Overdue {
     /// The request of EDGE that caused it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The secret that whoever purges must know.
+//! The secret that the caller of a purge must know.
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
