@@ -6,7 +6,6 @@ mod keys;
 mod site;
 
 use std::fs::File;
-use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::process::{Command, ExitStatus};
@@ -53,7 +52,8 @@ impl Demo {
             format!("SLUICE_STATE={}: {reason}", folder.display())
         })?;
         let keys = Keys::load(&mut lock).map_err(at(&credentials))?;
-        let port = free_port().context("a free port")?;
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
+        let port = free.context("a free port")?.port();
         let log = folder.join("minio.log");
         let mut minio = start_minio(program, &folder, &log, port, &keys)?;
         let endpoint = loopback(port);
@@ -103,12 +103,6 @@ fn origin_at(endpoint: Endpoint) -> Origin {
         prefix: String::new(),
     };
     Origin::Bucket(bucket.at(endpoint, REGION, Addressing::Path))
-}
-
-fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
-        .local_addr()?
-        .port())
 }
 
 fn start_minio(

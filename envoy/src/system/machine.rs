@@ -4,6 +4,7 @@
 use std::fs;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::system::sysinfo;
 
 /// The load that the machine can take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ const LEAST_HEAP: u64 = 64 << 20;
 impl Machine {
     /// Reads the limits of this process and of its container. `reserved` bytes of the memory are not for Envoy's heap.
     pub fn detect(reserved: u64) -> Self {
-        let memory = memory_bytes().unwrap_or(1 << 30).saturating_sub(reserved);
+        let memory = memory_bytes().saturating_sub(reserved);
         Self {
             connections: connections(open_files()),
             heap_bytes: (memory / 4 * 3).max(LEAST_HEAP),
@@ -62,29 +63,17 @@ fn connections(files: u64) -> u64 {
 }
 
 /// The lesser of the container's memory limit and the machine's memory.
-fn memory_bytes() -> Option<u64> {
-    let container = [
+fn memory_bytes() -> u64 {
+    let limits = [
         "/sys/fs/cgroup/memory.max",
         "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-    ]
-    .iter()
-    .find_map(|path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok());
-    let machine = fs::read_to_string("/proc/meminfo")
-        .ok()
-        .and_then(|text| mem_total(&text));
-    container.into_iter().chain(machine).min()
-}
-
-fn mem_total(meminfo: &str) -> Option<u64> {
-    let line = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))?;
-    line.trim()
-        .strip_suffix("kB")?
-        .trim()
-        .parse::<u64>()
-        .ok()?
-        .checked_mul(1024)
+    ];
+    let container = limits
+        .iter()
+        .find_map(|path| fs::read_to_string(path).ok()?.trim().parse().ok());
+    let machine = sysinfo();
+    let machine = machine.totalram.saturating_mul(machine.mem_unit.into());
+    container.unwrap_or(machine).min(machine)
 }
 
 #[cfg(test)]
@@ -108,11 +97,16 @@ mod tests {
     }
 
     #[test]
-    fn total_memory_is_read_in_kib() {
-        assert_eq!(
-            mem_total("MemTotal:       16 kB\nMemFree: 1 kB\n"),
-            Some(16 << 10)
-        );
-        assert_eq!(mem_total("MemFree: 1 kB\n"), None);
+    fn memory_is_at_most_that_of_the_machine() {
+        let text = fs::read_to_string("/proc/meminfo").unwrap();
+        let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+        let kib: u64 = total
+            .unwrap()
+            .trim()
+            .strip_suffix(" kB")
+            .unwrap()
+            .parse()
+            .unwrap();
+        assert!((1..=kib << 10).contains(&memory_bytes()));
     }
 }
