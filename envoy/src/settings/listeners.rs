@@ -42,10 +42,20 @@ pub fn read_health_path(env: &mut Environment<'_>) -> Option<String> {
     })
 }
 
+/// The settings with a port, in the order in which [`check_ports`] takes the ports.
+const PORTS: [&str; 5] = [
+    "EDGE_PORT",
+    "EDGE_TLS_PORT",
+    "ADMIN_PORT",
+    "PURGE_PORT",
+    "METRICS_PORT",
+];
+
 /// Refuses a port that an earlier listener has. A listener without a port does not exist.
-pub fn check_ports(env: &mut Environment<'_>, ports: &[(&'static str, Option<u16>)]) {
-    for (index, (name, port)) in ports.iter().enumerate() {
-        let twin = ports.iter().take(index).find(|(_, other)| other == port);
+pub fn check_ports(env: &mut Environment<'_>, ports: [Option<u16>; PORTS.len()]) {
+    let named = || PORTS.into_iter().zip(ports);
+    for (index, (name, port)) in named().enumerate() {
+        let twin = named().take(index).find(|(_, other)| *other == port);
         if let (Some((other, _)), Some(port)) = (twin, port) {
             let accepted = format!("another port than {other}'s");
             env.refuse(name, Some(port.to_string()), accepted);

@@ -127,27 +127,18 @@ impl Settings {
         let access_log = AccessLog::read(env);
         let tracing = Tracing::read(env);
         let purge_listens = purge.filter(|purge| purge.token.is_some() || sns.is_some());
-        let ports = [
-            ("EDGE_PORT", edge_port),
-            ("EDGE_TLS_PORT", tls.as_ref().map(|tls| tls.port)),
-            ("ADMIN_PORT", admin_port),
-            (
-                "PURGE_PORT",
-                purge_listens.map(|purge| purge.address.port()),
-            ),
-            ("METRICS_PORT", metrics.map(|address| address.port())),
-        ];
-        listeners::check_ports(env, &ports);
+        let tls_port = tls.as_ref().map(|tls| tls.port);
+        let purge_port = purge_listens.map(|purge| purge.address.port());
+        let metrics_port = metrics.map(|address| address.port());
+        let ports = [edge_port, tls_port, admin_port, purge_port, metrics_port];
+        listeners::check_ports(env, ports);
         let health_path = listeners::read_health_path(env);
         let drain = env.number("DRAIN_SECONDS", 0..=3600, "a number of seconds");
         let locations = Locations::read(env);
         let cache = Cache::read(env, locations.as_ref());
         let hot = HotTier::read(env);
         let policy = PolicyChoice::read(env);
-        let concurrency = match env.set("CONCURRENCY") {
-            Some(_) => env.number("CONCURRENCY", 1..=512, "a number of workers"),
-            None => Some(Machine::cores()),
-        };
+        let concurrency = read_concurrency(env);
         let ca_file = env.file("SSL_CERT_FILE");
         let (cache, hot, concurrency) = (cache?, hot?, concurrency?);
         let reserved = cache.memory_bytes() + hot.max_bytes * u64::from(concurrency);
@@ -182,5 +173,12 @@ impl Settings {
     /// Whether there is a listener for purges.
     pub fn takes_purges(&self) -> bool {
         self.purge.token.is_some() || self.sns.is_some()
+    }
+}
+
+fn read_concurrency(env: &mut Environment<'_>) -> Option<u32> {
+    match env.set("CONCURRENCY") {
+        Some(_) => env.number("CONCURRENCY", 1..=512, "a number of workers"),
+        None => Some(Machine::cores()),
     }
 }
