@@ -100,7 +100,7 @@ impl FreeSpace {
     /// Publishes the shortage, and tells Envoy and the user when there is room no more, or again.
     fn act(&mut self, free: u64) {
         self.shortage.publish(self.room.shortage(free));
-        let is_left = self.room.should_be_left(free);
+        let is_left = self.room.is_left_with(free);
         if is_left == self.room.is_left || !self.admin.set_room(is_left) {
             return;
         }

@@ -11,9 +11,9 @@ pub struct Room {
 }
 
 impl Room {
-    /// Whether responses should be stored when `free` bytes are. After a pause there is room only from a quarter above
-    /// the reserve, so that storing does not begin and end with each response.
-    pub const fn should_be_left(self, free: u64) -> bool {
+    /// Whether there is room when `free` bytes are free. After a pause there is room only from a quarter above the
+    /// reserve, so that storing does not begin and end with each response.
+    pub const fn is_left_with(self, free: u64) -> bool {
         if self.is_left {
             free >= self.reserve
         } else {
@@ -50,7 +50,7 @@ mod tests {
             (100, true),
             (0, false),
         ] {
-            room.is_left = room.should_be_left(free);
+            room.is_left = room.is_left_with(free);
             assert_eq!(room.is_left, left, "{free}");
         }
     }

@@ -275,7 +275,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Logs the first error and its consequence.
+    /// Logs an error and its consequence, unless one has been logged. Gives what there is without an error.
     fn complain<T>(&mut self, result: io::Result<T>, consequence: &str) -> Option<T> {
         if let Err(error) = &result
             && !self.complained
