@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use ureq::http::StatusCode;
 
-use super::verifier::{VerifiedMessage, Verifier};
+use super::message::MessageKind;
+use super::verifier::Verifier;
 use crate::log::say;
 use crate::net::local_socket::{self, Answer, LocalSocket};
 
@@ -29,21 +30,24 @@ impl Verifier {
 
 /// 200 with the event of a notification, 204 for a message that purges nothing, else the reason for the refusal.
 fn answer(body: &[u8], verifier: &Verifier, log: &RefusalLog) -> Answer {
-    match verifier.verify(body, Timestamp::now()) {
-        Ok(VerifiedMessage::Notification(event)) => (StatusCode::OK, event),
-        Ok(VerifiedMessage::Subscribed(topic)) => {
-            say(&format!("SNS: the subscription to {topic} is confirmed"));
-            (StatusCode::NO_CONTENT, String::new())
-        }
-        Ok(VerifiedMessage::Unsubscribed(topic)) => {
-            say(&format!("SNS: the subscription to {topic} has ended"));
-            (StatusCode::NO_CONTENT, String::new())
-        }
+    let message = match verifier.verify(body, Timestamp::now()) {
+        Ok(message) => message,
         Err(refusal) => {
             log.note(&refusal.reason);
-            (refusal.status, refusal.reason)
+            return (refusal.status, refusal.reason);
+        }
+    };
+    let topic = &message.topic_arn;
+    match message.kind {
+        MessageKind::Notification => return (StatusCode::OK, message.message),
+        MessageKind::SubscriptionConfirmation => {
+            say(&format!("SNS: the subscription to {topic} is confirmed"));
+        }
+        MessageKind::UnsubscribeConfirmation => {
+            say(&format!("SNS: the subscription to {topic} has ended"));
         }
     }
+    (StatusCode::NO_CONTENT, String::new())
 }
 
 /// Logs why messages are refused, at a bounded rate.

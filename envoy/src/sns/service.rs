@@ -11,7 +11,6 @@ use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Proxy};
 
 use super::refusal::Refusal;
-use super::topic::Topic;
 use crate::origin::Endpoint;
 
 /// Bound on an answer of SNS, which is small, in bytes.
@@ -19,82 +18,47 @@ const MOST_BYTES: u64 = 64 << 10;
 /// Bound on a request. SNS waits 15 seconds for the answer to its message.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// SNS in the regions of the listed topics.
-pub trait Service: Send + Sync {
-    /// Fetches a certificate's file in the region of `topic`.
-    ///
-    /// # Errors
-    /// SNS does not give the file now.
-    fn certificate(&self, topic: &Topic, file: &str) -> Result<Vec<u8>, Refusal>;
+/// Gets the body of a 200 from a URL of SNS. Any other answer is a refusal.
+pub type Service = Box<dyn Fn(&str) -> Result<Vec<u8>, Refusal> + Send + Sync>;
 
-    /// Confirms the subscription to `topic` that `token` stands for.
-    ///
-    /// # Errors
-    /// SNS does not confirm the subscription.
-    fn confirm(&self, topic: &Topic, token: &str) -> Result<(), Refusal>;
-}
-
-/// SNS over HTTPS, verified against a list of CAs.
-#[derive(Debug)]
-pub struct Https {
-    agent: Agent,
-}
-
-impl Https {
-    /// A client that trusts the CA certificates in the file `roots`, in PEM.
-    ///
-    /// # Errors
-    /// The file cannot be read, or has no certificate.
-    pub fn new(roots: &Path, proxy: Option<&Endpoint>) -> io::Result<Self> {
-        let roots: Vec<_> = parse_pem(&std::fs::read(roots)?)
-            .filter_map(|item| match item {
-                Ok(PemItem::Certificate(certificate)) => Some(certificate),
-                _ => None,
-            })
-            .collect();
-        if roots.is_empty() {
-            let reason = "expected CA certificates in PEM";
-            return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
-        }
-        let tls = TlsConfig::builder()
-            .root_certs(RootCerts::Specific(Arc::new(roots)))
-            .unversioned_rustls_crypto_provider(Arc::new(default_provider()));
-        let proxy = proxy.map(|proxy| Proxy::new(&proxy.to_string()));
-        let config = Agent::config_builder()
-            .tls_config(tls.build())
-            .https_only(true)
-            .http_status_as_error(false)
-            .max_redirects(0)
-            // NB: the proxy comes from the settings alone, not from the variables of other programs.
-            .proxy(proxy.transpose().map_err(io::Error::other)?)
-            .timeout_global(Some(PATIENCE));
-        Ok(Self {
-            agent: Agent::new_with_config(config.build()),
+/// SNS over HTTPS, verified by the CA certificates in the file `roots`, in PEM.
+///
+/// # Errors
+/// The file cannot be read, or has no certificate.
+pub fn over_https(roots: &Path, proxy: Option<&Endpoint>) -> io::Result<Service> {
+    let roots: Vec<_> = parse_pem(&std::fs::read(roots)?)
+        .filter_map(|item| match item {
+            Ok(PemItem::Certificate(certificate)) => Some(certificate),
+            _ => None,
         })
+        .collect();
+    if roots.is_empty() {
+        let reason = "expected CA certificates in PEM";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
     }
-
-    /// The body of a 200. Any other status is an error.
-    fn get(&self, url: &str) -> Result<Vec<u8>, Refusal> {
-        // NB: the URL may have a token; the error of ureq does not repeat a URL that it could parse.
-        let unreachable = |error: ureq::Error| Refusal::unavailable(error.to_string());
-        let mut response = self.agent.get(url).call().map_err(unreachable)?;
-        if response.status() != 200 {
-            return Err(Refusal::of_answer(response.status()));
-        }
-        let body = response.body_mut().with_config().limit(MOST_BYTES);
-        body.read_to_vec().map_err(unreachable)
-    }
+    let tls = TlsConfig::builder()
+        .root_certs(RootCerts::Specific(Arc::new(roots)))
+        .unversioned_rustls_crypto_provider(Arc::new(default_provider()));
+    let proxy = proxy.map(|proxy| Proxy::new(&proxy.to_string()));
+    let config = Agent::config_builder()
+        .tls_config(tls.build())
+        .https_only(true)
+        .http_status_as_error(false)
+        .max_redirects(0)
+        // NB: the proxy comes from the settings alone, not from the variables of other programs.
+        .proxy(proxy.transpose().map_err(io::Error::other)?)
+        .timeout_global(Some(PATIENCE));
+    let agent = Agent::new_with_config(config.build());
+    Ok(Box::new(move |url| get(&agent, url)))
 }
 
-impl Service for Https {
-    fn certificate(&self, topic: &Topic, file: &str) -> Result<Vec<u8>, Refusal> {
-        self.get(&format!("https://{}/{file}", topic.host))
+fn get(agent: &Agent, url: &str) -> Result<Vec<u8>, Refusal> {
+    // NB: the URL may have a token; the error of ureq does not repeat a URL that it could parse.
+    let unreachable = |error: ureq::Error| Refusal::unavailable(error.to_string());
+    let mut response = agent.get(url).call().map_err(unreachable)?;
+    if response.status() != 200 {
+        return Err(Refusal::of_answer(response.status()));
     }
-
-    fn confirm(&self, topic: &Topic, token: &str) -> Result<(), Refusal> {
-        let (host, arn) = (&topic.host, &topic.arn);
-        // NB: neither the name of a topic nor a token has a character with a meaning in URLs; see the verifier.
-        let query = format!("Action=ConfirmSubscription&TopicArn={arn}&Token={token}");
-        self.get(&format!("https://{host}/?{query}")).map(drop)
-    }
+    let body = response.body_mut().with_config().limit(MOST_BYTES);
+    body.read_to_vec().map_err(unreachable)
 }

@@ -16,7 +16,7 @@ use super::Sns;
 use super::certificate::{SigningKey, certificate_file};
 use super::message::{Message, MessageKind};
 use super::refusal::Refusal;
-use super::service::{Https, Service};
+use super::service::{self, Service};
 use super::topic::Topic;
 
 /// Messages older than this are refused: SNS gives up a delivery after an hour.
@@ -32,22 +32,11 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The characters of a value that an error shows.
 const SHOWN: usize = 128;
 
-/// The content of a verified message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum VerifiedMessage {
-    /// The message that was published.
-    Notification(String),
-    /// The subscription to this topic has been confirmed.
-    Subscribed(String),
-    /// The subscription to this topic has ended.
-    Unsubscribed(String),
-}
-
 /// Verifies messages of SNS.
 pub struct Verifier {
     topics: Vec<Topic>,
-    service: Box<dyn Service>,
-    /// The keys that SNS has given, by host and file.
+    service: Service,
+    /// The keys that SNS has given, by URL.
     keys: Mutex<HashMap<String, Arc<SigningKey>>>,
     /// The time at which SNS last failed to give a certificate; locked during a request for one.
     last_failure: Mutex<Option<Instant>>,
@@ -60,12 +49,12 @@ impl Verifier {
     /// # Errors
     /// The file cannot be read, or has no certificate.
     pub fn over_https(sns: &Sns, roots: &Path) -> io::Result<Self> {
-        let service = Https::new(roots, sns.proxy.as_ref())?;
-        Ok(Self::new(sns.topics.clone(), Box::new(service)))
+        let service = service::over_https(roots, sns.proxy.as_ref())?;
+        Ok(Self::new(sns.topics.clone(), service))
     }
 
     /// A verifier of messages of `topics`.
-    pub(super) fn new(topics: Vec<Topic>, service: Box<dyn Service>) -> Self {
+    pub(super) fn new(topics: Vec<Topic>, service: Service) -> Self {
         Self {
             topics,
             service,
@@ -79,19 +68,14 @@ impl Verifier {
     ///
     /// # Errors
     /// The message is refused, or cannot be verified now.
-    pub(super) fn verify(&self, body: &[u8], now: Timestamp) -> Result<VerifiedMessage, Refusal> {
+    pub(super) fn verify(&self, body: &[u8], now: Timestamp) -> Result<Message, Refusal> {
         let message = Message::parse(body)?;
         let topic = self.admit(&message, now)?;
         self.check_signature(&message, topic, now)?;
-        let arn = topic.arn.clone();
-        match (message.kind, message.token) {
-            (MessageKind::Notification, _) => Ok(VerifiedMessage::Notification(message.message)),
-            (MessageKind::UnsubscribeConfirmation, _) => Ok(VerifiedMessage::Unsubscribed(arn)),
-            (MessageKind::SubscriptionConfirmation, token) => {
-                self.confirm(topic, &token.unwrap_or_default())?;
-                Ok(VerifiedMessage::Subscribed(arn))
-            }
+        if message.kind == MessageKind::SubscriptionConfirmation {
+            self.confirm(topic, message.token.as_deref().unwrap_or_default())?;
         }
+        Ok(message)
     }
 
     /// The checks that need no key: the message is of a listed topic, and new. Gives the topic.
@@ -138,8 +122,8 @@ impl Verifier {
 
     /// The key of a certificate, which is fetched from SNS once.
     fn key(&self, topic: &Topic, file: &str) -> Result<Arc<SigningKey>, Refusal> {
-        let name = format!("{}/{file}", topic.host);
-        if let Some(key) = self.known_key(&name) {
+        let url = format!("https://{}/{file}", topic.host);
+        if let Some(key) = self.known_key(&url) {
             return Ok(key);
         }
         let later = || Refusal::unavailable("SigningCertURL: not fetched now; send it again");
@@ -148,34 +132,35 @@ impl Verifier {
             .last_failure
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(key) = self.known_key(&name) {
+        if let Some(key) = self.known_key(&url) {
             return Ok(key);
         }
         if failed.is_some_and(|at| at.elapsed() < PAUSE) {
             return Err(later());
         }
-        let key = Arc::new(self.fetch_key(topic, file).inspect_err(|_| {
+        let fetched = self.fetch_key(topic, &url);
+        let fetched = fetched.map_err(|refusal| {
             *failed = Some(Instant::now());
-        })?);
+            refusal.within(&format!("SigningCertURL: {file}"))
+        })?;
+        let key = Arc::new(fetched);
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         if keys.len() >= MOST_KEYS {
             keys.clear();
         }
-        keys.insert(name, Arc::clone(&key));
+        keys.insert(url, Arc::clone(&key));
         Ok(key)
     }
 
-    fn fetch_key(&self, topic: &Topic, file: &str) -> Result<SigningKey, Refusal> {
-        let given = self.service.certificate(topic, file);
-        let pem = given.map_err(|refusal| refusal.within(&format!("SigningCertURL: {file}")))?;
-        SigningKey::from_pem(&pem, topic).ok_or_else(|| {
-            Refusal::forbidden(format!("SigningCertURL: {file} is no certificate of SNS"))
-        })
+    fn fetch_key(&self, topic: &Topic, url: &str) -> Result<SigningKey, Refusal> {
+        let pem = (self.service)(url)?;
+        let key = SigningKey::from_pem(&pem, topic);
+        key.ok_or_else(|| Refusal::forbidden("expected a certificate of SNS"))
     }
 
-    fn known_key(&self, name: &str) -> Option<Arc<SigningKey>> {
+    fn known_key(&self, url: &str) -> Option<Arc<SigningKey>> {
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.get(name).cloned()
+        keys.get(url).cloned()
     }
 
     /// Confirms a subscription. NB: at a URL that is made here; the `SubscribeURL` of the message is never used.
@@ -183,7 +168,10 @@ impl Verifier {
         if !token.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return Err(Refusal::forbidden("Token: expected letters and digits"));
         }
-        let confirmed = self.service.confirm(topic, token);
+        let (host, arn) = (&topic.host, &topic.arn);
+        // NB: neither the name of a topic nor a token has a character with a meaning in URLs.
+        let query = format!("Action=ConfirmSubscription&TopicArn={arn}&Token={token}");
+        let confirmed = (self.service)(&format!("https://{host}/?{query}")).map(drop);
         confirmed.map_err(|refusal| refusal.within("the subscription is not confirmed"))
     }
 }
