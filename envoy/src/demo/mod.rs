@@ -8,7 +8,7 @@ mod site;
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 
 use anyhow::Context as _;
 
@@ -24,7 +24,8 @@ const REGION: &str = "us-east-1";
 
 /// A running MinIO that holds the demo's site, stopped when this is dropped.
 pub struct Demo {
-    minio: Child,
+    /// MinIO.
+    pub minio: Child,
     /// The bucket as an origin.
     pub origin: Origin,
     keys: Keys,
@@ -56,15 +57,15 @@ impl Demo {
         let port = free.context("a free port")?.port();
         let log = folder.join("minio.log");
         let mut minio = start_minio(program, &folder, &log, port, &keys)?;
-        let endpoint = loopback(port);
-        let bucket = PrivateBucket::new(&endpoint, &keys)?;
+        let origin = origin_on(port);
+        let bucket = PrivateBucket::new(origin.endpoint(), &keys)?;
         bucket.create(&mut minio, &log)?;
         let mut objects = site::OBJECTS.iter();
         let uploaded = objects.try_for_each(|object| bucket.upload(object));
         uploaded.context("MinIO refused the demo's site")?;
         Ok(Self {
             minio,
-            origin: origin_at(endpoint),
+            origin,
             keys,
             _lock: lock,
         })
@@ -72,7 +73,7 @@ impl Demo {
 
     /// An origin like that of a running demo.
     pub fn example_origin() -> Origin {
-        origin_at(loopback(9000))
+        origin_on(9000)
     }
 
     /// The variables with which Envoy signs requests to the bucket.
@@ -82,22 +83,15 @@ impl Demo {
             ("AWS_SECRET_ACCESS_KEY", &self.keys.secret),
         ]
     }
-
-    /// The status with which MinIO has ended, if it has.
-    pub fn exited(&mut self) -> Option<ExitStatus> {
-        self.minio.exited()
-    }
 }
 
-fn loopback(port: u16) -> Endpoint {
-    Endpoint {
+/// The demo's bucket in a MinIO on this port.
+fn origin_on(port: u16) -> Origin {
+    let endpoint = Endpoint {
         tls: false,
         host: Ipv4Addr::LOCALHOST.to_string(),
         port,
-    }
-}
-
-fn origin_at(endpoint: Endpoint) -> Origin {
+    };
     let bucket = BucketName {
         name: BUCKET.into(),
         prefix: String::new(),

@@ -23,17 +23,18 @@ impl Admin {
     /// Makes the health path answer 503 from now on, and responses close their connections.
     pub fn fail_health_checks(&self) {
         // Where this fails, clients get no warning; the edge ends all the same.
-        let _ = self
-            .client
-            .post(format!("{}/healthcheck/fail", self.base))
-            .send_empty();
+        let _ = self.post("healthcheck/fail");
     }
 
     /// Tells the filter whether the store has room from now on. False: Envoy does not answer.
     #[must_use]
     pub fn set_room(&self, room: bool) -> bool {
         let percent = if room { 0 } else { 100 };
-        let uri = format!("{}/runtime_modify?sluice.no_room={percent}", self.base);
+        self.post(&format!("runtime_modify?sluice.no_room={percent}"))
+    }
+
+    fn post(&self, path: &str) -> bool {
+        let uri = format!("{}/{path}", self.base);
         self.client.post(uri).send_empty().is_ok()
     }
 

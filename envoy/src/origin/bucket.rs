@@ -50,17 +50,7 @@ impl BucketName {
         })
     }
 
-    /// The addressing at AWS unless the user sets it. AWS's certificates cover one label only, so a name with dots must
-    /// stand in the path.
-    fn usual_addressing(&self) -> Addressing {
-        if self.name.contains('.') {
-            Addressing::Path
-        } else {
-            Addressing::VirtualHost
-        }
-    }
-
-    /// The bucket at AWS itself.
+    /// The bucket at AWS itself, addressed as usual there unless the user has set the addressing.
     pub fn at_aws(self, region: &str, addressing: Option<Addressing>) -> Bucket {
         let domain = if region.starts_with("cn-") {
             "amazonaws.com.cn"
@@ -72,7 +62,13 @@ impl BucketName {
             host: format!("s3.{region}.{domain}"),
             port: 443,
         };
-        let addressing = addressing.unwrap_or(self.usual_addressing());
+        // AWS's certificates cover one label only, so a name with dots must stand in the path.
+        let usual = if self.name.contains('.') {
+            Addressing::Path
+        } else {
+            Addressing::VirtualHost
+        };
+        let addressing = addressing.unwrap_or(usual);
         self.at(endpoint, region, addressing)
     }
 

@@ -2,7 +2,7 @@
 //! The address of a server: scheme, host and port.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 /// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,28 +18,22 @@ pub struct Endpoint {
 impl Endpoint {
     /// Reads `http://HOST[:PORT]` or `https://HOST[:PORT]`.
     pub fn parse(text: &str) -> Option<Self> {
-        let (tls, rest) = match text.strip_prefix("https://") {
-            Some(rest) => (true, rest),
-            None => (false, text.strip_prefix("http://")?),
+        let (tls, rest) = match text.split_once("://")? {
+            ("https", rest) => (true, rest),
+            ("http", rest) => (false, rest),
+            _ => return None,
         };
         let authority = rest.strip_suffix('/').unwrap_or(rest);
-        let (host, port) = match authority.strip_prefix('[') {
-            Some(rest) => {
-                let (host, port) = rest.split_once(']')?;
-                host.parse::<std::net::Ipv6Addr>().ok()?;
-                (host, port)
-            }
-            None => {
-                let (host, port) = authority
-                    .find(':')
-                    .map_or((authority, ""), |colon| authority.split_at(colon));
-                is_host_name(host).then_some((host, port))?
-            }
+        let (host, port) = match authority.rsplit_once(':') {
+            // The last colon of an IPv6 address without a port is no separator.
+            Some((host, port)) if !port.ends_with(']') => (host, parse_port(port)?),
+            _ => (authority, default_port(tls)),
         };
-        let port = match port.strip_prefix(':') {
-            Some(port) => parse_port(port)?,
-            None if port.is_empty() => default_port(tls),
-            None => return None,
+        let host = match host.strip_prefix('[') {
+            Some(ip) => ip
+                .strip_suffix(']')
+                .filter(|ip| ip.parse::<Ipv6Addr>().is_ok())?,
+            None => is_host_name(host).then_some(host)?,
         };
         Some(Self {
             tls,

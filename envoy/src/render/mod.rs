@@ -18,7 +18,7 @@ use serde_json::json;
 
 use crate::cache::EarlierRuns;
 use crate::origin::Origin;
-use crate::settings::{Settings, Stats, Tracing};
+use crate::settings::{Settings, Tracing};
 use compression::compressions;
 use policy_document::PolicyDocument;
 
@@ -76,7 +76,7 @@ pub fn render_for_run(
         tracing => settings.tracing.as_ref().map(tracing),
         access_log => settings.access_log,
         account => if settings.filter { ACCOUNT } else { &[] },
-        few_stats => settings.stats == Stats::Few,
+        few_stats => settings.few_stats,
         journal => earlier_runs.socket,
         sns => sns,
     };

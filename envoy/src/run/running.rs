@@ -73,7 +73,7 @@ impl RunningEdge<'_> {
                 self.deaths.note_end(status, self.started.elapsed());
                 return exit_code(status);
             }
-            if let Some(status) = demo.as_mut().and_then(Demo::exited) {
+            if let Some(status) = demo.as_mut().and_then(|demo| demo.minio.exited()) {
                 say(&format!("MinIO ended: {status}"));
                 return self.envoy.stop().map_or(1, |_| 1);
             }

@@ -121,16 +121,14 @@ impl<'a> Environment<'a> {
     /// Reads the path of a file that must be readable, and makes it absolute.
     pub fn file(&mut self, name: &'static str) -> Option<PathBuf> {
         let path = self.set(name)?;
-        let problem = match fs::metadata(&path) {
-            Ok(metadata) if metadata.is_dir() => Some("it is a folder".to_owned()),
-            Ok(_) => File::open(&path).err().map(|error| error.to_string()),
-            Err(error) => Some(error.to_string()),
+        let problem = match File::open(&path).and_then(|file| file.metadata()) {
+            Ok(metadata) if metadata.is_dir() => "it is a folder".to_owned(),
+            Ok(_) => return std::path::absolute(path).ok(),
+            Err(error) => error.to_string(),
         };
-        if let Some(problem) = problem {
-            self.refuse_file(name, path, &problem);
-            return None;
-        }
-        std::path::absolute(path).ok()
+        let accepted = format!("a file that can be read ({problem})");
+        self.refuse(name, Some(path), accepted);
+        None
     }
 
     /// Reads a file that must be text.
@@ -138,14 +136,10 @@ impl<'a> Environment<'a> {
         let path = self.file(name)?;
         let text = fs::read_to_string(&path);
         let refuse = |error: io::Error| {
-            self.refuse_file(name, path.display().to_string(), &error.to_string())
+            let accepted = format!("a file that is text ({error})");
+            self.refuse(name, Some(path.display().to_string()), accepted);
         };
         text.map_err(refuse).ok()
-    }
-
-    fn refuse_file(&mut self, name: &'static str, path: String, problem: &str) {
-        let accepted = format!("a file that can be read ({problem})");
-        self.refuse(name, Some(path), accepted);
     }
 
     /// Notes a problem: what would be `accepted`, where `value` is set and no secret, else what is to be done.

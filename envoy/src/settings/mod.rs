@@ -28,7 +28,7 @@ pub use cache::{Cache, HotTier, Medium};
 use environment::Environment;
 pub use listeners::TlsListener;
 pub use locations::Locations;
-pub use observability::{AccessLog, Stats, Tracing};
+pub use observability::{AccessLog, Tracing};
 pub use policy::{BUCKET, HTTP, PolicyChoice, READY_MADE};
 pub use purge::PurgeListener;
 pub use reserve::Reserve;
@@ -60,8 +60,9 @@ pub struct Settings {
     pub admin_port: u16,
     /// The listener that serves the metrics and nothing else of the admin interface.
     pub metrics: Option<SocketAddr>,
-    /// The statistics of Envoy that are exported.
-    pub stats: Stats,
+    /// Whether only those statistics of Envoy are exported that the recording rules, the alerts and the dashboard use,
+    /// rather than all. Those of the filter always are.
+    pub few_stats: bool,
     /// The format of the access log.
     pub access_log: AccessLog,
     /// The collector of traces, if requests are traced.
@@ -123,7 +124,7 @@ impl Settings {
         let sns = purge::read_sns(env);
         let admin_port = env.port("ADMIN_PORT");
         let metrics = env.socket_address("METRICS_BIND", "METRICS_PORT");
-        let stats = Stats::read(env);
+        let few_stats = env.choice("STATS", &[("few", true), ("all", false)]);
         let access_log = AccessLog::read(env);
         let tracing = Tracing::read(env);
         let purge_listens = purge.filter(|purge| purge.token.is_some() || sns.is_some());
@@ -152,7 +153,7 @@ impl Settings {
             sns,
             admin_port: admin_port?,
             metrics,
-            stats: stats?,
+            few_stats: few_stats?,
             access_log: access_log?,
             tracing,
             health_path: health_path?,

@@ -1,26 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The statistics, the access log and traces.
+//! The access log and traces.
 
 use serde::Serialize;
 
 use super::environment::Environment;
 use crate::origin::Endpoint;
-
-/// The statistics of Envoy that the edge exports. It always exports those of the filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stats {
-    /// Those that the recording rules, the alerts and the dashboard use.
-    Few,
-    /// All.
-    All,
-}
-
-impl Stats {
-    /// Reads `STATS`.
-    pub fn read(env: &mut Environment<'_>) -> Option<Self> {
-        env.choice("STATS", &[("few", Self::Few), ("all", Self::All)])
-    }
-}
 
 /// The format of the access log, which goes to standard output. The template knows the formats by their names in
 /// lower case.
