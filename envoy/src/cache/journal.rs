@@ -11,6 +11,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use anyhow::{Context as _, ensure};
 use sluice_core::purge::Purges;
 use ureq::http::StatusCode;
 
@@ -43,9 +44,8 @@ impl Journal {
         };
         let mut purges = Purges::default();
         // An unfinished last line has not been acknowledged.
-        let whole = text
-            .rfind('\n')
-            .map_or("", |end| text.get(..=end).unwrap_or_default());
+        let end = text.rfind('\n').map_or(0, |end| end + 1);
+        let whole = text.get(..end).unwrap_or_default();
         if !purges.apply_text(whole) {
             return Ok(None);
         }
@@ -75,11 +75,10 @@ impl Journal {
     /// # Errors
     /// The text has no records, or they could not be written. In the second case the journal is removed, so that the
     /// next start keeps no entries.
-    fn append(&mut self, text: &str) -> io::Result<()> {
+    fn append(&mut self, text: &str) -> anyhow::Result<()> {
         let mut changed = self.purges.clone();
-        if !text.ends_with('\n') || !changed.apply_text(text) {
-            return Err(io::Error::new(InvalidData, "expected records of purges"));
-        }
+        let valid = text.ends_with('\n') && changed.apply_text(text);
+        ensure!(valid, "expected records of purges");
         self.purges = changed;
         self.appended += text.len();
         let written = if self.appended > REWRITE_BYTES {
@@ -91,7 +90,7 @@ impl Journal {
             // If this fails too, there is nothing more to do: the caller gets the first error.
             let _ = fs::remove_file(&self.path);
         }
-        written
+        Ok(written?)
     }
 
     /// Writes what the filter posts to a socket in `state`, until the socket is dropped.
@@ -136,15 +135,12 @@ pub struct EarlierRuns {
 }
 
 fn record(body: &[u8], journal: &Mutex<Journal>) -> Answer {
-    let no_text = |_| io::Error::new(InvalidData, "expected UTF-8");
-    let recorded = std::str::from_utf8(body).map_err(no_text).and_then(|text| {
-        let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
-        journal.append(text)
-    });
-    match recorded {
+    let text = std::str::from_utf8(body).context("expected UTF-8");
+    let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
+    match text.and_then(|text| journal.append(text)) {
         Ok(()) => (StatusCode::OK, String::new()),
         Err(error) => {
-            say(&format!("the journal of purges: {error}"));
+            say(&format!("the journal of purges: {error:#}"));
             (StatusCode::INTERNAL_SERVER_ERROR, String::new())
         }
     }
