@@ -14,21 +14,12 @@ const WORKERS_PATIENCE: Millis = 2_000;
 /// was answered as if a restart could undo it.
 pub const JOURNAL_PATIENCE: Millis = 10_000;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Journal {
-    /// There is none, or it has the purge.
-    Done,
-    /// It has not answered.
-    Awaited,
-    /// It has failed.
-    Failed,
-}
-
 #[derive(Debug)]
 struct Call {
     context: u32,
     waiting: Vec<WorkerId>,
-    journal: Journal,
+    /// Whether the journal has it, if it needs to; `None` until the journal has answered.
+    recorded: Option<bool>,
     opened: Millis,
     number: u64,
     /// Those who had to hear of it.
@@ -68,7 +59,7 @@ impl PendingPurges {
         journaled: bool,
         now: Millis,
     ) -> Option<u32> {
-        if self.calls.len() >= CALLS {
+        if !self.has_room() {
             return None;
         }
         self.last = self.last.wrapping_add(1);
@@ -76,11 +67,7 @@ impl PendingPurges {
             context,
             workers: others.len() + 1,
             waiting: others,
-            journal: if journaled {
-                Journal::Awaited
-            } else {
-                Journal::Done
-            },
+            recorded: (!journaled).then_some(true),
             opened: now,
             number,
         };
@@ -108,11 +95,7 @@ impl PendingPurges {
     /// The journal has it, or has failed.
     pub fn journaled(&mut self, call: u32, recorded: bool) {
         if let Some(call) = self.calls.get_mut(&call) {
-            call.journal = if recorded {
-                Journal::Done
-            } else {
-                Journal::Failed
-            };
+            call.recorded = Some(recorded);
         }
     }
 
@@ -121,22 +104,23 @@ impl PendingPurges {
         let is_done = |call: &Call| {
             let waited = now.saturating_sub(call.opened);
             let heard = call.waiting.is_empty() || waited >= WORKERS_PATIENCE;
-            let written = call.journal != Journal::Awaited || waited >= JOURNAL_PATIENCE;
+            let written = call.recorded.is_some() || waited >= JOURNAL_PATIENCE;
             heard && written
         };
-        let (done, waiting) = std::mem::take(&mut self.calls)
-            .into_iter()
-            .partition(|(_, call)| is_done(call));
-        self.calls = waiting;
-        let done: BTreeMap<u32, Call> = done;
-        done.into_values()
-            .map(|call| Receipt {
+        let mut done = Vec::new();
+        self.calls.retain(|_, call| {
+            if !is_done(call) {
+                return true;
+            }
+            done.push(Receipt {
                 context: call.context,
                 number: call.number,
                 workers: call.workers - call.waiting.len(),
-                missing: call.waiting,
-                recorded: call.journal == Journal::Done,
-            })
-            .collect()
+                missing: std::mem::take(&mut call.waiting),
+                recorded: call.recorded == Some(true),
+            });
+            false
+        });
+        done
     }
 }
