@@ -15,7 +15,7 @@ use crate::policy::{Origin, Policy};
 pub fn changed_objects(policy: &Policy, body: &[u8]) -> Result<Vec<String>, OrderError> {
     let expected = "expected an S3 event";
     let document: Value = serde_json::from_slice(body)
-        .map_err(|error| OrderError::new("the body", format!("{error}: {expected}")))?;
+        .map_err(|error| OrderError::new("the body", &format!("{error}: {expected}")))?;
     let fields = document.as_object();
     let fields = fields.ok_or_else(|| OrderError::new("the body", expected))?;
     let records = match fields.get("Records") {

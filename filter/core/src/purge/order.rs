@@ -43,14 +43,14 @@ impl fmt::Display for OrderError {
 
 impl OrderError {
     /// Something is wrong with that field.
-    pub(super) fn new(field: &str, message: impl fmt::Display) -> Self {
+    pub(super) fn new(field: &str, message: &str) -> Self {
         Self(format!("{field}: {message}"))
     }
 
     /// The field has a value that is not accepted.
     fn unexpected(field: &str, value: &Value, expected: &str) -> Self {
         let value = shown(value.to_string());
-        Self::new(field, format_args!("{value}: expected {expected}"))
+        Self::new(field, &format!("{value}: expected {expected}"))
     }
 }
 
@@ -83,7 +83,7 @@ impl Order {
     /// It is none of these.
     pub fn parse(policy: &Policy, body: &[u8]) -> Result<Self, OrderError> {
         let document: Value = serde_json::from_slice(body).map_err(|error| {
-            OrderError::new("the body", format_args!("{error}: expected a JSON object"))
+            OrderError::new("the body", &format!("{error}: expected a JSON object"))
         })?;
         let Some(fields) = document.as_object() else {
             return Err(OrderError::unexpected(
@@ -108,15 +108,15 @@ impl Order {
                 "everything" => return Err(OrderError::unexpected(name, value, "true")),
                 _ => {
                     let message = format!("unknown field: expected {SUBJECTS}, and soft");
-                    return Err(OrderError::new(&shown(name.clone()), message));
+                    return Err(OrderError::new(&shown(name.clone()), &message));
                 }
             };
             if what.replace(subject).is_some() {
                 let message = format!("one too many: expected one of {SUBJECTS}");
-                return Err(OrderError::new(name, message));
+                return Err(OrderError::new(name, &message));
             }
         }
-        let missing = || OrderError::new("the body", format!("{{}}: expected one of {SUBJECTS}"));
+        let missing = || OrderError::new("the body", &format!("{{}}: expected one of {SUBJECTS}"));
         Ok(Self {
             what: what.ok_or_else(missing)?,
             kind,

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The purge calls under way: what each still waits for before it is answered.
 
-use std::collections::BTreeMap;
-
 use crate::workers::{Millis, WorkerId};
 
 /// Calls under way at one time, on one worker.
@@ -16,6 +14,7 @@ pub const JOURNAL_PATIENCE: Millis = 10_000;
 
 #[derive(Debug)]
 struct Call {
+    id: u32,
     context: u32,
     waiting: Vec<WorkerId>,
     /// Whether the journal has it, if it needs to; `None` until the journal has answered.
@@ -44,7 +43,8 @@ pub struct Receipt {
 /// The calls.
 #[derive(Debug, Default)]
 pub struct PendingPurges {
-    calls: BTreeMap<u32, Call>,
+    /// The oldest first.
+    calls: Vec<Call>,
     last: u32,
 }
 
@@ -63,15 +63,15 @@ impl PendingPurges {
             return None;
         }
         self.last = self.last.wrapping_add(1);
-        let call = Call {
+        self.calls.push(Call {
+            id: self.last,
             context,
             workers: others.len() + 1,
             waiting: others,
             recorded: (!journaled).then_some(true),
             opened: now,
             number,
-        };
-        self.calls.insert(self.last, call);
+        });
         Some(self.last)
     }
 
@@ -87,40 +87,38 @@ impl PendingPurges {
 
     /// A worker has applied the purge.
     pub fn acknowledge(&mut self, call: u32, worker: WorkerId) {
-        if let Some(call) = self.calls.get_mut(&call) {
+        if let Some(call) = self.call(call) {
             call.waiting.retain(|waiting| *waiting != worker);
         }
     }
 
     /// The journal has it, or has failed.
     pub fn journaled(&mut self, call: u32, recorded: bool) {
-        if let Some(call) = self.calls.get_mut(&call) {
+        if let Some(call) = self.call(call) {
             call.recorded = Some(recorded);
         }
     }
 
     /// Takes the calls out that wait for nothing any more, or have waited for too long.
     pub fn take_done(&mut self, now: Millis) -> Vec<Receipt> {
-        let is_done = |call: &Call| {
+        let is_done = |call: &mut Call| {
             let waited = now.saturating_sub(call.opened);
             let heard = call.waiting.is_empty() || waited >= WORKERS_PATIENCE;
             let written = call.recorded.is_some() || waited >= JOURNAL_PATIENCE;
             heard && written
         };
-        let mut done = Vec::new();
-        self.calls.retain(|_, call| {
-            if !is_done(call) {
-                return true;
-            }
-            done.push(Receipt {
-                context: call.context,
-                number: call.number,
-                workers: call.workers - call.waiting.len(),
-                missing: std::mem::take(&mut call.waiting),
-                recorded: call.recorded == Some(true),
-            });
-            false
-        });
-        done
+        let done = self.calls.extract_if(.., is_done);
+        done.map(|call| Receipt {
+            context: call.context,
+            number: call.number,
+            workers: call.workers - call.waiting.len(),
+            missing: call.waiting,
+            recorded: call.recorded == Some(true),
+        })
+        .collect()
+    }
+
+    fn call(&mut self, id: u32) -> Option<&mut Call> {
+        self.calls.iter_mut().find(|call| call.id == id)
     }
 }
