@@ -83,7 +83,7 @@ impl<'a> Served<'a> {
     /// What is seen of the stored response now.
     pub fn sighting(&self) -> Sighting {
         Sighting {
-            lifetime: self.entry.lifetime(),
+            lifetime: self.entry.lifetime,
             age: self.age,
             seen: self.seen,
             left: self.served_for,
@@ -92,7 +92,7 @@ impl<'a> Served<'a> {
 
     /// The same of a response that the store does not have: it is good for as long as it is fresh.
     pub fn sighting_without_room(&self) -> Sighting {
-        let left = self.entry.ttl.saturating_sub(self.age);
+        let left = self.entry.lifetime.ttl.saturating_sub(self.age);
         Sighting {
             left: left.saturating_mul(1_000),
             ..self.sighting()
@@ -102,7 +102,7 @@ impl<'a> Served<'a> {
     /// Whether it must not be served (RFC 9111, 4.2.4): the origin had to be asked, and has failed. `control` is what
     /// the client accepts.
     pub fn is_expired(&self, control: &RequestControl) -> bool {
-        let lifetime = self.entry.lifetime();
+        let lifetime = self.entry.lifetime;
         let accepted = lifetime.ttl.saturating_add(control.max_stale.unwrap_or(0));
         // The stores count in whole seconds.
         let servable = lifetime.servable().max(accepted).saturating_add(1);
@@ -111,7 +111,7 @@ impl<'a> Served<'a> {
 
     /// Whether a client takes it that takes what the store has and nothing else.
     pub fn satisfies(&self, control: &RequestControl) -> bool {
-        let lifetime = self.entry.lifetime();
+        let lifetime = self.entry.lifetime;
         let fresh_for = lifetime.fresh_for(self.age);
         control.accepts(self.age, fresh_for, lifetime.stale_while_revalidate)
     }
@@ -192,11 +192,11 @@ impl<'a> Served<'a> {
     }
 
     fn fresh_for(&self) -> i64 {
-        self.entry.lifetime().fresh_for(self.age)
+        self.entry.lifetime.fresh_for(self.age)
     }
 
     fn is_past_its_time(&self) -> bool {
-        let lifetime = self.entry.lifetime();
+        let lifetime = self.entry.lifetime;
         let windows = lifetime.servable() > lifetime.ttl;
         !self.own && windows && self.fresh_for() <= 0
     }

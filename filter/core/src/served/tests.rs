@@ -2,6 +2,7 @@
 //! What is judged of a response that has come through the store.
 
 use super::*;
+use crate::freshness::Lifetime;
 use crate::workers::BodyId;
 
 const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
@@ -20,10 +21,12 @@ fn entry() -> Entry<'static> {
         },
         body: BodyId(11),
         status: 200,
-        ttl: 10,
+        lifetime: Lifetime {
+            ttl: 10,
+            stale_while_revalidate: 5,
+            stale_if_error: 100,
+        },
         age: 3,
-        stale_while_revalidate: 5,
-        stale_if_error: 100,
         purge: 0,
         stored: true,
         revalidated: false,
@@ -94,8 +97,10 @@ fn a_response_is_stale_once_its_lifetime_is_over_and_it_has_a_window() {
     assert!(aged(entry(), "10").is_stale());
     assert!(!aged(own(), "10").is_stale());
     let strict = Entry {
-        stale_while_revalidate: 0,
-        stale_if_error: 0,
+        lifetime: Lifetime {
+            ttl: 10,
+            ..Lifetime::default()
+        },
         ..entry()
     };
     assert!(!aged(strict, "10").is_stale());
@@ -227,7 +232,10 @@ fn cache_status_tells_how_the_response_came() {
         stored: false,
         ..own()
     };
-    let unstored = Entry { ttl: 0, ..no_room };
+    let unstored = Entry {
+        lifetime: Lifetime::default(),
+        ..no_room
+    };
     let rows = [
         (entry(), Purpose::Fresh, "sluice; hit; ttl=9"),
         (

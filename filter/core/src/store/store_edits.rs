@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::freshness::Storage;
+use crate::freshness::{Lifetime, Storage};
 use crate::http::date;
 use crate::store::entry::{ENTRY_HEADER, Entry, FillId};
 use crate::store::header_edit::HeaderEdit;
@@ -59,7 +59,7 @@ impl<'a> OriginResponse<'a> {
         } else {
             ""
         };
-        let control = format!("max-age={}{strict}", entry.lifetime().unasked());
+        let control = format!("max-age={}{strict}", entry.lifetime.unasked());
         let mut edits = Vec::new();
         set(&mut edits, ENTRY_HEADER, entry.encode().into());
         self.keep_cache_control(control.into(), &mut edits);
@@ -118,10 +118,8 @@ impl<'a> OriginResponse<'a> {
             fill: self.fill,
             body: stored.map_or(self.fill.body(), |stored| stored.body),
             status: if freshened { 200 } else { self.status },
-            ttl: 0,
+            lifetime: Lifetime::default(),
             age: 0,
-            stale_while_revalidate: 0,
-            stale_if_error: 0,
             purge: 0,
             stored: false,
             revalidated: freshened,
@@ -133,10 +131,8 @@ impl<'a> OriginResponse<'a> {
     /// The mark of a response that the policy lets the store have, as `storage` says.
     fn storable_entry(&self, storage: &Storage) -> Entry<'_> {
         Entry {
-            ttl: storage.ttl.as_secs(),
-            age: storage.age.as_secs(),
-            stale_while_revalidate: storage.stale_while_revalidate.as_secs(),
-            stale_if_error: storage.stale_if_error.as_secs(),
+            lifetime: storage.lifetime,
+            age: storage.age,
             purge: self.purge,
             ..self.entry()
         }
@@ -169,7 +165,7 @@ impl<'a> OriginResponse<'a> {
         let date = last_modified.and_then(|value| std::str::from_utf8(value).ok());
         let own = |value: Option<&'a str>| value.filter(|_| !storage.neutral_validators);
         let validator = Validator {
-            lifetime: entry.lifetime(),
+            lifetime: entry.lifetime,
             body: entry.fill.body(),
             last_modified: own(date).and_then(date::parse),
             etag: own(self.etag),

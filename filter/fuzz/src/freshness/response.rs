@@ -38,7 +38,10 @@ fuzz_target!(|input: &[u8]| {
     };
     let policy = policy(&[POLICY], 0);
     if let Verdict::Store(storage) = judge(policy, &policy.cache.default, &facts, NOW) {
-        assert!(storage.age < storage.ttl, "stored without a lifetime");
+        assert!(
+            storage.age < storage.lifetime.ttl,
+            "stored without a lifetime"
+        );
         assert!(!facts.has_set_cookie);
         // Without quotes nothing can be hidden: a plain directive counts wherever it stands, unless another
         // directive or field says that it does not.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the store is told of a response, and what its client gets back.
 
-use std::time::Duration;
-
 use super::*;
 
 const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
@@ -11,10 +9,12 @@ const STORED: &str = "sluice 10 0 0 a - \"x\"";
 
 fn storage() -> Storage {
     Storage {
-        ttl: Duration::from_secs(60),
-        age: Duration::from_secs(7),
-        stale_while_revalidate: Duration::from_secs(5),
-        stale_if_error: Duration::ZERO,
+        lifetime: Lifetime {
+            ttl: 60,
+            stale_while_revalidate: 5,
+            stale_if_error: 0,
+        },
+        age: 7,
         forbids_stale: false,
         disguise: false,
         neutral_validators: false,
