@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whether a response is stored, and for how long.
 
-use std::time::Duration;
-
 use crate::http::cache_control::{CacheControl, MAX_DELTA_SECONDS, parse_delta_seconds};
 use crate::http::date;
 use crate::http::targeted;
@@ -15,8 +13,8 @@ const STATUSES_OF_ENVOY: [u16; 12] = [200, 203, 204, 300, 301, 308, 404, 405, 41
 const HEURISTIC: [u16; 11] = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501];
 
 /// For how long the headers that a HEAD has brought answer others. Nothing brings them up to date when the
-/// object itself is fetched and stored under its own key, so the two differ for no longer than that.
-const HEADERS_TTL: Duration = Duration::from_secs(5);
+/// object itself is fetched and stored under its own key, so the two differ for no longer than that. In seconds.
+const HEADERS_TTL: u64 = 5;
 
 /// What of a response decides about it. A 304 that freshens a stored response stands for a 200.
 #[derive(Clone, Copy, Debug)]
@@ -72,17 +70,43 @@ impl Verdict {
     }
 }
 
+/// For how long a response may be served, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lifetime {
+    /// Freshness lifetime (RFC 9111, 4.2.1).
+    pub ttl: u64,
+    /// After that, while it is refreshed (RFC 5861, 3).
+    pub stale_while_revalidate: u64,
+    /// After that, while the origin fails (RFC 5861, 4).
+    pub stale_if_error: u64,
+}
+
+impl Lifetime {
+    /// The greatest age at which it is served without asking the origin first.
+    pub fn unasked(&self) -> u64 {
+        self.ttl.saturating_add(self.stale_while_revalidate)
+    }
+
+    /// The greatest age at which it is served at all.
+    pub fn servable(&self) -> u64 {
+        self.ttl
+            .saturating_add(self.stale_while_revalidate.max(self.stale_if_error))
+    }
+
+    /// Seconds of freshness left at that age; not positive once it is stale.
+    pub fn fresh_for(&self, age: u64) -> i64 {
+        let signed = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX);
+        signed(self.ttl).saturating_sub(signed(age))
+    }
+}
+
 /// How a response is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Storage {
-    /// Freshness lifetime (RFC 9111, 4.2.1) in whole seconds, longer than `age`.
-    pub ttl: Duration,
-    /// How old the response was when it came.
-    pub age: Duration,
-    /// For how long after `ttl` it may be served while it is refreshed (RFC 5861, 3), whole seconds.
-    pub stale_while_revalidate: Duration,
-    /// For how long after `ttl` it may be served while the origin fails (RFC 5861, 4), whole seconds.
-    pub stale_if_error: Duration,
+    /// For how long it may be served; it is fresh for longer than `age`.
+    pub lifetime: Lifetime,
+    /// How old the response was when it came, in seconds.
+    pub age: u64,
     /// It must not be served stale for a client's sake either (RFC 9111, 4.2.4).
     pub forbids_stale: bool,
     /// Envoy's cache filters do not store the status.
@@ -96,9 +120,10 @@ impl Storage {
     #[must_use]
     pub fn for_headers(self) -> Self {
         Self {
-            ttl: self.ttl.min(self.age.saturating_add(HEADERS_TTL)),
-            stale_while_revalidate: Duration::ZERO,
-            stale_if_error: Duration::ZERO,
+            lifetime: Lifetime {
+                ttl: self.lifetime.ttl.min(self.age.saturating_add(HEADERS_TTL)),
+                ..Lifetime::default()
+            },
             ..self
         }
     }
@@ -171,23 +196,20 @@ fn storage(
     }
     let said = said(policy, rule, facts);
     refuse_forbidden(&said.control, facts.status)?;
-    let ttl = lifetime(policy, rule, facts, &said, now_unix)?;
+    let ttl = ttl(policy, rule, facts, &said, now_unix)?;
     if varies(&policy.response.ignore_vary, facts.vary) {
         return Err(UncacheableReason::Vary);
     }
     if facts.content_length > Some(policy.cache.max_object_bytes) {
         return Err(UncacheableReason::TooLarge);
     }
-    let age = Duration::from_secs(age(facts.age));
+    let age = age(facts.age);
     if age >= ttl {
         return Err(UncacheableReason::Stale);
     }
-    let (stale_while_revalidate, stale_if_error) = windows(rule, facts.status, &said.control);
     Ok(Storage {
-        ttl,
+        lifetime: lifetime(ttl, rule, facts.status, &said.control),
         age,
-        stale_while_revalidate,
-        stale_if_error,
         forbids_stale: forbids_stale(facts.status, &said.control),
         disguise: !STATUSES_OF_ENVOY.contains(&facts.status),
         neutral_validators: !matches!(facts.status, 200 | 203) || !facts.has_validator,
@@ -261,62 +283,65 @@ const fn is_understood(status: u16) -> bool {
 }
 
 /// RFC 9111, 4.2.1, with the policy's table in the place of heuristics, or as their limit.
-fn lifetime(
+fn ttl(
     policy: &Policy,
     rule: &Rule,
     facts: &ResponseFacts<'_>,
     said: &Said<'_>,
     now_unix: i64,
-) -> Result<Duration, UncacheableReason> {
-    let table = rule.ttl.lifetime(facts.status);
-    if table.is_zero() {
+) -> Result<u64, UncacheableReason> {
+    let table = rule.ttl.lifetime(facts.status).as_secs();
+    if table == 0 {
         return Err(UncacheableReason::NoTtl);
     }
     let expires = || Some(until(said.expires?, facts.date, now_unix));
     match said.control.lifetime().or_else(expires) {
         // An origin that gives a year to all that it sends does not mean its errors.
-        Some(seconds) if is_server_error(facts.status) => {
-            Ok(Duration::from_secs(seconds).min(table))
-        }
-        Some(seconds) => Ok(Duration::from_secs(seconds)),
+        Some(seconds) if is_server_error(facts.status) => Ok(seconds.min(table)),
+        Some(seconds) => Ok(seconds),
         None => Ok(heuristic(policy.cache.heuristic_percent, facts, now_unix)
             .map_or(table, |guessed| guessed.min(table))),
     }
 }
 
 /// Part of the time since the object was last changed (RFC 9111, 4.2.2), by the origin's clock.
-fn heuristic(percent: u64, facts: &ResponseFacts<'_>, now_unix: i64) -> Option<Duration> {
+fn heuristic(percent: u64, facts: &ResponseFacts<'_>, now_unix: i64) -> Option<u64> {
     if percent == 0 || !HEURISTIC.contains(&facts.status) {
         return None;
     }
     let changed = date::parse(facts.last_modified?)?;
     let date = facts.date.and_then(date::parse).unwrap_or(now_unix);
     let unchanged = u64::try_from(date.saturating_sub(changed)).unwrap_or(0);
-    Some(Duration::from_secs(unchanged.saturating_mul(percent) / 100))
+    Some(unchanged.saturating_mul(percent) / 100)
 }
 
 fn is_server_error(status: u16) -> bool {
     matches!(status, 500..=599)
 }
 
-/// For how long a response may be served stale: while it is refreshed, and while the origin fails.
+/// For how long a response may be served: besides `ttl`, stale while it is refreshed, and while the origin fails.
 ///
 /// The origin's word comes before the policy's, and none of them counts where staleness is forbidden.
 /// A 5xx is never stale, as what takes the place of an error must not be one; nor is a 4xx while it is
 /// refreshed unless the origin says so, as an object that has just been made should be seen.
-fn windows(rule: &Rule, status: u16, control: &CacheControl) -> (Duration, Duration) {
+fn lifetime(ttl: u64, rule: &Rule, status: u16, control: &CacheControl) -> Lifetime {
     if forbids_stale(status, control) {
-        return (Duration::ZERO, Duration::ZERO);
+        return Lifetime {
+            ttl,
+            ..Lifetime::default()
+        };
     }
-    let while_revalidate = match control.stale_while_revalidate {
-        Some(seconds) => Duration::from_secs(seconds),
-        None if status < 400 => rule.stale_while_revalidate,
-        None => Duration::ZERO,
-    };
-    let if_error = control
-        .stale_if_error
-        .map_or(rule.stale_if_error, Duration::from_secs);
-    (while_revalidate, if_error)
+    Lifetime {
+        ttl,
+        stale_while_revalidate: match control.stale_while_revalidate {
+            Some(seconds) => seconds,
+            None if status < 400 => rule.stale_while_revalidate.as_secs(),
+            None => 0,
+        },
+        stale_if_error: control
+            .stale_if_error
+            .unwrap_or(rule.stale_if_error.as_secs()),
+    }
 }
 
 fn forbids_stale(status: u16, control: &CacheControl) -> bool {

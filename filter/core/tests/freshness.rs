@@ -6,7 +6,7 @@ mod support;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use sluice_core::freshness::{self, ResponseFacts, Storage, UncacheableReason, Verdict};
+use sluice_core::freshness::{self, Lifetime, ResponseFacts, Storage, UncacheableReason, Verdict};
 use sluice_core::http::date;
 use sluice_core::policy::{PassOrStrip, Policy, Statuses, TtlTable};
 use support::bucket;
@@ -93,10 +93,12 @@ fn headers_alone_are_stored_for_a_moment_and_never_served_stale() {
     ] {
         let storage = stored(judge(&policy(), &facts, NOW)).unwrap();
         let headers = storage.for_headers();
-        assert_eq!(headers.ttl, seconds(ttl), "{name}");
+        let lifetime = Lifetime {
+            ttl,
+            ..Lifetime::default()
+        };
+        assert_eq!(headers.lifetime, lifetime, "{name}");
         assert_eq!(headers.age, storage.age, "{name}");
-        assert_eq!(headers.stale_while_revalidate, seconds(0), "{name}");
-        assert_eq!(headers.stale_if_error, seconds(0), "{name}");
         assert_eq!(headers.disguise, storage.disguise, "{name}");
     }
 }
@@ -106,7 +108,7 @@ fn assert_rows(policy: &Policy, rows: &[(&str, ResponseFacts<'_>, Result<u64, Ve
     for (name, facts, expected) in rows {
         let verdict = judge(policy, facts, NOW);
         let actual = match verdict {
-            Verdict::Store(storage) => Ok(storage.ttl.as_secs()),
+            Verdict::Store(storage) => Ok(storage.lifetime.ttl),
             other => Err(other),
         };
         assert_eq!(actual, *expected, "{name}");
@@ -415,7 +417,7 @@ fn age_is_time_already_spent() {
             ..control("max-age=60")
         };
         let verdict = judge(&policy(), &facts, NOW);
-        let actual = stored(verdict).map(|storage| storage.age.as_secs());
+        let actual = stored(verdict).map(|storage| storage.age);
         assert_eq!(actual, expected, "{age:?}");
         if expected.is_none() {
             assert_eq!(verdict, Verdict::Uncacheable(UncacheableReason::Stale));
@@ -485,7 +487,7 @@ fn no_store_is_for_caches_that_do_not_understand() {
     };
     for code in [200, 204, 301, 302, 404, 410, 429, 451] {
         let storage = stored(judge(&policy(), &both(code), NOW)).unwrap();
-        assert_eq!(storage.ttl, seconds(60), "{code}");
+        assert_eq!(storage.lifetime.ttl, 60, "{code}");
     }
     for code in [207, 226, 299, 306, 420, 499] {
         assert_eq!(
@@ -556,11 +558,8 @@ fn a_response_may_be_stale_for_as_long_as_somebody_says() {
     policy.cache.default.stale_if_error = seconds(600);
     let windows = |policy: &Policy, facts| {
         let storage = stored(judge(policy, &facts, NOW)).unwrap();
-        let seconds = |window: Duration| window.as_secs();
-        (
-            seconds(storage.stale_while_revalidate),
-            seconds(storage.stale_if_error),
-        )
+        let lifetime = storage.lifetime;
+        (lifetime.stale_while_revalidate, lifetime.stale_if_error)
     };
     let of = |status, cache_control| ResponseFacts {
         status,
@@ -721,8 +720,7 @@ proptest! {
         let policy = if honor { policy() } else { dishonoring() };
         match judge(&policy, &facts, now) {
             Verdict::Store(storage) => {
-                prop_assert!(storage.ttl > storage.age);
-                prop_assert_eq!(storage.ttl.subsec_nanos(), 0);
+                prop_assert!(storage.lifetime.ttl > storage.age);
             }
             Verdict::Share(shared) => {
                 prop_assert_eq!(shared, status);

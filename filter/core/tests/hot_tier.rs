@@ -5,9 +5,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use proptest::prelude::*;
+use sluice_core::freshness::Lifetime;
 use sluice_core::hot::{HotCopy, HotTier, Kept, Sighting, Still, Wanted};
 use sluice_core::policy::HotPolicy;
-use sluice_core::store::validator::Lifetime;
 use sluice_core::workers::KeyHash;
 
 thread_local! {

@@ -107,7 +107,7 @@ impl Case {
         };
         let policy = policy();
         match judge(&policy, policy.rule("/a"), &facts, NOW) {
-            Verdict::Store(storage) => (storage.ttl - storage.age).as_secs(),
+            Verdict::Store(storage) => storage.lifetime.ttl - storage.age,
             Verdict::NoRoom(_) | Verdict::Share(_) | Verdict::Uncacheable(_) => 0,
         }
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What purges cover, in whatever order a worker hears of them, and what shared data keeps of them.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use sluice_core::policy::purge::{Kind, Record, Scope, bucket_of};
 use sluice_core::purge::{
@@ -31,6 +33,18 @@ fn table(records: &[(u64, Kind, Scope)]) -> Purges {
         purges.apply(&record(*number, *kind, scope.clone()));
     }
     purges
+}
+
+fn prefixes(purges: &Purges) -> usize {
+    let scopes = purges.records().map(|record| record.scope);
+    let prefixes = scopes.filter(|scope| matches!(scope, Scope::Prefix(_)));
+    prefixes.collect::<BTreeSet<Scope>>().len()
+}
+
+fn buckets(purges: &Purges) -> usize {
+    let scopes = purges.records().map(|record| record.scope);
+    let buckets = scopes.filter(|scope| matches!(scope, Scope::Bucket(_)));
+    buckets.collect::<BTreeSet<Scope>>().len()
 }
 
 fn generations(hard: u64, soft: u64) -> Generations {
@@ -78,17 +92,17 @@ fn what_a_wider_and_newer_purge_covers_is_forgotten() {
         (3, Hard, prefix("a/b/c/")),
     ]);
     purges.apply(&record(4, Hard, prefix("a/b/")));
-    assert_eq!((purges.prefixes(), purges.buckets()), (1, 1));
+    assert_eq!((prefixes(&purges), buckets(&purges)), (1, 1));
     purges.apply(&record(5, Soft, Scope::Everything));
     assert_eq!(
-        (purges.prefixes(), purges.buckets()),
+        (prefixes(&purges), buckets(&purges)),
         (1, 1),
         "hard ones stay"
     );
     purges.apply(&record(6, Hard, Scope::Everything));
-    assert_eq!((purges.prefixes(), purges.buckets()), (0, 0));
+    assert_eq!((prefixes(&purges), buckets(&purges)), (0, 0));
     purges.apply(&record(3, Hard, url("a/x")));
-    assert_eq!(purges.buckets(), 0, "old news");
+    assert_eq!(buckets(&purges), 0, "old news");
 }
 
 #[test]
@@ -104,7 +118,7 @@ fn with_too_many_prefixes_the_closest_two_become_one() {
     let (kind, scope) = purges.fold().expect("too many");
     assert_eq!((kind, &scope), (Kind::Hard, &prefix("host-7.test/a/b/")));
     purges.apply(&record(1_002, kind, scope));
-    assert_eq!(purges.prefixes(), MAX_PREFIXES + 1);
+    assert_eq!(prefixes(&purges), MAX_PREFIXES + 1);
     let (kind, scope) = purges.fold().expect("still too many");
     assert_eq!((kind, scope), (Kind::Hard, prefix("host-7.test/")));
 }
@@ -186,7 +200,7 @@ fn a_replica_that_starts_late_has_what_the_others_were_told() {
         }
     }
     assert_eq!(shared.load().unwrap(), told);
-    assert!(told.prefixes() <= MAX_PREFIXES);
+    assert!(prefixes(&told) <= MAX_PREFIXES);
     shared.start(&Initial::default()).unwrap();
     assert_eq!(
         shared.load().unwrap(),

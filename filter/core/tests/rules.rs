@@ -205,11 +205,11 @@ fn a_wrong_rule_is_refused_with_its_path() {
         ),
         (
             rule(json!({ "match": ["/%zz"] })),
-            "rules[1].match: \"/%zz\": expected a path without",
+            "rules[1].match[0]: \"/%zz\": expected a path without",
         ),
         (
             rule(json!({ "match": ["/%00"] })),
-            "rules[1].match: \"/%00\"",
+            "rules[1].match[0]: \"/%00\"",
         ),
         (
             with("matches", json!("/a")),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the store has said of a response, and when.
 
-use crate::store::validator::Lifetime;
+use crate::freshness::Lifetime;
 use crate::workers::Millis;
 
 /// A worker reads what is hot from the store again after so long. Thereby the store knows that it is in use, and

@@ -16,7 +16,6 @@ use super::rules::{self, RuleSection};
 use super::section::section;
 use super::site::SitePolicy;
 use super::{CoalescePolicy, HotPolicy, Limits, Policy, VaryPolicy};
-use crate::http::escaping::Escaping;
 
 section! {
     /// The policy of Sluice's filter: what is cached, under which key, for how long, and how requests
@@ -71,11 +70,7 @@ impl Document {
             .map_err(|error| error.within("key"))?;
         let origin = self.origin.compile(&key)?;
         let cache = self.cache.compile(self.store.max_object_bytes);
-        let escaping = match kind {
-            Kind::Bucket => Escaping::Strict,
-            Kind::Http => Escaping::Unreserved,
-        };
-        let rules = rules::compile(self.rules, &cache.default, escaping)?;
+        let rules = rules::compile(self.rules, &cache.default)?;
         let index_document = key.index_document.as_deref();
         self.site
             .check(kind, index_document)

@@ -76,13 +76,9 @@ impl Policy {
             return &self.cache.default;
         }
         let path = self.client_path(store_path);
-        let owner = rules
-            .globs
-            .first_match(path)
-            .and_then(|glob| rules.owners.get(glob));
-        owner
-            .and_then(|&owner| rules.rules.get(owner))
-            .unwrap_or(&self.cache.default)
+        let rule = |glob| rules.rules.get(*rules.owners.get(glob)?);
+        let found = rules.globs.first_match(path);
+        found.and_then(rule).unwrap_or(&self.cache.default)
     }
 }
 
@@ -92,7 +88,7 @@ section! {
         /// Patterns of the path without its query, after a bucket's prefix. * stands for any run of
         /// characters, slashes included: /assets/*, *.js. A path that ends in a slash is that of its
         /// index document.
-        patterns as "match": Vec<Glob> as Vec<PathGlob>,
+        patterns as "match": Vec<Glob> as Vec<CanonicalGlob>,
         /// How long a response is fresh where the origin does not say: a duration for 200, 203, 301
         /// and 308, or a table as in cache.ttl. For statuses that the rule does not name, cache.ttl
         /// goes on to count.
@@ -112,25 +108,17 @@ section! {
     }
 }
 
-/// Compiles the rules of a document for an origin with this escaping.
-pub(super) fn compile(
-    sections: Vec<RuleSection>,
-    base: &Rule,
-    escaping: Escaping,
-) -> Result<Rules, PolicyError> {
+/// Compiles the rules of a document; what they do not say is as in `base`.
+pub(super) fn compile(sections: Vec<RuleSection>, base: &Rule) -> Result<Rules, PolicyError> {
     let mut rules = Rules::default();
     let mut globs = Vec::new();
     for (number, section) in sections.into_iter().enumerate() {
-        let path = format!("rules[{number}].match");
         if section.patterns.is_empty() {
+            let path = format!("rules[{number}].match");
             return Err(PolicyError::new(&path, "expected at least one pattern"));
         }
-        for pattern in section.patterns {
-            let expected = "a path without broken escapes";
-            let refused = || PolicyError::text(&path, pattern.as_str(), expected);
-            globs.push(canonical(&pattern, escaping).ok_or_else(refused)?);
-            rules.owners.push(number);
-        }
+        rules.owners.extend(section.patterns.iter().map(|_| number));
+        globs.extend(section.patterns);
         rules.rules.push(Rule {
             ttl: match section.ttl {
                 Some(ttl) => ttl.over(&base.ttl),
@@ -149,6 +137,21 @@ pub(super) fn compile(
     }
     rules.globs = GlobSet::new(globs);
     Ok(rules)
+}
+
+/// A pattern of paths, which reads as one of canonical paths.
+pub(super) struct CanonicalGlob;
+
+impl Form<Glob> for CanonicalGlob {
+    fn read(value: &Value, kind: Kind) -> Result<Glob, PolicyError> {
+        let escaping = match kind {
+            Kind::Bucket => Escaping::Strict,
+            Kind::Http => Escaping::Unreserved,
+        };
+        let glob: Glob = PathGlob::read(value, kind)?;
+        canonical(&glob, escaping)
+            .ok_or_else(|| PolicyError::unexpected(value, "a path without broken escapes"))
+    }
 }
 
 /// The pattern in the spelling of canonical paths; `None` if it contains what no path does.

@@ -29,7 +29,7 @@ mod url;
 
 pub use carry_out::{carry_out, invalidate};
 pub use confirmations::Confirmations;
-pub use notification::{NotificationError, changed_objects};
+pub use notification::changed_objects;
 pub use order::{Order, OrderError, What};
 pub use pending::{JOURNAL_PATIENCE, PendingPurges, Receipt};
 pub use shared::{Initial, SharedPurges};

@@ -31,7 +31,7 @@ pub struct Order {
     pub kind: Kind,
 }
 
-/// Why a call is refused: the field, its value and what is accepted.
+/// Why a call or a notification is refused: the field, its value and what is accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderError(String);
 
@@ -42,9 +42,15 @@ impl fmt::Display for OrderError {
 }
 
 impl OrderError {
-    fn field(name: &str, value: &Value, expected: &str) -> Self {
+    /// Something is wrong with that field.
+    pub(super) fn new(field: &str, message: &str) -> Self {
+        Self(format!("{field}: {message}"))
+    }
+
+    /// The field has a value that is not accepted.
+    fn unexpected(field: &str, value: &Value, expected: &str) -> Self {
         let value = shown(value.to_string());
-        Self(format!("{name}: {value}: expected {expected}"))
+        Self::new(field, &format!("{value}: expected {expected}"))
     }
 }
 
@@ -76,10 +82,15 @@ impl Order {
     /// # Errors
     /// It is none of these.
     pub fn parse(policy: &Policy, body: &[u8]) -> Result<Self, OrderError> {
-        let document: Value = serde_json::from_slice(body)
-            .map_err(|error| OrderError(format!("the body: {error}: expected a JSON object")))?;
+        let document: Value = serde_json::from_slice(body).map_err(|error| {
+            OrderError::new("the body", &format!("{error}: expected a JSON object"))
+        })?;
         let Some(fields) = document.as_object() else {
-            return Err(OrderError::field("the body", &document, "a JSON object"));
+            return Err(OrderError::unexpected(
+                "the body",
+                &document,
+                "a JSON object",
+            ));
         };
         let (mut kind, mut what) = (Kind::Hard, None);
         for (name, value) in fields {
@@ -94,21 +105,18 @@ impl Order {
                 "everything" if *value == Value::Bool(true) => {
                     What::Scopes(vec![Scope::Everything])
                 }
-                "everything" => return Err(OrderError::field(name, value, "true")),
+                "everything" => return Err(OrderError::unexpected(name, value, "true")),
                 _ => {
-                    let name = shown(name.clone());
-                    return Err(OrderError(format!(
-                        "{name}: unknown field: expected {SUBJECTS}, and soft"
-                    )));
+                    let message = format!("unknown field: expected {SUBJECTS}, and soft");
+                    return Err(OrderError::new(&shown(name.clone()), &message));
                 }
             };
             if what.replace(subject).is_some() {
-                return Err(OrderError(format!(
-                    "{name}: one too many: expected one of {SUBJECTS}"
-                )));
+                let message = format!("one too many: expected one of {SUBJECTS}");
+                return Err(OrderError::new(name, &message));
             }
         }
-        let missing = || OrderError(format!("the body: {{}}: expected one of {SUBJECTS}"));
+        let missing = || OrderError::new("the body", &format!("{{}}: expected one of {SUBJECTS}"));
         Ok(Self {
             what: what.ok_or_else(missing)?,
             kind,
@@ -120,42 +128,44 @@ fn read_kind(value: &Value) -> Result<Kind, OrderError> {
     match value {
         Value::Bool(true) => Ok(Kind::Soft),
         Value::Bool(false) => Ok(Kind::Hard),
-        _ => Err(OrderError::field("soft", value, "true or false")),
+        _ => Err(OrderError::unexpected("soft", value, "true or false")),
     }
 }
 
 fn read_url(policy: &Policy, value: &Value) -> Result<What, OrderError> {
-    let url = value.as_str().ok_or(UrlError::Form);
-    let url = url.and_then(|text| url::parse_url(policy, text));
-    let url = url.map_err(|error| url_error("url", policy, value, error))?;
+    let url = read_with(url::parse_url, "url", policy, value)?;
     Ok(What::Scopes(vec![Scope::Bucket(bucket_of(&url))]))
 }
 
 fn read_prefix(policy: &Policy, value: &Value) -> Result<What, OrderError> {
-    let prefix = value.as_str().ok_or(UrlError::Form);
-    let prefix = prefix.and_then(|text| url::parse_prefix(policy, text));
-    let prefix = prefix.map_err(|error| url_error("prefix", policy, value, error))?;
+    let prefix = read_with(url::parse_prefix, "prefix", policy, value)?;
     if prefix.len() > MAX_PREFIX_BYTES {
         let expected = format!("at most {MAX_PREFIX_BYTES} bytes");
-        return Err(OrderError::field("prefix", value, &expected));
+        return Err(OrderError::unexpected("prefix", value, &expected));
     }
     Ok(What::Scopes(vec![Scope::Prefix(prefix)]))
 }
 
-fn url_error(name: &str, policy: &Policy, value: &Value, error: UrlError) -> OrderError {
-    match error {
-        UrlError::Form => OrderError::field(name, value, url::accepted(policy)),
-        UrlError::Rejected(rejection) => {
-            let accepted = format!("{} ({})", url::accepted(policy), rejection.reason());
-            OrderError::field(name, value, &accepted)
+fn read_with(
+    parse: fn(&Policy, &str) -> Result<String, UrlError>,
+    name: &str,
+    policy: &Policy,
+    value: &Value,
+) -> Result<String, OrderError> {
+    let text = value.as_str().ok_or(UrlError::Form);
+    text.and_then(|text| parse(policy, text)).map_err(|error| {
+        let mut expected = url::accepted(policy).to_owned();
+        if let UrlError::Rejected(rejection) = error {
+            expected = format!("{expected} ({})", rejection.reason());
         }
-    }
+        OrderError::unexpected(name, value, &expected)
+    })
 }
 
 fn read_tags(value: &Value) -> Result<What, OrderError> {
     let refuse = || {
         let expected = format!("a list of 1 to {MAX_TAGS} texts without spaces or commas");
-        OrderError::field("surrogate_keys", value, &expected)
+        OrderError::unexpected("surrogate_keys", value, &expected)
     };
     let is_tag = |tag: &&str| !tag.is_empty() && !tag.contains([' ', ',', '\t']);
     let items = value.as_array().filter(|items| !items.is_empty());

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The purge calls under way: what each still waits for before it is answered.
 
-use std::collections::BTreeMap;
-
 use crate::workers::{Millis, WorkerId};
 
 /// Calls under way at one time, on one worker.
@@ -14,21 +12,13 @@ const WORKERS_PATIENCE: Millis = 2_000;
 /// was answered as if a restart could undo it.
 pub const JOURNAL_PATIENCE: Millis = 10_000;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Journal {
-    /// There is none, or it has the purge.
-    Done,
-    /// It has not answered.
-    Awaited,
-    /// It has failed.
-    Failed,
-}
-
 #[derive(Debug)]
 struct Call {
+    id: u32,
     context: u32,
     waiting: Vec<WorkerId>,
-    journal: Journal,
+    /// Whether the journal has it, if it needs to; `None` until the journal has answered.
+    recorded: Option<bool>,
     opened: Millis,
     number: u64,
     /// Those who had to hear of it.
@@ -53,7 +43,8 @@ pub struct Receipt {
 /// The calls.
 #[derive(Debug, Default)]
 pub struct PendingPurges {
-    calls: BTreeMap<u32, Call>,
+    /// The oldest first.
+    calls: Vec<Call>,
     last: u32,
 }
 
@@ -68,23 +59,19 @@ impl PendingPurges {
         journaled: bool,
         now: Millis,
     ) -> Option<u32> {
-        if self.calls.len() >= CALLS {
+        if !self.has_room() {
             return None;
         }
         self.last = self.last.wrapping_add(1);
-        let call = Call {
+        self.calls.push(Call {
+            id: self.last,
             context,
             workers: others.len() + 1,
             waiting: others,
-            journal: if journaled {
-                Journal::Awaited
-            } else {
-                Journal::Done
-            },
+            recorded: (!journaled).then_some(true),
             opened: now,
             number,
-        };
-        self.calls.insert(self.last, call);
+        });
         Some(self.last)
     }
 
@@ -100,43 +87,38 @@ impl PendingPurges {
 
     /// A worker has applied the purge.
     pub fn acknowledge(&mut self, call: u32, worker: WorkerId) {
-        if let Some(call) = self.calls.get_mut(&call) {
+        if let Some(call) = self.call(call) {
             call.waiting.retain(|waiting| *waiting != worker);
         }
     }
 
     /// The journal has it, or has failed.
     pub fn journaled(&mut self, call: u32, recorded: bool) {
-        if let Some(call) = self.calls.get_mut(&call) {
-            call.journal = if recorded {
-                Journal::Done
-            } else {
-                Journal::Failed
-            };
+        if let Some(call) = self.call(call) {
+            call.recorded = Some(recorded);
         }
     }
 
     /// Takes the calls out that wait for nothing any more, or have waited for too long.
     pub fn take_done(&mut self, now: Millis) -> Vec<Receipt> {
-        let is_done = |call: &Call| {
+        let is_done = |call: &mut Call| {
             let waited = now.saturating_sub(call.opened);
             let heard = call.waiting.is_empty() || waited >= WORKERS_PATIENCE;
-            let written = call.journal != Journal::Awaited || waited >= JOURNAL_PATIENCE;
+            let written = call.recorded.is_some() || waited >= JOURNAL_PATIENCE;
             heard && written
         };
-        let (done, waiting) = std::mem::take(&mut self.calls)
-            .into_iter()
-            .partition(|(_, call)| is_done(call));
-        self.calls = waiting;
-        let done: BTreeMap<u32, Call> = done;
-        done.into_values()
-            .map(|call| Receipt {
-                context: call.context,
-                number: call.number,
-                workers: call.workers - call.waiting.len(),
-                missing: call.waiting,
-                recorded: call.journal == Journal::Done,
-            })
-            .collect()
+        let done = self.calls.extract_if(.., is_done);
+        done.map(|call| Receipt {
+            context: call.context,
+            number: call.number,
+            workers: call.workers - call.waiting.len(),
+            missing: call.waiting,
+            recorded: call.recorded == Some(true),
+        })
+        .collect()
+    }
+
+    fn call(&mut self, id: u32) -> Option<&mut Call> {
+        self.calls.iter_mut().find(|call| call.id == id)
     }
 }

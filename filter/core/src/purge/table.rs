@@ -26,28 +26,20 @@ impl Generations {
     }
 
     fn of(kind: Kind, number: u64) -> Self {
+        let mut only = Self::default();
         match kind {
-            Kind::Hard => Self {
-                hard: number,
-                soft: 0,
-            },
-            Kind::Soft => Self {
-                hard: 0,
-                soft: number,
-            },
+            Kind::Hard => only.hard = number,
+            Kind::Soft => only.soft = number,
         }
+        only
     }
 
     /// Without what `wider` covers anyhow.
     fn beside(self, wider: Self) -> Self {
-        let soft_covered = wider.hard.max(wider.soft);
+        let unless = |covered: bool, number: u64| if covered { 0 } else { number };
         Self {
-            hard: if self.hard > wider.hard { self.hard } else { 0 },
-            soft: if self.soft > soft_covered {
-                self.soft
-            } else {
-                0
-            },
+            hard: unless(self.hard <= wider.hard, self.hard),
+            soft: unless(self.soft <= wider.hard.max(wider.soft), self.soft),
         }
     }
 
@@ -98,16 +90,6 @@ impl Purges {
     /// The purges of everything.
     pub fn everything(&self) -> Generations {
         self.everything
-    }
-
-    /// Number of prefixes.
-    pub fn prefixes(&self) -> usize {
-        self.prefixes.len()
-    }
-
-    /// Number of buckets.
-    pub fn buckets(&self) -> usize {
-        self.buckets.len()
     }
 
     /// What covers a URL, given as a cache key without qualifiers. A soft purge that a hard one has
@@ -166,13 +148,10 @@ impl Purges {
                     prefix.generations.raise(generations);
                 }
             }
-            Err(position) => self.prefixes.insert(
-                position,
-                Prefix {
-                    path: path.to_owned(),
-                    generations,
-                },
-            ),
+            Err(position) => {
+                let path = path.to_owned();
+                self.prefixes.insert(position, Prefix { path, generations });
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use crate::store::validator::Lifetime;
+use crate::freshness::Lifetime;
 use crate::store::words::Words;
 use crate::workers::BodyId;
 
@@ -40,14 +40,10 @@ pub struct Entry<'a> {
     pub body: BodyId,
     /// The origin's status.
     pub status: u16,
-    /// Freshness lifetime in seconds (RFC 9111, 4.2.1).
-    pub ttl: u64,
+    /// For how long it may be served.
+    pub lifetime: Lifetime,
     /// How old the response was when it came, in seconds.
     pub age: u64,
-    /// For how many seconds after `ttl` it may be served while it is refreshed (RFC 5861, 3).
-    pub stale_while_revalidate: u64,
-    /// For how many seconds after `ttl` it may be served where the origin fails (RFC 5861, 4).
-    pub stale_if_error: u64,
     /// Number of the newest purge when its request was sent; 0 is none.
     pub purge: u64,
     /// Whether it goes into the store.
@@ -72,14 +68,16 @@ impl<'a> Entry<'a> {
             fill,
             body,
             status,
-            ttl,
             age,
-            stale_while_revalidate,
-            stale_if_error,
             purge,
             key,
             ..
         } = self;
+        let Lifetime {
+            ttl,
+            stale_while_revalidate,
+            stale_if_error,
+        } = self.lifetime;
         let flags = self.flags();
         // Writing into a String cannot fail.
         let _ = write!(
@@ -111,10 +109,12 @@ impl<'a> Entry<'a> {
             fill: FillId { nonce, stream },
             body,
             status,
-            ttl,
+            lifetime: Lifetime {
+                ttl,
+                stale_while_revalidate,
+                stale_if_error,
+            },
             age,
-            stale_while_revalidate,
-            stale_if_error,
             purge,
             stored: flags & STORED != 0,
             revalidated: flags & REVALIDATED != 0,
@@ -125,16 +125,7 @@ impl<'a> Entry<'a> {
 
     /// Whether it would have gone into the store, had there been room: what is not for storing has no lifetime.
     pub fn lacks_room(&self) -> bool {
-        !self.stored && self.ttl > 0
-    }
-
-    /// For how long it may be served.
-    pub fn lifetime(&self) -> Lifetime {
-        Lifetime {
-            ttl: self.ttl,
-            stale_while_revalidate: self.stale_while_revalidate,
-            stale_if_error: self.stale_if_error,
-        }
+        !self.stored && self.lifetime.ttl > 0
     }
 
     fn flags(&self) -> u8 {
@@ -159,10 +150,12 @@ mod tests {
                 },
                 body: BodyId(u64::MAX),
                 status: 503,
-                ttl: 3_600,
+                lifetime: Lifetime {
+                    ttl: 3_600,
+                    stale_while_revalidate: 60,
+                    stale_if_error: 86_400,
+                },
                 age: 7,
-                stale_while_revalidate: 60,
-                stale_if_error: 86_400,
                 purge: 17,
                 stored: bits & 1 != 0,
                 revalidated: bits & 2 != 0,

@@ -8,6 +8,7 @@
 
 use std::fmt::Write;
 
+use crate::freshness::Lifetime;
 use crate::http::date;
 use crate::store::words::Words;
 use crate::workers::BodyId;
@@ -15,36 +16,6 @@ use crate::workers::BodyId;
 /// Begins the value, which no origin's entity tag does.
 const MARK: &str = "sluice";
 const NONE: &str = "-";
-
-/// For how long a response may be served, in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lifetime {
-    /// Freshness lifetime (RFC 9111, 4.2.1).
-    pub ttl: u64,
-    /// After that, while it is refreshed (RFC 5861, 3).
-    pub stale_while_revalidate: u64,
-    /// After that, while the origin fails (RFC 5861, 4).
-    pub stale_if_error: u64,
-}
-
-impl Lifetime {
-    /// The greatest age at which it is served without asking the origin first.
-    pub fn unasked(&self) -> u64 {
-        self.ttl.saturating_add(self.stale_while_revalidate)
-    }
-
-    /// The greatest age at which it is served at all.
-    pub fn servable(&self) -> u64 {
-        self.ttl
-            .saturating_add(self.stale_while_revalidate.max(self.stale_if_error))
-    }
-
-    /// Seconds of freshness left at that age; not positive once it is stale.
-    pub fn fresh_for(&self, age: u64) -> i64 {
-        let signed = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX);
-        signed(self.ttl).saturating_sub(signed(age))
-    }
-}
 
 /// A stored response's validators, and what may become of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,21 +3,13 @@
 //!
 //! Input: the status in two bytes, then a line for each header.
 #![no_main]
-// A fuzz target reports what it finds by a panic.
-#![allow(clippy::expect_used)]
-
-use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
 use sluice_core::freshness::{ResponseFacts, Verdict, judge};
-use sluice_core::policy::Policy;
+use sluice_fuzz::policy;
 
 const NOW: i64 = 1_800_000_000;
-
-fn policy() -> &'static Policy {
-    static PARSED: OnceLock<Policy> = OnceLock::new();
-    PARSED.get_or_init(|| Policy::parse(br#"{"origin": {"kind": "http"}}"#).expect("a policy"))
-}
+const POLICY: &str = r#"{"origin": {"kind": "http"}}"#;
 
 fuzz_target!(|input: &[u8]| {
     let Some((status, text)) = input.split_first_chunk::<2>() else {
@@ -44,8 +36,12 @@ fuzz_target!(|input: &[u8]| {
         has_validator: line().is_some(),
         content_length: line().and_then(|length| length.parse().ok()),
     };
-    if let Verdict::Store(storage) = judge(policy(), &policy().cache.default, &facts, NOW) {
-        assert!(storage.age < storage.ttl, "stored without a lifetime");
+    let policy = policy(&[POLICY], 0);
+    if let Verdict::Store(storage) = judge(policy, &policy.cache.default, &facts, NOW) {
+        assert!(
+            storage.age < storage.lifetime.ttl,
+            "stored without a lifetime"
+        );
         assert!(!facts.has_set_cookie);
         // Without quotes nothing can be hidden: a plain directive counts wherever it stands, unless another
         // directive or field says that it does not.

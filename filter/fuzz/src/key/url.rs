@@ -4,13 +4,12 @@
 //! Input: the policy's number, `:authority` up to the first newline, `:path`.
 #![no_main]
 // A fuzz target reports what it finds by a panic.
-#![allow(clippy::expect_used, clippy::panic)]
-
-use std::sync::OnceLock;
+#![allow(clippy::panic)]
 
 use libfuzzer_sys::fuzz_target;
 use sluice_core::key::{CanonicalTarget, Target, canonicalize};
 use sluice_core::policy::{Origin, Policy};
+use sluice_fuzz::policy;
 
 const POLICIES: [&str; 5] = [
     r#"{"origin": {"kind": "bucket", "bucket": "site", "authority": "s3.test:9000"}}"#,
@@ -23,21 +22,11 @@ const POLICIES: [&str; 5] = [
         "key": {"merge_slashes": true, "query": {"mode": "sort", "remove": ["utm_*", "v"]}}}"#,
 ];
 
-fn policies() -> &'static [Policy] {
-    static PARSED: OnceLock<Vec<Policy>> = OnceLock::new();
-    PARSED.get_or_init(|| {
-        let parse = |text: &&str| Policy::parse(text.as_bytes()).expect("a policy");
-        POLICIES.iter().map(parse).collect()
-    })
-}
-
 fuzz_target!(|input: &[u8]| {
     let Some((number, rest)) = input.split_first() else {
         return;
     };
-    let Some(policy) = policies().get(usize::from(*number) % POLICIES.len()) else {
-        return;
-    };
+    let policy = policy(&POLICIES, *number);
     let mut parts = rest.splitn(2, |byte| *byte == b'\n');
     let target = Target {
         scheme: Some("http"),

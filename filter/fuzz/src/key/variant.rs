@@ -9,7 +9,6 @@
 #![allow(clippy::expect_used, clippy::panic)]
 
 use std::borrow::Cow;
-use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
 use sluice_core::http::accept_encoding::{Coding, negotiate};
@@ -17,6 +16,7 @@ use sluice_core::key::qualifiers::{qualifiers, unqualified};
 use sluice_core::key::vary::{Fit, VaryNames, fit, qualify, selected, told};
 use sluice_core::key::{CanonicalTarget, Target, canonicalize};
 use sluice_core::policy::Policy;
+use sluice_fuzz::policy;
 
 const POLICIES: [&str; 4] = [
     r#"{"origin": {"kind": "http"}}"#,
@@ -26,24 +26,14 @@ const POLICIES: [&str; 4] = [
 ];
 const CODINGS: [Coding; 3] = [Coding::Brotli, Coding::Zstd, Coding::Gzip];
 
-fn policies() -> &'static [Policy] {
-    static PARSED: OnceLock<Vec<Policy>> = OnceLock::new();
-    PARSED.get_or_init(|| {
-        let parse = |text: &&str| Policy::parse(text.as_bytes()).expect("a policy");
-        POLICIES.iter().map(parse).collect()
-    })
-}
-
 fuzz_target!(|input: &[u8]| {
     let Some((number, text)) = input.split_first() else {
         return;
     };
-    let (Some(policy), Ok(text)) = (
-        policies().get(usize::from(*number) % POLICIES.len()),
-        std::str::from_utf8(text),
-    ) else {
+    let Ok(text) = std::str::from_utf8(text) else {
         return;
     };
+    let policy = policy(&POLICIES, *number);
     let mut lines = text.split('\n');
     let mut line = || lines.next().unwrap_or_default();
     let (accept_encoding, vary, other_vary) = (line(), line(), line());

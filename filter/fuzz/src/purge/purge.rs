@@ -6,13 +6,12 @@
 // A fuzz target reports what it finds by a panic.
 #![allow(clippy::expect_used)]
 
-use std::sync::OnceLock;
-
 use libfuzzer_sys::fuzz_target;
 use sluice_core::key::{Target, canonicalize};
 use sluice_core::policy::purge::{Record, Scope, bucket_of};
 use sluice_core::policy::{Origin, Policy};
 use sluice_core::purge::{MAX_PREFIX_BYTES, Order, Purges, What, changed_objects, url_of};
+use sluice_fuzz::policy;
 
 const POLICIES: [&str; 4] = [
     r#"{"origin": {"kind": "bucket", "bucket": "site", "authority": "s3.test:9000"}}"#,
@@ -25,21 +24,11 @@ const POLICIES: [&str; 4] = [
 /// More than any message needs, however long the body is.
 const MAX_MESSAGE_BYTES: usize = 2_000;
 
-fn policies() -> &'static [Policy] {
-    static PARSED: OnceLock<Vec<Policy>> = OnceLock::new();
-    PARSED.get_or_init(|| {
-        let parse = |text: &&str| Policy::parse(text.as_bytes()).expect("a policy");
-        POLICIES.iter().map(parse).collect()
-    })
-}
-
 fuzz_target!(|input: &[u8]| {
     let Some((number, rest)) = input.split_first() else {
         return;
     };
-    let Some(policy) = policies().get(usize::from(*number) % POLICIES.len()) else {
-        return;
-    };
+    let policy = policy(&POLICIES, *number);
     let mut parts = rest.splitn(2, |byte| *byte == b'\n');
     let end = parts.next().unwrap_or_default();
     let body = parts.next().unwrap_or_default();

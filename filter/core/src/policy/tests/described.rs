@@ -10,11 +10,12 @@ use crate::http::accept_encoding::Coding;
 use crate::policy::compression::Codings;
 use crate::policy::duration;
 use crate::policy::form::{AtLeast, Form, Kind, Seconds, Whole};
+use crate::policy::glob::Glob;
 use crate::policy::key::{Query, QueryRule};
-use crate::policy::names::HeaderName;
+use crate::policy::names::{HeaderName, PathGlob};
 use crate::policy::origin::{BucketSection, HttpSection, OriginSection};
 use crate::policy::purge::{Record, TokenHash};
-use crate::policy::rules::HeaderValues;
+use crate::policy::rules::{CanonicalGlob, HeaderValues};
 use crate::policy::site::{ContentTypes, CorsPolicy, CorsSection};
 use crate::policy::site_names::{ContentType, FileExtension};
 use crate::policy::ttl::{RuleTtl, Statuses, TtlTable};
@@ -196,6 +197,12 @@ impl Described<Self> for Record {
     fn schema() -> Value {
         let scope = r"(nothing|everything|bucket [0-9]+|prefix [!-~]+)";
         json!({ "type": "string", "pattern": format!("^[0-9]+ (hard|soft) {scope}$") })
+    }
+}
+
+impl Described<Glob> for CanonicalGlob {
+    fn schema() -> Value {
+        PathGlob::schema()
     }
 }
 

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the store is told of a response, and what its client gets back.
+
+use super::*;
+
+const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+const SECONDS: i64 = 784_111_777;
+const STORED: &str = "sluice 10 0 0 a - \"x\"";
+
+fn storage() -> Storage {
+    Storage {
+        lifetime: Lifetime {
+            ttl: 60,
+            stale_while_revalidate: 5,
+            stale_if_error: 0,
+        },
+        age: 7,
+        forbids_stale: false,
+        disguise: false,
+        neutral_validators: false,
+    }
+}
+
+fn response() -> OriginResponse<'static> {
+    OriginResponse {
+        fill: FillId {
+            nonce: 1,
+            stream: 2,
+        },
+        key: "h/k",
+        status: 200,
+        purge: 3,
+        received: SECONDS + 7,
+        freshens: None,
+        cache_control: Some("public".into()),
+        etag: Some("\"x\""),
+        last_modified: Some(DATE.as_bytes()),
+        has_set_cookie: false,
+        has_vary: false,
+        vary: None,
+    }
+}
+
+fn revalidation() -> Revalidation {
+    Revalidation::parse(Some(STORED), Some(DATE), SECONDS).unwrap()
+}
+
+/// The headers that a message has after `edits`, in the order of their names.
+fn edited<'a>(
+    before: &[(&'a str, &'a str)],
+    edits: &'a [HeaderEdit<'a>],
+) -> Vec<(&'a str, &'a str)> {
+    let mut headers: std::collections::BTreeMap<_, _> = before.iter().copied().collect();
+    for edit in edits {
+        match edit {
+            HeaderEdit::Set(name, value) => headers.insert(*name, value.as_ref()),
+            HeaderEdit::Remove(name) => headers.remove(name),
+        };
+    }
+    headers.into_iter().collect()
+}
+
+fn value<'a>(edits: &'a [HeaderEdit<'a>], wanted: &str) -> Option<&'a str> {
+    let mut found = edits.iter().filter_map(|edit| match edit {
+        HeaderEdit::Set(name, value) if *name == wanted => Some(value.as_ref()),
+        _ => None,
+    });
+    found.next()
+}
+
+fn removes(edits: &[HeaderEdit<'_>], name: &str) -> bool {
+    edits.contains(&HeaderEdit::Remove(name))
+}
+
+#[test]
+fn a_stored_response_tells_the_store_the_policy_and_keeps_what_the_origin_said() {
+    let response = response();
+    let edits = response.stored(&storage());
+    assert_eq!(value(&edits, "cache-control"), Some("max-age=65"));
+    assert_eq!(value(&edits, STORED_CACHE_CONTROL), Some("public"));
+    assert_eq!(value(&edits, "accept-ranges"), Some("bytes"));
+    assert_eq!(
+        value(&edits, "etag"),
+        Some("sluice 60 5 0 3 784111777 \"x\"")
+    );
+    assert!(removes(&edits, "last-modified"));
+}
+
+#[test]
+fn the_time_in_other_caches_goes_into_the_date_from_which_the_store_counts() {
+    let response = response();
+    let edits = response.stored(&storage());
+    assert_eq!(value(&edits, "date"), Some(DATE));
+    assert!(removes(&edits, "age"));
+}
+
+#[test]
+fn what_must_not_be_served_stale_says_so_to_the_store() {
+    let strict = Storage {
+        forbids_stale: true,
+        ..storage()
+    };
+    let response = response();
+    let edits = response.stored(&strict);
+    let control = value(&edits, "cache-control");
+    assert_eq!(control, Some("max-age=65, must-revalidate"));
+}
+
+#[test]
+fn a_status_that_the_store_does_not_take_is_disguised_and_comes_back() {
+    let disguise = Storage {
+        disguise: true,
+        neutral_validators: true,
+        ..storage()
+    };
+    let response = OriginResponse {
+        status: 404,
+        ..response()
+    };
+    let edits = response.stored(&disguise);
+    assert_eq!(value(&edits, ":status"), Some("501"));
+    assert_eq!(value(&edits, "etag"), Some("sluice 60 5 0 3 - -"));
+    assert_eq!(value(&edits, "accept-ranges"), None);
+    let entry = Entry::parse(value(&edits, ENTRY_HEADER).unwrap()).unwrap();
+    let restored = restored(&entry, &StoredFields::default());
+    assert_eq!(value(&restored, ":status"), Some("404"));
+}
+
+#[test]
+fn a_304_freshens_the_stored_response_by_its_own_tag() {
+    let stored = revalidation();
+    let response = OriginResponse {
+        status: 304,
+        freshens: Some(&stored),
+        ..response()
+    };
+    for edits in [response.stored(&storage()), response.unstored()] {
+        assert_eq!(value(&edits, "etag"), Some(STORED));
+        assert!(removes(&edits, "last-modified"));
+        let entry = Entry::parse(value(&edits, ENTRY_HEADER).unwrap()).unwrap();
+        assert!(entry.revalidated && entry.status == 200);
+    }
+}
+
+#[test]
+fn a_304_without_room_leaves_the_stored_response_as_it_is() {
+    let stored = revalidation();
+    let response = OriginResponse {
+        status: 304,
+        freshens: Some(&stored),
+        ..response()
+    };
+    let edits = response.without_room(&storage());
+    assert_eq!(value(&edits, "etag"), Some(stored.unwritten()).as_deref());
+    assert_eq!(value(&edits, "age"), Some("7"));
+    assert_eq!(value(&edits, "cache-control"), Some("no-store"));
+}
+
+#[test]
+fn a_response_without_room_is_marked_as_one_that_lacks_it() {
+    let response = response();
+    let edits = response.without_room(&storage());
+    let entry = Entry::parse(value(&edits, ENTRY_HEADER).unwrap()).unwrap();
+    assert!(entry.lacks_room() && entry.purge == 3);
+    assert_eq!(value(&edits, "etag"), None);
+}
+
+#[test]
+fn an_unstored_response_is_marked_and_otherwise_left_to_its_client() {
+    let response = OriginResponse {
+        has_set_cookie: true,
+        has_vary: true,
+        vary: Some("origin"),
+        ..response()
+    };
+    let edits = response.unstored();
+    let names: Vec<_> = edited(&[], &edits).iter().map(|(name, _)| *name).collect();
+    let expected = ["cache-control", STORED_CACHE_CONTROL, ENTRY_HEADER];
+    assert_eq!(names, expected);
+    let entry = Entry::parse(value(&edits, ENTRY_HEADER).unwrap()).unwrap();
+    assert!(!entry.stored && !entry.lacks_room());
+}
+
+#[test]
+fn cookies_go_into_no_response_that_others_get() {
+    let response = OriginResponse {
+        has_set_cookie: true,
+        ..response()
+    };
+    for edits in [
+        response.stored(&storage()),
+        response.without_room(&storage()),
+    ] {
+        assert!(removes(&edits, "set-cookie"));
+    }
+}
+
+#[test]
+fn vary_is_hidden_from_the_store() {
+    let response = OriginResponse {
+        has_vary: true,
+        vary: Some("origin"),
+        ..response()
+    };
+    let edits = response.stored(&storage());
+    assert_eq!(value(&edits, STORED_VARY), Some("origin"));
+    assert!(removes(&edits, "vary"));
+}
+
+#[test]
+fn what_the_origin_said_comes_back_out_of_the_store() {
+    let before = [
+        (":status", "200"),
+        ("cache-control", "public"),
+        ("etag", "\"x\""),
+        ("last-modified", DATE),
+    ];
+    let response = response();
+    let edits = response.stored(&storage());
+    let mut kept = edited(&before, &edits);
+    kept.push((UPSTREAM_SERVICE_TIME, "4"));
+    let fields = kept.iter();
+    let fields = fields.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    let fields = StoredFields::of(fields);
+    let restored = restored(&fields.entry().unwrap(), &fields);
+    let mut expected = before.to_vec();
+    expected.extend([("accept-ranges", "bytes"), ("date", DATE)]);
+    expected.sort_unstable();
+    assert_eq!(edited(&kept, &restored), expected);
+}
+
+#[test]
+fn a_cache_control_that_only_the_store_was_told_is_removed() {
+    let response = OriginResponse {
+        cache_control: None,
+        etag: None,
+        last_modified: None,
+        ..response()
+    };
+    let edits = response.stored(&storage());
+    let kept = edited(&[], &edits);
+    let fields = kept.iter();
+    let fields = fields.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    let fields = StoredFields::of(fields);
+    let restored = restored(&fields.entry().unwrap(), &fields);
+    assert!(removes(&restored, "cache-control") && removes(&restored, "etag"));
+    assert_eq!(value(&restored, "last-modified"), None);
+}
