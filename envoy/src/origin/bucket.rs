@@ -2,6 +2,7 @@
 //! A bucket: its name, the prefix in it, and how requests address it.
 
 use serde::Serialize;
+use sluice_core::policy::{is_bucket_name, is_key};
 
 use super::Endpoint;
 
@@ -44,7 +45,8 @@ impl BucketName {
     pub fn parse(text: &str) -> Option<Self> {
         let (name, prefix) = text.split_once('/').unwrap_or((text, ""));
         let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
-        (is_bucket_name(name) && is_key_prefix(prefix)).then(|| Self {
+        let fits = is_bucket_name(name) && (prefix.is_empty() || is_key(prefix));
+        fits.then(|| Self {
             name: name.into(),
             prefix: prefix.into(),
         })
@@ -86,29 +88,6 @@ impl BucketName {
             region: region.into(),
         }
     }
-}
-
-/// S3's rules for names: 3 to 63 lower-case letters, digits, dots and hyphens.
-fn is_bucket_name(name: &str) -> bool {
-    let outer = |byte: Option<&u8>| {
-        byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-    };
-    let bytes = name.as_bytes();
-    (3..=63).contains(&bytes.len())
-        && outer(bytes.first())
-        && outer(bytes.last())
-        && bytes
-            .iter()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-".contains(byte))
-        && !name.contains("..")
-}
-
-/// Whether a prefix is one that no path can leave or spell otherwise. The prefix is used as it is.
-fn is_key_prefix(prefix: &str) -> bool {
-    prefix.is_empty()
-        || prefix.split('/').all(|segment| {
-            !matches!(segment, "" | "." | "..") && !segment.contains(char::is_control)
-        })
 }
 
 #[cfg(test)]

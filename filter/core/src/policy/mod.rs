@@ -37,7 +37,7 @@ pub use cache::CachePolicy;
 pub use compression::{CompressionPolicy, TEXTUAL, is_textual};
 pub use error::PolicyError;
 pub use key::{KeyPolicy, QueryRule};
-pub use names::NamePattern;
+pub use names::{NamePattern, is_bucket_name, is_key};
 pub use origin::{BucketOrigin, HttpOrigin, Origin};
 pub use request::{Obedience, PassOrStrip, RequestPolicy, forward_header};
 pub use response::ResponsePolicy;

@@ -180,8 +180,8 @@ fn is_path_glob(text: &str) -> bool {
         })
 }
 
-/// S3's rules for the names of buckets.
-fn is_bucket_name(name: &str) -> bool {
+/// Whether `name` can be a bucket's (the naming rules of Amazon S3).
+pub fn is_bucket_name(name: &str) -> bool {
     let is_inner = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.');
     let is_outer = |end: Option<u8>| end.is_some_and(|byte| byte.is_ascii_alphanumeric());
     (3..=63).contains(&name.len())
@@ -192,8 +192,8 @@ fn is_bucket_name(name: &str) -> bool {
         && name.parse::<Ipv4Addr>().is_err()
 }
 
-/// A key that no path can leave or respell.
-fn is_key(key: &str) -> bool {
+/// Whether `key` is one that no path can leave or spell otherwise.
+pub fn is_key(key: &str) -> bool {
     let is_segment = |segment: &str| !matches!(segment, "" | "." | "..");
     key.split('/').all(is_segment) && !key.contains(char::is_control)
 }
