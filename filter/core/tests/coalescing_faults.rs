@@ -14,7 +14,8 @@ use sluice_core::workers::StreamId;
 use sluice_core::workers::shared_table::SharedRecord as _;
 use sluice_core::workers::shared_value::ATTEMPTS;
 use sluice_core::workers::{KeyHash, WorkerId};
-use sluice_fake::{Answer, Ending, FakeHost, FakeSharedData, FetchId, Stage};
+use sluice_fake::FakeSharedData;
+use sluice_fake::mirror::{Answer, Ending, FakeHost, FetchId, Stage};
 use support::flights::{FIRST, KEY, admission, fill, host, host_with, live, policy, release};
 use support::{bucket, canonicalize_path};
 

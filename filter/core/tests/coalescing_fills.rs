@@ -7,7 +7,7 @@ mod support;
 use sluice_core::coalescing::{Admission, Effect, Release};
 use sluice_core::metrics::Metric;
 use sluice_core::workers::KeyHash;
-use sluice_fake::{Answer, Client, Ending, FakeHost, FetchId, Kind, Stage};
+use sluice_fake::mirror::{Answer, Client, Ending, FakeHost, FetchId, Kind, Stage};
 use support::flights::{FIRST, KEY, admission, assert_all_over, fill, host, live, release};
 
 /// A v1 leader that left amid its body, with an abort that has not been carried out.

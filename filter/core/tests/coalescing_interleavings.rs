@@ -12,7 +12,9 @@ use proptest::test_runner::RngAlgorithm;
 use sluice_core::coalescing::Release;
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::workers::{KeyHash, Millis};
-use sluice_fake::{Answer, Client, ClientRecord, Ending, FakeHost, FetchPhase, Kind, Stage};
+use sluice_fake::mirror::{
+    Answer, Client, ClientRecord, Ending, FakeHost, FetchPhase, Kind, Stage,
+};
 use support::{bucket, canonicalize_path};
 
 /// Keys that requests are for; few, so that they meet.

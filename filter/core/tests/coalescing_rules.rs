@@ -10,7 +10,8 @@ use sluice_core::coalescing::hints::Hint;
 use sluice_core::coalescing::{Admission, Probed, Release};
 use sluice_core::metrics::Metric;
 use sluice_core::workers::KeyHash;
-use sluice_fake::{Answer, Calls, Ending, FakeHost, FetchId, HIT_FOR_MISS, Stage};
+use sluice_fake::Calls;
+use sluice_fake::mirror::{Answer, Ending, FakeHost, FetchId, HIT_FOR_MISS, Stage};
 use support::flights::{
     FIRST, KEY, admission, assert_all_over, await_probe, fill, host, host_with, live, policy,
     release, releases,

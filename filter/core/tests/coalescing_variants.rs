@@ -7,7 +7,7 @@ mod support;
 use sluice_core::coalescing::{Effect, Release};
 use sluice_core::workers::KeyHash;
 use sluice_core::workers::message::{Event, Outcome};
-use sluice_fake::{Answer, Ending, FakeHost, FetchId, Stage};
+use sluice_fake::mirror::{Answer, Ending, FakeHost, FetchId, Stage};
 use support::flights::{FIRST, KEY, assert_all_over, fill, host, live};
 
 /// Ends what one of several responses began.

@@ -5,7 +5,7 @@
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::coalescing::{Admission, Coalescer, Release};
 use sluice_core::workers::{KeyHash, Millis};
-use sluice_fake::{Answer, Client, FakeHost, FetchId, FetchPhase};
+use sluice_fake::mirror::{Answer, Client, FakeHost, FetchId, FetchPhase};
 
 use super::{bucket, canonicalize_path};
 

@@ -4,7 +4,7 @@
 use sluice_core::workers::KeyHash;
 
 use super::FakeHost;
-use crate::records::{Client, ClientRecord, Kind};
+use crate::mirror::records::{Client, ClientRecord, Kind};
 
 /// Variants.
 impl FakeHost {

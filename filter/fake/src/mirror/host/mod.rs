@@ -21,8 +21,9 @@ use sluice_core::metrics::Metric;
 use sluice_core::workers::shared_table::SharedRecord as _;
 use sluice_core::workers::{FlightId, KeyHash, Millis, WorkerId};
 
-use crate::records::{Client, ClientRecord, Fetch, FetchId, FetchPhase, Lease, Stage};
-use crate::{FakeSharedData, FakeStore};
+use crate::FakeSharedData;
+use crate::mirror::FakeStore;
+use crate::mirror::records::{Client, ClientRecord, Fetch, FetchId, FetchPhase, Lease, Stage};
 
 #[derive(Debug)]
 struct Seat {

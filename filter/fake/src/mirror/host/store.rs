@@ -7,7 +7,7 @@ use sluice_core::link::Purpose;
 use sluice_core::workers::Millis;
 
 use super::FakeHost;
-use crate::records::{Client, ClientRecord, Fetch, FetchId, FetchPhase, Kind, Stage};
+use crate::mirror::records::{Client, ClientRecord, Fetch, FetchId, FetchPhase, Kind, Stage};
 
 /// The way from the filter to the origin.
 impl FakeHost {

@@ -7,7 +7,9 @@ use sluice_core::workers::{KeyHash, StreamId};
 
 use super::FakeHost;
 use super::variants::variant;
-use crate::records::{Client, ClientRecord, Ending, Fetch, FetchId, FetchPhase, Kind, Stage};
+use crate::mirror::records::{
+    Client, ClientRecord, Ending, Fetch, FetchId, FetchPhase, Kind, Stage,
+};
 
 /// What clients do.
 impl FakeHost {

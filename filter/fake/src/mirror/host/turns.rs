@@ -10,7 +10,7 @@ use sluice_core::workers::StreamId;
 use sluice_core::workers::message::Message;
 
 use super::FakeHost;
-use crate::records::{Client, ClientRecord, Ending, Kind, Stage};
+use crate::mirror::records::{Client, ClientRecord, Ending, Kind, Stage};
 
 /// Events and effects.
 impl FakeHost {

@@ -5,7 +5,7 @@ use sluice_core::coalescing::flight::{Leader, Phase, Role};
 use sluice_core::workers::KeyHash;
 
 use super::FakeHost;
-use crate::records::{Client, ClientRecord, Stage};
+use crate::mirror::records::{Client, ClientRecord, Stage};
 
 /// Rules that hold always.
 impl FakeHost {

@@ -7,7 +7,7 @@ use sluice_core::link::Purpose;
 use sluice_core::workers::Millis;
 
 use super::FakeHost;
-use crate::records::{
+use crate::mirror::records::{
     Answer, Client, Ending, Fetch, FetchId, FetchPhase, HIT_FOR_MISS, STALE_IF_ERROR, Stage,
 };
 
