@@ -31,6 +31,8 @@ pub(crate) struct Vm {
     pub roots: Vec<RootContext>,
     /// Probes on their way.
     pub probes: VecDeque<Call>,
+    /// Probes whose answer is lost.
+    pub lost: Vec<Call>,
     /// Calls to other clusters than the filter's own listener, and such as wait for the test to let them in.
     pub calls: VecDeque<Call>,
     last_context: u32,
@@ -46,6 +48,7 @@ impl Vm {
             withheld: false,
             roots: Vec::new(),
             probes: VecDeque::new(),
+            lost: Vec::new(),
             calls: VecDeque::new(),
             last_context: 0,
         }

@@ -24,10 +24,7 @@ impl FakeEnvoy {
         context: u32,
         call: impl FnOnce(&dyn Host, Lent<'_>) -> R,
     ) -> R {
-        *self.process.before.borrow_mut() = Before {
-            leases: self.flights(),
-            faulty: self.data.is_faulty(),
-        };
+        self.note_leases();
         let vm = self.vms[seat].as_mut().expect("a VM that lives");
         assert!(!vm.lent, "a callback found its worker in use");
         let host = Rc::clone(&vm.host);
@@ -39,6 +36,14 @@ impl FakeEnvoy {
         vm.worker = worker;
         vm.lent = false;
         result
+    }
+
+    /// Notes who leads what before a callback.
+    pub(super) fn note_leases(&self) {
+        *self.process.before.borrow_mut() = Before {
+            leases: self.flights(),
+            faulty: self.data.is_faulty(),
+        };
     }
 
     /// Calls a context of that request, which may pause it.

@@ -146,10 +146,11 @@ impl FakeEnvoy {
             let Some(vm) = &mut self.vms[seat] else {
                 continue;
             };
-            let (late, probes) = std::mem::take(&mut vm.probes)
-                .into_iter()
-                .partition::<Vec<_>, _>(|call| call.deadline <= now);
-            vm.probes = probes.into();
+            let mut late = Vec::new();
+            late.extend(vm.lost.extract_if(.., |call| call.deadline <= now));
+            while vm.probes.front().is_some_and(|call| call.deadline <= now) {
+                late.extend(vm.probes.pop_front());
+            }
             for call in late {
                 self.answer_call(&call, None);
                 self.run();

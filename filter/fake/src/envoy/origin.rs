@@ -31,7 +31,10 @@ impl FakeEnvoy {
                 let private = [("cache-control", "private"), tag];
                 self.answer_with(fetch, 200, &private, &object(fetch));
             }
-            Answer::Failed(status) => self.answer_with(fetch, status, &[], b"an error"),
+            Answer::Failed(status) => {
+                let control = [("cache-control", "no-store")];
+                self.answer_with(fetch, status, &control, b"an error");
+            }
             Answer::Varying => {
                 let varying = [control, tag, ("vary", "accept")];
                 self.answer_with(fetch, 200, &varying, &object(fetch));

@@ -114,23 +114,29 @@ impl FakeEnvoy {
         self.full = full;
     }
 
-    /// The answer to the oldest probe of a worker is lost.
+    /// The answer to the oldest probe of a worker is lost, so that Envoy gives the probe up in time.
     pub fn lose_probe(&mut self, seat: usize) {
-        self.take_probe(seat);
+        let probe = self.take_probe(seat);
+        if let Some(vm) = &mut self.vms[seat] {
+            vm.lost.extend(probe);
+        }
     }
 
     fn take_probe(&mut self, seat: usize) -> Option<Call> {
         self.vms[seat].as_mut()?.probes.pop_front()
     }
 
-    /// A worker gets the policy anew, with a new root context, and the former one goes.
+    /// A worker gets the policy anew, with a new root context, and the former one goes. A worker that does not take it
+    /// dies.
     pub fn update_policy(&mut self, seat: usize) {
         if self.vms[seat].is_none() {
             return;
         }
         let former = self.vms[seat].as_ref().and_then(|vm| vm.root("edge"));
         let former = former.map(|root| root.context);
-        self.configure(seat, "edge");
+        if !self.configure(seat, "edge") {
+            return self.kill(seat);
+        }
         self.run();
         if let Some(former) = former {
             self.call_root(seat, former, |root, worker| root.on_drop(worker));
@@ -144,6 +150,7 @@ impl FakeEnvoy {
 
     /// Makes a root context of that id. False if it does not take its configuration.
     pub(super) fn configure(&mut self, seat: usize, id: &'static str) -> bool {
+        self.note_leases();
         let document = Rc::clone(&self.document);
         let vm = self.vms[seat].as_mut().expect("a VM that lives");
         let context = vm.new_context();
@@ -166,6 +173,8 @@ impl FakeEnvoy {
 
     /// A worker's VM dies, and with it all that it was doing.
     pub fn kill(&mut self, seat: usize) {
+        // Tasks are those of the worker that has had the last callback.
+        self.process.tasks.borrow_mut().clear();
         self.vms[seat] = None;
         self.contexts.retain(|(of, _), _| *of != seat);
         self.aborts.retain(|(of, _)| *of != seat);
@@ -200,8 +209,7 @@ impl FakeEnvoy {
         if configured {
             self.run();
         } else {
-            self.process.tasks.borrow_mut().clear();
-            self.vms[seat] = None;
+            self.kill(seat);
         }
     }
 

@@ -12,17 +12,32 @@ pub const KEY: u64 = 7;
 /// The first request to the origin.
 pub const FIRST: FetchId = FetchId(0);
 
-/// A policy document for an HTTP origin, with bounds that make a worker cheap and these sections.
+/// A policy document for an HTTP origin and an empty cache, with bounds that make a worker cheap and these sections.
 pub fn document(sections: &str) -> String {
     let comma = if sections.is_empty() { "" } else { ", " };
+    let purge = format!(
+        r#"{{"warm": false, "token_sha256": "{}"}}"#,
+        FakeEnvoy::token_hash()
+    );
     format!(
-        r#"{{"origin": {{"kind": "http"}}, "limits": {{"hints": 64, "varying_urls": 64}}{comma}{sections}}}"#
+        r#"{{"origin": {{"kind": "http"}}, "purge": {purge}, "limits": {{"hints": 64, "varying_urls": 64}}{comma}{sections}}}"#
     )
 }
 
 /// That many workers under the default policy.
 pub fn envoy(workers: usize) -> FakeEnvoy {
     FakeEnvoy::new(&document(""), workers)
+}
+
+/// The same, and each worker has read from shared data what it reads once.
+pub fn warm_envoy(workers: usize) -> FakeEnvoy {
+    let mut envoy = envoy(workers);
+    envoy.hold_calls = true;
+    for seat in 0..workers {
+        let client = envoy.conditional(seat, KEY);
+        envoy.abort(client);
+    }
+    envoy
 }
 
 /// The fill, of which its worker knows who waits for it, comes to its end and everyone is told.
