@@ -34,7 +34,11 @@ fn policy() -> FlightPolicy {
 }
 
 /// Handles an event at `now`, and gives its effects.
-fn turn<R>(data: &FakeSharedData, now: Millis, event: impl FnOnce(&mut Turn<'_>) -> R) -> (R, Vec<Effect>) {
+fn turn<R>(
+    data: &FakeSharedData,
+    now: Millis,
+    event: impl FnOnce(&mut Turn<'_>) -> R,
+) -> (R, Vec<Effect>) {
     let mut effects = Vec::new();
     let result = event(&mut Turn {
         store: data,
@@ -44,7 +48,12 @@ fn turn<R>(data: &FakeSharedData, now: Millis, event: impl FnOnce(&mut Turn<'_>)
     (result, effects)
 }
 
-fn request(coalescer: &mut Coalescer, data: &FakeSharedData, stream: StreamId, now: Millis) -> Admission {
+fn request(
+    coalescer: &mut Coalescer,
+    data: &FakeSharedData,
+    stream: StreamId,
+    now: Millis,
+) -> Admission {
     let target = Rc::new(canonicalize_path(&bucket(), b"/object").unwrap());
     let request = Request {
         stream,
@@ -57,7 +66,12 @@ fn request(coalescer: &mut Coalescer, data: &FakeSharedData, stream: StreamId, n
     turn(data, now, |turn| coalescer.request(&request, turn)).0
 }
 
-fn close(coalescer: &mut Coalescer, data: &FakeSharedData, stream: StreamId, now: Millis) -> Vec<Effect> {
+fn close(
+    coalescer: &mut Coalescer,
+    data: &FakeSharedData,
+    stream: StreamId,
+    now: Millis,
+) -> Vec<Effect> {
     turn(data, now, |turn| coalescer.closed(stream, turn)).1
 }
 

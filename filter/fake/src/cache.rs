@@ -94,7 +94,7 @@ impl FakeCache {
         let mut updated = headers.clone();
         for kept in ["etag", "content-length"] {
             match stored.headers.get(kept) {
-                Some(value) => updated.set(kept, &value.to_owned()),
+                Some(value) => updated.set(kept, value),
                 None => updated.remove(kept),
             }
         }

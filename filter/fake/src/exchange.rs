@@ -10,6 +10,9 @@ use crate::HeaderMap;
 use crate::cache::Stored;
 use crate::records::FetchId;
 
+/// The host of all requests.
+pub(crate) const HOST: &str = "edge.test";
+
 /// Which of a request's two contexts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
@@ -82,7 +85,7 @@ pub(crate) fn request(method: &str, key: u64, more: &[(&str, &str)]) -> HeaderMa
     let lines = [
         (":method", method),
         (":scheme", "http"),
-        (":authority", crate::envoy::HOST),
+        (":authority", HOST),
         (":path", path.as_str()),
     ];
     let lines: Vec<_> = lines.into_iter().chain(more.iter().copied()).collect();

@@ -11,7 +11,6 @@ mod cache;
 mod envoy;
 mod exchange;
 mod header_map;
-pub mod mirror;
 mod process;
 mod records;
 mod shared_data;

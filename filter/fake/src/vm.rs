@@ -2,6 +2,7 @@
 //! One worker's VM: its worker, its root contexts, its contexts' numbers.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::rc::Rc;
 
 use sluice_roles::root::Root;
@@ -26,8 +27,8 @@ pub(crate) struct Vm {
     pub worker: Option<Worker>,
     /// A callback has the worker.
     pub lent: bool,
-    /// Callbacks get no worker, as if another callback had it.
-    pub withheld: bool,
+    /// Which of the next callbacks get no worker, as if another callback had it.
+    pub withheld: Range<u32>,
     pub roots: Vec<RootContext>,
     /// Probes on their way.
     pub probes: VecDeque<Call>,
@@ -45,7 +46,7 @@ impl Vm {
             host,
             worker: None,
             lent: false,
-            withheld: false,
+            withheld: 0..0,
             roots: Vec::new(),
             probes: VecDeque::new(),
             lost: Vec::new(),

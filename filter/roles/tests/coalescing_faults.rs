@@ -239,7 +239,9 @@ fn policy_update_asks_the_store_anew() {
 
 /// A worker with that limit.
 fn bounded(limit: &str) -> FakeEnvoy {
-    let document = format!(r#"{{"origin": {{"kind": "http"}}, "purge": {{"warm": false}}, "limits": {{{limit}}}}}"#);
+    let document = format!(
+        r#"{{"origin": {{"kind": "http"}}, "purge": {{"warm": false}}, "limits": {{{limit}}}}}"#
+    );
     FakeEnvoy::new(&document, 1)
 }
 
@@ -257,11 +259,7 @@ fn waiters_beyond_the_bound_go_alone() {
     assert_eq!(envoy.counter(Metric::LimitsReached), 2);
     envoy.abort(clients[0]);
     let next = envoy.get(0, KEY);
-    assert_eq!(
-        admission(&envoy, next),
-        None,
-        "there is room again"
-    );
+    assert_eq!(admission(&envoy, next), None, "there is room again");
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn first_request_leads_and_others_wait_on_every_worker() {
     assert!(
         followers
             .iter()
-            .all(|client| admission(&envoy, *client) == None)
+            .all(|client| admission(&envoy, *client).is_none())
     );
     assert_eq!(envoy.counter(Metric::FlightsLed), 1);
     assert_eq!(envoy.counter(Metric::FollowersParked), 30);
@@ -258,7 +258,11 @@ fn worker_that_knows_nothing_finds_the_store_filled() {
     envoy.get(0, KEY);
     fill(&mut envoy, FIRST);
     let late = envoy.get(1, KEY);
-    assert_eq!(admission(&envoy, late), Some(Purpose::Lead), "it has no hint");
+    assert_eq!(
+        admission(&envoy, late),
+        Some(Purpose::Lead),
+        "it has no hint"
+    );
     assert_eq!(envoy.fetches.len(), 1);
     envoy.close_all();
     assert_all_over(&mut envoy);
@@ -372,7 +376,11 @@ fn without_room_a_large_response_releases_all_at_once_and_nothing_is_remembered(
     envoy.deliver_all();
     assert_eq!(releases(&envoy, &followers, Release::NoRoom), 10);
     let next = envoy.get(0, KEY);
-    assert_eq!(admission(&envoy, next), Some(Purpose::Lead), "there may be room");
+    assert_eq!(
+        admission(&envoy, next),
+        Some(Purpose::Lead),
+        "there may be room"
+    );
 }
 
 #[test]
@@ -568,7 +576,11 @@ fn range_waits_but_leads_only_once_the_size_is_known() {
     let mut envoy = envoy(2);
     let first = envoy.range(0, KEY);
     assert_eq!(admission(&envoy, first), None);
-    assert_eq!(envoy.fetches[0].purpose, Purpose::Size, "nobody to wait for");
+    assert_eq!(
+        envoy.fetches[0].purpose,
+        Purpose::Size,
+        "nobody to wait for"
+    );
     envoy.answer(FIRST, Answer::Storable);
     assert_eq!(release(&envoy, first), Some(Release::Lead));
     fill(&mut envoy, FetchId(1));

@@ -31,7 +31,10 @@ impl FakeEnvoy {
         host.enter(context);
         let mut worker = vm.worker.take();
         vm.lent = true;
-        let lent = if vm.withheld { None } else { worker.as_mut() };
+        let (start, end) = (vm.withheld.start, vm.withheld.end);
+        let withheld = start == 0 && end > 0;
+        vm.withheld = start.saturating_sub(1)..end.saturating_sub(1);
+        let lent = if withheld { None } else { worker.as_mut() };
         let result = call(&*host, lent);
         vm.worker = worker;
         vm.lent = false;

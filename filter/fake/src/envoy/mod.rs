@@ -26,14 +26,11 @@ use sluice_core::workers::shared_table::SharedRecord as _;
 use sluice_core::workers::{FlightId, KeyHash, Millis, WorkerId};
 use sluice_roles::worker::Worker;
 
-use crate::exchange::{Exchange, Side};
+use crate::exchange::{Exchange, HOST, Side};
 use crate::process::Process;
 use crate::records::{Client, ClientRecord, Fetch, FetchId, FetchPhase, Lease, Stage};
 use crate::vm::Vm;
 use crate::{FakeCache, FakeSharedData};
-
-/// The host of all requests.
-pub(crate) const HOST: &str = "edge.test";
 
 /// The whole of it.
 #[derive(Debug)]

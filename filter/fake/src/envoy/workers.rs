@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What happens to workers: time, messages, probes, policies, faults.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use sluice_core::workers::Millis;
@@ -213,17 +214,10 @@ impl FakeEnvoy {
         }
     }
 
-    /// Has the callbacks in `during` find no worker, as if another callback had it.
-    pub fn without_worker<R>(&mut self, seat: usize, during: impl FnOnce(&mut Self) -> R) -> R {
-        self.withhold(seat, true);
-        let result = during(self);
-        self.withhold(seat, false);
-        result
-    }
-
-    fn withhold(&mut self, seat: usize, withheld: bool) {
+    /// Has those of the next callbacks of a worker's VM find no worker, as if another callback had it.
+    pub fn withhold_worker(&mut self, seat: usize, callbacks: Range<u32>) {
         if let Some(vm) = &mut self.vms[seat] {
-            vm.withheld = withheld;
+            vm.withheld = callbacks;
         }
     }
 

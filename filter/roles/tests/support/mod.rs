@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the tests of the roles do again and again.
-#![allow(dead_code, clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
+#![allow(
+    dead_code,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::unwrap_used
+)]
 
 use sluice_core::coalescing::Release;
 use sluice_core::link::Purpose;
