@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A host for tests: workers, what they share, a store and an origin, in one thread and without a clock.
+//! A fake Envoy for native tests: workers, what they share, a cache and an origin, in one thread and without a clock.
 //!
-//! [`FakeHost`] plays what lies between a client and the origin. It calls the
-//! [`Coalescer`](sluice_core::coalescing::Coalescer) of each worker as the filter does, and carries out the effects. What
-//! takes time in the world (an answer of the origin, a message on its way, a timer) happens when the test says so, in any
-//! order. It panics as soon as a rule is broken that holds in every interleaving; see [`FakeHost::check`].
+//! [`FakeEnvoy`] runs the filter's own roles. It does what lies between a client and the origin as Envoy does: it calls
+//! the contexts of EDGE and ORIGIN, answers their host calls, and plays the cache filter between them. What takes time
+//! in the world (an answer of the origin, a message on its way, a timer) happens when the test says so, in any order.
+//! It panics as soon as a rule is broken that holds in every interleaving; see [`FakeEnvoy::check`].
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
-mod host;
+mod cache;
+mod envoy;
+mod exchange;
+mod header_map;
+mod process;
 mod records;
 mod shared_data;
-mod store;
+mod vm;
+mod worker_host;
 
-pub use host::FakeHost;
+pub use cache::FakeCache;
+pub use envoy::FakeEnvoy;
+pub use header_map::HeaderMap;
 pub use records::*;
 pub use shared_data::{Calls, FakeSharedData};
-pub use store::FakeStore;

@@ -5,31 +5,33 @@ use sluice_core::coalescing::Onward;
 use sluice_core::link::Purpose;
 use sluice_core::workers::{FlightId, KeyHash, Millis};
 
-/// For how long a key counts as uncacheable after a response that was.
+use crate::HeaderMap;
+
+/// For how long a key counts as uncacheable after a response that was, by default.
 pub const HIT_FOR_MISS: Millis = 120_000;
-/// For how long what is stored is served from an error of the origin's on.
-pub const STALE_IF_ERROR: Millis = 600_000;
 
 /// A flight on the board: its key, its number, the end of its lease.
 pub type Lease = (KeyHash, FlightId, Millis);
 
-/// A request, by position in [`FakeHost::clients`].
+/// A request, by position in [`FakeEnvoy::clients`](crate::FakeEnvoy::clients).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Client(pub usize);
 
-/// A request at the origin, by position in [`FakeHost::fetches`].
+/// A request at the origin, by position in [`FakeEnvoy::fetches`](crate::FakeEnvoy::fetches).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FetchId(pub usize);
 
 /// Where a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// On the waiting list.
+    /// EDGE has paused it.
     Parked,
-    /// Let go, and about to ask the store.
-    Resumed(Onward),
+    /// On its way through EDGE and the cache, between two events.
+    Going,
     /// At the origin, without response headers.
     Fetching(FetchId),
+    /// EDGE has paused its response.
+    Held,
     /// On its way back, with the body still coming from that fetch.
     Reading(FetchId),
     /// On its way back, with all of the body there.
@@ -43,7 +45,7 @@ pub enum Stage {
 pub enum Ending {
     /// With a whole response.
     Served,
-    /// With the error that its leader got.
+    /// With an error.
     Failed(u16),
     /// With half a response.
     Truncated,
@@ -60,32 +62,95 @@ pub enum Kind {
     Get,
     /// A HEAD.
     Head,
+    /// A GET for the first bytes of the object.
+    Range,
     /// A GET whose client has the object: its whole answer is 304.
-    Conditional {
-        /// Whether a fill in the background was to lead for it.
-        led_for: bool,
-    },
-    /// A fill in the background, which no client ends.
+    Conditional,
+    /// Another request of a client's, with headers of its own.
+    Other,
+    /// A purge.
+    Purge,
+    /// A request of the filter's own: a probe, or a look.
+    Probe,
+    /// A request of the filter's own, which leads for others.
     Background,
+    /// A request of the filter's own, for the size of an object.
+    Size,
+    /// A request of the filter's own that refreshes a stale response.
+    Refresh,
+    /// A request of the filter's own for a document in the place of a missing object.
+    Substitute,
+}
+
+impl Kind {
+    /// The kind of a request of the filter's own.
+    pub(crate) const fn of_call(purpose: Purpose) -> Self {
+        match purpose {
+            Purpose::Fill => Self::Background,
+            Purpose::Size => Self::Size,
+            Purpose::Refresh => Self::Refresh,
+            Purpose::Substitute => Self::Substitute,
+            _ => Self::Probe,
+        }
+    }
+
+    /// Whether it is a request of the filter's own.
+    pub const fn is_own(self) -> bool {
+        matches!(
+            self,
+            Self::Probe | Self::Background | Self::Size | Self::Refresh | Self::Substitute
+        )
+    }
+}
+
+/// A response as its client gets it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Response {
+    /// Its headers, `:status` among them.
+    pub headers: HeaderMap,
+    /// As much of its body as has come.
+    pub body: Vec<u8>,
 }
 
 /// A request and what became of it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ClientRecord {
     /// Position of its worker.
     pub seat: usize,
-    /// Its key.
-    pub key: KeyHash,
+    /// The number that its path is.
+    pub key: u64,
     /// What it is.
     pub kind: Kind,
-    /// What the coalescer made of it.
-    pub admission: Option<Onward>,
+    /// For what purpose EDGE let it go on at once; `None` if it waited.
+    pub admission: Option<Purpose>,
     /// How it left the waiting list.
     pub release: Option<Onward>,
-    /// What it asked the store for.
-    pub purpose: Purpose,
+    /// For what purpose EDGE let it go on in the end.
+    pub purpose: Option<Purpose>,
     /// Where it is.
     pub stage: Stage,
+    /// What its client has got.
+    pub response: Option<Response>,
+}
+
+impl ClientRecord {
+    /// The status of its response; 0 if there is none.
+    pub fn status(&self) -> u16 {
+        let response = self.response.as_ref();
+        response.map_or(0, |response| response.headers.status())
+    }
+
+    /// The body of its response, as far as it has come.
+    pub fn body(&self) -> &[u8] {
+        self.response
+            .as_ref()
+            .map_or(&[], |response| &response.body)
+    }
+
+    /// A header of its response.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.response.as_ref()?.headers.get(name)
+    }
 }
 
 /// How far a request at the origin has come.
@@ -93,25 +158,26 @@ pub struct ClientRecord {
 pub enum FetchPhase {
     /// No answer yet.
     Sent,
-    /// The body is coming; `until` is the end of its freshness if it is for the store.
-    Body {
-        /// The end of its freshness.
-        until: Option<Millis>,
-    },
+    /// The body is coming.
+    Body,
     /// Over, in whatever way.
     Over,
 }
 
 /// A request at the origin.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Fetch {
     /// Who caused it.
     pub client: Client,
-    /// Its key.
-    pub key: KeyHash,
+    /// The number that its path is.
+    pub key: u64,
+    /// The path under which the cache knows it, with its host.
+    pub cache_key: String,
     /// What for.
     pub purpose: Purpose,
-    /// Whether the store takes its response, if it can be stored.
+    /// Its headers, as the origin sees them.
+    pub headers: HeaderMap,
+    /// Whether its response goes into the cache.
     pub fills: bool,
     /// How far it has come.
     pub phase: FetchPhase,
@@ -122,14 +188,12 @@ pub struct Fetch {
 pub enum Answer {
     /// A response that can be stored.
     Storable,
-    /// One that cannot.
+    /// That nothing has changed; a response that can be stored if that was not asked.
+    Unchanged,
+    /// One that cannot be stored.
     Uncacheable,
-    /// One that could, but the store has no room.
-    NoRoom,
     /// An error.
     Failed(u16),
-    /// One that could be stored under the key of its variant, which this key is not.
+    /// One that varies with `Accept`.
     Varying,
-    /// An error, in whose place what is stored is served, if there is something.
-    Kept,
 }

@@ -9,7 +9,6 @@
 )]
 
 pub mod documents;
-pub mod flights;
 
 #[allow(unused_imports)]
 pub use documents::{bucket_policy, bucket_refusal, cors, http_policy, http_refusal};

@@ -125,6 +125,11 @@ impl Worker {
         Ok(policy)
     }
 
+    /// Its part in coalescing.
+    pub fn coalescer(&self) -> &Coalescer {
+        &self.coalescer
+    }
+
     /// Makes a request known to ORIGIN and to the waiting lists.
     pub fn open(&mut self, stream: &Rc<EdgeRequest>) {
         self.streams.insert(stream.id, Rc::clone(stream));

@@ -10,10 +10,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngAlgorithm;
 use sluice_core::coalescing::Onward;
-use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::workers::{KeyHash, Millis};
-use sluice_fake::{Answer, Client, ClientRecord, Ending, FakeHost, FetchPhase, Kind, Stage};
-use support::{bucket, canonicalize_path};
+use sluice_fake::{Answer, Client, ClientRecord, Ending, FakeEnvoy, FetchPhase, Kind, Stage};
+use support::document;
 
 /// Keys that requests are for; few, so that they meet.
 const KEYS: u64 = 3;
@@ -28,6 +27,7 @@ const ROUND: Millis = 50;
 enum Step {
     Get { worker: u8, key: u8 },
     Head { worker: u8, key: u8 },
+    Range { worker: u8, key: u8 },
     Conditional { worker: u8, key: u8 },
     LeaveWith304 { client: u8 },
     Answer { fetch: u8, answer: Answer },
@@ -49,6 +49,8 @@ enum Step {
     SlowAborts { slow: bool },
     CarryOutAborts,
     LoseAborts,
+    HoldCalls { hold: bool },
+    SendCalls { worker: u8 },
     Advance { millis: u16 },
     Kill { worker: u8 },
     Revive { worker: u8 },
@@ -88,11 +90,14 @@ fn anything() -> impl Strategy<Value = Step> {
     let unwanted = prop_oneof![
         Just(Answer::Uncacheable),
         Just(Answer::Failed(503)),
-        Just(Answer::Kept)
+        Just(Answer::Unchanged)
     ];
     prop_oneof![
         24 => ordinary(),
         1 => (small(), small()).prop_map(|(worker, key)| Step::Head { worker, key }),
+        1 => (small(), small()).prop_map(|(worker, key)| Step::Range { worker, key }),
+        1 => any::<bool>().prop_map(|hold| Step::HoldCalls { hold }),
+        1 => small().prop_map(|worker| Step::SendCalls { worker }),
         2 => (small(), unwanted).prop_map(|(fetch, answer)| Step::Answer { fetch, answer }),
         1 => leaving(),
         1 => small().prop_map(|fetch| Step::Reset { fetch }),
@@ -119,29 +124,26 @@ fn anything_and_board_faults() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Rules, with bounds that are reached now and then.
-fn policy() -> impl Strategy<Value = FlightPolicy> {
+/// Policies, with bounds that are reached now and then.
+fn policy() -> impl Strategy<Value = String> {
     let waiters = prop_oneof![1 => 1..4_usize, 3 => Just(10_000)];
     let keys = prop_oneof![1 => 1..3_usize, 3 => Just(8_192)];
-    (waiters, keys).prop_map(|(waiters_per_key, keys_in_flight)| FlightPolicy {
-        waiters_per_key,
-        keys_in_flight,
-        ..flight_policy()
+    (waiters, keys).prop_map(|(waiters, keys)| {
+        format!(
+            r#"{{"origin": {{"kind": "http"}}, "purge": {{"warm": false}}, "limits":
+            {{"hints": 64, "varying_urls": 64, "waiters_per_key": {waiters}, "keys_in_flight": {keys}}}}}"#
+        )
     })
 }
 
-fn flight_policy() -> FlightPolicy {
-    FlightPolicy::of(&bucket())
-}
-
-/// For how long responses are fresh: for good, or so that they expire between steps and while they come.
-fn ttl() -> impl Strategy<Value = Millis> {
-    prop_oneof![Just(3_600_000), 1..3_000_u64]
+/// For how many seconds responses are fresh: for good, or so that they expire between steps and while they come.
+fn ttl() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(3_600), 1..3_u64]
 }
 
 /// A host, and what is watched from step to step.
 struct World {
-    host: FakeHost,
+    host: FakeEnvoy,
     /// Since when requests wait on a worker for a key that nobody leads.
     orphans: BTreeMap<(usize, KeyHash), Millis>,
     /// The board failed at some time.
@@ -153,10 +155,9 @@ struct World {
 }
 
 impl World {
-    fn new(policy: FlightPolicy, workers: usize) -> Self {
-        let target = canonicalize_path(&bucket(), b"/object").unwrap();
+    fn new(document: &str, workers: usize) -> Self {
         Self {
-            host: FakeHost::new(policy, workers, target),
+            host: FakeEnvoy::new(document, workers),
             orphans: BTreeMap::new(),
             faulty: false,
             answer: Answer::Storable,
@@ -203,6 +204,12 @@ impl World {
             } => {
                 self.host.head(seat(worker), key(number));
             }
+            Step::Range {
+                worker,
+                key: number,
+            } => {
+                self.host.range(seat(worker), key(number));
+            }
             Step::Conditional {
                 worker,
                 key: number,
@@ -240,7 +247,7 @@ impl World {
             }
             Step::Abort { client } => {
                 let mut clients = self.host.open_clients();
-                clients.retain(|client| self.host.clients[client.0].kind != Kind::Background);
+                clients.retain(|client| !self.host.clients[client.0].kind.is_own());
                 let client = pick(&clients, client);
                 client
                     .into_iter()
@@ -262,25 +269,27 @@ impl World {
             Step::Deliver { worker } => self.host.deliver(seat(worker)),
             Step::Lose { worker } => self.host.lose(seat(worker)),
             Step::Commit { key: number } => {
-                let key = KeyHash(key(number));
-                self.host.store().commit(key);
+                let key = key(number);
+                self.host.commit(key);
             }
             Step::DropCommits { key: number } => {
-                let key = KeyHash(key(number));
-                self.host.store().drop_commits(key);
+                let key = key(number);
+                self.host.drop_commits(key);
             }
             Step::Evict { key: number } => {
-                let key = KeyHash(key(number));
-                self.host.store().evict(key);
+                let key = key(number);
+                self.host.evict(key);
             }
             Step::AnswerProbe { worker } => self.host.answer_probe(seat(worker)),
             Step::LoseProbe { worker } => self.host.lose_probe(seat(worker)),
             Step::Tick { worker } => self.tick(seat(worker)),
             Step::TickAll => self.tick_all(),
-            Step::Rescan { worker } => self.host.rescan_all(seat(worker)),
+            Step::Rescan { worker } => self.host.update_policy(seat(worker)),
             Step::SlowAborts { slow } => self.host.slow_aborts = slow,
             Step::CarryOutAborts => self.host.carry_out_aborts(),
             Step::LoseAborts => self.host.lose_aborts(),
+            Step::HoldCalls { hold } => self.host.hold_calls = hold,
+            Step::SendCalls { worker } => self.host.send_calls(seat(worker)),
             Step::Advance { millis } => self.host.advance(Millis::from(millis)),
             Step::Kill { worker } => self.host.kill(seat(worker)),
             Step::Revive { worker } => self.host.revive(seat(worker)),
@@ -291,7 +300,10 @@ impl World {
 
     fn leave(&mut self, client: Client) {
         self.left.push(client);
+        // Whoever takes its place is a call.
+        let fail = std::mem::take(&mut self.host.calls_fail);
         self.host.abort(client);
+        self.host.calls_fail = fail;
     }
 
     fn tick_all(&mut self) {
@@ -309,9 +321,9 @@ impl World {
                 continue;
             };
             if faulty {
-                *since = self.host.now;
+                *since = self.host.now();
             }
-            let lost = *since + RESCAN <= self.host.now;
+            let lost = *since + RESCAN <= self.host.now();
             assert!(
                 !lost,
                 "worker {seat} waits for {key:?}, which nobody has led since {since}"
@@ -327,7 +339,7 @@ impl World {
                     .orphans
                     .get(&(seat, key))
                     .copied()
-                    .unwrap_or(self.host.now);
+                    .unwrap_or(self.host.now());
                 current.insert((seat, key), since);
             }
         }
@@ -338,8 +350,12 @@ impl World {
     fn settle(&mut self) {
         self.host.deliver_all();
         self.host.carry_out_aborts();
+        self.host.hold_calls = false;
+        for seat in 0..self.host.workers() {
+            self.host.send_calls(seat);
+        }
         for key in 0..KEYS {
-            self.host.store().commit(KeyHash(key));
+            self.host.commit(key);
         }
         for seat in 0..self.host.workers() {
             for _ in 0..self.host.probes(seat) {
@@ -355,8 +371,8 @@ impl World {
 
     /// The origin answers everything, slowly, until all is over.
     fn finish(&mut self, bound: Millis) {
-        let end = self.host.now + bound;
-        while self.host.now < end && !self.is_over() {
+        let end = self.host.now() + bound;
+        while self.host.now() < end && !self.is_over() {
             for fetch in self.host.open_fetches() {
                 match self.host.fetches[fetch.0].phase {
                     FetchPhase::Sent => self.host.answer(fetch, self.answer),
@@ -414,10 +430,10 @@ impl World {
     }
 }
 
-/// Whether it is no fill in the background that has ended as nobody needs it.
+/// Whether it is a client's request, or a fill in the background that somebody needs.
 fn is_needed(client: &ClientRecord) -> bool {
-    let unneeded = client.stage == Stage::Over(Ending::Unneeded);
-    !(client.kind == Kind::Background && unneeded)
+    let leads = client.kind == Kind::Background && client.stage != Stage::Over(Ending::Unneeded);
+    leads || !client.kind.is_own()
 }
 
 fn pick<T: Copy>(among: &[T], number: u8) -> Option<T> {
@@ -425,7 +441,7 @@ fn pick<T: Copy>(among: &[T], number: u8) -> Option<T> {
 }
 
 /// Everyone gets an answer, whatever went wrong before the origin began to answer.
-fn all_is_released(policy: FlightPolicy, workers: usize, ttl: Millis, steps: &[Step]) {
+fn all_is_released(policy: &str, workers: usize, ttl: u64, steps: &[Step]) {
     let mut world = World::new(policy, workers);
     world.host.ttl = ttl;
     world.run(steps);
@@ -434,12 +450,13 @@ fn all_is_released(policy: FlightPolicy, workers: usize, ttl: Millis, steps: &[S
 }
 
 /// Nobody waits for an origin that never answers again for much longer than max_wait.
-fn nobody_waits_for_a_silent_origin(policy: FlightPolicy, workers: usize, steps: &[Step]) {
+fn nobody_waits_for_a_silent_origin(policy: &str, workers: usize, steps: &[Step]) {
     let mut world = World::new(policy, workers);
     world.run(steps);
     // What a lost leader's heirs wait for, a dead worker's lease, and their own max_wait.
-    let end = world.host.now + policy.lease + 2 * policy.max_wait + 2_000;
-    while world.host.now < end {
+    let policy = world.host.policy;
+    let end = world.host.now() + policy.lease + 2 * policy.max_wait + 2_000;
+    while world.host.now() < end {
         world.settle();
     }
     assert_eq!(
@@ -453,11 +470,7 @@ fn nobody_waits_for_a_silent_origin(policy: FlightPolicy, workers: usize, steps:
 /// Where nothing goes wrong, each key is fetched once, and all get the response.
 fn each_key_is_fetched_once(workers: usize, steps: &[Step]) {
     // A lease that would run out often if nobody renewed it.
-    let policy = FlightPolicy {
-        lease: 300,
-        ..flight_policy()
-    };
-    let mut world = World::new(policy, workers);
+    let mut world = World::new(&document(r#""coalesce": {"lease": "300ms"}"#), workers);
     for step in steps {
         world.run_in_time(*step);
         for seat in 0..workers {
@@ -469,7 +482,7 @@ fn each_key_is_fetched_once(workers: usize, steps: &[Step]) {
         }
     }
     world.finish(20_000);
-    for key in (0..KEYS).map(KeyHash) {
+    for key in 0..KEYS {
         let asked = world
             .host
             .clients
@@ -493,14 +506,14 @@ fn each_key_is_fetched_once(workers: usize, steps: &[Step]) {
 
 /// Where a leader leaves with its 304 and nothing goes wrong, its key is fetched once more, and all others get it.
 fn a_304_costs_one_more_fetch(workers: usize, steps: &[Step]) {
-    let mut world = World::new(flight_policy(), workers);
+    let mut world = World::new(&document(""), workers);
     // So that who asks for changes leads.
     world.host.calls_fail = true;
     for step in steps {
         world.run_in_time(*step);
     }
     world.finish(20_000);
-    for key in (0..KEYS).map(KeyHash) {
+    for key in 0..KEYS {
         let of_key = |client: &Client| world.host.clients[client.0].key == key;
         let left = world.left.iter().filter(|client| of_key(client)).count();
         let fetches = world.host.fetches.iter();
@@ -509,7 +522,7 @@ fn a_304_costs_one_more_fetch(workers: usize, steps: &[Step]) {
             fetched <= 1 + left,
             "{fetched} fetches of {key:?}, {left} have left"
         );
-        assert_eq!(world.host.store().has(key), fetched > 0, "{key:?}");
+        assert_eq!(world.host.has(key), fetched > 0, "{key:?}");
     }
     let clients = world.host.clients.iter().enumerate();
     for (number, client) in clients.filter(|(_, client)| is_needed(client)) {
@@ -521,19 +534,20 @@ fn a_304_costs_one_more_fetch(workers: usize, steps: &[Step]) {
 
 /// Where the origin fails and nothing else goes wrong, all get what is stored, and each worker asks once at most.
 fn an_error_is_met_once(workers: usize, steps: &[Step]) {
-    let mut world = World::new(flight_policy(), workers);
+    let patient = document(r#""cache": {"retry_interval": "1h"}"#);
+    let mut world = World::new(&patient, workers);
     world.host.ttl = 1;
     for key in 0..KEYS {
         world.host.get(0, key);
     }
     world.finish(20_000);
     let before = world.host.fetches.len();
-    world.answer = Answer::Kept;
+    world.answer = Answer::Failed(503);
     for step in steps {
         let step = match *step {
             Step::Answer { fetch, .. } => Step::Answer {
                 fetch,
-                answer: Answer::Kept,
+                answer: Answer::Failed(503),
             },
             Step::LoseWrites { .. } => Step::TickAll,
             step => step,
@@ -541,7 +555,7 @@ fn an_error_is_met_once(workers: usize, steps: &[Step]) {
         world.run_in_time(step);
     }
     world.finish(20_000);
-    for key in (0..KEYS).map(KeyHash) {
+    for key in 0..KEYS {
         let fetches = world.host.fetches.iter().skip(before);
         let fetches = fetches.filter(|fetch| fetch.key == key).count();
         assert!(fetches <= workers, "{fetches} requests for {key:?}");
@@ -572,7 +586,7 @@ fn who_waits_for_a_response_that_is_lost_at_once_waits_for_who_fetches_it_again(
         Step::AnswerProbe { worker: 0 },
     ];
     let lost = [Step::Evict { key: 1 }, get(2)];
-    let mut world = World::new(flight_policy(), 3);
+    let mut world = World::new(&document(""), 3);
     world.run(&[get(0), answer, get(1)]);
     world.run(&[Step::Deliver { worker: 0 }]);
     world.run(&stored);
@@ -593,7 +607,7 @@ proptest! {
         ttl in ttl(),
         steps in vec(anything(), 0..80),
     ) {
-        all_is_released(policy, workers, ttl, &steps);
+        all_is_released(&policy, workers, ttl, &steps);
     }
 
     #[test]
@@ -603,7 +617,7 @@ proptest! {
         ttl in ttl(),
         steps in vec(anything_and_board_faults(), 0..80),
     ) {
-        all_is_released(policy, workers, ttl, &steps);
+        all_is_released(&policy, workers, ttl, &steps);
     }
 
     #[test]
@@ -640,7 +654,7 @@ proptest! {
         workers in 1..=4_usize,
         steps in vec(anything(), 0..60),
     ) {
-        nobody_waits_for_a_silent_origin(policy, workers, &steps);
+        nobody_waits_for_a_silent_origin(&policy, workers, &steps);
     }
 }
 
@@ -657,9 +671,9 @@ proptest! {
         faulty_steps in vec(anything_and_board_faults(), 0..120),
         ordinary_steps in vec(ordinary(), 0..200),
     ) {
-        all_is_released(policy, workers, ttl, &steps);
-        nobody_waits_for_a_silent_origin(policy, workers, &steps);
-        all_is_released(policy, workers, ttl, &faulty_steps);
+        all_is_released(&policy, workers, ttl, &steps);
+        nobody_waits_for_a_silent_origin(&policy, workers, &steps);
+        all_is_released(&policy, workers, ttl, &faulty_steps);
         each_key_is_fetched_once(workers, &ordinary_steps);
     }
 }

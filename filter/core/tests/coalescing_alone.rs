@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Claims about a coalescer by itself: what meets between two calls of the host, and events that the roles keep from it.
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)]
+
+mod support;
+
+use std::rc::Rc;
+
+use sluice_core::coalescing::board::{FlightKey, Slot};
+use sluice_core::coalescing::flight::FlightPolicy;
+use sluice_core::coalescing::hints::Hint;
+use sluice_core::coalescing::{Coalescer, Effect, FillVerdict, Onward, Probed, Request, Turn};
+use sluice_core::workers::shared_table::SharedRecord as _;
+use sluice_core::workers::{KeyHash, Millis, StreamId, WorkerId};
+use sluice_fake::FakeSharedData;
+use support::{bucket, canonicalize_path};
+
+const KEY: KeyHash = KeyHash(7);
+const FLIGHT: FlightKey = FlightKey {
+    entry: KEY,
+    key: KEY,
+};
+const LEADER: StreamId = StreamId(1);
+const FOLLOWER: StreamId = StreamId(2);
+
+fn coalescer(worker: u16) -> Coalescer {
+    Coalescer::new(WorkerId(worker), 8)
+}
+
+fn policy() -> FlightPolicy {
+    FlightPolicy::of(&bucket())
+}
+
+/// Handles an event at `now`, and gives its effects.
+fn turn<R>(
+    data: &FakeSharedData,
+    now: Millis,
+    event: impl FnOnce(&mut Turn<'_>) -> R,
+) -> (R, Vec<Effect>) {
+    let mut effects = Vec::new();
+    let result = event(&mut Turn {
+        store: data,
+        now,
+        effects: &mut effects,
+    });
+    (result, effects)
+}
+
+fn request(
+    coalescer: &mut Coalescer,
+    data: &FakeSharedData,
+    stream: StreamId,
+    now: Millis,
+) -> Option<Onward> {
+    let target = Rc::new(canonicalize_path(&bucket(), b"/object").unwrap());
+    let request = Request {
+        stream,
+        key: FLIGHT,
+        target: &target,
+        may_lead: true,
+        for_others: false,
+        policy: policy(),
+    };
+    turn(data, now, |turn| coalescer.request(&request, turn)).0
+}
+
+fn close(
+    coalescer: &mut Coalescer,
+    data: &FakeSharedData,
+    stream: StreamId,
+    now: Millis,
+) -> Vec<Effect> {
+    turn(data, now, |turn| coalescer.closed(stream, turn)).1
+}
+
+#[test]
+fn what_is_remembered_of_a_key_neither_leads_nor_waits() {
+    let (data, mut coalescer) = (FakeSharedData::default(), coalescer(1));
+    let (stored, barred) = (KeyHash(8), KeyHash(9));
+    assert_eq!(
+        request(&mut coalescer, &data, LEADER, 1),
+        Some(Onward::Lead)
+    );
+    coalescer.hints().set(stored, Hint::Fresh, 1_000);
+    coalescer.hints().set(barred, Hint::HitForMiss, 1_000);
+    for (key, remembered, known) in [
+        (KEY, None, true),
+        (stored, Some(Onward::Fresh), true),
+        (barred, Some(Onward::HitForMiss), true),
+        (KeyHash(10), None, false),
+    ] {
+        assert_eq!(coalescer.remembered(key, 999), remembered, "{key:?}");
+        assert_eq!(coalescer.knows(key, 999), known, "{key:?}");
+    }
+    assert!(!coalescer.knows(stored, 1_000), "outdated");
+    assert_eq!(coalescer.parked(), 0);
+    close(&mut coalescer, &data, LEADER, 1);
+    assert!(!coalescer.knows(KEY, 999));
+}
+
+/// A leader that left amid its body, with an abort that has not been carried out, and a follower.
+fn leader_that_left(data: &FakeSharedData) -> Coalescer {
+    let mut coalescer = coalescer(1);
+    assert_eq!(request(&mut coalescer, data, LEADER, 1), Some(Onward::Lead));
+    turn(data, 1, |turn| {
+        coalescer.fill_headers(LEADER, FillVerdict::Store, turn);
+    });
+    let effects = close(&mut coalescer, data, LEADER, 1);
+    assert!(effects.contains(&Effect::Abort { stream: LEADER }));
+    assert_eq!(request(&mut coalescer, data, FOLLOWER, 1), None);
+    coalescer
+}
+
+fn resumes(effects: &[Effect], wanted: Onward) -> bool {
+    let resumes = |effect: &Effect| matches!(effect, Effect::Resume { stream: FOLLOWER, onward, .. } if *onward == wanted);
+    effects.iter().any(resumes)
+}
+
+#[test]
+fn fill_that_ends_before_its_abort_is_shared() {
+    let data = FakeSharedData::default();
+    let mut coalescer = leader_that_left(&data);
+    turn(&data, 2, |turn| coalescer.fill_ended(LEADER, turn));
+    turn(&data, 2, |turn| coalescer.fill_broken(LEADER, turn));
+    assert_eq!(coalescer.parked(), 1, "the store is not ready");
+    let found = Probed::Readable { until: 1_000 };
+    let ((), effects) = turn(&data, 3, |turn| coalescer.probed(KEY, found, turn));
+    assert!(resumes(&effects, Onward::Collapsed), "{effects:?}");
+}
+
+#[test]
+fn abort_without_an_answer_is_not_waited_for_any_longer_though_the_body_goes_on() {
+    let data = FakeSharedData::default();
+    let mut coalescer = leader_that_left(&data);
+    let max_wait = policy().max_wait;
+    for now in (101..max_wait).step_by(100) {
+        coalescer.fill_progress(LEADER, now);
+        let ((), effects) = turn(&data, now, |turn| coalescer.tick(turn));
+        assert_eq!(coalescer.parked(), 1, "{now}: {effects:?}");
+    }
+    let ((), effects) = turn(&data, max_wait + 1, |turn| coalescer.tick(turn));
+    assert!(resumes(&effects, Onward::Lead), "{effects:?}");
+}
+
+#[test]
+fn probe_without_an_answer_keeps_nobody_for_ever() {
+    let (data, mut coalescer) = (FakeSharedData::default(), coalescer(1));
+    request(&mut coalescer, &data, LEADER, 1);
+    assert_eq!(request(&mut coalescer, &data, FOLLOWER, 1), None);
+    turn(&data, 1, |turn| {
+        coalescer.fill_headers(LEADER, FillVerdict::Store, turn);
+    });
+    let ((), effects) = turn(&data, 1, |turn| coalescer.fill_ended(LEADER, turn));
+    let probes = |effect: &Effect| matches!(effect, Effect::Probe { .. });
+    assert!(effects.iter().any(probes), "{effects:?}");
+    close(&mut coalescer, &data, LEADER, 1);
+    for now in (101..policy().max_wait + 200).step_by(100) {
+        turn(&data, now, |turn| coalescer.tick(turn));
+    }
+    assert_eq!(coalescer.parked(), 0);
+}
+
+/// Two workers that meet between the read and the write of one of them.
+mod race {
+    use super::*;
+
+    #[test]
+    fn of_two_first_requests_the_one_that_writes_first_leads() {
+        for occupied in [false, true] {
+            let data = FakeSharedData::default();
+            let mut second = coalescer(2);
+            if occupied {
+                // The slot exists, so that its creation does not decide.
+                request(&mut second, &data, FOLLOWER, 1);
+                close(&mut second, &data, FOLLOWER, 1);
+            }
+            data.before_next_set(move |data| {
+                let admission = request(&mut second, data, FOLLOWER, 1);
+                assert_eq!(admission, Some(Onward::Lead));
+            });
+            let first = request(&mut coalescer(1), &data, LEADER, 1);
+            assert_eq!(first, None, "slot occupied before: {occupied}");
+        }
+    }
+
+    #[test]
+    fn request_that_would_follow_a_flight_which_ends_meanwhile_leads() {
+        let data = FakeSharedData::default();
+        let mut leader = coalescer(1);
+        request(&mut leader, &data, LEADER, 1);
+        data.before_next_set(move |data| {
+            close(&mut leader, data, LEADER, 1);
+            assert_eq!(leader.flights(), 0);
+        });
+        let admission = request(&mut coalescer(2), &data, FOLLOWER, 1);
+        assert_eq!(admission, Some(Onward::Lead));
+    }
+
+    #[test]
+    fn flight_that_ends_while_another_worker_joins_tells_it() {
+        let data = FakeSharedData::default();
+        let mut leader = coalescer(1);
+        request(&mut leader, &data, LEADER, 1);
+        data.before_next_set(|data| {
+            let admission = request(&mut coalescer(2), data, FOLLOWER, 1);
+            assert_eq!(admission, None);
+        });
+        let effects = close(&mut leader, &data, LEADER, 1);
+        let told = format!("{effects:?}");
+        assert!(told.contains("Notify { worker: WorkerId(2)"), "{told}");
+    }
+
+    #[test]
+    fn lease_that_runs_out_while_its_leader_ends_has_one_owner() {
+        let data = FakeSharedData::default();
+        let mut leader = coalescer(1);
+        request(&mut leader, &data, LEADER, 1);
+        data.before_next_set(|data| {
+            let admission = request(&mut coalescer(2), data, FOLLOWER, 5_000);
+            assert_eq!(admission, Some(Onward::Lead));
+        });
+        close(&mut leader, &data, LEADER, 5_000);
+        let slot = Slot::decode(&data.values()[0].1).unwrap_or_default();
+        let owners: Vec<_> = slot.leases().map(|(_, id, _)| id.worker).collect();
+        assert_eq!(owners, [WorkerId(2)], "the heir's flight stays");
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Envoy's cache filter (v1, files): what it has, what it takes, and when it asks the origin.
+
+use std::collections::BTreeMap;
+
+use sluice_core::http::date;
+
+use crate::HeaderMap;
+
+/// Statuses that Envoy's cache stores.
+const STORED_STATUSES: [u16; 13] = [
+    200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 451, 501,
+];
+
+/// A response that the cache has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// As ORIGIN has made them.
+    pub headers: HeaderMap,
+    /// The whole body.
+    pub body: Vec<u8>,
+}
+
+/// What the cache has of one key.
+#[derive(Debug, Default)]
+struct Entry {
+    stored: Option<Stored>,
+    /// A fill is under way, beside which the cache takes no other.
+    filling: bool,
+    /// A fill that has ended and cannot be read yet.
+    committing: Option<Stored>,
+}
+
+/// The cache, by host and path.
+#[derive(Debug, Default)]
+pub struct FakeCache {
+    entries: BTreeMap<String, Entry>,
+}
+
+impl FakeCache {
+    /// What is stored, fresh or stale.
+    pub fn look_up(&self, key: &str) -> Option<&Stored> {
+        self.entries.get(key)?.stored.as_ref()
+    }
+
+    /// Whether the cache would take the response with these headers.
+    pub fn takes(headers: &HeaderMap) -> bool {
+        let control = headers.get("cache-control").unwrap_or_default();
+        let forbidden = ["no-store", "private", "no-cache"];
+        let forbidden = forbidden.iter().any(|word| control.contains(word));
+        STORED_STATUSES.contains(&headers.status())
+            && !forbidden
+            && !headers.has("vary")
+            && headers.has("date")
+            && max_age(headers).is_some()
+    }
+
+    /// Whether `stored` is served at `now`, in seconds since 1970, without asking the origin, and how old it is.
+    pub fn age_if_fresh(stored: &Stored, now: i64) -> Result<i64, i64> {
+        let date = stored.headers.get("date").and_then(date::parse);
+        let age = now.saturating_sub(date.unwrap_or(i64::MIN)).max(0);
+        match max_age(&stored.headers) {
+            Some(lifetime) if age <= lifetime => Ok(age),
+            _ => Err(age),
+        }
+    }
+
+    /// A fill begins. False if the cache does not take it, as there is another.
+    pub fn begin(&mut self, key: &str) -> bool {
+        let entry = self.entries.entry(key.to_owned()).or_default();
+        let free = !entry.filling && entry.committing.is_none();
+        entry.filling |= free;
+        free
+    }
+
+    /// A fill has ended. It can be read after a commit.
+    pub fn end(&mut self, key: &str, stored: Stored) {
+        let entry = self.entries.entry(key.to_owned()).or_default();
+        entry.filling = false;
+        entry.committing = Some(stored);
+    }
+
+    /// A fill has come to nothing.
+    pub fn abandon(&mut self, key: &str) {
+        self.entries.entry(key.to_owned()).or_default().filling = false;
+    }
+
+    /// Has the headers of what is stored replaced, as by a 304. Those that describe the body stay.
+    pub fn update(&mut self, key: &str, headers: &HeaderMap) {
+        let entry = self.entries.get_mut(key);
+        let Some(stored) = entry.and_then(|entry| entry.stored.as_mut()) else {
+            return;
+        };
+        let mut updated = headers.clone();
+        for kept in ["etag", "content-length"] {
+            match stored.headers.get(kept) {
+                Some(value) => updated.set(kept, value),
+                None => updated.remove(kept),
+            }
+        }
+        stored.headers = updated;
+    }
+
+    /// Makes readable what has ended of the keys that fit.
+    pub fn commit(&mut self, fits: impl Fn(&str) -> bool) {
+        for entry in self.fitting(fits) {
+            if let Some(stored) = entry.committing.take() {
+                entry.stored = Some(stored);
+            }
+        }
+    }
+
+    /// Forgets what has ended instead, as a disk that is full or broken.
+    pub fn drop_commits(&mut self, fits: impl Fn(&str) -> bool) {
+        self.fitting(fits).for_each(|entry| entry.committing = None);
+    }
+
+    /// Removes what is stored.
+    pub fn evict(&mut self, fits: impl Fn(&str) -> bool) {
+        self.fitting(fits).for_each(|entry| entry.stored = None);
+    }
+
+    /// Whether there is something stored, fresh or stale.
+    pub fn has(&self, fits: impl Fn(&str) -> bool) -> bool {
+        let mut entries = self.entries.iter();
+        entries.any(|(key, entry)| fits(key) && entry.stored.is_some())
+    }
+
+    fn fitting(&mut self, fits: impl Fn(&str) -> bool) -> impl Iterator<Item = &mut Entry> {
+        let entries = self.entries.iter_mut();
+        entries.filter_map(move |(key, entry)| fits(key).then_some(entry))
+    }
+}
+
+/// Seconds of freshness, as `Cache-Control` says.
+fn max_age(headers: &HeaderMap) -> Option<i64> {
+    let control = headers.get("cache-control")?;
+    let mut directives = control.split(',').map(str::trim);
+    directives
+        .find_map(|directive| directive.strip_prefix("max-age="))?
+        .parse()
+        .ok()
+}

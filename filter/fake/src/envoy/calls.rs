@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Calls of the filter's own: to its background listener, as a rule, where each is a request to EDGE.
+
+use sluice_core::link::{LINK_HEADER, Purpose, Vouched};
+
+use super::FakeEnvoy;
+use crate::HeaderMap;
+use crate::process::Call;
+use crate::records::{Client, Ending, Kind};
+
+/// The cluster of the background listener.
+const BACKGROUND: &str = "sluice_background";
+
+/// Calls of the filter's own.
+impl FakeEnvoy {
+    /// Sends a call, or keeps it until the test wants it sent.
+    pub(super) fn place_call(&mut self, call: Call) {
+        let kind = self.kind_of(&call);
+        let fails = self.calls_fail && kind == Some(Kind::Background);
+        let hold = self.hold_calls;
+        let Some(vm) = &mut self.vms[call.seat] else {
+            return;
+        };
+        match kind {
+            Some(Kind::Probe) => vm.probes.push_back(call),
+            Some(_) if fails => self.answer_call(&call, None),
+            Some(_) if !hold => self.enter_edge(&call),
+            _ => vm.calls.push_back(call),
+        }
+    }
+
+    /// What a call to the background listener is for.
+    fn kind_of(&self, call: &Call) -> Option<Kind> {
+        let link = call.headers.get(LINK_HEADER)?;
+        let identity = &self.worker(call.seat)?.identity;
+        match identity.decode_link(link.as_bytes())? {
+            Vouched::Here(link) if call.cluster == BACKGROUND => Some(Kind::of_call(link.purpose)),
+            Vouched::Here(_) | Vouched::Elsewhere(_) => None,
+        }
+    }
+
+    /// A call comes to EDGE by the background listener.
+    pub(super) fn enter_edge(&mut self, call: &Call) {
+        let kind = self.kind_of(call).unwrap_or(Kind::of_call(Purpose::Probe));
+        self.come(call.seat, kind, call.headers.clone(), Some(call));
+    }
+
+    /// Calls that have waited are sent.
+    pub fn send_calls(&mut self, seat: usize) {
+        let Some(vm) = &mut self.vms[seat] else {
+            return;
+        };
+        let calls = std::mem::take(&mut vm.calls);
+        for call in calls {
+            if call.cluster == BACKGROUND {
+                self.enter_edge(&call);
+                self.run();
+            } else if let Some(vm) = &mut self.vms[seat] {
+                vm.calls.push_back(call);
+            }
+        }
+    }
+
+    /// Bodies of the calls to other clusters that wait for an answer.
+    pub fn outside_calls(&self, seat: usize) -> Vec<Vec<u8>> {
+        let calls = self.vms[seat].iter().flat_map(|vm| &vm.calls);
+        let outside = calls.filter(|call| call.cluster != BACKGROUND);
+        outside.map(|call| call.body.clone()).collect()
+    }
+
+    /// The oldest call to another cluster is answered.
+    pub fn answer_outside_call(&mut self, seat: usize, status: u16) {
+        let Some(vm) = &mut self.vms[seat] else {
+            return;
+        };
+        let outside = |call: &Call| call.cluster != BACKGROUND;
+        let Some(position) = vm.calls.iter().position(outside) else {
+            return;
+        };
+        let call = vm.calls.remove(position).expect("a call");
+        let headers = HeaderMap::of(&[(":status", &status.to_string())]);
+        self.answer_call(&call, Some((headers, Vec::new())));
+        self.run();
+    }
+
+    /// A request of the filter's own is over, and whoever has made it hears of that.
+    pub(super) fn answer_own(&mut self, client: Client, ending: Ending) {
+        let Some((number, context, _)) = self.exchanges[client.0].call.take() else {
+            return;
+        };
+        let whole = !matches!(ending, Ending::Truncated | Ending::Left);
+        let response = self.clients[client.0].response.clone();
+        let response = response.filter(|_| whole);
+        let answer = response.map(|response| (response.headers, response.body));
+        self.hand_over(self.clients[client.0].seat, context, number, answer);
+    }
+
+    pub(super) fn answer_call(&mut self, call: &Call, answer: Option<(HeaderMap, Vec<u8>)>) {
+        self.hand_over(call.seat, call.context, call.number, answer);
+    }
+
+    fn hand_over(
+        &mut self,
+        seat: usize,
+        context: u32,
+        number: u32,
+        answer: Option<(HeaderMap, Vec<u8>)>,
+    ) {
+        let Some(vm) = &self.vms[seat] else {
+            return;
+        };
+        if !vm.host.contexts.borrow().contains_key(&context) {
+            return;
+        }
+        let answered = answer.is_some();
+        let (headers, body) = answer.unwrap_or_default();
+        let size = body.len();
+        vm.host.with(context, |messages| {
+            (messages.call_response, messages.body) = (Some(headers), body);
+        });
+        match self.stream_of(seat, context) {
+            Some((client, side)) => self.call(client, side, |stream, host, worker| {
+                stream.on_call_response(host, worker, answered, size);
+            }),
+            None => self.call_root(seat, context, |root, worker| {
+                root.on_call_response(worker, number, answered, size);
+            }),
+        }
+        if let Some(vm) = &self.vms[seat]
+            && let Some(messages) = vm.host.contexts.borrow_mut().get_mut(&context)
+        {
+            messages.call_response = None;
+        }
+    }
+
+    /// Envoy gives up calls that take too long.
+    pub(super) fn expire_calls(&mut self) {
+        let now = self.now();
+        for client in self.open_clients() {
+            let call = self.exchanges[client.0].call;
+            if call.is_some_and(|(_, _, deadline)| deadline <= now) {
+                self.abort(client);
+            }
+        }
+        for seat in 0..self.workers() {
+            let Some(vm) = &mut self.vms[seat] else {
+                continue;
+            };
+            let mut late = Vec::new();
+            late.extend(vm.lost.extract_if(.., |call| call.deadline <= now));
+            while vm.probes.front().is_some_and(|call| call.deadline <= now) {
+                late.extend(vm.probes.pop_front());
+            }
+            for call in late {
+                self.answer_call(&call, None);
+                self.run();
+            }
+        }
+    }
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests, from their arrival to where EDGE lets them go on.
+
+use sluice_core::link::{LINK_HEADER, Purpose, Vouched};
+use sluice_core::workers::StreamId;
+use sluice_roles::callbacks::StreamContext;
+use sluice_roles::host::Action;
+
+use super::FakeEnvoy;
+use crate::HeaderMap;
+use crate::exchange::{self, Context, Exchange, Side};
+use crate::process::{Before, Call, Task};
+use crate::records::{Client, ClientRecord, Ending, Kind, Stage};
+
+/// The entity tag of all objects.
+pub(super) const ETAG: &str = "\"v1\"";
+
+/// What clients do.
+impl FakeEnvoy {
+    /// A GET comes. Clients come in two languages by turns, which matters where a response varies.
+    pub fn get(&mut self, seat: usize, key: u64) -> Client {
+        self.arrive(seat, key, Kind::Get)
+    }
+
+    /// A HEAD comes.
+    pub fn head(&mut self, seat: usize, key: u64) -> Client {
+        self.arrive(seat, key, Kind::Head)
+    }
+
+    /// A GET for a range comes. It stands for all that waits for others and cannot lead.
+    pub fn range(&mut self, seat: usize, key: u64) -> Client {
+        self.arrive(seat, key, Kind::Range)
+    }
+
+    /// A GET comes whose client has the object.
+    pub fn conditional(&mut self, seat: usize, key: u64) -> Client {
+        self.arrive(seat, key, Kind::Conditional)
+    }
+
+    /// A client's request comes. A worker that is dead answers by itself.
+    pub fn arrive(&mut self, seat: usize, key: u64, kind: Kind) -> Client {
+        let media_type = ["text/one", "text/other"][self.clients.len() % 2];
+        let mut headers = exchange::request("GET", key, &[("accept", media_type)]);
+        match kind {
+            Kind::Head => headers.set(":method", "HEAD"),
+            Kind::Range => headers.add("range", "bytes=0-9"),
+            Kind::Conditional => headers.add("if-none-match", ETAG),
+            _ => {}
+        }
+        self.ask(seat, kind, headers)
+    }
+
+    /// A request with these headers comes, beside method and path.
+    pub fn request(
+        &mut self,
+        seat: usize,
+        method: &str,
+        key: u64,
+        headers: &[(&str, &str)],
+    ) -> Client {
+        self.ask(seat, Kind::Other, exchange::request(method, key, headers))
+    }
+
+    /// A GET comes past EDGE, as where Envoy lets requests pass a VM that has died.
+    pub fn get_past_edge(&mut self, seat: usize, key: u64) -> Client {
+        struct Passing;
+        impl StreamContext for Passing {}
+        let headers = exchange::request("GET", key, &[]);
+        let client = self.enlist(seat, Kind::Other, &headers, None);
+        if self.open_context(client, "edge", headers) {
+            let context = self.context(client, Side::Edge).expect("a context");
+            context.stream = Some(Box::new(Passing));
+            self.enter_cache(client);
+            self.run();
+        }
+        client
+    }
+
+    fn ask(&mut self, seat: usize, kind: Kind, headers: HeaderMap) -> Client {
+        let client = self.come(seat, kind, headers, None);
+        self.run();
+        client
+    }
+
+    /// A request comes to EDGE, perhaps as a call of the filter's own.
+    pub(super) fn come(
+        &mut self,
+        seat: usize,
+        kind: Kind,
+        headers: HeaderMap,
+        call: Option<&Call>,
+    ) -> Client {
+        let client = self.enlist(seat, kind, &headers, call);
+        if !self.open_context(client, "edge", headers) {
+            return client;
+        }
+        let action = self.act(client, Side::Edge, |stream, host, worker| {
+            stream.on_request_headers(host, worker, true)
+        });
+        self.note_key(client);
+        match action {
+            Action::Continue => {
+                let before = self.process.before.borrow().clone();
+                self.process.push(Task::Proceed(client, before));
+            }
+            Action::Pause if self.is_replied(client) => {}
+            Action::Pause => self.set_stage(client, Stage::Parked),
+        }
+        client
+    }
+
+    /// Makes a record of a request.
+    pub(super) fn enlist(
+        &mut self,
+        seat: usize,
+        kind: Kind,
+        headers: &HeaderMap,
+        call: Option<&Call>,
+    ) -> Client {
+        let client = Client(self.clients.len());
+        self.clients.push(ClientRecord {
+            seat,
+            key: number_in(headers.get(":path").unwrap_or_default()),
+            kind,
+            admission: None,
+            release: None,
+            purpose: None,
+            stage: Stage::Over(Ending::Failed(503)),
+            response: None,
+        });
+        self.exchanges.push(Exchange {
+            edge: None,
+            upstream: None,
+            head: headers.get(":method") == Some("HEAD"),
+            call: call.map(|call| (call.number, call.context, call.deadline)),
+            held: None,
+            responded: false,
+        });
+        client
+    }
+
+    /// Makes the request's context in the role of that root context. False if the worker is dead.
+    pub(super) fn open_context(&mut self, client: Client, root: &str, headers: HeaderMap) -> bool {
+        let own = self.exchanges[client.0].call.is_some();
+        let seat = self.clients[client.0].seat;
+        let Some(vm) = &mut self.vms[seat] else {
+            return false;
+        };
+        let number = vm.new_context();
+        let root = vm.root(root).expect("a root context");
+        let stream = Some(root.root.stream_context(number));
+        vm.host.with(number, |messages| {
+            messages.request = Some(headers);
+            if own {
+                let route = b"sluice_background".to_vec();
+                messages
+                    .properties
+                    .insert("xds\0route_name".to_owned(), route);
+            }
+        });
+        self.exchanges[client.0].edge = Some(Context { number, stream });
+        self.contexts.insert((seat, number), (client, Side::Edge));
+        self.clients[client.0].stage = Stage::Going;
+        true
+    }
+
+    /// Whether EDGE has answered the request, and Envoy has not sent that yet.
+    pub(super) fn is_replied(&mut self, client: Client) -> bool {
+        let number = self
+            .context(client, Side::Edge)
+            .map(|context| context.number);
+        let vm = self.vms[self.clients[client.0].seat].as_ref();
+        match (vm, number) {
+            (Some(vm), Some(number)) => vm.host.with(number, |messages| messages.replied),
+            _ => false,
+        }
+    }
+
+    /// A paused request goes on.
+    pub(super) fn resume_request(&mut self, client: Client, before: &Before) {
+        assert_eq!(
+            self.stage(client),
+            Stage::Parked,
+            "{client:?} was resumed, but is not paused"
+        );
+        let release = self
+            .stream_id(client)
+            .and_then(|id| self.worker(self.clients[client.0].seat)?.stream(id))
+            .and_then(|stream| stream.progress.onward.get());
+        self.clients[client.0].release = release;
+        self.proceed(client, before);
+    }
+
+    /// A request goes on from EDGE.
+    pub(super) fn proceed(&mut self, client: Client, before: &Before) {
+        let stage = self.stage(client);
+        if !matches!(stage, Stage::Going | Stage::Parked) {
+            return;
+        }
+        self.note_key(client);
+        let purpose = self.purpose_of(client);
+        let record = &mut self.clients[client.0];
+        record.purpose = purpose;
+        if stage == Stage::Going {
+            record.admission = purpose;
+        }
+        record.stage = Stage::Going;
+        if purpose == Some(Purpose::Lead) {
+            self.check_lead(client, before);
+        }
+        self.enter_cache(client);
+    }
+
+    /// What EDGE has written into the request's link.
+    fn purpose_of(&mut self, client: Client) -> Option<Purpose> {
+        let number = self.context(client, Side::Edge)?.number;
+        let vm = self.vms[self.clients[client.0].seat].as_ref()?;
+        let link = vm.host.with(number, |messages| {
+            let request = messages.request.as_ref()?;
+            Some(request.get(LINK_HEADER)?.to_owned())
+        })?;
+        match vm.worker.as_ref()?.identity.decode_link(link.as_bytes())? {
+            Vouched::Here(link) => Some(link.purpose),
+            Vouched::Elsewhere(purpose) => Some(purpose),
+        }
+    }
+
+    /// The number by which the worker knows a request that is not over.
+    pub(super) fn stream_id(&self, client: Client) -> Option<StreamId> {
+        let edge = self.exchanges[client.0].edge.as_ref()?;
+        Some(StreamId(edge.number))
+    }
+
+    /// A client leaves before its response has ended.
+    pub fn abort(&mut self, client: Client) {
+        if !self.is_over(client) {
+            self.close_as(client, Ending::Left);
+            self.run();
+        }
+    }
+
+    /// A client has its whole response.
+    pub fn close(&mut self, client: Client) {
+        if self.stage(client) == Stage::Draining {
+            self.end_served(client);
+            self.run();
+        }
+    }
+
+    /// All whose responses have ended are done.
+    pub fn close_all(&mut self) {
+        for client in self.open_clients() {
+            self.close(client);
+        }
+    }
+}
+
+/// The number with which a path begins.
+fn number_in(path: &str) -> u64 {
+    let digits = path.trim_start_matches('/');
+    let end = digits.find(|next: char| !next.is_ascii_digit());
+    digits[..end.unwrap_or(digits.len())].parse().unwrap_or(0)
+}

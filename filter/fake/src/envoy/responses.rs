@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Responses on their way through EDGE to the client, and how requests end.
+
+use sluice_roles::host::Action;
+
+use super::FakeEnvoy;
+use crate::HeaderMap;
+use crate::exchange::{Held, Side};
+use crate::process::LocalReply;
+use crate::records::{Client, Ending, FetchPhase, Kind, Response, Stage};
+use crate::worker_host::Messages;
+
+/// Responses.
+impl FakeEnvoy {
+    /// What Envoy has of a request's context, while it is there.
+    pub(super) fn with_messages<R>(
+        &mut self,
+        client: Client,
+        side: Side,
+        with: impl FnOnce(&mut Messages) -> R,
+    ) -> Option<R> {
+        let number = self.context(client, side)?.number;
+        let vm = self.vms[self.clients[client.0].seat].as_ref()?;
+        Some(vm.host.with(number, with))
+    }
+
+    /// EDGE gets the headers of the response.
+    pub(super) fn deliver_headers(&mut self, client: Client, headers: HeaderMap, ends: bool) {
+        if self.is_over(client) {
+            return;
+        }
+        self.with_messages(client, Side::Edge, |messages| {
+            messages.response = Some(headers);
+        });
+        let action = self.act(client, Side::Edge, |stream, host, worker| {
+            stream.on_response_headers(host, worker, ends)
+        });
+        match action {
+            Action::Continue => self.publish_headers(client, ends),
+            Action::Pause if self.is_replied(client) => {}
+            Action::Pause => {
+                let parts = Vec::new();
+                self.exchanges[client.0].held = Some(Held { ended: ends, parts });
+                self.set_stage(client, Stage::Held);
+            }
+        }
+    }
+
+    /// The client gets the headers of the response.
+    fn publish_headers(&mut self, client: Client, ends: bool) {
+        let headers = self.with_messages(client, Side::Edge, |messages| messages.response.clone());
+        let headers = headers.flatten().unwrap_or_default();
+        self.exchanges[client.0].responded = true;
+        self.clients[client.0].response = Some(Response {
+            headers,
+            body: Vec::new(),
+        });
+        if ends {
+            self.end_response(client);
+        } else if let Some(fetch) = self.fetch_of(client) {
+            self.set_stage(client, Stage::Reading(fetch));
+        }
+    }
+
+    /// EDGE gets a part of the response's body.
+    pub(super) fn deliver_body(&mut self, client: Client, part: Vec<u8>, ends: bool) {
+        if self.is_over(client) || self.is_replied(client) {
+            return;
+        }
+        if let Some(held) = &mut self.exchanges[client.0].held {
+            held.parts.push((part, ends));
+            return;
+        }
+        let size = part.len();
+        self.with_messages(client, Side::Edge, |messages| messages.body = part);
+        let action = self.act(client, Side::Edge, |stream, host, worker| {
+            stream.on_response_body(host, worker, size, ends)
+        });
+        if action == Action::Pause {
+            return;
+        }
+        let part = self.with_messages(client, Side::Edge, |messages| {
+            std::mem::take(&mut messages.body)
+        });
+        if let Some(response) = &mut self.clients[client.0].response {
+            response.body.extend(part.unwrap_or_default());
+        }
+        if ends {
+            self.end_response(client);
+        }
+    }
+
+    /// All of the response is on its way to the client.
+    fn end_response(&mut self, client: Client) {
+        if self.exchanges[client.0].head
+            && let Some(response) = &mut self.clients[client.0].response
+        {
+            // The codec sends no body to a HEAD.
+            response.body.clear();
+        }
+        self.set_stage(client, Stage::Draining);
+        if self.clients[client.0].kind.is_own() {
+            self.end_served(client);
+        }
+    }
+
+    /// EDGE lets go of a response that it holds.
+    pub(super) fn resume_response(&mut self, client: Client) {
+        let Some(held) = self.exchanges[client.0].held.take() else {
+            panic!("the response of {client:?} was resumed, but is not paused");
+        };
+        self.publish_headers(client, held.ended);
+        for (part, ends) in held.parts {
+            self.deliver_body(client, part, ends);
+        }
+    }
+
+    /// The client gets an answer of the filter's own.
+    pub(super) fn reply(&mut self, client: Client, reply: LocalReply) {
+        if self.exchanges[client.0].responded {
+            return self.truncate(client);
+        }
+        self.exchanges[client.0].held = None;
+        self.detach(client);
+        let ends = reply.body.is_empty() || self.exchanges[client.0].head;
+        self.with_messages(client, Side::Edge, |messages| {
+            messages.replied = false;
+            messages.response = Some(reply.headers);
+        });
+        let action = self.act(client, Side::Edge, |stream, host, worker| {
+            stream.on_response_headers(host, worker, ends)
+        });
+        assert_eq!(action, Action::Continue, "{client:?}: a reply is paused");
+        self.publish_headers(client, false);
+        if !ends {
+            self.deliver_body(client, reply.body, true);
+        }
+        self.end_served(client);
+    }
+
+    /// A request has its whole response, and is over.
+    pub(super) fn end_served(&mut self, client: Client) {
+        let record = &self.clients[client.0];
+        let ending = match record.status() {
+            204 if record.kind == Kind::Background && record.purpose.is_none() => Ending::Unneeded,
+            status if status >= 500 => Ending::Failed(status),
+            _ => Ending::Served,
+        };
+        self.close_as(client, ending);
+    }
+
+    /// The stream breaks amid its response, or before.
+    pub(super) fn truncate(&mut self, client: Client) {
+        self.close_as(client, Ending::Truncated);
+    }
+
+    /// A request is over: EDGE goes first, as Envoy ends the filters of a stream in their order.
+    pub(super) fn close_as(&mut self, client: Client, ending: Ending) {
+        if self.is_over(client) {
+            return;
+        }
+        self.clients[client.0].stage = Stage::Over(ending);
+        self.exchanges[client.0].held = None;
+        self.end_context(client, Side::Edge);
+        self.detach(client);
+        self.answer_own(client, ending);
+    }
+
+    /// Ends what goes on at the origin for a request that needs it no more. Envoy's cache goes on with a fill, and
+    /// would write into the client that has gone.
+    fn detach(&mut self, client: Client) {
+        let upstream = self.exchanges[client.0].upstream.as_ref();
+        let fills = upstream.is_some_and(|upstream| upstream.filling.is_some());
+        if !fills {
+            self.end_upstream(client);
+        }
+    }
+
+    /// The request to the origin is over, in whatever way.
+    pub(super) fn end_upstream(&mut self, client: Client) {
+        let Some(upstream) = &mut self.exchanges[client.0].upstream else {
+            return;
+        };
+        if upstream.filling.take().is_some() {
+            self.cache.abandon(&upstream.key);
+        }
+        if let Some(fetch) = upstream.fetch {
+            self.fetches[fetch.0].phase = FetchPhase::Over;
+        }
+        self.end_context(client, Side::Origin);
+    }
+
+    /// The request to the origin breaks, and with it the response.
+    pub(super) fn break_upstream(&mut self, client: Client) {
+        self.end_upstream(client);
+        if self.is_over(client) || self.is_replied(client) {
+            return;
+        }
+        if self.exchanges[client.0].responded {
+            return self.truncate(client);
+        }
+        let headers = HeaderMap::of(&[(":status", "503"), ("content-length", "0")]);
+        let body = Vec::new();
+        self.reply(client, LocalReply { headers, body });
+    }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rules that hold in every interleaving.
+
+use std::collections::BTreeSet;
+
+use sluice_core::coalescing::flight::{Leader, Phase, Role};
+use sluice_core::workers::KeyHash;
+
+use super::FakeEnvoy;
+use crate::exchange::Side;
+use crate::process::Before;
+use crate::records::{Client, Stage};
+
+/// Rules that hold always.
+impl FakeEnvoy {
+    /// Nobody leads while another worker's lease on the key holds, unless the board is out of use.
+    pub(super) fn check_lead(&self, client: Client, before: &Before) {
+        let worker = self.worker(self.clients[client.0].seat);
+        let (Some(key), Some(worker)) = (self.key_of(client), worker) else {
+            panic!("{client:?} leads, and its worker does not know it");
+        };
+        let mut leases = before.leases.iter();
+        let foreign = leases.find(|(led, id, expires)| {
+            *led == key && *expires > self.now() && id.worker != worker.identity.worker
+        });
+        if let Some(holder) = foreign
+            && !before.faulty
+        {
+            panic!("{client:?} leads {key:?} while {holder:?} holds a lease on it");
+        }
+    }
+
+    /// The hash by which a request that is not over waits and leads.
+    pub(super) fn key_of(&self, client: Client) -> Option<KeyHash> {
+        let worker = self.worker(self.clients[client.0].seat)?;
+        let stream = worker.stream(self.stream_id(client)?)?;
+        Some(stream.key.key)
+    }
+
+    pub(super) fn note_key(&mut self, client: Client) {
+        self.keys.extend(self.key_of(client));
+    }
+
+    /// Requests that wait on a worker for another to lead, with their keys.
+    fn waiting(&self, seat: usize) -> Vec<(Client, KeyHash)> {
+        let coalescer = self.coalescer(seat);
+        let parked = |client: &Client| {
+            let record = &self.clients[client.0];
+            record.seat == seat && record.stage == Stage::Parked
+        };
+        let takes_part = |client: &Client| {
+            let stream = self.stream_id(*client);
+            coalescer
+                .zip(stream)
+                .is_some_and(|(coalescer, stream)| coalescer.takes_part(stream))
+        };
+        (0..self.clients.len())
+            .map(Client)
+            .filter(|client| parked(client) && takes_part(client))
+            .filter_map(|client| Some((client, self.key_of(client)?)))
+            .collect()
+    }
+
+    /// What must hold between any two events.
+    ///
+    /// # Panics
+    /// It does not hold.
+    pub fn check(&self) {
+        for seat in 0..self.workers() {
+            let Some(coalescer) = self.coalescer(seat) else {
+                continue;
+            };
+            let waiting = self.waiting(seat);
+            assert_eq!(
+                coalescer.parked(),
+                waiting.len(),
+                "requests that wait on worker {seat}"
+            );
+            for (client, key) in &waiting {
+                assert!(
+                    coalescer.role(*key).is_some(),
+                    "{client:?} waits for nobody"
+                );
+            }
+            let roles = self
+                .keys
+                .iter()
+                .filter_map(|key| Some((*key, coalescer.role(*key)?)));
+            let mut flights = 0;
+            for (key, role) in roles {
+                flights += 1;
+                self.check_role(seat, key, role, &waiting);
+            }
+            assert_eq!(
+                coalescer.flights(),
+                flights,
+                "flights of keys that nobody asked for"
+            );
+        }
+    }
+
+    fn check_role(&self, seat: usize, key: KeyHash, role: Role, waiting: &[(Client, KeyHash)]) {
+        match role {
+            Role::Following { .. } => assert!(
+                waiting.iter().any(|(_, of)| *of == key),
+                "worker {seat} follows {key:?} for nobody"
+            ),
+            Role::Leading(Leader {
+                phase: Phase::Committing(_) | Phase::Aborting { .. },
+                ..
+            }) => {}
+            Role::Leading(leader) => {
+                let stream = self.stream_of(seat, leader.stream.0);
+                let there = matches!(stream, Some((_, Side::Edge)));
+                assert!(there, "worker {seat} leads {key:?} for ever");
+            }
+        }
+    }
+
+    /// Keys for which requests wait on a worker without anybody who leads: neither the worker itself, nor anyone with a
+    /// lease.
+    pub fn orphans(&self, seat: usize) -> Vec<KeyHash> {
+        let Some(coalescer) = self.coalescer(seat) else {
+            return Vec::new();
+        };
+        let waiting = self.waiting(seat);
+        if waiting.is_empty() {
+            return Vec::new();
+        }
+        let leases = self.leases();
+        let keys: BTreeSet<KeyHash> = waiting.into_iter().map(|(_, key)| key).collect();
+        let orphaned = |key: &KeyHash| {
+            let follows = matches!(coalescer.role(*key), Some(Role::Following { .. }));
+            follows && !leases.contains_key(key)
+        };
+        keys.into_iter().filter(orphaned).collect()
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What Envoy does after callbacks, in the order in which it was asked.
+
+use sluice_roles::host::Half;
+
+use super::FakeEnvoy;
+use crate::exchange::Side;
+use crate::process::Task;
+use crate::records::{Client, Stage};
+
+/// What Envoy does after callbacks.
+impl FakeEnvoy {
+    /// Does all that is due.
+    pub(super) fn run(&mut self) {
+        loop {
+            let task = self.process.tasks.borrow_mut().pop_front();
+            match task {
+                Some(task) => self.carry_out(task),
+                None => break,
+            }
+        }
+    }
+
+    fn carry_out(&mut self, task: Task) {
+        match task {
+            Task::Resume(seat, context, half, before) => {
+                let Some((client, Side::Edge)) = self.stream_of(seat, context) else {
+                    return;
+                };
+                match half {
+                    Half::Request => self.resume_request(client, &before),
+                    Half::Response => self.resume_response(client),
+                }
+            }
+            Task::Reset {
+                seat,
+                context,
+                foreign,
+            } => {
+                if foreign && self.slow_aborts {
+                    self.aborts.push_back((seat, context));
+                } else {
+                    self.reset_stream(seat, context);
+                }
+            }
+            Task::Reply(seat, context, reply) => match self.stream_of(seat, context) {
+                Some((client, Side::Edge)) => self.reply(client, reply),
+                Some((client, Side::Origin)) => {
+                    self.upstream_answers(client, reply.headers, reply.body);
+                    self.upstream_sends_rest(client);
+                }
+                None => {}
+            },
+            Task::Ready(seat, context) => {
+                self.call_root(seat, context, |root, worker| root.on_queue_ready(worker));
+            }
+            Task::Proceed(client, before) => self.proceed(client, &before),
+            Task::Call(call) => self.place_call(call),
+        }
+    }
+
+    pub(super) fn stream_of(&self, seat: usize, context: u32) -> Option<(Client, Side)> {
+        self.contexts.get(&(seat, context)).copied()
+    }
+
+    fn reset_stream(&mut self, seat: usize, context: u32) {
+        match self.stream_of(seat, context) {
+            Some((client, Side::Edge)) => self.truncate(client),
+            Some((client, Side::Origin)) => self.break_upstream(client),
+            None => {}
+        }
+    }
+
+    /// Resets are carried out that other streams have asked for.
+    pub fn carry_out_aborts(&mut self) {
+        while let Some((seat, context)) = self.aborts.pop_front() {
+            self.reset_stream(seat, context);
+            self.run();
+        }
+    }
+
+    /// Envoy refuses to carry them out.
+    pub fn lose_aborts(&mut self) {
+        self.aborts.clear();
+    }
+
+    pub(super) fn set_stage(&mut self, client: Client, stage: Stage) {
+        if !self.is_over(client) {
+            self.clients[client.0].stage = stage;
+        }
+    }
+
+    pub(super) fn is_over(&self, client: Client) -> bool {
+        matches!(self.stage(client), Stage::Over(_))
+    }
+}

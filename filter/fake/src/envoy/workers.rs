@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What happens to workers: time, messages, probes, policies, faults.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use sluice_core::workers::Millis;
+use sluice_roles::root::Root;
+
+use super::FakeEnvoy;
+use crate::exchange::Side;
+use crate::process::Call;
+use crate::records::{Ending, FetchPhase, Stage};
+use crate::vm::{RootContext, Vm};
+use crate::worker_host::WorkerHost;
+
+/// What happens to workers.
+impl FakeEnvoy {
+    /// Time passes.
+    pub fn advance(&mut self, millis: Millis) {
+        self.process.now.set(self.now() + millis);
+        self.expire_calls();
+    }
+
+    /// The timer of a worker, if it is set. Says whether it is.
+    pub fn tick(&mut self, seat: usize) -> bool {
+        let Some(vm) = &self.vms[seat] else {
+            return false;
+        };
+        let periods = vm.host.periods.borrow().clone();
+        let set: Vec<u32> = periods
+            .into_iter()
+            .filter(|(_, period)| *period > 0)
+            .map(|(context, _)| context)
+            .collect();
+        for context in &set {
+            self.call_root(seat, *context, |root, worker| root.on_tick(worker));
+            self.run();
+        }
+        !set.is_empty()
+    }
+
+    /// The timers of all workers.
+    pub fn tick_all(&mut self) {
+        for seat in 0..self.workers() {
+            self.tick(seat);
+        }
+    }
+
+    /// Messages under way to a worker.
+    pub fn messages(&self, seat: usize) -> usize {
+        let queues = self.process.queues.borrow();
+        let queue = self.queue(seat).map(|queue| queues[queue].under_way.len());
+        queue.unwrap_or(0)
+    }
+
+    /// The oldest message to a worker arrives.
+    pub fn deliver(&mut self, seat: usize) {
+        let Some(queue) = self.queue(seat) else {
+            return;
+        };
+        let context = {
+            let mut queues = self.process.queues.borrow_mut();
+            let queue = &mut queues[queue];
+            let Some(message) = queue.under_way.pop_front() else {
+                return;
+            };
+            queue.arrived.push_back(message);
+            queue.receiver.1
+        };
+        self.call_root(seat, context, |root, worker| root.on_queue_ready(worker));
+        self.run();
+    }
+
+    /// All messages arrive, and those that they lead to.
+    pub fn deliver_all(&mut self) {
+        while let Some(seat) = (0..self.workers()).find(|seat| self.messages(*seat) > 0) {
+            self.deliver(seat);
+        }
+    }
+
+    /// The oldest message to a worker is lost.
+    pub fn lose(&mut self, seat: usize) {
+        if let Some(queue) = self.queue(seat) {
+            self.process.queues.borrow_mut()[queue]
+                .under_way
+                .pop_front();
+        }
+    }
+
+    /// The queue of the worker that lives at a seat.
+    fn queue(&self, seat: usize) -> Option<usize> {
+        let name = format!("sluice/worker/{}", self.worker(seat)?.identity.worker.0);
+        let queues = self.process.queues.borrow();
+        queues.iter().position(|queue| queue.name == name)
+    }
+
+    /// Probes of a worker, and looks, that have no answer yet.
+    pub fn probes(&self, seat: usize) -> usize {
+        self.vms[seat].as_ref().map_or(0, |vm| vm.probes.len())
+    }
+
+    /// The oldest probe of a worker is answered.
+    pub fn answer_probe(&mut self, seat: usize) {
+        if let Some(call) = self.take_probe(seat) {
+            self.enter_edge(&call);
+            self.run();
+        }
+    }
+
+    /// The oldest probe of a worker is answered while the disk is full.
+    pub fn refuse_probe(&mut self, seat: usize) {
+        let full = std::mem::replace(&mut self.full, true);
+        self.answer_probe(seat);
+        self.full = full;
+    }
+
+    /// The answer to the oldest probe of a worker is lost, so that Envoy gives the probe up in time.
+    pub fn lose_probe(&mut self, seat: usize) {
+        let probe = self.take_probe(seat);
+        if let Some(vm) = &mut self.vms[seat] {
+            vm.lost.extend(probe);
+        }
+    }
+
+    fn take_probe(&mut self, seat: usize) -> Option<Call> {
+        self.vms[seat].as_mut()?.probes.pop_front()
+    }
+
+    /// A worker gets the policy anew, with a new root context, and the former one goes. A worker that does not take it
+    /// dies.
+    pub fn update_policy(&mut self, seat: usize) {
+        if self.vms[seat].is_none() {
+            return;
+        }
+        let former = self.vms[seat].as_ref().and_then(|vm| vm.root("edge"));
+        let former = former.map(|root| root.context);
+        if !self.configure(seat, "edge") {
+            return self.kill(seat);
+        }
+        self.run();
+        if let Some(former) = former {
+            self.call_root(seat, former, |root, worker| root.on_drop(worker));
+            let vm = self.vms[seat].as_mut().expect("a VM that lives");
+            vm.roots.retain(|root| root.context != former);
+            vm.host.periods.borrow_mut().remove(&former);
+            vm.forget(former);
+            self.run();
+        }
+    }
+
+    /// Makes a root context of that id. False if it does not take its configuration.
+    pub(super) fn configure(&mut self, seat: usize, id: &'static str) -> bool {
+        self.note_leases();
+        let document = Rc::clone(&self.document);
+        let vm = self.vms[seat].as_mut().expect("a VM that lives");
+        let context = vm.new_context();
+        vm.host.periods.borrow_mut().insert(context, 0);
+        let size = document.len();
+        vm.host.with(context, |messages| {
+            messages.configuration = document;
+            let name = "plugin_root_id".to_owned();
+            messages.properties.insert(name, id.as_bytes().to_vec());
+        });
+        vm.host.enter(context);
+        assert!(!vm.lent, "a configuration found its worker in use");
+        let mut root = Root::new(context);
+        let host = Rc::clone(&vm.host);
+        let configured = root.on_configure(host, &mut vm.worker, size);
+        let root = Rc::new(root);
+        vm.roots.push(RootContext { context, id, root });
+        configured
+    }
+
+    /// A worker's VM dies, and with it all that it was doing.
+    pub fn kill(&mut self, seat: usize) {
+        // Tasks are those of the worker that has had the last callback.
+        self.process.tasks.borrow_mut().clear();
+        self.vms[seat] = None;
+        self.contexts.retain(|(of, _), _| *of != seat);
+        self.aborts.retain(|(of, _)| *of != seat);
+        for number in 0..self.clients.len() {
+            if self.clients[number].seat != seat {
+                continue;
+            }
+            if !matches!(self.clients[number].stage, Stage::Over(_)) {
+                self.clients[number].stage = Stage::Over(Ending::Left);
+            }
+            let exchange = &mut self.exchanges[number];
+            (exchange.edge, exchange.call) = (None, None);
+            if let Some(upstream) = exchange.upstream.take() {
+                if upstream.filling.is_some() {
+                    self.cache.abandon(&upstream.key);
+                }
+                if let Some(fetch) = upstream.fetch {
+                    self.fetches[fetch.0].phase = FetchPhase::Over;
+                }
+            }
+        }
+    }
+
+    /// A dead worker gets a new VM, with a number of its own.
+    pub fn revive(&mut self, seat: usize) {
+        if self.vms[seat].is_some() {
+            return;
+        }
+        let host = WorkerHost::new(seat, Rc::clone(&self.process));
+        self.vms[seat] = Some(Vm::new(Rc::new(host)));
+        let configured = self.configure(seat, "origin") && self.configure(seat, "edge");
+        if configured {
+            self.run();
+        } else {
+            self.kill(seat);
+        }
+    }
+
+    /// Has those of the next callbacks of a worker's VM find no worker, as if another callback had it.
+    pub fn withhold_worker(&mut self, seat: usize, callbacks: Range<u32>) {
+        if let Some(vm) = &mut self.vms[seat] {
+            vm.withheld = callbacks;
+        }
+    }
+
+    /// Filter state and the like that the filter has set on a request that is not over.
+    pub fn property(&mut self, client: crate::Client, name: &str) -> Option<String> {
+        let value = self.with_messages(client, Side::Edge, |messages| {
+            messages.properties.get(name).cloned()
+        });
+        value
+            .flatten()
+            .and_then(|value| String::from_utf8(value).ok())
+    }
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A header map as Envoy keeps it: lines in order, names in lower case.
+
+use sluice_roles::host::headers::{Headers, serialize};
+
+/// The headers of a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HeaderMap {
+    lines: Vec<(String, Vec<u8>)>,
+}
+
+impl HeaderMap {
+    /// A map of these lines.
+    pub fn of(lines: &[(&str, &str)]) -> Self {
+        let mut map = Self::default();
+        for (name, value) in lines {
+            map.add(name, value);
+        }
+        map
+    }
+
+    /// What the ABI's serialisation says.
+    pub fn decode(bytes: &[u8]) -> Self {
+        let headers = Headers::new(bytes.to_vec());
+        let line = |(name, value): (&str, &[u8])| (name.to_owned(), value.to_vec());
+        Self {
+            lines: headers.iter().map(line).collect(),
+        }
+    }
+
+    /// The map as the ABI has it.
+    pub fn encode(&self) -> Vec<u8> {
+        serialize(self.iter())
+    }
+
+    /// All lines.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> + Clone {
+        self.lines
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_slice()))
+    }
+
+    /// The first value of that name, if it is text.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let mut lines = self.iter();
+        let (_, value) = lines.find(|(known, _)| *known == name)?;
+        std::str::from_utf8(value).ok()
+    }
+
+    /// The values of all lines of that name, with commas between them.
+    pub fn joined(&self, name: &str) -> Option<Vec<u8>> {
+        let lines = self.iter().filter(|(known, _)| *known == name);
+        let values: Vec<_> = lines.map(|(_, value)| value).collect();
+        (!values.is_empty()).then(|| values.join(&b","[..]))
+    }
+
+    /// Whether there is a line of that name.
+    pub fn has(&self, name: &str) -> bool {
+        self.iter().any(|(known, _)| known == name)
+    }
+
+    /// Puts one line in place of all of that name.
+    pub fn set(&mut self, name: &str, value: &str) {
+        let line = self.lines.iter().position(|(known, _)| known == name);
+        match line {
+            Some(line) => {
+                self.lines[line].1 = value.into();
+                let mut first = true;
+                self.lines
+                    .retain(|(known, _)| known != name || std::mem::take(&mut first));
+            }
+            None => self.add(name, value),
+        }
+    }
+
+    /// Adds a line.
+    pub fn add(&mut self, name: &str, value: &str) {
+        self.lines.push((name.to_owned(), value.into()));
+    }
+
+    /// Removes all lines of that name.
+    pub fn remove(&mut self, name: &str) {
+        self.lines.retain(|(known, _)| known != name);
+    }
+
+    /// `:status`; 0 if there is none.
+    pub fn status(&self) -> u16 {
+        let status = self.get(":status");
+        status.and_then(|status| status.parse().ok()).unwrap_or(0)
+    }
+}

@@ -1,0 +1,642 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who leads, who waits, and how each leaves, one rule at a time.
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)]
+
+mod support;
+
+use sluice_core::coalescing::Onward;
+use sluice_core::coalescing::board::SLOTS;
+use sluice_core::link::Purpose;
+use sluice_core::metrics::Metric;
+use sluice_fake::{Answer, Calls, Ending, FakeEnvoy, FetchId, HIT_FOR_MISS, Stage};
+use support::{
+    FIRST, KEY, admission, assert_all_over, await_probe, document, envoy, fill, live, release,
+    releases, warm_envoy,
+};
+
+#[test]
+fn first_request_leads_and_others_wait_on_every_worker() {
+    let mut envoy = envoy(3);
+    let leader = envoy.get(0, KEY);
+    let followers: Vec<_> = (0..30).map(|number| envoy.get(number % 3, KEY)).collect();
+    assert_eq!(admission(&envoy, leader), Some(Purpose::Lead));
+    assert!(
+        followers
+            .iter()
+            .all(|client| admission(&envoy, *client).is_none())
+    );
+    assert_eq!(envoy.counter(Metric::FlightsLed), 1);
+    assert_eq!(envoy.counter(Metric::FollowersParked), 30);
+
+    fill(&mut envoy, FIRST);
+    assert_eq!(releases(&envoy, &followers, Onward::Collapsed), 30);
+    assert_eq!(envoy.fetches.len(), 1);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn different_keys_never_wait_for_each_other() {
+    let mut envoy = envoy(1);
+    // Eight slots of the board, with 25 keys each or so.
+    let in_slots = (0..).filter(|key| envoy.key_hash(*key).0 % SLOTS < 8);
+    let keys: Vec<u64> = in_slots.take(200).collect();
+    let clients: Vec<_> = keys.iter().map(|key| envoy.get(0, *key)).collect();
+    assert!(
+        clients
+            .iter()
+            .all(|client| admission(&envoy, *client) == Some(Purpose::Lead))
+    );
+}
+
+#[test]
+fn followers_are_released_only_when_a_probe_has_found_the_object() {
+    let mut envoy = envoy(2);
+    envoy.get(0, KEY);
+    let followers = [envoy.get(0, KEY), envoy.get(1, KEY)];
+    envoy.answer(FIRST, Answer::Storable);
+    envoy.end(FIRST);
+    envoy.close_all();
+    for _ in 0..20 {
+        envoy.answer_probe(0);
+        live(&mut envoy, 20);
+        envoy.deliver_all();
+        assert_eq!(envoy.parked(), 2, "the store is not ready");
+    }
+    envoy.commit(KEY);
+    live(&mut envoy, 20);
+    envoy.answer_probe(0);
+    envoy.deliver_all();
+    assert_eq!(releases(&envoy, &followers, Onward::Collapsed), 2);
+    assert_eq!(envoy.fetches.len(), 1);
+    envoy.close_all();
+    assert_all_over(&mut envoy);
+}
+
+/// A worker whose cache has a response from before a soft purge of everything.
+fn softly_purged() -> FakeEnvoy {
+    let mut envoy = envoy(1);
+    envoy.get(0, KEY);
+    fill(&mut envoy, FIRST);
+    envoy.purge(0, r#"{"everything": true, "soft": true}"#);
+    envoy
+}
+
+#[test]
+fn a_store_that_keeps_what_was_purged_makes_another_lead_after_a_second() {
+    let mut envoy = softly_purged();
+    let second = FetchId(1);
+    envoy.get(0, KEY);
+    let followers: Vec<_> = (0..3).map(|_| envoy.get(0, KEY)).collect();
+    envoy.answer(second, Answer::Storable);
+    envoy.end(second);
+    // As if another fill from before the purge had been under way.
+    envoy.drop_commits(KEY);
+    for _ in 0..90 {
+        assert_eq!(releases(&envoy, &followers, Onward::Lead), 0);
+        envoy.answer_probe(0);
+        live(&mut envoy, 10);
+    }
+    live(&mut envoy, 200);
+    envoy.answer_probe(0);
+    assert_eq!(releases(&envoy, &followers, Onward::Lead), 1);
+    fill(&mut envoy, FetchId(2));
+    assert_eq!(releases(&envoy, &followers, Onward::Collapsed), 2);
+    assert_eq!(envoy.fetches.len(), 3);
+}
+
+#[test]
+fn the_headers_of_a_fill_are_the_answer_of_those_who_ask_for_changes() {
+    let mut envoy = envoy(1);
+    let first = envoy.conditional(0, KEY);
+    let other = envoy.get(0, KEY);
+    let last = envoy.conditional(0, KEY);
+    envoy.answer(FIRST, Answer::Storable);
+    for client in [first, last] {
+        assert_eq!(envoy.stage(client), Stage::Over(Ending::Served));
+    }
+    assert_eq!(envoy.stage(other), Stage::Parked);
+    assert_eq!(
+        envoy.coalescer(0).map(|coalescer| coalescer.parked()),
+        Some(1)
+    );
+    fill(&mut envoy, FIRST);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn eager_probes_come_before_the_patient_ones() {
+    let mut envoy = envoy(1);
+    envoy.get(0, KEY);
+    envoy.get(0, KEY);
+    envoy.answer(FIRST, Answer::Storable);
+    envoy.end(FIRST);
+    for probe in 1..=3 {
+        assert_eq!(envoy.probes(0), 1, "probe {probe} follows at once");
+        envoy.answer_probe(0);
+    }
+    assert_eq!(envoy.probes(0), 1);
+    envoy.answer_probe(0);
+    assert_eq!(envoy.probes(0), 0, "the store gets some time");
+    assert_eq!(envoy.coalescer(0).unwrap().tick_period(), Some(10));
+    envoy.advance(10);
+    envoy.tick(0);
+    assert_eq!(envoy.probes(0), 1);
+    assert_eq!(envoy.counter(Metric::StoreProbes), 5);
+}
+
+/// A leader whose response has ended, and that the v1 store does not have yet.
+fn unawaited() -> FakeEnvoy {
+    let mut envoy = envoy(2);
+    envoy.get(0, KEY);
+    envoy.answer(FIRST, Answer::Storable);
+    envoy.end(FIRST);
+    assert_eq!(envoy.probes(0), 0);
+    envoy
+}
+
+#[test]
+fn where_nobody_waits_the_store_is_asked_later_and_once() {
+    let mut envoy = unawaited();
+    live(&mut envoy, 40);
+    assert_eq!(envoy.probes(0), 0);
+    envoy.commit(KEY);
+    live(&mut envoy, 10);
+    envoy.answer_probe(0);
+    assert_eq!(envoy.counter(Metric::StoreProbes), 1);
+    let next = envoy.get(0, KEY);
+    assert_eq!(admission(&envoy, next), Some(Purpose::Fresh));
+}
+
+#[test]
+fn whoever_comes_has_the_store_asked_at_once() {
+    let mut envoy = unawaited();
+    envoy.get(0, KEY);
+    assert_eq!(envoy.probes(0), 1);
+    envoy.get(0, KEY);
+    assert_eq!(envoy.probes(0), 1);
+}
+
+#[test]
+fn whoever_comes_to_another_worker_has_the_store_asked_as_soon_as_the_leader_hears_of_it() {
+    let mut envoy = unawaited();
+    let follower = envoy.get(1, KEY);
+    assert_eq!(envoy.probes(0), 0);
+    envoy.commit(KEY);
+    envoy.deliver(0);
+    envoy.answer_probe(0);
+    envoy.deliver_all();
+    assert_eq!(release(&envoy, follower), Some(Onward::Collapsed));
+    assert_eq!(envoy.fetches.len(), 1);
+}
+
+#[test]
+fn whoever_waits_unheard_of_waits_a_little_longer() {
+    let mut envoy = envoy(2);
+    envoy.get(0, KEY);
+    let follower = envoy.get(1, KEY);
+    envoy.lose(0);
+    envoy.answer(FIRST, Answer::Storable);
+    envoy.end(FIRST);
+    envoy.commit(KEY);
+    live(&mut envoy, 50);
+    envoy.answer_probe(0);
+    envoy.deliver_all();
+    assert_eq!(release(&envoy, follower), Some(Onward::Collapsed));
+    assert_eq!(envoy.fetches.len(), 1);
+}
+
+#[test]
+fn hit_makes_no_host_call() {
+    let mut envoy = envoy(2);
+    envoy.get(0, KEY);
+    envoy.get(1, KEY);
+    fill(&mut envoy, FIRST);
+    let before = envoy.data.calls();
+    for _ in 0..10 {
+        let clients = [envoy.get(0, KEY), envoy.get(1, KEY)];
+        assert!(
+            clients
+                .iter()
+                .all(|client| admission(&envoy, *client) == Some(Purpose::Fresh))
+        );
+        envoy.close_all();
+    }
+    assert_eq!(envoy.data.calls(), before);
+    assert_eq!(envoy.fetches.len(), 1);
+}
+
+#[test]
+fn uncontended_miss_costs_two_reads_and_two_writes() {
+    let mut envoy = warm_envoy(2);
+    let before = envoy.data.calls();
+    envoy.get(0, KEY);
+    fill(&mut envoy, FIRST);
+    let Calls { get, set } = envoy.data.calls();
+    assert_eq!((get - before.get, set - before.set), (2, 2));
+}
+
+#[test]
+fn follower_of_another_worker_costs_one_read_and_one_write_however_many_come() {
+    let mut envoy = warm_envoy(2);
+    envoy.get(0, KEY);
+    let Calls { get, set } = envoy.data.calls();
+    for _ in 0..100 {
+        envoy.get(1, KEY);
+    }
+    assert_eq!(
+        envoy.data.calls(),
+        Calls {
+            get: get + 1,
+            set: set + 1
+        }
+    );
+}
+
+#[test]
+fn worker_that_knows_nothing_finds_the_store_filled() {
+    let mut envoy = envoy(2);
+    envoy.get(0, KEY);
+    fill(&mut envoy, FIRST);
+    let late = envoy.get(1, KEY);
+    assert_eq!(
+        admission(&envoy, late),
+        Some(Purpose::Lead),
+        "it has no hint"
+    );
+    assert_eq!(envoy.fetches.len(), 1);
+    envoy.close_all();
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn leader_that_leaves_before_the_headers_hands_over_to_its_own_worker() {
+    let mut envoy = envoy(2);
+    let leader = envoy.get(0, KEY);
+    let (heir, far) = (envoy.get(0, KEY), envoy.get(1, KEY));
+    envoy.abort(leader);
+    assert_eq!(release(&envoy, heir), Some(Onward::Lead));
+    assert_eq!(envoy.counter(Metric::Handovers), 1);
+    envoy.deliver_all();
+    assert_eq!(envoy.stage(far), Stage::Parked, "the flight goes on");
+    fill(&mut envoy, FetchId(1));
+    assert_eq!(release(&envoy, far), Some(Onward::Collapsed));
+    assert_eq!(envoy.fetches.len(), 2);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn leader_that_leaves_hands_over_to_another_worker_without_waiting_for_the_lease() {
+    let mut envoy = envoy(3);
+    let leader = envoy.get(0, KEY);
+    let (second, third) = (envoy.get(1, KEY), envoy.get(2, KEY));
+    envoy.abort(leader);
+    envoy.deliver_all();
+    assert_eq!(release(&envoy, second), Some(Onward::Lead));
+    assert_eq!(envoy.stage(third), Stage::Parked, "one leads");
+    fill(&mut envoy, FetchId(1));
+    assert_eq!(release(&envoy, third), Some(Onward::Collapsed));
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn leader_that_leaves_amid_its_body_hands_over() {
+    let mut envoy = envoy(2);
+    let leader = envoy.get(0, KEY);
+    let follower = envoy.get(1, KEY);
+    envoy.answer(FIRST, Answer::Storable);
+    envoy.progress(FIRST);
+    envoy.abort(leader);
+    envoy.deliver_all();
+    assert_eq!(release(&envoy, follower), Some(Onward::Lead));
+    fill(&mut envoy, FetchId(1));
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn leader_that_leaves_after_the_end_takes_nobody_with_it() {
+    let mut envoy = envoy(2);
+    let leader = envoy.get(0, KEY);
+    let follower = envoy.get(1, KEY);
+    envoy.deliver(0);
+    envoy.answer(FIRST, Answer::Storable);
+    envoy.end(FIRST);
+    envoy.abort(leader);
+    envoy.commit(KEY);
+    envoy.answer_probe(0);
+    envoy.deliver_all();
+    assert_eq!(release(&envoy, follower), Some(Onward::Collapsed));
+    assert_eq!(envoy.fetches.len(), 1);
+    envoy.close_all();
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn heir_is_whoever_is_still_there() {
+    let mut envoy = envoy(1);
+    let leader = envoy.get(0, KEY);
+    let waiting: Vec<_> = (0..5).map(|_| envoy.get(0, KEY)).collect();
+    envoy.abort(waiting[0]);
+    envoy.abort(waiting[1]);
+    envoy.abort(leader);
+    assert_eq!(release(&envoy, waiting[2]), Some(Onward::Lead));
+    assert_eq!(envoy.parked(), 2);
+}
+
+#[test]
+fn uncacheable_response_releases_all_at_once_and_is_remembered_for_its_time() {
+    let mut envoy = envoy(2);
+    envoy.get(0, KEY);
+    let followers: Vec<_> = (0..10).map(|number| envoy.get(number % 2, KEY)).collect();
+    envoy.answer(FIRST, Answer::Uncacheable);
+    envoy.deliver_all();
+    assert_eq!(releases(&envoy, &followers, Onward::HitForMiss), 10);
+    assert_eq!(envoy.fetches.len(), 11, "each by itself, at once");
+
+    let calls = envoy.data.calls();
+    let later = [envoy.get(0, KEY), envoy.get(1, KEY)];
+    assert!(
+        later
+            .iter()
+            .all(|client| admission(&envoy, *client) == Some(Purpose::Bypass))
+    );
+    assert_eq!(envoy.data.calls(), calls);
+
+    envoy.advance(HIT_FOR_MISS);
+    let after = envoy.get(0, KEY);
+    assert_eq!(admission(&envoy, after), Some(Purpose::Lead), "forgotten");
+}
+
+#[test]
+fn without_room_a_large_response_releases_all_at_once_and_nothing_is_remembered() {
+    let mut envoy = envoy(2);
+    envoy.full = true;
+    envoy.get(0, KEY);
+    let followers: Vec<_> = (0..10).map(|number| envoy.get(number % 2, KEY)).collect();
+    envoy.answer(FIRST, Answer::Storable);
+    envoy.deliver_all();
+    assert_eq!(releases(&envoy, &followers, Onward::NoRoom), 10);
+    let next = envoy.get(0, KEY);
+    assert_eq!(
+        admission(&envoy, next),
+        Some(Purpose::Lead),
+        "there may be room"
+    );
+}
+
+#[test]
+fn without_room_a_response_that_is_not_found_is_not_waited_for() {
+    let mut envoy = envoy(2);
+    envoy.get(0, KEY);
+    let followers = [envoy.get(0, KEY), envoy.get(1, KEY)];
+    envoy.answer(FIRST, Answer::Storable);
+    envoy.end(FIRST);
+    await_probe(&mut envoy, 0);
+    envoy.refuse_probe(0);
+    envoy.deliver_all();
+    assert_eq!(release(&envoy, followers[0]), Some(Onward::Lead));
+    assert_eq!(envoy.stage(followers[1]), Stage::Parked);
+    assert_eq!(envoy.counter(Metric::Unshared), 1);
+}
+
+/// A small response comes, for which the store has no room.
+fn share_copy(envoy: &mut FakeEnvoy, fetch: FetchId) {
+    envoy.answer(fetch, Answer::Storable);
+    envoy.end(fetch);
+}
+
+#[test]
+fn without_room_a_copy_serves_a_worker_and_one_request_asks_for_each_other_worker() {
+    let mut envoy = FakeEnvoy::new(&document(r#""hot": {"max_bytes": 100000}"#), 2);
+    envoy.full = true;
+    envoy.get(0, KEY);
+    let near = [envoy.get(0, KEY), envoy.get(0, KEY)];
+    let far = [envoy.get(1, KEY), envoy.get(1, KEY)];
+    share_copy(&mut envoy, FIRST);
+    envoy.deliver_all();
+    assert!(near.map(|client| envoy.stage(client)) == [Stage::Over(Ending::Served); 2]);
+    assert_eq!(releases(&envoy, &far, Onward::Lead), 1);
+    share_copy(&mut envoy, FetchId(1));
+    assert_eq!(envoy.stage(far[1]), Stage::Over(Ending::Served));
+    assert_eq!(envoy.fetches.len(), 2);
+    assert_eq!(envoy.parked(), 0);
+}
+
+#[test]
+fn failure_of_the_origin_is_shared() {
+    let mut envoy = envoy(2);
+    envoy.get(0, KEY);
+    let followers: Vec<_> = (0..10).map(|number| envoy.get(number % 2, KEY)).collect();
+    envoy.answer(FIRST, Answer::Failed(503));
+    envoy.deliver_all();
+    for client in followers {
+        assert_eq!(envoy.stage(client), Stage::Over(Ending::Failed(503)));
+    }
+    assert_eq!(envoy.fetches.len(), 1);
+    assert_eq!(envoy.board(), []);
+    let next = envoy.get(1, KEY);
+    assert_eq!(
+        admission(&envoy, next),
+        Some(Purpose::Lead),
+        "failures are not remembered"
+    );
+}
+
+#[test]
+fn connection_lost_before_the_headers_is_a_failure_that_is_shared() {
+    let mut envoy = envoy(2);
+    envoy.get(0, KEY);
+    let follower = envoy.get(1, KEY);
+    envoy.reset(FIRST);
+    // It is stored for a moment, as any error that nobody forbids to store.
+    fill(&mut envoy, FIRST);
+    assert_eq!(envoy.stage(follower), Stage::Over(Ending::Failed(503)));
+    assert_eq!(envoy.fetches.len(), 1);
+}
+
+#[test]
+fn connection_lost_amid_the_body_is_a_failure_that_is_shared() {
+    let mut envoy = envoy(2);
+    envoy.get(0, KEY);
+    let followers = [envoy.get(0, KEY), envoy.get(1, KEY)];
+    envoy.answer(FIRST, Answer::Storable);
+    envoy.reset(FIRST);
+    envoy.deliver_all();
+    for client in followers {
+        assert_eq!(envoy.stage(client), Stage::Over(Ending::Failed(502)));
+    }
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn followers_leave_a_stalled_leader_in_growing_batches() {
+    let mut envoy = envoy(1);
+    let max_wait = envoy.policy.max_wait;
+    envoy.get(0, KEY);
+    let followers: Vec<_> = (0..100).map(|_| envoy.get(0, KEY)).collect();
+    live(&mut envoy, max_wait - 10);
+    assert_eq!(envoy.parked(), 100, "not before max_wait");
+    let mut batches = Vec::new();
+    let mut parked = envoy.parked();
+    for _ in 0..100 {
+        live(&mut envoy, 10);
+        if envoy.parked() < parked {
+            batches.push(parked - envoy.parked());
+            parked = envoy.parked();
+        }
+    }
+    assert_eq!(batches, [1, 2, 4, 8, 16, 32, 37]);
+    assert_eq!(releases(&envoy, &followers, Onward::WaitTimeout), 100);
+    assert_eq!(envoy.counter(Metric::WaitTimeouts), 100);
+}
+
+#[test]
+fn followers_of_another_worker_leave_a_stalled_leader_too() {
+    let mut envoy = envoy(2);
+    let max_wait = envoy.policy.max_wait;
+    envoy.get(0, KEY);
+    let follower = envoy.get(1, KEY);
+    live(&mut envoy, max_wait - 10);
+    assert_eq!(envoy.stage(follower), Stage::Parked);
+    live(&mut envoy, 100);
+    assert_eq!(release(&envoy, follower), Some(Onward::WaitTimeout));
+    assert_eq!(
+        envoy.coalescer(1).unwrap().flights(),
+        0,
+        "nobody waits there any more"
+    );
+}
+
+#[test]
+fn progress_of_the_leader_postpones_the_wait_timeout_on_every_worker() {
+    for max_wait in [600, 1_000, 5_000] {
+        let rules = format!(
+            r#""coalesce": {{"max_wait": "{max_wait}ms"}}, "cache": {{"stale_if_error_timeout": "300ms"}}"#
+        );
+        let mut envoy = FakeEnvoy::new(&document(&rules), 2);
+        envoy.get(0, KEY);
+        let followers = [envoy.get(0, KEY), envoy.get(1, KEY)];
+        envoy.answer(FIRST, Answer::Storable);
+        for _ in 0..20_000 / 100 {
+            live(&mut envoy, 100);
+            envoy.progress(FIRST);
+        }
+        assert_eq!(
+            envoy.parked(),
+            2,
+            "a long download is progress, max_wait {max_wait}"
+        );
+        fill(&mut envoy, FIRST);
+        assert_eq!(releases(&envoy, &followers, Onward::Collapsed), 2);
+        assert_eq!(envoy.fetches.len(), 1);
+        assert_all_over(&mut envoy);
+    }
+}
+
+#[test]
+fn batches_begin_anew_when_a_stalled_leader_has_moved() {
+    let mut envoy = envoy(1);
+    let max_wait = envoy.policy.max_wait;
+    envoy.get(0, KEY);
+    for _ in 0..50 {
+        envoy.get(0, KEY);
+    }
+    envoy.answer(FIRST, Answer::Storable);
+    live(&mut envoy, max_wait + 250);
+    assert_eq!(envoy.parked(), 50 - 1 - 2 - 4);
+    envoy.progress(FIRST);
+    live(&mut envoy, max_wait - 10);
+    assert_eq!(envoy.parked(), 43);
+    live(&mut envoy, 60);
+    assert_eq!(envoy.parked(), 42);
+}
+
+#[test]
+fn a_flight_commits_between_the_end_of_its_response_and_the_sight_of_it() {
+    let mut envoy = envoy(1);
+    let commits = |envoy: &mut FakeEnvoy| {
+        let key = envoy.key_hash(KEY);
+        envoy.coalescer(0).unwrap().is_committing(key)
+    };
+    envoy.get(0, KEY);
+    assert!(!commits(&mut envoy), "fetching");
+    envoy.answer(FIRST, Answer::Storable);
+    assert!(!commits(&mut envoy), "filling");
+    envoy.end(FIRST);
+    assert!(commits(&mut envoy));
+    envoy.commit(KEY);
+    await_probe(&mut envoy, 0);
+    envoy.answer_probe(0);
+    assert!(!commits(&mut envoy), "over");
+    envoy.close_all();
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn range_waits_but_leads_only_once_the_size_is_known() {
+    let mut envoy = envoy(2);
+    let first = envoy.range(0, KEY);
+    assert_eq!(admission(&envoy, first), None);
+    assert_eq!(
+        envoy.fetches[0].purpose,
+        Purpose::Size,
+        "nobody to wait for"
+    );
+    envoy.answer(FIRST, Answer::Storable);
+    assert_eq!(release(&envoy, first), Some(Onward::Lead));
+    fill(&mut envoy, FetchId(1));
+    assert_eq!(envoy.clients[first.0].status(), 206);
+    assert_eq!(envoy.clients[first.0].body().len(), 10);
+
+    let other = KEY + 1;
+    let leader = envoy.get(0, other);
+    let (range, get) = (envoy.range(0, other), envoy.get(0, other));
+    assert_eq!(admission(&envoy, range), None);
+    envoy.abort(leader);
+    assert_eq!(
+        release(&envoy, get),
+        Some(Onward::Lead),
+        "though the range came first"
+    );
+    assert_eq!(envoy.stage(range), Stage::Parked);
+    envoy.abort(get);
+    let asked = envoy.fetches.last().unwrap();
+    assert_eq!(asked.purpose, Purpose::Size, "nobody is left to lead");
+}
+
+#[test]
+fn range_waits_on_when_the_gets_of_its_worker_have_left() {
+    let mut envoy = envoy(2);
+    envoy.get(0, KEY);
+    let (get, range) = (envoy.get(1, KEY), envoy.range(1, KEY));
+    envoy.abort(get);
+    envoy.answer(FIRST, Answer::Storable);
+    for _ in 0..20 {
+        live(&mut envoy, 100);
+        envoy.progress(FIRST);
+    }
+    assert_eq!(
+        envoy.stage(range),
+        Stage::Parked,
+        "another worker's request leads all the time"
+    );
+    fill(&mut envoy, FIRST);
+    assert_eq!(release(&envoy, range), Some(Onward::Collapsed));
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn unexpected_miss_is_counted_and_others_wait_for_it() {
+    let mut envoy = envoy(1);
+    envoy.get(0, KEY);
+    fill(&mut envoy, FIRST);
+    envoy.evict(KEY);
+    let surprised = envoy.get(0, KEY);
+    assert_eq!(admission(&envoy, surprised), Some(Purpose::Fresh));
+    assert_eq!(envoy.counter(Metric::UnexpectedMisses), 1);
+    let next = envoy.get(0, KEY);
+    assert_eq!(admission(&envoy, next), None);
+    fill(&mut envoy, FetchId(1));
+    assert_eq!(release(&envoy, next), Some(Onward::Collapsed));
+    assert_eq!(envoy.fetches.len(), 2);
+    assert_all_over(&mut envoy);
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests through EDGE, the cache and ORIGIN, one claim at a time.
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)]
+
+mod support;
+
+use sluice_core::link::Purpose;
+use sluice_core::metrics::Metric;
+use sluice_fake::{Answer, Ending, FakeEnvoy, FetchId, Stage};
+use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill};
+
+#[test]
+fn a_miss_fills_the_store_and_the_next_request_is_a_hit() {
+    let mut envoy = envoy(1);
+    let miss = envoy.get(0, KEY);
+    assert_eq!(admission(&envoy, miss), Some(Purpose::Lead));
+    fill(&mut envoy, FIRST);
+    let hit = envoy.get(0, KEY);
+    assert_eq!(admission(&envoy, hit), Some(Purpose::Fresh));
+    envoy.close_all();
+    for client in [miss, hit] {
+        let client = &envoy.clients[client.0];
+        assert_eq!(client.stage, Stage::Over(Ending::Served));
+        assert_eq!((client.status(), client.body().len()), (200, 1_024));
+    }
+    assert_eq!(envoy.fetches.len(), 1);
+    assert_eq!(envoy.counter(Metric::RequestsHit), 1);
+    assert_all_over(&mut envoy);
+}
+
+/// A policy with a hot tier.
+fn hot() -> FakeEnvoy {
+    FakeEnvoy::new(&document(r#""hot": {"max_bytes": 100000}"#), 1)
+}
+
+#[test]
+fn a_hot_hit_is_answered_from_memory() {
+    let mut envoy = hot();
+    envoy.get(0, KEY);
+    fill(&mut envoy, FIRST);
+    for _ in 0..3 {
+        envoy.get(0, KEY);
+        envoy.close_all();
+    }
+    envoy.evict(KEY);
+    let hot = envoy.get(0, KEY);
+    let hot = &envoy.clients[hot.0];
+    assert_eq!((hot.status(), hot.body().len()), (200, 1_024));
+    assert!(
+        hot.header("cache-status").unwrap().contains("detail=hot"),
+        "{hot:?}"
+    );
+    assert_eq!(hot.purpose, None, "it went nowhere");
+    assert_eq!(envoy.fetches.len(), 1);
+}
+
+#[test]
+fn all_who_wait_for_a_miss_on_two_workers_get_its_body_for_one_fetch() {
+    let mut envoy = envoy(2);
+    let clients = [envoy.get(0, KEY), envoy.get(0, KEY), envoy.get(1, KEY)];
+    assert_eq!(envoy.parked(), 2);
+    fill(&mut envoy, FIRST);
+    let leaders = envoy.clients[clients[0].0].body().to_vec();
+    assert_eq!(leaders.len(), 1_024);
+    for client in clients {
+        assert_eq!(envoy.clients[client.0].body(), leaders);
+    }
+    assert_eq!(envoy.fetches.len(), 1);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn a_follower_of_a_failed_leader_gets_its_status() {
+    let mut envoy = envoy(2);
+    let (leader, near, far) = (envoy.get(0, KEY), envoy.get(0, KEY), envoy.get(1, KEY));
+    envoy.answer(FIRST, Answer::Failed(502));
+    envoy.end(FIRST);
+    envoy.deliver_all();
+    envoy.close_all();
+    for client in [leader, near, far] {
+        assert_eq!(envoy.stage(client), Stage::Over(Ending::Failed(502)));
+        assert_eq!(envoy.clients[client.0].status(), 502);
+    }
+    let told = envoy.clients[far.0].header("cache-status");
+    assert_eq!(told, Some("sluice; fwd=miss; collapsed"));
+    assert_eq!(envoy.fetches.len(), 1);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn a_client_that_asks_for_changes_has_its_304_while_the_fill_goes_on() {
+    let mut envoy = envoy(1);
+    let client = envoy.conditional(0, KEY);
+    envoy.answer(FIRST, Answer::Storable);
+    assert_eq!(envoy.stage(client), Stage::Over(Ending::Served));
+    assert_eq!(envoy.clients[client.0].status(), 304);
+    assert_eq!(envoy.open_fetches(), [FIRST]);
+    fill(&mut envoy, FIRST);
+    assert!(envoy.has(KEY));
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn a_client_that_leads_and_leaves_with_its_304_has_its_fill_replaced() {
+    let mut envoy = envoy(1);
+    envoy.calls_fail = true;
+    let client = envoy.conditional(0, KEY);
+    envoy.answer(FIRST, Answer::Storable);
+    envoy.progress(FIRST);
+    assert!(envoy.has_its_304(client));
+    envoy.calls_fail = false;
+    envoy.abort(client);
+    assert_eq!(envoy.open_fetches(), [FetchId(1)]);
+    fill(&mut envoy, FetchId(1));
+    assert!(envoy.has(KEY));
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn a_purge_is_seen_by_every_worker_before_its_receipt_goes_out() {
+    let mut envoy = envoy(2);
+    envoy.get(0, KEY);
+    fill(&mut envoy, FIRST);
+    envoy.get(1, KEY);
+    envoy.close_all();
+    assert_eq!(envoy.fetches.len(), 1, "the store has it for both");
+    let purge = envoy.purge(0, r#"{"url": "http://edge.test/7"}"#);
+    assert_eq!(envoy.stage(purge), Stage::Parked);
+    envoy.deliver(1);
+    assert_eq!(envoy.stage(purge), Stage::Parked);
+    envoy.get(1, KEY);
+    assert_eq!(envoy.fetches.len(), 2, "the other worker knows");
+    envoy.deliver(0);
+    let receipt = &envoy.clients[purge.0];
+    assert_eq!(receipt.stage, Stage::Over(Ending::Served));
+    assert_eq!(receipt.body(), b"{\"number\":1,\"workers\":2}\n");
+    fill(&mut envoy, FetchId(1));
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn a_purge_is_in_the_journal_before_its_receipt_goes_out() {
+    let purge = format!(
+        r#"{{"origin": {{"kind": "http"}}, "purge": {{"warm": false, "recorded": true, "token_sha256": "{}"}}}}"#,
+        FakeEnvoy::token_hash()
+    );
+    let mut envoy = FakeEnvoy::new(&purge, 1);
+    let purge = envoy.purge(0, r#"{"everything": true}"#);
+    assert_eq!(envoy.outside_calls(0), [b"1 hard everything\n"]);
+    assert_eq!(envoy.stage(purge), Stage::Parked);
+    envoy.answer_outside_call(0, 200);
+    assert_eq!(envoy.clients[purge.0].status(), 200);
+}
+
+/// A bucket as a web site with this document.
+fn site(document: &str) -> FakeEnvoy {
+    let policy = format!(
+        r#"{{"origin": {{"kind": "bucket", "bucket": "site", "authority": "s3.test"}},
+        "compression": {{"enabled": false}}, "purge": {{"warm": false}}, "site": {{{document}}}}}"#
+    );
+    FakeEnvoy::new(&policy, 1)
+}
+
+const PAGE: &[u8] = b"<p>Nothing here.</p>";
+
+#[test]
+fn a_missing_objects_response_is_held_until_the_error_document_has_come() {
+    let mut envoy = site(r#""error_document": "404.html""#);
+    let client = envoy.get(0, KEY);
+    envoy.answer_with(FIRST, 404, &[], b"<Error/>");
+    assert_eq!(envoy.stage(client), Stage::Held);
+    envoy.end(FIRST);
+    let html = [("content-type", "text/html"), ("etag", "\"page\"")];
+    envoy.answer_with(FetchId(1), 200, &html, PAGE);
+    envoy.end(FetchId(1));
+    assert_eq!(envoy.stage(client), Stage::Draining);
+    let client = &envoy.clients[client.0];
+    assert_eq!((client.status(), client.body()), (404, PAGE));
+    assert_eq!(client.header("content-type"), Some("text/html"));
+    assert_eq!(envoy.counter(Metric::ReenteredCallbacks), 0);
+}
+
+#[test]
+fn a_fallback_document_answers_the_conditions_of_a_response_that_was_held() {
+    let mut envoy = site(r#""fallback_document": "index.html", "fallback_for": "all""#);
+    envoy.calls_fail = true;
+    let client = envoy.conditional(0, KEY);
+    envoy.answer_with(FIRST, 404, &[], b"<Error/>");
+    envoy.end(FIRST);
+    assert_eq!(envoy.stage(client), Stage::Held);
+    envoy.answer_with(FetchId(1), 200, &[("etag", "\"v1\"")], PAGE);
+    envoy.end(FetchId(1));
+    let client = &envoy.clients[client.0];
+    assert_eq!((client.status(), client.body()), (304, &b""[..]));
+}
+
+#[test]
+fn a_request_that_finds_its_worker_in_use_goes_on_uncoalesced() {
+    let mut envoy = envoy(1);
+    envoy.get(0, KEY);
+    envoy.withhold_worker(0, 0..1);
+    let client = envoy.get(0, KEY);
+    assert_eq!(admission(&envoy, client), Some(Purpose::Bypass));
+    let second = FetchId(1);
+    assert_eq!(envoy.fetches[1].client, client);
+    envoy.answer(second, Answer::Storable);
+    envoy.end(second);
+    let told = envoy.clients[client.0].header("cache-status");
+    assert_eq!(told, Some("sluice; fwd=bypass; detail=worker-in-use"));
+    assert!(!envoy.fetches[1].fills);
+    fill(&mut envoy, FIRST);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn origin_refuses_what_edge_has_not_vouched_for() {
+    let mut envoy = envoy(1);
+    let client = envoy.get_past_edge(0, KEY);
+    assert_eq!(envoy.clients[client.0].status(), 403);
+    assert_eq!(envoy.counter(Metric::OriginUnlinked), 1);
+    assert_eq!(envoy.fetches.len(), 0);
+}
+
+#[test]
+fn origin_without_its_worker_proves_nothing_to_the_guard() {
+    let mut envoy = envoy(1);
+    envoy.withhold_worker(0, 1..2);
+    let client = envoy.get(0, KEY);
+    assert_eq!(admission(&envoy, client), Some(Purpose::Lead));
+    assert_eq!(envoy.clients[client.0].status(), 503);
+    assert_eq!(envoy.fetches.len(), 0);
+    envoy.close_all();
+    assert_all_over(&mut envoy);
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the tests of the roles do again and again.
+#![allow(
+    dead_code,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::unwrap_used
+)]
+
+use sluice_core::coalescing::Onward;
+use sluice_core::link::Purpose;
+use sluice_core::workers::Millis;
+use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, FetchPhase};
+
+/// The path of most requests.
+pub const KEY: u64 = 7;
+/// The first request to the origin.
+pub const FIRST: FetchId = FetchId(0);
+
+/// A policy document for an HTTP origin and an empty cache, with bounds that make a worker cheap and these sections.
+pub fn document(sections: &str) -> String {
+    let comma = if sections.is_empty() { "" } else { ", " };
+    let purge = format!(
+        r#"{{"warm": false, "token_sha256": "{}"}}"#,
+        FakeEnvoy::token_hash()
+    );
+    format!(
+        r#"{{"origin": {{"kind": "http"}}, "purge": {purge}, "limits": {{"hints": 64, "varying_urls": 64}}{comma}{sections}}}"#
+    )
+}
+
+/// That many workers under the default policy.
+pub fn envoy(workers: usize) -> FakeEnvoy {
+    FakeEnvoy::new(&document(""), workers)
+}
+
+/// The same, and each worker has read from shared data what it reads once.
+pub fn warm_envoy(workers: usize) -> FakeEnvoy {
+    let mut envoy = envoy(workers);
+    envoy.hold_calls = true;
+    for seat in 0..workers {
+        let client = envoy.conditional(seat, KEY);
+        envoy.abort(client);
+    }
+    envoy
+}
+
+/// The fill, of which its worker knows who waits for it, comes to its end and everyone is told.
+pub fn fill(envoy: &mut FakeEnvoy, fetch: FetchId) {
+    let key = envoy.fetches[fetch.0].key;
+    let seat = envoy.clients[envoy.fetches[fetch.0].client.0].seat;
+    while envoy.messages(seat) > 0 {
+        envoy.deliver(seat);
+    }
+    if envoy.fetches[fetch.0].phase == FetchPhase::Sent {
+        envoy.answer(fetch, Answer::Storable);
+    }
+    envoy.end(fetch);
+    envoy.commit(key);
+    await_probe(envoy, seat);
+    for seat in 0..envoy.workers() {
+        envoy.answer_probe(seat);
+    }
+    envoy.deliver_all();
+    envoy.close_all();
+}
+
+/// A worker whose fill has ended has asked the store for it, as it does at once only where somebody waits.
+pub fn await_probe(envoy: &mut FakeEnvoy, seat: usize) {
+    let commits = envoy
+        .coalescer(seat)
+        .is_some_and(|coalescer| coalescer.flights() > 0);
+    if envoy.probes(seat) == 0 && commits {
+        envoy.advance(50);
+        envoy.tick(seat);
+    }
+}
+
+/// Time passes as it does: in small steps, with the timers running.
+pub fn live(envoy: &mut FakeEnvoy, millis: Millis) {
+    for _ in 0..millis / 10 {
+        envoy.advance(10);
+        envoy.tick_all();
+        envoy.check();
+    }
+}
+
+/// For what purpose that request went on at once; `None` if it waited.
+pub fn admission(envoy: &FakeEnvoy, client: Client) -> Option<Purpose> {
+    envoy.clients[client.0].admission
+}
+
+/// How that request left the waiting list.
+pub fn release(envoy: &FakeEnvoy, client: Client) -> Option<Onward> {
+    envoy.clients[client.0].release
+}
+
+/// How many of them left the waiting list so.
+pub fn releases(envoy: &FakeEnvoy, clients: &[Client], wanted: Onward) -> usize {
+    let left = |client: &&Client| release(envoy, **client) == Some(wanted);
+    clients.iter().filter(left).count()
+}
+
+/// Nothing is left of anything.
+pub fn assert_all_over(envoy: &mut FakeEnvoy) {
+    envoy.check();
+    assert_eq!(envoy.open_clients(), []);
+    assert_eq!(envoy.board(), [], "the board is empty");
+    for seat in 0..envoy.workers() {
+        let coalescer = envoy.coalescer(seat).unwrap();
+        assert_eq!((coalescer.flights(), coalescer.parked()), (0, 0));
+        assert_eq!(coalescer.tick_period(), None, "no timer without work");
+    }
+}
