@@ -56,7 +56,8 @@ impl PurgeRefusal {
             _ => ("x-content-type-options", "nosniff"),
         };
         let headers = [("content-type", "application/json"), allow];
-        let body = format!("{{\"error\":{}}}\n", quoted(&self.error));
+        let error = serde_json::Value::from(self.error.as_str());
+        let body = format!("{{\"error\":{error}}}\n");
         host.respond(self.status, "sluice_purge_refused", &headers, &body)
     }
 }
@@ -201,21 +202,6 @@ fn endpoint(headers: &Headers, method: &str, path: &str) -> Result<Endpoint, Pur
             Err(PurgeRefusal::new(404, expected))
         }
     }
-}
-
-/// A text as JSON.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for character in text.chars() {
-        match character {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            character if character.is_control() => quoted.push(' '),
-            character => quoted.push(character),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 impl StreamContext for PurgeCall {

@@ -173,10 +173,8 @@ fn keep_headers(worker: &mut Worker, stream: &EdgeRequest) -> bool {
     if !stream.progress.headers.borrow().is_empty() {
         return true;
     }
-    let headers = worker
-        .roots
-        .act_as(stream.id.0)
-        .and_then(|()| headers_for_calls(&*worker.host));
+    let acting = worker.roots.act_as(stream.id.0);
+    let headers = acting.and_then(headers_for_calls);
     match headers {
         Ok(headers) => *stream.progress.headers.borrow_mut() = headers,
         Err(error) => {

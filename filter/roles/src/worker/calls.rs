@@ -52,29 +52,14 @@ pub enum CallKind {
 }
 
 impl CallKind {
-    const fn purpose(self) -> Purpose {
+    /// Its purpose, its method, and how long its answer may take.
+    const fn form(self) -> (Purpose, &'static str, Duration) {
         match self {
-            Self::Probe(_) | Self::Look(_) => Purpose::Probe,
-            Self::Refresh(_) => Purpose::Refresh,
-            Self::Fill(_) => Purpose::Fill,
-            Self::Size(_) => Purpose::Size,
-            Self::Substitute(_) => Purpose::Substitute,
-        }
-    }
-
-    const fn method(self) -> &'static str {
-        match self {
-            Self::Probe(_) | Self::Look(_) | Self::Size(_) => "HEAD",
-            Self::Refresh(_) | Self::Fill(_) | Self::Substitute(_) => "GET",
-        }
-    }
-
-    const fn timeout(self) -> Duration {
-        match self {
-            Self::Probe(_) | Self::Look(_) => PROBE_TIMEOUT,
-            Self::Refresh(_) | Self::Fill(_) => FILL_TIMEOUT,
-            Self::Size(_) => SIZE_TIMEOUT,
-            Self::Substitute(_) => SUBSTITUTE_TIMEOUT,
+            Self::Probe(_) | Self::Look(_) => (Purpose::Probe, "HEAD", PROBE_TIMEOUT),
+            Self::Refresh(_) => (Purpose::Refresh, "GET", FILL_TIMEOUT),
+            Self::Fill(_) => (Purpose::Fill, "GET", FILL_TIMEOUT),
+            Self::Size(_) => (Purpose::Size, "HEAD", SIZE_TIMEOUT),
+            Self::Substitute(_) => (Purpose::Substitute, "GET", SUBSTITUTE_TIMEOUT),
         }
     }
 }
@@ -199,16 +184,17 @@ impl Calls {
         call: BackgroundCall,
         identity: &Identity,
     ) -> host::Result<()> {
+        let (purpose, method, timeout) = call.kind.form();
         self.last = self.last.wrapping_add(1);
         let number = StreamId(self.last);
         let link = identity.encode_link(Link {
-            purpose: call.kind.purpose(),
+            purpose,
             stream: number,
             policy: call.policy.number,
         });
         let target = &call.target;
         let mut headers = vec![
-            (":method", call.kind.method()),
+            (":method", method),
             (":scheme", "http"),
             (":authority", target.authority()),
             (":path", target.origin_path()),
@@ -217,7 +203,7 @@ impl Calls {
         ];
         let theirs = call.headers.iter();
         headers.extend(theirs.map(|(name, value)| (name.as_str(), value.as_str())));
-        let envoys = host.call(CLUSTER, &headers, None, call.kind.timeout())?;
+        let envoys = host.call(CLUSTER, &headers, None, timeout)?;
         self.numbers.insert(envoys, number);
         self.under_way.insert(number, call);
         Ok(())

@@ -293,7 +293,7 @@ impl PurgeCalls {
         if self.callers.remove(&receipt.context) {
             let answered = roots
                 .act_as(receipt.context)
-                .and_then(|()| answer_receipt(&*self.host, receipt));
+                .and_then(|host| answer_receipt(host, receipt));
             if let Err(error) = answered {
                 self.metrics.fault("a purge was not answered", error);
             }

@@ -46,7 +46,7 @@ impl Worker {
             let answered = self
                 .roots
                 .act_as(context)
-                .and_then(|()| answer.send(&*self.host));
+                .and_then(|host| answer.send(host));
             self.metrics.check(answered);
         }
         self.roots.restore(self.roots.newest());

@@ -24,11 +24,7 @@ impl Worker {
         if !self.roots.remove(root) {
             return;
         }
-        let registered = self
-            .roots
-            .act_as_root()
-            .and_then(|()| self.roots.register())
-            .and_then(|()| self.host.set_tick_period(0));
+        let registered = self.roots.take_over();
         self.metrics.check(registered);
         self.resync();
     }

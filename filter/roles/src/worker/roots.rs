@@ -75,13 +75,14 @@ impl Roots {
     }
 
     /// Directs the host calls that follow at another context.
-    pub fn act_as(&self, context: u32) -> host::Result<()> {
+    pub fn act_as(&self, context: u32) -> host::Result<&dyn Host> {
         self.acting_as_other.set(true);
-        self.host.act_as(context)
+        self.host.act_as(context)?;
+        Ok(&*self.host)
     }
 
     /// Directs the host calls that follow at the newest root context.
-    pub fn act_as_root(&self) -> host::Result<()> {
+    pub fn act_as_root(&self) -> host::Result<&dyn Host> {
         self.act_as(self.newest())
     }
 
@@ -90,6 +91,13 @@ impl Roots {
         if self.acting_as_other.take() {
             self.metrics.check(self.host.act_as(context));
         }
+    }
+
+    /// Makes the newest root context the receiver of the queue, whatever context the callback is for, and stops its timer.
+    pub fn take_over(&mut self) -> host::Result<()> {
+        self.act_as_root()?;
+        self.register()?;
+        self.host.set_tick_period(0)
     }
 
     /// Asks for a turn of the newest root context, after this callback.
@@ -142,7 +150,7 @@ impl Roots {
         let millis = u32::try_from(period).unwrap_or(0);
         let set = self
             .act_as_root()
-            .and_then(|()| self.host.set_tick_period(millis));
+            .and_then(|host| host.set_tick_period(millis));
         if set.is_ok() {
             self.tick_period = period;
         }

@@ -64,7 +64,7 @@ fn release_with(
     let released = worker
         .roots
         .act_as(held.stream.0)
-        .and_then(|()| document.take_place(&*worker.host, stream, held));
+        .and_then(|host| document.take_place(host, stream, held));
     worker.metrics.check(released);
     release(worker, held);
 }
@@ -88,6 +88,6 @@ fn release(worker: &mut Worker, held: HeldResponse) {
     let released = worker
         .roots
         .act_as(held.stream.0)
-        .and_then(|()| worker.host.resume(Half::Response));
+        .and_then(|host| host.resume(Half::Response));
     worker.metrics.check(released);
 }
