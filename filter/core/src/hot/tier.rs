@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The bounded table of copies.
 
-use std::hash::{BuildHasher, Hasher};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 
-use quick_cache::unsync::Cache;
-use quick_cache::{Lifecycle, Weighter};
+use quick_cache::Weighter;
+use quick_cache::unsync::{Cache, DefaultLifecycle};
 
 use super::copy::{HotCopy, Wanted};
 use super::doorkeeper::Doorkeeper;
@@ -33,7 +33,7 @@ pub struct Kept {
 /// Copies of one worker.
 #[derive(Debug)]
 pub struct HotTier {
-    copies: Cache<KeyHash, Rc<HotCopy>, Bytes, Hashed, Evictions>,
+    copies: Cache<KeyHash, Rc<HotCopy>, Bytes, BuildHasherDefault<Hashed>>,
     doorkeeper: Doorkeeper,
     most_object_bytes: usize,
     /// Bytes of bodies that are being copied.
@@ -49,7 +49,13 @@ impl HotTier {
         let most_in_the_making = room / IN_THE_MAKING;
         let room = room - most_in_the_making;
         Self {
-            copies: Cache::with(keys, room as u64, Bytes, Hashed, Evictions),
+            copies: Cache::with(
+                keys,
+                room as u64,
+                Bytes,
+                BuildHasherDefault::default(),
+                DefaultLifecycle::default(),
+            ),
             doorkeeper: Doorkeeper::new(keys),
             most_object_bytes: policy.max_object_bytes.min(room),
             in_the_making: 0,
@@ -94,13 +100,13 @@ impl HotTier {
     /// Takes a copy in the place of the one that there is.
     pub fn insert(&mut self, key: KeyHash, copy: HotCopy) -> Kept {
         let held = self.holds(key);
-        let mut evicted = Evicted::default();
-        self.copies
-            .insert_with_lifecycle(key, Rc::new(copy), &mut evicted);
+        let others = self.len() - usize::from(held);
+        self.copies.insert(key, Rc::new(copy));
+        let holds = self.holds(key);
+        let left = self.len() - usize::from(holds);
         Kept {
-            admitted: !held && self.holds(key),
-            // What it takes the place of has not made room for another key.
-            evicted: evicted.0.saturating_sub(u32::from(held)),
+            admitted: holds && !held,
+            evicted: others.saturating_sub(left) as u32,
         }
     }
 
@@ -145,21 +151,10 @@ impl Weighter<KeyHash, Rc<HotCopy>> for Bytes {
 }
 
 /// Keys are hashes already.
-#[derive(Clone, Debug)]
-struct Hashed;
+#[derive(Clone, Debug, Default)]
+struct Hashed(u64);
 
-impl BuildHasher for Hashed {
-    type Hasher = Hash;
-
-    fn build_hasher(&self) -> Hash {
-        Hash(0)
-    }
-}
-
-#[derive(Debug)]
-struct Hash(u64);
-
-impl Hasher for Hash {
+impl Hasher for Hashed {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -173,20 +168,5 @@ impl Hasher for Hash {
 
     fn write_u64(&mut self, number: u64) {
         self.0 = number;
-    }
-}
-
-/// Counts what has to go.
-#[derive(Clone, Debug)]
-struct Evictions;
-
-#[derive(Debug, Default)]
-struct Evicted(u32);
-
-impl Lifecycle<KeyHash, Rc<HotCopy>> for Evictions {
-    type RequestState = Evicted;
-
-    fn on_evict(&self, evicted: &mut Evicted, _: KeyHash, _: Rc<HotCopy>) {
-        evicted.0 += 1;
     }
 }
