@@ -72,7 +72,7 @@ fn target<'a>(policy: &Policy, text: &'a str) -> Result<Target<'a>, UrlError> {
 
 /// Whether a path alone names no resource.
 fn is_told_apart_by_host(policy: &Policy) -> bool {
-    policy.key.host && matches!(policy.origin, Origin::Http(_))
+    policy.key.host && !policy.origin.is_bucket()
 }
 
 /// What [`parse_url`] accepts.
