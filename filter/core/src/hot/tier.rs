@@ -8,9 +8,9 @@ use quick_cache::Weighter;
 use quick_cache::unsync::{Cache, DefaultLifecycle};
 
 use super::copy::{HotCopy, Wanted};
-use super::doorkeeper::Doorkeeper;
 use super::sighting::Still;
 use crate::policy::HotPolicy;
+use crate::workers::recent_keys::RecentKeys;
 use crate::workers::{KeyHash, Millis};
 
 /// The size of a copy by which the room for keys is reckoned: about the median of what web sites serve.
@@ -34,7 +34,9 @@ pub struct Kept {
 #[derive(Debug)]
 pub struct HotTier {
     copies: Cache<KeyHash, Rc<HotCopy>, Bytes, BuildHasherDefault<Hashed>>,
-    doorkeeper: Doorkeeper,
+    /// The keys that were asked for lately; of one that is asked for again a copy is made. (The doorkeeper of TinyLFU:
+    /// Einziger, Friedman, Manes, "TinyLFU: A Highly Efficient Cache Admission Policy", 2017.)
+    doorkeeper: RecentKeys<()>,
     most_object_bytes: usize,
     /// Bytes of bodies that are being copied.
     in_the_making: usize,
@@ -56,7 +58,7 @@ impl HotTier {
                 BuildHasherDefault::default(),
                 DefaultLifecycle::default(),
             ),
-            doorkeeper: Doorkeeper::new(keys),
+            doorkeeper: RecentKeys::new(keys),
             most_object_bytes: policy.max_object_bytes.min(room),
             in_the_making: 0,
             most_in_the_making,
@@ -80,7 +82,7 @@ impl HotTier {
     /// While there is room, all are. Then only what is asked for twice is, so that what comes once is not even copied.
     pub fn wants(&mut self, key: KeyHash, length: usize) -> bool {
         (1..=self.most_object_bytes).contains(&length)
-            && (self.has_room() || self.holds(key) || self.doorkeeper.knows(key))
+            && (self.has_room() || self.holds(key) || self.was_asked_for(key))
     }
 
     /// Makes room for a copy in the making, until [`HotTier::end`]. False if there are too many.
@@ -128,6 +130,15 @@ impl HotTier {
     /// What they take of the memory.
     pub fn bytes(&self) -> u64 {
         self.copies.weight()
+    }
+
+    /// Whether `key` was asked for before. It has been, from now on.
+    fn was_asked_for(&mut self, key: KeyHash) -> bool {
+        let known = self.doorkeeper.peek(key).is_some();
+        if !known {
+            self.doorkeeper.insert(key, ());
+        }
+        known
     }
 
     fn holds(&self, key: KeyHash) -> bool {
