@@ -169,26 +169,23 @@ impl<'a> Served<'a> {
     }
 
     fn own_cache_status(&self, purpose: Purpose) -> CacheStatus<'static> {
-        let status = if self.entry.revalidated {
-            let forward = match purpose {
-                Purpose::Checked => Forward::Request,
-                _ => Forward::Stale,
-            };
-            let status = CacheStatus::forwarded(forward).forward_status(304);
-            status.ttl(self.fresh_for())
-        } else {
-            let status = CacheStatus::forwarded(Forward::UriMiss);
-            let status = status.forward_status(self.entry.status);
-            if self.entry.stored {
-                return status.stored().ttl(self.fresh_for());
-            }
-            status
+        let entry = &self.entry;
+        let (forward, status) = match purpose {
+            _ if !entry.revalidated => (Forward::UriMiss, entry.status),
+            Purpose::Checked => (Forward::Request, 304),
+            _ => (Forward::Stale, 304),
         };
-        if self.entry.lacks_room() {
-            status.detail(NO_ROOM)
-        } else {
-            status
+        let mut said = CacheStatus::forwarded(forward).forward_status(status);
+        if entry.stored && !entry.revalidated {
+            said = said.stored();
         }
+        if entry.stored || entry.revalidated {
+            said = said.ttl(self.fresh_for());
+        }
+        if entry.lacks_room() {
+            said = said.detail(NO_ROOM);
+        }
+        said
     }
 
     fn fresh_for(&self) -> i64 {

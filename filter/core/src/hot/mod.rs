@@ -8,7 +8,6 @@
 
 mod capture;
 mod copy;
-mod doorkeeper;
 mod sighting;
 mod tier;
 

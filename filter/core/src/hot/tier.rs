@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The bounded table of copies.
 
-use std::hash::{BuildHasher, Hasher};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 
-use quick_cache::unsync::Cache;
-use quick_cache::{Lifecycle, Weighter};
+use quick_cache::Weighter;
+use quick_cache::unsync::{Cache, DefaultLifecycle};
 
 use super::copy::{HotCopy, Wanted};
-use super::doorkeeper::Doorkeeper;
 use super::sighting::Still;
 use crate::policy::HotPolicy;
+use crate::workers::recent_keys::RecentKeys;
 use crate::workers::{KeyHash, Millis};
 
 /// The size of a copy by which the room for keys is reckoned: about the median of what web sites serve.
@@ -33,8 +33,10 @@ pub struct Kept {
 /// Copies of one worker.
 #[derive(Debug)]
 pub struct HotTier {
-    copies: Cache<KeyHash, Rc<HotCopy>, Bytes, Hashed, Evictions>,
-    doorkeeper: Doorkeeper,
+    copies: Cache<KeyHash, Rc<HotCopy>, Bytes, BuildHasherDefault<Hashed>>,
+    /// The keys that were asked for lately; of one that is asked for again a copy is made. (The doorkeeper of TinyLFU:
+    /// Einziger, Friedman, Manes, "TinyLFU: A Highly Efficient Cache Admission Policy", 2017.)
+    doorkeeper: RecentKeys<()>,
     most_object_bytes: usize,
     /// Bytes of bodies that are being copied.
     in_the_making: usize,
@@ -49,8 +51,14 @@ impl HotTier {
         let most_in_the_making = room / IN_THE_MAKING;
         let room = room - most_in_the_making;
         Self {
-            copies: Cache::with(keys, room as u64, Bytes, Hashed, Evictions),
-            doorkeeper: Doorkeeper::new(keys),
+            copies: Cache::with(
+                keys,
+                room as u64,
+                Bytes,
+                BuildHasherDefault::default(),
+                DefaultLifecycle::default(),
+            ),
+            doorkeeper: RecentKeys::new(keys),
             most_object_bytes: policy.max_object_bytes.min(room),
             in_the_making: 0,
             most_in_the_making,
@@ -74,7 +82,7 @@ impl HotTier {
     /// While there is room, all are. Then only what is asked for twice is, so that what comes once is not even copied.
     pub fn wants(&mut self, key: KeyHash, length: usize) -> bool {
         (1..=self.most_object_bytes).contains(&length)
-            && (self.has_room() || self.holds(key) || self.doorkeeper.knows(key))
+            && (self.has_room() || self.holds(key) || self.was_asked_for(key))
     }
 
     /// Makes room for a copy in the making, until [`HotTier::end`]. False if there are too many.
@@ -94,13 +102,13 @@ impl HotTier {
     /// Takes a copy in the place of the one that there is.
     pub fn insert(&mut self, key: KeyHash, copy: HotCopy) -> Kept {
         let held = self.holds(key);
-        let mut evicted = Evicted::default();
-        self.copies
-            .insert_with_lifecycle(key, Rc::new(copy), &mut evicted);
+        let others = self.len() - usize::from(held);
+        self.copies.insert(key, Rc::new(copy));
+        let holds = self.holds(key);
+        let left = self.len() - usize::from(holds);
         Kept {
-            admitted: !held && self.holds(key),
-            // What it takes the place of has not made room for another key.
-            evicted: evicted.0.saturating_sub(u32::from(held)),
+            admitted: holds && !held,
+            evicted: others.saturating_sub(left) as u32,
         }
     }
 
@@ -124,6 +132,15 @@ impl HotTier {
         self.copies.weight()
     }
 
+    /// Whether `key` was asked for before. It has been, from now on.
+    fn was_asked_for(&mut self, key: KeyHash) -> bool {
+        let known = self.doorkeeper.peek(key).is_some();
+        if !known {
+            self.doorkeeper.insert(key, ());
+        }
+        known
+    }
+
     fn holds(&self, key: KeyHash) -> bool {
         self.copies.contains_key(&key)
     }
@@ -145,21 +162,10 @@ impl Weighter<KeyHash, Rc<HotCopy>> for Bytes {
 }
 
 /// Keys are hashes already.
-#[derive(Clone, Debug)]
-struct Hashed;
+#[derive(Clone, Debug, Default)]
+struct Hashed(u64);
 
-impl BuildHasher for Hashed {
-    type Hasher = Hash;
-
-    fn build_hasher(&self) -> Hash {
-        Hash(0)
-    }
-}
-
-#[derive(Debug)]
-struct Hash(u64);
-
-impl Hasher for Hash {
+impl Hasher for Hashed {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -173,20 +179,5 @@ impl Hasher for Hash {
 
     fn write_u64(&mut self, number: u64) {
         self.0 = number;
-    }
-}
-
-/// Counts what has to go.
-#[derive(Clone, Debug)]
-struct Evictions;
-
-#[derive(Debug, Default)]
-struct Evicted(u32);
-
-impl Lifecycle<KeyHash, Rc<HotCopy>> for Evictions {
-    type RequestState = Evicted;
-
-    fn on_evict(&self, evicted: &mut Evicted, _: KeyHash, _: Rc<HotCopy>) {
-        evicted.0 += 1;
     }
 }

@@ -2,7 +2,7 @@
 //! Preconditions of GET and HEAD (RFC 9110, 13), evaluated against the response without them.
 
 use crate::http::date;
-use crate::http::entity_tag::{EntityTag, TagList};
+use crate::http::entity_tag::{EntityTag, is_any, tags};
 
 /// Names of the fields, in lower case (RFC 9110, 13.1).
 pub const CONDITIONS: [&str; 5] = [
@@ -150,12 +150,10 @@ fn lists<'a>(
     current: Option<&'a str>,
     same: fn(EntityTag<'a>, EntityTag<'a>) -> bool,
 ) -> bool {
-    match TagList::parse(list) {
-        TagList::Any => true,
-        TagList::Tags(mut tags) => current
-            .and_then(EntityTag::parse)
-            .is_some_and(|current| tags.any(|tag| same(tag, current))),
-    }
+    let Some(current) = current.and_then(EntityTag::parse) else {
+        return is_any(list);
+    };
+    is_any(list) || tags(list).any(|tag| same(tag, current))
 }
 
 #[cfg(test)]

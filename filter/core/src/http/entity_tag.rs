@@ -48,45 +48,23 @@ impl<'a> EntityTag<'a> {
 
 const OPTIONAL_SPACE: [char; 2] = [' ', '\t'];
 
-/// The value of `If-Match` or `If-None-Match`.
-#[derive(Clone, Copy, Debug)]
-pub enum TagList<'a> {
-    /// `*`: whatever there is.
-    Any,
-    /// The tags of the value.
-    Tags(Tags<'a>),
-}
-
-impl<'a> TagList<'a> {
-    /// Reads a field value.
-    pub fn parse(value: &'a str) -> Self {
-        let value = value.trim_matches(OPTIONAL_SPACE);
-        if value == "*" {
-            Self::Any
-        } else {
-            Self::Tags(Tags { rest: value })
-        }
-    }
-}
-
-/// The tags of a list, up to the first that is malformed.
-#[derive(Clone, Copy, Debug)]
-pub struct Tags<'a> {
-    rest: &'a str,
-}
-
-impl<'a> Iterator for Tags<'a> {
-    type Item = EntityTag<'a>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let start = self.rest.trim_start_matches([',', ' ', '\t']);
+/// The tags of an `If-Match` or `If-None-Match`, up to the first that is malformed.
+pub fn tags(list: &str) -> impl Iterator<Item = EntityTag<'_>> {
+    let mut rest = list;
+    std::iter::from_fn(move || {
+        let start = rest.trim_start_matches([',', ' ', '\t']);
         let found = EntityTag::split_first(start).and_then(|(tag, rest)| {
             let rest = rest.trim_start_matches(OPTIONAL_SPACE);
             (rest.is_empty() || rest.starts_with(',')).then_some((tag, rest))
         });
-        self.rest = found.map_or("", |(_, rest)| rest);
+        rest = found.map_or("", |(_, rest)| rest);
         found.map(|(tag, _)| tag)
-    }
+    })
+}
+
+/// Whether such a list is `*`: whatever there is.
+pub fn is_any(list: &str) -> bool {
+    list.trim_matches(OPTIONAL_SPACE) == "*"
 }
 
 #[cfg(test)]
@@ -132,12 +110,12 @@ mod tests {
     }
 
     fn read(list: &str) -> Vec<String> {
-        match TagList::parse(list) {
-            TagList::Any => vec!["any".to_owned()],
-            TagList::Tags(tags) => tags
-                .map(|tag| format!("{}{}", if tag.weak { "W/" } else { "" }, tag.opaque))
-                .collect(),
+        if is_any(list) {
+            return vec!["any".to_owned()];
         }
+        tags(list)
+            .map(|tag| format!("{}{}", if tag.weak { "W/" } else { "" }, tag.opaque))
+            .collect()
     }
 
     #[test]

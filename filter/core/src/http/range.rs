@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Byte ranges (RFC 9110, 14): what a client asks for, and which bytes of a passing body that is.
 
-use std::fmt;
 use std::ops::Range;
 
 /// One range of a `Range` field.
@@ -92,20 +91,6 @@ impl ByteRange {
     }
 }
 
-/// As a field value.
-impl fmt::Display for ByteRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::From { first, last: None } => write!(f, "bytes={first}-"),
-            Self::From {
-                first,
-                last: Some(last),
-            } => write!(f, "bytes={first}-{last}"),
-            Self::Suffix { length } => write!(f, "bytes=-{length}"),
-        }
-    }
-}
-
 /// Digits; numbers that are too large lie behind the end of everything.
 fn position(digits: &str) -> Option<u64> {
     let number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -168,6 +153,18 @@ mod tests {
 
     const fn slice(first: u64, last: u64) -> Part {
         Part::Slice(Slice { first, last })
+    }
+
+    /// The field value that asks for a range.
+    fn asking_for(range: ByteRange) -> String {
+        match range {
+            ByteRange::From { first, last: None } => format!("bytes={first}-"),
+            ByteRange::From {
+                first,
+                last: Some(last),
+            } => format!("bytes={first}-{last}"),
+            ByteRange::Suffix { length } => format!("bytes=-{length}"),
+        }
     }
 
     #[test]
@@ -272,7 +269,7 @@ mod tests {
         fn what_is_written_reads_back(first: u64, last: Option<u64>, length: u64) {
             let last = last.map(|last| last.max(first));
             for range in [ByteRange::From { first, last }, ByteRange::Suffix { length }] {
-                prop_assert_eq!(ByteRange::parse(&range.to_string()), Some(range));
+                prop_assert_eq!(ByteRange::parse(&asking_for(range)), Some(range));
             }
         }
 

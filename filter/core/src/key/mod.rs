@@ -272,12 +272,8 @@ fn append_target_authority<'a>(
     if target.path.starts_with(b"/") {
         return Ok(target.path);
     }
-    let (scheme, rest) = split_scheme(target.path).ok_or(Rejection::RequestTarget)?;
-    let end = rest
-        .iter()
-        .position(|byte| matches!(byte, b'/' | b'?' | b'#' | b'\\'))
-        .unwrap_or(rest.len());
-    let (authority, resource) = rest.split_at(end);
+    let (scheme, authority, resource) =
+        split_absolute(target.path).ok_or(Rejection::RequestTarget)?;
     let mut named = Vec::with_capacity(authority.len());
     append_authority(&mut named, authority, Some(scheme))?;
     if named == *out {
@@ -287,12 +283,17 @@ fn append_target_authority<'a>(
     }
 }
 
-fn split_scheme(path: &[u8]) -> Option<(&'static str, &[u8])> {
-    [("http", "http://"), ("https", "https://")]
+/// Scheme, authority and the rest of an absolute-form target.
+pub(crate) fn split_absolute(target: &[u8]) -> Option<(&'static str, &[u8], &[u8])> {
+    let (scheme, rest) = [("http", "http://"), ("https", "https://")]
         .into_iter()
         .find_map(|(scheme, start)| {
-            let (head, rest) = path.split_at_checked(start.len())?;
+            let (head, rest) = target.split_at_checked(start.len())?;
             head.eq_ignore_ascii_case(start.as_bytes())
                 .then_some((scheme, rest))
-        })
+        })?;
+    let is_end = |byte: &u8| matches!(byte, b'/' | b'?' | b'#' | b'\\');
+    let end = rest.iter().position(is_end).unwrap_or(rest.len());
+    let (authority, resource) = rest.split_at(end);
+    Some((scheme, authority, resource))
 }

@@ -10,8 +10,8 @@ use std::rc::Rc;
 
 use crate::key::CanonicalTarget;
 use crate::key::qualifiers::{self, qualifiers};
+use crate::policy::Policy;
 use crate::policy::forward_header;
-use crate::policy::{Origin, Policy};
 
 /// The header that selects a content coding. Its values are few: it is keyed by what it comes to.
 pub const ACCEPT_ENCODING: &str = "accept-encoding";
@@ -69,7 +69,7 @@ pub fn fit(policy: &Policy, key: &str, vary: Option<&str>) -> Fit {
         if policy.response.ignore_vary.contains(&name) {
             continue;
         }
-        let bucket = matches!(policy.origin, Origin::Bucket(_));
+        let bucket = policy.origin.is_bucket();
         if name == ACCEPT_ENCODING && (bucket || policy.compression.enabled) {
             continue;
         }
@@ -228,7 +228,7 @@ pub fn told(
     already: Option<&str>,
     chooses_coding: bool,
 ) -> Option<String> {
-    let bucket = matches!(policy.origin, Origin::Bucket(_));
+    let bucket = policy.origin.is_bucket();
     let ignored = |name: &str| {
         let ignored = &policy.response.ignore_vary;
         bucket

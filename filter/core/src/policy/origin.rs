@@ -19,6 +19,13 @@ pub enum Origin {
     Http(HttpOrigin),
 }
 
+impl Origin {
+    /// Whether it is a bucket.
+    pub const fn is_bucket(&self) -> bool {
+        matches!(self, Self::Bucket(_))
+    }
+}
+
 /// How a bucket is addressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BucketOrigin {

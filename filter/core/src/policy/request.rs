@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The section `request`: which of a client's header fields go on to the origin.
 
+use super::Policy;
 use super::error::PolicyError;
 use super::form::words;
 use super::names::HeaderName;
 use super::section::section;
-use super::{Origin, Policy};
 use crate::http::demand::Demand;
 
 section! {
@@ -114,7 +114,7 @@ pub fn forward_header(policy: &Policy, cacheable: bool, name: &str) -> bool {
     if cacheable && policy.site.cors.is_some() && is_of_cors(name) {
         return false;
     }
-    let is_bucket = matches!(policy.origin, Origin::Bucket(_));
+    let is_bucket = policy.origin.is_bucket();
     if MEANT_TO_GO_ON.contains(&name) {
         return !is_bucket && !cacheable;
     }

@@ -166,15 +166,12 @@ impl<'a> Tags<'a> {
         for &hash in tags {
             let purged = self.update(hash, |shard| {
                 let full = shard.size() >= ROOM;
-                let Some(tag) = shard.tag(hash) else {
+                let known = |tag: &&mut Tag| tag.buckets.contains(&bucket);
+                let Some(tag) = shard.tag(hash).filter(|tag| !full || known(tag)) else {
                     shard.overflown = true;
                     return false;
                 };
                 if !tag.buckets.contains(&bucket) {
-                    if full {
-                        shard.overflown = true;
-                        return false;
-                    }
                     tag.buckets.push(bucket);
                 }
                 tag.purged > began

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a purge calls a URL: the part of a cache key that all copies of one resource share.
 
-use crate::key::{Rejection, Target, canonicalize, canonicalize_prefix};
+use crate::key::{Rejection, Target, canonicalize, canonicalize_prefix, split_absolute};
 use crate::policy::{Origin, Policy};
 
 /// The URL of a cache key, qualified or not. An object of a bucket is the same whatever host and query
@@ -52,23 +52,14 @@ pub fn parse_prefix(policy: &Policy, text: &str) -> Result<String, UrlError> {
 }
 
 fn target<'a>(policy: &Policy, text: &'a str) -> Result<Target<'a>, UrlError> {
-    for (scheme, start) in [("https", "https://"), ("http", "http://")] {
-        let Some(rest) = text.strip_prefix(start) else {
-            continue;
-        };
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let (authority, path) = rest.split_at(end);
+    if let Some((scheme, authority, path)) = split_absolute(text.as_bytes()) {
         return Ok(Target {
             scheme: Some(scheme),
-            authority: authority.as_bytes(),
-            path: if path.is_empty() {
-                b"/"
-            } else {
-                path.as_bytes()
-            },
+            authority,
+            path: if path.is_empty() { b"/" } else { path },
         });
     }
-    if policy.key.host && matches!(policy.origin, Origin::Http(_)) || !text.starts_with('/') {
+    if is_told_apart_by_host(policy) || !text.starts_with('/') {
         return Err(UrlError::Form);
     }
     Ok(Target {
@@ -79,9 +70,14 @@ fn target<'a>(policy: &Policy, text: &'a str) -> Result<Target<'a>, UrlError> {
     })
 }
 
+/// Whether a path alone names no resource.
+fn is_told_apart_by_host(policy: &Policy) -> bool {
+    policy.key.host && !policy.origin.is_bucket()
+}
+
 /// What [`parse_url`] accepts.
 pub fn accepted(policy: &Policy) -> &'static str {
-    if policy.key.host && matches!(policy.origin, Origin::Http(_)) {
+    if is_told_apart_by_host(policy) {
         "a URL as clients ask for it, http://HOST/PATH or https://HOST/PATH"
     } else {
         "a URL as clients ask for it, http://HOST/PATH, https://HOST/PATH or /PATH"

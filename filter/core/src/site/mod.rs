@@ -61,7 +61,7 @@ impl Visit {
         accept: impl FnOnce() -> Option<&'a str>,
     ) -> Option<Self> {
         let site = &policy.site;
-        if !site.has_substitutes() || !matches!(policy.origin, Origin::Bucket(_)) {
+        if !site.has_substitutes() || !policy.origin.is_bucket() {
             return None;
         }
         Some(Self {
