@@ -132,7 +132,10 @@ impl Worker {
     /// Whether the stored response may be used only after the origin has been asked: a soft purge covers it, and no
     /// worker has confirmed it since.
     pub(super) fn must_revalidate(&self, stream: &EdgeRequest) -> bool {
-        if self.soft_generation(stream.target.cache_key()) == 0 {
+        // A hard purge takes the place of a soft one, but not for a request that has come between them and still has
+        // the key from before the hard one.
+        let purged = stream.key != stream.entry;
+        if !purged && self.soft_generation(stream.target.cache_key()) == 0 {
             return false;
         }
         let confirmed = Confirmations::new(&*self.host).has(stream.key);
