@@ -357,7 +357,8 @@ impl World {
                 );
             }
         }
-        if !self.faulty {
+        // The flight of a worker that was slow may be left to its lease where another key of its entry is led.
+        if !self.faulty && self.purges.is_empty() {
             for (key, id, _) in self.host.board() {
                 assert!(
                     !self.host.lives(id.worker),
