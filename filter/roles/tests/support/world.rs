@@ -65,7 +65,9 @@ impl Purge {
             fetches.any(|fetch| fetch.key == key)
         };
         for (number, client) in envoy.clients.iter().enumerate().skip(after.0) {
-            let Some(fetch) = client.brought_by().filter(|_| of_key(client.key)) else {
+            // The target of a request of the filter's own may be from before the purge.
+            let concerned = of_key(client.key) && !client.kind.is_own();
+            let Some(fetch) = client.brought_by().filter(|_| concerned) else {
                 continue;
             };
             let newer = fetch >= self.fetch || (self.soft && asked(client.key));
