@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests and fetches, as tests see them.
 
+use std::fmt;
+
 use sluice_core::coalescing::Onward;
 use sluice_core::link::Purpose;
 use sluice_core::workers::{FlightId, KeyHash, Millis};
@@ -104,12 +106,19 @@ impl Kind {
 }
 
 /// A response as its client gets it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Response {
     /// Its headers, `:status` among them.
     pub headers: HeaderMap,
     /// As much of its body as has come.
     pub body: Vec<u8>,
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (status, size) = (self.headers.status(), self.body.len());
+        write!(formatter, "{status} with {size} bytes")
+    }
 }
 
 /// A request and what became of it.
@@ -145,6 +154,12 @@ impl ClientRecord {
         self.response
             .as_ref()
             .map_or(&[], |response| &response.body)
+    }
+
+    /// The fetch that has brought the object of which its response has all or the beginning.
+    pub fn brought_by(&self) -> Option<FetchId> {
+        let number = std::str::from_utf8(self.body().get(..8)?).ok()?;
+        Some(FetchId(number.trim_start().parse().ok()?))
     }
 
     /// A header of its response.

@@ -232,3 +232,20 @@ fn origin_without_its_worker_proves_nothing_to_the_guard() {
     envoy.close_all();
     assert_all_over(&mut envoy);
 }
+
+#[test]
+fn who_waits_through_a_hard_purge_gets_nothing_from_before_the_soft_purge_that_it_came_after() {
+    let mut envoy = envoy(1);
+    envoy.get(0, KEY);
+    let soft = envoy.purge(0, r#"{"everything": true, "soft": true}"#);
+    assert_eq!(envoy.clients[soft.0].status(), 200);
+    let client = envoy.get(0, KEY);
+    assert_eq!(admission(&envoy, client), None, "the store fills the entry");
+    envoy.purge(0, r#"{"everything": true}"#);
+    fill(&mut envoy, FIRST);
+    assert_eq!(envoy.clients[client.0].purpose, Some(Purpose::Lead));
+    assert_eq!(envoy.fetches.len(), 2, "the origin is asked");
+    fill(&mut envoy, FetchId(1));
+    assert_eq!(envoy.clients[client.0].brought_by(), Some(FetchId(1)));
+    assert_all_over(&mut envoy);
+}

@@ -12,7 +12,7 @@ use crate::exchange::Side;
 use crate::records::{Answer, Client, FetchId, FetchPhase, Stage};
 
 /// Bytes of an object.
-const OBJECT_BYTES: usize = 1_024;
+pub(super) const OBJECT_BYTES: usize = 1_024;
 
 /// What the origin does.
 impl FakeEnvoy {
@@ -198,8 +198,9 @@ impl FakeEnvoy {
     }
 }
 
-/// The object that a fetch brings.
+/// The object that a fetch brings, which says so at its beginning.
 fn object(fetch: FetchId) -> Vec<u8> {
-    let letter = b'a' + u8::try_from(fetch.0 % 26).unwrap_or(0);
-    vec![letter; OBJECT_BYTES]
+    let mut object = format!("{:>8}", fetch.0).into_bytes();
+    object.resize(OBJECT_BYTES, b'.');
+    object
 }

@@ -15,6 +15,9 @@ use crate::records::{Client, ClientRecord, Ending, Kind, Stage};
 /// The entity tag of all objects.
 pub(super) const ETAG: &str = "\"v1\"";
 
+/// Bytes of the range that clients ask for.
+pub(super) const RANGE_BYTES: usize = 10;
+
 /// What clients do.
 impl FakeEnvoy {
     /// A GET comes. Clients come in two languages by turns, which matters where a response varies.

@@ -140,6 +140,7 @@ impl FakeEnvoy {
 
     /// A request has its whole response, and is over.
     pub(super) fn end_served(&mut self, client: Client) {
+        self.check_response(client);
         let record = &self.clients[client.0];
         let ending = match record.status() {
             204 if record.kind == Kind::Background && record.purpose.is_none() => Ending::Unneeded,

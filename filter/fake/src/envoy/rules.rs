@@ -7,9 +7,11 @@ use sluice_core::coalescing::flight::{Leader, Phase, Role};
 use sluice_core::workers::KeyHash;
 
 use super::FakeEnvoy;
+use super::origin::OBJECT_BYTES;
+use super::requests::RANGE_BYTES;
 use crate::exchange::Side;
 use crate::process::Before;
-use crate::records::{Client, Stage};
+use crate::records::{Client, Kind, Stage};
 
 /// Rules that hold always.
 impl FakeEnvoy {
@@ -61,6 +63,25 @@ impl FakeEnvoy {
             .collect()
     }
 
+    /// What a client gets in the end is what it has asked for, and whole.
+    pub(super) fn check_response(&self, client: Client) {
+        let record = &self.clients[client.0];
+        let size = record.body().len();
+        let expected = match (record.kind, record.status()) {
+            (Kind::Get | Kind::Conditional | Kind::Range, 200) => OBJECT_BYTES,
+            (Kind::Range, 206) => RANGE_BYTES,
+            (Kind::Head, 200) | (Kind::Conditional, 304) => 0,
+            _ => return,
+        };
+        let Some(fetch) = record.brought_by() else {
+            assert_eq!((size, expected), (0, 0), "{record:?} has no object");
+            return;
+        };
+        let key = self.fetches[fetch.0].key;
+        let got = (key, size);
+        assert_eq!(got, (record.key, expected), "{client:?} got another object");
+    }
+
     /// What must hold between any two events.
     ///
     /// # Panics
@@ -82,8 +103,9 @@ impl FakeEnvoy {
                     "{client:?} waits for nobody"
                 );
             }
-            let roles = self
-                .keys
+            let mut keys = self.keys.clone();
+            keys.extend(waiting.iter().map(|(_, key)| *key));
+            let roles = keys
                 .iter()
                 .filter_map(|key| Some((*key, coalescer.role(*key)?)));
             let mut flights = 0;
@@ -129,9 +151,13 @@ impl FakeEnvoy {
         }
         let leases = self.leases();
         let keys: BTreeSet<KeyHash> = waiting.into_iter().map(|(_, key)| key).collect();
-        let orphaned = |key: &KeyHash| {
-            let follows = matches!(coalescer.role(*key), Some(Role::Following { .. }));
-            follows && !leases.contains_key(key)
+        let orphaned = |key: &KeyHash| match coalescer.role(*key) {
+            // After a soft purge it may be another key of the same entry.
+            Some(Role::Following { leader, .. }) => {
+                let mut led = leases.iter();
+                !led.any(|(of, id)| of == key || *id == leader)
+            }
+            _ => false,
         };
         keys.into_iter().filter(orphaned).collect()
     }

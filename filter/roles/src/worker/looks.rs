@@ -52,7 +52,7 @@ pub fn looked(worker: &mut Worker, key: KeyHash, answered: bool) {
             Seen::Served
                 if !worker
                     .keys
-                    .must_revalidate(stream.target.cache_key(), stream.key.key) =>
+                    .must_revalidate(stream.target.cache_key(), stream.key) =>
             {
                 stream.progress.prelude.set(Prelude::Done);
                 Onward::Alone

@@ -145,7 +145,7 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, purpose: Purpose) -> host
     if matches!(purpose, Purpose::Lead | Purpose::Alone)
         && worker
             .keys
-            .must_revalidate(stream.target.cache_key(), stream.key.key)
+            .must_revalidate(stream.target.cache_key(), stream.key)
     {
         stream.progress.forced.set(true);
         worker.metrics.count(Metric::PurgeRevalidations, 1);

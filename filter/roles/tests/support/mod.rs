@@ -7,6 +7,10 @@
     clippy::unwrap_used
 )]
 
+pub mod steps;
+pub mod world;
+
+use proptest::test_runner::{Config, RngAlgorithm};
 use sluice_core::coalescing::Onward;
 use sluice_core::link::Purpose;
 use sluice_core::workers::Millis;
@@ -110,5 +114,16 @@ pub fn assert_all_over(envoy: &mut FakeEnvoy) {
         let coalescer = envoy.coalescer(seat).unwrap();
         assert_eq!((coalescer.flights(), coalescer.parked()), (0, 0));
         assert_eq!(coalescer.tick_period(), None, "no timer without work");
+    }
+}
+
+/// That many cases of a property.
+pub fn cases(count: u32) -> Config {
+    Config {
+        cases: count,
+        failure_persistence: None,
+        // The default takes half of the time in a debug build.
+        rng_algorithm: RngAlgorithm::XorShift,
+        ..Config::default()
     }
 }

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What may happen, in any order.
+
+use proptest::prelude::*;
+use sluice_fake::Answer;
+
+/// Keys that requests are for; few, so that they meet.
+pub const KEYS: u64 = 3;
+
+/// Something that happens. Small numbers stand for workers and keys, and for requests by their position
+/// among those that are under way.
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    Get { worker: u8, key: u8 },
+    Head { worker: u8, key: u8 },
+    Range { worker: u8, key: u8 },
+    Conditional { worker: u8, key: u8 },
+    LeaveWith304 { client: u8 },
+    Answer { fetch: u8, answer: Answer },
+    Progress { fetch: u8 },
+    End { fetch: u8 },
+    Reset { fetch: u8 },
+    Abort { client: u8 },
+    Close { client: u8 },
+    Deliver { worker: u8 },
+    Lose { worker: u8 },
+    Commit { key: u8 },
+    DropCommits { key: u8 },
+    Evict { key: u8 },
+    AnswerProbe { worker: u8 },
+    LoseProbe { worker: u8 },
+    Tick { worker: u8 },
+    TickAll,
+    Rescan { worker: u8 },
+    SlowAborts { slow: bool },
+    CarryOutAborts,
+    LoseAborts,
+    HoldCalls { hold: bool },
+    SendCalls { worker: u8 },
+    Advance { millis: u16 },
+    Kill { worker: u8 },
+    Revive { worker: u8 },
+    LoseWrites { count: u8 },
+    FailCalls { count: u8 },
+    Purge { worker: u8, key: u8, soft: bool },
+    Fill { full: bool },
+}
+
+/// What happens where nothing goes wrong.
+pub fn ordinary() -> impl Strategy<Value = Step> {
+    let small = || 0..8_u8;
+    prop_oneof![
+        6 => (small(), small()).prop_map(|(worker, key)| Step::Get { worker, key }),
+        2 => (small(), small()).prop_map(|(worker, key)| Step::Conditional { worker, key }),
+        3 => small().prop_map(|fetch| Step::Answer { fetch, answer: Answer::Storable }),
+        1 => small().prop_map(|fetch| Step::Progress { fetch }),
+        3 => small().prop_map(|fetch| Step::End { fetch }),
+        2 => small().prop_map(|client| Step::Close { client }),
+        3 => small().prop_map(|worker| Step::Deliver { worker }),
+        2 => small().prop_map(|key| Step::Commit { key }),
+        3 => small().prop_map(|worker| Step::AnswerProbe { worker }),
+        2 => small().prop_map(|worker| Step::Tick { worker }),
+        1 => small().prop_map(|worker| Step::Rescan { worker }),
+        3 => Just(Step::TickAll),
+        4 => (0..60_u16).prop_map(|millis| Step::Advance { millis }),
+        1 => (0..30_u8).prop_map(|count| Step::LoseWrites { count }),
+    ]
+}
+
+/// A client leaves whose whole answer has come before its fill.
+pub fn leaving() -> impl Strategy<Value = Step> {
+    (0..8_u8).prop_map(|client| Step::LeaveWith304 { client })
+}
+
+/// What happens in the world.
+pub fn anything() -> impl Strategy<Value = Step> {
+    let small = || 0..8_u8;
+    let unwanted = prop_oneof![
+        Just(Answer::Uncacheable),
+        Just(Answer::Failed(503)),
+        Just(Answer::Unchanged)
+    ];
+    prop_oneof![
+        24 => ordinary(),
+        1 => (small(), small()).prop_map(|(worker, key)| Step::Head { worker, key }),
+        1 => (small(), small()).prop_map(|(worker, key)| Step::Range { worker, key }),
+        1 => any::<bool>().prop_map(|hold| Step::HoldCalls { hold }),
+        1 => small().prop_map(|worker| Step::SendCalls { worker }),
+        2 => (small(), unwanted).prop_map(|(fetch, answer)| Step::Answer { fetch, answer }),
+        1 => leaving(),
+        1 => small().prop_map(|fetch| Step::Reset { fetch }),
+        4 => (0..32_u8).prop_map(|client| Step::Abort { client }),
+        2 => small().prop_map(|worker| Step::Lose { worker }),
+        1 => small().prop_map(|worker| Step::LoseProbe { worker }),
+        1 => any::<bool>().prop_map(|slow| Step::SlowAborts { slow }),
+        1 => Just(Step::CarryOutAborts),
+        1 => Just(Step::LoseAborts),
+        1 => small().prop_map(|key| Step::DropCommits { key }),
+        1 => small().prop_map(|key| Step::Evict { key }),
+        1 => small().prop_map(|worker| Step::Kill { worker }),
+        1 => small().prop_map(|worker| Step::Revive { worker }),
+        2 => (0..7_000_u16).prop_map(|millis| Step::Advance { millis }),
+    ]
+}
+
+/// The same, with a board that is out of use now and then.
+pub fn anything_and_board_faults() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        20 => anything(),
+        1 => (0..80_u8).prop_map(|count| Step::LoseWrites { count }),
+        1 => (0..4_u8).prop_map(|count| Step::FailCalls { count }),
+    ]
+}
+
+/// The same with purges, a disk that is full now and then, and responses that vary. Messages come, as Envoy loses none
+/// to a worker that lives.
+pub fn anything_and_purges() -> impl Strategy<Value = Step> {
+    let small = || 0..8_u8;
+    let lossless = anything().prop_map(|step| match step {
+        Step::Lose { worker } => Step::Deliver { worker },
+        step => step,
+    });
+    prop_oneof![
+        24 => lossless,
+        2 => (small(), small(), any::<bool>())
+            .prop_map(|(worker, key, soft)| Step::Purge { worker, key, soft }),
+        1 => any::<bool>().prop_map(|full| Step::Fill { full }),
+        1 => small().prop_map(|fetch| Step::Answer { fetch, answer: Answer::Varying }),
+    ]
+}
+
+/// Policies, with bounds that are reached now and then.
+pub fn policy() -> impl Strategy<Value = String> {
+    let waiters = prop_oneof![1 => 1..4_usize, 3 => Just(10_000)];
+    let keys = prop_oneof![1 => 1..3_usize, 3 => Just(8_192)];
+    (waiters, keys).prop_map(|(waiters, keys)| {
+        format!(
+            r#"{{"origin": {{"kind": "http"}}, "purge": {{"warm": false}}, "limits":
+            {{"hints": 64, "varying_urls": 64, "waiters_per_key": {waiters}, "keys_in_flight": {keys}}}}}"#
+        )
+    })
+}
+
+/// For how many seconds responses are fresh: for good, or so that they expire between steps and while they come.
+pub fn ttl() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(3_600), 1..3_u64]
+}
