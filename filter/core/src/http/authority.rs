@@ -17,30 +17,23 @@ pub(crate) fn append_authority(
     raw: &[u8],
     scheme: Option<&str>,
 ) -> Result<(), Rejection> {
-    let port = match raw.strip_prefix(b"[") {
-        Some(literal) => {
-            let (address, port) = split_at_byte(literal, b']').ok_or(Rejection::Authority)?;
-            let address = std::str::from_utf8(address)
-                .ok()
-                .and_then(|text| text.parse::<Ipv6Addr>().ok());
-            let address = address.ok_or(Rejection::Authority)?;
-            write!(out, "[{address}]").map_err(|_| Rejection::Authority)?;
-            match port {
-                [] => None,
-                [b':', port @ ..] => Some(port),
-                _ => return Err(Rejection::Authority),
-            }
+    let port = if let Some(literal) = raw.strip_prefix(b"[") {
+        let (address, rest) = split_at_byte(literal, b']').ok_or(Rejection::Authority)?;
+        let address = std::str::from_utf8(address).ok();
+        let address: Option<Ipv6Addr> = address.and_then(|text| text.parse().ok());
+        let address = address.ok_or(Rejection::Authority)?;
+        write!(out, "[{address}]").map_err(|_| Rejection::Authority)?;
+        match rest {
+            [] => rest,
+            [b':', port @ ..] => port,
+            _ => return Err(Rejection::Authority),
         }
-        None => {
-            let (name, port) = match split_at_byte(raw, b':') {
-                Some((name, port)) => (name, Some(port)),
-                None => (raw, None),
-            };
-            append_name(out, name)?;
-            port
-        }
+    } else {
+        let (name, port) = split_at_byte(raw, b':').unwrap_or((raw, b""));
+        append_name(out, name)?;
+        port
     };
-    append_port(out, port.unwrap_or_default(), scheme)
+    append_port(out, port, scheme)
 }
 
 fn split_at_byte(bytes: &[u8], byte: u8) -> Option<(&[u8], &[u8])> {
@@ -50,24 +43,13 @@ fn split_at_byte(bytes: &[u8], byte: u8) -> Option<(&[u8], &[u8])> {
 
 fn append_name(out: &mut Vec<u8>, name: &[u8]) -> Result<(), Rejection> {
     let name = name.strip_suffix(b".").unwrap_or(name);
-    if name.len() > MAX_HOST_BYTES {
+    let is_inner = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let is_label = |label: &[u8]| !label.is_empty() && label.iter().all(is_inner);
+    if name.len() > MAX_HOST_BYTES || !name.split(|&byte| byte == b'.').all(is_label) {
         return Err(Rejection::Authority);
     }
-    let mut label_is_empty = true;
-    for &byte in name {
-        match byte {
-            b'.' if label_is_empty => return Err(Rejection::Authority),
-            b'.' => label_is_empty = true,
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => label_is_empty = false,
-            _ => return Err(Rejection::Authority),
-        }
-        out.push(byte.to_ascii_lowercase());
-    }
-    if label_is_empty {
-        Err(Rejection::Authority)
-    } else {
-        Ok(())
-    }
+    out.extend(name.iter().map(u8::to_ascii_lowercase));
+    Ok(())
 }
 
 fn append_port(out: &mut Vec<u8>, port: &[u8], scheme: Option<&str>) -> Result<(), Rejection> {

@@ -108,22 +108,23 @@ pub(crate) fn unescaped(text: &[u8]) -> impl Iterator<Item = u8> {
 }
 
 /// Whether bytes are UTF-8, without a buffer for all of them.
-fn are_utf8(bytes: impl Iterator<Item = u8>) -> bool {
-    let (mut character, mut length) = ([0; 4], 0);
-    for byte in bytes {
-        let Some(slot) = character.get_mut(length) else {
+fn are_utf8(mut bytes: impl Iterator<Item = u8>) -> bool {
+    while let Some(lead) = bytes.next() {
+        if lead.is_ascii() {
+            continue;
+        }
+        let mut character = [lead, 0, 0, 0];
+        let Some(character) = character.get_mut(..lead.leading_ones() as usize) else {
             return false;
         };
-        *slot = byte;
-        length += 1;
-        match std::str::from_utf8(character.get(..length).unwrap_or_default()) {
-            Ok(_) => length = 0,
-            // The character goes on.
-            Err(error) if error.error_len().is_none() => {}
-            Err(_) => return false,
+        for (slot, byte) in character.iter_mut().skip(1).zip(&mut bytes) {
+            *slot = byte;
+        }
+        if std::str::from_utf8(character).is_err() {
+            return false;
         }
     }
-    length == 0
+    true
 }
 
 /// Length of what an output of this module decodes to.
@@ -146,13 +147,12 @@ pub(crate) fn append_path(
     merge_slashes: bool,
 ) -> Result<(), Rejection> {
     let root = out.len();
-    let path = path.strip_prefix(b"/").ok_or(Rejection::RequestTarget)?;
-    let mut segments = path.split(|&byte| byte == b'/').peekable();
-    while let Some(segment) = segments.next() {
-        let is_last = segments.peek().is_none();
+    let mut rest = Some(path.strip_prefix(b"/").ok_or(Rejection::RequestTarget)?);
+    while let Some(path) = rest {
         let before = out.len();
         out.push(b'/');
-        let hides_separator = append_segment(out, segment, escaping)?;
+        let segment = append_segment(out, path, escaping)?;
+        let is_last = segment.next.is_none();
         match out.get(before + 1..).unwrap_or_default() {
             b"" if merge_slashes && !is_last => out.truncate(before),
             b"." => leave_directory(out, before, is_last),
@@ -163,11 +163,12 @@ pub(crate) fn append_path(
                     .ok_or(Rejection::AboveRoot)?;
                 leave_directory(out, root + parent, is_last);
             }
-            written if hides_separator && hides_dot_segment(written) => {
+            written if segment.hides_separator && hides_dot_segment(written) => {
                 return Err(Rejection::HiddenDotSegment);
             }
             _ => {}
         }
+        rest = segment.next;
     }
     Ok(())
 }
@@ -180,16 +181,22 @@ fn leave_directory(out: &mut Vec<u8>, end: usize, is_last: bool) {
     }
 }
 
-/// Appends a segment. Gives whether it contains a byte that other parsers take for a separator.
-fn append_segment(
+struct Segment<'a> {
+    /// What follows the segment's `/`, unless it was the last one.
+    next: Option<&'a [u8]>,
+    /// Whether it contains a byte that other parsers take for a separator.
+    hides_separator: bool,
+}
+
+/// Appends the first segment of what is left of a path.
+fn append_segment<'a>(
     out: &mut Vec<u8>,
-    segment: &[u8],
+    mut rest: &'a [u8],
     escaping: Escaping,
-) -> Result<bool, Rejection> {
+) -> Result<Segment<'a>, Rejection> {
     let start = out.len();
     let (mut hides_separator, mut is_ascii) = (false, true);
-    let mut rest = segment;
-    loop {
+    let next = loop {
         let clean = rest
             .iter()
             .position(|&byte| !escaping.is_clean(byte))
@@ -197,9 +204,10 @@ fn append_segment(
         let (run, tail) = rest.split_at(clean);
         out.extend_from_slice(run);
         let Some((&raw, tail)) = tail.split_first() else {
-            break;
+            break None;
         };
         let (decoded, tail) = match raw {
+            b'/' => break Some(tail),
             b'%' => split_escape(tail).ok_or(Rejection::BrokenEscape)?,
             _ => (check_raw(raw).map(|()| raw)?, tail),
         };
@@ -215,12 +223,15 @@ fn append_segment(
         } else {
             push_escape(out, decoded);
         }
-    }
+    };
     let written = out.get(start..).unwrap_or_default();
     if !is_ascii && escaping == Escaping::Strict && !are_utf8(unescaped(written)) {
         return Err(Rejection::InvalidUtf8);
     }
-    Ok(hides_separator)
+    Ok(Segment {
+        next,
+        hides_separator,
+    })
 }
 
 impl Escaping {

@@ -4,10 +4,10 @@
 use serde_json::Value;
 
 use super::error::PolicyError;
-use super::form::{Form, Kind, words};
+use super::form::{Form, Kind, object, read_within, words};
 use super::key::KeyPolicy;
 use super::names::{Authority, BucketName, KeyPrefix};
-use super::section::section;
+use super::section::{missing_field, section};
 use crate::http::escaping::escape_key;
 
 /// What stands behind the edge.
@@ -101,7 +101,10 @@ impl Kind {
 
 impl Form<Self> for OriginSection {
     fn read(value: &Value, kind: Kind) -> Result<Self, PolicyError> {
-        match kind {
+        // What is wrong with the kind is said before what another kind does not have.
+        let named = object(value)?.get("kind");
+        let named = named.ok_or_else(|| missing_field("kind"))?;
+        match read_within::<Kind, Kind>("kind", named, kind)? {
             Kind::Bucket => BucketSection::read(value, kind).map(Self::Bucket),
             Kind::Http => HttpSection::read(value, kind).map(Self::Http),
         }
