@@ -14,21 +14,26 @@ use crate::records::{Answer, Client, FetchId, FetchPhase, Stage};
 /// Bytes of an object.
 pub(super) const OBJECT_BYTES: usize = 1_024;
 
+/// The header that says which fetch has brought an object.
+pub(super) const VERSION: &str = "x-version";
+
 /// What the origin does.
 impl FakeEnvoy {
     /// Response headers come.
     pub fn answer(&mut self, fetch: FetchId, answer: Answer) {
         let asked = self.fetches[fetch.0].headers.has("if-none-match");
         let control = format!("max-age={}, stale-if-error=600", self.ttl);
+        let version = fetch.0.to_string();
         let stored = [("cache-control", control.as_str()), ("etag", ETAG)];
         let (control, tag) = (stored[0], stored[1]);
+        let version = (VERSION, version.as_str());
         match answer {
             Answer::Unchanged if asked => self.answer_with(fetch, 304, &stored, b""),
             Answer::Storable | Answer::Unchanged => {
-                self.answer_with(fetch, 200, &stored, &object(fetch));
+                self.answer_with(fetch, 200, &[control, tag, version], &object(fetch));
             }
             Answer::Uncacheable => {
-                let private = [("cache-control", "private"), tag];
+                let private = [("cache-control", "private"), tag, version];
                 self.answer_with(fetch, 200, &private, &object(fetch));
             }
             Answer::Failed(status) => {
@@ -36,7 +41,7 @@ impl FakeEnvoy {
                 self.answer_with(fetch, status, &control, b"an error");
             }
             Answer::Varying => {
-                let varying = [control, tag, ("vary", "accept")];
+                let varying = [control, tag, version, ("vary", "accept")];
                 self.answer_with(fetch, 200, &varying, &object(fetch));
             }
         }

@@ -7,7 +7,7 @@ use sluice_core::coalescing::flight::{Leader, Phase, Role};
 use sluice_core::workers::KeyHash;
 
 use super::FakeEnvoy;
-use super::origin::OBJECT_BYTES;
+use super::origin::{OBJECT_BYTES, VERSION};
 use super::requests::RANGE_BYTES;
 use crate::exchange::Side;
 use crate::process::Before;
@@ -77,6 +77,10 @@ impl FakeEnvoy {
             assert_eq!((size, expected), (0, 0), "{record:?} has no object");
             return;
         };
+        let described = record
+            .header(VERSION)
+            .and_then(|number| number.parse().ok());
+        assert_eq!(described, Some(fetch.0), "{client:?} got other headers");
         let key = self.fetches[fetch.0].key;
         let got = (key, size);
         assert_eq!(got, (record.key, expected), "{client:?} got another object");
