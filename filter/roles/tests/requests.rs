@@ -249,3 +249,24 @@ fn who_waits_through_a_hard_purge_gets_nothing_from_before_the_soft_purge_that_i
     assert_eq!(envoy.clients[client.0].brought_by(), Some(FetchId(1)));
     assert_all_over(&mut envoy);
 }
+
+#[test]
+fn cold_heads_share_the_headers_alone_and_wait_for_no_fill() {
+    let mut envoy = envoy(1);
+    let get = envoy.get(0, KEY);
+    let heads = [envoy.head(0, KEY), envoy.head(0, KEY)];
+    assert_eq!(envoy.probes(0), 1, "one look at the store for both");
+    envoy.answer_probe(0);
+    assert_eq!(envoy.fetches[1].headers.get(":method"), Some("HEAD"));
+    fill(&mut envoy, FetchId(1));
+    for head in heads {
+        let head = &envoy.clients[head.0];
+        assert_eq!(head.stage, Stage::Over(Ending::Served));
+        assert_eq!((head.status(), head.body().len()), (200, 0));
+        assert_eq!(head.header("content-length"), Some("1024"));
+    }
+    assert_eq!(envoy.stage(get), Stage::Fetching(FIRST));
+    assert_eq!(envoy.fetches.len(), 2);
+    fill(&mut envoy, FIRST);
+    assert_all_over(&mut envoy);
+}
