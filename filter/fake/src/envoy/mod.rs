@@ -47,6 +47,8 @@ pub struct FakeEnvoy {
     pub calls_fail: bool,
     /// Whether the filter's own calls, probes aside, wait for [`FakeEnvoy::send_calls`].
     pub hold_calls: bool,
+    /// Whether root contexts get their turns only by [`FakeEnvoy::take_turns`].
+    pub hold_turns: bool,
     /// What flights take from the policy.
     pub policy: FlightPolicy,
     /// All requests so far.
@@ -62,6 +64,8 @@ pub struct FakeEnvoy {
     contexts: HashMap<(usize, u32), (Client, Side)>,
     /// Resets that wait.
     aborts: VecDeque<(usize, u32)>,
+    /// Root contexts whose turn waits.
+    turns: VecDeque<(usize, u32)>,
     /// The hashes of all keys that requests were for.
     keys: BTreeSet<KeyHash>,
     /// [`FakeEnvoy::board`] as of so many writes.
@@ -80,6 +84,7 @@ impl FakeEnvoy {
             slow_aborts: false,
             calls_fail: false,
             hold_calls: false,
+            hold_turns: false,
             policy: FlightPolicy::of(&policy),
             clients: Vec::new(),
             fetches: Vec::new(),
@@ -90,6 +95,7 @@ impl FakeEnvoy {
             exchanges: Vec::new(),
             contexts: HashMap::new(),
             aborts: VecDeque::new(),
+            turns: VecDeque::new(),
             keys: BTreeSet::new(),
             board: RefCell::default(),
         };

@@ -43,6 +43,15 @@ impl FakeEnvoy {
         self.keys.extend(self.key_of(client));
     }
 
+    /// Whether a request leads, though it may still be paused until its turn.
+    fn leads(&self, client: Client, key: KeyHash) -> bool {
+        let coalescer = self.coalescer(self.clients[client.0].seat);
+        match coalescer.and_then(|coalescer| coalescer.role(key)) {
+            Some(Role::Leading(leader)) => self.stream_id(client) == Some(leader.stream),
+            _ => false,
+        }
+    }
+
     /// Requests that wait on a worker for another to lead, with their keys.
     fn waiting(&self, seat: usize) -> Vec<(Client, KeyHash)> {
         let coalescer = self.coalescer(seat);
@@ -60,6 +69,7 @@ impl FakeEnvoy {
             .map(Client)
             .filter(|client| parked(client) && takes_part(client))
             .filter_map(|client| Some((client, self.key_of(client)?)))
+            .filter(|(client, key)| !self.leads(*client, *key))
             .collect()
     }
 
@@ -108,7 +118,9 @@ impl FakeEnvoy {
                 );
             }
             let mut keys = self.keys.clone();
-            keys.extend(waiting.iter().map(|(_, key)| *key));
+            // The key of a request that has proved to vary is another before the request goes on.
+            let paused = self.open_clients().into_iter();
+            keys.extend(paused.filter_map(|client| self.key_of(client)));
             let roles = keys
                 .iter()
                 .filter_map(|key| Some((*key, coalescer.role(*key)?)));

@@ -51,6 +51,7 @@ impl FakeEnvoy {
                 }
                 None => {}
             },
+            Task::Ready(seat, context) if self.hold_turns => self.turns.push_back((seat, context)),
             Task::Ready(seat, context) => {
                 self.call_root(seat, context, |root, worker| root.on_queue_ready(worker));
             }
@@ -68,6 +69,14 @@ impl FakeEnvoy {
             Some((client, Side::Edge)) => self.truncate(client),
             Some((client, Side::Origin)) => self.break_upstream(client),
             None => {}
+        }
+    }
+
+    /// Root contexts get the turns that they have asked for.
+    pub fn take_turns(&mut self) {
+        for (seat, context) in std::mem::take(&mut self.turns) {
+            self.call_root(seat, context, |root, worker| root.on_queue_ready(worker));
+            self.run();
         }
     }
 

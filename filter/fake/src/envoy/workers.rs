@@ -179,6 +179,7 @@ impl FakeEnvoy {
         self.vms[seat] = None;
         self.contexts.retain(|(of, _), _| *of != seat);
         self.aborts.retain(|(of, _)| *of != seat);
+        self.turns.retain(|(of, _)| *of != seat);
         for number in 0..self.clients.len() {
             if self.clients[number].seat != seat {
                 continue;

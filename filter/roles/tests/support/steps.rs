@@ -37,6 +37,8 @@ pub enum Step {
     LoseAborts,
     HoldCalls { hold: bool },
     SendCalls { worker: u8 },
+    HoldTurns { hold: bool },
+    TakeTurns,
     Advance { millis: u16 },
     Kill { worker: u8 },
     Revive { worker: u8 },
@@ -112,7 +114,7 @@ pub fn anything_and_board_faults() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The same with purges, a disk that is full now and then, and responses that vary. Messages come, as Envoy loses none
+/// The same with purges, a disk that is full now and then, responses that vary, and turns that come late. Messages come, as Envoy loses none
 /// to a worker that lives.
 pub fn anything_and_purges() -> impl Strategy<Value = Step> {
     let small = || 0..8_u8;
@@ -125,6 +127,8 @@ pub fn anything_and_purges() -> impl Strategy<Value = Step> {
         2 => (small(), small(), any::<bool>())
             .prop_map(|(worker, key, soft)| Step::Purge { worker, key, soft }),
         1 => any::<bool>().prop_map(|full| Step::Fill { full }),
+        1 => any::<bool>().prop_map(|hold| Step::HoldTurns { hold }),
+        2 => Just(Step::TakeTurns),
         1 => small().prop_map(|fetch| Step::Answer { fetch, answer: Answer::Varying }),
     ]
 }

@@ -91,7 +91,7 @@ pub struct World {
     pub answer: Answer,
     /// Who has left with its 304 while it led.
     pub left: Vec<Client>,
-    /// Messages do not take as long as a purge waits for its acknowledgement.
+    /// Messages and turns do not take as long as a purge waits for its acknowledgement, and a lease for its renewal.
     pub prompt: bool,
     /// All purges so far.
     pub purges: Vec<Purge>,
@@ -237,10 +237,14 @@ impl World {
             Step::CarryOutAborts => self.host.carry_out_aborts(),
             Step::LoseAborts => self.host.lose_aborts(),
             Step::HoldCalls { hold } => self.host.hold_calls = hold,
+            Step::HoldTurns { hold } => self.host.hold_turns = hold,
+            Step::TakeTurns => self.host.take_turns(),
             Step::SendCalls { worker } => self.host.send_calls(seat(worker)),
             Step::Advance { millis } => {
                 if self.prompt {
+                    self.host.take_turns();
                     self.host.deliver_all();
+                    self.host.take_turns();
                 }
                 self.host.advance(Millis::from(millis));
             }
@@ -313,7 +317,8 @@ impl World {
     pub fn settle(&mut self) {
         self.host.deliver_all();
         self.host.carry_out_aborts();
-        self.host.hold_calls = false;
+        (self.host.hold_calls, self.host.hold_turns) = (false, false);
+        self.host.take_turns();
         for seat in 0..self.host.workers() {
             self.host.send_calls(seat);
         }
