@@ -115,10 +115,11 @@ impl Worker {
     }
 
     fn adopt(&mut self, root: u32, policy: Rc<Policy>) -> host::Result<NumberedPolicy> {
+        // Whatever may fail comes before the former root context loses the timer and the queue.
+        self.purge_calls.begin(&policy)?;
         self.roots.add(root);
         self.roots.register()?;
         self.coalescer.hints().set_capacity(policy.limits.hints);
-        self.purge_calls.begin(&policy)?;
         self.keys.keep_to(Rc::clone(&policy));
         let policy = self.policies.add(policy);
         self.resync();
