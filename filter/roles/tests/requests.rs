@@ -4,10 +4,11 @@
 
 mod support;
 
+use sluice_core::coalescing::Onward;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
-use sluice_fake::{Answer, Ending, FakeEnvoy, FetchId, Stage};
-use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill};
+use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Stage};
+use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill, release};
 
 #[test]
 fn a_miss_fills_the_store_and_the_next_request_is_a_hit() {
@@ -248,4 +249,71 @@ fn who_waits_through_a_hard_purge_gets_nothing_from_before_the_soft_purge_that_i
     fill(&mut envoy, FetchId(1));
     assert_eq!(envoy.clients[client.0].brought_by(), Some(FetchId(1)));
     assert_all_over(&mut envoy);
+}
+
+/// A GET with headers of that size beside its key.
+fn get_with(envoy: &mut FakeEnvoy, name: &str, bytes: usize) -> Client {
+    let value = "x".repeat(bytes);
+    envoy.request(0, "GET", KEY, &[(name, value.as_str())])
+}
+
+#[test]
+fn a_request_with_many_headers_beside_its_key_never_leads() {
+    let mut envoy = envoy(1);
+    let long = get_with(&mut envoy, "x-padding", 5_000);
+    assert_eq!(admission(&envoy, long), Some(Purpose::Alone));
+    let next = envoy.get(0, KEY);
+    assert_eq!(admission(&envoy, next), Some(Purpose::Lead));
+    let long = get_with(&mut envoy, "x-padding", 5_000);
+    let follower = envoy.get(0, KEY);
+    assert_eq!(admission(&envoy, long), None, "it waits as others do");
+    envoy.abort(next);
+    assert_eq!(release(&envoy, follower), Some(Onward::Lead));
+    assert_eq!(envoy.stage(long), Stage::Parked);
+    fill(&mut envoy, FetchId(2));
+    assert_eq!(release(&envoy, long), Some(Onward::Collapsed));
+}
+
+#[test]
+fn a_range_or_a_condition_of_a_request_with_many_headers_leads_nothing_either() {
+    let value = "x".repeat(5_000);
+    let padding = ("x-padding", value.as_str());
+    for (method, demand, purpose) in [
+        ("GET", ("range", "bytes=0-9"), Purpose::Bypass),
+        ("GET", ("if-none-match", "\"v1\""), Purpose::Alone),
+        ("HEAD", ("x-a", "b"), Purpose::Alone),
+    ] {
+        let mut envoy = envoy(1);
+        let client = envoy.request(0, method, KEY, &[demand, padding]);
+        assert_eq!(admission(&envoy, client), Some(purpose), "{demand:?}");
+        assert_eq!(envoy.counter(Metric::FlightsLed), 0, "{demand:?}");
+        envoy.abort(client);
+        assert_eq!(envoy.counter(Metric::FlightsLed), 0, "{demand:?}");
+    }
+}
+
+#[test]
+fn headers_that_do_not_reach_the_origin_or_are_in_the_key_keep_nobody_from_leading() {
+    let stripped =
+        document(r#""request": {"cookies": "strip"}, "vary": {"max_value_bytes": 4096}"#);
+    let mut envoy = FakeEnvoy::new(&stripped, 1);
+    for (name, bytes) in [
+        ("cookie", 5_000),
+        ("accept-encoding", 5_000),
+        ("x-padding", 4_000),
+    ] {
+        let client = get_with(&mut envoy, name, bytes);
+        assert_eq!(admission(&envoy, client), Some(Purpose::Lead), "{name}");
+        envoy.abort(client);
+    }
+    let long = "x".repeat(3_000);
+    let both = [("accept", long.as_str()), ("x-padding", long.as_str())];
+    let varying = envoy.request(0, "GET", KEY, &both);
+    assert_eq!(admission(&envoy, varying), Some(Purpose::Alone));
+    let fetch = FetchId(envoy.fetches.len() - 1);
+    envoy.answer(fetch, Answer::Varying);
+    envoy.end(fetch);
+    envoy.close_all();
+    let keyed = envoy.request(0, "GET", KEY, &both);
+    assert_eq!(admission(&envoy, keyed), Some(Purpose::Lead));
 }
