@@ -5,8 +5,9 @@
 use crate::http::demand::Demand;
 use crate::http::rejection::Rejection;
 use crate::key::Target;
+use crate::key::vary::{ACCEPT_ENCODING, keyed_names};
 use crate::link::INTERNAL_PREFIX;
-use crate::policy::{Origin, PassOrStrip, Policy};
+use crate::policy::{Origin, PassOrStrip, Policy, forward_header};
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,4 +205,25 @@ fn for_http(policy: &Policy, request: &RequestFacts<'_>) -> Option<PassReason> {
     } else {
         None
     }
+}
+
+/// Whether a request for that key may fetch for others: what it takes to the origin beside its key is within the
+/// policy's bound. An origin may refuse one with more. `headers` have their names in lower case.
+pub fn may_lead<'a>(
+    policy: &Policy,
+    key: &str,
+    headers: impl Iterator<Item = (&'a str, &'a [u8])> + Clone,
+) -> bool {
+    let bound = policy.limits.lead_header_bytes;
+    let bytes = |(name, value): (&str, &[u8])| name.len() + value.len();
+    if headers.clone().map(bytes).sum::<usize>() <= bound {
+        return true;
+    }
+    let keyed = keyed_names(key);
+    let beside_key = |(name, _): &(&str, &[u8])| {
+        // What is asked for of codings is the edge's own choice.
+        let in_key = name.starts_with(':') || *name == ACCEPT_ENCODING;
+        !in_key && forward_header(policy, true, name) && !keyed.iter().any(|keyed| keyed == name)
+    };
+    headers.filter(beside_key).map(bytes).sum::<usize>() <= bound
 }

@@ -4,13 +4,14 @@
 use crate::http::cache_control::{CacheControl, MAX_DELTA_SECONDS, parse_delta_seconds};
 use crate::http::date;
 use crate::http::targeted;
-use crate::policy::{PassOrStrip, Policy, Rule};
+use crate::policy::{Origin, PassOrStrip, Policy, Rule};
 
 /// What Envoy's cache filters store; any other status is stored in disguise.
 const STATUSES_OF_ENVOY: [u16; 12] = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 451, 501];
 
-/// Statuses that may be cached without a word of the origin (RFC 9110, 15.1), but for 206.
-const HEURISTIC: [u16; 11] = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501];
+/// Statuses that may be cached without a word of the origin (RFC 9110, 15.1), but for 206, and for those that the
+/// request may have caused.
+const HEURISTIC: [u16; 8] = [200, 203, 204, 300, 301, 308, 404, 410];
 
 /// For how long the headers that a HEAD has brought answer others. Nothing brings them up to date when the
 /// object itself is fetched and stored under its own key, so the two differ for no longer than that. In seconds.
@@ -53,6 +54,8 @@ pub enum Verdict {
     NoRoom(Storage),
     /// A 5xx that is not stored: the followers get the same status instead of asking again.
     Share(u16),
+    /// An error that the request itself may have caused: it says nothing about the next request for the URL.
+    RequestError,
     /// It is for the one who asked.
     Uncacheable(UncacheableReason),
 }
@@ -150,6 +153,8 @@ pub enum UncacheableReason {
     TooLarge,
     /// The policy's lifetime for this status is 0, which the origin's does not change.
     NoTtl,
+    /// Neither the origin nor the policy gives a response with that status a lifetime.
+    NoLifetime,
     /// It came with no lifetime left.
     Stale,
 }
@@ -167,6 +172,7 @@ impl UncacheableReason {
             Self::Vary => "vary",
             Self::TooLarge => "too-large",
             Self::NoTtl => "no-ttl",
+            Self::NoLifetime => "no-lifetime",
             Self::Stale => "stale",
         }
     }
@@ -174,11 +180,24 @@ impl UncacheableReason {
 
 /// Whether a response that came at `now_unix` is stored, and for how long; `rule` is that of its path.
 pub fn judge(policy: &Policy, rule: &Rule, facts: &ResponseFacts<'_>, now_unix: i64) -> Verdict {
+    if is_request_error(policy, facts.status) {
+        return Verdict::RequestError;
+    }
     match storage(policy, rule, facts, now_unix) {
         Ok(storage) => Verdict::Store(storage),
         Err(_) if is_server_error(facts.status) => Verdict::Share(facts.status),
         Err(reason) => Verdict::Uncacheable(reason),
     }
+}
+
+/// Whether a status is an error that the request itself may have caused, by what the key does not have of it: its
+/// headers, its client's address. A bucket sees the key and the edge's signature.
+pub const fn is_request_error(policy: &Policy, status: u16) -> bool {
+    let caused = matches!(
+        status,
+        400 | 401 | 403 | 405 | 406 | 408 | 411..=417 | 421 | 422 | 426 | 428 | 431 | 501 | 505
+    );
+    caused && matches!(policy.origin, Origin::Http(_))
 }
 
 fn storage(
@@ -299,9 +318,17 @@ fn ttl(
         // An origin that gives a year to all that it sends does not mean its errors.
         Some(seconds) if is_server_error(facts.status) => Ok(seconds.min(table)),
         Some(seconds) => Ok(seconds),
+        None if !may_be_silent(policy, rule, facts.status) => Err(UncacheableReason::NoLifetime),
         None => Ok(heuristic(policy.cache.heuristic_percent, facts, now_unix)
             .map_or(table, |guessed| guessed.min(table))),
     }
+}
+
+/// Whether a response with that status is kept where the origin does not say for how long. What an HTTP origin answers
+/// is, by RFC 9110, or as the policy names the status; a bucket has no other way to answer.
+fn may_be_silent(policy: &Policy, rule: &Rule, status: u16) -> bool {
+    let bucket = matches!(policy.origin, Origin::Bucket(_));
+    bucket || HEURISTIC.contains(&status) || rule.ttl.names(status)
 }
 
 /// Part of the time since the object was last changed (RFC 9111, 4.2.2), by the origin's clock.

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use sluice_core::freshness::{self, Lifetime, ResponseFacts, Storage, UncacheableReason, Verdict};
 use sluice_core::http::date;
 use sluice_core::policy::{PassOrStrip, Policy, Statuses, TtlTable};
-use support::bucket;
+use support::{bucket, http};
 
 const NOW: i64 = 1_800_000_000;
 
@@ -63,7 +63,10 @@ fn dishonoring() -> Policy {
 fn stored(verdict: Verdict) -> Option<Storage> {
     match verdict {
         Verdict::Store(storage) => Some(storage),
-        Verdict::NoRoom(_) | Verdict::Share(_) | Verdict::Uncacheable(_) => None,
+        Verdict::NoRoom(_)
+        | Verdict::Share(_)
+        | Verdict::RequestError
+        | Verdict::Uncacheable(_) => None,
     }
 }
 
@@ -154,6 +157,91 @@ fn without_room_nothing_is_stored_and_errors_are_shared() {
     ] {
         let judged = judge(&policy(), &facts, NOW);
         assert_eq!(judged.without_room(facts.status), verdict, "{facts:?}");
+    }
+}
+
+/// Errors that the request itself may have caused.
+const REQUEST_ERRORS: [u16; 20] = [
+    400, 401, 403, 405, 406, 408, 411, 412, 413, 414, 415, 416, 417, 421, 422, 426, 428, 431, 501,
+    505,
+];
+
+#[test]
+fn an_http_origins_silence_keeps_only_what_lasts() {
+    let kept = |code| stored(judge(&http(), &status(code), NOW)).is_some();
+    let lasting: Vec<u16> = (200..600).filter(|code| kept(*code)).collect();
+    assert_eq!(lasting, [200, 203, 204, 300, 301, 308, 404, 410]);
+    assert_rows(
+        &http(),
+        &[
+            (
+                "a redirect for the moment",
+                status(302),
+                no(UncacheableReason::NoLifetime),
+            ),
+            ("an error", status(503), Err(Verdict::Share(503))),
+            (
+                "the origin says for how long",
+                ResponseFacts {
+                    status: 302,
+                    ..control("max-age=60")
+                },
+                Ok(60),
+            ),
+            (
+                "an error, the same",
+                ResponseFacts {
+                    status: 503,
+                    ..control("max-age=60")
+                },
+                Ok(1),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_policy_that_names_a_status_keeps_it_where_the_origin_is_silent() {
+    let mut policy = http();
+    policy.cache.default.ttl = TtlTable(vec![
+        (Statuses::Exact(302), seconds(7)),
+        (Statuses::Class(5), seconds(9)),
+        (Statuses::Others, seconds(60)),
+    ]);
+    assert_rows(
+        &policy,
+        &[
+            ("by its number", status(302), Ok(7)),
+            ("by its class", status(503), Ok(9)),
+            ("not at all", status(307), no(UncacheableReason::NoLifetime)),
+            (
+                "a request may have caused it",
+                status(501),
+                Err(Verdict::RequestError),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn an_error_that_a_request_may_have_caused_is_its_own_whatever_the_origin_says() {
+    for code in 100..600 {
+        let said = ResponseFacts {
+            status: code,
+            ..control("public, max-age=60")
+        };
+        let caused = REQUEST_ERRORS.contains(&code);
+        for facts in [status(code), said] {
+            let verdict = judge(&http(), &facts, NOW);
+            assert_eq!(verdict == Verdict::RequestError, caused, "{code}");
+            assert_eq!(
+                verdict.without_room(code) == Verdict::RequestError,
+                caused,
+                "{code}"
+            );
+        }
+        let of_bucket = judge(&bucket(), &said, NOW);
+        assert_ne!(of_bucket, Verdict::RequestError, "{code} of a bucket");
     }
 }
 
@@ -727,7 +815,9 @@ proptest! {
                 prop_assert!((500..600).contains(&shared));
             }
             Verdict::Uncacheable(_) => prop_assert!(!(500..600).contains(&status)),
-            Verdict::NoRoom(_) => prop_assert!(false, "that is not for the response to say"),
+            Verdict::NoRoom(_) | Verdict::RequestError => {
+                prop_assert!(false, "not for this response to say, nor of a bucket");
+            }
         }
     }
 }

@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | the origin says nothing | not fresh | the policy's table (RFC 9111, 4.2.2 leaves it to the cache) |
 //! | a final status that it does not list | not stored | stored where the origin or the table says (RFC 9111, 3) |
+//! | an error that the request may have caused | stored | never stored: it says nothing of other requests |
 //! | `must-understand` | unknown | overrules `no-store` (5.2.2.3) |
 //! | `proxy-revalidate` | not fresh | fresh, but never stale (5.2.2.8) |
 //! | `Set-Cookie` with `public` or `immutable` | stored | never stored, unless the policy strips it |
@@ -108,12 +109,15 @@ impl Case {
         let policy = policy();
         match judge(&policy, policy.rule("/a"), &facts, NOW) {
             Verdict::Store(storage) => storage.lifetime.ttl - storage.age,
-            Verdict::NoRoom(_) | Verdict::Share(_) | Verdict::Uncacheable(_) => 0,
+            Verdict::NoRoom(_)
+            | Verdict::Share(_)
+            | Verdict::RequestError
+            | Verdict::Uncacheable(_) => 0,
         }
     }
 }
 
-const HEURISTIC: [u16; 9] = [200, 203, 204, 300, 301, 404, 405, 410, 414];
+const HEURISTIC: [u16; 7] = [200, 203, 204, 300, 301, 404, 410];
 
 fn seconds() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), 1..100_u64, 1..100_000_000_u64]
@@ -188,7 +192,8 @@ fn differs(case: &Case) -> bool {
     let unguessed = case
         .get("last-modified")
         .is_some_and(|date| date::parse(date).is_none());
-    case.is_silent() || cookie || unguessed
+    let caused = matches!(case.status, 405 | 414 | 501);
+    case.is_silent() || cookie || unguessed || caused
 }
 
 proptest! {
@@ -235,9 +240,15 @@ fn the_deliberate_differences_are_as_stated() {
         ),
         (
             "another status",
-            told(403, &[(control, "max-age=60")]),
+            told(429, &[(control, "max-age=60")]),
             0,
             60,
+        ),
+        (
+            "the request may have caused it",
+            told(414, &[(control, "max-age=60")]),
+            60,
+            0,
         ),
         ("an error", told(503, &[(control, "max-age=60")]), 0, 60),
         (

@@ -640,3 +640,89 @@ fn unexpected_miss_is_counted_and_others_wait_for_it() {
     assert_eq!(envoy.fetches.len(), 2);
     assert_all_over(&mut envoy);
 }
+
+/// The error that the request itself may have caused comes to a fetch, whole.
+fn refuse(envoy: &mut FakeEnvoy, fetch: FetchId) {
+    envoy.answer_with(fetch, 400, &[("cache-control", "max-age=600")], b"too long");
+    envoy.end(fetch);
+    envoy.deliver_all();
+}
+
+#[test]
+fn an_error_that_a_request_may_have_caused_is_its_own() {
+    let mut envoy = envoy(2);
+    let (leader, near, far) = (envoy.get(0, KEY), envoy.get(0, KEY), envoy.get(1, KEY));
+    refuse(&mut envoy, FIRST);
+    envoy.close_all();
+    assert_eq!(envoy.clients[leader.0].status(), 400);
+    assert_eq!(release(&envoy, near), Some(Onward::Lead));
+    assert_eq!(envoy.stage(far), Stage::Parked);
+    fill(&mut envoy, FetchId(1));
+    for client in [near, far] {
+        assert_eq!(envoy.clients[client.0].status(), 200);
+    }
+    assert_eq!(envoy.fetches.len(), 2);
+    assert_eq!(envoy.counter(Metric::HitForMissMarked), 0);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn an_error_that_a_request_may_have_caused_leaves_nothing_behind() {
+    let mut envoy = warm_envoy(2);
+    envoy.hold_calls = false;
+    for client in 0..3 {
+        let seat = client % 2;
+        let caused = envoy.get(seat, KEY);
+        assert_eq!(admission(&envoy, caused), Some(Purpose::Lead));
+        let fetch = FetchId(envoy.fetches.len() - 1);
+        refuse(&mut envoy, fetch);
+        envoy.close_all();
+    }
+    let next = envoy.get(0, KEY);
+    assert_eq!(admission(&envoy, next), Some(Purpose::Lead));
+    assert!(!envoy.has(KEY));
+}
+
+#[test]
+fn waiting_ends_for_ever_more_where_every_leader_is_refused() {
+    let mut envoy = envoy(1);
+    let leader = envoy.get(0, KEY);
+    let followers: Vec<_> = (0..1_000).map(|_| envoy.get(0, KEY)).collect();
+    let mut rounds = 0;
+    while envoy.parked() > 0 {
+        for fetch in envoy.open_fetches() {
+            refuse(&mut envoy, fetch);
+        }
+        envoy.close_all();
+        live(&mut envoy, 100);
+        rounds += 1;
+    }
+    assert!(rounds <= 10, "{rounds}");
+    for fetch in envoy.open_fetches() {
+        refuse(&mut envoy, fetch);
+    }
+    envoy.close_all();
+    assert_eq!(envoy.clients[leader.0].status(), 400);
+    assert_eq!(releases(&envoy, &followers, Onward::Lead), rounds - 1);
+    for client in followers {
+        assert_eq!(envoy.clients[client.0].status(), 400);
+    }
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn a_server_error_is_for_those_who_wait_at_that_moment() {
+    let mut envoy = envoy(1);
+    let clients = [envoy.get(0, KEY), envoy.get(0, KEY)];
+    envoy.answer_with(FIRST, 503, &[], b"an error");
+    envoy.end(FIRST);
+    envoy.close_all();
+    for client in clients {
+        assert_eq!(envoy.clients[client.0].status(), 503);
+    }
+    let next = envoy.get(0, KEY);
+    assert_eq!(admission(&envoy, next), Some(Purpose::Lead));
+    fill(&mut envoy, FetchId(1));
+    assert_eq!(envoy.clients[next.0].status(), 200);
+    assert_all_over(&mut envoy);
+}

@@ -4,10 +4,12 @@
 
 mod support;
 
+use sluice_core::coalescing::Onward;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
-use sluice_fake::{Answer, Ending, FakeEnvoy, FetchId, Stage};
-use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill};
+use sluice_core::policy::purge::bucket_of;
+use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Stage};
+use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill, release};
 
 #[test]
 fn a_miss_fills_the_store_and_the_next_request_is_a_hit() {
@@ -269,4 +271,165 @@ fn cold_heads_share_the_headers_alone_and_wait_for_no_fill() {
     assert_eq!(envoy.fetches.len(), 2);
     fill(&mut envoy, FIRST);
     assert_all_over(&mut envoy);
+}
+
+/// A GET with headers of that size beside its key.
+fn get_with(envoy: &mut FakeEnvoy, name: &str, bytes: usize) -> Client {
+    let value = "x".repeat(bytes);
+    envoy.request(0, "GET", KEY, &[(name, value.as_str())])
+}
+
+#[test]
+fn a_request_with_many_headers_beside_its_key_never_leads() {
+    let mut envoy = envoy(1);
+    let long = get_with(&mut envoy, "x-padding", 5_000);
+    assert_eq!(admission(&envoy, long), Some(Purpose::Alone));
+    let next = envoy.get(0, KEY);
+    assert_eq!(admission(&envoy, next), Some(Purpose::Lead));
+    let long = get_with(&mut envoy, "x-padding", 5_000);
+    let follower = envoy.get(0, KEY);
+    assert_eq!(admission(&envoy, long), None, "it waits as others do");
+    envoy.abort(next);
+    assert_eq!(release(&envoy, follower), Some(Onward::Lead));
+    assert_eq!(envoy.stage(long), Stage::Parked);
+    fill(&mut envoy, FetchId(2));
+    assert_eq!(release(&envoy, long), Some(Onward::Collapsed));
+}
+
+#[test]
+fn a_range_or_a_condition_of_a_request_with_many_headers_leads_nothing_either() {
+    let value = "x".repeat(5_000);
+    let padding = ("x-padding", value.as_str());
+    for (method, demand, purpose) in [
+        ("GET", ("range", "bytes=0-9"), Purpose::Bypass),
+        ("GET", ("if-none-match", "\"v1\""), Purpose::Alone),
+        ("HEAD", ("x-a", "b"), Purpose::Alone),
+    ] {
+        let mut envoy = envoy(1);
+        let client = envoy.request(0, method, KEY, &[demand, padding]);
+        assert_eq!(admission(&envoy, client), Some(purpose), "{demand:?}");
+        assert_eq!(envoy.counter(Metric::FlightsLed), 0, "{demand:?}");
+        envoy.abort(client);
+        assert_eq!(envoy.counter(Metric::FlightsLed), 0, "{demand:?}");
+    }
+}
+
+#[test]
+fn headers_that_do_not_reach_the_origin_or_are_in_the_key_keep_nobody_from_leading() {
+    let stripped =
+        document(r#""request": {"cookies": "strip"}, "vary": {"max_value_bytes": 4096}"#);
+    let mut envoy = FakeEnvoy::new(&stripped, 1);
+    for (name, bytes) in [
+        ("cookie", 5_000),
+        ("accept-encoding", 5_000),
+        ("x-padding", 4_000),
+    ] {
+        let client = get_with(&mut envoy, name, bytes);
+        assert_eq!(admission(&envoy, client), Some(Purpose::Lead), "{name}");
+        envoy.abort(client);
+    }
+    let long = "x".repeat(3_000);
+    let both = [("accept", long.as_str()), ("x-padding", long.as_str())];
+    let varying = envoy.request(0, "GET", KEY, &both);
+    assert_eq!(admission(&envoy, varying), Some(Purpose::Alone));
+    let fetch = FetchId(envoy.fetches.len() - 1);
+    envoy.answer(fetch, Answer::Varying);
+    envoy.end(fetch);
+    envoy.close_all();
+    let keyed = envoy.request(0, "GET", KEY, &both);
+    assert_eq!(admission(&envoy, keyed), Some(Purpose::Lead));
+}
+
+/// The purges of two URLs cover each other, as their unkeyed hashes are alike.
+fn in_one_bucket_with(key: u64) -> u64 {
+    let bucket = |key| bucket_of(&format!("edge.test/{key}"));
+    let mut others = (0..).filter(|other| *other != key);
+    others.find(|other| bucket(*other) == bucket(key)).unwrap()
+}
+
+/// An unsafe request for that path succeeds.
+fn change(envoy: &mut FakeEnvoy, seat: usize, key: u64, headers: &[(&str, &str)]) {
+    envoy.request(seat, "POST", key, &[]);
+    let fetch = FetchId(envoy.fetches.len() - 1);
+    envoy.answer_with(fetch, 200, headers, b"changed");
+    envoy.end(fetch);
+    envoy.deliver_all();
+    envoy.close_all();
+}
+
+#[test]
+fn an_unsafe_request_has_its_own_urls_revalidated_and_no_other() {
+    let mut envoy = envoy(2);
+    envoy.get(0, KEY);
+    fill(&mut envoy, FIRST);
+    envoy.get(1, KEY);
+    envoy.close_all();
+    change(&mut envoy, 0, in_one_bucket_with(KEY), &[]);
+    for seat in [0, 1] {
+        let client = envoy.get(seat, KEY);
+        assert_eq!(admission(&envoy, client), Some(Purpose::Fresh), "{seat}");
+        envoy.close_all();
+    }
+    for headers in [&[][..], &[("location", "/7")]] {
+        let changed = if headers.is_empty() { KEY } else { 99 };
+        change(&mut envoy, 1, changed, headers);
+        let asked = envoy.get(0, KEY);
+        assert_eq!(admission(&envoy, asked), Some(Purpose::Lead));
+        let fetch = FetchId(envoy.fetches.len() - 1);
+        assert!(envoy.fetches[fetch.0].headers.has("if-none-match"));
+        envoy.answer(fetch, Answer::Unchanged);
+        fill(&mut envoy, fetch);
+        let confirmed = envoy.get(0, KEY);
+        assert_eq!(admission(&envoy, confirmed), Some(Purpose::Fresh));
+        envoy.close_all();
+    }
+    assert_eq!(envoy.counter(Metric::Invalidations), 3);
+}
+
+#[test]
+fn a_worker_that_comes_later_knows_what_has_been_changed() {
+    let mut envoy = envoy(2);
+    envoy.get(0, KEY);
+    fill(&mut envoy, FIRST);
+    change(&mut envoy, 0, KEY, &[]);
+    envoy.kill(1);
+    envoy.revive(1);
+    envoy.get(1, KEY);
+    let fetch = envoy.fetches.last().unwrap();
+    assert!(fetch.headers.has("if-none-match"), "{fetch:?}");
+}
+
+#[test]
+fn a_refresh_carries_only_what_the_key_has() {
+    let stale = document(r#""cache": {"stale_while_revalidate": "1h"}"#);
+    let mut envoy = FakeEnvoy::new(&stale, 1);
+    envoy.ttl = 1;
+    let theirs = [
+        ("accept", "text/one"),
+        ("x-padding", "theirs"),
+        ("user-agent", "x"),
+    ];
+    let lead = |envoy: &mut FakeEnvoy, answer| {
+        envoy.request(0, "GET", KEY, &theirs);
+        let fetch = FetchId(envoy.fetches.len() - 1);
+        envoy.answer(fetch, answer);
+        fill(envoy, fetch);
+    };
+    // It varies with a header, which is in the key from now on.
+    lead(&mut envoy, Answer::Varying);
+    lead(&mut envoy, Answer::Varying);
+    envoy.advance(2_000);
+    let fetches = envoy.fetches.len();
+    let served = envoy.request(0, "GET", KEY, &theirs);
+    assert_eq!(envoy.clients[served.0].status(), 200);
+    assert_eq!(envoy.fetches.len(), fetches + 1);
+    let refresh = envoy.fetches.last().unwrap();
+    assert_eq!(refresh.purpose, Purpose::Refresh);
+    assert_eq!(refresh.headers.get("accept"), Some("text/one"));
+    let known = ["accept", "if-none-match", "x-sluice-proof"];
+    let names = refresh.headers.iter().map(|(name, _)| name);
+    let others: Vec<_> = names
+        .filter(|name| !name.starts_with(':') && !known.contains(name))
+        .collect();
+    assert_eq!(others, Vec::<&str>::new());
 }

@@ -161,6 +161,8 @@ pub struct LocalFlight {
     pub rush: Rush,
     /// Whether the store has already failed to take a response.
     pub unshared: bool,
+    /// How many requests stop waiting when a leader's response is its own the next time.
+    pub leaving: usize,
 }
 
 impl LocalFlight {
@@ -181,6 +183,7 @@ impl LocalFlight {
             awaited: false,
             rush: Rush::FIRST,
             unshared: false,
+            leaving: 0,
         }
     }
 

@@ -39,6 +39,7 @@ impl Coalescer {
             }
             FillVerdict::NoRoom => self.finish(key, Outcome::NoRoom, turn),
             FillVerdict::Failed { status } => self.finish(key, Outcome::Failed { status }, turn),
+            FillVerdict::RequestError => self.pass_over(key, turn),
             FillVerdict::Varies { names } => self.finish(key, Outcome::Varies { names }, turn),
         }
     }
@@ -133,6 +134,7 @@ impl Coalescer {
                 }
             }
             LeaderResponse::Unshared => self.not_stored(key, turn),
+            LeaderResponse::RequestError => self.pass_over(key, turn),
             LeaderResponse::Failed { status } => {
                 self.finish(key, Outcome::Failed { status }, turn);
             }
@@ -207,6 +209,28 @@ impl Coalescer {
         if since.saturating_add(max_wait) <= turn.now {
             self.finish(key, Outcome::LeaderLost, turn);
         }
+    }
+
+    /// The response is its leader's alone: another request leads. From the second time on, ever more requests go on by
+    /// themselves.
+    fn pass_over(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
+        let mut leaving = Vec::new();
+        while leaving.len() < flight.leaving
+            && let Some(waiter) = flight.waiters.pop_front()
+        {
+            if self.streams.contains_key(&waiter.stream) {
+                flight.waiting -= 1;
+                leaving.push(waiter);
+            }
+        }
+        flight.leaving = flight.leaving.saturating_mul(2).saturating_add(1);
+        for waiter in leaving {
+            self.release(waiter, &Outcome::LeaderLost, turn);
+        }
+        self.finish(key, Outcome::LeaderLost, turn);
     }
 
     /// The store has not taken a response that it should have taken: another request tries once more. After the second

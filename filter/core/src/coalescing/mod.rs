@@ -18,6 +18,7 @@
 //!           ├ ORIGIN: the origin failed, and the store keeps what it has ─────► Kept
 //!           ├ ORIGIN: its key does not have all that it varies with ──────────► Varies
 //!           ├ ORIGIN or EDGE: the origin failed ──────────────────────────────► Failed
+//!           ├ ORIGIN or EDGE: the request may be why the origin refused it ───► LeaderLost
 //!           ├ the client left ────────────────────────────────────────────────► LeaderLost
 //!           └ ORIGIN: it goes into the store ─► Filling
 //!
@@ -32,6 +33,9 @@
 //! After `LeaderLost` another request leads: of the same worker if one waits there, else of the first
 //! worker that hears of it. Where the store has twice not taken a response to one worker, the outcome is
 //! `HitForMiss` instead. A client that leaves in `Committing` changes nothing.
+//!
+//! Where leader after leader gets an error of its own, more and more requests stop waiting, so that those for a URL that
+//! is refused to everybody do not go to the origin one by one.
 //!
 //! Envoy's cache makes an entry readable some time after the response has ended. While followers wait, on this worker or
 //! on another, which says so, probes ask the store whether it has the response: at once, and again. Without followers the
@@ -158,6 +162,8 @@ pub enum FillVerdict {
         /// Its status.
         status: u16,
     },
+    /// The origin has refused it, perhaps for what other requests for the key do not have.
+    RequestError,
     /// It does not, but would under a key that has the values of these request headers.
     Varies {
         /// Their names.
@@ -178,6 +184,8 @@ pub enum LeaderResponse {
     Filling,
     /// It should have been stored but was not.
     Unshared,
+    /// It is an error that the request itself may have caused.
+    RequestError,
     /// The origin cannot be reached or did not answer in time.
     Failed {
         /// The status that the client gets.

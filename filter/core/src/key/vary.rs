@@ -93,7 +93,7 @@ pub fn fit(policy: &Policy, key: &str, vary: Option<&str>) -> Fit {
 }
 
 /// The request headers whose values are in `key`.
-fn keyed_names(key: &str) -> Vec<String> {
+pub(crate) fn keyed_names(key: &str) -> Vec<String> {
     let named = |(name, _): (String, _)| match name.strip_prefix(qualifiers::VARY) {
         Some(header) => Some(header.to_owned()),
         None => (name == qualifiers::CODING).then(|| ACCEPT_ENCODING.to_owned()),

@@ -50,7 +50,8 @@ section! {
     pub(super) struct Cache {
         /// How long a response is fresh, by status (200), class (5xx) or default, where the origin
         /// does not say; for a 5xx also at most how long if it does. Whole seconds; 0s: not stored,
-        /// whatever the origin says.
+        /// whatever the origin says. HTTP origin: default is for 200, 203, 204, 300, 301, 308, 404
+        /// and 410 only, and no entry is for an error that the request itself may have caused.
         ttl: TtlTable = default_ttl(),
         /// Whether the origin's targeted fields, Cache-Control and Expires count. Where present,
         /// they win over the policy.

@@ -103,6 +103,9 @@ section! {
         waiters_per_key: usize as Whole<1, 1_000_000> = 10_000,
         /// How many keys one worker fetches at one time.
         keys_in_flight: usize as Whole<1, 1_000_000> = 8_192,
+        /// How many bytes of headers beside its key a request may take to the origin and still
+        /// fetch for others; one with more goes by itself.
+        lead_header_bytes: usize as Whole<1_024, 65_536> = 4_096,
         /// How many keys one worker remembers as fresh or as uncacheable.
         hints: usize as Whole<1, 10_000_000> = 65_536,
         /// How many URLs one worker remembers the varying headers of.

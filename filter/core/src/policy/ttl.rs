@@ -54,10 +54,18 @@ pub struct TtlTable(pub Vec<(Statuses, Duration)>);
 impl TtlTable {
     /// The time to live of a response with that status.
     pub fn lifetime(&self, status: u16) -> Duration {
+        self.entry(status).map_or(DEFAULT_TTL, |(_, ttl)| *ttl)
+    }
+
+    /// Whether the table names that status, or its class.
+    pub fn names(&self, status: u16) -> bool {
+        let entry = self.entry(status);
+        entry.is_some_and(|(statuses, _)| *statuses != Statuses::Others)
+    }
+
+    fn entry(&self, status: u16) -> Option<&(Statuses, Duration)> {
         let mut entries = self.0.iter();
-        entries
-            .find(|(statuses, _)| statuses.cover(Statuses::Exact(status)))
-            .map_or(DEFAULT_TTL, |(_, ttl)| *ttl)
+        entries.find(|(statuses, _)| statuses.cover(Statuses::Exact(status)))
     }
 
     /// This table, and that one for the statuses that this one does not name.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From what a call orders to what every worker is told.
 
+use super::invalidations::SharedInvalidations;
 use super::order::{Order, What};
 use super::shared::SharedPurges;
 use super::tags::{TagHash, Tags};
 use crate::host::SharedStore;
 use crate::policy::purge::{Kind, Record, Scope};
+use crate::workers::KeyHash;
 use crate::workers::shared_value::SharedError;
 
 /// URLs of one purge by surrogate key; of more, everything is purged.
@@ -52,15 +54,23 @@ fn urls_with(
     Ok(complete.then(|| buckets.into_iter().map(Scope::Bucket).collect()))
 }
 
-/// Purges what nobody has asked to purge: what has been changed through the edge, or what the store has spoilt.
+/// Has the stored responses of these URLs revalidated, as unsafe requests have changed them. The number of the change
+/// is for every worker.
 ///
 /// # Errors
 /// As [`carry_out`].
-pub fn invalidate(
-    store: &dyn SharedStore,
-    kind: Kind,
-    buckets: &[u16],
-) -> Result<Vec<Record>, SharedError> {
-    let scopes: Vec<Scope> = buckets.iter().copied().map(Scope::Bucket).collect();
-    SharedPurges::new(store).commit(kind, &scopes)
+pub fn invalidate(store: &dyn SharedStore, urls: &[KeyHash]) -> Result<u64, SharedError> {
+    let records = SharedPurges::new(store).commit(Kind::Soft, &[Scope::Nothing])?;
+    let number = records.last().map_or(0, |record| record.number);
+    let mut shared = SharedInvalidations::new(store);
+    urls.iter().try_for_each(|url| shared.note(*url, number))?;
+    Ok(number)
+}
+
+/// Puts what the store has spoilt out of reach. What comes back is for every worker.
+///
+/// # Errors
+/// As [`carry_out`].
+pub fn discard(store: &dyn SharedStore, bucket: u16) -> Result<Vec<Record>, SharedError> {
+    SharedPurges::new(store).commit(Kind::Hard, &[Scope::Bucket(bucket)])
 }

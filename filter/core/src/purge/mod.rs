@@ -16,9 +16,13 @@
 //!
 //! URLs are remembered by 16 bits of a hash. State is therefore bounded without a limit at which
 //! something breaks; a purge of one URL also covers one in 65,536 others.
+//!
+//! What clients change by unsafe requests counts as a soft purge of the URL. It takes its number from the same count, but
+//! is in a table of its own, [`Invalidations`].
 
 mod carry_out;
 mod confirmations;
+mod invalidations;
 mod notification;
 mod order;
 mod pending;
@@ -27,8 +31,9 @@ mod table;
 mod tags;
 mod url;
 
-pub use carry_out::{carry_out, invalidate};
+pub use carry_out::{carry_out, discard, invalidate};
 pub use confirmations::Confirmations;
+pub use invalidations::{Invalidations, SharedInvalidations};
 pub use notification::changed_objects;
 pub use order::{Order, OrderError, What};
 pub use pending::{JOURNAL_PATIENCE, PendingPurges, Receipt};

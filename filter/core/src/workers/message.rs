@@ -81,6 +81,13 @@ pub enum Message {
         /// The caller's number for the call.
         call: u32,
     },
+    /// Unsafe requests have changed these URLs.
+    Invalidated {
+        /// The number of the change.
+        number: u64,
+        /// The URLs.
+        urls: Vec<KeyHash>,
+    },
     /// The length of a stored body that no header tells.
     BodyLength {
         /// Who has counted.
@@ -110,6 +117,7 @@ mod tag {
     pub const PURGED: u8 = 8;
     pub const ACKNOWLEDGED: u8 = 9;
     pub const BODY_LENGTH: u8 = 10;
+    pub const INVALIDATED: u8 = 11;
 }
 
 impl Message {
@@ -135,6 +143,11 @@ impl Message {
                 bytes.push(tag::ACKNOWLEDGED);
                 bytes.extend(worker.0.to_le_bytes());
                 bytes.extend(call.to_le_bytes());
+            }
+            Self::Invalidated { number, urls } => {
+                bytes.push(tag::INVALIDATED);
+                bytes.extend(number.to_le_bytes());
+                bytes.extend(urls.iter().flat_map(|url| url.0.to_le_bytes()));
             }
             Self::BodyLength {
                 worker,
@@ -172,6 +185,14 @@ impl Message {
                 worker: WorkerId(reader.u16()?),
                 call: reader.u32()?,
             },
+            tag::INVALIDATED => {
+                let number = reader.u64()?;
+                let mut urls = Vec::new();
+                while !reader.is_empty() {
+                    urls.push(KeyHash(reader.u64()?));
+                }
+                Self::Invalidated { number, urls }
+            }
             tag::BODY_LENGTH => Self::BodyLength {
                 worker: WorkerId(reader.u16()?),
                 key: KeyHash(reader.u64()?),
@@ -264,7 +285,7 @@ mod tests {
         })
     }
 
-    fn others() -> [Message; 3] {
+    fn others() -> [Message; 4] {
         let record = |number, scope| Record {
             number,
             kind: Kind::Hard,
@@ -282,6 +303,10 @@ mod tests {
             Message::Acknowledged {
                 worker: WorkerId(u16::MAX),
                 call: u32::MAX,
+            },
+            Message::Invalidated {
+                number: 7,
+                urls: vec![KeyHash(u64::MAX), KeyHash(0)],
             },
             Message::BodyLength {
                 worker: WorkerId(8),

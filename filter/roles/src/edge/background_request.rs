@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use sluice_core::admission::RequestFacts;
+use sluice_core::admission::{RequestFacts, may_lead};
 use sluice_core::coalescing::Onward;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose};
@@ -30,7 +30,7 @@ impl Edge {
         }
         match link.purpose {
             Purpose::Refresh => self.receive_refresh(worker, link),
-            Purpose::Fill => self.receive_fill(worker, link),
+            Purpose::Fill => self.receive_fill(worker, link, headers),
             Purpose::Substitute => self.receive_for_substitute(worker, link, headers),
             purpose => {
                 self.state = State::Background;
@@ -45,12 +45,18 @@ impl Edge {
     }
 
     /// Leads for the requests that wait for this call, unless there is no need.
-    fn receive_fill(&mut self, worker: &mut Worker, link: Link) -> Result<Action, Refusal> {
+    fn receive_fill(
+        &mut self,
+        worker: &mut Worker,
+        link: Link,
+        headers: &Headers,
+    ) -> Result<Action, Refusal> {
         let id = self.id;
         let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
         let key = worker.keys.flight_key(call.target.cache_key());
         let stream = Rc::new(EdgeRequest {
             for_others: true,
+            may_lead: may_lead(&call.policy.policy, call.target.cache_key(), headers.iter()),
             ..EdgeRequest::new(id, key, call.target, call.policy, false)
         });
         worker.open(&stream);

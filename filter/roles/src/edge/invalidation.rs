@@ -3,7 +3,6 @@
 //! must be revalidated.
 
 use sluice_core::key::{Target, canonicalize};
-use sluice_core::policy::purge::bucket_of;
 use sluice_core::policy::{Origin, Policy};
 use sluice_core::purge::url_of;
 
@@ -16,8 +15,8 @@ use crate::worker::Worker;
 pub struct Invalidation {
     scheme: &'static str,
     authority: String,
-    /// The bucket of its own URL.
-    bucket: u16,
+    /// Its own URL.
+    url: String,
 }
 
 impl Invalidation {
@@ -31,7 +30,7 @@ impl Invalidation {
         Some(Self {
             scheme: if https { "https" } else { "http" },
             authority: headers.text(":authority").unwrap_or_default().to_owned(),
-            bucket: bucket_of(url_of(policy, cache_key)),
+            url: url_of(policy, cache_key).to_owned(),
         })
     }
 
@@ -44,23 +43,21 @@ impl Invalidation {
         if !matches!(status.first(), Some(b'2' | b'3')) {
             return Ok(());
         }
-        let mut buckets = vec![self.bucket];
+        let mut urls = vec![self.url.clone()];
         for name in ["location", "content-location"] {
             let value = worker.host.header(Map::Response, name)?;
             let text = value
                 .as_deref()
                 .and_then(|value| std::str::from_utf8(value).ok());
-            buckets.extend(text.and_then(|text| self.same_origin(policy, text)));
+            urls.extend(text.and_then(|text| self.same_origin(policy, text)));
         }
-        buckets.sort_unstable();
-        buckets.dedup();
-        worker.invalidate(&buckets);
+        worker.invalidate(&urls);
         Ok(())
     }
 
-    /// The bucket of a URI in the response, if it is of the same origin (RFC 6454, 4). A path relative to
+    /// The URL that a URI in the response names, if it is of the same origin (RFC 6454, 4). A path relative to
     /// the request's own is not resolved.
-    fn same_origin(&self, policy: &Policy, uri: &str) -> Option<u16> {
+    fn same_origin(&self, policy: &Policy, uri: &str) -> Option<String> {
         let start = format!("{}://", self.scheme);
         let path = if uri.starts_with('/') && !uri.starts_with("//") {
             uri
@@ -84,6 +81,6 @@ impl Invalidation {
             },
         };
         let canonical = canonicalize(policy, &target).ok()?;
-        Some(bucket_of(url_of(policy, canonical.cache_key())))
+        Some(url_of(policy, canonical.cache_key()).to_owned())
     }
 }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use sluice_core::admission::PassReason;
 use sluice_core::coalescing::hints::Hint;
 use sluice_core::coalescing::{LeaderResponse, Onward};
+use sluice_core::freshness::is_request_error;
 use sluice_core::http::cache_status::{CacheStatus, Forward};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::Purpose;
@@ -277,7 +278,9 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
             _ => result_of(Metric::RequestsMiss),
         });
     worker.turn(stream.id.0, |coalescer, turn| {
-        let response = if status >= 400 {
+        let response = if is_request_error(&stream.policy.policy, status) {
+            LeaderResponse::RequestError
+        } else if status >= 400 {
             LeaderResponse::Failed { status }
         } else {
             LeaderResponse::Unshared

@@ -113,7 +113,7 @@ fn respond_to_store(
             worker.metrics.count(Metric::FillsWithoutRoom, 1);
             response.without_room(storage)
         }
-        Verdict::Share(_) | Verdict::Uncacheable(_) => response.unstored(),
+        Verdict::Share(_) | Verdict::RequestError | Verdict::Uncacheable(_) => response.unstored(),
     };
     worker.host.edit_headers(Map::Response, edits)?;
     fetch.response.ended = end_of_stream;
@@ -241,6 +241,7 @@ fn fill_verdict(
         (Verdict::Store(_), _) => FillVerdict::Store,
         (Verdict::NoRoom(_), _) => return None,
         (Verdict::Share(status), _) => FillVerdict::Failed { status: *status },
+        (Verdict::RequestError, _) => FillVerdict::RequestError,
         (Verdict::Uncacheable(UncacheableReason::Vary), Some(names)) => FillVerdict::Varies {
             names: names.clone(),
         },
@@ -265,7 +266,10 @@ fn tell_headers(worker: &mut Worker, fetch: &Fetch, verdict: FillVerdict, end_of
                 .learn(unqualified(&fetch.cache_key), names.clone());
         }
         FillVerdict::HitForMiss { .. } => worker.metrics.count(Metric::HitForMissMarked, 1),
-        FillVerdict::Store | FillVerdict::Failed { .. } | FillVerdict::NoRoom => {}
+        FillVerdict::Store
+        | FillVerdict::Failed { .. }
+        | FillVerdict::RequestError
+        | FillVerdict::NoRoom => {}
     }
     worker.turn(fetch.context, |coalescer, turn| {
         match verdict {
@@ -273,7 +277,10 @@ fn tell_headers(worker: &mut Worker, fetch: &Fetch, verdict: FillVerdict, end_of
                 coalescer.hints().set(key, Hint::HitForMiss, until);
             }
             FillVerdict::Varies { .. } => coalescer.hints().forget(key),
-            FillVerdict::Store | FillVerdict::Failed { .. } | FillVerdict::NoRoom => {}
+            FillVerdict::Store
+            | FillVerdict::Failed { .. }
+            | FillVerdict::RequestError
+            | FillVerdict::NoRoom => {}
         }
         coalescer.fill_headers(stream, verdict, turn);
         if ended {

@@ -52,6 +52,8 @@ pub struct EdgeRequest {
     pub head: bool,
     /// Whether it is a background fill, which leads for others.
     pub for_others: bool,
+    /// Whether its headers are few enough for it to lead.
+    pub may_lead: bool,
     /// Conditions and a range, if it has any.
     pub demand: Option<Demand>,
     /// What its client asks of caches, where the policy obeys.
@@ -128,6 +130,7 @@ impl EdgeRequest {
             policy,
             head,
             for_others: false,
+            may_lead: true,
             demand: None,
             control: RequestControl::default(),
             visit: None,
@@ -141,6 +144,7 @@ impl EdgeRequest {
     pub fn retargeted(&self, key: FlightKey, target: Rc<CanonicalTarget>) -> Self {
         Self {
             for_others: self.for_others,
+            may_lead: self.may_lead,
             progress: Progress::new(Rc::clone(&self.progress.account)),
             demand: self.demand.clone(),
             control: self.control,
@@ -160,7 +164,10 @@ impl EdgeRequest {
     /// loses a fill with its client.
     pub fn needs_background_leader(&self) -> bool {
         let asks = self.demand.as_ref().is_some_and(Demand::may_be_unchanged);
-        asks && self.may_finish_early() && !self.is_for_part() && self.stand_in.is_none()
+        asks && self.may_lead
+            && self.may_finish_early()
+            && !self.is_for_part()
+            && self.stand_in.is_none()
     }
 
     /// Whether its client may leave with a whole answer (304, 412, or a part) before the object has come that fills the
@@ -185,7 +192,7 @@ impl EdgeRequest {
             stream: self.id,
             key: self.key,
             target: &self.target,
-            may_lead: !self.is_for_part() && !self.shares_headers_only(),
+            may_lead: self.may_lead && !self.is_for_part() && !self.shares_headers_only(),
             for_others: self.for_others,
             policy: self.policy.flights,
         }

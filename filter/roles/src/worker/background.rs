@@ -151,7 +151,8 @@ pub fn ready(worker: &mut Worker, stream: &EdgeRequest, onward: Onward) -> Optio
     if (calls && !keep_headers(worker, stream)) || !prepares {
         return Some(onward);
     }
-    if prepare(worker, stream) {
+    // Its fill in the background would have its headers.
+    if stream.may_lead && prepare(worker, stream) {
         return None;
     }
     Some(if stream.is_for_part() {
@@ -223,7 +224,7 @@ pub fn prepared(worker: &mut Worker, call: CallKind, context: u32) {
             continue;
         };
         let mut request = stream.request();
-        request.may_lead |= may_lead;
+        request.may_lead |= may_lead && stream.may_lead;
         let admitted = worker.turn(context, |coalescer, turn| coalescer.request(&request, turn));
         let onward = match admitted {
             None => continue,

@@ -164,10 +164,13 @@ impl Worker {
         self.purge_calls.purge(keys, roots, context, order)
     }
 
-    /// Has the stored responses of these buckets revalidated: an unsafe request has changed them (RFC 9111, 4.4).
-    pub fn invalidate(&mut self, buckets: &[u16]) {
+    /// Has the stored responses of these URLs revalidated: an unsafe request has changed them (RFC 9111, 4.4).
+    pub fn invalidate(&mut self, urls: &[String]) {
         let (keys, roots) = (&mut self.keys, &mut self.roots);
-        self.purge_calls.invalidate(keys, roots, buckets);
+        let mut urls: Vec<_> = urls.iter().map(|url| keys.url_hash(url)).collect();
+        urls.sort_unstable();
+        urls.dedup();
+        self.purge_calls.invalidate(keys, roots, urls);
     }
 
     /// Puts a stored response out of reach that the store has spoilt.

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
-use sluice_core::policy::purge::{Kind, Record};
+use sluice_core::policy::purge::Record;
 use sluice_core::purge::{
-    Initial, JOURNAL_PATIENCE, Order, PendingPurges, Receipt, SharedPurges, carry_out, invalidate,
+    Initial, JOURNAL_PATIENCE, Order, PendingPurges, Receipt, SharedPurges, carry_out, discard,
+    invalidate,
 };
 use sluice_core::workers::message::Message;
 use sluice_core::workers::shared_value::SharedError;
-use sluice_core::workers::{Millis, Roster, WorkerId};
+use sluice_core::workers::{KeyHash, Millis, Roster, WorkerId};
 
 use super::keys::Keys;
 use super::metrics::Metrics;
@@ -137,17 +138,27 @@ impl PurgeCalls {
         Ok(())
     }
 
-    /// Has the stored responses of these buckets revalidated: an unsafe request has changed them (RFC 9111, 4.4).
-    pub fn invalidate(&mut self, keys: &mut Keys, roots: &mut Roots, buckets: &[u16]) {
-        let newest = self.purge_unasked(keys, roots, Kind::Soft, buckets);
-        let Some(newest) = newest else { return };
+    /// Has the stored responses of these URLs revalidated: an unsafe request has changed them (RFC 9111, 4.4).
+    pub fn invalidate(&mut self, keys: &mut Keys, roots: &mut Roots, urls: Vec<KeyHash>) {
+        keys.join_roster();
+        let noted = invalidate(&*self.host, &urls).and_then(|number| Ok((number, keys.others()?)));
+        let (number, others) = match noted {
+            Ok(noted) => noted,
+            Err(error) => {
+                let consequence = "a change was not noted";
+                return self.metrics.fault(consequence, error.into());
+            }
+        };
+        keys.note_changes(&urls, number);
+        let message = Message::Invalidated { number, urls };
+        roots.spread(&others, &message, "a worker was not told of a change");
         self.metrics.count(Metric::Invalidations, 1);
         // The journal is told once that stored responses must be revalidated after a restart.
         if self.journal && !self.changes_recorded {
             self.changes_recorded = true;
             self.due_entries.push(JournalEntry {
                 call: NO_CALL,
-                text: format!("{newest} soft everything\n"),
+                text: format!("{number} soft everything\n"),
             });
             roots.wake();
         }
@@ -155,31 +166,17 @@ impl PurgeCalls {
 
     /// Puts the stored responses of a bucket out of reach, which the store has spoilt.
     pub fn discard(&mut self, keys: &mut Keys, roots: &mut Roots, bucket: u16) {
-        self.purge_unasked(keys, roots, Kind::Hard, &[bucket]);
-    }
-
-    /// The number of the newest purge that this makes, if it makes one.
-    fn purge_unasked(
-        &mut self,
-        keys: &mut Keys,
-        roots: &mut Roots,
-        kind: Kind,
-        buckets: &[u16],
-    ) -> Option<u64> {
         keys.join_roster();
-        let written = invalidate(&*self.host, kind, buckets)
-            .and_then(|records| Ok((records, keys.others()?)));
+        let written =
+            discard(&*self.host, bucket).and_then(|records| Ok((records, keys.others()?)));
         match written {
             Ok((records, others)) => {
                 keys.apply(&records);
-                let newest = records.last().map(|record| record.number);
                 self.tell(roots, &others, NO_CALL, records);
-                newest
             }
             Err(error) => {
-                let consequence = "a change was not noted";
+                let consequence = "a spoilt response stays within reach";
                 self.metrics.fault(consequence, error.into());
-                None
             }
         }
     }

@@ -42,16 +42,17 @@ async fn followers_share_a_server_error(workers: usize) {
 }
 
 #[tokio::test]
-async fn followers_share_a_status_that_no_store_keeps() {
+async fn followers_share_a_status_that_envoys_store_does_not_keep() {
     let origin = Origin::start().ready().await;
     let edge = Edge::http(&origin).workers(2).start().await;
-    for status in [302, 303, 307, 403, 429] {
+    for status in [302, 303, 307, 429] {
         let path = format!("/{status}");
         let gate = Gate::new();
         origin.on(
             &path,
             Reply::status(status)
                 .header("location", "/elsewhere")
+                .max_age(60)
                 .hold(&gate),
         );
         let flight = Crowd::connect(edge.address(), CLIENTS).await.fire(&path);
@@ -133,14 +134,48 @@ async fn an_origin_that_refuses_connections_is_answered_for_and_comes_back() {
 }
 
 #[tokio::test]
-async fn an_error_does_not_outlive_its_second() {
+async fn an_error_does_not_outlive_those_who_wait_for_it() {
     let origin = Origin::start().ready().await;
     origin.on_each("/a", [Reply::status(503), Reply::ok(1000)]);
     let edge = Edge::http(&origin).workers(2).start().await;
     let error = edge.get("/a").await;
     assert_eq!(error.status, 503);
+    assert!(!error.cache_status().contains("ttl"), "{error}");
+    assert_eq!(edge.get("/a").await.status, 200);
+}
+
+#[tokio::test]
+async fn an_error_that_may_live_does_not_outlive_its_second() {
+    let origin = Origin::start().ready().await;
+    let error = Reply::status(503).max_age(600);
+    origin.on_each("/a", [error, Reply::ok(1000)]);
+    let edge = Edge::http(&origin).workers(2).start().await;
+    let error = edge.get("/a").await;
+    assert_eq!(error.status, 503);
     assert!(error.cache_status().ends_with("; ttl=1"), "{error}");
     eventually("the object", async || edge.get("/a").await.status == 200).await;
+}
+
+#[test_case(1; "with one worker")]
+#[test_case(2; "with two workers")]
+#[tokio::test]
+async fn nobody_shares_an_error_that_a_request_may_have_caused(workers: usize) {
+    let origin = Origin::start().ready().await;
+    let gate = Gate::new();
+    let error = Reply::status(431).max_age(600).hold(&gate);
+    origin.on_each("/a", [error, Reply::ok(1000).max_age(600)]);
+    let edge = Edge::http(&origin).workers(workers).start().await;
+    let flight = Crowd::connect(edge.address(), CLIENTS).await.fire("/a");
+    gate.wait_reached(1).await;
+    edge.wait_for_counter("sluice_parked_now", CLIENTS as u64 - 1)
+        .await;
+    gate.open();
+    let outcomes = flight.land().await;
+    let of = |status| move |response: &&Response| response.status == status;
+    assert_eq!(outcomes.responses().filter(of(431)).count(), 1);
+    assert_eq!(outcomes.responses().filter(of(200)).count(), CLIENTS - 1);
+    assert_eq!(origin.count("/a"), 2);
+    assert!(edge.get("/a").await.is_hit());
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use sluice_core::key::CanonicalTarget;
 use sluice_core::key::qualifiers;
 use sluice_core::key::vary::{self, ACCEPT_ENCODING, TooLong, VaryNames};
 use sluice_core::policy::Policy;
-use sluice_core::purge::Purges;
+use sluice_core::purge::{Invalidations, Purges};
 use sluice_core::store::body_lengths::BodyLengths;
 use sluice_core::workers::message::Message;
 use sluice_core::workers::recent_keys::RecentKeys;
@@ -44,6 +44,8 @@ pub struct Keys {
     policy: Rc<Policy>,
     /// All purges that this worker knows.
     purges: Purges,
+    /// All changes by unsafe requests that this worker knows.
+    invalidations: Invalidations,
     /// Whether this worker is on the roster, so that it is told of every purge.
     joined: bool,
     /// The lengths of stored bodies that no header tells.
@@ -69,6 +71,7 @@ impl Keys {
             metrics,
             identity,
             purges: Purges::default(),
+            invalidations: Invalidations::default(),
             joined: false,
             body_lengths: BodyLengths::new(policy.limits.hints),
             varying: Varying::new(policy.limits.varying_urls),

@@ -6,8 +6,10 @@ use sluice_core::key::CanonicalTarget;
 use sluice_core::key::qualifiers::GENERATION;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
-use sluice_core::policy::purge::{Record, bucket_of};
-use sluice_core::purge::{Confirmations, Noted, SharedPurges, TagHash, Tags, url_of};
+use sluice_core::policy::purge::{Kind, Record, Scope, bucket_of};
+use sluice_core::purge::{
+    Confirmations, Noted, SharedInvalidations, SharedPurges, TagHash, Tags, url_of,
+};
 use sluice_core::store::entry::Entry;
 use sluice_core::workers::shared_value::SharedError;
 use sluice_core::workers::{KeyHash, Roster, WorkerId};
@@ -23,10 +25,11 @@ impl Keys {
         let store = &*self.host;
         let joined = Roster::new(store)
             .join(self.identity.worker)
-            .and_then(|_| SharedPurges::new(store).load());
+            .and_then(|_| SharedPurges::new(store).load())
+            .and_then(|purges| Ok((purges, SharedInvalidations::new(store).load()?)));
         match joined {
-            Ok(purges) => {
-                self.purges = purges;
+            Ok(loaded) => {
+                (self.purges, self.invalidations) = loaded;
                 self.joined = true;
             }
             Err(error) => self.metrics.fault("purges could not be read", error.into()),
@@ -61,7 +64,24 @@ impl Keys {
         }
     }
 
-    /// The newest purge that this worker knows.
+    /// The hash by which changes of a URL, as [`url_of`] gives it, are known.
+    pub fn url_hash(&self, url: &str) -> KeyHash {
+        self.entry_hash(url)
+    }
+
+    /// Takes note that unsafe requests have changed these URLs.
+    pub fn note_changes(&mut self, urls: &[KeyHash], number: u64) {
+        for url in urls {
+            self.invalidations.note(*url, number);
+        }
+        self.purges.apply(&Record {
+            number,
+            kind: Kind::Soft,
+            scope: Scope::Nothing,
+        });
+    }
+
+    /// The newest purge or change that this worker knows.
     pub fn newest_purge(&self) -> u64 {
         self.purges.newest()
     }
@@ -78,13 +98,20 @@ impl Keys {
         }
     }
 
-    /// The number of the newest soft purge that covers the URL of a key; 0 is none.
+    /// The number of the newest soft purge or change that covers the URL of a key; 0 is none, or one that a hard purge
+    /// has overtaken.
     pub fn soft_generation(&self, cache_key: &str) -> u64 {
-        if self.purges.is_empty() {
+        if self.purges.is_empty() && self.invalidations.is_empty() {
             return 0;
         }
         let url = url_of(&self.policy, cache_key);
-        self.purges.generations(url).soft
+        let purged = self.purges.generations(url);
+        if self.invalidations.is_empty() {
+            return purged.soft;
+        }
+        let changed = self.invalidations.newest(self.url_hash(url));
+        let soft = purged.soft.max(changed);
+        if soft < purged.hard { 0 } else { soft }
     }
 
     /// Whether a response was asked for before the newest soft purge of its URL.
