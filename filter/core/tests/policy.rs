@@ -154,6 +154,7 @@ fn every_field_counts() {
             "merge_slashes": true,
             "query": { "mode": "sort", "remove": ["utm_*", "fbclid"] },
             "max_bytes": 65_536,
+            "headers": ["X-Plan", "X-Country"],
         },
         "request": { "forward_headers": ["X-Forwarded-Host"], "cookies": "strip", "authorization": "strip", "cache_control": "obey" },
         "response": { "remove_headers": ["Server", "X-Powered-*"], "ignore_vary": ["User-Agent"] },
@@ -189,6 +190,7 @@ fn every_field_counts() {
     ];
     assert_eq!(policy.key.query, QueryRule::Sort { remove });
     assert_eq!(policy.key.max_bytes, 65_536);
+    assert_eq!(policy.key.headers, ["x-country", "x-plan"]);
     assert_eq!(policy.request.forward_headers, ["x-forwarded-host"]);
     assert_eq!(policy.request.cookies, PassOrStrip::Strip);
     assert_eq!(policy.request.authorization, PassOrStrip::Strip);
@@ -728,6 +730,34 @@ fn only_what_is_the_clients_to_say_goes_on() {
             assert!(refusal.starts_with(beginning), "{name}: {refusal}");
         }
     }
+}
+
+#[test]
+fn a_key_has_no_header_that_decides_otherwise_or_goes_nowhere() {
+    for name in [
+        "Accept-Encoding",
+        "authorization",
+        "connection",
+        "Cookie",
+        "host",
+        "range",
+        "if-none-match",
+        "x-amz-date",
+        "x-sluice-link",
+    ] {
+        let headers = json!({ "key": { "headers": ["x-plan", name] } });
+        for document in [
+            bucket_document(headers.clone()),
+            http_document(headers.clone()),
+        ] {
+            let refusal = refusal(&document);
+            let beginning = "key.headers[1]: ";
+            assert!(refusal.starts_with(beginning), "{name}: {refusal}");
+        }
+    }
+    let cors = json!({ "key": { "headers": ["origin"] }, "site": { "cors": { "allowed_origins": ["*"] } } });
+    let refusal = refusal(&bucket_document(cors));
+    assert!(refusal.starts_with("key.headers[0]: "), "{refusal}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use sluice_core::admission::{Disposition, PassReason, RequestFacts, classify};
 use sluice_core::key::Rejection;
 use sluice_core::policy::forward_header;
 use sluice_core::policy::{PassOrStrip, Policy};
-use support::{bucket, http};
+use support::{bucket, bucket_policy, http, http_policy};
 
 fn disposition(policy: &Policy, method: &str, headers: &[(&str, &str)]) -> Disposition {
     let headers = headers
@@ -278,6 +278,18 @@ fn an_http_origin_gets_all_but_what_could_change_the_response_of_others() {
     for cacheable in [true, false] {
         assert!(!forward_header(&without_cookies(), cacheable, "cookie"));
     }
+}
+
+#[test]
+fn what_the_key_has_goes_on() {
+    let keyed = http_policy("key: {headers: [x-forwarded-host]}");
+    assert!(forward_header(&keyed, true, "x-forwarded-host"));
+    // The policy has not put it into the key.
+    assert!(!forward_header(&keyed, true, "x-forwarded-proto"));
+    assert!(forward_header(&keyed, false, "x-forwarded-proto"));
+    let bucket = bucket_policy("key: {headers: [x-plan]}");
+    assert!(forward_header(&bucket, true, "x-plan"));
+    assert!(!forward_header(&bucket, true, "x-forwarded-proto"));
 }
 
 #[test]

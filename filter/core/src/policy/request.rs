@@ -67,12 +67,13 @@ const MEANT_TO_GO_ON: [&str; 3] = ["connection", "te", "upgrade"];
 /// Headers by which frameworks and proxies let a request claim another method, URL or host than its
 /// own: with one of them a client could store, under an innocent key, the response to something
 /// else.
-const OVERRIDES: [&str; 18] = [
+const OVERRIDES: [&str; 19] = [
     "forwarded",
     "x-forwarded-host",
     "x-forwarded-path",
     "x-forwarded-port",
     "x-forwarded-prefix",
+    "x-forwarded-proto",
     "x-forwarded-scheme",
     "x-forwarded-server",
     "x-forwarded-uri",
@@ -96,10 +97,10 @@ fn is_of_cors(name: &str) -> bool {
 /// shared with others.
 ///
 /// - Nobody gets the internal namespace, Envoy's own, or what concerns one connection only.
-/// - A bucket gets what the policy lists, and `Range` and the conditions of a request that goes
+/// - A bucket gets what the policy lists or has in the key, and `Range` and the conditions of a request that goes
 ///   past the cache. What the signer sets is never the client's.
 /// - Another origin gets the rest, but for what would let a cacheable request ask for something
-///   else than its key says, unless the policy lists it.
+///   else than its key says, unless the policy lists it, or has it in the key.
 pub fn forward_header(policy: &Policy, cacheable: bool, name: &str) -> bool {
     if name.starts_with(':') {
         return true;
@@ -119,7 +120,7 @@ pub fn forward_header(policy: &Policy, cacheable: bool, name: &str) -> bool {
         return !is_bucket && !cacheable;
     }
     let mut forwarded = policy.request.forward_headers.iter();
-    let listed = forwarded.any(|listed| listed == name);
+    let listed = policy.key.has_header(name) || forwarded.any(|listed| listed == name);
     if is_bucket {
         listed && name != "authorization" && !name.starts_with("x-amz-")
     } else if name == "authorization" {
@@ -131,17 +132,28 @@ pub fn forward_header(policy: &Policy, cacheable: bool, name: &str) -> bool {
     }
 }
 
-/// Refuses names that have no effect, and those by which a client would get at what is signed,
-/// framed or asked for.
-pub(super) fn check_forward_headers(policy: &Policy) -> Result<(), PolicyError> {
-    for (index, name) in policy.request.forward_headers.iter().enumerate() {
-        let reserved = matches!(name.as_str(), "authorization" | "content-length" | "host")
+/// Refuses names that have no effect, those by which a client would get at what is signed, framed or
+/// asked for, and those of which the key has what they come to.
+pub(super) fn check_headers(policy: &Policy) -> Result<(), PolicyError> {
+    let never = |name: &str| {
+        matches!(name, "authorization" | "content-length" | "host")
             || name.starts_with("x-amz-")
-            || !forward_header(policy, true, name);
-        if reserved {
+            || !forward_header(policy, true, name)
+    };
+    for (index, name) in policy.request.forward_headers.iter().enumerate() {
+        if never(name) {
             let path = format!("request.forward_headers[{index}]");
             let expected = "a header that is the client's to set: not one of the connection's, \
                             Envoy's, the signature's or the filter's own, no range and no condition";
+            return Err(PolicyError::text(&path, name, expected));
+        }
+    }
+    for (index, name) in policy.key.headers.iter().enumerate() {
+        if never(name) || matches!(name.as_str(), "accept-encoding" | "cookie") {
+            let path = format!("key.headers[{index}]");
+            let expected = "a header that tells responses apart: not one of the connection's, \
+                            Envoy's, the signature's or the filter's own, no range, no condition, \
+                            no credentials, and not accept-encoding, which the key has where it counts";
             return Err(PolicyError::text(&path, name, expected));
         }
     }
