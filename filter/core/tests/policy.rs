@@ -156,7 +156,7 @@ fn every_field_counts() {
             "max_bytes": 65_536,
             "headers": ["X-Plan", "X-Country"],
         },
-        "request": { "forward_headers": ["X-Forwarded-Host"], "cookies": "strip", "authorization": "strip", "cache_control": "obey" },
+        "request": { "forward_headers": ["X-Forwarded-Host"], "cookies": "strip", "authorization": "strip", "cache_control": "obey", "credential_headers": ["X-Member", "x-key-*", "x-key-*", "x-key-a", "x-key-b*"] },
         "response": { "remove_headers": ["Server", "X-Powered-*"], "ignore_vary": ["User-Agent"] },
         "cache": {
             "ttl": { "default": "0s", "5xx": "3s", "404": "1m", "200": "2000ms" },
@@ -194,6 +194,11 @@ fn every_field_counts() {
     assert_eq!(policy.request.forward_headers, ["x-forwarded-host"]);
     assert_eq!(policy.request.cookies, PassOrStrip::Strip);
     assert_eq!(policy.request.authorization, PassOrStrip::Strip);
+    let credentials = [
+        NamePattern::Prefix("x-key-".to_owned()),
+        NamePattern::Exact("x-member".to_owned()),
+    ];
+    assert_eq!(policy.request.credential_headers, credentials);
     assert_eq!(policy.request.cache_control, Obedience::Obey);
     let mut hidden = built_in_hidden_headers();
     hidden.push(NamePattern::Exact("server".to_owned()));
@@ -758,6 +763,29 @@ fn a_key_has_no_header_that_decides_otherwise_or_goes_nowhere() {
     let cors = json!({ "key": { "headers": ["origin"] }, "site": { "cors": { "allowed_origins": ["*"] } } });
     let refusal = refusal(&bucket_document(cors));
     assert!(refusal.starts_with("key.headers[0]: "), "{refusal}");
+}
+
+#[test]
+fn a_credential_is_in_no_key_and_not_let_through() {
+    for (field, lists) in [
+        (
+            "key.headers[0]: ",
+            json!({ "key": { "headers": ["x-api-key"] } }),
+        ),
+        (
+            "request.forward_headers[0]: ",
+            json!({ "request": { "forward_headers": ["x-auth-me"] } }),
+        ),
+    ] {
+        let refusal = refusal(&http_document(lists.clone()));
+        assert!(refusal.starts_with(field), "{refusal}");
+        assert!(refusal.contains("request.credential_headers"), "{refusal}");
+        let _ = parse(&bucket_document(lists));
+    }
+    let _ = parse(&http_document(json!({
+        "key": { "headers": ["x-api-key"] },
+        "request": { "credential_headers": [] },
+    })));
 }
 
 #[test]

@@ -131,3 +131,54 @@ fn a_background_fill_whose_url_proves_to_vary_keeps_the_scheme() {
         "{asked:?}"
     );
 }
+
+#[test]
+fn a_header_that_changes_responses_reaches_the_origin_with_what_is_not_shared_alone() {
+    let aimed = ("x-http-path-override", "/secret");
+    for (method, more) in [
+        ("GET", ("accept", "*/*")),
+        ("HEAD", ("accept", "*/*")),
+        ("GET", ("if-none-match", "\"v1\"")),
+        // The size decides for others too whether the object is stored.
+        ("GET", ("range", "bytes=0-9")),
+    ] {
+        let mut envoy = envoy(1);
+        by(&mut envoy, method, "https", &[more, aimed]);
+        envoy.answer_probe(0);
+        assert!(!envoy.fetches[0].headers.has(aimed.0), "{method} {more:?}");
+    }
+    let mut envoy = envoy(1);
+    by(&mut envoy, "POST", "https", &[aimed]);
+    assert_eq!(envoy.fetches[0].headers.get(aimed.0), Some(aimed.1));
+}
+
+#[test]
+fn the_response_to_a_request_with_credentials_is_its_clients_alone() {
+    let mut envoy = envoy(1);
+    let key = [("x-api-key", "alice")];
+    let clients = [(); 2].map(|()| by(&mut envoy, "GET", "https", &key));
+    let other = by(&mut envoy, "GET", "https", &[]);
+    assert_eq!(envoy.fetches.len(), 3, "nobody waits for another");
+    for (fetch, client) in clients.into_iter().enumerate() {
+        envoy.answer_with(FetchId(fetch), 200, &[], b"Hello, Alice");
+        envoy.end(FetchId(fetch));
+        assert_eq!(envoy.clients[client.0].status(), 200);
+        assert_eq!(envoy.fetches[fetch].headers.get("x-api-key"), Some("alice"));
+        assert!(!envoy.fetches[fetch].fills);
+    }
+    assert_eq!(envoy.fetches[2].purpose, Purpose::Lead);
+    fill(&mut envoy, FetchId(2));
+    assert_eq!(envoy.clients[other.0].body().len(), 1_024);
+}
+
+#[test]
+fn credentials_that_the_policy_strips_reach_the_origin_with_no_response_that_is_shared() {
+    let strips = document(r#""request": {"authorization": "strip"}"#);
+    let mut envoy = FakeEnvoy::new(&strips, 1);
+    let key = [("x-api-key", "alice")];
+    by(&mut envoy, "GET", "https", &key);
+    fill(&mut envoy, FIRST);
+    by(&mut envoy, "GET", "https", &[]);
+    assert_eq!(envoy.fetches.len(), 1);
+    assert!(!envoy.fetches[0].headers.has("x-api-key"));
+}

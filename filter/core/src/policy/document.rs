@@ -8,6 +8,7 @@ use super::compression::CompressionPolicy;
 use super::error::PolicyError;
 use super::form::{Form, Kind};
 use super::key::KeyPolicy;
+use super::names::NamePattern;
 use super::origin::OriginSection;
 use super::purge::PurgePolicy;
 use super::request::{RequestPolicy, check_headers};
@@ -76,6 +77,7 @@ impl Document {
             .check(kind, index_document)
             .map_err(|error| error.within("site"))?;
         self.response.complete(kind, self.site.cors.is_some());
+        NamePattern::sort(&mut self.request.credential_headers);
         let mut policy = Policy {
             hot: self.hot,
             origin,
