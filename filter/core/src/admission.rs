@@ -7,7 +7,7 @@ use crate::http::rejection::Rejection;
 use crate::key::Target;
 use crate::key::vary::{ACCEPT_ENCODING, keyed_names};
 use crate::link::INTERNAL_PREFIX;
-use crate::policy::{Origin, PassOrStrip, Policy, forward_header};
+use crate::policy::{Origin, PassOrStrip, Policy, RequestPolicy, forward_header};
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +81,8 @@ pub struct RequestFacts<'a> {
     pub grpc: bool,
     /// `Authorization`.
     pub authorization: bool,
+    /// A header of `request.credential_headers`.
+    pub credentials: bool,
     /// `Cache-Control` or `Pragma`: it asks something of caches.
     pub control: bool,
     /// `Cookie`.
@@ -96,6 +98,7 @@ pub struct RequestFacts<'a> {
 impl<'a> RequestFacts<'a> {
     /// Facts of these headers, with names in lower case; `end_of_stream` if nothing follows them.
     pub fn of(
+        policy: &Policy,
         headers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
         end_of_stream: bool,
     ) -> Self {
@@ -104,12 +107,12 @@ impl<'a> RequestFacts<'a> {
             ..Self::default()
         };
         for (name, value) in headers {
-            facts.observe(name, value);
+            facts.observe(&policy.request, name, value);
         }
         facts
     }
 
-    fn observe(&mut self, name: &[u8], value: &'a [u8]) {
+    fn observe(&mut self, policy: &RequestPolicy, name: &[u8], value: &'a [u8]) {
         match name {
             b":method" => self.method = std::str::from_utf8(value).unwrap_or_default(),
             b":scheme" => self.target.scheme = std::str::from_utf8(value).ok(),
@@ -125,7 +128,8 @@ impl<'a> RequestFacts<'a> {
             b"origin" => self.origin = true,
             b"access-control-request-method" => self.asks_for_method = true,
             _ if name.starts_with(INTERNAL_PREFIX.as_bytes()) => self.internal = true,
-            _ => self.demand |= Demand::concerns(name),
+            _ if Demand::concerns(name) => self.demand = true,
+            _ => self.credentials |= policy.is_credential(name),
         }
     }
 
@@ -198,7 +202,9 @@ fn for_http(policy: &Policy, request: &RequestFacts<'_>) -> Option<PassReason> {
         Some(PassReason::Method)
     } else if request.announced_body || request.open_ended {
         Some(PassReason::Body)
-    } else if request.authorization && policy.request.authorization == PassOrStrip::Pass {
+    } else if (request.authorization || request.credentials)
+        && policy.request.authorization == PassOrStrip::Pass
+    {
         Some(PassReason::Authorization)
     } else if request.cookie && policy.request.cookies == PassOrStrip::Pass {
         Some(PassReason::Cookie)

@@ -91,6 +91,11 @@ impl Purpose {
         matches!(self, Self::Bypass | Self::Size)
     }
 
+    /// Whether others learn of the response, or of its size.
+    pub const fn is_shared(self) -> bool {
+        !matches!(self, Self::Bypass)
+    }
+
     /// Whether it is a request of the filter's own, which comes by the background listener.
     pub const fn is_background(self) -> bool {
         matches!(

@@ -113,7 +113,10 @@ fn the_edge_answers_preflights_where_it_answers_for_origins() {
         let headers = headers
             .iter()
             .map(|name| (name.as_bytes(), b"GET".as_slice()));
-        classify(policy, &RequestFacts::of(headers.chain([method]), true))
+        classify(
+            policy,
+            &RequestFacts::of(policy, headers.chain([method]), true),
+        )
     };
     let all = ["origin", "access-control-request-method"];
     let section = "site: {cors: {allowed_origins: [\"*\"]}}";

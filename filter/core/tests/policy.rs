@@ -154,8 +154,9 @@ fn every_field_counts() {
             "merge_slashes": true,
             "query": { "mode": "sort", "remove": ["utm_*", "fbclid"] },
             "max_bytes": 65_536,
+            "headers": ["X-Plan", "X-Country"],
         },
-        "request": { "forward_headers": ["X-Forwarded-Host"], "cookies": "strip", "authorization": "strip", "cache_control": "obey" },
+        "request": { "forward_headers": ["X-Forwarded-Host"], "cookies": "strip", "authorization": "strip", "cache_control": "obey", "credential_headers": ["X-Member", "x-key-*", "x-key-*", "x-key-a", "x-key-b*"] },
         "response": { "remove_headers": ["Server", "X-Powered-*"], "ignore_vary": ["User-Agent"] },
         "cache": {
             "ttl": { "default": "0s", "5xx": "3s", "404": "1m", "200": "2000ms" },
@@ -189,9 +190,15 @@ fn every_field_counts() {
     ];
     assert_eq!(policy.key.query, QueryRule::Sort { remove });
     assert_eq!(policy.key.max_bytes, 65_536);
+    assert_eq!(policy.key.headers, ["x-country", "x-plan"]);
     assert_eq!(policy.request.forward_headers, ["x-forwarded-host"]);
     assert_eq!(policy.request.cookies, PassOrStrip::Strip);
     assert_eq!(policy.request.authorization, PassOrStrip::Strip);
+    let credentials = [
+        NamePattern::Prefix("x-key-".to_owned()),
+        NamePattern::Exact("x-member".to_owned()),
+    ];
+    assert_eq!(policy.request.credential_headers, credentials);
     assert_eq!(policy.request.cache_control, Obedience::Obey);
     let mut hidden = built_in_hidden_headers();
     hidden.push(NamePattern::Exact("server".to_owned()));
@@ -728,6 +735,57 @@ fn only_what_is_the_clients_to_say_goes_on() {
             assert!(refusal.starts_with(beginning), "{name}: {refusal}");
         }
     }
+}
+
+#[test]
+fn a_key_has_no_header_that_decides_otherwise_or_goes_nowhere() {
+    for name in [
+        "Accept-Encoding",
+        "authorization",
+        "connection",
+        "Cookie",
+        "host",
+        "range",
+        "if-none-match",
+        "x-amz-date",
+        "x-sluice-link",
+    ] {
+        let headers = json!({ "key": { "headers": ["x-plan", name] } });
+        for document in [
+            bucket_document(headers.clone()),
+            http_document(headers.clone()),
+        ] {
+            let refusal = refusal(&document);
+            let beginning = "key.headers[1]: ";
+            assert!(refusal.starts_with(beginning), "{name}: {refusal}");
+        }
+    }
+    let cors = json!({ "key": { "headers": ["origin"] }, "site": { "cors": { "allowed_origins": ["*"] } } });
+    let refusal = refusal(&bucket_document(cors));
+    assert!(refusal.starts_with("key.headers[0]: "), "{refusal}");
+}
+
+#[test]
+fn a_credential_is_in_no_key_and_not_let_through() {
+    for (field, lists) in [
+        (
+            "key.headers[0]: ",
+            json!({ "key": { "headers": ["x-api-key"] } }),
+        ),
+        (
+            "request.forward_headers[0]: ",
+            json!({ "request": { "forward_headers": ["x-auth-me"] } }),
+        ),
+    ] {
+        let refusal = refusal(&http_document(lists.clone()));
+        assert!(refusal.starts_with(field), "{refusal}");
+        assert!(refusal.contains("request.credential_headers"), "{refusal}");
+        let _ = parse(&bucket_document(lists));
+    }
+    let _ = parse(&http_document(json!({
+        "key": { "headers": ["x-api-key"] },
+        "request": { "credential_headers": [] },
+    })));
 }
 
 #[test]

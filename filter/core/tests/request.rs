@@ -7,19 +7,19 @@ use sluice_core::admission::{Disposition, PassReason, RequestFacts, classify};
 use sluice_core::key::Rejection;
 use sluice_core::policy::forward_header;
 use sluice_core::policy::{PassOrStrip, Policy};
-use support::{bucket, http};
+use support::{bucket, bucket_policy, http, http_policy};
 
 fn disposition(policy: &Policy, method: &str, headers: &[(&str, &str)]) -> Disposition {
     let headers = headers
         .iter()
         .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
     let all = headers.chain([(b":method".as_slice(), method.as_bytes())]);
-    classify(policy, &RequestFacts::of(all, true))
+    classify(policy, &RequestFacts::of(policy, all, true))
 }
 
 fn open_ended(policy: &Policy, method: &str) -> Disposition {
     let headers = [(b":method".as_slice(), method.as_bytes())];
-    classify(policy, &RequestFacts::of(headers, false))
+    classify(policy, &RequestFacts::of(policy, headers, false))
 }
 
 fn with_cors() -> Policy {
@@ -59,6 +59,52 @@ fn credentials_that_the_policy_strips_do_not_matter() {
     );
     for cacheable in [false, true] {
         assert!(!forward_header(&policy, cacheable, "authorization"));
+    }
+}
+
+#[test]
+fn a_request_with_credentials_of_any_name_is_treated_like_one_with_authorization() {
+    let policy = http();
+    let strip = http_policy("request: {authorization: strip}");
+    for name in [
+        "x-api-key",
+        "x-auth-token",
+        "x-access-token",
+        "x-amz-security-token",
+        "x-csrf-token",
+        "x-forwarded-user",
+        "x-auth-request-email",
+        "private-token",
+    ] {
+        let headers = [(name, "secret")];
+        let passed = Disposition::Pass(PassReason::Authorization);
+        assert_eq!(disposition(&policy, "GET", &headers), passed, "{name}");
+        assert!(forward_header(&policy, false, name), "{name}");
+        let kept = disposition(&strip, "GET", &headers);
+        assert_eq!(kept, Disposition::Cacheable, "{name}");
+        assert!(!forward_header(&strip, true, name), "{name}");
+        // A POST with the token of a form.
+        assert!(forward_header(&strip, false, name), "{name}");
+        let bucket = disposition(&bucket(), "GET", &headers);
+        assert_eq!(bucket, Disposition::Cacheable, "{name}");
+    }
+    for name in ["x-forwarded-for", "x-requested-with", "accept", "x-author"] {
+        let kept = disposition(&policy, "GET", &[(name, "x")]);
+        assert_eq!(kept, Disposition::Cacheable, "{name}");
+    }
+    let own = http_policy("request: {credential_headers: [x-z, X-Member-*, x-a, x-member-1*]}");
+    for (name, expected) in [
+        ("x-member-id", Disposition::Pass(PassReason::Authorization)),
+        ("x-member-12", Disposition::Pass(PassReason::Authorization)),
+        ("x-member-", Disposition::Pass(PassReason::Authorization)),
+        ("x-z", Disposition::Pass(PassReason::Authorization)),
+        ("x-a", Disposition::Pass(PassReason::Authorization)),
+        ("x-member", Disposition::Cacheable),
+        ("x-zz", Disposition::Cacheable),
+        ("a", Disposition::Cacheable),
+        ("x-api-key", Disposition::Cacheable),
+    ] {
+        assert_eq!(disposition(&own, "GET", &[(name, "x")]), expected);
     }
 }
 
@@ -278,6 +324,65 @@ fn an_http_origin_gets_all_but_what_could_change_the_response_of_others() {
     for cacheable in [true, false] {
         assert!(!forward_header(&without_cookies(), cacheable, "cookie"));
     }
+}
+
+#[test]
+fn what_is_known_to_change_responses_goes_only_where_the_response_is_not_shared() {
+    let keyed = http_policy("key: {headers: [x-original-host]}");
+    let listing = http_policy("request: {forward_headers: [front-end-https]}");
+    for name in [
+        "cloudfront-forwarded-proto",
+        "forwarded-proto",
+        "front-end-https",
+        "max-forwards",
+        "proxy",
+        "proxy-host",
+        "x-arr-ssl",
+        "x-backend-host",
+        "x-forwarded",
+        "x-forwarded-client-cert",
+        "x-forwarded-protocol",
+        "x-forwarded-ssl",
+        "x-http-destinationurl",
+        "x-http-path-override",
+        "x-invoke-path",
+        "x-matched-path",
+        "x-middleware-subrequest",
+        "x-ms-original-url",
+        "x-now-route-matches",
+        "x-original-host",
+        "x-proxy-host",
+        "x-request-uri",
+        "x-scheme",
+        "x-url-scheme",
+    ] {
+        assert!(!forward_header(&http(), true, name), "{name}");
+        assert!(forward_header(&http(), false, name), "{name}");
+        let goes_on = forward_header(&keyed, true, name);
+        assert_eq!(goes_on, name == "x-original-host", "{name}");
+        let goes_on = forward_header(&listing, true, name);
+        assert_eq!(goes_on, name == "front-end-https", "{name}");
+    }
+    for name in [
+        "x-forwarded-for",
+        "x-requested-with",
+        "x-request-id",
+        "x-real-ip",
+    ] {
+        assert!(forward_header(&http(), true, name), "{name}");
+    }
+}
+
+#[test]
+fn what_the_key_has_goes_on() {
+    let keyed = http_policy("key: {headers: [x-forwarded-host]}");
+    assert!(forward_header(&keyed, true, "x-forwarded-host"));
+    // The policy has not put it into the key.
+    assert!(!forward_header(&keyed, true, "x-forwarded-proto"));
+    assert!(forward_header(&keyed, false, "x-forwarded-proto"));
+    let bucket = bucket_policy("key: {headers: [x-plan]}");
+    assert!(forward_header(&bucket, true, "x-plan"));
+    assert!(!forward_header(&bucket, true, "x-forwarded-proto"));
 }
 
 #[test]

@@ -10,7 +10,12 @@ use proptest::prelude::*;
 use sluice_core::key::qualifiers::qualifiers;
 use sluice_core::key::vary::{Fit, Selected, TooLong, VaryNames, fit, qualify, selected, told};
 use sluice_core::policy::Policy;
-use support::{bucket, canonicalize_path, http};
+use support::{bucket, bucket_policy, canonicalize_path, http_policy};
+
+/// A policy of an HTTP origin whose keys have only what responses vary with.
+fn http() -> Policy {
+    http_policy("key: {headers: []}")
+}
 
 const URL: &str = "edge.test/page";
 
@@ -25,7 +30,7 @@ fn key(policy: &Policy, names: &str, headers: &[(&str, &str)]) -> Result<String,
         let header = headers.iter().find(|(header, _)| *header == name);
         header.map(|(_, value)| Cow::from(*value))
     };
-    qualify(policy, &mut target, &VaryNames::parse(names), value)?;
+    qualify(policy, &mut target, Some(&VaryNames::parse(names)), value)?;
     Ok(target.path().trim_start_matches("/page").to_owned())
 }
 
@@ -171,6 +176,49 @@ fn a_value_that_is_too_long_is_no_key() {
 }
 
 #[test]
+fn the_headers_of_the_policys_key_are_in_every_key_once() {
+    let scheme = http_policy("");
+    let https = [("x-forwarded-proto", "HTTPS"), ("accept", "a/b")];
+    for (names, headers, expected) in [
+        ("", &https[..], "#vary-x-forwarded-proto=https"),
+        ("", &[], "#vary-x-forwarded-proto="),
+        (
+            "accept",
+            &https,
+            "#vary-x-forwarded-proto=https;vary-accept=a/b",
+        ),
+        // Learnt under a policy whose key did not have it.
+        (
+            "accept,x-forwarded-proto",
+            &https,
+            "#vary-x-forwarded-proto=https;vary-accept=a/b",
+        ),
+    ] {
+        assert_eq!(key(&scheme, names, headers).unwrap(), expected);
+    }
+    let several = http_policy("key: {headers: [x-plan, X-Country, x-plan]}");
+    let expected = "#vary-x-country=at;vary-x-plan=";
+    assert_eq!(key(&several, "", &[("x-country", "at")]).unwrap(), expected);
+    let mut short = several;
+    short.vary.max_value_bytes = 1;
+    assert_eq!(key(&short, "", &[("x-country", "at")]), Err(TooLong));
+}
+
+#[test]
+fn a_vary_that_names_what_every_key_has_asks_for_nothing_more() {
+    let scheme = "edge.test/page#vary-x-forwarded-proto=https";
+    let with = http_policy("key: {headers: [x-forwarded-proto, user-agent]}");
+    for vary in ["X-Forwarded-Proto", "x-forwarded-proto, User-Agent"] {
+        assert_eq!(fit(&with, scheme, Some(vary)), Fit::Keyed, "{vary}");
+    }
+    let learnt = unkeyed("a,b,c,d");
+    let vary = Some("a, b, c, d, x-forwarded-proto");
+    assert_eq!(fit(&with, scheme, vary), learnt, "they do not count");
+    let bucket = bucket_policy("key: {headers: [origin]}\nresponse: {ignore_vary: []}");
+    assert_eq!(fit(&bucket, URL, Some("Origin")), Fit::Keyed);
+}
+
+#[test]
 fn a_client_is_told_what_the_origin_said_and_what_the_edge_chooses_by() {
     let (http, bucket) = (http(), bucket());
     for (policy, vary, chooses, expected) in [
@@ -226,10 +274,10 @@ proptest! {
     fn what_is_learnt_fits(vary in "[a-d*, ]{0,12}", keyed in "([a-d](,[a-d]){0,3})?") {
         let policy = http();
         let mut target = canonicalize_path(&policy, b"/page").unwrap();
-        qualify(&policy, &mut target, &VaryNames::parse(&keyed), |_| None).unwrap();
+        qualify(&policy, &mut target, Some(&VaryNames::parse(&keyed)), |_| None).unwrap();
         if let Fit::Unkeyed(names) = fit(&policy, target.cache_key(), Some(&vary)) {
             let mut target = canonicalize_path(&policy, b"/page").unwrap();
-            qualify(&policy, &mut target, &names, |_| Some("x".into())).unwrap();
+            qualify(&policy, &mut target, Some(&names), |_| Some("x".into())).unwrap();
             prop_assert!(qualifiers(target.path()).count() <= policy.vary.max_headers);
             prop_assert_eq!(fit(&policy, target.cache_key(), Some(&vary)), Fit::Keyed);
         }

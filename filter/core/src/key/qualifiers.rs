@@ -7,7 +7,7 @@
 //! | `g` | the number of the newest hard purge that covers the URL |
 //! | `g` | how often what the URL had was purged |
 //! | `ae` | the content coding of a path on which there are several |
-//! | `vary-NAME` | the value of a request header that the URL varies with |
+//! | `vary-NAME` | the value of a request header that the policy puts into the key, or that the URL varies with |
 //! | `method` | `HEAD` for the headers alone; the last one |
 
 use crate::http::escaping::{is_unreserved, push_escape, unescaped};

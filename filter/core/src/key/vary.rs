@@ -3,7 +3,7 @@
 //!
 //! The stores know no `Vary`. The first response with one says which headers matter, and is not
 //! stored; from then on requests for its URL are keyed by the values of those headers, so that each
-//! variant is an entry of its own. The origin is asked with the very values that the key has.
+//! variant is an entry of its own. The headers that the policy lists are in every key. The origin is asked with the very values that the key has.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -57,16 +57,18 @@ pub enum Fit {
 
 /// What `vary`, the lines of the header joined by commas, means for a response asked for under `key`.
 ///
-/// A header that no cacheable request takes to the origin makes no difference. `Accept-Encoding`
+/// A header that no cacheable request takes to the origin makes no difference, nor does one that every
+/// key has. `Accept-Encoding`
 /// makes one only where it goes on and the key does not have its coding.
 pub fn fit(policy: &Policy, key: &str, vary: Option<&str>) -> Fit {
     let Some(vary) = vary else {
         return Fit::Keyed;
     };
-    let keyed = keyed_names(key);
+    let mut keyed = keyed_names(key);
+    keyed.retain(|name| !policy.key.has_header(name));
     let mut needed = Vec::new();
     for name in members(vary) {
-        if policy.response.ignore_vary.contains(&name) {
+        if policy.key.has_header(&name) || policy.response.ignore_vary.contains(&name) {
             continue;
         }
         let bucket = policy.origin.is_bucket();
@@ -111,18 +113,23 @@ fn members(vary: &str) -> impl Iterator<Item = String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
-/// Qualifies `target` by the values that a request has for `names`; `value` gives the lines of a
-/// header joined by commas.
+/// Qualifies `target` by the values that a request has for the headers of the policy's key, and for
+/// those that the URL's responses are known to vary with; `value` gives the lines of a header joined by
+/// commas.
 ///
 /// # Errors
 /// One of them is longer than the policy allows.
 pub fn qualify<'a>(
     policy: &Policy,
     target: &mut CanonicalTarget,
-    names: &VaryNames,
+    known: Option<&VaryNames>,
     value: impl Fn(&str) -> Option<Cow<'a, str>>,
 ) -> Result<(), TooLong> {
-    for name in names.iter() {
+    let always = policy.key.headers.iter().map(String::as_str);
+    // Another policy's key may not have had what this one's has.
+    let known = known.into_iter().flat_map(VaryNames::iter);
+    let known = known.filter(|name| !policy.key.has_header(name));
+    for name in always.chain(known) {
         let value = value(name);
         if name == ACCEPT_ENCODING && policy.compression.enabled {
             // Learnt before it was.
@@ -191,7 +198,9 @@ pub fn selected(path: &str) -> impl Iterator<Item = Selected> {
 fn normalize(name: &str, value: &str) -> String {
     let value = value.trim_matches([' ', '\t']);
     match name {
-        "accept-language" | "accept-charset" => tighten(value).to_ascii_lowercase(),
+        "accept-language" | "accept-charset" | "x-forwarded-proto" => {
+            tighten(value).to_ascii_lowercase()
+        }
         "accept" if !value.contains('"') => tighten(value),
         _ => value.to_owned(),
     }

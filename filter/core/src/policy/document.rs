@@ -8,9 +8,10 @@ use super::compression::CompressionPolicy;
 use super::error::PolicyError;
 use super::form::{Form, Kind};
 use super::key::KeyPolicy;
+use super::names::NamePattern;
 use super::origin::OriginSection;
 use super::purge::PurgePolicy;
-use super::request::{RequestPolicy, check_forward_headers};
+use super::request::{RequestPolicy, check_headers};
 use super::response::ResponsePolicy;
 use super::rules::{self, RuleSection};
 use super::section::section;
@@ -76,7 +77,8 @@ impl Document {
             .check(kind, index_document)
             .map_err(|error| error.within("site"))?;
         self.response.complete(kind, self.site.cors.is_some());
-        let policy = Policy {
+        NamePattern::sort(&mut self.request.credential_headers);
+        let mut policy = Policy {
             hot: self.hot,
             origin,
             key,
@@ -91,7 +93,10 @@ impl Document {
             purge: self.purge,
             limits: self.limits,
         };
-        check_forward_headers(&policy)?;
+        check_headers(&policy)?;
+        // One key for one set of headers, in whatever order the document has them.
+        policy.key.headers.sort_unstable();
+        policy.key.headers.dedup();
         Ok(policy)
     }
 }

@@ -5,7 +5,9 @@ use serde_json::{Map, Value};
 
 use super::error::PolicyError;
 use super::form::{Form, Kind, Whole, words};
-use super::names::{NamePattern, ObjectName, ParameterName, ParameterPattern, StripPrefix};
+use super::names::{
+    HeaderName, NamePattern, ObjectName, ParameterName, ParameterPattern, StripPrefix,
+};
 use super::section::section;
 use crate::http::escaping::{Escaping, append_path, escape_key};
 
@@ -32,10 +34,19 @@ section! {
         /// bucket or /a.js of an HTTP origin. A path that is not below the prefix is answered with
         /// 404. Default: none.
         strip_prefix: String as StripPrefix = String::new(),
+        /// Request headers whose values are a part of the key, whether or not Vary names them; the
+        /// origin is asked with the values of the key. Default: x-forwarded-proto for an HTTP
+        /// origin, none for a bucket.
+        headers: Vec<String> as Vec<HeaderName> = vec!["x-forwarded-proto".to_owned()]; bucket: Vec::new(),
     }
 }
 
 impl KeyPolicy {
+    /// Whether the key has the value of that request header, whatever responses say.
+    pub fn has_header(&self, name: &str) -> bool {
+        self.headers.iter().any(|listed| listed == name)
+    }
+
     /// Refuses what an origin of that kind does not have, and spells the prefix as canonical paths do: it
     /// starts with `/` unless empty, and never ends with one.
     pub(super) fn for_kind(mut self, kind: Kind) -> Result<Self, PolicyError> {

@@ -75,8 +75,8 @@ section! {
         forbid: Vec<String> as Vec<HeaderName> = ["cookie", "user-agent"].map(str::to_owned).into(),
         /// The most headers that Vary may name; a response with more is not stored.
         max_headers: usize as Whole<0, 16> = 4,
-        /// The longest value of a header that Vary names, in bytes; requests with a longer one go
-        /// around the cache.
+        /// The longest value of a header that Vary or key.headers names, in bytes; requests with a
+        /// longer one go around the cache.
         max_value_bytes: usize as Whole<1, 4_096> = 256,
     }
 }

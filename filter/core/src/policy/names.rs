@@ -28,11 +28,41 @@ impl NamePattern {
 
     /// Whether `name` fits.
     pub fn matches(&self, name: &str) -> bool {
+        self.matches_bytes(name.as_bytes())
+    }
+
+    fn matches_bytes(&self, name: &[u8]) -> bool {
         match self {
-            Self::Exact(exact) => name == exact,
-            Self::Prefix(prefix) => name.starts_with(prefix.as_str()),
+            Self::Exact(exact) => name == exact.as_bytes(),
+            Self::Prefix(prefix) => name.starts_with(prefix.as_bytes()),
         }
     }
+
+    fn literal(&self) -> &str {
+        let (Self::Exact(literal) | Self::Prefix(literal)) = self;
+        literal
+    }
+
+    /// Sorts patterns, without those that others cover, for [`any_matches`].
+    pub(super) fn sort(patterns: &mut Vec<Self>) {
+        let is_exact = |pattern: &Self| matches!(pattern, Self::Exact(_));
+        patterns.sort_by(|one, other| {
+            let by_literal = one.literal().cmp(other.literal());
+            by_literal.then(is_exact(one).cmp(&is_exact(other)))
+        });
+        patterns.dedup_by(|next, kept| *next == *kept || kept.covers(next));
+    }
+
+    fn covers(&self, other: &Self) -> bool {
+        matches!(self, Self::Prefix(prefix) if other.literal().starts_with(prefix.as_str()))
+    }
+}
+
+/// Whether `name` fits any of these patterns, which are sorted.
+pub(super) fn any_matches(sorted: &[NamePattern], name: &[u8]) -> bool {
+    let after = sorted.partition_point(|pattern| pattern.literal().as_bytes() <= name);
+    let last = after.checked_sub(1).and_then(|last| sorted.get(last));
+    last.is_some_and(|pattern| pattern.matches_bytes(name))
 }
 
 /// Defines a form of texts: what such a text reads as, what is expected, a regular expression for the

@@ -4,9 +4,45 @@
 use super::Policy;
 use super::error::PolicyError;
 use super::form::words;
-use super::names::HeaderName;
+use super::names::{HeaderName, HeaderPattern, NamePattern, any_matches};
 use super::section::section;
 use crate::http::demand::Demand;
+
+/// Headers by which clients, and proxies that have authenticated them, say who they are, and those that
+/// go with a session.
+const CREDENTIALS: [&str; 31] = [
+    "api-key",
+    "apikey",
+    "cf-access-*",
+    "job-token",
+    "private-token",
+    "remote-user",
+    "x-access-token",
+    "x-amz-security-token",
+    "x-amzn-oidc-*",
+    "x-api-key",
+    "x-api-token",
+    "x-apikey",
+    "x-auth-*",
+    "x-authenticated-*",
+    "x-csrf-token",
+    "x-csrftoken",
+    "x-forwarded-access-token",
+    "x-forwarded-email",
+    "x-forwarded-groups",
+    "x-forwarded-preferred-username",
+    "x-forwarded-user",
+    "x-goog-authenticated-*",
+    "x-goog-iap-*",
+    "x-jwt-assertion",
+    "x-ms-client-principal*",
+    "x-ms-token-*",
+    "x-remote-user",
+    "x-session-*",
+    "x-vault-token",
+    "x-webauth-*",
+    "x-xsrf-token",
+];
 
 section! {
     /// Which parts of a request go on to the origin.
@@ -21,10 +57,22 @@ section! {
         /// uncached, whatever the response says of public or s-maxage. strip: the header is
         /// removed. A bucket never sees one.
         authorization: PassOrStrip = PassOrStrip::Pass,
+        /// HTTP origin only: further request headers by which a response may be one client's, and a
+        /// trailing * for any rest of the name. A request with one of them is treated as
+        /// authorization says; strip removes them only where the response may be shared.
+        credential_headers: Vec<NamePattern> as Vec<HeaderPattern> =
+            CREDENTIALS.map(NamePattern::of).into(); bucket: Vec::new(),
         /// Whether a client's Cache-Control and Pragma count. ignore: they do not, since with
         /// no-cache, no-store or max-age any client could load the origin. obey: they do, for
         /// clients that may.
         cache_control: Obedience = Obedience::Ignore,
+    }
+}
+
+impl RequestPolicy {
+    /// Whether a request header says who its client is, beside `Authorization` and `Cookie`.
+    pub fn is_credential(&self, name: impl AsRef<[u8]>) -> bool {
+        any_matches(&self.credential_headers, name.as_ref())
     }
 }
 
@@ -64,29 +112,44 @@ const HOP_BY_HOP: [&str; 6] = [
 /// allows, `te: trailers`.
 const MEANT_TO_GO_ON: [&str; 3] = ["connection", "te", "upgrade"];
 
-/// Headers by which frameworks and proxies let a request claim another method, URL or host than its
-/// own: with one of them a client could store, under an innocent key, the response to something
-/// else.
-const OVERRIDES: [&str; 18] = [
-    "forwarded",
-    "x-forwarded-host",
-    "x-forwarded-path",
-    "x-forwarded-port",
-    "x-forwarded-prefix",
-    "x-forwarded-scheme",
-    "x-forwarded-server",
-    "x-forwarded-uri",
+/// Headers by which a request tells frameworks and proxies of another method, scheme, host, path or
+/// step of their own than its URL says: with one of them a client could store, under an innocent key,
+/// the response to something else. A `*` at the end stands for any rest of the name.
+const OVERRIDES: [&str; 24] = [
+    "cloudfront-forwarded-proto",
+    "forwarded*",
+    "front-end-https",
+    "max-forwards",
+    "proxy",
+    "proxy-host",
+    "x-arr-ssl",
+    "x-backend-host",
+    "x-forwarded*",
     "x-host",
-    "x-http-host-override",
-    "x-http-method",
-    "x-http-method-override",
+    "x-http-*",
+    "x-invoke-*",
+    "x-matched-path",
     "x-method-override",
-    "x-original-host",
-    "x-original-uri",
-    "x-original-url",
-    "x-override-url",
-    "x-rewrite-url",
+    "x-middleware-*",
+    "x-ms-original-*",
+    "x-now-route-matches",
+    "x-original-*",
+    "x-override-*",
+    "x-proxy-*",
+    "x-request-uri",
+    "x-rewrite-*",
+    "x-scheme",
+    "x-url-scheme",
 ];
+
+/// Whether a header is one of [`OVERRIDES`]. The addresses of clients are none: they say who asks.
+fn overrides(name: &str) -> bool {
+    let fits = |pattern: &&str| match pattern.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix),
+        None => name == *pattern,
+    };
+    name != "x-forwarded-for" && OVERRIDES.iter().any(fits)
+}
 
 fn is_of_cors(name: &str) -> bool {
     name == "origin" || name.starts_with("access-control-request-")
@@ -96,10 +159,10 @@ fn is_of_cors(name: &str) -> bool {
 /// shared with others.
 ///
 /// - Nobody gets the internal namespace, Envoy's own, or what concerns one connection only.
-/// - A bucket gets what the policy lists, and `Range` and the conditions of a request that goes
+/// - A bucket gets what the policy lists or has in the key, and `Range` and the conditions of a request that goes
 ///   past the cache. What the signer sets is never the client's.
 /// - Another origin gets the rest, but for what would let a cacheable request ask for something
-///   else than its key says, unless the policy lists it.
+///   else than its key says, unless the policy lists it, or has it in the key.
 pub fn forward_header(policy: &Policy, cacheable: bool, name: &str) -> bool {
     if name.starts_with(':') {
         return true;
@@ -119,31 +182,57 @@ pub fn forward_header(policy: &Policy, cacheable: bool, name: &str) -> bool {
         return !is_bucket && !cacheable;
     }
     let mut forwarded = policy.request.forward_headers.iter();
-    let listed = forwarded.any(|listed| listed == name);
+    let listed = policy.key.has_header(name) || forwarded.any(|listed| listed == name);
     if is_bucket {
         listed && name != "authorization" && !name.starts_with("x-amz-")
     } else if name == "authorization" {
         policy.request.authorization == PassOrStrip::Pass
     } else if name == "cookie" {
         policy.request.cookies == PassOrStrip::Pass
+    } else if policy.request.is_credential(name) {
+        !cacheable
     } else {
-        listed || !cacheable || !OVERRIDES.contains(&name)
+        listed || !cacheable || !overrides(name)
     }
 }
 
-/// Refuses names that have no effect, and those by which a client would get at what is signed,
-/// framed or asked for.
-pub(super) fn check_forward_headers(policy: &Policy) -> Result<(), PolicyError> {
-    for (index, name) in policy.request.forward_headers.iter().enumerate() {
-        let reserved = matches!(name.as_str(), "authorization" | "content-length" | "host")
-            || name.starts_with("x-amz-")
-            || !forward_header(policy, true, name);
-        if reserved {
-            let path = format!("request.forward_headers[{index}]");
-            let expected = "a header that is the client's to set: not one of the connection's, \
-                            Envoy's, the signature's or the filter's own, no range and no condition";
+/// Refuses names that have no effect, those by which a client would get at what is signed, framed or
+/// asked for, and those of which the key has what they come to.
+pub(super) fn check_headers(policy: &Policy) -> Result<(), PolicyError> {
+    let lists = [
+        ("request.forward_headers", &policy.request.forward_headers),
+        ("key.headers", &policy.key.headers),
+    ];
+    for (list, names) in lists {
+        for (index, name) in names.iter().enumerate() {
+            let Some(expected) = wrong(policy, list == "key.headers", name) else {
+                continue;
+            };
+            let path = format!("{list}[{index}]");
             return Err(PolicyError::text(&path, name, expected));
         }
     }
     Ok(())
+}
+
+/// What is expected of a listed header instead of `name`, if that is none.
+fn wrong(policy: &Policy, keyed: bool, name: &str) -> Option<&'static str> {
+    if policy.request.is_credential(name) && !policy.origin.is_bucket() {
+        return Some(
+            "a header that is not one of request.credential_headers, with which no response is shared",
+        );
+    }
+    if keyed && matches!(name, "accept-encoding" | "cookie") {
+        return Some(
+            "a header that tells responses apart: not a cookie, and not accept-encoding, which a key \
+             has where it counts",
+        );
+    }
+    let reserved = matches!(name, "authorization" | "content-length" | "host")
+        || name.starts_with("x-amz-")
+        || !forward_header(policy, true, name);
+    reserved.then_some(
+        "a header that is the client's to set: not one of the connection's, Envoy's, the signature's \
+         or the filter's own, no range and no condition",
+    )
 }

@@ -42,7 +42,12 @@ impl FakeEnvoy {
     /// A call comes to EDGE by the background listener.
     pub(super) fn enter_edge(&mut self, call: &Call) {
         let kind = self.kind_of(call).unwrap_or(Kind::of_call(Purpose::Probe));
-        self.come(call.seat, kind, call.headers.clone(), Some(call));
+        let mut headers = call.headers.clone();
+        // As Envoy does in a listener that believes who sends, on a connection without TLS.
+        if !headers.has("x-forwarded-proto") {
+            headers.set("x-forwarded-proto", "http");
+        }
+        self.come(call.seat, kind, headers, Some(call));
     }
 
     /// Calls that have waited are sent.

@@ -126,11 +126,13 @@ impl FakeEnvoy {
         self.worker(seat).map(Worker::coalescer)
     }
 
-    /// The hash by which requests for that path wait for each other.
+    /// The hash by which requests for that path wait for each other, if nothing tells their scheme.
     pub fn key_hash(&self, key: u64) -> KeyHash {
         let mut workers = (0..self.workers()).filter_map(|seat| self.worker(seat));
         let worker = workers.next().expect("a worker that lives");
-        worker.keys.key_hash(&format!("{HOST}/{key}"))
+        worker
+            .keys
+            .key_hash(&format!("{HOST}/{key}#vary-x-forwarded-proto="))
     }
 
     /// Whether that worker lives.

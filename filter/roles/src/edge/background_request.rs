@@ -106,7 +106,7 @@ impl Edge {
         let varies = worker.keys.qualify(&policy.policy, &mut target, headers);
         varies.map_err(|_| Refusal::Stranger)?;
         let key = worker.keys.flight_key(target.cache_key());
-        let facts = RequestFacts::of(headers.fields(), true);
+        let facts = RequestFacts::of(&policy.policy, headers.fields(), true);
         rewrite(&*worker.host, &facts.target, &target)?;
         self.bounded = true;
         let control = self.control(facts.control, headers);

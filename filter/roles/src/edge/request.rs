@@ -39,7 +39,7 @@ impl Edge {
         end_of_stream: bool,
     ) -> Result<Action, Refusal> {
         let headers = host.headers(Map::Request)?;
-        let facts = RequestFacts::of(headers.fields(), end_of_stream);
+        let facts = RequestFacts::of(&self.policy.policy, headers.fields(), end_of_stream);
         if facts.internal {
             if let Some(link) = own_link(host, &self.identity, &headers)? {
                 return self.receive_own(worker.ok_or(Refusal::Stranger)?, link, &headers);

@@ -10,7 +10,7 @@ use sluice_core::link::{INTERNAL_PREFIX, LINK_HEADER, Link, PATH_HEADER, Purpose
 use super::Refusal;
 use crate::host::headers::Headers;
 use crate::host::{Host, Map};
-use crate::request::headers::{keep_path, set_aside};
+use crate::request::headers::{keep_path, select, set_aside};
 use crate::worker::identity::Identity;
 
 /// Name of the background listener's route in Envoy's configuration.
@@ -98,12 +98,14 @@ fn keep_to_the_store(
     Ok(())
 }
 
-/// Gives a request of the filter's own its path with qualifiers, which Envoy takes from nobody but a filter.
+/// Gives a request of the filter's own its path with qualifiers, which Envoy takes from nobody but a filter, and the
+/// headers that they name: the listener has set some itself, such as `X-Forwarded-Proto`.
 pub fn take_path(host: &dyn Host, headers: &Headers) -> Result<(), HostError> {
     let Some(path) = headers.text(PATH_HEADER) else {
         return Ok(());
     };
     host.set_header(Map::Request, ":path", path)?;
+    select(host, path, headers)?;
     host.remove_header(Map::Request, PATH_HEADER)
 }
 

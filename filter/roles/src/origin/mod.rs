@@ -83,8 +83,8 @@ impl OriginStream {
         let Some(policy) = policy.filter(|_| !purpose.is_background()) else {
             return Ok(self.stop(worker));
         };
+        prepare_request(&*worker.host, &policy.policy, purpose, headers)?;
         let cacheable = !purpose.avoids_the_store();
-        prepare_request(&*worker.host, &policy.policy, cacheable, headers)?;
         self.adopted = Some(ForeignRequest::new(worker, policy, headers, cacheable));
         Ok(Action::Continue)
     }
@@ -120,7 +120,7 @@ impl OriginStream {
             fills::store_is_late(worker, link.stream);
             return Ok(self.refuse(worker, DueReply::Unwritten(Rc::new(stored.clone()))));
         }
-        prepare_request(&*worker.host, &policy.policy, cacheable, headers)?;
+        prepare_request(&*worker.host, &policy.policy, link.purpose, headers)?;
         if let Some(revalidation) = &revalidation {
             // The tags of a bucket are strong; a mark before one is a compressor's.
             let compressed = matches!(policy.policy.origin, Origin::Bucket(_));

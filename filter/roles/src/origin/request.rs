@@ -14,18 +14,21 @@ use super::variance;
 use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
 use crate::reply::DueReply;
+use crate::request::headers::select;
 use crate::worker::Worker;
 use crate::worker::background;
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// Makes the store's request one for the origin.
+/// Makes the store's request one for the origin. What others learn of the response must not depend on what its key
+/// does not have.
 pub fn prepare_request(
     host: &dyn Host,
     policy: &Policy,
-    cacheable: bool,
+    purpose: Purpose,
     headers: &Headers,
 ) -> host::Result<()> {
+    let (cacheable, shared) = (!purpose.avoids_the_store(), purpose.is_shared());
     for (name, value) in headers.iter() {
         let of_store = matches!(
             name,
@@ -39,7 +42,7 @@ pub fn prepare_request(
             // The access log reads it from this very request. The hop removes it from what it sends on.
             true
         } else {
-            forward_header(policy, cacheable, name)
+            forward_header(policy, shared, name)
         };
         if !keep {
             host.remove_header(Map::Request, name)?;
@@ -54,6 +57,9 @@ pub fn prepare_request(
         host.set_header(Map::Request, ":authority", wanted)?;
     }
     let path = headers.text(":path").unwrap_or_default();
+    if shared {
+        select(host, path, headers)?;
+    }
     if cacheable {
         variance::ask(host, policy, path, headers)?;
     }

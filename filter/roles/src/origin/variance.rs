@@ -5,24 +5,18 @@ use std::borrow::Cow;
 
 use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
+use crate::request::headers::set_or_remove;
 use sluice_core::key::qualifiers;
 use sluice_core::key::vary::{self, ACCEPT_ENCODING, Fit, VaryNames};
 use sluice_core::link::{COMPRESS_HEADER, COMPRESS_TYPED, COMPRESS_UNTYPED};
 use sluice_core::policy::{Origin, Policy};
 use sluice_core::site::media_type::missing_media_type;
 
-/// Gives a request that fills the store the headers from which the qualifiers of its `path` were made, so that the
-/// response is the one that the key names.
+/// Asks for the content coding of the key that `path` has, for a request that fills the store.
 pub fn ask(host: &dyn Host, policy: &Policy, path: &str, headers: &Headers) -> host::Result<()> {
-    let mut encoding = None;
-    for selected in vary::selected(path) {
-        if selected.name == ACCEPT_ENCODING {
-            encoding = Some(selected.value);
-            continue;
-        }
-        let (name, wanted) = (&selected.name, selected.value.as_deref());
-        set_or_remove(host, headers, name, wanted)?;
-    }
+    let mut selected = vary::selected(path);
+    let encoding = selected.find(|selected| selected.name == ACCEPT_ENCODING);
+    let encoding = encoding.map(|selected| selected.value);
     let compression = &policy.compression;
     let chosen = encoding.is_some();
     let wanted = match encoding {
@@ -47,23 +41,6 @@ pub fn ask(host: &dyn Host, policy: &Policy, path: &str, headers: &Headers) -> h
         host.set_header(Map::Request, COMPRESS_HEADER, wanted)?;
     }
     Ok(())
-}
-
-fn set_or_remove(
-    host: &dyn Host,
-    headers: &Headers,
-    name: &str,
-    wanted: Option<&str>,
-) -> host::Result<()> {
-    match wanted {
-        // NB: it may have been taken out meanwhile, and of several lines one must be left.
-        Some(value) => {
-            host.remove_header(Map::Request, name)?;
-            host.set_header(Map::Request, name, value)
-        }
-        None if headers.has(name) => host.remove_header(Map::Request, name),
-        None => Ok(()),
-    }
 }
 
 /// Makes the headers of a HEAD's response those of the compressed object, which nothing compresses here: no length, and

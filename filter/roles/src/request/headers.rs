@@ -4,6 +4,7 @@
 use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
 use sluice_core::http::demand::Demand;
+use sluice_core::key::vary::{ACCEPT_ENCODING, selected};
 use sluice_core::link::{METHOD_HEADER, ORIGINAL_PATH_HEADER};
 
 /// The conditions and the range of a request.
@@ -29,6 +30,32 @@ pub fn put_back(host: &dyn Host, demand: &Demand) -> host::Result<()> {
     demand
         .fields()
         .try_for_each(|(name, value)| host.set_header(Map::Request, name, value))
+}
+
+/// Gives a request the values of headers that the qualifiers of its `path` have, so that the response is the one that
+/// the key names. A content coding is not among them.
+pub fn select(host: &dyn Host, path: &str, headers: &Headers) -> host::Result<()> {
+    selected(path)
+        .filter(|selected| selected.name != ACCEPT_ENCODING)
+        .try_for_each(|header| set_or_remove(host, headers, &header.name, header.value.as_deref()))
+}
+
+/// Leaves the one line that is `wanted` of that name, in the place of those that the request had.
+pub fn set_or_remove(
+    host: &dyn Host,
+    headers: &Headers,
+    name: &str,
+    wanted: Option<&str>,
+) -> host::Result<()> {
+    match wanted {
+        // NB: it may have been taken out meanwhile, and of several lines one must be left.
+        Some(value) => {
+            host.remove_header(Map::Request, name)?;
+            host.set_header(Map::Request, name, value)
+        }
+        None if headers.has(name) => host.remove_header(Map::Request, name),
+        None => Ok(()),
+    }
 }
 
 /// The effective context's request headers that a background call on its behalf takes along.

@@ -5,17 +5,26 @@ use rustls::version::{TLS12, TLS13};
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::client::http2::Http2;
 use sluice_tests::client::{Client, request};
+use sluice_tests::edge::Builder;
 use sluice_tests::edge::Edge;
 use sluice_tests::edge::tls::{Certificate, exchange};
 use sluice_tests::http::body;
 use sluice_tests::machine::ports::{free_port, loopback};
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
+use sluice_tests::server::requests::Request;
 use std::net::SocketAddr;
 
+/// A policy for an origin that answers all schemes alike.
+const ONE_FOR_ALL_SCHEMES: &str = "origin: {kind: http}\nkey: {headers: []}\n";
+
 async fn start(origin: &Origin, certificate: &Certificate) -> (Edge, SocketAddr) {
+    start_with(Edge::http(origin).policy(ONE_FOR_ALL_SCHEMES), certificate).await
+}
+
+async fn start_with(edge: Builder, certificate: &Certificate) -> (Edge, SocketAddr) {
     let port = free_port();
-    let edge = Edge::http(origin)
+    let edge = edge
         .env("EDGE_TLS_PORT", port.to_string())
         .env("TLS_CERT", certificate.cert().display().to_string())
         .env("TLS_KEY", certificate.key().display().to_string());
@@ -47,9 +56,40 @@ async fn every_protocol_and_version_is_served_from_one_entry() {
         assert_eq!(status, 200, "{version:?}");
         body::check("/a", &content).unwrap();
     }
-    // Nor is the scheme part of the key.
+    // Nor is the scheme part of this key.
     assert!(edge.get("/a").await.is_hit());
     assert_eq!(origin.count("/a"), 1, "{}", origin.requests().summary());
+}
+
+#[tokio::test]
+async fn an_http_origin_answers_each_scheme_for_its_own_clients() {
+    let origin = Origin::start().ready().await;
+    for path in ["/a", "/b"] {
+        origin.on(path, Reply::ok(50_000).etag("v1").ranges());
+    }
+    let certificate = Certificate::new();
+    let (edge, address) = start_with(Edge::http(&origin).workers(1), &certificate).await;
+    let schemes = |path: &str| {
+        let asked = origin.requests().of(path);
+        let scheme =
+            |request: &Request| request.headers.get("x-forwarded-proto").map(str::to_owned);
+        asked.iter().filter_map(scheme).collect::<Vec<_>>()
+    };
+    let mut secret = certificate.connect(address, &[], &[&TLS13]).await.unwrap();
+    for _ in 0..2 {
+        let _ = edge.get("/a").await.stamp("/a");
+        let asked = request("GET", "/a", &[]);
+        let (head, _) = exchange(&mut secret, &asked).await.unwrap();
+        assert_eq!(head.word(1), "200");
+    }
+    assert_eq!(schemes("/a"), ["http", "https"]);
+    // What the edge asks by itself: for the size, and for the object.
+    let part = request("GET", "/b", &[("range", "bytes=0-9")]);
+    let (head, _) = exchange(&mut secret, &part).await.unwrap();
+    assert_eq!(head.word(1), "206");
+    let asked = schemes("/b");
+    assert_eq!(asked, vec!["https"; asked.len()]);
+    assert!(!asked.is_empty());
 }
 
 #[tokio::test]

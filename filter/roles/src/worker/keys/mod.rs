@@ -132,7 +132,7 @@ impl Keys {
         self.varying.learn(url, names, self.host.monotonic_millis());
     }
 
-    /// Adds the qualifiers for content coding and `Vary` to the key of `target`.
+    /// Adds the qualifiers for content coding, the headers of the policy's key and `Vary` to the key of `target`.
     ///
     /// # Errors
     /// The value of a header that the response varies with is too long for a key.
@@ -145,10 +145,8 @@ impl Keys {
         if let Some(coding) = compressed(policy, target, headers) {
             target.qualify(qualifiers::CODING, coding.token());
         }
-        match self.varies(target.url()) {
-            Some(names) => vary::qualify(policy, target, &names, |name| headers.joined(name)),
-            None => Ok(()),
-        }
+        let known = self.varies(target.url());
+        vary::qualify(policy, target, known.as_ref(), |name| headers.joined(name))
     }
 
     /// The number of bytes of a stored body, if somebody has counted them.
