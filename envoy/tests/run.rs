@@ -9,13 +9,23 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 
 use rustix::process::Signal;
-use support::edge::{Variables, runs};
+use support::edge::{Edge, Variables, runs};
 use support::modules::{APPROVING, DEAD};
 use support::origin::Origin;
 use support::{eventually, get, status};
 
 fn edge(origin: &Origin) -> Variables {
     Variables::new(&origin.url(), APPROVING)
+}
+
+/// Sends a request, and waits until the origin has it and keeps it until its release.
+fn held_request(edge: &Edge, origin: &Origin) -> TcpStream {
+    let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, edge.port)).unwrap();
+    write!(client, "GET /held HTTP/1.1\r\nhost: edge.test\r\n\r\n").unwrap();
+    eventually("the request at the origin", || {
+        !origin.requests().is_empty()
+    });
+    client
 }
 
 #[test]
@@ -84,13 +94,63 @@ fn an_unknown_argument_is_answered_with_the_usage() {
 
 #[test]
 fn a_signal_ends_the_edge_and_its_envoy_in_good_order() {
-    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+    for signal in [Signal::TERM, Signal::INT] {
         let mut edge = edge(&Origin::start()).start();
         let envoy = edge.envoy();
         edge.signal(signal);
         assert_eq!(edge.end(), 0);
         assert!(!runs(envoy));
     }
+}
+
+#[test]
+fn a_hangup_is_ignored_and_said_while_the_edge_starts_serves_and_drains() {
+    const SAID: &str = "sluice: SIGHUP is ignored";
+    let origin = Origin::start();
+    let mut edge = edge(&origin).set("DRAIN_SECONDS", "3600").launch();
+    eventually("an Envoy", || edge.has_envoy());
+    let envoy = edge.envoy();
+    let mut client = None;
+    for (times, state) in ["starting", "serving", "draining"].iter().enumerate() {
+        match *state {
+            "serving" => edge.wait_until_ready(),
+            "draining" => {
+                client = Some(held_request(&edge, &origin));
+                edge.signal(Signal::TERM);
+                eventually("not ready any more", || {
+                    status(&get(edge.port, "/healthz")) == 503
+                });
+            }
+            _ => {}
+        }
+        edge.signal(Signal::HUP);
+        eventually(state, || edge.log().matches(SAID).count() == times + 1);
+    }
+    origin.release();
+    let mut answer = String::new();
+    client.unwrap().read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("origin\n"), "{answer}");
+    assert_eq!(edge.end(), 0);
+    assert!(!runs(envoy));
+}
+
+#[test]
+fn an_edge_whose_logs_are_opened_anew_while_it_drains_goes_on_draining() {
+    let origin = Origin::start();
+    let mut edge = edge(&origin).set("DRAIN_SECONDS", "3600").start();
+    let mut client = held_request(&edge, &origin);
+    edge.signal(Signal::TERM);
+    eventually("not ready any more", || {
+        status(&get(edge.port, "/healthz")) == 503
+    });
+    edge.signal(Signal::USR1);
+    edge.signal(Signal::HUP);
+    eventually("both signals", || edge.log().contains("SIGHUP is ignored"));
+    origin.release();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("origin\n"), "{answer}");
+    assert_eq!(edge.end(), 0);
 }
 
 #[test]
@@ -123,11 +183,7 @@ fn a_filter_that_does_not_load_ends_the_edge_with_a_reason() {
 fn draining_lets_requests_under_way_end() {
     let origin = Origin::start();
     let mut edge = edge(&origin).set("DRAIN_SECONDS", "3600").start();
-    let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, edge.port)).unwrap();
-    write!(client, "GET /held HTTP/1.1\r\nhost: edge.test\r\n\r\n").unwrap();
-    eventually("the request at the origin", || {
-        !origin.requests().is_empty()
-    });
+    let mut client = held_request(&edge, &origin);
     edge.signal(Signal::TERM);
     eventually("not ready any more", || {
         status(&get(edge.port, "/healthz")) == 503
@@ -144,11 +200,7 @@ fn draining_ends_after_its_time_and_at_a_second_signal() {
     for (seconds, signals) in [("1", 1), ("3600", 2)] {
         let origin = Origin::start();
         let mut edge = edge(&origin).set("DRAIN_SECONDS", seconds).start();
-        let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, edge.port)).unwrap();
-        write!(client, "GET /held HTTP/1.1\r\nhost: edge.test\r\n\r\n").unwrap();
-        eventually("the request at the origin", || {
-            !origin.requests().is_empty()
-        });
+        let _client = held_request(&edge, &origin);
         edge.signal(Signal::TERM);
         if signals == 2 {
             eventually("not ready any more", || {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The running edge: waits until it is ready, then for its end, and stops it in order.
 
+use std::ffi::c_int;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use rustix::process::Signal;
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use super::health_check;
@@ -47,8 +48,7 @@ impl RunningEdge<'_> {
                 self.deaths.note_end(status, self.started.elapsed());
                 bail!("Envoy ended before it was ready ({status}); its reason is above");
             }
-            let stops = |signal| matches!(signal, SIGINT | SIGTERM | SIGHUP);
-            if self.signals.pending().any(stops) {
+            if self.signals.pending().any(tells_to_stop) {
                 self.deaths.forget();
                 // Envoy may have begun to serve since the last look.
                 return Ok(Some(if ready() {
@@ -78,20 +78,19 @@ impl RunningEdge<'_> {
                 return self.envoy.stop().map_or(1, |_| 1);
             }
             for signal in self.signals.wait() {
-                match signal {
-                    SIGUSR1 => self.envoy.signal(Signal::USR1),
-                    SIGCHLD => {}
-                    _ => {
-                        self.deaths.forget();
-                        return self.stop_in_order();
-                    }
+                if signal == SIGUSR1 {
+                    self.envoy.signal(Signal::USR1);
+                }
+                if tells_to_stop(signal) {
+                    self.deaths.forget();
+                    return self.stop_in_order();
                 }
             }
         }
     }
 
-    /// Drains the edge: it answers "not ready", and requests in flight may end, until the drain time is over or a
-    /// second signal arrives. Gives the exit code.
+    /// Drains the edge: it answers "not ready", and requests in flight may end, until the drain time is over or the
+    /// edge is told to stop once more. Gives the exit code.
     fn stop_in_order(&mut self) -> u8 {
         let admin = Admin::new(self.settings.admin_port);
         admin.fail_health_checks();
@@ -102,7 +101,7 @@ impl RunningEdge<'_> {
                 break;
             }
             let is_late = start.elapsed() >= self.settings.drain;
-            if is_late || self.signals.pending().any(|signal| signal != SIGCHLD) {
+            if is_late || self.signals.pending().any(tells_to_stop) {
                 let active = active.unwrap_or(0);
                 say(&format!("stopping with {active} requests in flight"));
                 // NB: not SIGTERM: Envoy would crash where its store is being filled.
@@ -113,4 +112,13 @@ impl RunningEdge<'_> {
         }
         self.envoy.stop().map_or(1, exit_code)
     }
+}
+
+/// Whether a signal tells the edge to stop. One that is ignored is named in the log: others read their configuration
+/// again at SIGHUP.
+fn tells_to_stop(signal: c_int) -> bool {
+    if signal == SIGHUP {
+        say("SIGHUP is ignored: settings and policy are read at the start");
+    }
+    matches!(signal, SIGINT | SIGTERM)
 }

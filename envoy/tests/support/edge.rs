@@ -79,6 +79,13 @@ impl Variables {
 
     /// Starts the edge, and waits until it says that it is ready.
     pub fn start(self) -> Edge {
+        let mut edge = self.launch();
+        edge.wait_until_ready();
+        edge
+    }
+
+    /// Starts the edge.
+    pub fn launch(self) -> Edge {
         let log = self.folder.path().join("log");
         let output = File::create(&log).unwrap();
         let process = self
@@ -89,18 +96,13 @@ impl Variables {
             .unwrap();
         let port = |name| self.value(name).parse().unwrap();
         let (port, admin) = (port("EDGE_PORT"), port("ADMIN_PORT"));
-        let mut edge = Edge {
+        Edge {
             port,
             admin,
             process,
             log,
             variables: self,
-        };
-        eventually("ready", || {
-            assert!(edge.process.try_wait().unwrap().is_none(), "{}", edge.log());
-            edge.log().contains("is ready")
-        });
-        edge
+        }
     }
 
     /// Starts an edge that must refuse to start. Gives its exit code and its messages.
@@ -119,6 +121,14 @@ impl Variables {
 }
 
 impl Edge {
+    /// Waits until the edge says that it is ready.
+    pub fn wait_until_ready(&mut self) {
+        eventually("ready", || {
+            assert!(self.process.try_wait().unwrap().is_none(), "{}", self.log());
+            self.log().contains("is ready")
+        });
+    }
+
     /// All messages and log lines of the edge.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
@@ -146,9 +156,18 @@ impl Edge {
 
     /// The process id of the edge's Envoy.
     pub fn envoy(&self) -> u32 {
+        self.child().unwrap()
+    }
+
+    /// Whether the edge has an Envoy now.
+    pub fn has_envoy(&self) -> bool {
+        self.child().is_some()
+    }
+
+    fn child(&self) -> Option<u32> {
         let id = self.process.id();
-        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
-        children.split_whitespace().next().unwrap().parse().unwrap()
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
+        children.split_whitespace().next()?.parse().ok()
     }
 
     /// Waits for the end of the edge. Gives its exit code, or 128 and the number of the signal that ended it.
