@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::fs::Permissions;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
@@ -168,6 +169,64 @@ fn envoys_end_is_the_edges_and_its_exit_code_too() {
     edge.signal_envoy(Signal::KILL);
     assert_eq!(edge.end(), 128 + 9);
     assert!(edge.log().contains("Envoy ended"), "{}", edge.log());
+}
+
+#[test]
+fn with_restart_an_edge_whose_envoy_has_crashed_comes_back_each_time() {
+    let mut edge = edge(&Origin::start()).restarting().start();
+    for (crash, pause) in [(1, "0.1"), (2, "0.2"), (3, "0.4")] {
+        let envoy = edge.envoy();
+        edge.signal_envoy(Signal::KILL);
+        eventually("the edge again", || {
+            edge.log().matches("is ready").count() == crash + 1
+        });
+        assert!(edge.log().contains(&format!(
+            "sluice: the edge has ended (exit status: 137); it is started again in {pause} s"
+        )));
+        assert!(get(edge.port, "/a").ends_with("origin\n"));
+        assert!(!runs(envoy));
+    }
+    let envoy = edge.envoy();
+    edge.signal(Signal::HUP);
+    eventually("the line", || edge.log().contains("SIGHUP is ignored"));
+    edge.signal(Signal::TERM);
+    assert_eq!(edge.end(), 0);
+    assert!(!runs(envoy));
+}
+
+#[test]
+fn with_restart_a_stop_ends_the_pause_before_a_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let crashing = folder.path().join("envoy");
+    std::fs::write(&crashing, "#!/bin/sh\nkill -SEGV $$\n").unwrap();
+    std::fs::set_permissions(&crashing, Permissions::from_mode(0o700)).unwrap();
+    let edge = edge(&Origin::start()).restarting();
+    let edge = edge.set("SLUICE_ENVOY", crashing.to_str().unwrap());
+    let mut edge = edge.launch();
+    eventually("a pause of some seconds", || {
+        edge.log()
+            .contains("(exit status: 139); it is started again in 3.2 s")
+    });
+    edge.signal(Signal::TERM);
+    assert_eq!(edge.end(), 0);
+    assert!(!edge.log().contains("in 6.4 s"), "{}", edge.log());
+}
+
+#[test]
+fn with_restart_a_start_that_is_refused_is_not_repeated() {
+    let edge = edge(&Origin::start()).restarting();
+    let (code, says) = edge.set("SLUICE_WASM", "/no/such.wasm").refused();
+    assert_eq!(code, Some(1));
+    assert!(!says.contains("started again"), "{says}");
+}
+
+#[test]
+fn with_restart_a_kill_leaves_no_envoy_behind() {
+    let mut edge = edge(&Origin::start()).restarting().start();
+    let envoy = edge.envoy();
+    edge.signal(Signal::KILL);
+    assert_eq!(edge.end(), 128 + 9);
+    eventually("the end of Envoy", || !runs(envoy));
 }
 
 #[test]

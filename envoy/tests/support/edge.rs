@@ -28,6 +28,7 @@ pub struct Edge {
 pub struct Variables {
     folder: TempDir,
     variables: BTreeMap<String, String>,
+    arguments: &'static [&'static str],
 }
 
 impl Variables {
@@ -48,7 +49,17 @@ impl Variables {
             .into_iter()
             .map(|(name, value)| (name.to_owned(), value))
             .collect();
-        Self { folder, variables }
+        Self {
+            folder,
+            variables,
+            arguments: &[],
+        }
+    }
+
+    /// The edge is started again when it has ended by a fault.
+    pub fn restarting(mut self) -> Self {
+        self.arguments = &["--restart"];
+        self
     }
 
     /// Sets one more variable.
@@ -90,6 +101,7 @@ impl Variables {
         let output = File::create(&log).unwrap();
         let process = self
             .command()
+            .args(self.arguments)
             .stderr(output.try_clone().unwrap())
             .stdout(output)
             .spawn()
@@ -107,7 +119,7 @@ impl Variables {
 
     /// Starts an edge that must refuse to start. Gives its exit code and its messages.
     pub fn refused(&self) -> (Option<i32>, String) {
-        let output = self.command().output().unwrap();
+        let output = self.command().args(self.arguments).output().unwrap();
         assert_eq!(
             String::from_utf8_lossy(&output.stdout),
             "",
@@ -164,10 +176,9 @@ impl Edge {
         self.child().is_some()
     }
 
+    /// The last of the processes of which each has started the next.
     fn child(&self) -> Option<u32> {
-        let id = self.process.id();
-        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
-        children.split_whitespace().next()?.parse().ok()
+        std::iter::successors(child_of(self.process.id()), |&id| child_of(id)).last()
     }
 
     /// Waits for the end of the edge. Gives its exit code, or 128 and the number of the signal that ended it.
@@ -198,6 +209,11 @@ impl Drop for Edge {
 
 fn send(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
+}
+
+fn child_of(id: u32) -> Option<u32> {
+    let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
+    children.split_whitespace().next()?.parse().ok()
 }
 
 /// Whether a process runs.
