@@ -5,15 +5,16 @@
 mod support;
 
 use std::fs::Permissions;
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use support::edge::{Edge, Variables, runs};
 use support::modules::{APPROVING, DEAD};
 use support::origin::Origin;
-use support::{eventually, get, status};
+use support::{eventually, free_port, get, status};
 
 fn edge(origin: &Origin) -> Variables {
     Variables::new(&origin.url(), APPROVING)
@@ -269,6 +270,42 @@ fn draining_ends_after_its_time_and_at_a_second_signal() {
         }
         assert_eq!(edge.end(), 0);
     }
+}
+
+#[test]
+fn clients_that_hold_all_connections_leave_the_other_listeners_theirs_and_are_closed() {
+    let [purge, metrics] = [free_port(), free_port()];
+    let edge = edge(&Origin::start())
+        .set("PURGE_TOKEN", "sixteen-characters")
+        .set("PURGE_PORT", &purge.to_string())
+        .set("METRICS_PORT", &metrics.to_string())
+        .open_files(400)
+        .start();
+    // These are more than 400 open files are for.
+    let connect = |port| TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    let mut idle: Vec<_> = (0..200).map(|_| connect(edge.port)).collect();
+    let is_closed = |stream: &mut TcpStream| {
+        stream.set_nonblocking(true).unwrap();
+        !matches!(stream.read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
+    };
+    eventually("a refused connection", || idle.iter_mut().any(is_closed));
+    let start = Instant::now();
+    assert_eq!(status(&get(metrics, "/healthz")), 200);
+    assert!(
+        edge.command()
+            .arg("healthcheck")
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert_eq!(status(&get(metrics, "/stats/prometheus")), 200);
+    assert_eq!(status(&get(purge, "/purge")), 404);
+    assert_eq!(status(&get(edge.admin, "/ready")), 200);
+    // Control: there was no room for another client all the while.
+    assert!(idle.iter_mut().any(|stream| !is_closed(stream)));
+    eventually("all closed", || idle.iter_mut().all(is_closed));
+    assert!(start.elapsed() > Duration::from_secs(5));
+    assert!(get(edge.port, "/a").ends_with("origin\n"));
 }
 
 #[test]

@@ -29,6 +29,7 @@ pub struct Variables {
     folder: TempDir,
     variables: BTreeMap<String, String>,
     arguments: &'static [&'static str],
+    open_files: Option<u32>,
 }
 
 impl Variables {
@@ -53,7 +54,14 @@ impl Variables {
             folder,
             variables,
             arguments: &[],
+            open_files: None,
         }
+    }
+
+    /// No more files than these may be open (`ulimit -n`).
+    pub fn open_files(mut self, most: u32) -> Self {
+        self.open_files = Some(most);
+        self
     }
 
     /// The edge is started again when it has ended by a fault.
@@ -80,7 +88,15 @@ impl Variables {
 
     /// The command that would start the edge.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sluice"));
+        let program = env!("CARGO_BIN_EXE_sluice");
+        let mut command = match self.open_files {
+            Some(most) => {
+                let mut limited = Command::new("/usr/bin/prlimit");
+                limited.arg(format!("--nofile={most}")).arg(program);
+                limited
+            }
+            None => Command::new(program),
+        };
         command
             .env_clear()
             .envs(&self.variables)
