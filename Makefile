@@ -58,7 +58,7 @@ help: ## List the targets
 
 .PHONY: run
 run: wasm release envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or what ORIGIN names, until Ctrl-C
-	@exec env $(locations) "$(builds)/release/sluice"
+	@exec env $(locations) "$(builds)/release/sluice" --restart
 
 .PHONY: test
 test: wasm trap envoy minio prometheus ## Run all tests, native and end to end

@@ -11,6 +11,7 @@ use sluice::{cache, log, render, run};
 
 const USAGE: &str = "\
 usage: sluice             run the edge; settings come from the environment
+       sluice --restart   the same, and start it again when it has ended by a fault
        sluice render      print the Envoy configuration that the settings give
        sluice settings    print the settings, as Markdown tables
        sluice healthcheck ask a running edge with the same settings whether it is ready
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
 fn act(arguments: &[Option<&str>]) -> anyhow::Result<ExitCode> {
     match arguments {
         [] => Ok(run::run(&Settings::from_env()?)?.into()),
+        [Some("--restart")] => Ok(run::keep_running()?.into()),
         [Some("render")] => {
             let settings = Settings::from_env()?;
             let example = Demo::example_origin();

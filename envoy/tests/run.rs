@@ -4,18 +4,30 @@
 
 mod support;
 
-use std::io::{Read as _, Write as _};
+use std::fs::Permissions;
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use support::edge::{Variables, runs};
+use support::edge::{Edge, Variables, runs};
 use support::modules::{APPROVING, DEAD};
 use support::origin::Origin;
-use support::{eventually, get, status};
+use support::{eventually, free_port, get, status};
 
 fn edge(origin: &Origin) -> Variables {
     Variables::new(&origin.url(), APPROVING)
+}
+
+/// Sends a request, and waits until the origin has it and keeps it until its release.
+fn held_request(edge: &Edge, origin: &Origin) -> TcpStream {
+    let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, edge.port)).unwrap();
+    write!(client, "GET /held HTTP/1.1\r\nhost: edge.test\r\n\r\n").unwrap();
+    eventually("the request at the origin", || {
+        !origin.requests().is_empty()
+    });
+    client
 }
 
 #[test]
@@ -84,13 +96,63 @@ fn an_unknown_argument_is_answered_with_the_usage() {
 
 #[test]
 fn a_signal_ends_the_edge_and_its_envoy_in_good_order() {
-    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+    for signal in [Signal::TERM, Signal::INT] {
         let mut edge = edge(&Origin::start()).start();
         let envoy = edge.envoy();
         edge.signal(signal);
         assert_eq!(edge.end(), 0);
         assert!(!runs(envoy));
     }
+}
+
+#[test]
+fn a_hangup_is_ignored_and_said_while_the_edge_starts_serves_and_drains() {
+    const SAID: &str = "sluice: SIGHUP is ignored";
+    let origin = Origin::start();
+    let mut edge = edge(&origin).set("DRAIN_SECONDS", "3600").launch();
+    eventually("an Envoy", || edge.has_envoy());
+    let envoy = edge.envoy();
+    let mut client = None;
+    for (times, state) in ["starting", "serving", "draining"].iter().enumerate() {
+        match *state {
+            "serving" => edge.wait_until_ready(),
+            "draining" => {
+                client = Some(held_request(&edge, &origin));
+                edge.signal(Signal::TERM);
+                eventually("not ready any more", || {
+                    status(&get(edge.port, "/healthz")) == 503
+                });
+            }
+            _ => {}
+        }
+        edge.signal(Signal::HUP);
+        eventually(state, || edge.log().matches(SAID).count() == times + 1);
+    }
+    origin.release();
+    let mut answer = String::new();
+    client.unwrap().read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("origin\n"), "{answer}");
+    assert_eq!(edge.end(), 0);
+    assert!(!runs(envoy));
+}
+
+#[test]
+fn an_edge_whose_logs_are_opened_anew_while_it_drains_goes_on_draining() {
+    let origin = Origin::start();
+    let mut edge = edge(&origin).set("DRAIN_SECONDS", "3600").start();
+    let mut client = held_request(&edge, &origin);
+    edge.signal(Signal::TERM);
+    eventually("not ready any more", || {
+        status(&get(edge.port, "/healthz")) == 503
+    });
+    edge.signal(Signal::USR1);
+    edge.signal(Signal::HUP);
+    eventually("both signals", || edge.log().contains("SIGHUP is ignored"));
+    origin.release();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("origin\n"), "{answer}");
+    assert_eq!(edge.end(), 0);
 }
 
 #[test]
@@ -111,6 +173,64 @@ fn envoys_end_is_the_edges_and_its_exit_code_too() {
 }
 
 #[test]
+fn with_restart_an_edge_whose_envoy_has_crashed_comes_back_each_time() {
+    let mut edge = edge(&Origin::start()).restarting().start();
+    for (crash, pause) in [(1, "0.1"), (2, "0.2"), (3, "0.4")] {
+        let envoy = edge.envoy();
+        edge.signal_envoy(Signal::KILL);
+        eventually("the edge again", || {
+            edge.log().matches("is ready").count() == crash + 1
+        });
+        assert!(edge.log().contains(&format!(
+            "sluice: the edge has ended (exit status: 137); it is started again in {pause} s"
+        )));
+        assert!(get(edge.port, "/a").ends_with("origin\n"));
+        assert!(!runs(envoy));
+    }
+    let envoy = edge.envoy();
+    edge.signal(Signal::HUP);
+    eventually("the line", || edge.log().contains("SIGHUP is ignored"));
+    edge.signal(Signal::TERM);
+    assert_eq!(edge.end(), 0);
+    assert!(!runs(envoy));
+}
+
+#[test]
+fn with_restart_a_stop_ends_the_pause_before_a_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let crashing = folder.path().join("envoy");
+    std::fs::write(&crashing, "#!/bin/sh\nkill -SEGV $$\n").unwrap();
+    std::fs::set_permissions(&crashing, Permissions::from_mode(0o700)).unwrap();
+    let edge = edge(&Origin::start()).restarting();
+    let edge = edge.set("SLUICE_ENVOY", crashing.to_str().unwrap());
+    let mut edge = edge.launch();
+    eventually("a pause of some seconds", || {
+        edge.log()
+            .contains("(exit status: 139); it is started again in 3.2 s")
+    });
+    edge.signal(Signal::TERM);
+    assert_eq!(edge.end(), 0);
+    assert!(!edge.log().contains("in 6.4 s"), "{}", edge.log());
+}
+
+#[test]
+fn with_restart_a_start_that_is_refused_is_not_repeated() {
+    let edge = edge(&Origin::start()).restarting();
+    let (code, says) = edge.set("SLUICE_WASM", "/no/such.wasm").refused();
+    assert_eq!(code, Some(1));
+    assert!(!says.contains("started again"), "{says}");
+}
+
+#[test]
+fn with_restart_a_kill_leaves_no_envoy_behind() {
+    let mut edge = edge(&Origin::start()).restarting().start();
+    let envoy = edge.envoy();
+    edge.signal(Signal::KILL);
+    assert_eq!(edge.end(), 128 + 9);
+    eventually("the end of Envoy", || !runs(envoy));
+}
+
+#[test]
 fn a_filter_that_does_not_load_ends_the_edge_with_a_reason() {
     let variables = edge(&Origin::start());
     std::fs::write(variables.folder().join("filter.wasm"), "no module").unwrap();
@@ -123,11 +243,7 @@ fn a_filter_that_does_not_load_ends_the_edge_with_a_reason() {
 fn draining_lets_requests_under_way_end() {
     let origin = Origin::start();
     let mut edge = edge(&origin).set("DRAIN_SECONDS", "3600").start();
-    let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, edge.port)).unwrap();
-    write!(client, "GET /held HTTP/1.1\r\nhost: edge.test\r\n\r\n").unwrap();
-    eventually("the request at the origin", || {
-        !origin.requests().is_empty()
-    });
+    let mut client = held_request(&edge, &origin);
     edge.signal(Signal::TERM);
     eventually("not ready any more", || {
         status(&get(edge.port, "/healthz")) == 503
@@ -144,11 +260,7 @@ fn draining_ends_after_its_time_and_at_a_second_signal() {
     for (seconds, signals) in [("1", 1), ("3600", 2)] {
         let origin = Origin::start();
         let mut edge = edge(&origin).set("DRAIN_SECONDS", seconds).start();
-        let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, edge.port)).unwrap();
-        write!(client, "GET /held HTTP/1.1\r\nhost: edge.test\r\n\r\n").unwrap();
-        eventually("the request at the origin", || {
-            !origin.requests().is_empty()
-        });
+        let _client = held_request(&edge, &origin);
         edge.signal(Signal::TERM);
         if signals == 2 {
             eventually("not ready any more", || {
@@ -158,6 +270,42 @@ fn draining_ends_after_its_time_and_at_a_second_signal() {
         }
         assert_eq!(edge.end(), 0);
     }
+}
+
+#[test]
+fn clients_that_hold_all_connections_leave_the_other_listeners_theirs_and_are_closed() {
+    let [purge, metrics] = [free_port(), free_port()];
+    let edge = edge(&Origin::start())
+        .set("PURGE_TOKEN", "sixteen-characters")
+        .set("PURGE_PORT", &purge.to_string())
+        .set("METRICS_PORT", &metrics.to_string())
+        .open_files(400)
+        .start();
+    // These are more than 400 open files are for.
+    let connect = |port| TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    let mut idle: Vec<_> = (0..200).map(|_| connect(edge.port)).collect();
+    let is_closed = |stream: &mut TcpStream| {
+        stream.set_nonblocking(true).unwrap();
+        !matches!(stream.read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
+    };
+    eventually("a refused connection", || idle.iter_mut().any(is_closed));
+    let start = Instant::now();
+    assert_eq!(status(&get(metrics, "/healthz")), 200);
+    assert!(
+        edge.command()
+            .arg("healthcheck")
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert_eq!(status(&get(metrics, "/stats/prometheus")), 200);
+    assert_eq!(status(&get(purge, "/purge")), 404);
+    assert_eq!(status(&get(edge.admin, "/ready")), 200);
+    // Control: there was no room for another client all the while.
+    assert!(idle.iter_mut().any(|stream| !is_closed(stream)));
+    eventually("all closed", || idle.iter_mut().all(is_closed));
+    assert!(start.elapsed() > Duration::from_secs(5));
+    assert!(get(edge.port, "/a").ends_with("origin\n"));
 }
 
 #[test]

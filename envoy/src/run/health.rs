@@ -7,8 +7,11 @@ use crate::net::http;
 use crate::settings::Settings;
 
 /// Asks the edge with these settings, which runs on this machine, whether a worker answers and says that it is ready.
+/// Where there is a listener for metrics, that one is asked, since clients cannot take its connections.
 pub fn health_check(settings: &Settings) -> impl Fn() -> bool + use<> {
-    let address = local_address(settings.bind, settings.edge_port);
+    let edge = || local_address(settings.bind, settings.edge_port);
+    let metrics = |address: SocketAddr| local_address(address.ip(), address.port());
+    let address = settings.metrics.map_or_else(edge, metrics);
     let uri = format!("http://{address}{}", settings.health_path);
     let client = http::client();
     move || {

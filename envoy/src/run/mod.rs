@@ -2,6 +2,7 @@
 //! One run of the edge from start to end: checks, starts, watches and stops everything.
 
 mod health;
+mod restart;
 mod running;
 
 use std::fs::File;
@@ -16,6 +17,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 pub use health::health_check;
+pub use restart::keep_running;
 
 use crate::cache::{CacheFolder, FreeSpace, Keeper, Shortage};
 use crate::demo::Demo;
@@ -43,8 +45,7 @@ const QUIETER: &str = "misc:error,cache_filter:error";
 /// The edge has not become ready.
 pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     Machine::raise_open_files();
-    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD]);
-    let signals = signals.context("signal handlers")?;
+    let signals = signals()?;
     let state = &settings.locations.state;
     private::make_folder(state).map_err(at(state))?;
     check_ports(settings)?;
@@ -89,6 +90,12 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     let free_space = free_space.map(FreeSpace::watch).transpose();
     let _free_space = free_space.context("a thread")?;
     Ok(edge.watch(demo))
+}
+
+/// The signals that arrive from now on.
+fn signals() -> anyhow::Result<Signals> {
+    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD]);
+    signals.context("signal handlers")
 }
 
 /// Verifies messages of SNS for the filter, until the socket is dropped.

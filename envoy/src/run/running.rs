@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The running edge: waits until it is ready, then for its end, and stops it in order.
 
+use std::ffi::c_int;
+use std::os::unix::process::ExitStatusExt as _;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use rustix::process::Signal;
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use super::health_check;
@@ -19,7 +21,8 @@ use crate::system::child::{Child, exit_code};
 
 /// Bound on the time in which Envoy must become ready.
 const START_PATIENCE: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_millis(20);
+/// The time between two looks at what nothing announces.
+pub const POLL: Duration = Duration::from_millis(20);
 
 /// An edge whose Envoy has been started.
 pub struct RunningEdge<'a> {
@@ -36,19 +39,23 @@ pub struct RunningEdge<'a> {
 }
 
 impl RunningEdge<'_> {
-    /// Waits until the edge is ready. `Some`: the edge was told to stop before that, with this exit code.
+    /// Waits until the edge is ready. `Some`: the edge was told to stop before that, or Envoy has crashed, with this
+    /// exit code.
     ///
     /// # Errors
-    /// Envoy has ended, or has not become ready in time.
+    /// Envoy has refused to start, or has not become ready in time.
     pub fn wait_until_ready(&mut self) -> anyhow::Result<Option<u8>> {
         let ready = health_check(self.settings);
         while self.started.elapsed() < START_PATIENCE {
             if let Some(status) = self.envoy.exited() {
                 self.deaths.note_end(status, self.started.elapsed());
-                bail!("Envoy ended before it was ready ({status}); its reason is above");
+                let told =
+                    format!("Envoy ended before it was ready ({status}); its reason is above");
+                ensure!(status.signal().is_some(), told);
+                say(&told);
+                return Ok(Some(exit_code(status)));
             }
-            let stops = |signal| matches!(signal, SIGINT | SIGTERM | SIGHUP);
-            if self.signals.pending().any(stops) {
+            if self.signals.pending().any(tells_to_stop) {
                 self.deaths.forget();
                 // Envoy may have begun to serve since the last look.
                 return Ok(Some(if ready() {
@@ -75,23 +82,23 @@ impl RunningEdge<'_> {
             }
             if let Some(status) = demo.as_mut().and_then(|demo| demo.minio.exited()) {
                 say(&format!("MinIO ended: {status}"));
-                return self.envoy.stop().map_or(1, |_| 1);
+                let _ = self.envoy.stop();
+                return exit_code(status).max(1);
             }
             for signal in self.signals.wait() {
-                match signal {
-                    SIGUSR1 => self.envoy.signal(Signal::USR1),
-                    SIGCHLD => {}
-                    _ => {
-                        self.deaths.forget();
-                        return self.stop_in_order();
-                    }
+                if signal == SIGUSR1 {
+                    self.envoy.signal(Signal::USR1);
+                }
+                if tells_to_stop(signal) {
+                    self.deaths.forget();
+                    return self.stop_in_order();
                 }
             }
         }
     }
 
-    /// Drains the edge: it answers "not ready", and requests in flight may end, until the drain time is over or a
-    /// second signal arrives. Gives the exit code.
+    /// Drains the edge: it answers "not ready", and requests in flight may end, until the drain time is over or the
+    /// edge is told to stop once more. Gives the exit code.
     fn stop_in_order(&mut self) -> u8 {
         let admin = Admin::new(self.settings.admin_port);
         admin.fail_health_checks();
@@ -102,7 +109,7 @@ impl RunningEdge<'_> {
                 break;
             }
             let is_late = start.elapsed() >= self.settings.drain;
-            if is_late || self.signals.pending().any(|signal| signal != SIGCHLD) {
+            if is_late || self.signals.pending().any(tells_to_stop) {
                 let active = active.unwrap_or(0);
                 say(&format!("stopping with {active} requests in flight"));
                 // NB: not SIGTERM: Envoy would crash where its store is being filled.
@@ -113,4 +120,13 @@ impl RunningEdge<'_> {
         }
         self.envoy.stop().map_or(1, exit_code)
     }
+}
+
+/// Whether a signal tells the edge to stop. One that is ignored is named in the log: others read their configuration
+/// again at SIGHUP.
+pub fn tells_to_stop(signal: c_int) -> bool {
+    if signal == SIGHUP {
+        say("SIGHUP is ignored: settings and policy are read at the start");
+    }
+    matches!(signal, SIGINT | SIGTERM)
 }

@@ -31,11 +31,18 @@ impl Refusal {
     /// SNS has not done what the message needs, and has answered with `status`.
     pub fn of_answer(status: StatusCode) -> Self {
         let reason = format!("status {}", status.as_u16());
-        if status.is_client_error() {
+        let is_busy =
+            [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS].contains(&status);
+        if status.is_client_error() && !is_busy {
             Self::forbidden(reason)
         } else {
             Self::unavailable(reason)
         }
+    }
+
+    /// Whether a retry may succeed.
+    pub fn may_pass(&self) -> bool {
+        self.status == StatusCode::SERVICE_UNAVAILABLE
     }
 
     /// The same refusal, with what was being done before its reason.

@@ -18,6 +18,9 @@ const MOST_BYTES: u64 = 64 << 10;
 /// Bound on a request. SNS waits 15 seconds for the answer to its message.
 const PATIENCE: Duration = Duration::from_secs(8);
 
+/// Connections to SNS that are kept, so that a request needs no handshake.
+const IDLE_CONNECTIONS: usize = 8;
+
 /// Gets the body of a 200 from a URL of SNS. Any other answer is a refusal.
 pub type Service = Box<dyn Fn(&str) -> Result<Vec<u8>, Refusal> + Send + Sync>;
 
@@ -45,6 +48,7 @@ pub fn over_https(roots: &Path, proxy: Option<&Endpoint>) -> io::Result<Service>
         .https_only(true)
         .http_status_as_error(false)
         .max_redirects(0)
+        .max_idle_connections_per_host(IDLE_CONNECTIONS)
         // NB: the proxy comes from the settings alone, not from the variables of other programs.
         .proxy(proxy.transpose().map_err(io::Error::other)?)
         .timeout_global(Some(PATIENCE));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which messages are taken. `testdata` has messages that OpenSSL has signed, with the key beside them.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Barrier, Mutex};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +13,6 @@ use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 use super::message::{Message, MessageKind};
 use super::refusal::Refusal;
@@ -36,8 +35,11 @@ struct Requests {
     tokens: Vec<(String, String)>,
 }
 
-/// SNS that gives one certificate, or answers a request for it with a status; 0: it is out of reach.
-fn fake_sns(asked: Arc<Mutex<Requests>>, certificate: Result<String, u16>) -> Service {
+/// SNS that gives the certificate in a file, or answers a request for it with a status; 0: it is out of reach.
+fn fake_sns(
+    asked: Arc<Mutex<Requests>>,
+    certificate: impl Fn(&str) -> Result<String, u16> + Send + Sync + 'static,
+) -> Service {
     Box::new(move |url| {
         let mut asked = asked.lock().unwrap();
         let (host, path) = url
@@ -51,10 +53,11 @@ fn fake_sns(asked: Arc<Mutex<Requests>>, certificate: Result<String, u16>) -> Se
             return Ok(Vec::new());
         }
         asked.files.push(format!("{host}/{path}"));
-        match &certificate {
-            Ok(pem) => Ok(pem.clone().into_bytes()),
+        drop(asked);
+        match certificate(path) {
+            Ok(pem) => Ok(pem.into_bytes()),
             Err(0) => Err(Refusal::unavailable("connection refused")),
-            Err(status) => Err(Refusal::of_answer((*status).try_into().unwrap())),
+            Err(status) => Err(Refusal::of_answer(status.try_into().unwrap())),
         }
     })
 }
@@ -76,6 +79,12 @@ struct Setup {
 
 impl Setup {
     fn with(certificate: Result<String, u16>) -> Self {
+        Self::with_files(move |_| certificate.clone())
+    }
+
+    fn with_files(
+        certificate: impl Fn(&str) -> Result<String, u16> + Send + Sync + 'static,
+    ) -> Self {
         let asked = Arc::new(Mutex::default());
         let fake = fake_sns(Arc::clone(&asked), certificate);
         let topics = vec![Topic::parse(TOPIC).unwrap()];
@@ -121,7 +130,18 @@ fn changed(fields: Value) -> Value {
     message
 }
 
-/// The same, signed after that.
+/// The notification with another certificate.
+fn certified_by(file: &str) -> Value {
+    let url = format!("https://sns.eu-central-1.amazonaws.com/{file}");
+    changed(json!({"SigningCertURL": url}))
+}
+
+/// A forged notification whose certificate does not exist.
+fn invented(number: u32) -> Value {
+    certified_by(&format!("SimpleNotificationService-{number}.pem"))
+}
+
+/// The notification with some fields changed, and signed after that.
 fn signed(fields: Value) -> Value {
     let mut message = changed(fields);
     message["SignatureVersion"] = json!("2");
@@ -407,18 +427,103 @@ fn a_token_cannot_make_another_request_of_a_confirmation() {
 
 #[test]
 fn where_sns_is_out_of_reach_messages_can_be_sent_again_and_strangers_cannot_hurry_it() {
-    for (answer, status) in [(0, 503), (500, 503), (404, 403)] {
+    for answer in [0, 408, 429, 500] {
         let edge = Setup::with(Err(answer));
-        let (first, reason) = edge.refusal(&parsed(NOTIFICATION_1));
-        assert_eq!(first, status, "{reason}");
-        let (second, reason) = edge.refusal(&parsed(NOTIFICATION_1));
-        assert_eq!(second, 503, "{reason}");
+        for file in [FILE, "SimpleNotificationService-other.pem"] {
+            let (status, reason) = edge.refusal(&certified_by(file));
+            assert_eq!(status, 503, "{answer}: {reason}");
+        }
         assert_eq!(edge.files(), 1, "it is not asked twice in a second");
     }
-    let edge = Setup::with(Ok("no certificate".into()));
-    let (status, reason) = edge.refusal(&parsed(NOTIFICATION_1));
-    let expected = format!("SigningCertURL: {FILE}: expected a certificate of SNS");
-    assert_eq!((status, reason), (403, expected));
+}
+
+#[test]
+fn a_certificate_that_sns_does_not_have_is_asked_for_once() {
+    let no_certificate = "expected a certificate of SNS";
+    for (answer, why) in [
+        (Err(403), "status 403"),
+        (Err(404), "status 404"),
+        (Ok("no certificate".to_owned()), no_certificate),
+    ] {
+        let edge = Setup::with(answer);
+        let expected = (403, format!("SigningCertURL: {FILE}: {why}"));
+        assert_eq!(edge.refusal(&parsed(NOTIFICATION_1)), expected);
+        assert_eq!(edge.refusal(&parsed(NOTIFICATION_2)), expected);
+        assert_eq!(edge.files(), 1);
+    }
+}
+
+#[test]
+fn messages_with_invented_certificates_do_not_hold_up_genuine_ones() {
+    let edge = Setup::with_files(|file| match file {
+        FILE => Ok(certificate(KEY, |_| {})),
+        _ => Err(404),
+    });
+    // One after the other, more than are remembered, before the first genuine message.
+    for number in 0..1_100 {
+        let (status, reason) = edge.refusal(&invented(number));
+        assert_eq!(status, 403, "{reason}");
+    }
+    assert!(edge.take(NOTIFICATION_2).is_ok());
+}
+
+#[test]
+fn a_genuine_message_is_taken_while_certificates_of_forged_ones_are_fetched() {
+    let fetching = Arc::new(Barrier::new(8));
+    let taken = Arc::new(Barrier::new(8));
+    let edge = Setup::with_files({
+        let (fetching, taken) = (Arc::clone(&fetching), Arc::clone(&taken));
+        move |file| {
+            if file == FILE {
+                return Ok(certificate(KEY, |_| {}));
+            }
+            fetching.wait();
+            taken.wait();
+            Err(404)
+        }
+    });
+    std::thread::scope(|scope| {
+        for number in 0..7 {
+            let edge = &edge;
+            scope.spawn(move || edge.refusal(&invented(number)));
+        }
+        fetching.wait();
+        let genuine = edge.take(NOTIFICATION_2);
+        taken.wait();
+        assert!(genuine.is_ok(), "{genuine:?}");
+    });
+    assert_eq!(edge.files(), 8);
+}
+
+#[test]
+fn fetches_for_forged_messages_are_bounded_and_never_hold_up_a_known_key() {
+    let fetching = Arc::new(Barrier::new(9));
+    let done = Arc::new(Barrier::new(9));
+    let edge = Setup::with_files({
+        let (fetching, done) = (Arc::clone(&fetching), Arc::clone(&done));
+        move |file| {
+            if file == FILE {
+                return Ok(certificate(KEY, |_| {}));
+            }
+            fetching.wait();
+            done.wait();
+            Err(404)
+        }
+    });
+    assert!(edge.take(NOTIFICATION_2).is_ok());
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let edge = &edge;
+            scope.spawn(move || edge.refusal(&invented(number)));
+        }
+        fetching.wait();
+        let ninth = edge.refusal(&invented(8));
+        let genuine = edge.take(NOTIFICATION_2);
+        done.wait();
+        let later = "SigningCertURL: not fetched now; send it again";
+        assert_eq!(ninth, (503, later.to_owned()));
+        assert!(genuine.is_ok(), "{genuine:?}");
+    });
 }
 
 #[test]

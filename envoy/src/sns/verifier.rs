@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -25,10 +25,17 @@ const OLDEST_SECONDS: i64 = 3_600;
 const AHEAD_SECONDS: i64 = 300;
 /// Bound on the keys that are remembered. SNS changes its certificates about once a year.
 const MOST_KEYS: usize = 32;
-/// Bound on the messages that wait for a certificate, so that forged ones do not hold up those whose key is known.
-const MOST_WAITING: usize = 4;
-/// The pause after SNS has failed to give a certificate.
+/// Bound on the certificates that are fetched at one time. It is half of the messages that Envoy has verified at one time
+/// (`envoy.yaml.j2`), so that those whose key is known always get through. It is far more than genuine messages need, so
+/// that they find room beside forged ones with invented certificates.
+const MOST_FETCHES: usize = 8;
+/// The pause after SNS could not be reached.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Bound on the URLs that are remembered because they have no certificate of SNS.
+const MOST_REFUSED: usize = 1_024;
+/// The time for which they are. It is shorter than the 20 seconds after which SNS sends a message again, so that a
+/// certificate that appears late costs no message.
+const REFUSED_FOR: Duration = Duration::from_secs(10);
 /// The characters of a value that an error shows.
 const SHOWN: usize = 128;
 
@@ -36,11 +43,21 @@ const SHOWN: usize = 128;
 pub struct Verifier {
     topics: Vec<Topic>,
     service: Service,
-    /// The keys that SNS has given, by URL.
-    keys: Mutex<HashMap<String, Arc<SigningKey>>>,
-    /// The time at which SNS last failed to give a certificate; locked during a request for one.
-    last_failure: Mutex<Option<Instant>>,
-    waiting: AtomicUsize,
+    /// What is known of certificates, by URL.
+    certificates: Mutex<Certificates>,
+    /// The certificates that are being fetched.
+    fetches: AtomicUsize,
+}
+
+/// What is known of certificates, by URL.
+#[derive(Default)]
+struct Certificates {
+    /// The keys that SNS has given.
+    keys: HashMap<String, Arc<SigningKey>>,
+    /// Where SNS has no certificate of its own, and since when that is known.
+    refused: HashMap<String, (Refusal, Instant)>,
+    /// The time at which SNS last could not be reached.
+    unreachable: Option<Instant>,
 }
 
 impl Verifier {
@@ -58,9 +75,8 @@ impl Verifier {
         Self {
             topics,
             service,
-            keys: Mutex::default(),
-            last_failure: Mutex::default(),
-            waiting: AtomicUsize::new(0),
+            certificates: Mutex::default(),
+            fetches: AtomicUsize::new(0),
         }
     }
 
@@ -123,44 +139,24 @@ impl Verifier {
     /// The key of a certificate, which is fetched from SNS once.
     fn key(&self, topic: &Topic, file: &str) -> Result<Arc<SigningKey>, Refusal> {
         let url = format!("https://{}/{file}", topic.host);
-        if let Some(key) = self.known_key(&url) {
-            return Ok(key);
+        if let Some(known) = self.certificates().known(&url) {
+            return known;
         }
-        let later = || Refusal::unavailable("SigningCertURL: not fetched now; send it again");
-        let _waiter = Waiter::enter(&self.waiting).ok_or_else(later)?;
-        let mut failed = self
-            .last_failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(key) = self.known_key(&url) {
-            return Ok(key);
-        }
-        if failed.is_some_and(|at| at.elapsed() < PAUSE) {
-            return Err(later());
-        }
+        let _fetch = Fetch::begin(&self.fetches).ok_or_else(later)?;
         let fetched = self.fetch_key(topic, &url);
-        let fetched = fetched.map_err(|refusal| {
-            *failed = Some(Instant::now());
-            refusal.within(&format!("SigningCertURL: {file}"))
-        })?;
-        let key = Arc::new(fetched);
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        if keys.len() >= MOST_KEYS {
-            keys.clear();
-        }
-        keys.insert(url, Arc::clone(&key));
-        Ok(key)
+        let fetched = fetched.map_err(|refusal| refusal.within(&format!("SigningCertURL: {file}")));
+        self.certificates().note(url, fetched)
+    }
+
+    fn certificates(&self) -> MutexGuard<'_, Certificates> {
+        let certificates = self.certificates.lock();
+        certificates.unwrap_or_else(PoisonError::into_inner)
     }
 
     fn fetch_key(&self, topic: &Topic, url: &str) -> Result<SigningKey, Refusal> {
         let pem = (self.service)(url)?;
         let key = SigningKey::from_pem(&pem, topic);
         key.ok_or_else(|| Refusal::forbidden("expected a certificate of SNS"))
-    }
-
-    fn known_key(&self, url: &str) -> Option<Arc<SigningKey>> {
-        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.get(url).cloned()
     }
 
     /// Confirms a subscription. NB: at a URL that is made here; the `SubscribeURL` of the message is never used.
@@ -176,17 +172,65 @@ impl Verifier {
     }
 }
 
-/// A message that waits for a certificate, until this is dropped.
-struct Waiter<'a>(&'a AtomicUsize);
+impl Certificates {
+    /// The key at `url`, or why there is none now. `None`: SNS must be asked.
+    fn known(&self, url: &str) -> Option<Result<Arc<SigningKey>, Refusal>> {
+        if let Some(key) = self.keys.get(url) {
+            return Some(Ok(Arc::clone(key)));
+        }
+        let refused = self.refused.get(url);
+        if let Some((refusal, _)) = refused.filter(|(_, since)| since.elapsed() < REFUSED_FOR) {
+            return Some(Err(refusal.clone()));
+        }
+        let pauses = self.unreachable.is_some_and(|at| at.elapsed() < PAUSE);
+        pauses.then(|| Err(later()))
+    }
 
-impl<'a> Waiter<'a> {
-    fn enter(count: &'a AtomicUsize) -> Option<Self> {
-        let waiter = Self(count);
-        (count.fetch_add(1, Ordering::Relaxed) < MOST_WAITING).then_some(waiter)
+    /// Remembers what SNS has answered, and gives it.
+    fn note(
+        &mut self,
+        url: String,
+        fetched: Result<SigningKey, Refusal>,
+    ) -> Result<Arc<SigningKey>, Refusal> {
+        let refusal = match fetched {
+            Ok(key) => {
+                let key = Arc::new(key);
+                if self.keys.len() >= MOST_KEYS {
+                    self.keys.clear();
+                }
+                self.keys.insert(url, Arc::clone(&key));
+                return Ok(key);
+            }
+            Err(refusal) => refusal,
+        };
+        if refusal.may_pass() {
+            self.unreachable = Some(Instant::now());
+        } else {
+            if self.refused.len() >= MOST_REFUSED {
+                self.refused.clear();
+            }
+            self.refused.insert(url, (refusal.clone(), Instant::now()));
+        }
+        Err(refusal)
     }
 }
 
-impl Drop for Waiter<'_> {
+/// The certificate cannot be fetched now.
+fn later() -> Refusal {
+    Refusal::unavailable("SigningCertURL: not fetched now; send it again")
+}
+
+/// A certificate that is being fetched, until this is dropped.
+struct Fetch<'a>(&'a AtomicUsize);
+
+impl<'a> Fetch<'a> {
+    fn begin(count: &'a AtomicUsize) -> Option<Self> {
+        let fetch = Self(count);
+        (count.fetch_add(1, Ordering::Relaxed) < MOST_FETCHES).then_some(fetch)
+    }
+}
+
+impl Drop for Fetch<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -92,6 +92,8 @@ mod tests {
     #[test]
     fn connections_and_the_store_share_what_files_there_are() {
         assert_eq!(connections(1 << 20), 50_000);
+        // As `docs/operations.md` says.
+        assert_eq!(connections(104_608), 50_000);
         assert_eq!(connections(20_000), 7_696);
         assert_eq!(connections(1_024), 384);
     }

@@ -28,6 +28,8 @@ pub struct Edge {
 pub struct Variables {
     folder: TempDir,
     variables: BTreeMap<String, String>,
+    arguments: &'static [&'static str],
+    open_files: Option<u32>,
 }
 
 impl Variables {
@@ -48,7 +50,24 @@ impl Variables {
             .into_iter()
             .map(|(name, value)| (name.to_owned(), value))
             .collect();
-        Self { folder, variables }
+        Self {
+            folder,
+            variables,
+            arguments: &[],
+            open_files: None,
+        }
+    }
+
+    /// No more files than these may be open (`ulimit -n`).
+    pub fn open_files(mut self, most: u32) -> Self {
+        self.open_files = Some(most);
+        self
+    }
+
+    /// The edge is started again when it has ended by a fault.
+    pub fn restarting(mut self) -> Self {
+        self.arguments = &["--restart"];
+        self
     }
 
     /// Sets one more variable.
@@ -69,7 +88,15 @@ impl Variables {
 
     /// The command that would start the edge.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sluice"));
+        let program = env!("CARGO_BIN_EXE_sluice");
+        let mut command = match self.open_files {
+            Some(most) => {
+                let mut limited = Command::new("/usr/bin/prlimit");
+                limited.arg(format!("--nofile={most}")).arg(program);
+                limited
+            }
+            None => Command::new(program),
+        };
         command
             .env_clear()
             .envs(&self.variables)
@@ -79,33 +106,36 @@ impl Variables {
 
     /// Starts the edge, and waits until it says that it is ready.
     pub fn start(self) -> Edge {
+        let mut edge = self.launch();
+        edge.wait_until_ready();
+        edge
+    }
+
+    /// Starts the edge.
+    pub fn launch(self) -> Edge {
         let log = self.folder.path().join("log");
         let output = File::create(&log).unwrap();
         let process = self
             .command()
+            .args(self.arguments)
             .stderr(output.try_clone().unwrap())
             .stdout(output)
             .spawn()
             .unwrap();
         let port = |name| self.value(name).parse().unwrap();
         let (port, admin) = (port("EDGE_PORT"), port("ADMIN_PORT"));
-        let mut edge = Edge {
+        Edge {
             port,
             admin,
             process,
             log,
             variables: self,
-        };
-        eventually("ready", || {
-            assert!(edge.process.try_wait().unwrap().is_none(), "{}", edge.log());
-            edge.log().contains("is ready")
-        });
-        edge
+        }
     }
 
     /// Starts an edge that must refuse to start. Gives its exit code and its messages.
     pub fn refused(&self) -> (Option<i32>, String) {
-        let output = self.command().output().unwrap();
+        let output = self.command().args(self.arguments).output().unwrap();
         assert_eq!(
             String::from_utf8_lossy(&output.stdout),
             "",
@@ -119,6 +149,14 @@ impl Variables {
 }
 
 impl Edge {
+    /// Waits until the edge says that it is ready.
+    pub fn wait_until_ready(&mut self) {
+        eventually("ready", || {
+            assert!(self.process.try_wait().unwrap().is_none(), "{}", self.log());
+            self.log().contains("is ready")
+        });
+    }
+
     /// All messages and log lines of the edge.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
@@ -146,9 +184,17 @@ impl Edge {
 
     /// The process id of the edge's Envoy.
     pub fn envoy(&self) -> u32 {
-        let id = self.process.id();
-        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
-        children.split_whitespace().next().unwrap().parse().unwrap()
+        self.child().unwrap()
+    }
+
+    /// Whether the edge has an Envoy now.
+    pub fn has_envoy(&self) -> bool {
+        self.child().is_some()
+    }
+
+    /// The last of the processes of which each has started the next.
+    fn child(&self) -> Option<u32> {
+        std::iter::successors(child_of(self.process.id()), |&id| child_of(id)).last()
     }
 
     /// Waits for the end of the edge. Gives its exit code, or 128 and the number of the signal that ended it.
@@ -179,6 +225,11 @@ impl Drop for Edge {
 
 fn send(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
+}
+
+fn child_of(id: u32) -> Option<u32> {
+    let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
+    children.split_whitespace().next()?.parse().ok()
 }
 
 /// Whether a process runs.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The demo in a real browser: the page shows for each object what `Cache-Status` said.
+//! The demo: its start, and its page in a real browser, which shows for each object what `Cache-Status` said.
 
 use sluice_tests::client::browser::Browser;
 use sluice_tests::edge::{Builder, Edge};
@@ -12,18 +12,36 @@ const MISSING: &str = "text/does-not-exist.txt";
 /// What the page says of each object: the status and the `Cache-Status`.
 type Shown = BTreeMap<String, (String, String)>;
 
+fn demo() -> Builder {
+    let minio = sluice_tests::bucket::minio::binary();
+    let demo = Builder::new().env("SLUICE_MINIO", minio.display().to_string());
+    // The disk of the machine that tests may be as good as full.
+    demo.env("CACHE_RESERVE", "0")
+}
+
+#[tokio::test]
+async fn the_first_start_says_where_the_edge_is_and_warns_of_nothing() {
+    // The limits of a usual container and of a usual shell.
+    for open_files in [20_000, 4_096] {
+        let edge = demo().open_files(open_files).start().await;
+        edge.wait_for_log("admin interface").await;
+        let log = edge.log();
+        let ready = format!(
+            "sluice: http://{}/ is ready, in front of s3://",
+            edge.address()
+        );
+        let lines: Vec<_> = log.lines().collect();
+        assert_eq!(lines.len(), 2, "{log}");
+        assert!(lines[0].starts_with(&ready), "{log}");
+    }
+}
+
 #[tokio::test]
 async fn the_page_shows_misses_and_then_hits() {
     let Some(browser) = Browser::find() else {
         return;
     };
-    let edge = Builder::new()
-        .env(
-            "SLUICE_MINIO",
-            sluice_tests::bucket::minio::binary().display().to_string(),
-        )
-        .start()
-        .await;
+    let edge = demo().start().await;
     let first = shown(&edge, &browser).await;
     assert_eq!(first.len(), 12, "{first:#?}");
     for (key, (status, cache)) in &first {
