@@ -426,7 +426,13 @@ fn a_refresh_carries_only_what_the_key_has() {
     let refresh = envoy.fetches.last().unwrap();
     assert_eq!(refresh.purpose, Purpose::Refresh);
     assert_eq!(refresh.headers.get("accept"), Some("text/one"));
-    let known = ["accept", "if-none-match", "x-sluice-proof"];
+    assert_eq!(refresh.headers.get("x-forwarded-proto"), Some("http"));
+    let known = [
+        "accept",
+        "if-none-match",
+        "x-forwarded-proto",
+        "x-sluice-proof",
+    ];
     let names = refresh.headers.iter().map(|(name, _)| name);
     let others: Vec<_> = names
         .filter(|name| !name.starts_with(':') && !known.contains(name))

@@ -131,6 +131,9 @@ pub fn qualify<'a>(
     let known = known.filter(|name| !policy.key.has_header(name));
     for name in always.chain(known) {
         let value = value(name);
+        if policy.key.has_header(name) && is_usual(name, value.as_deref()) {
+            continue;
+        }
         if name == ACCEPT_ENCODING && policy.compression.enabled {
             // Learnt before it was.
             continue;
@@ -170,6 +173,12 @@ pub struct Selected {
     pub name: String,
     /// Its value; `None` where there is no such header.
     pub value: Option<String>,
+}
+
+/// Whether a header of the policy's key is as most requests have it, and adds nothing to the key: it is not there, or
+/// says that the client came without TLS. So most keys are the paths that the store is asked for.
+fn is_usual(name: &str, value: Option<&str>) -> bool {
+    value.is_none_or(|value| name == "x-forwarded-proto" && value.eq_ignore_ascii_case("http"))
 }
 
 /// The request headers that `path` towards the store selects a variant by.

@@ -126,13 +126,11 @@ impl FakeEnvoy {
         self.worker(seat).map(Worker::coalescer)
     }
 
-    /// The hash by which requests for that path wait for each other, if nothing tells their scheme.
+    /// The hash by which requests for that path wait for each other.
     pub fn key_hash(&self, key: u64) -> KeyHash {
         let mut workers = (0..self.workers()).filter_map(|seat| self.worker(seat));
         let worker = workers.next().expect("a worker that lives");
-        worker
-            .keys
-            .key_hash(&format!("{HOST}/{key}#vary-x-forwarded-proto="))
+        worker.keys.key_hash(&format!("{HOST}/{key}"))
     }
 
     /// Whether that worker lives.
