@@ -218,18 +218,15 @@ fn for_http(policy: &Policy, request: &RequestFacts<'_>) -> Option<PassReason> {
 pub fn may_lead<'a>(
     policy: &Policy,
     key: &str,
-    headers: impl Iterator<Item = (&'a str, &'a [u8])> + Clone,
+    headers: impl Iterator<Item = (&'a str, &'a [u8])>,
 ) -> bool {
-    let bound = policy.limits.lead_header_bytes;
     let bytes = |(name, value): (&str, &[u8])| name.len() + value.len();
-    if headers.clone().map(bytes).sum::<usize>() <= bound {
-        return true;
-    }
     let keyed = keyed_names(key);
     let beside_key = |(name, _): &(&str, &[u8])| {
         // What is asked for of codings is the edge's own choice.
         let in_key = name.starts_with(':') || *name == ACCEPT_ENCODING;
         !in_key && forward_header(policy, true, name) && !keyed.iter().any(|keyed| keyed == name)
     };
-    headers.filter(beside_key).map(bytes).sum::<usize>() <= bound
+    let beside_key: usize = headers.filter(beside_key).map(bytes).sum();
+    beside_key <= policy.limits.lead_header_bytes
 }

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use sluice_core::admission::{RequestFacts, may_lead};
+use sluice_core::admission::RequestFacts;
 use sluice_core::coalescing::Onward;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose};
@@ -13,6 +13,7 @@ use super::{Edge, Refusal, State};
 use crate::host::headers::Headers;
 use crate::host::{Action, Map};
 use crate::request::EdgeRequest;
+use crate::request::headers::may_lead;
 use crate::worker::Worker;
 use crate::worker::{background, resumption};
 
@@ -56,7 +57,7 @@ impl Edge {
         let key = worker.keys.flight_key(call.target.cache_key());
         let stream = Rc::new(EdgeRequest {
             for_others: true,
-            may_lead: may_lead(&call.policy.policy, call.target.cache_key(), headers.iter()),
+            may_lead: may_lead(&call.policy.policy, call.target.cache_key(), headers),
             ..EdgeRequest::new(id, key, call.target, call.policy, false)
         });
         worker.open(&stream);

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use sluice_core::admission::{Disposition, PassReason, RequestFacts, classify, may_lead};
+use sluice_core::admission::{Disposition, PassReason, RequestFacts, classify};
 use sluice_core::coalescing::board::FlightKey;
 use sluice_core::host::HostError;
 use sluice_core::hot::Wanted;
@@ -25,7 +25,7 @@ use crate::callbacks::Lent;
 use crate::host::headers::Headers;
 use crate::host::{Action, Host, Map};
 use crate::request::EdgeRequest;
-use crate::request::headers::demand_of;
+use crate::request::headers::{demand_of, may_lead};
 use crate::request::stand_in::StandIn;
 use crate::worker::Worker;
 use crate::worker::{background, looks, resumption};
@@ -118,7 +118,7 @@ impl Edge {
         let demand = demand.filter(|_| stand_in.is_none_or(StandIn::takes_demands));
         let (target, policy) = (Rc::new(target), self.policy.clone());
         let stream = EdgeRequest {
-            may_lead: may_lead(&policy.policy, target.cache_key(), headers.iter()),
+            may_lead: may_lead(&policy.policy, target.cache_key(), headers),
             demand,
             control,
             visit,

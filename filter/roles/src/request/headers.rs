@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The headers of a client's request that the filter takes out, keeps, or puts back.
 
-use crate::host::headers::Headers;
-use crate::host::{self, Host, Map};
+use sluice_core::admission;
 use sluice_core::http::demand::Demand;
 use sluice_core::key::vary::{ACCEPT_ENCODING, selected};
 use sluice_core::link::{METHOD_HEADER, ORIGINAL_PATH_HEADER};
+use sluice_core::policy::Policy;
+
+use crate::host::headers::Headers;
+use crate::host::{self, Host, Map};
+
+/// Whether a request with these headers may fetch for others under `key`. See [`admission::may_lead`], which has nothing to
+/// count where all headers together are within its bound.
+pub fn may_lead(policy: &Policy, key: &str, headers: &Headers) -> bool {
+    headers.bytes().len() <= policy.limits.lead_header_bytes
+        || admission::may_lead(policy, key, headers.iter())
+}
 
 /// The conditions and the range of a request.
 pub fn demand_of(headers: &Headers) -> Demand {
