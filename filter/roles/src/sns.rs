@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use crate::host::{self, Host, Map};
 use sluice_core::metrics::Metric;
+
+use crate::host::{self, Host, Map};
 
 /// The entry point's verifier.
 const CLUSTER: &str = "sns";

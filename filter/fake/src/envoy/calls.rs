@@ -88,7 +88,7 @@ impl FakeEnvoy {
         self.run();
     }
 
-    /// A request of the filter's own is over, and whoever has made it hears of that.
+    /// A request of the filter's own is over: the context that has made the call is told.
     pub(super) fn answer_own(&mut self, client: Client, ending: Ending) {
         let Some((number, context, _)) = self.exchanges[client.0].call.take() else {
             return;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the rule of a path wants clients to see: headers, and a `Cache-Control` of the edge's own.
 
-use crate::host::{self, Host, Map};
 use sluice_core::freshness::is_for_all;
 use sluice_core::policy::{Policy, Rule};
+
+use crate::host::{self, Host, Map};
 
 /// Gives the response, as the client gets it but for its validity as a whole or a part, what the rule
 /// of its path wants. `stored` says that it is one for all.

@@ -19,6 +19,10 @@ mod variants;
 
 use std::rc::Rc;
 
+use background_response::{respond_filled, respond_refreshed};
+use cors::Cors;
+use invalidation::Invalidation;
+use response::{respond_cached, respond_passed};
 use sluice_core::admission::PassReason;
 use sluice_core::host::HostError;
 use sluice_core::key::{CanonicalTarget, Rejection};
@@ -34,10 +38,6 @@ use crate::request::account::{result_of, tell_result};
 use crate::request::policy::NumberedPolicy;
 use crate::worker::Worker;
 use crate::worker::identity::Identity;
-use background_response::{respond_filled, respond_refreshed};
-use cors::Cors;
-use invalidation::Invalidation;
-use response::{respond_cached, respond_passed};
 
 /// Why a request cannot be handled.
 enum Refusal {

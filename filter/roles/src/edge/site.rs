@@ -26,6 +26,7 @@ use crate::worker::substitutes;
 
 /// How long "missing" is remembered, and so the longest an upload stays invisible.
 const KNOWN_MILLIS: Millis = 1_000;
+
 /// Where a request of a site's visitor goes.
 #[derive(Debug)]
 pub enum Destination {

@@ -10,11 +10,10 @@ pub mod headers;
 use std::ops::Range;
 use std::time::Duration;
 
+use headers::{Headers, serialize};
 use sluice_core::host::{HostError, SharedStore};
 use sluice_core::metrics::MetricKind;
 use sluice_core::store::header_edit::HeaderEdit;
-
-use headers::{Headers, serialize};
 
 /// Outcome of a host call.
 pub type Result<T> = std::result::Result<T, HostError>;

@@ -14,6 +14,10 @@ mod variance;
 
 use std::rc::Rc;
 
+use fetch::{Fetch, Response};
+use foreign::ForeignRequest;
+use request::{cache_key, is_late, keeps_unasked, not_served, prepare_request, revalidation_of};
+use response::respond;
 use sluice_core::key::qualifiers::is_for_headers;
 use sluice_core::link::{LINK_HEADER, Link, NO_ROOM_HEADER, PROOF_HEADER, Purpose, Vouched};
 use sluice_core::metrics::Metric;
@@ -25,10 +29,6 @@ use crate::host::{self, Action, Half, Host, Map};
 use crate::reply::DueReply;
 use crate::worker::Worker;
 use crate::worker::fills;
-use fetch::{Fetch, Response};
-use foreign::ForeignRequest;
-use request::{cache_key, is_late, keeps_unasked, not_served, prepare_request, revalidation_of};
-use response::respond;
 
 /// A request in the ORIGIN role.
 #[derive(Debug)]

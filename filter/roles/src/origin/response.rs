@@ -216,7 +216,7 @@ fn verdict_of(
         vary: variance.unkeyed(),
         has_set_cookie: headers.has("set-cookie"),
         has_validator: headers.has("etag") || headers.has("last-modified"),
-        // Of the headers of a large object are no more than of any other's.
+        // The headers of a large object take no more room than those of any other.
         content_length: headers.content_length().filter(|_| !fetch.for_headers),
     };
     let verdict = match judge(policy, rule, &facts, host.unix_seconds()) {

@@ -3,14 +3,15 @@
 
 use std::borrow::Cow;
 
-use crate::host::headers::Headers;
-use crate::host::{self, Host, Map};
-use crate::request::headers::set_or_remove;
 use sluice_core::key::qualifiers;
 use sluice_core::key::vary::{self, ACCEPT_ENCODING, Fit, VaryNames};
 use sluice_core::link::{COMPRESS_HEADER, COMPRESS_TYPED, COMPRESS_UNTYPED};
 use sluice_core::policy::{Origin, Policy};
 use sluice_core::site::media_type::missing_media_type;
+
+use crate::host::headers::Headers;
+use crate::host::{self, Host, Map};
+use crate::request::headers::set_or_remove;
 
 /// Asks for the content coding of the key that `path` has, for a request that fills the store.
 pub fn ask(host: &dyn Host, policy: &Policy, path: &str, headers: &Headers) -> host::Result<()> {

@@ -9,6 +9,7 @@ pub mod substitute;
 
 use std::rc::Rc;
 
+use demand_reply::BodilessReply;
 use sluice_core::hot::HotCopy;
 use sluice_core::http::cache_status::CacheStatus;
 use sluice_core::key::Rejection;
@@ -16,7 +17,6 @@ use sluice_core::store::revalidation::Revalidation;
 
 use crate::host::{self, Half, Host};
 use crate::request::EdgeRequest;
-use demand_reply::BodilessReply;
 
 /// Name of the response header of RFC 9211.
 pub const CACHE_STATUS: &str = "cache-status";

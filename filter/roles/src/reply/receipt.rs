@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The reply to a purge.
 
-use crate::host::{self, Host};
 use sluice_core::purge::Receipt;
+
+use crate::host::{self, Host};
 
 /// Tells the caller what came of its purge.
 pub fn answer_receipt(host: &dyn Host, receipt: &Receipt) -> host::Result<()> {

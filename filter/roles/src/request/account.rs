@@ -3,9 +3,10 @@
 
 use std::cell::Cell;
 
-use crate::host::{self, Host};
 use sluice_core::metrics::Metric;
 use sluice_core::workers::KeyHash;
+
+use crate::host::{self, Host};
 
 /// The result of a request that was answered with an error.
 pub const FAILED: &str = "failed";

@@ -4,11 +4,12 @@
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
-use crate::host::{self, Host};
 use sluice_core::hot::Capture;
 use sluice_core::http::cache_status::CacheStatus;
 use sluice_core::http::range::Slicer;
 use sluice_core::workers::BodyId;
+
+use crate::host::{self, Host};
 
 /// The body of a response to a client, as it passes.
 #[derive(Debug)]

@@ -10,6 +10,9 @@ pub mod stand_in;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use account::Account;
+use body::PassingBody;
+use policy::NumberedPolicy;
 use sluice_core::coalescing::board::FlightKey;
 use sluice_core::coalescing::{Coalescer, Onward, Request, Turn};
 use sluice_core::http::client_control::RequestControl;
@@ -18,10 +21,6 @@ use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{Link, Purpose};
 use sluice_core::site::Visit;
 use sluice_core::workers::StreamId;
-
-use account::Account;
-use body::PassingBody;
-use policy::NumberedPolicy;
 use stand_in::StandIn;
 
 /// Which background calls a request has had that may not lead or wait at once: a range, a HEAD, a conditional request.

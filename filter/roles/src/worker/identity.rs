@@ -3,12 +3,13 @@
 
 use std::hash::Hasher;
 
-use crate::host::{self, Host};
 use siphasher::sip::SipHasher13;
 use sluice_core::link::{Link, Secrets, Vouched};
 use sluice_core::store::entry::FillId;
 use sluice_core::workers::agreement::{agree_on, take_number};
 use sluice_core::workers::{KeyHash, StreamId, WorkerId};
+
+use crate::host::{self, Host};
 
 /// What a worker is known by, and what its marks are made with.
 #[derive(Debug)]

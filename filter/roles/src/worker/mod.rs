@@ -22,6 +22,15 @@ mod turn;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use calls::Calls;
+use due::Due;
+use fills::Fills;
+use identity::Identity;
+use keys::Keys;
+use metrics::Metrics;
+use policies::Policies;
+use purge_calls::{PurgeCalls, Unavailable};
+use roots::Roots;
 use sluice_core::coalescing::Coalescer;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
@@ -32,15 +41,6 @@ use sluice_core::workers::StreamId;
 use crate::host::{self, Host};
 use crate::request::EdgeRequest;
 use crate::request::policy::NumberedPolicy;
-use calls::Calls;
-use due::Due;
-use fills::Fills;
-use identity::Identity;
-use keys::Keys;
-use metrics::Metrics;
-use policies::Policies;
-use purge_calls::{PurgeCalls, Unavailable};
-use roots::Roots;
 
 /// One worker's part of the filter.
 #[derive(Debug)]
