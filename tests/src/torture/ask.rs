@@ -37,6 +37,12 @@ impl Part {
     }
 }
 
+/// The name of the request header that an origin may find too large.
+pub const PADDING: &str = "x-padding";
+/// The sizes of padding with which a request may still lead for others, and with which it may not
+/// (`limits.lead_header_bytes`).
+pub const PADDINGS: [usize; 2] = [2_000, 6_000];
+
 /// One request.
 #[derive(Clone, Debug)]
 pub struct Ask {
@@ -50,4 +56,6 @@ pub struct Ask {
     pub part: Option<Part>,
     /// The client's own copy: `If-None-Match`, or `If-Modified-Since` where the object has no tag.
     pub validator: Option<String>,
+    /// How many bytes [`PADDING`] has, if it is sent.
+    pub padding: Option<usize>,
 }

@@ -2,7 +2,7 @@
 //! A client that asks at random, on HTTP/1.1 or HTTP/2, and has each answer judged.
 
 use super::answer::{Answer, End};
-use super::ask::{Ask, Part};
+use super::ask::{Ask, PADDING, PADDINGS, Part};
 use super::clock::Moment;
 use super::judge::{Case, UNANSWERED};
 use super::ledger::Wrong;
@@ -114,12 +114,14 @@ impl Client {
         let validator = self
             .one_in(6)
             .then(|| self.copies.get(&(object, variant)).cloned());
+        let padding = self.one_in(10).then(|| PADDINGS[self.rng.below(2)]);
         Ask {
             object,
             variant,
             head,
             part,
             validator: validator.flatten(),
+            padding,
         }
     }
 
@@ -187,6 +189,8 @@ impl Client {
         let mut fields = vec![(super::object::VARIES_BY, ask.variant)];
         fields.extend(range.as_deref().map(|range| ("range", range)));
         fields.extend(ask.validator.as_deref().map(|value| (condition, value)));
+        let padding = ask.padding.map(|bytes| "p".repeat(bytes));
+        fields.extend(padding.as_deref().map(|padding| (PADDING, padding)));
         let method = if ask.head { "HEAD" } else { "GET" };
         if self.connection.is_none() {
             let narrow = manner.slow && *object.sizes.end() <= LARGEST_NARROW;

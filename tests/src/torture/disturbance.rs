@@ -7,6 +7,7 @@ use super::world::World;
 use crate::chance::rng::{Rng, mix};
 use crate::edge::purger::Purger;
 use crate::machine::disk::Disk;
+use crate::machine::process;
 use crate::machine::stall::Stall;
 use serde_json::json;
 use std::sync::Arc;
@@ -92,6 +93,16 @@ pub async fn stall(world: Arc<World>, envoy: u32, workers: usize, salt: u64) {
         drop(stall);
         world.stalls.end(span, clock.now());
         world.ledger.count("workers stopped");
+    }
+}
+
+/// Hangs up on the edge, which ignores it, until the run, or this edge, is over.
+pub async fn hang_up(world: Arc<World>, edge: u32, salt: u64) {
+    let mut rng = rng(&world, 2_000 + salt);
+    while !world.is_over() {
+        tokio::time::sleep(milliseconds(&mut rng, 500, 2_000)).await;
+        process::send(edge, libc::SIGHUP);
+        world.ledger.count("hang-ups");
     }
 }
 

@@ -15,16 +15,22 @@ pub enum Fault {
     Error(u16),
     /// The connection is reset before an answer.
     Reset,
+    /// An answer with [`REFUSED`], which the request has caused.
+    Refused,
 }
 
+/// The status of a request whose header fields are too large for the origin (RFC 6585, 5).
+pub const REFUSED: u16 = 431;
+
 impl Fault {
-    /// What befalls an answer of `size` bytes of body, if anything.
+    /// What befalls an answer of `size` bytes of body to a request, `padded` or not, if anything.
     #[must_use]
-    pub fn draw(object: &Object, size: usize, rng: &mut Rng) -> Option<Self> {
+    pub fn draw(object: &Object, size: usize, padded: bool, rng: &mut Rng) -> Option<Self> {
         let strikes = match object.weakness {
             Weakness::None => false,
             Weakness::Cuts => rng.below(6) == 0,
             Weakness::Errors | Weakness::Resets => rng.below(5) == 0,
+            Weakness::Refusals => padded,
         };
         if !strikes {
             return None;
@@ -33,6 +39,7 @@ impl Fault {
             Weakness::Errors => Self::Error([500, 502, 503, 504][rng.below(4)]),
             Weakness::Cuts if rng.below(2) == 0 => Self::Fin(rng.below(size)),
             Weakness::Cuts => Self::Rst(rng.below(size)),
+            Weakness::Refusals => Self::Refused,
             _ => Self::Reset,
         })
     }
@@ -51,6 +58,7 @@ impl Fault {
             Self::Rst(_) => "bodies cut by RST",
             Self::Error(_) => "answers 5xx",
             Self::Reset => "resets before an answer",
+            Self::Refused => "requests refused for their header fields",
         }
     }
 }

@@ -26,6 +26,8 @@ pub struct Fetch {
     pub variant: String,
     /// Whether it asks for a body.
     pub body: bool,
+    /// Whether its header fields keep it from leading, so that it is one client's alone.
+    pub alone: bool,
     /// Whether it asks whether something is still valid.
     pub conditional: bool,
     /// Whether it is.
@@ -69,7 +71,7 @@ impl Fetches {
     pub fn begin(&self, fetch: Fetch) -> usize {
         let mut book = self.0.lock().unwrap();
         let number = book.all.len();
-        if fetch.body {
+        if fetch.body && !fetch.alone {
             let key = (fetch.object, fetch.variant.clone());
             let running = book.running.entry(key).or_default();
             let beside = running.clone();

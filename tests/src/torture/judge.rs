@@ -4,7 +4,7 @@
 use super::answer::{Answer, End};
 use super::ask::Ask;
 use super::content::identify;
-use super::fault::Fault;
+use super::fault::{Fault, REFUSED};
 use super::fetches::Fetch;
 use super::ledger::Wrong;
 use super::object::{Kind, Object};
@@ -111,6 +111,7 @@ impl Case<'_> {
             200 | 404 => self.whole(status)?,
             206 => self.part()?,
             304 => self.not_modified()?,
+            REFUSED => return self.refusal(),
             500..=599 => return self.error(status),
             _ => return Err(wrong("no such status")),
         };
@@ -197,6 +198,19 @@ impl Case<'_> {
         } else {
             Err((Wrong::Cut, "an error without a reason".to_owned()))
         }
+    }
+
+    /// What the request has caused itself is for its own client.
+    fn refusal(&self) -> Result<&'static str, Complaint> {
+        let number = self.answer.headers.number(FETCH);
+        let number = number.ok_or_else(|| wrong("a refusal that is not the origin's"))?;
+        let fetch = self.world.shelf.fetches.get(number);
+        let begun = fetch.filter(|fetch| fetch.object == self.ask.object);
+        let own = begun.is_some_and(|fetch| fetch.begun >= self.answer.asked);
+        if self.ask.padding.is_none() || !own || !self.world.ledger.is_first(number) {
+            return Err(wrong("another client's refusal"));
+        }
+        Ok("refusals of requests for their header fields")
     }
 
     fn version(&self) -> Result<u64, Complaint> {

@@ -50,6 +50,8 @@ pub enum Weakness {
     Errors,
     /// One of five connections is reset before an answer.
     Resets,
+    /// Requests with padding are refused.
+    Refusals,
 }
 
 /// One object.
@@ -97,6 +99,7 @@ impl Object {
         };
         let weakness = match number % 9 {
             _ if !faults => Weakness::None,
+            2 => Weakness::Refusals,
             4 => Weakness::Cuts,
             6 if number.is_multiple_of(2) => Weakness::Errors,
             6 => Weakness::Resets,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The origin of a run: it answers at once and from the time alone, and fails as drawn.
 
+use super::ask::{PADDING, PADDINGS};
 use super::clock::Clock;
-use super::fault::Fault;
+use super::fault::{Fault, REFUSED};
 use super::fetches::{Ending, Fetch, Fetches};
 use super::object::{Kind, Object, VARIES_BY};
 use crate::chance::rng::{Rng, mix};
@@ -153,6 +154,7 @@ impl Shelf {
                 String::new()
             },
             body,
+            alone: asked(PADDING).is_some_and(|padding| padding.len() >= PADDINGS[1]),
             conditional: conditions.iter().any(|name| asked(name).is_some()),
             unchanged: valid,
             begun: now,
@@ -177,7 +179,7 @@ impl Shelf {
         };
         self.fetches.fail(answer.number, fault, self.clock.now());
         match fault {
-            Fault::Error(_) => After::Keep,
+            Fault::Error(_) | Fault::Refused => After::Keep,
             Fault::Fin(_) => After::Close,
             Fault::Rst(_) | Fault::Reset => After::Reset,
         }
@@ -193,12 +195,20 @@ impl Answering for Shelf {
         let size = object.size(question.version);
         let bodiless = !question.body || question.valid;
         let mut rng = Rng::new(self.seed ^ mix(number as u64));
-        let fault = Fault::draw(object, size, &mut rng);
+        let padded = head.headers.get(PADDING).is_some();
+        let fault = Fault::draw(object, size, padded, &mut rng);
         let fault = fault.filter(|fault| !(fault.cuts() && bodiless));
         let (head, bytes) = match fault {
             Some(Fault::Error(status)) => {
                 let fields = format!("{FETCH}: {number}\r\ncontent-length: 0\r\n");
                 (begin(status) + &fields, Vec::new())
+            }
+            // It says that it may be stored, and it may not.
+            Some(Fault::Refused) => {
+                let fields = format!(
+                    "{FETCH}: {number}\r\ncache-control: max-age=60\r\ncontent-length: 0\r\n"
+                );
+                (begin(REFUSED) + &fields, Vec::new())
             }
             _ => (question.head(), question.bytes()),
         };
@@ -213,7 +223,10 @@ impl Answering for Shelf {
     }
 
     async fn send(&self, answer: &Answer, write: &mut WriteHalf<'_>) -> io::Result<After> {
-        if matches!(answer.fault, Some(Fault::Reset | Fault::Error(_))) {
+        if matches!(
+            answer.fault,
+            Some(Fault::Reset | Fault::Error(_) | Fault::Refused)
+        ) {
             let after = self.fail(answer);
             if after == After::Keep {
                 write.write_all(answer.head.as_bytes()).await?;

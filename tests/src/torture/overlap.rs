@@ -2,6 +2,7 @@
 //! One fetch at a time for each key that can be stored, and why there were more.
 
 use super::clock::Moment;
+use super::fault::Fault;
 use super::fetches::{Fetch, Overlap};
 use super::ledger::Wrong;
 use super::object::Kind;
@@ -89,6 +90,8 @@ impl<'a> Overlaps<'a> {
             Some("fetched twice as a worker stood still")
         } else if world.full.touch(still, fetch.begun) {
             Some("fetched twice as the disk was full")
+        } else if self.follows_refusals(overlap) {
+            Some("fetched twice as the leader was refused for its header fields")
         } else if self.is_refreshed(overlap) {
             Some("fetched twice as a refresh ran in the background")
         } else if self.has_just_expired(overlap) {
@@ -110,6 +113,15 @@ impl<'a> Overlaps<'a> {
         let learns = object.kind == Kind::Varying && *learnt < 2 * self.workers;
         *learnt += usize::from(learns);
         learns
+    }
+
+    /// Requests with padding have just been refused, so some of those who wait stop waiting.
+    fn follows_refusals(&self, overlap: &Overlap) -> bool {
+        let fetch = &self.fetches[overlap.fetch];
+        let since = fetch.begun.saturating_sub(CONTEXT);
+        let shelf = &self.world.shelf;
+        let refused = |_: &Fetch, fault| fault == Fault::Refused;
+        shelf.fetches.failed(fetch.object, since, refused)
     }
 
     /// A refresh of a stale response is under way, which no client waits for, and the response must not be served any

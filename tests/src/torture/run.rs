@@ -64,6 +64,8 @@ pub struct Plan {
     pub tears: bool,
     /// Whether the cache's disk is filled by others, and emptied.
     pub fills: bool,
+    /// Whether the entry point gets SIGHUP.
+    pub hangs_up: bool,
     /// Whether the origin fails at all.
     pub faults: bool,
 }
@@ -118,11 +120,11 @@ impl Plan {
         loop {
             let left = self.lasts.saturating_sub(begun.elapsed());
             let phase = self.lives.unwrap_or(left).min(left);
-            let (envoy, clock) = (edge.envoy_pid(), world.shelf.clock);
+            let (pids, clock) = ((edge.pid(), edge.envoy_pid()), world.shelf.clock);
             let disk = edge.disk();
             let alive = tokio::select! {
                 alive = lives(edge, phase) => alive,
-                () = self.disturb(world, envoy, disk, number) => true,
+                () = self.disturb(world, pids, disk, number) => true,
             };
             world.stalls.close(clock.now());
             world.full.close(clock.now());
@@ -145,8 +147,14 @@ impl Plan {
         }
     }
 
-    /// Until it is dropped.
-    async fn disturb(&self, world: &Arc<World>, envoy: u32, disk: Disk, number: u64) {
+    /// Until it is dropped. `edge` and `envoy` are the process ids of the entry point and of its Envoy.
+    async fn disturb(
+        &self,
+        world: &Arc<World>,
+        (edge, envoy): (u32, u32),
+        disk: Disk,
+        number: u64,
+    ) {
         let stalls = async {
             if self.stalls {
                 disturbance::stall(Arc::clone(world), envoy, self.workers, number).await;
@@ -157,7 +165,12 @@ impl Plan {
                 disturbance::fill(Arc::clone(world), disk, number).await;
             }
         };
-        tokio::join!(stalls, fills, std::future::pending::<()>());
+        let hangs_up = async {
+            if self.hangs_up {
+                disturbance::hang_up(Arc::clone(world), edge, number).await;
+            }
+        };
+        tokio::join!(stalls, fills, hangs_up, std::future::pending::<()>());
     }
 
     fn tear(&self, world: &World, cache: &Path, number: u64) {

@@ -2,7 +2,7 @@
 //! The judge lets right answers pass, and no others.
 
 use super::super::clock::Clock;
-use super::super::fetches::Fetches;
+use super::super::fetches::{Ending, Fetches};
 use super::super::origin::Shelf;
 use super::*;
 use crate::http::message::Headers;
@@ -27,6 +27,7 @@ fn ask() -> Ask {
         head: false,
         part: None,
         validator: None,
+        padding: None,
     }
 }
 
@@ -77,6 +78,42 @@ fn a_right_answer_passes_and_a_wrong_one_does_not() {
         judged(&world, &ask(), &short),
         Ok("cut, as the edge was killed")
     );
+}
+
+#[test]
+fn a_refusal_is_for_the_client_that_has_caused_it() {
+    let world = world();
+    let refusal = |fetch: usize| Answer {
+        status: Some(REFUSED),
+        headers: Headers(vec![(FETCH.to_owned(), fetch.to_string())]),
+        body: Vec::new(),
+        ..right(&world, 0)
+    };
+    let fetch = || {
+        world.shelf.fetches.begin(Fetch {
+            object: OBJECT,
+            variant: String::new(),
+            body: true,
+            alone: true,
+            conditional: false,
+            unchanged: false,
+            begun: Duration::from_millis(1),
+            ended: (Ending::Open, Duration::from_millis(1)),
+            fault: None,
+        })
+    };
+    let padded = Ask {
+        padding: Some(6_000),
+        ..ask()
+    };
+    let own = refusal(fetch());
+    assert!(judged(&world, &padded, &own).is_ok());
+    assert_eq!(judged(&world, &padded, &own), Err(Wrong::Answer), "twice");
+    let other = refusal(fetch());
+    assert_eq!(judged(&world, &ask(), &other), Err(Wrong::Answer));
+    let mut older = refusal(fetch());
+    older.asked = Duration::from_millis(2);
+    assert_eq!(judged(&world, &padded, &older), Err(Wrong::Answer));
 }
 
 #[test]

@@ -42,6 +42,7 @@ fn plan(medium: Medium) -> Plan {
         stalls: true,
         tears: true,
         fills: false,
+        hangs_up: true,
     }
 }
 
@@ -90,6 +91,7 @@ async fn nothing_wrong_is_served_for_as_long_as_one_likes() {
         stalls: setting("TORTURE_STALLS", true),
         tears: setting("TORTURE_TEARS", true),
         fills: setting("TORTURE_FILLS", false),
+        hangs_up: setting("TORTURE_HANG_UPS", true),
     }
     .run()
     .await;
@@ -103,6 +105,7 @@ fn calm(lasts: Duration) -> Plan {
         purges: false,
         stalls: false,
         tears: false,
+        hangs_up: false,
         ..plan(Medium::Disk)
     }
 }
