@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any response: what is stored has a lifetime, and what forbids storing is never overlooked.
+//! Any response: what is stored has a lifetime, what forbids storing is never overlooked, and neither an error that its
+//! request may have caused nor, without a word of the origin's, a status that does not last is stored.
 //!
 //! Input: the status in two bytes, then a line for each header.
 #![no_main]
@@ -10,6 +11,10 @@ use sluice_fuzz::policy;
 
 const NOW: i64 = 1_800_000_000;
 const POLICY: &str = r#"{"origin": {"kind": "http"}}"#;
+/// Statuses that last without a word of the origin's.
+const LASTING: [u16; 8] = [200, 203, 204, 300, 301, 308, 404, 410];
+/// Some of the errors that a request may have caused by what its key does not have.
+const CAUSED: [u16; 8] = [400, 401, 403, 405, 413, 415, 417, 431];
 
 fuzz_target!(|input: &[u8]| {
     let Some((status, text)) = input.split_first_chunk::<2>() else {
@@ -43,6 +48,18 @@ fuzz_target!(|input: &[u8]| {
             "stored without a lifetime"
         );
         assert!(!facts.has_set_cookie);
+        assert!(
+            !CAUSED.contains(&facts.status),
+            "{} was stored",
+            facts.status
+        );
+        let explicit =
+            facts.cache_control.is_some() || facts.expires.is_some() || !facts.targeted.is_empty();
+        assert!(
+            explicit || LASTING.contains(&facts.status),
+            "{} was stored",
+            facts.status
+        );
         // Without quotes nothing can be hidden: a plain directive counts wherever it stands, unless another
         // directive or field says that it does not.
         let control = facts.cache_control.unwrap_or_default();

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Any request headers: what may change the response of others, or is not for the origin, does not reach it with a
+//! request whose response is shared.
+//!
+//! Input: the policy's number, then a line for each header, `name: value`.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use sluice_core::admission::{Disposition, RequestFacts, classify};
+use sluice_core::policy::{PassOrStrip, Policy, forward_header};
+use sluice_fuzz::policy;
+
+const POLICIES: [&str; 4] = [
+    r#"{"origin": {"kind": "bucket", "bucket": "site", "authority": "s3.test"}}"#,
+    r#"{"origin": {"kind": "http"}}"#,
+    r#"{"origin": {"kind": "http"}, "request": {"cookies": "strip", "authorization": "strip"}}"#,
+    r#"{"origin": {"kind": "http"}, "request": {"cache_control": "obey"}, "site": {"cors": {"allowed_origins": ["*"]}}}"#,
+];
+/// Names by which some origin is known to answer with something else than the URL says.
+const OVERRIDES: [&str; 16] = [
+    "forwarded-proto",
+    "front-end-https",
+    "x-arr-ssl",
+    "x-forwarded-ssl",
+    "x-forwarded-prefix",
+    "x-http-method-override",
+    "x-http-path-override",
+    "x-http-destinationurl",
+    "x-invoke-path",
+    "x-middleware-subrequest",
+    "x-ms-original-url",
+    "x-now-route-matches",
+    "x-original-url",
+    "x-request-uri",
+    "x-rewrite-url",
+    "x-url-scheme",
+];
+/// Names that say whose request it is.
+const CREDENTIALS: [&str; 6] = [
+    "authorization",
+    "cookie",
+    "x-access-token",
+    "x-amz-security-token",
+    "x-api-key",
+    "x-auth-token",
+];
+
+fuzz_target!(|input: &[u8]| {
+    let Some((number, text)) = input.split_first() else {
+        return;
+    };
+    let Ok(text) = std::str::from_utf8(text) else {
+        return;
+    };
+    let policy = policy(&POLICIES, *number);
+    let lines = text.lines().filter_map(|line| line.split_once(": "));
+    // Envoy has names in lower case.
+    let headers: Vec<(String, &str)> = lines
+        .map(|(name, value)| (name.to_ascii_lowercase(), value))
+        .collect();
+    let pairs = headers
+        .iter()
+        .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    let disposition = classify(policy, &RequestFacts::of(policy, pairs, true));
+    for (name, _) in &headers {
+        assert!(
+            !forward_header(policy, false, name) || !is_internal(name),
+            "{name} has reached the origin"
+        );
+        if disposition == Disposition::Cacheable {
+            check_shared(policy, name);
+        }
+    }
+});
+
+fn is_internal(name: &str) -> bool {
+    name.starts_with("x-sluice-") || name.starts_with("x-envoy-")
+}
+
+/// A header of a request whose response is shared.
+fn check_shared(policy: &Policy, name: &str) {
+    let forwarded = forward_header(policy, true, name);
+    if policy.origin.is_bucket() {
+        let is_listed = policy
+            .request
+            .forward_headers
+            .iter()
+            .any(|listed| listed == name);
+        assert!(
+            !forwarded || name.starts_with(':') || is_listed,
+            "a bucket sees {name}"
+        );
+        return;
+    }
+    let keyed = policy.key.has_header(name);
+    assert!(
+        !forwarded || keyed || !OVERRIDES.contains(&name),
+        "{name} was let through"
+    );
+    let passes = policy.request.authorization == PassOrStrip::Pass;
+    assert!(
+        !(passes && CREDENTIALS.contains(&name)),
+        "a response to {name} is shared"
+    );
+    assert!(
+        !(forwarded && CREDENTIALS.contains(&name)),
+        "{name} was let through"
+    );
+}
