@@ -114,8 +114,8 @@ pub struct Storage {
     pub forbids_stale: bool,
     /// Envoy's cache filters do not store the status.
     pub disguise: bool,
-    /// The store must not revalidate it: it has no validator, or is not a 200 or 203.
-    pub neutral_validators: bool,
+    /// Whether the origin may be asked whether it has changed: of a 200 or 203 with a validator.
+    pub may_ask: bool,
 }
 
 impl Storage {
@@ -231,7 +231,7 @@ fn storage(
         age,
         forbids_stale: forbids_stale(facts.status, &said.control),
         disguise: !STATUSES_OF_ENVOY.contains(&facts.status),
-        neutral_validators: !matches!(facts.status, 200 | 203) || !facts.has_validator,
+        may_ask: matches!(facts.status, 200 | 203) && facts.has_validator,
     })
 }
 

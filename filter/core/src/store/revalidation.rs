@@ -53,7 +53,7 @@ impl Revalidation {
     /// Gives the request the conditions that the origin understands, in place of the store's. `compressed` says that
     /// a mark before the tag is a compressor's and not the origin's.
     pub fn conditions(&self, compressed: bool) -> Vec<HeaderEdit<'_>> {
-        let Some(validator) = self.validator() else {
+        let Some(validator) = self.validator().filter(Validator::is_conditional) else {
             return Vec::new();
         };
         let etag = validator.if_none_match(compressed);
@@ -145,6 +145,8 @@ mod tests {
     fn what_has_no_validator_is_asked_for_whole() {
         let plain = revalidation("sluice 10 5 100 a - -", 0).unwrap();
         assert!(!plain.conditional && plain.conditions(false).is_empty());
+        let unasked = revalidation("sluice-unasked 10 5 100 a 784111777 \"x\"", 0).unwrap();
+        assert!(!unasked.conditional && unasked.conditions(false).is_empty());
         assert!(stored(0).conditional);
     }
 

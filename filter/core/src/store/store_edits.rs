@@ -153,8 +153,7 @@ impl<'a> OriginResponse<'a> {
         }
     }
 
-    /// Writes what a later revalidation has to know. Without validators the origin must not be asked for
-    /// changes: its 304 would freshen an error.
+    /// Writes what a later revalidation has to know, and the validators for clients.
     fn store_validator(
         &self,
         storage: &Storage,
@@ -163,12 +162,12 @@ impl<'a> OriginResponse<'a> {
     ) {
         let last_modified = self.last_modified;
         let date = last_modified.and_then(|value| std::str::from_utf8(value).ok());
-        let own = |value: Option<&'a str>| value.filter(|_| !storage.neutral_validators);
         let validator = Validator {
             lifetime: entry.lifetime,
             body: entry.fill.body(),
-            last_modified: own(date).and_then(date::parse),
-            etag: own(self.etag),
+            may_ask: storage.may_ask,
+            last_modified: date.and_then(date::parse),
+            etag: self.etag,
         };
         set(edits, "etag", validator.encode().into());
         if last_modified.is_some() {

@@ -15,6 +15,8 @@ use crate::workers::BodyId;
 
 /// Begins the value, which no origin's entity tag does.
 const MARK: &str = "sluice";
+/// Begins the value of a response that the origin is not asked about.
+const UNASKED_MARK: &str = "sluice-unasked";
 const NONE: &str = "-";
 
 /// A stored response's validators, and what may become of it.
@@ -24,6 +26,9 @@ pub struct Validator<'a> {
     pub lifetime: Lifetime,
     /// Which body it is.
     pub body: BodyId,
+    /// Whether the origin may be asked for changes, and not only clients told of the validators: its 304 would freshen
+    /// an error.
+    pub may_ask: bool,
     /// `Last-Modified`, in seconds since 1970.
     pub last_modified: Option<i64>,
     /// `ETag`.
@@ -39,7 +44,8 @@ impl<'a> Validator<'a> {
             stale_if_error,
         } = self.lifetime;
         let body = self.body.0;
-        let mut value = format!("{MARK} {ttl} {stale_while_revalidate} {stale_if_error} {body:x}");
+        let mark = if self.may_ask { MARK } else { UNASKED_MARK };
+        let mut value = format!("{mark} {ttl} {stale_while_revalidate} {stale_if_error} {body:x}");
         // Writing into a String cannot fail.
         let _ = match self.last_modified {
             Some(seconds) => write!(value, " {seconds}"),
@@ -52,9 +58,11 @@ impl<'a> Validator<'a> {
     /// Reads such a value; `None` for any other.
     pub fn parse(value: &'a str) -> Option<Self> {
         let mut fields = Words::of(value);
-        if fields.next()? != MARK {
-            return None;
-        }
+        let may_ask = match fields.next()? {
+            MARK => true,
+            UNASKED_MARK => false,
+            _ => return None,
+        };
         let lifetime = Lifetime {
             ttl: fields.next()?.parse().ok()?,
             stale_while_revalidate: fields.next()?.parse().ok()?,
@@ -69,6 +77,7 @@ impl<'a> Validator<'a> {
         Some(Self {
             lifetime,
             body,
+            may_ask,
             last_modified,
             etag,
         })
@@ -76,7 +85,7 @@ impl<'a> Validator<'a> {
 
     /// Whether the origin can be asked for changes.
     pub fn is_conditional(&self) -> bool {
-        self.etag.is_some() || self.last_modified.is_some()
+        self.may_ask && (self.etag.is_some() || self.last_modified.is_some())
     }
 
     /// `If-None-Match` towards the origin. The comparison is weak (RFC 9110, 13.1.2), so the mark that
@@ -110,13 +119,18 @@ mod tests {
     fn validator_round_trips() {
         for etag in [None, Some("\"a b\""), Some("W/\"x\""), Some("unquoted")] {
             for last_modified in [None, Some(0), Some(1_445_412_480)] {
-                let validator = Validator {
-                    lifetime: LIFETIME,
-                    body: BodyId(u64::MAX),
-                    last_modified,
-                    etag,
-                };
-                assert_eq!(Validator::parse(&validator.encode()), Some(validator));
+                for may_ask in [false, true] {
+                    let validator = Validator {
+                        lifetime: LIFETIME,
+                        body: BodyId(u64::MAX),
+                        may_ask,
+                        last_modified,
+                        etag,
+                    };
+                    assert_eq!(Validator::parse(&validator.encode()), Some(validator));
+                    let has_one = etag.is_some() || last_modified.is_some();
+                    assert_eq!(validator.is_conditional(), may_ask && has_one);
+                }
             }
         }
     }
@@ -141,6 +155,7 @@ mod tests {
         let validator = |etag| Validator {
             lifetime: LIFETIME,
             body: BodyId(0),
+            may_ask: true,
             last_modified: None,
             etag: Some(etag),
         };

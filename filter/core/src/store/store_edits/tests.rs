@@ -17,7 +17,7 @@ fn storage() -> Storage {
         age: 7,
         forbids_stale: false,
         disguise: false,
-        neutral_validators: false,
+        may_ask: true,
     }
 }
 
@@ -110,7 +110,7 @@ fn what_must_not_be_served_stale_says_so_to_the_store() {
 fn a_status_that_the_store_does_not_take_is_disguised_and_comes_back() {
     let disguise = Storage {
         disguise: true,
-        neutral_validators: true,
+        may_ask: false,
         ..storage()
     };
     let response = OriginResponse {
@@ -119,11 +119,16 @@ fn a_status_that_the_store_does_not_take_is_disguised_and_comes_back() {
     };
     let edits = response.stored(&disguise);
     assert_eq!(value(&edits, ":status"), Some("501"));
-    assert_eq!(value(&edits, "etag"), Some("sluice 60 5 0 3 - -"));
+    let tag = value(&edits, "etag").unwrap();
+    assert_eq!(tag, "sluice-unasked 60 5 0 3 784111777 \"x\"");
+    assert!(removes(&edits, "last-modified"));
     assert_eq!(value(&edits, "accept-ranges"), None);
     let entry = Entry::parse(value(&edits, ENTRY_HEADER).unwrap()).unwrap();
-    let restored = restored(&entry, &StoredFields::default());
+    let fields = StoredFields::of([(&b"etag"[..], tag.as_bytes())].into_iter());
+    let restored = restored(&entry, &fields);
     assert_eq!(value(&restored, ":status"), Some("404"));
+    assert_eq!(value(&restored, "etag"), Some("\"x\""));
+    assert_eq!(value(&restored, "last-modified"), Some(DATE));
 }
 
 #[test]
