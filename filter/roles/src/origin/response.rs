@@ -9,6 +9,7 @@ use sluice_core::freshness::{ResponseFacts, UncacheableReason, Verdict, judge};
 use sluice_core::key::qualifiers::unqualified;
 use sluice_core::metrics::Metric;
 use sluice_core::purge::{tags_of, url_of};
+use sluice_core::site::error_page;
 use sluice_core::store::entry::FillId;
 use sluice_core::store::revalidation::Revalidation;
 use sluice_core::store::store_edits::OriginResponse;
@@ -132,6 +133,8 @@ fn origin_response<'a>(
     status: u16,
     freshens: Option<&'a Revalidation>,
 ) -> OriginResponse<'a> {
+    // What has told of the body that a page replaces says nothing of the page.
+    let is_page = fetch.policy.policy.origin.is_bucket() && error_page::replaces(status);
     OriginResponse {
         fill: fill_id(worker, fetch),
         key: &fetch.cache_key,
@@ -140,8 +143,8 @@ fn origin_response<'a>(
         received: worker.host.unix_seconds(),
         freshens,
         cache_control: headers.joined("cache-control"),
-        etag: headers.text("etag"),
-        last_modified: headers.get("last-modified"),
+        etag: headers.text("etag").filter(|_| !is_page),
+        last_modified: headers.get("last-modified").filter(|_| !is_page),
         has_set_cookie: headers.has("set-cookie"),
         has_vary: headers.has("vary"),
         vary: variance.vary(),
