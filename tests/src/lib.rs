@@ -3,7 +3,7 @@
 //! origin, and clients that may behave as badly as clients do.
 //!
 //! From the ground up: [`chance`], [`machine`], [`http`] and [`server`]; [`client`], [`origin`], [`bucket`] and [`image`];
-//! the [`edge`] between them, and [`bare`] Envoy to compare it with; [`sns`] and [`prometheus`] beside it; [`mesh`] and
+//! the [`edge`] between them, and [`bare`] Envoy to compare it with; [`sns`], [`prometheus`] and [`conformance`] beside it; [`mesh`] and
 //! [`torture`] of all that.
 //!
 //! Nothing here sleeps for a fixed time: what a test waits for is a condition, and [`PATIENCE`] only bounds how
@@ -20,6 +20,7 @@ pub mod bare;
 pub mod bucket;
 pub mod chance;
 pub mod client;
+pub mod conformance;
 pub mod edge;
 pub mod http;
 pub mod image;

@@ -4,6 +4,7 @@
 
 mod conditions;
 mod conditions_cold;
+mod conformance;
 mod heads;
 mod ranges;
 mod ranges_of_changes;
