@@ -219,11 +219,11 @@ fn the_policy_stands_in_it_whole() {
 fn an_origin_that_stops_answering_ends_what_bypasses_the_cache_with_504() {
     let folder = tempfile::tempdir().unwrap();
     let origin = support::origin::Origin::start();
-    let (port, admin) = (free_port().to_string(), free_port().to_string());
+    let port = free_port().to_string();
     let mut settings = settings(&[
         ("ORIGIN", &origin.url()),
         ("EDGE_PORT", &port),
-        ("ADMIN_PORT", &admin),
+        ("SLUICE_STATE", folder.path().to_str().unwrap()),
     ]);
     settings.filter = false;
     settings.origin_idle = std::time::Duration::from_millis(500);

@@ -7,14 +7,15 @@ mod support;
 use std::fs::Permissions;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use support::edge::{Edge, Variables, runs};
 use support::modules::{APPROVING, DEAD};
 use support::origin::Origin;
-use support::{eventually, free_port, get, status};
+use support::{eventually, exchange_on, free_port, get, status};
 
 fn edge(origin: &Origin) -> Variables {
     Variables::new(&origin.url(), APPROVING)
@@ -49,7 +50,7 @@ fn requests_go_through_the_cache_to_the_origin() {
 fn a_port_in_use_is_named_before_anything_starts() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    for name in ["EDGE_PORT", "ADMIN_PORT", "METRICS_PORT"] {
+    for name in ["EDGE_PORT", "METRICS_PORT"] {
         let (code, says) = edge(&Origin::start()).set(name, &port).refused();
         assert_eq!(code, Some(1));
         assert!(
@@ -59,6 +60,43 @@ fn a_port_in_use_is_named_before_anything_starts() {
             "{says}"
         );
     }
+}
+
+#[test]
+fn the_admin_interface_is_a_socket_of_its_user_and_no_port() {
+    let edge = edge(&Origin::start()).start();
+    let says = |answer: &str| (status(answer), answer.contains("LIVE"));
+    let call = |line| exchange_on(UnixStream::connect(&edge.admin).unwrap(), line, "");
+    assert_eq!(says(&call("GET /ready")), (200, true));
+    let metadata = edge.admin.metadata().unwrap();
+    assert!(metadata.file_type().is_socket());
+    assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+    // What a page of another site has a browser send goes to a port, and this is the only one.
+    assert_eq!(listening_ports(edge.envoy()), [edge.port]);
+    assert_eq!(says(&get(edge.port, "/ready")), (200, false));
+}
+
+/// The ports of TCP on which a process listens.
+fn listening_ports(pid: u32) -> Vec<u16> {
+    let files = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    let links = files.filter_map(|file| std::fs::read_link(file.unwrap().path()).ok());
+    let sockets: Vec<_> = links.map(|link| link.display().to_string()).collect();
+    let tables = ["tcp", "tcp6"].map(|table| format!("/proc/{pid}/net/{table}"));
+    let text = tables.map(|table| std::fs::read_to_string(table).unwrap());
+    let rows = text.iter().flat_map(|text| text.lines().skip(1));
+    let port = |row: &str| {
+        let cells: Vec<_> = row.split_whitespace().collect();
+        let [_, local, _, "0A", _, _, _, _, _, inode, ..] = cells[..] else {
+            return None;
+        };
+        let (_, port) = local.rsplit_once(':')?;
+        let own = sockets.contains(&format!("socket:[{inode}]"));
+        own.then(|| u16::from_str_radix(port, 16).ok())?
+    };
+    let mut ports: Vec<_> = rows.filter_map(port).collect();
+    // Each worker listens by itself.
+    ports.dedup();
+    ports
 }
 
 #[test]
@@ -300,7 +338,14 @@ fn clients_that_hold_all_connections_leave_the_other_listeners_theirs_and_are_cl
     );
     assert_eq!(status(&get(metrics, "/stats/prometheus")), 200);
     assert_eq!(status(&get(purge, "/purge")), 404);
-    assert_eq!(status(&get(edge.admin, "/ready")), 200);
+    assert_eq!(
+        status(&exchange_on(
+            UnixStream::connect(&edge.admin).unwrap(),
+            "GET /ready",
+            ""
+        )),
+        200
+    );
     // Control: there was no room for another client all the while.
     assert!(idle.iter_mut().any(|stream| !is_closed(stream)));
     eventually("all closed", || idle.iter_mut().all(is_closed));

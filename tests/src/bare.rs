@@ -119,6 +119,8 @@ impl Bare {
             let port = free_port();
             let text = configuration(store, workers, &cache, port, url);
             let mut document: Value = serde_yaml_ng::from_str(&text).unwrap();
+            // Nobody asks its admin interface.
+            document["admin"].take();
             if store.version == Version::V2 {
                 put_v2_in_place(&mut document);
             }
@@ -229,7 +231,6 @@ fn configuration(store: Store, workers: usize, cache: &Path, port: u16, url: &st
     let variables = HashMap::from([
         ("ORIGIN", url.to_owned()),
         ("EDGE_PORT", port.to_string()),
-        ("ADMIN_PORT", free_port().to_string()),
         ("CACHE", store.medium.to_string()),
         ("CACHE_DIR", cache.display().to_string()),
         ("CONCURRENCY", workers.to_string()),

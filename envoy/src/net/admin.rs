@@ -1,52 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The calls to Envoy's admin interface that the entry point makes.
+//! The calls to Envoy's admin interface that the entry point makes. The interface is a Unix socket that only this user
+//! can open: no browser reaches it, and no other user of the machine.
 
-use ureq::Agent;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
 
-use super::http;
+/// Bound on the time in which Envoy takes a call, and between two parts of its answer.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A client of the admin interface.
 pub struct Admin {
-    client: Agent,
-    base: String,
+    socket: PathBuf,
 }
 
 impl Admin {
-    /// A client of the interface on this port of loopback.
-    pub fn new(port: u16) -> Self {
-        Self {
-            client: http::client(),
-            base: format!("http://127.0.0.1:{port}"),
-        }
+    /// A client of the interface at this socket.
+    pub const fn new(socket: PathBuf) -> Self {
+        Self { socket }
     }
 
     /// Makes the health path answer 503 from now on, and responses close their connections.
     pub fn fail_health_checks(&self) {
         // Where this fails, clients get no warning; the edge ends all the same.
-        let _ = self.post("healthcheck/fail");
+        let _ = self.call("POST", "/healthcheck/fail");
     }
 
     /// Tells the filter whether the store has room from now on. False: Envoy does not answer.
     #[must_use]
     pub fn set_room(&self, room: bool) -> bool {
         let percent = if room { 0 } else { 100 };
-        self.post(&format!("runtime_modify?sluice.no_room={percent}"))
-    }
-
-    fn post(&self, path: &str) -> bool {
-        let uri = format!("{}/{path}", self.base);
-        self.client.post(uri).send_empty().is_ok()
+        let path = format!("/runtime_modify?sluice.no_room={percent}");
+        self.call("POST", &path).is_ok()
     }
 
     /// The number of requests in flight: those of clients, and those to the origin, as a fill goes on without its
     /// client. `None`: Envoy does not answer.
     pub fn active_requests(&self) -> Option<u64> {
-        let uri = format!(
-            "{}/stats?filter=(downstream|upstream)_rq_active$",
-            self.base
-        );
-        let mut response = self.client.get(uri).call().ok()?;
-        let gauges = response.body_mut().read_to_string().ok()?;
+        let path = "/stats?filter=(downstream|upstream)_rq_active$";
+        let gauges = self.call("GET", path).ok()?;
         let ours =
             |line: &&str| line.starts_with("http.edge") || line.starts_with("cluster.origin.");
         let values = gauges.lines().filter(ours).filter_map(|line| {
@@ -54,5 +47,48 @@ impl Admin {
             value.parse::<u64>().ok()
         });
         Some(values.sum())
+    }
+
+    /// The body of the answer to a call on a connection of its own.
+    fn call(&self, method: &str, path: &str) -> io::Result<String> {
+        let mut stream = UnixStream::connect(&self.socket)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nhost: admin\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        )?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        body(&answer).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+}
+
+/// The body of an answer, which Envoy sends in chunks (RFC 9112, section 7.1). `None`: it is not whole.
+fn body(answer: &str) -> Option<String> {
+    let (_head, mut rest) = answer.split_once("\r\n\r\n")?;
+    let mut body = String::new();
+    loop {
+        let (length, after) = rest.split_once("\r\n")?;
+        let length = usize::from_str_radix(length, 16).ok()?;
+        if length == 0 {
+            return Some(body);
+        }
+        body.push_str(after.get(..length)?);
+        rest = after.get(length..)?.strip_prefix("\r\n")?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_put_together_and_a_cut_answer_is_none() {
+        const ANSWER: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\na\r\nhttp.edge.\r\n5\r\na: 1\n\r\n0\r\n\r\n";
+        assert_eq!(body(ANSWER).as_deref(), Some("http.edge.a: 1\n"));
+        for end in 0..ANSWER.len() - "\r\n".len() - 2 {
+            assert_eq!(body(&ANSWER[..end]), None, "{end}");
+        }
     }
 }

@@ -95,7 +95,7 @@ fn edge(settings: &Settings) -> Value {
     context! {
         bind => settings.bind.to_string(),
         listeners => std::iter::once(plain).chain(tls).collect::<Vec<_>>(),
-        admin_port => settings.admin_port,
+        admin => settings.admin_socket(),
         health_path => settings.health_path,
         stream_idle => seconds(settings.stream_idle),
         connections => settings.machine.connections,

@@ -7,7 +7,7 @@ mod running;
 
 use std::fs::File;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -121,7 +121,6 @@ fn check_module(settings: &Settings) -> anyhow::Result<()> {
 /// requests.
 fn check_ports(settings: &Settings) -> anyhow::Result<()> {
     let edge = |port| SocketAddr::new(settings.bind, port);
-    let admin = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), settings.admin_port);
     let purge = settings.takes_purges().then_some(settings.purge.address);
     for (name, address) in [
         ("EDGE_PORT", Some(edge(settings.edge_port))),
@@ -129,7 +128,6 @@ fn check_ports(settings: &Settings) -> anyhow::Result<()> {
             "EDGE_TLS_PORT",
             settings.tls.as_ref().map(|tls| edge(tls.port)),
         ),
-        ("ADMIN_PORT", Some(admin)),
         ("PURGE_PORT", purge),
         ("METRICS_PORT", settings.metrics),
     ] {
@@ -189,8 +187,6 @@ fn announce(settings: &Settings, origin: &str) {
         let edge = health::local_address(settings.bind, tls.port);
         say(&format!("https://{edge}/ is ready too"));
     }
-    let port = settings.admin_port;
-    say(&format!(
-        "http://127.0.0.1:{port}/ is Envoy's admin interface"
-    ));
+    let admin = settings.admin_socket();
+    say(&format!("{} is Envoy's admin interface", admin.display()));
 }

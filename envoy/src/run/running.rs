@@ -100,7 +100,7 @@ impl RunningEdge<'_> {
     /// Drains the edge: it answers "not ready", and requests in flight may end, until the drain time is over or the
     /// edge is told to stop once more. Gives the exit code.
     fn stop_in_order(&mut self) -> u8 {
-        let admin = Admin::new(self.settings.admin_port);
+        let admin = Admin::new(self.settings.admin_socket());
         admin.fail_health_checks();
         let start = Instant::now();
         while self.envoy.exited().is_none() {

@@ -43,13 +43,7 @@ pub fn read_health_path(env: &mut Environment<'_>) -> Option<String> {
 }
 
 /// The settings with a port, in the order in which [`check_ports`] takes the ports.
-const PORTS: [&str; 5] = [
-    "EDGE_PORT",
-    "EDGE_TLS_PORT",
-    "ADMIN_PORT",
-    "PURGE_PORT",
-    "METRICS_PORT",
-];
+const PORTS: [&str; 4] = ["EDGE_PORT", "EDGE_TLS_PORT", "PURGE_PORT", "METRICS_PORT"];
 
 /// Refuses a port that an earlier listener has. A listener without a port does not exist.
 pub fn check_ports(env: &mut Environment<'_>, ports: [Option<u16>; PORTS.len()]) {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The files and folders that the edge consists of and writes to.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::environment::Environment;
+
+/// Bound on the length of a Unix socket's path, in bytes (`sun_path` without its end).
+const LONGEST_SOCKET: usize = 107;
 
 /// Where the edge finds its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,11 +26,39 @@ impl Locations {
     pub fn read(env: &mut Environment<'_>) -> Option<Self> {
         let beside = || Some(std::env::current_exe().ok()?.with_file_name("sluice.wasm"));
         let wasm = env.set("SLUICE_WASM").map(PathBuf::from).or_else(beside);
+        let state = read_state(env);
         Some(Self {
             envoy: env.text("SLUICE_ENVOY")?.into(),
             wasm: std::path::absolute(wasm?).ok()?,
             minio: env.set("SLUICE_MINIO").map(PathBuf::from),
-            state: std::path::absolute(env.text("SLUICE_STATE")?).ok()?,
+            state: state?,
         })
     }
+
+    /// The Unix socket of the admin interface of the edge on this port.
+    pub fn admin_socket(&self, edge_port: u16) -> PathBuf {
+        admin_socket(&self.state, edge_port)
+    }
+}
+
+fn admin_socket(state: &Path, edge_port: u16) -> PathBuf {
+    state.join(format!("admin-{edge_port}.sock"))
+}
+
+/// Reads `SLUICE_STATE`, in which a socket must find room.
+fn read_state(env: &mut Environment<'_>) -> Option<PathBuf> {
+    let text = env.text("SLUICE_STATE")?;
+    let state = std::path::absolute(&text).ok()?;
+    let length = |path: &Path| path.as_os_str().len();
+    let longest = LONGEST_SOCKET - (length(&admin_socket(&state, u16::MAX)) - length(&state));
+    if length(&state) > longest {
+        let accepted = format!(
+            "a folder whose absolute path has at most {longest} bytes, as the admin interface's socket is in it; {} has {}",
+            state.display(),
+            length(&state)
+        );
+        env.refuse("SLUICE_STATE", Some(text), accepted);
+        return None;
+    }
+    Some(state)
 }

@@ -56,8 +56,6 @@ pub struct Settings {
     pub purge: PurgeListener,
     /// The topics of Amazon SNS from which notifications are taken.
     pub sns: Option<Sns>,
-    /// The port of Envoy's admin interface, on loopback.
-    pub admin_port: u16,
     /// The listener that serves the metrics and nothing else of the admin interface.
     pub metrics: Option<SocketAddr>,
     /// Whether only those statistics of Envoy are exported that the recording rules, the alerts and the dashboard use,
@@ -122,7 +120,6 @@ impl Settings {
         let tls = TlsListener::read(env);
         let purge = PurgeListener::read(env);
         let sns = purge::read_sns(env);
-        let admin_port = env.port("ADMIN_PORT");
         let metrics = env.socket_address("METRICS_BIND", "METRICS_PORT");
         let few_stats = env.choice("STATS", &[("few", true), ("all", false)]);
         let access_log = AccessLog::read(env);
@@ -131,7 +128,7 @@ impl Settings {
         let tls_port = tls.as_ref().map(|tls| tls.port);
         let purge_port = purge_listens.map(|purge| purge.address.port());
         let metrics_port = metrics.map(|address| address.port());
-        let ports = [edge_port, tls_port, admin_port, purge_port, metrics_port];
+        let ports = [edge_port, tls_port, purge_port, metrics_port];
         listeners::check_ports(env, ports);
         let health_path = listeners::read_health_path(env);
         let drain = env.number("DRAIN_SECONDS", 0..=3600, "a number of seconds");
@@ -151,7 +148,6 @@ impl Settings {
             tls,
             purge: purge?,
             sns,
-            admin_port: admin_port?,
             metrics,
             few_stats: few_stats?,
             access_log: access_log?,
@@ -169,6 +165,11 @@ impl Settings {
             stream_idle: Duration::from_secs(300),
             origin_idle: Duration::from_secs(60),
         })
+    }
+
+    /// The Unix socket of Envoy's admin interface. Edges that share a state folder have sockets of their own.
+    pub fn admin_socket(&self) -> PathBuf {
+        self.locations.admin_socket(self.edge_port)
     }
 
     /// Whether there is a listener for purges.

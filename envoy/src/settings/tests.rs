@@ -16,11 +16,37 @@ fn problems(variables: &[(&str, &str)]) -> Vec<String> {
 }
 
 #[test]
+fn a_state_folder_has_room_for_the_socket_in_it() {
+    let fits = format!("/{}", "s".repeat(89));
+    let settings = read(&[
+        ("ORIGIN", "s3://site"),
+        ("SLUICE_STATE", &fits),
+        ("EDGE_PORT", "65535"),
+    ]);
+    assert_eq!(settings.unwrap().admin_socket().as_os_str().len(), 107);
+    let long = fits + "s";
+    let problems = problems(&[("ORIGIN", "s3://site"), ("SLUICE_STATE", &long)]);
+    let expected = format!(
+        "SLUICE_STATE={long:?}: expected a folder whose absolute path has at most 90 bytes"
+    );
+    assert!(
+        problems.len() == 1 && problems[0].starts_with(&expected),
+        "{problems:?}"
+    );
+    assert!(problems[0].ends_with("has 91"), "{problems:?}");
+}
+
+#[test]
 fn nothing_set_is_the_demo_with_the_documented_defaults() {
     let settings = read(&[]).unwrap();
     assert_eq!(settings.origin, None);
     assert_eq!(settings.bind.to_string(), "127.0.0.1");
-    assert_eq!((settings.edge_port, settings.admin_port), (8080, 9901));
+    assert_eq!(settings.edge_port, 8080);
+    assert!(
+        settings
+            .admin_socket()
+            .ends_with(".sluice/state/admin-8080.sock")
+    );
     assert_eq!(settings.tls, None);
     assert_eq!(settings.health_path, "/healthz");
     assert_eq!(settings.cache.medium, Medium::Disk);
@@ -122,7 +148,7 @@ const BAD_VALUES: &[(&str, &str, &str)] = &[
     ("BIND", "localhost", "an IPv4 or IPv6 address"),
     ("EDGE_PORT", "0", "1 to 65535"),
     ("EDGE_PORT", "http", "1 to 65535"),
-    ("ADMIN_PORT", "65536", "1 to 65535"),
+    ("PURGE_PORT", "65536", "1 to 65535"),
     ("METRICS_PORT", "off", "1 to 65535"),
     ("CACHE_RESERVE", "5GB", "0, 1% to 50%, or a number of bytes"),
     ("CACHE_RESERVE", "60%", "0, 1% to 50%, or a number of bytes"),
@@ -204,10 +230,6 @@ fn what_belongs_together_is_asked_for_together() {
         (
             &[("S3_ENDPOINT", "http://minio:9000")],
             "S3_ENDPOINT=\"http://minio:9000\": expected to be unset",
-        ),
-        (
-            &[("EDGE_PORT", "9901")],
-            "ADMIN_PORT=\"9901\": expected another port than EDGE_PORT's",
         ),
         (
             &[("METRICS_PORT", "8080")],

@@ -16,8 +16,8 @@ use super::{envoy, eventually, free_port, modules};
 pub struct Edge {
     /// The listener's port.
     pub port: u16,
-    /// The admin interface's port.
-    pub admin: u16,
+    /// The admin interface's Unix socket.
+    pub admin: PathBuf,
     process: Child,
     log: PathBuf,
     /// The variables of the edge, whose folder has its state, its module and its log.
@@ -40,7 +40,6 @@ impl Variables {
         let variables = [
             ("ORIGIN", origin.to_owned()),
             ("EDGE_PORT", free_port().to_string()),
-            ("ADMIN_PORT", free_port().to_string()),
             ("CONCURRENCY", "1".to_owned()),
             ("SLUICE_ENVOY", text(envoy())),
             ("SLUICE_WASM", text(modules::write(folder.path(), module))),
@@ -122,8 +121,8 @@ impl Variables {
             .stdout(output)
             .spawn()
             .unwrap();
-        let port = |name| self.value(name).parse().unwrap();
-        let (port, admin) = (port("EDGE_PORT"), port("ADMIN_PORT"));
+        let port = self.value("EDGE_PORT").parse().unwrap();
+        let admin = Path::new(&self.value("SLUICE_STATE")).join(format!("admin-{port}.sock"));
         Edge {
             port,
             admin,

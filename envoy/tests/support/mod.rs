@@ -7,7 +7,7 @@ pub mod edge;
 pub mod modules;
 pub mod origin;
 
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -58,8 +58,13 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// Sends a request on a connection of its own. Gives the response, or as much of it as has arrived.
 pub fn exchange(port: u16, request_line: &str, headers: &str) -> String {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    exchange_on(stream, request_line, headers)
+}
+
+/// Sends a request on this connection, and gives the whole answer.
+pub fn exchange_on(mut stream: impl Read + Write, request_line: &str, headers: &str) -> String {
     write!(
         stream,
         "{request_line} HTTP/1.1\r\nhost: edge.test\r\nconnection: close\r\n{headers}\r\n"

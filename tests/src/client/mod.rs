@@ -18,13 +18,13 @@ use socket2::SockRef;
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 /// One connection.
 #[derive(Debug)]
-pub struct Client {
-    wire: Wire<TcpStream>,
+pub struct Client<S = TcpStream> {
+    wire: Wire<S>,
     method: String,
     sent: Instant,
 }
@@ -39,11 +39,7 @@ impl Client {
             .await
             .map_err(Failure::Refused)?;
         stream.set_nodelay(true).map_err(Failure::Refused)?;
-        Ok(Self {
-            wire: Wire::new(stream),
-            method: "GET".to_owned(),
-            sent: Instant::now(),
-        })
+        Ok(Self::on(stream))
     }
 
     /// Connects.
@@ -66,11 +62,7 @@ impl Client {
             .set_recv_buffer_size(4096)
             .map_err(Failure::Refused)?;
         let stream = socket.connect(address).await.map_err(Failure::Refused)?;
-        Ok(Self {
-            wire: Wire::new(stream),
-            method: "GET".to_owned(),
-            sent: Instant::now(),
-        })
+        Ok(Self::on(stream))
     }
 
     /// A connection whose receive buffer is small, for a reader that is slow.
@@ -81,6 +73,29 @@ impl Client {
         Self::try_connect_narrow(address)
             .await
             .unwrap_or_else(|failure| panic!("{address}: {failure}"))
+    }
+
+    /// Ends the connection at once, with RST.
+    pub fn reset(self) {
+        let stream = self.wire.into_inner();
+        let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+    }
+
+    /// Ends the connection in order, with FIN, read or not.
+    pub async fn finish(self) {
+        let mut stream = self.wire.into_inner();
+        let _ = stream.shutdown().await;
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
+    /// A client on this connection.
+    pub fn on(stream: S) -> Self {
+        Self {
+            wire: Wire::new(stream),
+            method: "GET".to_owned(),
+            sent: Instant::now(),
+        }
     }
 
     /// Sends bytes exactly as given. The first word is taken for the method of the response that comes.
@@ -233,18 +248,6 @@ impl Client {
             tokio::task::yield_now().await;
         }
         panic!("{target} does not become hot");
-    }
-
-    /// Ends the connection at once, with RST.
-    pub fn reset(self) {
-        let stream = self.wire.into_inner();
-        let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
-    }
-
-    /// Ends the connection in order, with FIN, read or not.
-    pub async fn finish(self) {
-        let mut stream = self.wire.into_inner();
-        let _ = stream.shutdown().await;
     }
 }
 

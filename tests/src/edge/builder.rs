@@ -18,10 +18,10 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Builder {
-    environment: BTreeMap<String, String>,
+    pub(super) environment: BTreeMap<String, String>,
     policy: Option<String>,
     direct: Option<Direct>,
-    container: Option<Arc<Container>>,
+    pub(super) container: Option<Arc<Container>>,
     open_files: Option<usize>,
     disk: Option<u64>,
     pub(super) allowed: Vec<String>,
@@ -92,6 +92,11 @@ impl Builder {
         }
     }
 
+    /// It has a listener for the metrics ([`Edge::metrics`]).
+    pub fn metrics(self) -> Self {
+        self.env("METRICS_PORT", free_port().to_string())
+    }
+
     /// No more files than these may be open (`ulimit -n`).
     pub fn open_files(self, most: usize) -> Self {
         Self {
@@ -121,14 +126,13 @@ impl Builder {
             .is_some_and(|medium| medium == "memory")
     }
 
-    pub(super) fn command(&self, folders: &Folders, port: u16, admin: u16) -> Command {
+    pub(super) fn command(&self, folders: &Folders, port: u16) -> Command {
         if let Some(container) = &self.container {
             let mut command = container.command(&folders.own.path().join("volume"), &[]);
             // Tests do not listen on all addresses.
             command
                 .env("BIND", "127.0.0.1")
                 .env("EDGE_PORT", port.to_string())
-                .env("ADMIN_PORT", admin.to_string())
                 .envs(&self.environment);
             return command;
         }
@@ -147,9 +151,7 @@ impl Builder {
         command.env("SLUICE_ENVOY", envoy());
         command.env("SLUICE_WASM", module());
         command.env("SLUICE_STATE", folders.own.path().join("state"));
-        command
-            .env("EDGE_PORT", port.to_string())
-            .env("ADMIN_PORT", admin.to_string());
+        command.env("EDGE_PORT", port.to_string());
         command.env("CACHE_DIR", folders.cache());
         if let Some(policy) = &self.policy {
             let path = folders.own.path().join("policy.yaml");
@@ -174,14 +176,13 @@ impl Builder {
     pub async fn start(self) -> Edge {
         for _ in 0..5 {
             let folders = Folders::new(self.in_memory());
-            let (port, admin) = (free_port(), free_port());
-            let process = Process::start(self.command(&folders, port, admin), &folders.log());
+            let port = free_port();
+            let process = Process::start(self.command(&folders, port), &folders.log());
             let process =
                 process.unwrap_or_else(|error| panic!("{}: {error}", entry_point().display()));
             let mut edge = Edge {
                 builder: self.clone(),
                 port,
-                admin,
                 process: Some(process),
                 folders,
             };
@@ -198,11 +199,8 @@ impl Builder {
     /// Starts it where it is expected to refuse.
     pub async fn refused(self) -> Refusal {
         let folders = Folders::new(self.in_memory());
-        let mut process = Process::start(
-            self.command(&folders, free_port(), free_port()),
-            &folders.log(),
-        )
-        .unwrap();
+        let mut process =
+            Process::start(self.command(&folders, free_port()), &folders.log()).unwrap();
         Refusal {
             code: process.ended().await.code(),
             output: process.log(),

@@ -58,7 +58,9 @@ impl Direct {
         }
         let origin = settings.origin.clone().expect("an origin");
         let cache = settings.cache.dir.join(cache::ENTRIES);
-        std::fs::create_dir_all(&cache).unwrap();
+        for made in [&cache, &settings.locations.state] {
+            std::fs::create_dir_all(made).unwrap();
+        }
         let text = render::render(&settings, &origin, &cache).unwrap();
         let mut config: Value = serde_yaml_ng::from_str(&text).unwrap();
         self.change(&mut config, folder);

@@ -22,14 +22,13 @@ use crate::{PATIENCE, eventually};
 use folders::Folders;
 use serde_json::Value;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 /// A running edge. Dropping it ends it, and fails the test when it has died or logged what it must not.
 pub struct Edge {
     port: u16,
-    admin: u16,
     process: Option<Process>,
     // End after the process.
     folders: Folders,
@@ -90,10 +89,24 @@ impl Edge {
         loopback(self.port)
     }
 
-    /// The admin's address.
+    /// The Unix socket of the admin interface.
     #[must_use]
-    pub const fn admin(&self) -> SocketAddr {
-        loopback(self.admin)
+    pub fn admin(&self) -> PathBuf {
+        let contained = self.builder.container.is_some();
+        let state = self
+            .folder()
+            .join(if contained { "volume" } else { "state" });
+        state.join(format!("admin-{}.sock", self.port))
+    }
+
+    /// The address of the listener for the metrics.
+    ///
+    /// # Panics
+    /// When there is none ([`Builder::metrics`]).
+    #[must_use]
+    pub fn metrics(&self) -> SocketAddr {
+        let port = self.builder.environment.get("METRICS_PORT");
+        loopback(port.and_then(|port| port.parse().ok()).expect("a port"))
     }
 
     /// The temporary folder that holds its cache (`cache`), its state (`state`), policy and log.
@@ -231,7 +244,7 @@ impl Edge {
     /// # Panics
     /// When it does not come up.
     pub async fn start_again(&mut self) {
-        let command = self.builder.command(&self.folders, self.port, self.admin);
+        let command = self.builder.command(&self.folders, self.port);
         self.process = Some(Process::start(command, &self.folders.log()).unwrap());
         assert!(
             self.came_up().await,
@@ -267,7 +280,7 @@ impl Edge {
     /// `sluice healthcheck` with this edge's settings.
     #[must_use]
     pub fn healthcheck_command(&self) -> Command {
-        let mut command = self.builder.command(&self.folders, self.port, self.admin);
+        let mut command = self.builder.command(&self.folders, self.port);
         command.arg("healthcheck");
         command
     }

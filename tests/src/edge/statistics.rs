@@ -3,14 +3,25 @@
 
 use super::Edge;
 use crate::PATIENCE;
-use crate::client::{self, Response};
+use crate::client::{Client, Response, request};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tokio::net::UnixStream;
 
 impl Edge {
     /// An answer of the admin interface.
     pub async fn admin_get(&self, target: &str) -> Response {
-        client::get(self.admin(), target).await
+        self.admin_send("GET", target).await
+    }
+
+    /// Any request to the admin interface.
+    ///
+    /// # Panics
+    /// When there is no response.
+    pub async fn admin_send(&self, method: &str, target: &str) -> Response {
+        let stream = UnixStream::connect(self.admin()).await;
+        let mut client = Client::on(stream.expect("an admin interface"));
+        client.exchange(request(method, target, &[])).await
     }
 
     /// All stats whose name contains `part`.

@@ -99,9 +99,9 @@ impl Variant {
         runner: impl Fn(&Path) -> Option<Command>,
     ) -> Peer {
         let envoy = sluice_tests::machine::tool::envoy();
-        let command = |folder: &Path, address: SocketAddr, admin: SocketAddr| {
+        let command = |folder: &Path, address: SocketAddr, _second: SocketAddr| {
             let config = folder.join("envoy.json");
-            let document = self.config(folder, origin, [address, admin]);
+            let document = self.config(folder, origin, address);
             std::fs::write(&config, document.to_string()).unwrap();
             let mut command = match runner(folder) {
                 Some(mut runner) => {
@@ -119,12 +119,7 @@ impl Variant {
     }
 
     /// What the entry point renders, changed.
-    fn config(
-        &self,
-        folder: &Path,
-        origin: &Responder,
-        [address, admin]: [SocketAddr; 2],
-    ) -> Value {
+    fn config(&self, folder: &Path, origin: &Responder, address: SocketAddr) -> Value {
         let cache = folder.join("cache");
         // As the entry point does when it starts.
         std::fs::create_dir_all(cache.join("entries")).unwrap();
@@ -134,7 +129,6 @@ impl Variant {
             .env("ORIGIN", format!("http://{}", origin.address))
             .env("ACCESS_LOG", "off");
         render.env("EDGE_PORT", address.port().to_string());
-        render.env("ADMIN_PORT", admin.port().to_string());
         render.env("SLUICE_STATE", folder).env("CACHE_DIR", cache);
         render.envs(self.module.as_ref().map(|module| ("SLUICE_WASM", module)));
         let rendered = render.output().unwrap();

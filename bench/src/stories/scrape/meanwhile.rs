@@ -20,7 +20,7 @@ pub async fn change(edge: &Edge, scraped: bool, over: &Cell<bool>) -> f64 {
     let (mut longest, mut number) = (Duration::ZERO, 0);
     while !over.get() {
         number += 1;
-        let metrics = edge.admin();
+        let metrics = edge.metrics();
         let scrape = scraped.then(|| tokio::spawn(client::get(metrics, "/stats/prometheus")));
         tokio::time::sleep(LOOK).await;
         let text = number.to_string();

@@ -150,7 +150,7 @@ async fn start(kind: Kind, origin: &Origin) -> Option<Contender> {
         spare_clusters: SPARE_CLUSTERS,
         ..Direct::default()
     };
-    let edge = Edge::http(origin);
+    let edge = Edge::http(origin).metrics();
     let edge = match kind {
         Kind::Few => edge,
         Kind::All => edge.env("STATS", "all"),
@@ -171,7 +171,7 @@ async fn measure(row: &Row, server: &Contender, scale: &Scale, round: u32) -> (R
     for object in 0..OBJECTS {
         let _ = client::get(server.address, &format!("/o{object}.bin")).await;
     }
-    let metrics = server.edge().map_or(server.address, Edge::admin);
+    let metrics = server.edge().map_or(server.address, Edge::metrics);
     let bytes = client::get(metrics, "/stats/prometheus").await.body.len();
     let prometheus = if row.scraped {
         let prometheus = Prometheus::scraping_every(metrics, scale.every).await;

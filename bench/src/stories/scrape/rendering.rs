@@ -58,12 +58,16 @@ impl Rendering {
             untagged: self.untagged,
             ..Direct::default()
         };
-        edge.env("ACCESS_LOG", "off").direct(direct).start().await
+        edge.env("ACCESS_LOG", "off")
+            .metrics()
+            .direct(direct)
+            .start()
+            .await
     }
 
     async fn scrape(&mut self, edge: &Edge) {
         let (bystander, began) = (Bystander::start(), Instant::now());
-        let answer = client::get(edge.admin(), "/stats/prometheus").await;
+        let answer = client::get(edge.metrics(), "/stats/prometheus").await;
         let took = began.elapsed().as_secs_f64() * 1e3;
         self.times.add((took, bystander.foreign()));
         self.bytes = answer.body.len();

@@ -68,7 +68,7 @@ impl FreeSpace {
             folder.display()
         );
         Ok(Some(Self {
-            admin: Admin::new(settings.admin_port),
+            admin: Admin::new(settings.admin_socket()),
             folder: folder.to_owned(),
             shortage,
             room: Room {

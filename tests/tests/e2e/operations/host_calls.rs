@@ -2,7 +2,6 @@
 //! How many calls a hit makes between the VM and its host, in either direction. They are most of what the filter costs,
 //! about a microsecond each. Envoy's own trace of its Wasm host counts.
 
-use sluice_tests::client;
 use sluice_tests::edge::Edge;
 use sluice_tests::edge::store::Medium;
 use sluice_tests::eventually;
@@ -110,7 +109,7 @@ async fn hit_and_miss(hot_bytes: &str, access_log: &str) -> [Crossings; 2] {
     for _ in 0..2 {
         eventually("a hit", async || edge.get("/a").await.is_hit()).await;
     }
-    let traced = client::send(edge.admin(), "POST", "/logging?wasm=trace", &[]).await;
+    let traced = edge.admin_send("POST", "/logging?wasm=trace").await;
     assert_eq!(traced.status, 200, "{traced}");
     [
         usual_crossings(&edge, "/a").await,

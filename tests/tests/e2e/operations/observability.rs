@@ -89,8 +89,8 @@ fn promtool_accepts_the_configuration_and_every_rule_and_alert_does_what_its_tes
 #[tokio::test]
 async fn every_rule_and_alert_has_a_test_and_every_alert_a_runbook() {
     let origin = Origin::start().ready().await;
-    let edge = Edge::http(&origin).start().await;
-    let prometheus = Prometheus::scraping(edge.admin()).await;
+    let edge = Edge::http(&origin).metrics().start().await;
+    let prometheus = Prometheus::scraping(edge.metrics()).await;
     let tests = read("tests/rules.yaml") + &read("tests/alerts.yaml");
     let rules = prometheus.rules().await;
     assert!(rules.len() > 20, "{rules:?}");

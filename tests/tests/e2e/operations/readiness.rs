@@ -31,7 +31,7 @@ async fn health_path_is_configurable() {
 }
 
 #[tokio::test]
-async fn admin_is_on_loopback_and_says_ready() {
+async fn the_admin_interface_says_ready_and_has_the_metrics() {
     let origin = Origin::start().ready().await;
     let edge = Edge::http(&origin).start().await;
     assert_eq!(edge.admin_get("/ready").await.status, 200);

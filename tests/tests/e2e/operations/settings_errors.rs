@@ -14,7 +14,7 @@ async fn a_wrong_value_is_named_with_its_variable() {
         ("ORIGIN", "http://127.0.0.1:99999"),
         ("EDGE_PORT", "0"),
         ("EDGE_PORT", "eighty"),
-        ("ADMIN_PORT", "70000"),
+        ("METRICS_PORT", "70000"),
         ("BIND", "everywhere"),
         ("CACHE", "ram"),
         ("CACHE_MAX_BYTES", "lots"),
@@ -86,7 +86,7 @@ async fn half_of_the_credentials_is_refused_without_showing_it() {
 async fn a_port_in_use_is_named() {
     let origin = Origin::start().ready().await;
     let taken = origin.address().port().to_string();
-    for name in ["EDGE_PORT", "ADMIN_PORT"] {
+    for name in ["EDGE_PORT", "METRICS_PORT"] {
         let refusal = Edge::http(&origin).env(name, &taken).refused().await;
         assert_ne!(refusal.code, Some(0));
         assert!(
