@@ -17,6 +17,7 @@ use ureq::http::StatusCode;
 
 use crate::log::say;
 use crate::net::local_socket::{self, Answer, LocalSocket};
+use crate::system::private;
 
 /// Name of the file in the cache's folder.
 const FILE: &str = "purges";
@@ -103,7 +104,7 @@ impl Journal {
     }
 
     fn append_text(&self, text: &str) -> io::Result<()> {
-        let mut file = File::options().append(true).open(&self.path)?;
+        let mut file = private::append(&self.path)?;
         file.write_all(text.as_bytes())?;
         file.sync_data()
     }
@@ -111,7 +112,7 @@ impl Journal {
     /// Replaces the file by one with the purges that still count.
     fn rewrite(&mut self) -> io::Result<()> {
         let new = self.path.with_extension("new");
-        let mut file = File::create(&new)?;
+        let mut file = private::create(&new)?;
         file.write_all(self.purges.to_text().as_bytes())?;
         file.sync_all()?;
         fs::rename(&new, &self.path)?;

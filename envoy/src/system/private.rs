@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Files and folders that only this user can read.
+//!
+//! Where others may write to the folder, one of them could have put a link in a file's place. So no file is created or
+//! written behind a link.
 
-use std::fs::{DirBuilder, File, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use anyhow::anyhow;
+use rustix::fs::OFlags;
 
 /// The error of an operation on the file or folder `path`.
 pub fn at(path: &Path) -> impl FnOnce(io::Error) -> anyhow::Error {
@@ -24,14 +28,27 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
 /// Creates a file, or empties it, for writing.
 ///
 /// # Errors
-/// The file cannot be created.
+/// The file cannot be created, or is a link.
 pub fn create(path: &Path) -> io::Result<File> {
-    File::options()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)
+    let mut options = no_link();
+    options.write(true).create(true).truncate(true).open(path)
+}
+
+/// Opens a file, to write after its end.
+///
+/// # Errors
+/// The file cannot be opened, or is a link.
+pub fn append(path: &Path) -> io::Result<File> {
+    no_link().append(true).open(path)
+}
+
+/// To open a file that is no link, or to create one.
+fn no_link() -> OpenOptions {
+    let mut options = File::options();
+    // NB: the flag's bits are the same in both types.
+    options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    options.mode(0o600);
+    options
 }
 
 /// Writes a file with `text` as its content.
@@ -46,11 +63,11 @@ pub fn write(path: &Path, text: &str) -> io::Result<()> {
 /// process has the lock.
 ///
 /// # Errors
-/// The file cannot be opened or locked.
+/// The file cannot be opened or locked, or is a link.
 pub fn lock(path: &Path) -> io::Result<Option<File>> {
-    let mut options = File::options();
+    let mut options = no_link();
     options.read(true).write(true).create(true).truncate(false);
-    let file = options.mode(0o600).open(path)?;
+    let file = options.open(path)?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),
@@ -72,9 +89,32 @@ pub fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::io::Errno;
     use std::fs;
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
     use tempfile::TempDir;
+
+    #[test]
+    fn nothing_is_written_behind_a_link() {
+        let dir = TempDir::new().unwrap();
+        let (victim, link) = (dir.path().join("victim"), dir.path().join("link"));
+        fs::write(&victim, "kept").unwrap();
+        symlink(&victim, &link).unwrap();
+        let refused = [
+            write(&link, "x").err(),
+            append(&link).err(),
+            lock(&link).err(),
+        ];
+        for error in refused {
+            let error = error.and_then(|error| error.raw_os_error());
+            assert_eq!(error, Some(Errno::LOOP.raw_os_error()));
+        }
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
+        // Nor is a file made at the end of one.
+        fs::remove_file(&victim).unwrap();
+        assert!(write(&link, "x").is_err() && lock(&link).is_err());
+        assert!(!victim.exists());
+    }
 
     #[test]
     fn nobody_else_reads_what_is_made() {

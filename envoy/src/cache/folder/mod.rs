@@ -102,7 +102,7 @@ impl CacheFolder {
             (Some(journal), None) => journal,
             _ => Journal::create(root)?,
         };
-        fs::write(root.join("format"), FORMAT)?;
+        private::write(&root.join("format"), FORMAT)?;
         let entries = root.join(ENTRIES);
         private::make_folder(&entries)?;
         Ok(Self {
