@@ -156,7 +156,7 @@ pub fn classify(policy: &Policy, request: &RequestFacts<'_>) -> Disposition {
     }
     let verdict = match &policy.origin {
         Origin::Bucket(_) => for_bucket(policy, request),
-        Origin::Http(_) => Ok(for_http(policy, request)),
+        Origin::Http(_) => for_http(policy, request),
     };
     match verdict {
         Err(rejection) => Disposition::Reject(rejection),
@@ -193,7 +193,22 @@ fn for_bucket(
     Ok(pass.or(request.open_ended.then_some(PassReason::Body)))
 }
 
-fn for_http(policy: &Policy, request: &RequestFacts<'_>) -> Option<PassReason> {
+fn for_http(policy: &Policy, request: &RequestFacts<'_>) -> Result<Option<PassReason>, Rejection> {
+    if is_for_operators(request.method) {
+        let allow = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+        return Err(Rejection::MethodNotAllowed { allow });
+    }
+    Ok(why_to_pass(policy, request))
+}
+
+/// Whether a client may not send a method even where everything else passes. `PURGE` and `BAN` change what a cache
+/// behind the edge has, which may admit whatever comes from the edge's address. `TRACE` and `TRACK` answer with the
+/// request as it came, and so with what has been added to it on its way (RFC 9110, section 9.3.8).
+fn is_for_operators(method: &str) -> bool {
+    matches!(method, "PURGE" | "BAN" | "TRACE" | "TRACK")
+}
+
+fn why_to_pass(policy: &Policy, request: &RequestFacts<'_>) -> Option<PassReason> {
     if request.upgrade {
         Some(PassReason::Upgrade)
     } else if request.grpc {

@@ -157,6 +157,11 @@ fn nothing_leaves_the_bucket_or_its_prefix() {
         ),
         ("dot, backslash", b"/.\\a", Err(HiddenDotSegment)),
         (
+            "a parameter is a part of the key",
+            b"/a/..;/b",
+            Ok("/site/pre%20fix/a/..%3B/b"),
+        ),
+        (
             "backslashes without dots",
             b"/a\\...\\b",
             Ok("/site/pre%20fix/a%5C...%5Cb"),

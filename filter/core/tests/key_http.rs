@@ -59,7 +59,11 @@ fn only_what_rfc_3986_calls_equivalent_is_one_key() {
         ("empty segments stay", b"//a//b//", Ok("//a//b//")),
         ("back over an empty segment", b"/a//../b", Ok("/a/b")),
         ("path parameters", b"/a;x=1/../b;y", Ok("/b;y")),
-        ("path parameters of dots", b"/..;/b", Ok("/..;/b")),
+        (
+            "parameters of other dots",
+            b"/.a;x/...;/b.;",
+            Ok("/.a;x/...;/b.;"),
+        ),
         ("folder", b"/a/", Ok("/a/")),
         ("absolute form", b"http://edge.test/a?b", Ok("/a?b")),
         ("absolute form, no path", b"http://edge.test?b", Ok("/?b")),
@@ -100,6 +104,28 @@ fn what_two_parsers_could_read_differently_is_refused() {
         (
             "hidden, but left again",
             b"/..%2fa/../x",
+            Err(HiddenDotSegment),
+        ),
+        // Servlet containers take the parameter away, and then follow the dots.
+        (
+            "back, parameter",
+            b"/assets/..;/account",
+            Err(HiddenDotSegment),
+        ),
+        (
+            "back, parameter with a value",
+            b"/a/..;x=1",
+            Err(HiddenDotSegment),
+        ),
+        (
+            "back, escaped parameter",
+            b"/a/%2e.%3bx/b",
+            Err(HiddenDotSegment),
+        ),
+        ("dot, parameter", b"/a/.;/b", Err(HiddenDotSegment)),
+        (
+            "encoded slash, back, parameter",
+            b"/a%2f..;/b",
             Err(HiddenDotSegment),
         ),
         ("NUL", b"/a%00", Err(NulByte)),

@@ -157,6 +157,21 @@ fn other_methods_pass_to_an_http_origin() {
 }
 
 #[test]
+fn a_client_reaches_no_cache_behind_the_edge_with_purge_and_sees_no_request_with_trace() {
+    let allow = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+    let refused = Disposition::Reject(Rejection::MethodNotAllowed { allow });
+    for method in ["PURGE", "BAN", "TRACE", "TRACK"] {
+        assert_eq!(disposition(&http(), method, &[]), refused, "{method}");
+        // No other reason to pass comes before.
+        let headers = [
+            ("upgrade", "websocket"),
+            ("content-type", "application/grpc"),
+        ];
+        assert_eq!(disposition(&http(), method, &headers), refused, "{method}");
+    }
+}
+
+#[test]
 fn a_body_never_reaches_the_cache() {
     let announced = [("content-length", "5")];
     let refused = Disposition::Reject(Rejection::UnexpectedBody);

@@ -163,7 +163,7 @@ pub(crate) fn append_path(
                     .ok_or(Rejection::AboveRoot)?;
                 leave_directory(out, root + parent, is_last);
             }
-            written if segment.hides_separator && hides_dot_segment(written) => {
+            written if segment.hides_dots(written, escaping) => {
                 return Err(Rejection::HiddenDotSegment);
             }
             _ => {}
@@ -186,6 +186,16 @@ struct Segment<'a> {
     next: Option<&'a [u8]>,
     /// Whether it contains a byte that other parsers take for a separator.
     hides_separator: bool,
+}
+
+impl Segment<'_> {
+    /// Whether the segment, as `written`, contains what others may take for a dot segment. A bucket takes a parameter
+    /// for a part of the key.
+    fn hides_dots(&self, written: &[u8], escaping: Escaping) -> bool {
+        let parameters = escaping == Escaping::Unreserved;
+        let may_hide = self.hides_separator || (parameters && written.starts_with(b"."));
+        may_hide && hides_dot_segment(written, parameters)
+    }
 }
 
 /// Appends the first segment of what is left of a path.
@@ -246,14 +256,15 @@ impl Escaping {
     }
 }
 
-/// Whether an output segment would contain a dot segment if its `%2F` and `%5C` were separators.
-fn hides_dot_segment(mut segment: &[u8]) -> bool {
+/// Whether an output segment would contain a dot segment if its `%2F` and `%5C` were separators and, with
+/// `parameters`, what follows a `;` were no part of a segment's name, as in servlet containers.
+fn hides_dot_segment(mut segment: &[u8], parameters: bool) -> bool {
     loop {
         let cut = segment
             .windows(3)
             .position(|window| matches!(window, b"%2F" | b"%5C"));
         let piece = cut.and_then(|cut| segment.get(..cut)).unwrap_or(segment);
-        if matches!(piece, b"." | b"..") {
+        if is_dot_segment(piece, parameters) {
             return true;
         }
         match cut.and_then(|cut| segment.get(cut + 3..)) {
@@ -261,6 +272,14 @@ fn hides_dot_segment(mut segment: &[u8]) -> bool {
             None => return false,
         }
     }
+}
+
+/// Whether a segment is a dot segment or, with `parameters`, would be one without its parameters.
+fn is_dot_segment(segment: &[u8], parameters: bool) -> bool {
+    let dots = segment.iter().take_while(|&&byte| byte == b'.').count();
+    let rest = segment.get(dots..).unwrap_or_default();
+    let is_parameter = parameters && (rest.starts_with(b";") || rest.starts_with(b"%3B"));
+    matches!(dots, 1 | 2) && (rest.is_empty() || is_parameter)
 }
 
 #[cfg(test)]

@@ -19,7 +19,8 @@ pub enum Rejection {
     NulByte,
     /// `%2F` towards a bucket, where it could not be told from a separator.
     EncodedSlash,
-    /// A dot segment between `%2F`, `%5C` or `\`, which a less careful parser would follow.
+    /// A dot segment between `%2F`, `%5C` or `\`, or one with a parameter (`..;`) before an HTTP origin, which another
+    /// parser would follow.
     HiddenDotSegment,
     /// `..` at the root.
     AboveRoot,
@@ -30,7 +31,7 @@ pub enum Rejection {
     /// The path names no object: the root of a bucket without an index document, which S3 would
     /// answer with a listing.
     NoObject,
-    /// The method is not for a bucket.
+    /// The method is not for a bucket, or not for clients of an HTTP origin.
     MethodNotAllowed {
         /// Value of `Allow`.
         allow: &'static str,
@@ -65,7 +66,7 @@ impl Rejection {
             Self::NulByte => "The URL contains a NUL byte.",
             Self::EncodedSlash => "The path contains a percent-encoded slash.",
             Self::HiddenDotSegment => {
-                "The path hides a dot segment behind an encoded slash or a backslash."
+                "The path hides a dot segment behind an encoded slash, a backslash or a parameter."
             }
             Self::AboveRoot => "The path leads above the root.",
             Self::InvalidUtf8 => "The URL is not valid UTF-8 once it is decoded.",

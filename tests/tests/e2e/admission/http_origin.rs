@@ -15,6 +15,30 @@ type Own = (
 );
 
 #[tokio::test]
+async fn what_is_for_operators_or_hides_another_path_never_reaches_the_origin() {
+    let origin = Origin::start().ready().await;
+    origin.on("*", Reply::ok(1000).header("cache-control", "private"));
+    let policy = "origin: {kind: http}\nrules: [{match: [/assets/*], cache: {honor_cache_control: false}}]\n";
+    let edge = Edge::http(&origin).policy(policy).start().await;
+    for method in ["PURGE", "BAN", "TRACE", "TRACK"] {
+        let response = edge.send(method, "/assets/a", &[]).await;
+        assert!(matches!(response.status, 400 | 405), "{method}: {response}");
+    }
+    for path in [
+        "/assets/..;/account",
+        "/assets/..%3bx/account",
+        "/assets/%2e%2e;x=1/account",
+    ] {
+        let response = edge.get(path).await;
+        assert_eq!(response.status, 400, "{path}: {response}");
+    }
+    assert_eq!(origin.requests().total(), 0);
+    // Control: the rule shares what says that it is private.
+    let _ = edge.get("/assets/a").await;
+    eventually("a hit", async || edge.get("/assets/a").await.is_hit()).await;
+}
+
+#[tokio::test]
 async fn requests_with_credentials_a_body_or_another_method_reach_the_origin_each_time() {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(1000).max_age(60));
