@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use support::edge::{Edge, Variables, runs};
 use support::modules::{APPROVING, DEAD};
 use support::origin::Origin;
-use support::{eventually, exchange_on, free_port, get, status};
+use support::{eventually, exchange, exchange_on, free_port, get, status};
 
 fn edge(origin: &Origin) -> Variables {
     Variables::new(&origin.url(), APPROVING)
@@ -322,10 +322,6 @@ fn clients_that_hold_all_connections_leave_the_other_listeners_theirs_and_are_cl
     // These are more than 400 open files are for.
     let connect = |port| TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
     let mut idle: Vec<_> = (0..200).map(|_| connect(edge.port)).collect();
-    let is_closed = |stream: &mut TcpStream| {
-        stream.set_nonblocking(true).unwrap();
-        !matches!(stream.read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
-    };
     eventually("a refused connection", || idle.iter_mut().any(is_closed));
     let start = Instant::now();
     assert_eq!(status(&get(metrics, "/healthz")), 200);
@@ -351,6 +347,114 @@ fn clients_that_hold_all_connections_leave_the_other_listeners_theirs_and_are_cl
     eventually("all closed", || idle.iter_mut().all(is_closed));
     assert!(start.elapsed() > Duration::from_secs(5));
     assert!(get(edge.port, "/a").ends_with("origin\n"));
+}
+
+/// Whether nothing will come of a connection. What comes before its end is read.
+fn is_closed(stream: &mut TcpStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    loop {
+        match stream.read(&mut [0; 4096]) {
+            Ok(1..) => {}
+            Ok(0) => return true,
+            Err(error) => return error.kind() != ErrorKind::WouldBlock,
+        }
+    }
+}
+
+/// A connection of a client that sends this, gets an answer, and is idle then.
+fn idle_after(port: u16, sends: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    stream.write_all(sends).unwrap();
+    assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+    stream
+}
+
+#[test]
+fn clients_that_stay_idle_leave_room_for_others_within_seconds() {
+    const REQUEST: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: edge.test\r\n\r\n";
+    // With empty SETTINGS.
+    const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    let origin = Origin::start();
+    let quiet = edge(&origin).start();
+    let mut alone = [REQUEST, HTTP2].map(|sends| idle_after(quiet.port, sends));
+    // 400 open files are for 150 connections.
+    let full = edge(&origin).open_files(400).start();
+    let start = Instant::now();
+    let sends = [REQUEST, HTTP2].into_iter().cycle().take(150);
+    let mut idle: Vec<_> = sends.map(|sends| idle_after(full.port, sends)).collect();
+    let mut refused = TcpStream::connect((Ipv4Addr::LOCALHOST, full.port)).unwrap();
+    eventually("a refused connection", || is_closed(&mut refused));
+    // Where others find room, idle connections are kept.
+    eventually("room", || {
+        idle.retain_mut(|stream| !is_closed(stream));
+        idle.len() <= 100
+    });
+    let took = start.elapsed();
+    assert!(took < Duration::from_secs(60), "{took:?}");
+    assert!(get(full.port, "/a").ends_with("origin\n"));
+    // Where there is room, a connection is kept.
+    assert!(!alone.iter_mut().any(is_closed));
+}
+
+#[test]
+fn requests_of_an_address_are_bounded_on_the_listener_for_clients_only() {
+    let [purge, metrics] = [free_port(), free_port()];
+    let edge = edge(&Origin::start())
+        .set("RATE_LIMIT_PER_ADDRESS", "1")
+        .set("PURGE_TOKEN", "sixteen-characters")
+        .set("PURGE_PORT", &purge.to_string())
+        .set("METRICS_PORT", &metrics.to_string())
+        .start();
+    let mut refused = String::new();
+    // Whatever the client says of its address.
+    let mut number = 0;
+    eventually("429", || {
+        number += 1;
+        let forwarded = format!("x-forwarded-for: 192.0.2.{number}\r\n");
+        refused = exchange(edge.port, "GET /a", &forwarded);
+        status(&refused) == 429
+    });
+    assert!(refused.contains("\r\nretry-after: 1\r\n"), "{refused}");
+    for _ in 0..5 {
+        assert_eq!(status(&get(edge.port, "/healthz")), 200);
+        assert_eq!(status(&get(metrics, "/healthz")), 200);
+        assert_eq!(status(&get(purge, "/purge")), 404);
+    }
+    let counted = get(metrics, "/stats/prometheus");
+    let name =
+        "envoy_http_local_rate_limit_rate_limited{envoy_local_http_ratelimit_prefix=\"edge\"} ";
+    assert!(counted.contains(name), "{counted}");
+    eventually("another second", || status(&get(edge.port, "/a")) == 200);
+}
+
+#[test]
+fn the_address_of_a_client_is_what_the_trusted_proxies_say() {
+    let edge = edge(&Origin::start())
+        .set("RATE_LIMIT_PER_ADDRESS", "1")
+        .set("TRUSTED_HOPS", "1")
+        .start();
+    let send = |forwarded: &str| {
+        let header = format!("x-forwarded-for: {forwarded}\r\n");
+        status(&exchange(edge.port, "GET /a", &header))
+    };
+    for number in 0..20 {
+        assert_eq!(send(&format!("192.0.2.{number}")), 200);
+        assert_eq!(send(&format!("2001:db8:0:{number}::1")), 200);
+    }
+    // What a client has sent stands before what the proxy has appended.
+    for number in 0.. {
+        if send(&format!("192.0.2.{}, 198.51.100.1", number % 250)) == 429 {
+            break;
+        }
+        assert!(number < 10_000);
+    }
+    // One network of IPv6 is one client's.
+    for number in 0.. {
+        if send(&format!("2001:db8:1:2::{number:x}")) == 429 {
+            break;
+        }
+        assert!(number < 10_000);
+    }
 }
 
 #[test]

@@ -97,6 +97,8 @@ fn edge(settings: &Settings) -> Value {
         listeners => std::iter::once(plain).chain(tls).collect::<Vec<_>>(),
         admin => settings.admin_socket(),
         health_path => settings.health_path,
+        trusted_hops => settings.clients.trusted_hops,
+        rate_limit => settings.clients.rate_limit,
         stream_idle => seconds(settings.stream_idle),
         connections => settings.machine.connections,
         heap_bytes => settings.machine.heap_bytes,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The TLS listener, the health path, and the rule that no two listeners share a port.
+//! The TLS listener, whose requests are taken, the health path, and the rule that no two listeners share a port.
 
 use std::path::PathBuf;
 
@@ -30,6 +30,27 @@ impl TlsListener {
             port: port?,
             cert: cert?,
             key: key?,
+        })
+    }
+}
+
+/// The addresses of clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clients {
+    /// How many proxies before the edge are trusted to append to `X-Forwarded-For`.
+    pub trusted_hops: u32,
+    /// Bound on the requests of one address in a second; 0: there is none.
+    pub rate_limit: u32,
+}
+
+impl Clients {
+    /// Reads `TRUSTED_HOPS` and `RATE_LIMIT_PER_ADDRESS`.
+    pub fn read(env: &mut Environment<'_>) -> Option<Self> {
+        let trusted_hops = env.number("TRUSTED_HOPS", 0..=16, "a number of proxies");
+        let rate_limit = env.number("RATE_LIMIT_PER_ADDRESS", 0..=1_000_000, "a number");
+        Some(Self {
+            trusted_hops: trusted_hops?,
+            rate_limit: rate_limit?,
         })
     }
 }

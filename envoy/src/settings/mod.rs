@@ -26,7 +26,7 @@ use std::time::Duration;
 
 pub use cache::{Cache, HotTier, Medium};
 use environment::Environment;
-pub use listeners::TlsListener;
+pub use listeners::{Clients, TlsListener};
 pub use locations::Locations;
 pub use observability::{AccessLog, Tracing};
 pub use policy::{BUCKET, HTTP, PolicyChoice, READY_MADE};
@@ -52,6 +52,8 @@ pub struct Settings {
     pub edge_port: u16,
     /// The TLS listener.
     pub tls: Option<TlsListener>,
+    /// Whose requests these listeners take, and how many.
+    pub clients: Clients,
     /// The listener for purges.
     pub purge: PurgeListener,
     /// The topics of Amazon SNS from which notifications are taken.
@@ -118,6 +120,7 @@ impl Settings {
         let bind = env.address("BIND");
         let edge_port = env.port("EDGE_PORT");
         let tls = TlsListener::read(env);
+        let clients = Clients::read(env);
         let purge = PurgeListener::read(env);
         let sns = purge::read_sns(env);
         let metrics = env.socket_address("METRICS_BIND", "METRICS_PORT");
@@ -146,6 +149,7 @@ impl Settings {
             bind: bind?,
             edge_port: edge_port?,
             tls,
+            clients: clients?,
             purge: purge?,
             sns,
             metrics,

@@ -149,6 +149,12 @@ const BAD_VALUES: &[(&str, &str, &str)] = &[
     ("EDGE_PORT", "0", "1 to 65535"),
     ("EDGE_PORT", "http", "1 to 65535"),
     ("PURGE_PORT", "65536", "1 to 65535"),
+    ("TRUSTED_HOPS", "all", "a number of proxies from 0 to 16"),
+    (
+        "RATE_LIMIT_PER_ADDRESS",
+        "10/s",
+        "a number from 0 to 1000000",
+    ),
     ("METRICS_PORT", "off", "1 to 65535"),
     ("CACHE_RESERVE", "5GB", "0, 1% to 50%, or a number of bytes"),
     ("CACHE_RESERVE", "60%", "0, 1% to 50%, or a number of bytes"),

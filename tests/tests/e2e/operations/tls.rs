@@ -14,6 +14,7 @@ use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
 use sluice_tests::server::requests::Request;
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 /// A policy for an origin that answers all schemes alike.
 const ONE_FOR_ALL_SCHEMES: &str = "origin: {kind: http}\nkey: {headers: []}\n";
@@ -29,6 +30,33 @@ async fn start_with(edge: Builder, certificate: &Certificate) -> (Edge, SocketAd
         .env("TLS_CERT", certificate.cert().display().to_string())
         .env("TLS_KEY", certificate.key().display().to_string());
     (edge.start().await, loopback(port))
+}
+
+#[tokio::test]
+async fn clients_that_stay_idle_after_the_handshake_leave_room_for_others_within_seconds() {
+    // 400 open files are for 150 connections.
+    const BOUND: u64 = 150;
+    const LATEST: Duration = Duration::from_secs(60);
+    let origin = Origin::start().ready().await;
+    origin.on("*", Reply::ok(1_000));
+    let certificate = Certificate::new();
+    let (edge, address) = start_with(Edge::http(&origin).open_files(400), &certificate).await;
+    let mut idle = Vec::new();
+    for _ in 0..BOUND - 5 {
+        let stream = certificate
+            .connect(address, &["h2", "http/1.1"], &[&TLS13])
+            .await;
+        idle.push(stream.unwrap());
+    }
+    let active = "http.edge_tls.downstream_cx_active";
+    edge.wait_for_counter(active, BOUND * 9 / 10).await;
+    let began = Instant::now();
+    let left = |active| active <= BOUND * 2 / 3;
+    edge.wait_for_counter_until("room for others", active, left)
+        .await;
+    let took = began.elapsed();
+    assert!(took < LATEST, "{took:?}");
+    assert_eq!(edge.get("/a").await.status, 200);
 }
 
 #[tokio::test]
