@@ -13,6 +13,10 @@ use crate::sns::{self, Verification};
 use crate::worker::Worker;
 use crate::worker::purge_calls::Unavailable;
 
+/// Bound on the bytes of a message of SNS (Amazon SNS quotas: 256 KB). Anybody may send one, and it is held until it is
+/// whole. A call that has shown the token is bounded by its listener.
+const MOST_SNS_BYTES: usize = 256 << 10;
+
 /// What a call is about.
 #[derive(Clone, Debug)]
 enum Endpoint {
@@ -24,6 +28,17 @@ enum Endpoint {
     Sns,
     /// The request's own URL.
     Itself(String),
+}
+
+impl Endpoint {
+    /// Refuses a body of so many bytes, or one that has so many already.
+    fn check_size(&self, bytes: usize) -> Result<(), PurgeRefusal> {
+        if matches!(self, Self::Sns) && bytes > MOST_SNS_BYTES {
+            let error = format!("expected a message of at most {MOST_SNS_BYTES} bytes");
+            return Err(PurgeRefusal::new(413, error).counted(Metric::SnsRefused));
+        }
+        Ok(())
+    }
 }
 
 /// An answer to a call.
@@ -83,6 +98,8 @@ impl PurgeCall {
         let headers = headers.map_err(|_| unavailable(Unavailable::Failed))?;
         let policy = policy(worker)?;
         let endpoint = admitted(&headers, &policy)?;
+        let length = headers.text("content-length");
+        endpoint.check_size(length.and_then(|length| length.parse().ok()).unwrap_or(0))?;
         let has_body = !matches!(endpoint, Endpoint::Itself(_));
         self.endpoint = Some(endpoint);
         if end_of_stream || !has_body {
@@ -217,7 +234,11 @@ impl StreamContext for PurgeCall {
         ends: bool,
     ) -> Action {
         if !ends {
-            return Action::Pause;
+            return self.proceed(host, worker, |call, _| {
+                call.endpoint
+                    .as_ref()
+                    .map_or(Ok(()), |endpoint| endpoint.check_size(size))
+            });
         }
         let body = host.request_body(size).unwrap_or_default();
         self.proceed(host, worker, |call, worker| call.carry_out(worker, &body))

@@ -25,6 +25,10 @@ const PURGE_ROOT_ID: &[u8] = b"purge";
 /// The `root_id` of a listener for probes.
 const PROBE_ROOT_ID: &[u8] = b"probe";
 
+/// Said at the level `debug`, so that whoever sees it knows what else they see.
+const DEBUG_NOTICE: &str = "sluice: at the levels debug and trace Envoy logs the headers of requests and responses: \
+                            cookies, credentials, the tokens of purges, signatures, links of the filter";
+
 /// The role of a root context.
 #[derive(Debug)]
 enum Role {
@@ -98,6 +102,9 @@ impl Root {
             .plugin_configuration(size)
             .map_err(|error| error.to_string())?;
         let policy = Policy::parse(&text).map_err(|error| error.to_string())?;
+        if worker.is_none() {
+            host.log(Level::Debug, DEBUG_NOTICE);
+        }
         let (policy, identity) = Worker::configure(worker, host, self.context, policy)
             .map_err(|error| error.to_string())?;
         // Each has the policy, so that whichever comes first after the death of a VM can use the next.

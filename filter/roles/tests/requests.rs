@@ -5,11 +5,24 @@
 mod support;
 
 use sluice_core::coalescing::Onward;
-use sluice_core::link::Purpose;
+use sluice_core::link::{Link, Purpose};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::purge::bucket_of;
+use sluice_core::workers::StreamId;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Stage};
 use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill, release};
+
+#[test]
+fn each_vm_says_at_its_start_what_a_log_of_its_level_has() {
+    let lines = |envoy: &FakeEnvoy| {
+        let says = |line: &String| line.contains("cookies, credentials");
+        envoy.log().iter().filter(|line| says(line)).count()
+    };
+    let mut envoy = envoy(2);
+    assert_eq!(lines(&envoy), 2);
+    envoy.update_policy(0);
+    assert_eq!(lines(&envoy), 2);
+}
 
 #[test]
 fn a_miss_fills_the_store_and_the_next_request_is_a_hit() {
@@ -212,6 +225,41 @@ fn a_request_that_finds_its_worker_in_use_goes_on_uncoalesced() {
     assert!(!envoy.fetches[1].fills);
     fill(&mut envoy, FIRST);
     assert_all_over(&mut envoy);
+}
+
+#[test]
+fn a_true_link_from_outside_is_worth_nothing() {
+    use Purpose::{Bypass, Checked, Fill, Lead, Probe, Refresh, Size, Substitute};
+    for purpose in [
+        Bypass, Checked, Fill, Lead, Probe, Refresh, Size, Substitute,
+    ] {
+        let mut envoy = envoy(1);
+        envoy.get(0, KEY);
+        fill(&mut envoy, FIRST);
+        envoy.close_all();
+        let link = envoy.worker(0).unwrap().identity.encode_link(Link {
+            purpose,
+            stream: StreamId(1),
+            policy: 1,
+        });
+        let headers = [
+            ("x-sluice-link", link.as_str()),
+            ("x-sluice-proof", "1"),
+            ("x-sluice-path", "/other"),
+        ];
+        let client = envoy.request(0, "GET", KEY, &headers);
+        // It is a hit like any other.
+        assert_eq!(
+            admission(&envoy, client),
+            Some(Purpose::Fresh),
+            "{purpose:?}"
+        );
+        envoy.close_all();
+        let client = &envoy.clients[client.0];
+        assert_eq!((client.status(), client.body().len()), (200, 1_024));
+        assert_eq!(envoy.fetches.len(), 1, "{purpose:?}");
+        assert_all_over(&mut envoy);
+    }
 }
 
 #[test]

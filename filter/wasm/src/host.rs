@@ -294,6 +294,7 @@ impl Host for Envoy {
 
     fn log(&self, level: Level, message: &str) {
         let level = match level {
+            Level::Debug => 1,
             Level::Warn => 3,
             Level::Error => 4,
             Level::Critical => 5,

@@ -36,6 +36,8 @@ pub struct Direct {
     pub exact_balance: bool,
     /// How many threads read and write the cache's files.
     pub cache_threads: Option<u32>,
+    /// Another level of the log.
+    pub log_level: Option<&'static str>,
 }
 
 impl Direct {
@@ -75,7 +77,7 @@ impl Direct {
         }
         command.args([
             "--log-level",
-            "warning",
+            self.log_level.unwrap_or("warning"),
             "--component-log-level",
             "misc:error",
         ]);

@@ -248,6 +248,13 @@ pub fn descendants(pid: u32) -> BTreeMap<u32, String> {
     found
 }
 
+/// The command lines of all processes of the machine, with NUL between the words.
+pub fn command_lines() -> impl Iterator<Item = String> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    lines.map(|line| String::from_utf8_lossy(&line).into_owned())
+}
+
 /// The command name of a process.
 #[must_use]
 pub fn name_of(pid: u32) -> String {

@@ -46,7 +46,8 @@ pub fn rewrite(
     Ok(())
 }
 
-/// The link of a request of the filter's own; that of any other is nothing.
+/// The link of a request of the filter's own, which comes by the background listener. From anywhere else a link is worth
+/// nothing, not even a true one, which somebody may have read in a log.
 pub fn own_link(
     host: &dyn Host,
     identity: &Identity,
@@ -55,16 +56,13 @@ pub fn own_link(
     let Some(link) = headers.get(LINK_HEADER) else {
         return Ok(None);
     };
-    if let Some(Vouched::Here(link)) = identity.decode_link(link)
-        && link.purpose.is_background()
-    {
-        return Ok(Some(link));
+    if host.property("xds\0route_name")?.as_deref() != Some(BACKGROUND_ROUTE) {
+        return Ok(None);
     }
-    let route = host.property("xds\0route_name")?;
-    if route.as_deref() == Some(BACKGROUND_ROUTE) {
-        return Err(Refusal::Stranger);
+    match identity.decode_link(link) {
+        Some(Vouched::Here(link)) if link.purpose.is_background() => Ok(Some(link)),
+        _ => Err(Refusal::Stranger),
     }
-    Ok(None)
 }
 
 /// Passes on to the store what the client wants of it; the purpose of a request that goes there by itself.

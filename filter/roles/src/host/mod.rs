@@ -50,6 +50,8 @@ pub enum Half {
 /// Levels of the host's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
+    /// For who looks for a fault.
+    Debug,
     /// Something abnormal that the filter copes with.
     Warn,
     /// Something that keeps the filter from its work.

@@ -18,7 +18,8 @@ type Own = (
 async fn what_is_for_operators_or_hides_another_path_never_reaches_the_origin() {
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(1000).header("cache-control", "private"));
-    let policy = "origin: {kind: http}\nrules: [{match: [/assets/*], cache: {honor_cache_control: false}}]\n";
+    let policy =
+        "origin: {kind: http}\nrules: [{match: [/assets/*], honor_cache_control: false}]\n";
     let edge = Edge::http(&origin).policy(policy).start().await;
     for method in ["PURGE", "BAN", "TRACE", "TRACK"] {
         let response = edge.send(method, "/assets/a", &[]).await;

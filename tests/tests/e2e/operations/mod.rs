@@ -8,5 +8,6 @@ mod host_calls;
 mod memory_bounds;
 mod observability;
 mod readiness;
+mod secrets;
 mod settings_errors;
 mod tls;

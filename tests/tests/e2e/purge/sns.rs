@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 use sluice_tests::bucket::minio::{Bucket, Minio};
+use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;
 use sluice_tests::edge::purger::Purger;
 use sluice_tests::eventually;
@@ -62,6 +63,25 @@ async fn put_and_see(bucket: &Bucket, edge: &Edge, purger: &Purger, content: &st
     assert_eq!(purger.deliver(&message).await.status, 200);
     assert_eq!(edge.get("/a%20b%2Bc.txt").await.body, content.as_bytes());
     eventually("a hit", async || edge.get("/a%20b%2Bc.txt").await.is_hit()).await;
+}
+
+#[tokio::test]
+async fn the_listener_holds_little_of_a_caller_that_it_does_not_know() {
+    let (_origin, Notified { purger, edge, .. }) = stored(Sns::start()).await;
+    let status = async |bytes: &[u8]| {
+        let mut client = Client::connect(purger.address()).await;
+        client.exchange(bytes).await.status
+    };
+    // Without the token, and beyond the size of any message, the answer does not wait for the body.
+    let announced = [("content-length", "1000000")];
+    assert_eq!(status(&request("POST", "/purge", &announced)).await, 401);
+    assert_eq!(status(&request("POST", "/sns", &announced)).await, 413);
+    // A message of unknown length is given up on its way.
+    let mut growing = request("POST", "/sns", &[("transfer-encoding", "chunked")]);
+    growing.extend(format!("50000\r\n{}\r\n", "x".repeat(0x50000)).bytes());
+    assert_eq!(status(&growing).await, 413);
+    edge.wait_for_counter("sluice_sns_refused", 2).await;
+    assert!(edge.get("/a").await.is_hit());
 }
 
 #[tokio::test]
