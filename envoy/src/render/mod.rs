@@ -24,7 +24,15 @@ use policy_document::PolicyDocument;
 
 const TEMPLATE: &str = include_str!("../../envoy.yaml.j2");
 /// What the filter reports of each request, where it applies.
-const ACCOUNT: &[&str] = &["result", "key", "role", "wait_ms", "origin_ms", "attempts"];
+const ACCOUNT: &[&str] = &[
+    "result",
+    "key",
+    "role",
+    "wait_ms",
+    "origin_ms",
+    "attempts",
+    "bucket_error",
+];
 
 /// Renders the configuration for `settings` and `origin`, with the cache's entries in `cache_dir`.
 ///

@@ -47,6 +47,7 @@ fn guarded(bucket: &Bucket, settings: &Settings, paths: &BucketOrigin, query: &Q
     };
     context! {
         region => bucket.region,
+        retries => settings.bucket_retries,
         static_credentials => settings.static_credentials,
         path_regex => format!("{start}/(?:[A-Za-z0-9._~/-]|%[0-9A-F][0-9A-F])*{query}{QUALIFIERS}"),
         forbidden_regex => r"[^?#]*(?:/\.\.?(?:[/?#].*)?|%(?:00|2E|2F).*)",

@@ -46,6 +46,8 @@ pub struct Settings {
     /// Whether requests to the bucket are signed with the credentials in the environment, rather than with those
     /// of a role.
     pub static_credentials: bool,
+    /// How often a request to the bucket is sent again.
+    pub bucket_retries: u32,
     /// The address of the listeners for clients.
     pub bind: IpAddr,
     /// The cleartext listener's port.
@@ -117,6 +119,7 @@ impl Settings {
         // NB: every setting is read before the first `?`, so that one start reports all problems.
         let origin = origin::read(env);
         let static_credentials = origin::check_credentials(env);
+        let bucket_retries = env.number("S3_RETRIES", 0..=10, "a number of retries");
         let bind = env.address("BIND");
         let edge_port = env.port("EDGE_PORT");
         let tls = TlsListener::read(env);
@@ -146,6 +149,7 @@ impl Settings {
         Some(Self {
             static_credentials: static_credentials || origin.is_none(),
             origin,
+            bucket_retries: bucket_retries?,
             bind: bind?,
             edge_port: edge_port?,
             tls,

@@ -14,12 +14,14 @@
 //! | what a served response is: fresh, stale, expired | [`served`] |
 //! | what is gone although it is stored | [`purge`] |
 //! | web sites: documents in the place of missing objects, CORS | [`site`] |
+//! | what the errors of a bucket mean | [`bucket_error`] |
 //! | how workers know and tell each other | [`workers`] |
 //! | what EDGE tells ORIGIN of a request | [`link`] |
 //! | what is counted | [`metrics`] |
 //! | what the logic needs of its host | [`host`] |
 
 pub mod admission;
+pub mod bucket_error;
 pub mod coalescing;
 pub mod freshness;
 pub mod host;

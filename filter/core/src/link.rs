@@ -33,6 +33,12 @@ pub const COMPRESS_UNTYPED: &str = "untyped";
 /// place: no connection, no answer in time, a connection that broke. Its value says what has happened, as
 /// Envoy's `%RESPONSE_CODE_DETAILS%` do.
 pub const FAILURE_HEADER: &str = "x-sluice-origin-failed";
+/// Name of the response header by which Envoy tells ORIGIN the error code in the body of a bucket's response, and the
+/// region that the body names, if it names one, after a space.
+pub const BUCKET_ERROR_HEADER: &str = "x-sluice-bucket-error";
+/// Name of the request header by which ORIGIN tells Envoy that the store serves a stale response if the bucket fails, so
+/// that a client does not wait for retries.
+pub const FALLBACK_HEADER: &str = "x-sluice-fallback";
 /// Name of the request header by which Envoy tells ORIGIN that the store is to take nothing now.
 pub const NO_ROOM_HEADER: &str = "x-sluice-no-room";
 /// Beginning of the names of all headers of the filter's own.

@@ -65,6 +65,13 @@ metrics! {
     OriginUnlinked, "sluice_origin_unlinked", Counter, "Requests stopped before the origin because EDGE had not vouched for them.";
     OriginAdopted, "sluice_origin_adopted", Counter, "Requests sent to the origin for their clients alone, because the module was replaced while they were on their way.";
     OriginOverdue, "sluice_origin_overdue", Counter, "Requests to the origin that were given up because the origin was too slow; a stale response was served instead.";
+    BucketThrottled, "sluice_bucket_throttled", Counter, "Responses of the bucket that want fewer requests, such as S3's SlowDown, after the last retry.";
+    BucketFailed, "sluice_bucket_failed", Counter, "Other 5xx of the bucket, such as S3's InternalError, after the last retry.";
+    BucketRegionWrong, "sluice_bucket_region_wrong", Counter, "Responses of the bucket that say that it is in another region.";
+    BucketCredentialsRefused, "sluice_bucket_credentials_refused", Counter, "Responses of the bucket that refuse the credentials, which are wrong or have expired.";
+    BucketClockSkewed, "sluice_bucket_clock_skewed", Counter, "Responses of the bucket that say that the edge's clock is wrong.";
+    BucketMissing, "sluice_bucket_missing", Counter, "Responses that say that there is no such bucket.";
+    BucketRefused, "sluice_bucket_refused", Counter, "Responses of the bucket with 400 and no error code, as a HEAD may get where a GET would get one.";
     Refreshes, "sluice_refreshes", Counter, "Requests to the origin in the background, for a response that is served stale meanwhile.";
     RefreshFailures, "sluice_refresh_failures", Counter, "Refreshes that failed, so that the stale response stays.";
     FlightsLed, "sluice_flights_led", Counter, "Requests that led: each fetched a key for all requests that wait for it.";

@@ -2,7 +2,8 @@
 //! Cleans a bucket's response before anybody else sees it: an object without a media type gets one, and a page of the
 //! edge's own takes the place of an error's XML.
 
-use sluice_core::link::FAILURE_HEADER;
+use sluice_core::bucket_error::{BucketError, ErrorHeaders, Trouble};
+use sluice_core::link::{BUCKET_ERROR_HEADER, FAILURE_HEADER};
 use sluice_core::policy::{Origin, Policy};
 use sluice_core::site::cors::CORS_PREFIX;
 use sluice_core::site::error_page::{self, MEDIA_TYPE, REPLACED_HEADERS};
@@ -10,6 +11,7 @@ use sluice_core::site::media_type::missing_media_type;
 
 use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
+use crate::request::account::Account;
 use crate::request::body::Body;
 use crate::worker::Worker;
 
@@ -87,6 +89,46 @@ pub fn note_failure(worker: &mut Worker, headers: &Headers) -> host::Result<bool
         .warn(|| format!("sluice: no answer from the origin: {details}"));
     worker.host.remove_header(Map::Response, FAILURE_HEADER)?;
     Ok(true)
+}
+
+/// Counts and logs what is wrong with the bucket, where a response with this `status` says so, and keeps its error code
+/// for the access log. A response that is the operator's business gets another status.
+pub fn note_bucket_error(
+    worker: &Worker,
+    policy: &Policy,
+    account: Option<&Account>,
+    headers: &Headers,
+    status: u16,
+) -> host::Result<Option<Trouble>> {
+    // Envoy has made a response that is marked as a failure.
+    if status < 300 || !policy.origin.is_bucket() || headers.has(FAILURE_HEADER) {
+        return Ok(None);
+    }
+    let fields = ErrorHeaders {
+        body: headers.text(BUCKET_ERROR_HEADER),
+        code: headers.text("x-minio-error-code"),
+        region: headers.text("x-amz-bucket-region"),
+    };
+    let Some(error) = BucketError::of(status, fields) else {
+        return Ok(None);
+    };
+    if let (Some(account), Some(code)) = (account, error.code) {
+        account.meets_bucket_error(code);
+    }
+    let Some(trouble) = error.trouble() else {
+        return Ok(None);
+    };
+    worker.metrics.count(trouble.metric(), 1);
+    worker
+        .metrics
+        .warn(|| format!("sluice: {}", error.message(trouble)));
+    let told = trouble.client_status(status);
+    if told != status {
+        worker
+            .host
+            .set_header(Map::Response, ":status", &told.to_string())?;
+    }
+    Ok(Some(trouble))
 }
 
 /// Removes the headers that the policy hides from clients.

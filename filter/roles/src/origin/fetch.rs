@@ -57,6 +57,8 @@ pub struct Response {
     pub stores: bool,
     /// Whether the origin has failed and the store serves its stale response.
     pub keeps: bool,
+    /// Whether it says nothing of the object: the bucket refuses the edge's own requests.
+    pub refused: bool,
     /// Whether it has come to its end.
     pub ended: bool,
 }
@@ -131,7 +133,7 @@ impl Fetch {
     }
 
     /// The stale response that the store serves if the origin is slow. A refresh has none: nobody waits for it.
-    fn fallback(&self) -> Option<Fallback> {
+    pub fn fallback(&self) -> Option<Fallback> {
         if self.link.purpose.is_background() {
             return None;
         }

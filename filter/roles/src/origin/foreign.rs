@@ -7,7 +7,7 @@
 use sluice_core::key::qualifiers::is_for_headers;
 use sluice_core::metrics::Metric;
 
-use super::clean::{Asked, clean_response, note_failure, remove_hidden};
+use super::clean::{Asked, clean_response, note_bucket_error, note_failure, remove_hidden};
 use super::request::cache_key;
 use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
@@ -53,6 +53,8 @@ impl ForeignRequest {
         remove_hidden(&*worker.host, policy, &headers)?;
         let status = headers.text(":status");
         let status = status.and_then(|status| status.parse().ok()).unwrap_or(502);
+        let trouble = note_bucket_error(worker, policy, None, &headers, status)?;
+        let status = trouble.map_or(status, |trouble| trouble.client_status(status));
         let asked = Asked {
             path: &self.path,
             head: self.head,

@@ -19,7 +19,9 @@ use foreign::ForeignRequest;
 use request::{cache_key, is_late, keeps_unasked, not_served, prepare_request, revalidation_of};
 use response::respond;
 use sluice_core::key::qualifiers::is_for_headers;
-use sluice_core::link::{LINK_HEADER, Link, NO_ROOM_HEADER, PROOF_HEADER, Purpose, Vouched};
+use sluice_core::link::{
+    FALLBACK_HEADER, LINK_HEADER, Link, NO_ROOM_HEADER, PROOF_HEADER, Purpose, Vouched,
+};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Origin;
 
@@ -140,6 +142,9 @@ impl OriginStream {
             began: worker.keys.newest_purge(),
             response: Response::default(),
         };
+        if fetch.policy.policy.origin.is_bucket() && fetch.fallback().is_some() {
+            worker.host.set_header(Map::Request, FALLBACK_HEADER, "1")?;
+        }
         fetch.begin(worker);
         self.fetch = Some(fetch);
         Ok(Action::Continue)

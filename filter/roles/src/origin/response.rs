@@ -15,7 +15,7 @@ use sluice_core::store::revalidation::Revalidation;
 use sluice_core::store::store_edits::OriginResponse;
 use sluice_core::workers::BodyId;
 
-use super::clean::{note_failure, remove_hidden};
+use super::clean::{note_bucket_error, note_failure, remove_hidden};
 use super::fetch::{Fetch, millis};
 use super::variance::{Variance, blur_head};
 use crate::host::headers::Headers;
@@ -49,6 +49,13 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
         .text(":status")
         .and_then(|status| status.parse().ok())
         .unwrap_or(502);
+    let stream = worker.stream(fetch.link.stream);
+    let account = stream.as_deref().map(|stream| &*stream.progress.account);
+    let policy = &fetch.policy.policy;
+    if let Some(trouble) = note_bucket_error(worker, policy, account, &headers, status)? {
+        status = trouble.client_status(status);
+        fetch.response.refused = trouble.is_never_stored();
+    }
     if status >= 500
         && let Some(revalidation) = fetch.servable()
     {
@@ -196,6 +203,9 @@ fn verdict_of(
     status: u16,
     freshened: bool,
 ) -> Verdict {
+    if fetch.response.refused {
+        return Verdict::Share(status);
+    }
     let policy = &fetch.policy.policy;
     let rule = policy.rule(fetch.path());
     let cache_control = headers.joined("cache-control");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Facts about a request for the access log and traces, as Envoy's filter state: `wasm.sluice.result` and others.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use sluice_core::metrics::Metric;
 use sluice_core::workers::KeyHash;
@@ -27,6 +27,7 @@ pub struct Account {
     asked: Cell<u64>,
     origin_millis: Cell<Option<u64>>,
     attempts: Cell<u32>,
+    bucket_error: RefCell<Option<Box<str>>>,
     told: Cell<bool>,
 }
 
@@ -76,6 +77,11 @@ impl Account {
             .set(Some(now.saturating_sub(self.asked.get())));
     }
 
+    /// The bucket has answered with an error that has this code.
+    pub fn meets_bucket_error(&self, code: &str) {
+        *self.bucket_error.borrow_mut() = Some(code.into());
+    }
+
     /// Tells Envoy, once: what is not so is not told. A hit is told by its result and its key.
     pub fn tell(&self, host: &dyn Host, key: KeyHash) -> host::Result<()> {
         if self.told.replace(true) {
@@ -99,6 +105,9 @@ impl Account {
         }
         if let Some(millis) = self.origin_millis.get() {
             host.set_property("sluice.origin_ms", &millis.to_string())?;
+        }
+        if let Some(code) = &*self.bucket_error.borrow() {
+            host.set_property("sluice.bucket_error", code)?;
         }
         match self.attempts.get() {
             0 => Ok(()),

@@ -4,5 +4,6 @@
 
 mod background_listener;
 mod bucket_signing;
+mod bucket_trouble;
 mod hop;
 mod websocket;

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The errors of a bucket: what S3's error codes mean for the edge, its operator and its clients.
+
+use crate::metrics::Metric;
+
+/// Longest error code that is taken, in bytes. The longest of S3's own has some 50.
+const MAX_CODE_BYTES: usize = 64;
+/// Longest name of a region that is taken, in bytes.
+const MAX_REGION_BYTES: usize = 32;
+
+/// The headers of a bucket's response that say what went wrong, as far as they are there.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ErrorHeaders<'a> {
+    /// [`crate::link::BUCKET_ERROR_HEADER`], which the hop makes of the body: the code, and perhaps a region.
+    pub body: Option<&'a str>,
+    /// `X-Minio-Error-Code`, which a response without a body has.
+    pub code: Option<&'a str>,
+    /// `X-Amz-Bucket-Region`.
+    pub region: Option<&'a str>,
+}
+
+/// A bucket's response that is an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BucketError<'a> {
+    /// `:status`.
+    pub status: u16,
+    /// S3's error code, such as `NoSuchKey`. The response to a HEAD may have none.
+    pub code: Option<&'a str>,
+    /// The region of the bucket, if the response says it.
+    pub region: Option<&'a str>,
+}
+
+/// What is wrong where a bucket's error is not about one object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The bucket wants fewer requests.
+    Throttled,
+    /// The bucket has failed by itself.
+    Failed,
+    /// The bucket is in another region, or requests are signed for another.
+    Region,
+    /// The credentials are wrong, or have expired.
+    Credentials,
+    /// The clocks of the edge and of the bucket differ by more than S3 tolerates.
+    ClockSkew,
+    /// There is no such bucket.
+    NoBucket,
+    /// A request is refused without a code. The edge refuses malformed URLs by itself, so its settings are the likely
+    /// cause.
+    Refused,
+}
+
+impl<'a> BucketError<'a> {
+    /// The error that a response with this status and these headers is; `None`: it is none.
+    pub fn of(status: u16, headers: ErrorHeaders<'a>) -> Option<Self> {
+        if status < 300 || status == 304 {
+            return None;
+        }
+        let mut words = headers.body.unwrap_or_default().split(' ');
+        let code = words.next().filter(|code| is_code(code));
+        let region = headers.region.or_else(|| words.next());
+        Some(Self {
+            status,
+            code: code.or(headers.code.filter(|code| is_code(code))),
+            region: region.filter(|region| is_region(region)),
+        })
+    }
+
+    /// What is wrong; `None`: the error is about the object that was asked for.
+    pub fn trouble(&self) -> Option<Trouble> {
+        let by_code = self.code.and_then(trouble_of);
+        by_code.or(match self.status {
+            // A bucket's API redirects to other endpoints of its own only.
+            300..=399 => Some(Trouble::Region),
+            400 if self.code.is_none() && self.region.is_some() => Some(Trouble::Region),
+            400 if self.code.is_none() => Some(Trouble::Refused),
+            429 => Some(Trouble::Throttled),
+            500..=599 => Some(Trouble::Failed),
+            _ => None,
+        })
+    }
+
+    /// What the operator is told in the log.
+    pub fn message(&self, trouble: Trouble) -> String {
+        let answer = match self.code {
+            Some(code) => format!("{} {code}", self.status),
+            None => self.status.to_string(),
+        };
+        match (trouble, self.region) {
+            (Trouble::Region, Some(region)) => {
+                format!("the bucket is in the region {region} ({answer}): set AWS_REGION={region}")
+            }
+            (Trouble::Region, None) => format!(
+                "the bucket is in another region or at another endpoint ({answer}): correct AWS_REGION or S3_ENDPOINT"
+            ),
+            (Trouble::Credentials, _) => format!(
+                "the bucket refuses the credentials ({answer}): renew or correct AWS_ACCESS_KEY_ID, \
+                 AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or the role"
+            ),
+            (Trouble::ClockSkew, _) => format!(
+                "the clock of this machine and that of the bucket differ by too much ({answer}): set the clock"
+            ),
+            (Trouble::NoBucket, _) => {
+                format!("there is no such bucket ({answer}): correct ORIGIN or S3_ENDPOINT")
+            }
+            (Trouble::Refused, _) => format!(
+                "the bucket refuses a request and does not say why ({answer}): check AWS_REGION, S3_ADDRESSING and \
+                 the credentials"
+            ),
+            (Trouble::Throttled, _) => format!("the bucket wants fewer requests ({answer})"),
+            (Trouble::Failed, _) => format!("the bucket has failed ({answer})"),
+        }
+    }
+}
+
+impl Trouble {
+    /// The status that clients get: a fault between the edge and its bucket is not theirs (RFC 9110, 15.6.3).
+    pub const fn client_status(self, status: u16) -> u16 {
+        match self {
+            Self::Region | Self::Credentials | Self::ClockSkew | Self::NoBucket => 502,
+            Self::Throttled | Self::Failed | Self::Refused => status,
+        }
+    }
+
+    /// Whether the response says nothing of the object, so that none of it is stored.
+    pub const fn is_never_stored(self) -> bool {
+        !matches!(self, Self::Throttled | Self::Failed)
+    }
+
+    /// The metric that counts such responses.
+    pub const fn metric(self) -> Metric {
+        match self {
+            Self::Throttled => Metric::BucketThrottled,
+            Self::Failed => Metric::BucketFailed,
+            Self::Region => Metric::BucketRegionWrong,
+            Self::Credentials => Metric::BucketCredentialsRefused,
+            Self::ClockSkew => Metric::BucketClockSkewed,
+            Self::NoBucket => Metric::BucketMissing,
+            Self::Refused => Metric::BucketRefused,
+        }
+    }
+}
+
+/// What a code means, of Amazon S3 or of MinIO, unless its response's status says it.
+fn trouble_of(code: &str) -> Option<Trouble> {
+    Some(match code {
+        "SlowDown"
+        | "SlowDownRead"
+        | "SlowDownWrite"
+        | "TooManyRequests"
+        | "RequestLimitExceeded"
+        | "BandwidthLimitExceeded" => Trouble::Throttled,
+        "AuthorizationHeaderMalformed"
+        | "IllegalLocationConstraintException"
+        | "IncorrectEndpoint"
+        | "PermanentRedirect"
+        | "Redirect"
+        | "TemporaryRedirect" => Trouble::Region,
+        "AccountProblem"
+        | "ExpiredToken"
+        | "InvalidAccessKeyId"
+        | "InvalidSecurity"
+        | "InvalidToken"
+        | "InvalidTokenId"
+        | "NotSignedUp"
+        | "SignatureDoesNotMatch"
+        | "TokenRefreshRequired"
+        | "XMinioInvalidIAMCredentials" => Trouble::Credentials,
+        "RequestExpired" | "RequestTimeTooSkewed" => Trouble::ClockSkew,
+        "InvalidBucketName" | "NoSuchBucket" => Trouble::NoBucket,
+        _ => return None,
+    })
+}
+
+fn is_code(text: &str) -> bool {
+    let letters = text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    letters && (1..=MAX_CODE_BYTES).contains(&text.len())
+}
+
+fn is_region(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    text.bytes().all(allowed) && (1..=MAX_REGION_BYTES).contains(&text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error<'a>(status: u16, body: &'a str) -> BucketError<'a> {
+        let headers = ErrorHeaders {
+            body: Some(body),
+            ..ErrorHeaders::default()
+        };
+        BucketError::of(status, headers).unwrap()
+    }
+
+    #[test]
+    fn the_code_says_what_is_wrong_and_the_status_where_there_is_none() {
+        for (status, body, trouble, told) in [
+            (503, "SlowDown", Some(Trouble::Throttled), 503),
+            (429, "", Some(Trouble::Throttled), 429),
+            (503, "", Some(Trouble::Failed), 503),
+            (500, "InternalError", Some(Trouble::Failed), 500),
+            (301, "PermanentRedirect", Some(Trouble::Region), 502),
+            (301, "", Some(Trouble::Region), 502),
+            (307, "TemporaryRedirect", Some(Trouble::Region), 502),
+            (
+                400,
+                "AuthorizationHeaderMalformed",
+                Some(Trouble::Region),
+                502,
+            ),
+            (400, "ExpiredToken", Some(Trouble::Credentials), 502),
+            (403, "ExpiredToken", Some(Trouble::Credentials), 502),
+            (403, "InvalidAccessKeyId", Some(Trouble::Credentials), 502),
+            (
+                403,
+                "SignatureDoesNotMatch",
+                Some(Trouble::Credentials),
+                502,
+            ),
+            (403, "RequestTimeTooSkewed", Some(Trouble::ClockSkew), 502),
+            (404, "NoSuchBucket", Some(Trouble::NoBucket), 502),
+            (400, "", Some(Trouble::Refused), 400),
+            (400, "KeyTooLongError", None, 400),
+            (403, "AccessDenied", None, 403),
+            (403, "", None, 403),
+            (404, "NoSuchKey", None, 404),
+            (412, "PreconditionFailed", None, 412),
+        ] {
+            let error = error(status, body);
+            assert_eq!(error.trouble(), trouble, "{status} {body}");
+            let client_status = trouble.map_or(status, |trouble| trouble.client_status(status));
+            assert_eq!(client_status, told, "{status} {body}");
+        }
+        for status in [200, 206, 304] {
+            assert_eq!(BucketError::of(status, ErrorHeaders::default()), None);
+        }
+    }
+
+    #[test]
+    fn a_response_without_a_body_tells_by_its_headers() {
+        let minio = ErrorHeaders {
+            code: Some("InvalidAccessKeyId"),
+            ..ErrorHeaders::default()
+        };
+        let refused = BucketError::of(403, minio).unwrap();
+        assert_eq!(refused.trouble(), Some(Trouble::Credentials));
+        let elsewhere = ErrorHeaders {
+            region: Some("eu-west-1"),
+            ..ErrorHeaders::default()
+        };
+        let elsewhere = BucketError::of(400, elsewhere).unwrap();
+        assert_eq!(elsewhere.trouble(), Some(Trouble::Region));
+        assert_eq!(
+            elsewhere.message(Trouble::Region),
+            "the bucket is in the region eu-west-1 (400): set AWS_REGION=eu-west-1"
+        );
+    }
+
+    #[test]
+    fn the_message_names_the_code_and_the_region_of_the_body() {
+        let error = error(400, "AuthorizationHeaderMalformed eu-west-1");
+        assert_eq!(
+            error.message(Trouble::Region),
+            "the bucket is in the region eu-west-1 (400 AuthorizationHeaderMalformed): set AWS_REGION=eu-west-1"
+        );
+    }
+
+    #[test]
+    fn what_is_no_code_or_region_is_not_repeated() {
+        let long = "A".repeat(65);
+        for body in [
+            "",
+            " ",
+            "<b>",
+            "Slow\nDown",
+            "Slow-Down",
+            long.as_str(),
+            "É",
+        ] {
+            assert_eq!(error(500, body).code, None, "{body}");
+        }
+        for body in ["Redirect", "Redirect ", "Redirect a\u{e9}", "Redirect a\nb"] {
+            let error = error(301, body);
+            assert_eq!(
+                (error.code, error.region),
+                (Some("Redirect"), None),
+                "{body}"
+            );
+        }
+    }
+}
