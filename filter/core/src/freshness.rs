@@ -3,15 +3,12 @@
 
 use crate::http::cache_control::{CacheControl, MAX_DELTA_SECONDS, parse_delta_seconds};
 use crate::http::date;
+use crate::http::status;
 use crate::http::targeted;
 use crate::policy::{Origin, PassOrStrip, Policy, Rule};
 
 /// What Envoy's cache filters store; any other status is stored in disguise.
 const STATUSES_OF_ENVOY: [u16; 12] = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 451, 501];
-
-/// Statuses that may be cached without a word of the origin (RFC 9110, 15.1), but for 206, and for those that the
-/// request may have caused.
-const HEURISTIC: [u16; 8] = [200, 203, 204, 300, 301, 308, 404, 410];
 
 /// For how long the headers that a HEAD has brought answer others. Nothing brings them up to date when the
 /// object itself is fetched and stored under its own key, so the two differ for no longer than that. In seconds.
@@ -52,12 +49,15 @@ pub enum Verdict {
     Store(Storage),
     /// It would go into the store, which has no room for anything now.
     NoRoom(Storage),
-    /// A 5xx that is not stored: the followers get the same status instead of asking again.
+    /// An error that is not stored: the followers get the same status instead of asking again.
     Share(u16),
     /// An error that the request itself may have caused: it says nothing about the next request for the URL.
     RequestError,
     /// It is for the one who asked.
     Uncacheable(UncacheableReason),
+    /// The same, and its status says nothing about the next response: a URL that redirects one client for the moment
+    /// may have a page for others.
+    Passing(UncacheableReason),
 }
 
 impl Verdict {
@@ -183,21 +183,22 @@ pub fn judge(policy: &Policy, rule: &Rule, facts: &ResponseFacts<'_>, now_unix: 
     if is_request_error(policy, facts.status) {
         return Verdict::RequestError;
     }
+    if status::must_not_be_stored(facts.status) {
+        return Verdict::Share(facts.status);
+    }
+    let lasts = policy.origin.is_bucket() || status::is_heuristically_cacheable(facts.status);
     match storage(policy, rule, facts, now_unix) {
         Ok(storage) => Verdict::Store(storage),
         Err(_) if is_server_error(facts.status) => Verdict::Share(facts.status),
-        Err(reason) => Verdict::Uncacheable(reason),
+        Err(reason) if lasts => Verdict::Uncacheable(reason),
+        Err(reason) => Verdict::Passing(reason),
     }
 }
 
-/// Whether a status is an error that the request itself may have caused, by what the key does not have of it: its
-/// headers, its client's address. A bucket sees the key and the edge's signature.
+/// Whether a status is an error that the request itself may have caused. A bucket sees nothing of a request but the key
+/// and the edge's signature.
 pub const fn is_request_error(policy: &Policy, status: u16) -> bool {
-    let caused = matches!(
-        status,
-        400 | 401 | 403 | 405 | 406 | 408 | 411..=417 | 421 | 422 | 426 | 428 | 431 | 501 | 505
-    );
-    caused && matches!(policy.origin, Origin::Http(_))
+    status::is_request_error(status) && matches!(policy.origin, Origin::Http(_))
 }
 
 fn storage(
@@ -326,14 +327,14 @@ fn ttl(
 
 /// Whether a response with that status is kept where the origin does not say for how long. What an HTTP origin answers
 /// is, by RFC 9110, or as the policy names the status; a bucket has no other way to answer.
-fn may_be_silent(policy: &Policy, rule: &Rule, status: u16) -> bool {
+fn may_be_silent(policy: &Policy, rule: &Rule, code: u16) -> bool {
     let bucket = matches!(policy.origin, Origin::Bucket(_));
-    bucket || HEURISTIC.contains(&status) || rule.ttl.names(status)
+    bucket || status::is_heuristically_cacheable(code) || rule.ttl.names(code)
 }
 
 /// Part of the time since the object was last changed (RFC 9111, 4.2.2), by the origin's clock.
 fn heuristic(percent: u64, facts: &ResponseFacts<'_>, now_unix: i64) -> Option<u64> {
-    if percent == 0 || !HEURISTIC.contains(&facts.status) {
+    if percent == 0 || !status::is_heuristically_cacheable(facts.status) {
         return None;
     }
     let changed = date::parse(facts.last_modified?)?;

@@ -66,7 +66,8 @@ fn stored(verdict: Verdict) -> Option<Storage> {
         Verdict::NoRoom(_)
         | Verdict::Share(_)
         | Verdict::RequestError
-        | Verdict::Uncacheable(_) => None,
+        | Verdict::Uncacheable(_)
+        | Verdict::Passing(_) => None,
     }
 }
 
@@ -161,9 +162,9 @@ fn without_room_nothing_is_stored_and_errors_are_shared() {
 }
 
 /// Errors that the request itself may have caused.
-const REQUEST_ERRORS: [u16; 20] = [
-    400, 401, 403, 405, 406, 408, 411, 412, 413, 414, 415, 416, 417, 421, 422, 426, 428, 431, 501,
-    505,
+const REQUEST_ERRORS: [u16; 23] = [
+    400, 401, 403, 405, 406, 407, 408, 411, 412, 413, 414, 415, 416, 417, 421, 422, 425, 426, 428,
+    429, 431, 501, 505,
 ];
 
 #[test]
@@ -177,7 +178,7 @@ fn an_http_origins_silence_keeps_only_what_lasts() {
             (
                 "a redirect for the moment",
                 status(302),
-                no(UncacheableReason::NoLifetime),
+                Err(Verdict::Passing(UncacheableReason::NoLifetime)),
             ),
             ("an error", status(503), Err(Verdict::Share(503))),
             (
@@ -213,7 +214,11 @@ fn a_policy_that_names_a_status_keeps_it_where_the_origin_is_silent() {
         &[
             ("by its number", status(302), Ok(7)),
             ("by its class", status(503), Ok(9)),
-            ("not at all", status(307), no(UncacheableReason::NoLifetime)),
+            (
+                "not at all",
+                status(307),
+                Err(Verdict::Passing(UncacheableReason::NoLifetime)),
+            ),
             (
                 "a request may have caused it",
                 status(501),
@@ -243,6 +248,47 @@ fn an_error_that_a_request_may_have_caused_is_its_own_whatever_the_origin_says()
         let of_bucket = judge(&bucket(), &said, NOW);
         assert_ne!(of_bucket, Verdict::RequestError, "{code} of a bucket");
     }
+}
+
+#[test]
+fn what_no_cache_may_store_is_shared_with_those_who_wait() {
+    // RFC 6585, 3 to 6.
+    for code in [428, 429, 431, 511] {
+        let said = ResponseFacts {
+            status: code,
+            ..control("public, max-age=60")
+        };
+        for facts in [status(code), said] {
+            assert_eq!(judge(&bucket(), &facts, NOW), Verdict::Share(code));
+        }
+    }
+    let network = judge(&http(), &status(511), NOW);
+    assert_eq!(network, Verdict::Share(511));
+}
+
+#[test]
+fn of_an_http_origin_only_a_status_that_lasts_says_that_a_url_cannot_be_cached() {
+    let said = |code, text| ResponseFacts {
+        status: code,
+        ..control(text)
+    };
+    for code in 200..500 {
+        let lasts = [200, 203, 204, 300, 301, 308, 404, 410].contains(&code);
+        let private = judge(&http(), &said(code, "private"), NOW);
+        let reason = match code {
+            _ if REQUEST_ERRORS.contains(&code) => continue,
+            206 | 304 => UncacheableReason::Status,
+            _ => UncacheableReason::Private,
+        };
+        let expected = if lasts {
+            Verdict::Uncacheable(reason)
+        } else {
+            Verdict::Passing(reason)
+        };
+        assert_eq!(private, expected, "{code}");
+    }
+    let redirect = judge(&bucket(), &said(409, "private"), NOW);
+    assert_eq!(redirect, Verdict::Uncacheable(UncacheableReason::Private));
 }
 
 #[test]
@@ -573,7 +619,7 @@ fn no_store_is_for_caches_that_do_not_understand() {
         status,
         ..control("must-understand, no-store, max-age=60")
     };
-    for code in [200, 204, 301, 302, 404, 410, 429, 451] {
+    for code in [200, 204, 301, 302, 404, 410, 451] {
         let storage = stored(judge(&policy(), &both(code), NOW)).unwrap();
         assert_eq!(storage.lifetime.ttl, 60, "{code}");
     }
@@ -750,7 +796,7 @@ fn a_policy_may_know_better_than_the_origin() {
 #[test]
 fn only_the_statuses_of_envoy_go_undisguised() {
     let envoy = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 451, 501];
-    for code in (200..600).filter(|code| !matches!(code, 206 | 304)) {
+    for code in (200..600).filter(|code| !matches!(code, 206 | 304 | 428 | 429 | 431 | 511)) {
         let facts = ResponseFacts {
             status: code,
             ..control("max-age=60")
@@ -809,9 +855,9 @@ proptest! {
             }
             Verdict::Share(shared) => {
                 prop_assert_eq!(shared, status);
-                prop_assert!((500..600).contains(&shared));
+                prop_assert!((500..600).contains(&shared) || [428, 429, 431].contains(&shared));
             }
-            Verdict::Uncacheable(_) => prop_assert!(!(500..600).contains(&status)),
+            Verdict::Uncacheable(_) | Verdict::Passing(_) => prop_assert!(!(500..600).contains(&status)),
             Verdict::NoRoom(_) | Verdict::RequestError => {
                 prop_assert!(false, "not for this response to say, nor of a bucket");
             }

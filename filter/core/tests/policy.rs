@@ -398,6 +398,14 @@ fn a_refusal_names_path_value_and_what_is_accepted() {
              or default"
                 .to_owned(),
         ),
+        (
+            ttl(json!({ "403": "5s" })),
+            "cache.ttl.403: \"5s\": expected 0s or no entry, since no response with that status is stored".to_owned(),
+        ),
+        (
+            ttl(json!({ "511": "5s" })),
+            "cache.ttl.511: \"5s\": expected 0s or no entry, since no response with that status is stored".to_owned(),
+        ),
         (ttl(json!([])), "cache.ttl: a list: expected an object".to_owned()),
         (
             http_document(json!({ "cache": { "tll": {} } })),

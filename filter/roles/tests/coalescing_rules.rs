@@ -684,6 +684,32 @@ fn an_error_that_a_request_may_have_caused_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_redirect_for_the_moment_keeps_nobody_from_the_store_afterwards() {
+    let mut envoy = envoy(1);
+    let clients = [envoy.get(0, KEY), envoy.get(0, KEY), envoy.get(0, KEY)];
+    let redirect = [("location", "/login"), ("cache-control", "no-store")];
+    for number in 0..3 {
+        envoy.answer_with(FetchId(number), 302, &redirect, b"");
+        assert_eq!(envoy.fetches.len(), 3, "who waited goes on at the first");
+    }
+    envoy.close_all();
+    for client in clients {
+        assert_eq!(envoy.clients[client.0].status(), 302);
+    }
+    assert_eq!(envoy.counter(Metric::HitForMissMarked), 0);
+    envoy.advance(1);
+    let (next, follower) = (envoy.get(0, KEY), envoy.get(0, KEY));
+    assert_eq!(admission(&envoy, next), Some(Purpose::Lead));
+    fill(&mut envoy, FetchId(3));
+    for client in [next, follower] {
+        assert_eq!(envoy.clients[client.0].status(), 200);
+    }
+    assert!(envoy.has(KEY));
+    assert_eq!(envoy.fetches.len(), 4);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
 fn waiting_ends_for_ever_more_where_every_leader_is_refused() {
     let mut envoy = envoy(1);
     let leader = envoy.get(0, KEY);

@@ -14,5 +14,6 @@ pub mod entity_tag;
 pub mod escaping;
 pub mod range;
 pub mod rejection;
+pub mod status;
 mod structured_field;
 pub(crate) mod targeted;

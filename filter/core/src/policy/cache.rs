@@ -51,7 +51,8 @@ section! {
         /// How long a response is fresh, by status (200), class (5xx) or default, where the origin
         /// does not say; for a 5xx also at most how long if it does. Whole seconds; 0s: not stored,
         /// whatever the origin says. HTTP origin: default is for 200, 203, 204, 300, 301, 308, 404
-        /// and 410 only, and no entry is for an error that the request itself may have caused.
+        /// and 410 only. An entry for a status that is never stored can only be 0s: 428, 429, 431, 511,
+        /// and of an HTTP origin each error that the request itself may have caused.
         ttl: TtlTable = default_ttl(),
         /// Whether the origin's targeted fields, Cache-Control and Expires count. Where present,
         /// they win over the policy.

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::error::PolicyError;
 use super::form::{Form, Kind, Seconds, object, one_of, read_within};
+use crate::http::status::{is_request_error, must_not_be_stored};
 
 /// What a table that does not say gives a status.
 const DEFAULT_TTL: Duration = Duration::from_secs(1);
@@ -111,10 +112,24 @@ impl Form<TtlTable> for TtlEntries {
                 let message = format!("not a status, expected {}", one_of(&known));
                 return Err(PolicyError::new(name, message));
             };
+            if never_stored(statuses, kind) && !ttl.is_zero() {
+                let message = format!(
+                    "{value}: expected 0s or no entry, since no response with that status is stored"
+                );
+                return Err(PolicyError::new(name, message));
+            }
             entries.push((statuses, ttl));
         }
         Ok(TtlTable(entries))
     }
+}
+
+/// Whether an entry for these statuses would be without effect.
+fn never_stored(statuses: Statuses, kind: Kind) -> bool {
+    let Statuses::Exact(status) = statuses else {
+        return false;
+    };
+    must_not_be_stored(status) || (kind == Kind::Http && is_request_error(status))
 }
 
 /// What a rule says of the table: a duration for the statuses that last, or entries.

@@ -121,12 +121,17 @@ fn respond_to_store(
             worker.metrics.count(Metric::FillsWithoutRoom, 1);
             response.without_room(storage)
         }
-        Verdict::Share(_) | Verdict::RequestError | Verdict::Uncacheable(_) => response.unstored(),
+        Verdict::Share(_)
+        | Verdict::RequestError
+        | Verdict::Uncacheable(_)
+        | Verdict::Passing(_) => response.unstored(),
     };
     worker.host.edit_headers(Map::Response, edits)?;
     fetch.response.ended = end_of_stream;
-    if let Some(verdict) = fill_verdict(&*worker.host, fetch, &verdict, &variance) {
-        tell_headers(worker, fetch, verdict, end_of_stream);
+    match fill_verdict(&*worker.host, fetch, &verdict, &variance) {
+        Some(verdict) => tell_headers(worker, fetch, verdict, end_of_stream),
+        None if matches!(verdict, Verdict::Passing(_)) => fetch.share_nothing(worker),
+        None => {}
     }
     Ok(())
 }
@@ -255,9 +260,14 @@ fn fill_verdict(
         (Verdict::NoRoom(_), _) => return None,
         (Verdict::Share(status), _) => FillVerdict::Failed { status: *status },
         (Verdict::RequestError, _) => FillVerdict::RequestError,
-        (Verdict::Uncacheable(UncacheableReason::Vary), Some(names)) => FillVerdict::Varies {
+        (
+            Verdict::Uncacheable(UncacheableReason::Vary)
+            | Verdict::Passing(UncacheableReason::Vary),
+            Some(names),
+        ) => FillVerdict::Varies {
             names: names.clone(),
         },
+        (Verdict::Passing(_), _) => return None,
         (Verdict::Uncacheable(_), _) => {
             let hit_for_miss = millis(fetch.policy.policy.cache.hit_for_miss);
             FillVerdict::HitForMiss {
