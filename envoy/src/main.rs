@@ -14,6 +14,7 @@ usage: sluice             run the edge; settings come from the environment
        sluice --restart   the same, and start it again when it has ended by a fault
        sluice render      print the Envoy configuration that the settings give
        sluice settings    print the settings, as Markdown tables
+       sluice check       ask the bucket, by way of a running edge with the same settings, and tell what is wrong
        sluice healthcheck ask a running edge with the same settings whether it is ready
 ";
 
@@ -40,6 +41,10 @@ fn act(arguments: &[Option<&str>]) -> anyhow::Result<ExitCode> {
             Ok(print(&render::render(&settings, origin, &cache_dir)?))
         }
         [Some("settings")] => Ok(print(&docs::tables())),
+        [Some("check")] => {
+            run::check_bucket(&Settings::from_env()?)?;
+            Ok(ExitCode::SUCCESS)
+        }
         [Some("healthcheck")] => {
             let ready = run::health_check(&Settings::from_env()?);
             Ok(ExitCode::from(u8::from(!ready())))

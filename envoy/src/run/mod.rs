@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One run of the edge from start to end: checks, starts, watches and stops everything.
 
+mod bucket_check;
 mod health;
 mod restart;
 mod running;
@@ -16,6 +17,7 @@ use anyhow::{Context as _, anyhow, ensure};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
+pub use bucket_check::check_bucket;
 pub use health::health_check;
 pub use restart::keep_running;
 
@@ -87,6 +89,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
         return Ok(code);
     }
     announce(settings, &origin.to_string());
+    bucket_check::check_bucket_beside(settings);
     let free_space = free_space.map(FreeSpace::watch).transpose();
     let _free_space = free_space.context("a thread")?;
     Ok(edge.watch(demo))

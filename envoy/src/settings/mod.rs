@@ -48,6 +48,8 @@ pub struct Settings {
     pub static_credentials: bool,
     /// How often a request to the bucket is sent again.
     pub bucket_retries: u32,
+    /// Whether the bucket is checked when the edge is ready.
+    pub checks_bucket: bool,
     /// The address of the listeners for clients.
     pub bind: IpAddr,
     /// The cleartext listener's port.
@@ -120,6 +122,7 @@ impl Settings {
         let origin = origin::read(env);
         let static_credentials = origin::check_credentials(env);
         let bucket_retries = env.number("S3_RETRIES", 0..=10, "a number of retries");
+        let checks_bucket = env.choice("S3_CHECK", &[("on", true), ("off", false)]);
         let bind = env.address("BIND");
         let edge_port = env.port("EDGE_PORT");
         let tls = TlsListener::read(env);
@@ -150,6 +153,7 @@ impl Settings {
             static_credentials: static_credentials || origin.is_none(),
             origin,
             bucket_retries: bucket_retries?,
+            checks_bucket: checks_bucket?,
             bind: bind?,
             edge_port: edge_port?,
             tls,

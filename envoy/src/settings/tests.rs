@@ -178,6 +178,8 @@ const BAD_VALUES: &[(&str, &str, &str)] = &[
     ("HEALTH_PATH", "/", "a path"),
     ("HEALTH_PATH", "/a b", "a path"),
     ("DRAIN_SECONDS", "1h", "seconds"),
+    ("S3_RETRIES", "11", "0 to 10"),
+    ("S3_CHECK", "yes", "on or off"),
     ("CACHE", "ram", "disk or memory"),
     ("CACHE_MAX_BYTES", "1GB", "KiB, MiB, GiB"),
     ("CACHE_MAX_BYTES", "0", "KiB, MiB, GiB"),

@@ -68,10 +68,12 @@ impl<'a> BucketError<'a> {
 
     /// What is wrong; `None`: the error is about the object that was asked for.
     pub fn trouble(&self) -> Option<Trouble> {
+        // A bucket's API redirects to other endpoints of its own only.
+        if matches!(self.status, 300..=399) {
+            return Some(Trouble::Region);
+        }
         let by_code = self.code.and_then(trouble_of);
         by_code.or(match self.status {
-            // A bucket's API redirects to other endpoints of its own only.
-            300..=399 => Some(Trouble::Region),
             400 if self.code.is_none() && self.region.is_some() => Some(Trouble::Region),
             400 if self.code.is_none() => Some(Trouble::Refused),
             429 => Some(Trouble::Throttled),
@@ -87,6 +89,13 @@ impl<'a> BucketError<'a> {
             None => self.status.to_string(),
         };
         match (trouble, self.region) {
+            // Without a code the credentials may be at fault as well.
+            (Trouble::Region, Some(region)) if self.status == 400 && self.code.is_none() => {
+                format!(
+                    "the bucket is in the region {region} ({answer}): set AWS_REGION={region}, or check the credentials if \
+                 that is so"
+                )
+            }
             (Trouble::Region, Some(region)) => {
                 format!("the bucket is in the region {region} ({answer}): set AWS_REGION={region}")
             }
@@ -204,6 +213,7 @@ mod tests {
             (301, "PermanentRedirect", Some(Trouble::Region), 502),
             (301, "", Some(Trouble::Region), 502),
             (307, "TemporaryRedirect", Some(Trouble::Region), 502),
+            (302, "SlowDown", Some(Trouble::Region), 502),
             (
                 400,
                 "AuthorizationHeaderMalformed",
@@ -254,7 +264,7 @@ mod tests {
         assert_eq!(elsewhere.trouble(), Some(Trouble::Region));
         assert_eq!(
             elsewhere.message(Trouble::Region),
-            "the bucket is in the region eu-west-1 (400): set AWS_REGION=eu-west-1"
+            "the bucket is in the region eu-west-1 (400): set AWS_REGION=eu-west-1, or check the credentials if that is so"
         );
     }
 

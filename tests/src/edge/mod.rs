@@ -280,8 +280,14 @@ impl Edge {
     /// `sluice healthcheck` with this edge's settings.
     #[must_use]
     pub fn healthcheck_command(&self) -> Command {
+        self.entry_point("healthcheck")
+    }
+
+    /// `sluice` with this argument and this edge's settings.
+    #[must_use]
+    pub fn entry_point(&self, argument: &str) -> Command {
         let mut command = self.builder.command(&self.folders, self.port);
-        command.arg("healthcheck");
+        command.arg(argument);
         command
     }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Any response: what is stored has a lifetime, what forbids storing is never overlooked, and neither an error that its
-//! request may have caused nor, without a word of the origin's, a status that does not last is stored.
+//! request may have caused nor, without a word of the origin's, a status that does not last is stored. What a bucket's
+//! error says is a short line in the log.
 //!
 //! Input: the status in two bytes, then a line for each header.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use sluice_core::bucket_error::{BucketError, ErrorHeaders};
 use sluice_core::freshness::{ResponseFacts, Verdict, judge};
 use sluice_fuzz::policy;
 
@@ -14,7 +16,7 @@ const POLICY: &str = r#"{"origin": {"kind": "http"}}"#;
 /// Statuses that last without a word of the origin's.
 const LASTING: [u16; 8] = [200, 203, 204, 300, 301, 308, 404, 410];
 /// Some of the errors that a request may have caused by what its key does not have.
-const CAUSED: [u16; 8] = [400, 401, 403, 405, 413, 415, 417, 431];
+const CAUSED: [u16; 11] = [400, 401, 403, 405, 407, 413, 415, 417, 425, 429, 431];
 
 fuzz_target!(|input: &[u8]| {
     let Some((status, text)) = input.split_first_chunk::<2>() else {
@@ -41,6 +43,7 @@ fuzz_target!(|input: &[u8]| {
         has_validator: line().is_some(),
         content_length: line().and_then(|length| length.parse().ok()),
     };
+    check_bucket_error(facts.status, text);
     let policy = policy(&[POLICY], 0);
     if let Verdict::Store(storage) = judge(policy, &policy.cache.default, &facts, NOW) {
         assert!(
@@ -82,3 +85,26 @@ fuzz_target!(|input: &[u8]| {
         }
     }
 });
+
+fn check_bucket_error(status: u16, text: &str) {
+    let mut lines = text.split('\n').map(Some);
+    let mut line = || lines.next().flatten();
+    let headers = ErrorHeaders {
+        body: line(),
+        code: line(),
+        region: line(),
+    };
+    let Some(error) = BucketError::of(status, headers) else {
+        return;
+    };
+    let Some(trouble) = error.trouble() else {
+        return;
+    };
+    let message = error.message(trouble);
+    assert!(message.len() < 400, "{message}");
+    assert!(
+        message.bytes().all(|byte| (b' '..=b'~').contains(&byte)),
+        "{message}"
+    );
+    assert!(trouble.client_status(status) >= 400);
+}

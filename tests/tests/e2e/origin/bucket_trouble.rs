@@ -2,9 +2,11 @@
 //! A bucket in trouble is asked again with care, and an error of the edge's own settings reaches no client and no store.
 
 use super::hop::{before, raw_origin};
+use sluice_tests::bare::Bare;
 use sluice_tests::bucket::minio::{Bucket, Minio};
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::client::{Client, Response, request};
+use sluice_tests::edge::store::Store;
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::http::message::Wire;
 use sluice_tests::origin::{Origin, Reply};
@@ -239,17 +241,22 @@ async fn an_error_of_the_settings_is_502_and_never_stored(
 }
 
 #[tokio::test]
-async fn control_what_a_bucket_says_of_itself_passes_where_the_origin_is_no_bucket() {
+async fn control_bare_envoy_stores_what_a_bucket_says_of_itself_and_retries_nothing() {
     let origin = Origin::start().ready().await;
     let redirect = error(301, "PermanentRedirect", "").header("x-amz-bucket-region", "eu-west-1");
-    origin.on("*", redirect.max_age(3600));
-    let edge = Edge::http(&origin).workers(1).start().await;
-    for _ in 0..2 {
-        let response = edge.get("/a").await;
+    origin.on("/moved", redirect.max_age(3600));
+    origin.on("/busy", slow_down());
+    let bare = Bare::start(&origin, Store::V1_DISK, 1).await;
+    sluice_tests::eventually("it is stored", async || {
+        let response = bare.get("/moved").await;
         assert_eq!(response.status, 301, "{response}");
-        assert!(String::from_utf8_lossy(&response.body).contains("<Code>"));
-    }
-    assert_eq!(origin.count("/a"), 1, "stored");
+        assert_eq!(response.header("x-amz-bucket-region"), "eu-west-1");
+        assert!(String::from_utf8_lossy(&response.body).contains("<BucketName>"));
+        response.headers.get("age").is_some()
+    })
+    .await;
+    assert_eq!(bare.get("/busy").await.status, 503);
+    assert_eq!(origin.count("/busy"), 1);
 }
 
 /// A HEAD's response has no body, and Amazon S3 gives no code with it.
@@ -362,4 +369,62 @@ async fn an_error_document_of_any_length_and_shape_is_read_in_bounds() {
         assert_eq!(response.status, 403, "{path}: {response}");
     }
     assert_eq!(edge.log_lines("bucket_error"), [""; 0]);
+}
+
+#[test_case("AWS_SECRET_ACCESS_KEY", "not-the-secret-key", "refuses the credentials"; "a wrong secret")]
+#[test_case("ORIGIN", "s3://no-such-bucket", "there is no such bucket"; "no such bucket")]
+#[test_case("S3_ENDPOINT", "http://127.0.0.1:1", "no answer from the origin"; "nobody there")]
+#[tokio::test]
+async fn an_edge_says_at_its_start_what_is_wrong_with_its_bucket(
+    name: &str,
+    value: &str,
+    told: &str,
+) {
+    let bucket = Bucket::new().await;
+    let edge = Edge::bucket(&bucket).workers(1).env("S3_CHECK", "on");
+    let mut edge = edge.env(name, value).start().await;
+    edge.wait_for_log(told).await;
+    edge.wait_for_log("sluice: the bucket cannot be read (status 50")
+        .await;
+    assert!(edge.alive());
+}
+
+#[tokio::test]
+async fn an_edge_whose_bucket_answers_says_nothing_at_its_start() {
+    let bucket = Bucket::new().await;
+    let edge = Edge::bucket(&bucket).workers(1).env("S3_CHECK", "on");
+    let edge = edge.start().await;
+    let asked = "the bucket is asked once";
+    sluice_tests::eventually(asked, async || bucket.requests().total() == 1).await;
+    assert_eq!(edge.log_lines("the bucket"), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_bucket_that_may_not_be_listed_is_told_at_the_start() {
+    let origin = Origin::start().ready().await;
+    origin.on("*", error(403, "AccessDenied", ""));
+    let edge = edge(&origin).env("S3_CHECK", "on").start().await;
+    edge.wait_for_log("s3:ListBucket").await;
+}
+
+#[tokio::test]
+async fn whoever_checks_a_running_edge_learns_whether_its_bucket_can_be_read() {
+    let bucket = Bucket::new().await;
+    let good = Edge::bucket(&bucket).workers(1);
+    let bad = good.clone().env("AWS_SECRET_ACCESS_KEY", "not-the-secret");
+    let (good, bad) = tokio::join!(good.start(), bad.start());
+    let check = async |edge: &Edge| {
+        let mut command = edge.entry_point("check");
+        let output = tokio::task::spawn_blocking(move || command.output());
+        let output = output.await.unwrap().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), told)
+    };
+    assert_eq!(check(&good).await, (Some(0), String::new()));
+    let (code, told) = check(&bad).await;
+    assert_eq!(code, Some(1));
+    assert!(
+        told.contains("the bucket cannot be read (status 502)"),
+        "{told}"
+    );
 }

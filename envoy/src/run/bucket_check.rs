@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Asks the bucket, through an edge that runs, for an object that does not exist, and tells what is wrong.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+
+use super::health::local_address;
+use crate::log::say;
+use crate::net::http;
+use crate::origin::Origin;
+use crate::settings::Settings;
+use crate::system::random;
+
+/// Bound on the time for the answer, which a bucket in trouble takes for retries.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Checks the bucket beside the edge, which goes on in any case, and tells in the log what is wrong.
+pub fn check_bucket_beside(settings: &Settings) {
+    if !settings.checks_bucket || !matches!(settings.origin, Some(Origin::Bucket(_))) {
+        return;
+    }
+    let settings = settings.clone();
+    // The thread ends with the process. Where there can be none, nothing is checked.
+    let _ = std::thread::Builder::new()
+        .name("bucket-check".into())
+        .spawn(move || {
+            if let Err(error) = check_bucket(&settings) {
+                say(&format!("{error:#}"));
+            }
+        });
+}
+
+/// Asks the edge with these settings, which runs on this machine, for an object that the bucket cannot have.
+///
+/// # Errors
+/// The edge does not answer, or the bucket's answer says that the edge cannot read it.
+pub fn check_bucket(settings: &Settings) -> anyhow::Result<()> {
+    if let Some(Origin::Http(endpoint)) = &settings.origin {
+        bail!("ORIGIN={endpoint}: expected a bucket, s3://BUCKET[/PREFIX]");
+    }
+    let edge = local_address(settings.bind, settings.edge_port);
+    let name = random::hex().context("random bits")?;
+    let uri = format!("http://{edge}/.well-known/sluice-check-{name}");
+    let request = http::client().get(uri);
+    let request = request.config().timeout_global(Some(PATIENCE)).build();
+    let answer = request
+        .call()
+        .with_context(|| format!("the bucket could not be checked by way of http://{edge}/"))?;
+    match answer.status().as_u16() {
+        403 => bail!(
+            "the bucket answers 403 for an object that does not exist: the credentials may not list the bucket \
+             (s3:ListBucket), or may not read it at all"
+        ),
+        status @ (400 | 429 | 500..) => bail!(
+            "the bucket cannot be read (status {status}): the filter's lines in the edge's log say why, and what to do"
+        ),
+        _ => Ok(()),
+    }
+}
