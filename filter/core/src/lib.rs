@@ -24,6 +24,7 @@ pub mod admission;
 pub mod bucket_error;
 pub mod coalescing;
 pub mod freshness;
+mod hexadecimal;
 pub mod host;
 pub mod hot;
 pub mod http;

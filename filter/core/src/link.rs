@@ -4,6 +4,7 @@
 //! The two roles run in one VM, but between them lies Envoy's cache filter, which makes requests of its
 //! own. ORIGIN honours nothing without a link that carries the VM's secret.
 
+use crate::hexadecimal;
 use crate::workers::StreamId;
 
 /// Name of the request header.
@@ -155,57 +156,33 @@ impl Link {
     /// The header's value, with the VM's secrets.
     pub fn encode(self, secrets: Secrets) -> String {
         let mut value = String::with_capacity(49);
-        push_hexadecimal(&mut value, &secrets.process.to_be_bytes());
-        push_hexadecimal(&mut value, &secrets.vm.to_be_bytes());
+        hexadecimal::push(&mut value, &secrets.process.to_be_bytes());
+        hexadecimal::push(&mut value, &secrets.vm.to_be_bytes());
         value.push(char::from(self.purpose as u8));
-        push_hexadecimal(&mut value, &self.stream.0.to_be_bytes());
-        push_hexadecimal(&mut value, &self.policy.to_be_bytes());
+        hexadecimal::push(&mut value, &self.stream.0.to_be_bytes());
+        hexadecimal::push(&mut value, &self.policy.to_be_bytes());
         value
     }
 
     /// Reads a header's value; `None` unless it carries the process's secret.
     pub fn decode(value: &[u8], secrets: Secrets) -> Option<Vouched> {
         let (process, rest) = value.split_first_chunk::<16>()?;
-        if hexadecimal(process)? != secrets.process {
+        if hexadecimal::number(process)? != secrets.process {
             return None;
         }
         let (vm, rest) = rest.split_first_chunk::<16>()?;
         let ([letter], rest) = rest.split_first_chunk::<1>()?;
         let purpose = Purpose::of(*letter)?;
-        if hexadecimal(vm)? != secrets.vm {
+        if hexadecimal::number(vm)? != secrets.vm {
             return Some(Vouched::Elsewhere(purpose));
         }
         let (stream, policy) = rest.split_first_chunk::<8>()?;
         Some(Vouched::Here(Self {
             purpose,
-            stream: StreamId(u32::try_from(hexadecimal(stream)?).ok()?),
-            policy: u32::try_from(hexadecimal(policy)?).ok()?,
+            stream: StreamId(u32::try_from(hexadecimal::number(stream)?).ok()?),
+            policy: u32::try_from(hexadecimal::number(policy)?).ok()?,
         }))
     }
-}
-
-/// Two digits for each byte. Each request has a link, and formatting by the standard library takes eight times as long.
-fn push_hexadecimal(text: &mut String, bytes: &[u8]) {
-    let digit = |half: u8| {
-        char::from(if half < 10 {
-            b'0' + half
-        } else {
-            b'a' - 10 + half
-        })
-    };
-    for byte in bytes {
-        text.push(digit(byte >> 4));
-        text.push(digit(byte & 15));
-    }
-}
-
-fn hexadecimal(digits: &[u8]) -> Option<u64> {
-    // `from_str_radix` would take a sign.
-    if !digits.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    let digits = std::str::from_utf8(digits).ok()?;
-    u64::from_str_radix(digits, 16).ok()
 }
 
 #[cfg(test)]

@@ -120,6 +120,13 @@ impl FakeCache {
         self.fitting(fits).for_each(|entry| entry.stored = None);
     }
 
+    /// Puts what is stored of the other keys in the place of what is stored of those that fit.
+    pub fn collide(&mut self, fits: impl Fn(&str) -> bool, others: impl Fn(&str) -> bool) {
+        let other = self.fitting(others).find_map(|entry| entry.stored.clone());
+        let entries = self.fitting(fits).filter(|entry| entry.stored.is_some());
+        entries.for_each(|entry| entry.stored.clone_from(&other));
+    }
+
     /// Whether there is something stored, fresh or stale.
     pub fn has(&self, fits: impl Fn(&str) -> bool) -> bool {
         let mut entries = self.entries.iter();

@@ -2,7 +2,7 @@
 //! What the workers of one Envoy share, and what their host calls lead to after the callback.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use sluice_core::metrics::Metric;
@@ -86,6 +86,8 @@ pub(crate) struct Process {
     /// All messages so far, wake-ups aside.
     pub sent: RefCell<Vec<Vec<u8>>>,
     pub log: RefCell<Vec<String>>,
+    /// The environment of its VMs.
+    pub environment: RefCell<BTreeMap<String, String>>,
     pub before: RefCell<Before>,
     counters: RefCell<Vec<i64>>,
     calls: Cell<u32>,
@@ -102,6 +104,7 @@ impl Process {
             queues: RefCell::default(),
             sent: RefCell::default(),
             log: RefCell::default(),
+            environment: RefCell::default(),
             before: RefCell::default(),
             counters: RefCell::new(vec![0; Metric::ALL.len()]),
             calls: Cell::new(0),

@@ -301,6 +301,11 @@ impl Host for WorkerHost {
         Ok(())
     }
 
+    fn environment(&self, name: &str) -> Result<Option<String>> {
+        let environment = self.process.environment.borrow();
+        Ok(environment.get(name).cloned())
+    }
+
     fn fill_random(&self, bytes: &mut [u8]) -> Result<()> {
         for chunk in bytes.chunks_mut(8) {
             let random = self.process.next_random().to_le_bytes();

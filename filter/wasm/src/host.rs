@@ -67,6 +67,17 @@ fn buffer(buffer: u32, wanted: Range<usize>) -> Result<Vec<u8>> {
     Ok(bytes.unwrap_or_default())
 }
 
+/// All variables of the VM's environment, `NAME=value`, each with a NUL behind it.
+fn environment() -> Result<Vec<u8>> {
+    let (mut count, mut size) = (0, 0);
+    check(unsafe { envoy::environ_sizes_get(&raw mut count, &raw mut size) })?;
+    let mut starts = vec![ptr::null_mut(); count];
+    let mut variables = vec![0; size];
+    // SAFETY: both have the sizes that Envoy has just said.
+    check(unsafe { envoy::environ_get(starts.as_mut_ptr(), variables.as_mut_ptr()) })?;
+    Ok(variables)
+}
+
 const fn map_number(map: Map) -> u32 {
     match map {
         Map::Request => 0,
@@ -257,6 +268,16 @@ impl Host for Envoy {
 
     fn set_tick_period(&self, milliseconds: u32) -> Result<()> {
         check(unsafe { envoy::proxy_set_tick_period_milliseconds(milliseconds) })
+    }
+
+    fn environment(&self, name: &str) -> Result<Option<String>> {
+        let variables = environment()?;
+        let texts = variables.split(|byte| *byte == 0);
+        let mut values = texts.filter_map(|text| {
+            let (variable, value) = std::str::from_utf8(text).ok()?.split_once('=')?;
+            (variable == name).then(|| value.to_owned())
+        });
+        Ok(values.next())
     }
 
     fn fill_random(&self, bytes: &mut [u8]) -> Result<()> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The functions that Envoy exports to a module: proxy-wasm's ABI 0.2.1, and two of WASI.
+//! The functions that Envoy exports to a module: proxy-wasm's ABI 0.2.1, and four of WASI.
 #![allow(unsafe_code)]
 
 #[link(wasm_import_module = "env")]
@@ -105,5 +105,7 @@ unsafe extern "C" {
 #[link(wasm_import_module = "wasi_snapshot_preview1")]
 unsafe extern "C" {
     pub fn random_get(buffer: *mut u8, size: usize) -> u32;
+    pub fn environ_sizes_get(count: *mut usize, size: *mut usize) -> u32;
+    pub fn environ_get(variables: *mut *mut u8, buffer: *mut u8) -> u32;
     pub fn clock_time_get(clock: u32, precision: u64, time: *mut u64) -> u32;
 }

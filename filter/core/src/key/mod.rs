@@ -7,6 +7,7 @@
 
 pub mod qualifiers;
 mod query;
+pub mod store_path;
 pub mod vary;
 
 use crate::http::authority::append_authority;
@@ -44,7 +45,8 @@ impl CanonicalTarget {
         self.key.get(..self.authority_len).unwrap_or_default()
     }
 
-    /// `:path` with its query towards the store: with the bucket, its prefix and the qualifiers.
+    /// `:path` with its query: with the bucket, its prefix and the qualifiers. The store gets it with a keyed hash, see
+    /// [`store_path`].
     pub fn path(&self) -> &str {
         self.key.get(self.authority_len..).unwrap_or_default()
     }

@@ -9,6 +9,9 @@
 //! | `ae` | the content coding of a path on which there are several |
 //! | `vary-NAME` | the value of a request header that the policy puts into the key, or that the URL varies with |
 //! | `method` | `HEAD` for the headers alone; the last one |
+//!
+//! Towards the store the keyed hash of the key stands before them, without a name: see
+//! [`store_path`](crate::key::store_path).
 
 use crate::http::escaping::{is_unreserved, push_escape, unescaped};
 

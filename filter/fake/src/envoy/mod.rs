@@ -75,8 +75,15 @@ pub struct FakeEnvoy {
 impl FakeEnvoy {
     /// A process with that many workers, under the policy of a document in JSON.
     pub fn new(document: &str, workers: usize) -> Self {
+        Self::in_environment(document, workers, &[])
+    }
+
+    /// The same, with these variables in the environment of its VMs.
+    pub fn in_environment(document: &str, workers: usize, variables: &[(&str, &str)]) -> Self {
         let policy = Policy::parse(document.as_bytes()).expect("a policy");
         let process = Rc::new(Process::new());
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        *process.environment.borrow_mut() = variables.iter().map(owned).collect();
         let mut envoy = Self {
             data: Rc::clone(&process.data),
             ttl: 3_600,
@@ -221,6 +228,12 @@ impl FakeEnvoy {
     /// Removes what the cache has for that path.
     pub fn evict(&mut self, key: u64) {
         self.cache.evict(|known| is_of(known, key));
+    }
+
+    /// Has the file of one path hold what that of another one does, as where both keys have one name.
+    pub fn collide(&mut self, key: u64, other: u64) {
+        self.cache
+            .collide(|known| is_of(known, key), |known| is_of(known, other));
     }
 
     /// Whether the cache has something for that path, fresh or stale.

@@ -15,6 +15,7 @@ use crate::host::{Action, Map};
 use crate::request::EdgeRequest;
 use crate::request::headers::may_lead;
 use crate::worker::Worker;
+use crate::worker::calls::{BackgroundCall, CallKind};
 use crate::worker::{background, resumption};
 
 impl Edge {
@@ -102,13 +103,17 @@ impl Edge {
         headers: &Headers,
     ) -> Result<Action, Refusal> {
         let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
+        if matches!(call.kind, CallKind::Around(_)) {
+            return self.receive_around(worker, call);
+        }
         let (mut target, policy) = (CanonicalTarget::clone(&call.target), call.policy);
         worker.keys.qualify_generation(&policy.policy, &mut target);
         let varies = worker.keys.qualify(&policy.policy, &mut target, headers);
         varies.map_err(|_| Refusal::Stranger)?;
         let key = worker.keys.flight_key(target.cache_key());
         let facts = RequestFacts::of(&policy.policy, headers.fields(), true);
-        rewrite(&*worker.host, &facts.target, &target)?;
+        let path = self.identity.store_path(&target);
+        rewrite(&*worker.host, &facts.target, target.authority(), &path)?;
         self.bounded = true;
         let control = self.control(facts.control, headers);
         let way = self.way(control, &target);
@@ -117,5 +122,21 @@ impl Edge {
             ..EdgeRequest::new(self.id, key, Rc::new(target), policy, false)
         };
         self.admit(worker, stream, &way)
+    }
+
+    /// Fetches around the store what the file of another key hides.
+    fn receive_around(
+        &mut self,
+        worker: &mut Worker,
+        call: BackgroundCall,
+    ) -> Result<Action, Refusal> {
+        let key = worker.keys.flight_key(call.target.cache_key());
+        let stream = EdgeRequest::new(self.id, key, call.target, call.policy, false);
+        let stream = Rc::new(stream);
+        worker.open(&stream);
+        resumption::send_on(worker, &stream, Onward::HitForMiss)?;
+        self.bounded = true;
+        self.state = State::Cached(stream);
+        Ok(Action::Continue)
     }
 }

@@ -64,7 +64,7 @@ impl Edge {
                 reason
             }
         };
-        rewrite(host, &facts.target, &target)?;
+        rewrite(host, &facts.target, target.authority(), target.path())?;
         self.pass(host, reason, target, &headers)?;
         Ok(Action::Continue)
     }
@@ -104,7 +104,8 @@ impl Edge {
             Ok(key) if way != Way::Around => key,
             keyed => {
                 let reason = keyed.map_or(PassReason::Vary, |_| PassReason::NoStore);
-                rewrite(&*worker.host, &facts.target, &target)?;
+                let (authority, path) = (target.authority(), target.path());
+                rewrite(&*worker.host, &facts.target, authority, path)?;
                 self.pass(&*worker.host, reason, target, headers)?;
                 return Ok(Action::Continue);
             }
@@ -114,7 +115,7 @@ impl Edge {
         if ordinary && self.answer_hot(worker, &target, key.key, demand.as_ref(), head)? {
             return Ok(Action::Pause);
         }
-        prepare(&*worker.host, facts, headers, &target)?;
+        prepare(&*worker.host, &self.identity, facts, headers, &target)?;
         let demand = demand.filter(|_| stand_in.is_none_or(StandIn::takes_demands));
         let (target, policy) = (Rc::new(target), self.policy.clone());
         let stream = EdgeRequest {

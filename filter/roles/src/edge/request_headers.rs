@@ -24,18 +24,19 @@ pub fn strip_internal(host: &dyn Host, headers: &Headers) -> Result<(), HostErro
         .try_for_each(|(name, _)| host.remove_header(Map::Request, name))
 }
 
-/// Gives the request its canonical target in the place of the one that was `sent`. The scheme is part of Envoy's key
-/// but not of ours.
+/// Gives the request its canonical target in the place of the one that was `sent`. `path` is that towards the store, or
+/// towards the origin. The scheme is part of Envoy's key but not of ours.
 pub fn rewrite(
     host: &dyn Host,
     sent: &Target<'_>,
-    target: &CanonicalTarget,
+    authority: &str,
+    path: &str,
 ) -> Result<(), HostError> {
-    keep_path(host, sent.path, target.path())?;
+    keep_path(host, sent.path, path)?;
     let scheme = sent.scheme.unwrap_or_default();
     let canonical = [
-        (":authority", sent.authority, target.authority()),
-        (":path", sent.path, target.path()),
+        (":authority", sent.authority, authority),
+        (":path", sent.path, path),
         (":scheme", scheme.as_bytes(), "http"),
     ];
     for (name, sent, value) in canonical {
@@ -111,11 +112,13 @@ pub fn take_path(host: &dyn Host, headers: &Headers) -> Result<(), HostError> {
 /// or that a fill must not see.
 pub fn prepare(
     host: &dyn Host,
+    identity: &Identity,
     facts: &RequestFacts<'_>,
     headers: &Headers,
     target: &CanonicalTarget,
 ) -> Result<(), HostError> {
-    rewrite(host, &facts.target, target)?;
+    let path = identity.store_path(target);
+    rewrite(host, &facts.target, target.authority(), &path)?;
     keep_to_the_store(host, facts, headers)?;
     if facts.demand {
         set_aside(host, headers)?;

@@ -24,11 +24,13 @@ use super::{hot, variants};
 use crate::host::headers::Headers;
 use crate::host::{self, Action, Host, Map};
 use crate::reply::delivery::deliver;
-use crate::reply::{CACHE_STATUS, NOT_STORED, answer_failure, answer_not_stored, substitute};
+use crate::reply::{
+    CACHE_STATUS, NOT_STORED, answer_failure, answer_mismatch, answer_not_stored, substitute,
+};
 use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
 use crate::worker::Worker;
-use crate::worker::background;
+use crate::worker::{background, mismatches};
 
 /// How long a purged response is served after the origin has failed, before the origin is asked again.
 const PURGED_MILLIS: Millis = 1_000;
@@ -317,18 +319,24 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
 }
 
 /// Refuses the response of another key, as Envoy's cache names files by a short hash, or one whose headers are not those
-/// of its body.
+/// of its body. Its client gets the object by a call, where one fits.
 fn refuse_mismatch(worker: &mut Worker, stream: &EdgeRequest, what: &str) -> host::Result<Action> {
     worker.metrics.count(Metric::KeyMismatches, 1);
     worker
         .metrics
         .warn(|| format!("sluice: the store gave {what}"));
-    worker.turn(stream.id.0, |coalescer, turn| {
-        coalescer.response(stream.id, LeaderResponse::Failed { status: 503 }, turn);
-    });
+    mismatches::avoid_the_store(worker, stream);
+    if stream.progress.purpose.get() == Purpose::StoreOnly {
+        return refuse_not_stored(&*worker.host, stream);
+    }
     stream.progress.answered.set(true);
-    stream.progress.account.results_in(account::FAILED);
-    answer_failure(&*worker.host, 503, false)?;
+    if mismatches::fetch_around(worker, stream) {
+        let result = result_of(Metric::RequestsHitForMiss);
+        stream.progress.account.results_in(result);
+    } else {
+        stream.progress.account.results_in(account::FAILED);
+        answer_mismatch(&*worker.host)?;
+    }
     Ok(Action::Pause)
 }
 

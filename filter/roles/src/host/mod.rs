@@ -139,6 +139,9 @@ pub trait Host: SharedStore {
     /// Sets the period of the root context's timer; zero stops it.
     fn set_tick_period(&self, milliseconds: u32) -> Result<()>;
 
+    /// A variable of the VM's environment, which the host's configuration names.
+    fn environment(&self, name: &str) -> Result<Option<String>>;
+
     /// Fills the buffer with random bytes.
     fn fill_random(&self, bytes: &mut [u8]) -> Result<()>;
 

@@ -3,6 +3,7 @@
 
 use sluice_core::key::origin_authority;
 use sluice_core::key::qualifiers::{is_for_headers, unqualified};
+use sluice_core::key::store_path::without_hash;
 use sluice_core::link::{
     BYPASS_SENTINEL, Link, NO_ROOM_HEADER, ORIGINAL_PATH_HEADER, PROOF_HEADER, Purpose,
 };
@@ -81,10 +82,10 @@ fn tell_clients(host: &dyn Host, addresses: Option<&[u8]>) -> host::Result<()> {
     }
 }
 
-/// The key as EDGE has written it into the request.
+/// The key as EDGE has written it into the request, without the hash that is for the store.
 pub fn cache_key(headers: &Headers) -> String {
     let part = |name| headers.text(name).unwrap_or_default();
-    [part(":authority"), part(":path")].concat()
+    [part(":authority"), &without_hash(part(":path"))].concat()
 }
 
 /// The answer to a request that is only for the store.

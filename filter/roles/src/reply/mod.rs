@@ -128,6 +128,19 @@ pub fn answer_failure(host: &dyn Host, status: u16, collapsed: bool) -> host::Re
     )
 }
 
+/// Answers the effective context's request, to which the store has given another response than that of its key. The
+/// next one goes around the store.
+pub fn answer_mismatch(host: &dyn Host) -> host::Result<()> {
+    let headers = [
+        ("content-type", "text/plain; charset=utf-8"),
+        ("cache-control", "no-store"),
+        ("retry-after", "1"),
+        (CACHE_STATUS, "sluice; detail=key-mismatch"),
+    ];
+    let body = "The cache had another response. Try again.\n";
+    host.respond(503, "sluice_key_mismatch", &headers, body)
+}
+
 /// Answers the effective context's request, which is for the store only, and the store does not have what its client
 /// would take (RFC 9111, 5.2.1.7).
 pub fn answer_not_stored(host: &dyn Host) -> host::Result<()> {

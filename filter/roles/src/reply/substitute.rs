@@ -7,8 +7,8 @@ use sluice_core::site::{Substitute, Visit};
 use sluice_core::workers::{Millis, StreamId};
 
 use super::CACHE_STATUS;
-use super::delivery::deliver;
-use crate::host::headers::Headers;
+use super::delivery::{answer_with, deliver};
+use crate::host::headers::{Headers, serialize};
 use crate::host::{self, Host, Map};
 use crate::request::EdgeRequest;
 use crate::request::body::Body;
@@ -109,6 +109,29 @@ impl Document {
     /// Whether it can be that substitute.
     pub fn serves_as(&self, substitute: Substitute) -> bool {
         substitute == Substitute::Directory || self.status == 200
+    }
+
+    /// Whether it can be the answer to a client.
+    pub fn is_whole_answer(&self) -> bool {
+        // Envoy would give an answer without a media type one of its own.
+        self.status == 200 && self.headers.has("content-type")
+    }
+
+    /// Answers the effective context's request with it, in the place of a response that is held. Who may read it is
+    /// what the held response says.
+    pub fn answer(&self, host: &dyn Host, stream: &EdgeRequest) -> host::Result<()> {
+        let held = host.headers(Map::Response)?;
+        let of_the_way = ["cache-status", "vary"];
+        let fetched = self.headers.iter();
+        let fetched =
+            fetched.filter(|(name, _)| !is_of_the_call(name) || of_the_way.contains(name));
+        let shared = stream.policy.policy.site.cors.is_some();
+        let marks = held.iter();
+        let marks = marks.filter(|(name, _)| shared && name.starts_with(CORS_PREFIX));
+        let vary = shared.then_some(("vary", b"Origin".as_slice()));
+        let headers = Headers::new(serialize(fetched.chain(marks).chain(vary)));
+        let demand = stream.demand.as_ref();
+        answer_with(host, demand, stream.head, &headers, &self.body)
     }
 
     /// Turns the effective context's held response into the substitute.

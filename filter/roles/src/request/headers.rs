@@ -98,10 +98,8 @@ pub fn keep_path(host: &dyn Host, sent: &[u8], other: &str) -> host::Result<()> 
     if sent == other.as_bytes() {
         return Ok(());
     }
-    match std::str::from_utf8(sent) {
-        Ok(path) => host.set_header(Map::Request, ORIGINAL_PATH_HEADER, path),
-        Err(_) => Ok(()),
-    }
+    let path = String::from_utf8_lossy(sent);
+    host.set_header(Map::Request, ORIGINAL_PATH_HEADER, &path)
 }
 
 /// Makes a GET of the effective context's HEAD, and keeps the method for the access log.

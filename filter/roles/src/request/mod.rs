@@ -199,10 +199,11 @@ impl EdgeRequest {
 
     /// Asks the coalescer how it goes on; `None` if it waits.
     pub fn admission(&self, coalescer: &mut Coalescer, turn: &mut Turn<'_>) -> Option<Onward> {
-        if !self.policy.policy.coalesce.enabled {
-            return Some(Onward::Alone);
-        }
         let remembered = coalescer.remembered(self.key.key, turn.now);
+        if !self.policy.policy.coalesce.enabled {
+            let avoids = remembered.filter(|onward| *onward == Onward::HitForMiss);
+            return avoids.or(Some(Onward::Alone));
+        }
         let waits = !self.shares_headers_only() || coalescer.is_committing(self.key.key);
         if remembered.is_some() || !waits {
             return remembered.or(Some(Onward::Alone));

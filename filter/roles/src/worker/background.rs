@@ -12,7 +12,7 @@ use sluice_core::workers::{KeyHash, Millis};
 use super::Worker;
 use super::calls::{BackgroundCall, CallKind};
 use super::probes::{self, has_succeeded};
-use super::{looks, substitutes};
+use super::{looks, mismatches, substitutes};
 use crate::host::{Host, Map};
 use crate::reply::DueReply;
 use crate::reply::substitute::Document;
@@ -67,6 +67,10 @@ pub fn call_answered(worker: &mut Worker, call: u32, answered: bool, body_size: 
             CallKind::Substitute(key) if answered => {
                 let document = Document::answered(&*worker.host, body_size);
                 substitutes::end_substitute(worker, key, document.as_ref());
+            }
+            CallKind::Around(_) if answered => {
+                let object = Document::answered(&*worker.host, body_size);
+                mismatches::end_fetch(worker, background.kind, object.as_ref());
             }
             _ => end_call(worker, &background, answered),
         }
@@ -299,6 +303,7 @@ fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
             });
         }
         CallKind::Substitute(key) => substitutes::end_substitute(worker, key, None),
+        CallKind::Around(_) => mismatches::end_fetch(worker, call.kind, None),
     }
 }
 

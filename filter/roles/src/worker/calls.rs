@@ -25,13 +25,13 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 const FILL_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// A request that waits for a size goes on without it after this time.
 const SIZE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long the response of a missing object is held at most.
+/// How long a response is held at most for another one to take its place.
 const SUBSTITUTE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timer period while calls are under way.
 const WATCH_MILLIS: Millis = 1_000;
 /// Refreshes of one worker at one time.
 const MOST_REFRESHES: usize = 128;
-/// Fills, looks and questions for sizes of one worker at one time.
+/// Fills, looks, questions for sizes and calls around the store, of one worker at one time.
 const MOST_PREPARATIONS: usize = 128;
 
 /// The kind of a background call, by what it is for; most are about one key.
@@ -49,6 +49,8 @@ pub enum CallKind {
     Size(KeyHash),
     /// For a document that takes the place of a missing object.
     Substitute(KeyHash),
+    /// To fetch around the store what the file of another key hides.
+    Around(KeyHash),
 }
 
 impl CallKind {
@@ -59,7 +61,9 @@ impl CallKind {
             Self::Refresh(_) => (Purpose::Refresh, "GET", FILL_TIMEOUT),
             Self::Fill(_) => (Purpose::Fill, "GET", FILL_TIMEOUT),
             Self::Size(_) => (Purpose::Size, "HEAD", SIZE_TIMEOUT),
-            Self::Substitute(_) => (Purpose::Substitute, "GET", SUBSTITUTE_TIMEOUT),
+            Self::Substitute(_) | Self::Around(_) => {
+                (Purpose::Substitute, "GET", SUBSTITUTE_TIMEOUT)
+            }
         }
     }
 }
@@ -101,7 +105,7 @@ impl BackgroundCall {
 #[derive(Debug, Default)]
 pub struct Calls {
     due: Vec<BackgroundCall>,
-    /// Requests that wait for a call of their key before they take part in coalescing.
+    /// Requests that wait for a call of their key: before they take part in coalescing, or for their response.
     waiting: HashMap<CallKind, Vec<StreamId>>,
     /// Responses that are held until the document with that key has come.
     held: HashMap<KeyHash, Vec<HeldResponse>>,
@@ -156,12 +160,12 @@ impl Calls {
         self.count(|call| matches!(call, CallKind::Refresh(_))) < MOST_REFRESHES
     }
 
-    /// Whether one more fill, look or question for a size keeps within the bound.
+    /// Whether one more of these calls keeps within the bound, on which a request waits.
     pub fn has_room_to_prepare(&self) -> bool {
         let prepares = |call| {
             matches!(
                 call,
-                CallKind::Fill(_) | CallKind::Look(_) | CallKind::Size(_)
+                CallKind::Fill(_) | CallKind::Look(_) | CallKind::Size(_) | CallKind::Around(_)
             )
         };
         self.count(prepares) < MOST_PREPARATIONS
@@ -193,12 +197,13 @@ impl Calls {
             policy: call.policy.number,
         });
         let target = &call.target;
+        let store_path = identity.store_path(target);
         let mut headers = vec![
             (":method", method),
             (":scheme", "http"),
             (":authority", target.authority()),
             (":path", target.origin_path()),
-            (PATH_HEADER, target.path()),
+            (PATH_HEADER, &store_path),
             (LINK_HEADER, &link),
         ];
         let theirs = call.headers.iter();

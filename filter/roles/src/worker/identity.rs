@@ -4,12 +4,17 @@
 use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
+use sluice_core::key::CanonicalTarget;
+use sluice_core::key::store_path::StoreSecret;
 use sluice_core::link::{Link, Secrets, Vouched};
 use sluice_core::store::entry::FillId;
 use sluice_core::workers::agreement::{agree_on, take_number};
 use sluice_core::workers::{KeyHash, StreamId, WorkerId};
 
-use crate::host::{self, Host};
+use crate::host::{self, Host, Level};
+
+/// The variable of the VM's environment with the secret of the names in the store.
+pub const STORE_SECRET: &str = "SLUICE_CACHE_SECRET";
 
 /// What a worker is known by, and what its marks are made with.
 #[derive(Debug)]
@@ -21,6 +26,7 @@ pub struct Identity {
     secrets: Secrets,
     /// The key of all hashes of keys, which is the same in all workers.
     hash_key: [u64; 2],
+    store_secret: StoreSecret,
 }
 
 impl Identity {
@@ -39,6 +45,7 @@ impl Identity {
             nonce,
             secrets: Secrets { process, vm },
             hash_key,
+            store_secret: store_secret(host)?,
         })
     }
 
@@ -50,6 +57,11 @@ impl Identity {
     /// What a link header says, if it is the filter's.
     pub fn decode_link(&self, value: &[u8]) -> Option<Vouched> {
         Link::decode(value, self.secrets)
+    }
+
+    /// `:path` of `target` towards the store.
+    pub fn store_path(&self, target: &CanonicalTarget) -> String {
+        self.store_secret.store_path(target)
     }
 
     /// The name of this VM's fill on behalf of a request.
@@ -67,4 +79,22 @@ impl Identity {
         write(&mut hasher);
         KeyHash(hasher.finish())
     }
+}
+
+/// The secret of the names in the store: that of the environment, with which a cache outlives this process, else one
+/// that all workers of this process know.
+fn store_secret(host: &dyn Host) -> host::Result<StoreSecret> {
+    let given = host.environment(STORE_SECRET)?;
+    let secret = given.as_deref().and_then(StoreSecret::parse);
+    if let Some(secret) = secret {
+        return Ok(secret);
+    }
+    if given.is_some() {
+        let accepted = StoreSecret::ACCEPTED;
+        let message =
+            format!("sluice: {STORE_SECRET}: expected {accepted}: the cache starts empty");
+        host.log(Level::Warn, &message);
+    }
+    let agreed = agree_on(host, "sluice/store-secret", host.random()?)?;
+    Ok(StoreSecret::new(agreed))
 }

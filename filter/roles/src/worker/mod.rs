@@ -2,13 +2,14 @@
 //! A worker: the state that all contexts of a VM share. Envoy has one VM per worker thread.
 
 pub mod background;
-mod calls;
+pub mod calls;
 mod due;
 pub mod fills;
 pub mod identity;
 pub mod keys;
 pub mod looks;
 pub mod metrics;
+pub mod mismatches;
 mod policies;
 mod probes;
 pub mod purge_calls;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use sluice_core::coalescing::Onward;
 use sluice_core::key::vary::TooLong;
-use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, ORIGINAL_PATH_HEADER, Purpose};
+use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Purpose};
 use sluice_core::metrics::Metric;
 use sluice_core::workers::StreamId;
 
@@ -14,7 +14,7 @@ use super::background;
 use crate::host::{self, Half, Map};
 use crate::reply::DueReply;
 use crate::request::account;
-use crate::request::headers::{keep_path, make_get, put_back};
+use crate::request::headers::{make_get, put_back};
 use crate::request::{EdgeRequest, Prelude};
 
 /// Most requests that are resumed in one turn.
@@ -107,16 +107,8 @@ fn retarget(
     if stream.progress.prelude.get() == Prelude::Looked {
         target = target.for_headers();
     }
-    if !headers.has(ORIGINAL_PATH_HEADER) {
-        keep_path(
-            &*worker.host,
-            headers.get(":path").unwrap_or_default(),
-            target.path(),
-        )?;
-    }
-    worker
-        .host
-        .set_header(Map::Request, ":path", target.path())?;
+    let path = worker.identity.store_path(&target);
+    worker.host.set_header(Map::Request, ":path", &path)?;
     let key = worker.keys.flight_key(target.cache_key());
     let stream = Rc::new(stream.retargeted(key, Rc::new(target)));
     worker.open(&stream);

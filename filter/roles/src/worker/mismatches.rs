@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests to which the store has given the response of another key, as both have one file name.
+//!
+//! The key is hit-for-miss then, so that later requests go around the store. The request that has found the mismatch
+//! cannot go elsewhere any more: it waits for a call that fetches its object around the store.
+
+use std::rc::Rc;
+
+use sluice_core::coalescing::FillVerdict;
+use sluice_core::coalescing::hints::Hint;
+use sluice_core::metrics::Metric;
+
+use super::Worker;
+use super::calls::{BackgroundCall, CallKind};
+use crate::reply::answer_mismatch;
+use crate::reply::substitute::Document;
+use crate::request::EdgeRequest;
+
+/// Lets later requests for the key of `stream` go around the store, and those that wait for it.
+pub fn avoid_the_store(worker: &mut Worker, stream: &EdgeRequest) {
+    worker.keys.drop_hot_copy(stream.target.cache_key());
+    let pause = stream.policy.flights.hit_for_miss;
+    worker.metrics.count(Metric::HitForMissMarked, 1);
+    worker.turn(stream.id.0, |coalescer, turn| {
+        let until = turn.now.saturating_add(pause);
+        coalescer
+            .hints()
+            .set(stream.key.key, Hint::HitForMiss, until);
+        coalescer.fill_headers(stream.id, FillVerdict::HitForMiss { until }, turn);
+    });
+}
+
+/// Has a request wait for a call that fetches its object around the store. False if no call fits.
+pub fn fetch_around(worker: &mut Worker, stream: &EdgeRequest) -> bool {
+    // What nobody waits for, and what is another object than its client has asked for, is not worth a call.
+    let fits = !stream.for_others && stream.stand_in.is_none() && !stream.target.is_for_headers();
+    let call = CallKind::Around(stream.key.key);
+    if !fits {
+        return false;
+    }
+    if worker.calls.join(call, stream.id) {
+        return true;
+    }
+    if !worker.calls.has_room_to_prepare() {
+        worker.metrics.count(Metric::LimitsReached, 1);
+        return false;
+    }
+    worker.calls.await_first(call, stream.id);
+    let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
+    let call = BackgroundCall::new(&*worker.host, call, target, policy);
+    worker.calls.push(call);
+    worker.roots.wake();
+    true
+}
+
+/// Answers the requests that wait for `call` with the object that it has brought, if it has brought one.
+pub fn end_fetch(worker: &mut Worker, call: CallKind, object: Option<&Document>) {
+    let object = object.filter(|object| object.is_whole_answer());
+    for id in worker.calls.take_waiting(call) {
+        let Some(stream) = worker.stream(id) else {
+            continue;
+        };
+        let acting = worker.roots.act_as(id.0);
+        let answered = acting.and_then(|host| match object {
+            Some(object) => object.answer(host, &stream),
+            None => answer_mismatch(host),
+        });
+        worker.metrics.check(answered);
+    }
+    worker.roots.restore(worker.roots.newest());
+}
