@@ -24,7 +24,7 @@ mod keeper;
 mod recovery;
 
 pub use early_deaths::EarlyDeaths;
-pub use folder::{CacheFolder, ENTRIES};
+pub use folder::{CacheFolder, ENTRIES, EntrySecret};
 pub use free_space::{FreeSpace, Shortage, Space};
 pub use journal::{EarlierRuns, Journal};
 pub use keeper::Keeper;

@@ -16,12 +16,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow, ensure};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
+use sluice_core::key::store_path::SECRET_VARIABLE;
 
 pub use bucket_check::check_bucket;
 pub use health::health_check;
 pub use restart::keep_running;
 
-use crate::cache::{CacheFolder, FreeSpace, Keeper, Shortage};
+use crate::cache::{CacheFolder, EntrySecret, FreeSpace, Keeper, Shortage};
 use crate::demo::Demo;
 use crate::log::say;
 use crate::net::ca_bundle;
@@ -80,7 +81,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     let _keeper = keeper.map_err(at(&cache.entries))?;
     let mut edge = RunningEdge {
         settings,
-        envoy: start_envoy(settings, &config, demo.as_ref())?,
+        envoy: start_envoy(settings, &config, &cache.secret, demo.as_ref())?,
         started: Instant::now(),
         deaths: cache.early_deaths(),
         signals,
@@ -151,13 +152,19 @@ fn write_config(settings: &Settings, config: &str) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-fn start_envoy(settings: &Settings, config: &Path, demo: Option<&Demo>) -> anyhow::Result<Child> {
+fn start_envoy(
+    settings: &Settings,
+    config: &Path,
+    secret: &EntrySecret,
+    demo: Option<&Demo>,
+) -> anyhow::Result<Child> {
     let envoy = &settings.locations.envoy;
     let mut command = Command::new(envoy);
     command.arg("--config-path").arg(config);
     command.args(["--concurrency", &settings.concurrency.to_string()]);
     // NB: a secret that Envoy does not need.
     command.env_remove("PURGE_TOKEN");
+    command.env(SECRET_VARIABLE, secret.digits());
     // Several edges may run on one machine, and none may take over from another.
     command.arg("--disable-hot-restart");
     command.args(["--log-level", "warning", "--component-log-level", QUIETER]);

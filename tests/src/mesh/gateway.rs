@@ -296,6 +296,13 @@ pub(super) fn secrets(mesh: &Mesh, namespace: &str, bucket: &Bucket, certificate
         },
     });
     mesh.cluster.apply(&key.to_string());
+    let cache = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "sluice-cache", "namespace": namespace},
+        "stringData": {"secret": "000102030405060708090a0b0c0d0e0f"},
+    });
+    mesh.cluster.apply(&cache.to_string());
     let read = |path| std::fs::read_to_string(path).unwrap();
     let tls = json!({
         "apiVersion": "v1",

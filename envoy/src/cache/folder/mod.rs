@@ -4,6 +4,7 @@
 //! ```text
 //! DIR/lock          held by the edge that uses the folder, for as long as it lives
 //! DIR/format        the version of the entries
+//! DIR/secret        the secret on which the names of the entries depend
 //! DIR/purges        the journal of purges, see [`crate::cache::journal`]
 //! DIR/entries       the entries, as files of Envoy's store
 //! DIR/unchecked-…   entries of earlier runs, which are not served before they have been checked
@@ -11,6 +12,7 @@
 //! DIR/early-deaths  how often in a row Envoy has died early, see [`crate::cache::early_deaths`]
 //! ```
 
+mod secret;
 #[cfg(test)]
 mod tests;
 mod tmpfs;
@@ -26,10 +28,11 @@ use super::journal::{EarlierRuns, Journal};
 use super::recovery::Manifest;
 use crate::settings::{Cache, Medium};
 use crate::system::{private, random};
+pub use secret::EntrySecret;
 
 /// The version of the entries. To be raised with every change that makes old entries unreadable or wrong:
 /// of Envoy's files, of the cache key, of the internal headers that are stored.
-const FORMAT: &str = "sluice cache 5\n";
+const FORMAT: &str = "sluice cache 6\n";
 /// The subfolder with the entries.
 pub const ENTRIES: &str = "entries";
 /// All subfolders that any format has had for entries.
@@ -48,6 +51,8 @@ pub struct CacheFolder {
     pub unchecked: Vec<PathBuf>,
     /// Why entries of earlier runs could not be kept, for the user.
     pub notice: Option<String>,
+    /// The secret on which the names of the entries depend.
+    pub secret: EntrySecret,
     /// The journal of a cache that outlives the edge.
     pub journal: Option<Journal>,
     /// Whether the cache ends with the edge, so that no later run will find its entries.
@@ -91,7 +96,12 @@ impl CacheFolder {
     fn take(root: &Path, ends_with_edge: bool, lock: File) -> io::Result<Self> {
         let format = read_format(root)?;
         let journal = Journal::read(root)?;
-        let notice = notice(root, format.as_deref(), journal.is_some());
+        let secret = EntrySecret::read(root);
+        let kept = Kept {
+            journal: journal.is_some(),
+            secret: secret.is_some(),
+        };
+        let notice = notice(root, format.as_deref(), &kept);
         if notice.is_some() {
             // The keeper removes entries that are in no manifest, so that the start does not wait for it.
             Manifest::remove(root)?;
@@ -102,6 +112,7 @@ impl CacheFolder {
             (Some(journal), None) => journal,
             _ => Journal::create(root)?,
         };
+        let secret = secret.map_or_else(|| EntrySecret::create(root), Ok)?;
         private::write(&root.join("format"), FORMAT)?;
         let entries = root.join(ENTRIES);
         private::make_folder(&entries)?;
@@ -110,6 +121,7 @@ impl CacheFolder {
             entries,
             unchecked,
             notice,
+            secret,
             journal: (!ends_with_edge).then_some(journal),
             ends_with_edge,
             _lock: lock,
@@ -169,8 +181,14 @@ fn lock(root: &Path) -> io::Result<Option<File>> {
     private::lock(&root.join("lock"))
 }
 
+/// What there is of an earlier run, beside its entries.
+struct Kept {
+    journal: bool,
+    secret: bool,
+}
+
 /// Why the entries in a folder of this `format` cannot be kept, if they cannot.
-fn notice(root: &Path, format: Option<&str>, has_journal: bool) -> Option<String> {
+fn notice(root: &Path, format: Option<&str>, kept: &Kept) -> Option<String> {
     let path = root.display();
     match format {
         None => None,
@@ -180,7 +198,12 @@ fn notice(root: &Path, format: Option<&str>, has_journal: bool) -> Option<String
                 "{path} held entries in another format ({found:?}, not {wanted:?}): starting empty"
             ))
         }
-        Some(_) if !has_journal => Some(format!("{path} has no journal of purges: starting empty")),
+        Some(_) if !kept.journal => {
+            Some(format!("{path} has no journal of purges: starting empty"))
+        }
+        Some(_) if !kept.secret => Some(format!(
+            "{path}/secret is missing, damaged, or not this user's alone: there is a new one: starting empty"
+        )),
         Some(_) if EarlyDeaths::in_folder(root).are_too_many() => Some(format!(
             "Envoy has died twice in a row within a minute of its start: the entries in {path} are set aside and \
              removed: starting empty"

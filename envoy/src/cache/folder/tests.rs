@@ -83,6 +83,37 @@ fn entries_of_another_format_are_in_no_manifest_and_that_is_said() {
 }
 
 #[test]
+fn a_cache_without_its_secret_starts_empty_with_a_new_one_and_that_is_said() {
+    let dir = TempDir::new().unwrap();
+    let (cache, path) = (disk(dir.path()), dir.path().join("secret"));
+    let first = CacheFolder::open(&cache).unwrap();
+    assert_eq!(first.notice, None, "a new cache has no secret yet");
+    let secret = first.secret.clone();
+    drop(first);
+    let second = CacheFolder::open(&cache).unwrap();
+    assert_eq!((&second.secret, &second.notice), (&secret, &None));
+    store_something(&second);
+    drop(second);
+    for torn in [None, Some("0123")] {
+        fs::remove_file(&path).unwrap();
+        torn.map_or(Ok(()), |text| private::write(&path, text))
+            .unwrap();
+        fs::write(dir.path().join("manifest"), "old").unwrap();
+        let folder = CacheFolder::open(&cache).unwrap();
+        let notice = folder.notice.as_deref().expect("a notice");
+        assert!(notice.contains("secret is missing, damaged"), "{notice}");
+        assert!(!notice.contains(secret.digits()) && !notice.contains(folder.secret.digits()));
+        assert!(!dir.path().join("manifest").exists());
+        assert!(!folder.earlier_runs().warm);
+        assert_ne!(folder.secret, secret);
+        let new = folder.secret.clone();
+        drop(folder);
+        let next = CacheFolder::open(&cache).unwrap();
+        assert_eq!((&next.secret, &next.notice), (&new, &None));
+    }
+}
+
+#[test]
 fn a_cache_of_which_envoy_dies_is_given_up_and_that_is_said() {
     let dir = TempDir::new().unwrap();
     let cache = disk(dir.path());

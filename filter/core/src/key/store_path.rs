@@ -22,6 +22,9 @@ use siphasher::sip128::SipHasher24;
 use super::CanonicalTarget;
 use crate::hexadecimal;
 
+/// The variable of the VM's environment with the secret, which Envoy takes from its own.
+pub const SECRET_VARIABLE: &str = "SLUICE_CACHE_SECRET";
+
 /// The secret on which the names of stored responses depend.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct StoreSecret([u64; 2]);

@@ -7,6 +7,7 @@
 #![allow(clippy::panic)]
 
 use libfuzzer_sys::fuzz_target;
+use sluice_core::key::store_path::{StoreSecret, without_hash};
 use sluice_core::key::{CanonicalTarget, Target, canonicalize};
 use sluice_core::policy::{Origin, Policy};
 use sluice_fuzz::policy;
@@ -43,6 +44,8 @@ fn check(policy: &Policy, canonical: &CanonicalTarget) {
     let harmless = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
     assert!(key.bytes().all(harmless), "{key:?}");
     assert_eq!(canonical.path(), canonical.origin_path());
+    let stored = StoreSecret::new([1, 2]).store_path(canonical);
+    assert_eq!(without_hash(&stored), canonical.path());
 
     let path = canonical.path();
     let resource = match &policy.origin {

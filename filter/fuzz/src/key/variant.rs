@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use libfuzzer_sys::fuzz_target;
 use sluice_core::http::accept_encoding::{Coding, negotiate};
 use sluice_core::key::qualifiers::{qualifiers, unqualified};
+use sluice_core::key::store_path::{StoreSecret, without_hash};
 use sluice_core::key::vary::{Fit, VaryNames, fit, qualify, selected, told};
 use sluice_core::key::{CanonicalTarget, Target, canonicalize};
 use sluice_core::policy::Policy;
@@ -122,7 +123,10 @@ fn learn(
 
 /// What the origin is asked with makes the same key.
 fn check_selected(policy: &Policy, target: &CanonicalTarget, names: &VaryNames) {
-    let asked: Vec<_> = selected(target.path()).collect();
+    // The origin is asked by the path that the store has.
+    let stored = StoreSecret::new([1, 2]).store_path(target);
+    assert_eq!(without_hash(&stored), target.path());
+    let asked: Vec<_> = selected(&stored).collect();
     let value = |name: &str| {
         let header = asked.iter().find(|header| header.name == name);
         header.and_then(|header| header.value.as_deref().map(Cow::from))

@@ -5,16 +5,13 @@ use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 use sluice_core::key::CanonicalTarget;
-use sluice_core::key::store_path::StoreSecret;
+use sluice_core::key::store_path::{SECRET_VARIABLE, StoreSecret};
 use sluice_core::link::{Link, Secrets, Vouched};
 use sluice_core::store::entry::FillId;
 use sluice_core::workers::agreement::{agree_on, take_number};
 use sluice_core::workers::{KeyHash, StreamId, WorkerId};
 
 use crate::host::{self, Host, Level};
-
-/// The variable of the VM's environment with the secret of the names in the store.
-pub const STORE_SECRET: &str = "SLUICE_CACHE_SECRET";
 
 /// What a worker is known by, and what its marks are made with.
 #[derive(Debug)]
@@ -84,7 +81,7 @@ impl Identity {
 /// The secret of the names in the store: that of the environment, with which a cache outlives this process, else one
 /// that all workers of this process know.
 fn store_secret(host: &dyn Host) -> host::Result<StoreSecret> {
-    let given = host.environment(STORE_SECRET)?;
+    let given = host.environment(SECRET_VARIABLE)?;
     let secret = given.as_deref().and_then(StoreSecret::parse);
     if let Some(secret) = secret {
         return Ok(secret);
@@ -92,7 +89,7 @@ fn store_secret(host: &dyn Host) -> host::Result<StoreSecret> {
     if given.is_some() {
         let accepted = StoreSecret::ACCEPTED;
         let message =
-            format!("sluice: {STORE_SECRET}: expected {accepted}: the cache starts empty");
+            format!("sluice: {SECRET_VARIABLE}: expected {accepted}: the cache starts empty");
         host.log(Level::Warn, &message);
     }
     let agreed = agree_on(host, "sluice/store-secret", host.random()?)?;

@@ -42,7 +42,7 @@ const HIT: [(&str, usize); 14] = [
     ("proxy_on_response_body", 1),
     ("proxy_on_response_headers", 1),
     ("proxy_remove_header_map_value", 3),
-    ("proxy_replace_header_map_value", 3),
+    ("proxy_replace_header_map_value", 5),
 ];
 
 /// The host calls that an access log adds which shows what the filter did: the result and the key.

@@ -6,6 +6,7 @@ mod disk_full;
 mod envoy_cache_v2;
 mod eviction;
 mod header_updates;
+mod names;
 mod restart;
 mod slow_readers;
 mod torture;
