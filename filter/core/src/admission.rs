@@ -14,6 +14,8 @@ use crate::policy::{Origin, PassOrStrip, Policy, RequestPolicy, forward_header};
 pub enum Disposition {
     /// Answered from the cache, coalesced on a miss.
     Cacheable,
+    /// The same, or a request with a body: the first part of the body tells, which may be empty.
+    AwaitsBody,
     /// Goes to the origin by itself, is neither stored nor parked.
     Pass(PassReason),
     /// Answered by the edge: a preflight of cross-origin resource sharing.
@@ -71,9 +73,9 @@ pub struct RequestFacts<'a> {
     pub target: Target<'a>,
     /// A header of the filter's own namespace.
     pub internal: bool,
-    /// There is a body, announced by a header.
+    /// There is a body, announced by its length.
     pub announced_body: bool,
-    /// The request did not end with its headers.
+    /// The request did not end with its headers. What follows may be an empty body, or trailers alone.
     pub open_ended: bool,
     /// `Upgrade`, or the `:protocol` of an extended `CONNECT`.
     pub upgrade: bool,
@@ -119,7 +121,6 @@ impl<'a> RequestFacts<'a> {
             b":authority" => self.target.authority = value,
             b":path" => self.target.path = value,
             b"content-length" => self.announced_body |= !value.iter().all(|&byte| byte == b'0'),
-            b"transfer-encoding" => self.announced_body = true,
             b"upgrade" | b":protocol" => self.upgrade = true,
             b"content-type" => self.grpc |= is_grpc(value),
             b"authorization" => self.authorization = true,
@@ -160,7 +161,12 @@ pub fn classify(policy: &Policy, request: &RequestFacts<'_>) -> Disposition {
     };
     match verdict {
         Err(rejection) => Disposition::Reject(rejection),
+        // No body goes out under the edge's signature.
+        Ok(Some(_)) if request.open_ended && matches!(policy.origin, Origin::Bucket(_)) => {
+            Disposition::AwaitsBody
+        }
         Ok(Some(reason)) => Disposition::Pass(reason),
+        Ok(None) if request.open_ended => Disposition::AwaitsBody,
         Ok(None) => Disposition::Cacheable,
     }
 }
@@ -189,8 +195,7 @@ fn for_bucket(
     if request.announced_body {
         return Err(Rejection::UnexpectedBody);
     }
-    // HTTP/2 may end with an empty frame after the headers.
-    Ok(pass.or(request.open_ended.then_some(PassReason::Body)))
+    Ok(pass)
 }
 
 fn for_http(policy: &Policy, request: &RequestFacts<'_>) -> Result<Option<PassReason>, Rejection> {
@@ -215,7 +220,7 @@ fn why_to_pass(policy: &Policy, request: &RequestFacts<'_>) -> Option<PassReason
         Some(PassReason::Grpc)
     } else if !matches!(request.method, "GET" | "HEAD") {
         Some(PassReason::Method)
-    } else if request.announced_body || request.open_ended {
+    } else if request.announced_body {
         Some(PassReason::Body)
     } else if (request.authorization || request.credentials)
         && policy.request.authorization == PassOrStrip::Pass

@@ -42,6 +42,8 @@ pub const BUCKET_ERROR_HEADER: &str = "x-sluice-bucket-error";
 pub const FALLBACK_HEADER: &str = "x-sluice-fallback";
 /// Name of the request header by which Envoy tells ORIGIN that the store is to take nothing now.
 pub const NO_ROOM_HEADER: &str = "x-sluice-no-room";
+/// Name of the request header by which EDGE asks the hop to bring a request without a body back to it.
+pub const EMPTY_HEADER: &str = "x-sluice-empty";
 /// Beginning of the names of all headers of the filter's own.
 pub const INTERNAL_PREFIX: &str = "x-sluice-";
 /// `If-Range` value that keeps Envoy's cache filters from a request; ORIGIN removes it.
@@ -75,10 +77,12 @@ pub enum Purpose {
     Size = b'z',
     /// It is for a document that takes the place of a missing object, and is handled like a client's.
     Substitute = b'd',
+    /// It has no body though its headers did not end it: it comes back to EDGE, and is handled like a client's.
+    Empty = b'e',
 }
 
 impl Purpose {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Fresh,
         Self::Lead,
         Self::Collapsed,
@@ -91,6 +95,7 @@ impl Purpose {
         Self::Fill,
         Self::Size,
         Self::Substitute,
+        Self::Empty,
     ];
 
     /// Whether it goes around the store.
@@ -103,11 +108,11 @@ impl Purpose {
         !matches!(self, Self::Bypass)
     }
 
-    /// Whether it is a request of the filter's own, which comes by the background listener.
+    /// Whether it is a request that the filter has sent, which comes by the background listener.
     pub const fn is_background(self) -> bool {
         matches!(
             self,
-            Self::Probe | Self::Refresh | Self::Fill | Self::Size | Self::Substitute
+            Self::Probe | Self::Refresh | Self::Fill | Self::Size | Self::Substitute | Self::Empty
         )
     }
 

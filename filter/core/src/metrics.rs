@@ -58,6 +58,8 @@ metrics! {
     RequestsPassed, "sluice_requests_passed", Counter, "Requests that went around the store because of their method, credentials or body.";
     RequestsRejected, "sluice_requests_rejected", Counter, "Requests refused for their URL or method, with nothing sent to the origin.";
     RequestsSubstituted, "sluice_requests_substituted", Counter, "Requests for missing objects answered with a redirect to a directory, the fallback document or the error document.";
+    BodiesAwaited, "sluice_bodies_awaited", Counter, "Requests for what may be stored that their headers did not end, so that the filter waited for the first part of a body.";
+    BodiesOverdue, "sluice_bodies_overdue", Counter, "Such requests of which nothing more came within a second: answered with 408 towards a bucket, passed to an HTTP origin.";
     HotHits, "sluice_hot_hits", Counter, "Requests answered from a worker's own memory; sluice_requests_hit counts them as well.";
     HotAdmissions, "sluice_hot_admissions", Counter, "Objects that a worker copied into its own memory.";
     HotEvictions, "sluice_hot_evictions", Counter, "Hot copies that were removed to make room for others.";

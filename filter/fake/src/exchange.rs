@@ -8,7 +8,7 @@ use sluice_roles::callbacks::StreamContext;
 
 use crate::HeaderMap;
 use crate::cache::Stored;
-use crate::records::FetchId;
+use crate::records::{Client, FetchId};
 
 /// The host of all requests.
 pub(crate) const HOST: &str = "edge.test";
@@ -73,6 +73,8 @@ pub(crate) struct Exchange {
     pub head: bool,
     /// The call whose request it is: its number, the context that waits for it, and when Envoy gives it up.
     pub call: Option<(u32, u32, Millis)>,
+    /// The request that EDGE has sent back to itself, which this one is.
+    pub outer: Option<Client>,
     /// The response that EDGE holds.
     pub held: Option<Held>,
     /// The headers have gone on to the client.

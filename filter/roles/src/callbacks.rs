@@ -19,6 +19,11 @@ pub trait StreamContext {
         Action::Continue
     }
 
+    /// The request has ended with trailers.
+    fn on_request_trailers(&mut self, _: &dyn Host, _: Lent<'_>) -> Action {
+        Action::Continue
+    }
+
     /// The response's headers have come; it ends with them if `ends`.
     fn on_response_headers(&mut self, _: &dyn Host, _: Lent<'_>, _ends: bool) -> Action {
         Action::Continue

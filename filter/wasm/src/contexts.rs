@@ -58,6 +58,12 @@ impl HttpContext for Stream {
         }))
     }
 
+    fn on_http_request_trailers(&mut self, _: usize) -> types::Action {
+        action(worker::lend(|worker| {
+            self.0.on_request_trailers(&Envoy, worker)
+        }))
+    }
+
     fn on_http_response_headers(&mut self, _: usize, ends: bool) -> types::Action {
         action(worker::lend(|worker| {
             self.0.on_response_headers(&Envoy, worker, ends)

@@ -76,6 +76,23 @@ impl Http2 {
         target: &str,
         headers: &[(&str, &str)],
     ) -> Result<Stream, h2::Error> {
+        self.begin(method, target, headers, true).await
+    }
+
+    /// Sends the headers of a request, which ends with them if `ends`.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    ///
+    /// # Panics
+    /// When the request is none.
+    pub async fn begin(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        ends: bool,
+    ) -> Result<Stream, h2::Error> {
         let mut request = http::Request::builder()
             .method(method)
             .uri(format!("http://edge.test{target}"));
@@ -83,7 +100,7 @@ impl Http2 {
             request = request.header(*name, *value);
         }
         let mut requests = self.requests.clone().ready().await?;
-        let (response, send) = requests.send_request(request.body(()).expect("a request"), true)?;
+        let (response, send) = requests.send_request(request.body(()).expect("a request"), ends)?;
         Ok(Stream {
             response,
             send,
@@ -174,6 +191,29 @@ impl Stream {
             read.extend_from_slice(&data);
         }
         Ok(read)
+    }
+
+    /// Sends a part of the request's body, which ends with it if `ends`.
+    ///
+    /// # Errors
+    /// When the stream is reset.
+    pub fn send_body(&mut self, part: &'static [u8], ends: bool) -> Result<(), h2::Error> {
+        self.send.send_data(Bytes::from_static(part), ends)
+    }
+
+    /// Ends the request with trailers.
+    ///
+    /// # Errors
+    /// When the stream is reset.
+    ///
+    /// # Panics
+    /// Never: the trailers have one line.
+    pub fn send_trailers(&mut self) -> Result<(), h2::Error> {
+        let line = http::HeaderMap::from_iter([(
+            http::header::HeaderName::from_static("x-trailer"),
+            http::header::HeaderValue::from_static("1"),
+        )]);
+        self.send.send_trailers(line)
     }
 
     /// RST_STREAM.

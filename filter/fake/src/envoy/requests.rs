@@ -94,11 +94,17 @@ impl FakeEnvoy {
         call: Option<&Call>,
     ) -> Client {
         let client = self.enlist(seat, kind, &headers, call);
+        self.enter(client, headers, true);
+        client
+    }
+
+    /// EDGE gets the headers of a request, which ends with them if `ends`.
+    fn enter(&mut self, client: Client, headers: HeaderMap, ends: bool) {
         if !self.open_context(client, "edge", headers) {
-            return client;
+            return;
         }
         let action = self.act(client, Side::Edge, |stream, host, worker| {
-            stream.on_request_headers(host, worker, true)
+            stream.on_request_headers(host, worker, ends)
         });
         self.note_key(client);
         match action {
@@ -109,7 +115,59 @@ impl FakeEnvoy {
             Action::Pause if self.is_replied(client) => {}
             Action::Pause => self.set_stage(client, Stage::Parked),
         }
+    }
+
+    /// A request comes that does not end with its headers.
+    pub fn open_ended(
+        &mut self,
+        seat: usize,
+        method: &str,
+        key: u64,
+        headers: &[(&str, &str)],
+    ) -> Client {
+        let headers = exchange::request(method, key, headers);
+        let client = self.enlist(seat, Kind::Other, &headers, None);
+        self.enter(client, headers, false);
+        self.run();
         client
+    }
+
+    /// A part of a request's body comes, of which EDGE has so many bytes by now.
+    pub fn send_body(&mut self, client: Client, size: usize, ends: bool) {
+        if self.is_over(client) {
+            return;
+        }
+        let action = self.act(client, Side::Edge, |stream, host, worker| {
+            stream.on_request_body(host, worker, size, ends)
+        });
+        self.continue_after(client, action);
+    }
+
+    /// A request ends with trailers.
+    pub fn send_trailers(&mut self, client: Client) {
+        let action = self.act(client, Side::Edge, |stream, host, worker| {
+            stream.on_request_trailers(host, worker)
+        });
+        self.continue_after(client, action);
+    }
+
+    /// Envoy lets go of the headers that EDGE has held where EDGE lets a later part go.
+    fn continue_after(&mut self, client: Client, action: Action) {
+        if action == Action::Continue && self.stage(client) == Stage::Parked {
+            let before = self.process.before.borrow().clone();
+            self.proceed(client, &before);
+        }
+        self.run();
+    }
+
+    /// The hop brings a request without a body back to EDGE, by the background listener.
+    fn come_back(&mut self, outer: Client) {
+        let headers = self.with_messages(outer, Side::Edge, |messages| messages.request.take());
+        let headers = headers.flatten().expect("a request");
+        assert_eq!(headers.get("content-length"), Some("0"), "for the codec");
+        let client = self.enlist(self.clients[outer.0].seat, Kind::Other, &headers, None);
+        self.exchanges[client.0].outer = Some(outer);
+        self.enter(client, headers, true);
     }
 
     /// Makes a record of a request.
@@ -136,6 +194,7 @@ impl FakeEnvoy {
             upstream: None,
             head: headers.get(":method") == Some("HEAD"),
             call: call.map(|call| (call.number, call.context, call.deadline)),
+            outer: None,
             held: None,
             responded: false,
         });
@@ -144,7 +203,8 @@ impl FakeEnvoy {
 
     /// Makes the request's context in the role of that root context. False if the worker is dead.
     pub(super) fn open_context(&mut self, client: Client, root: &str, headers: HeaderMap) -> bool {
-        let own = self.exchanges[client.0].call.is_some();
+        let exchange = &self.exchanges[client.0];
+        let own = exchange.call.is_some() || exchange.outer.is_some();
         let seat = self.clients[client.0].seat;
         let Some(vm) = &mut self.vms[seat] else {
             return false;
@@ -211,7 +271,11 @@ impl FakeEnvoy {
         if purpose == Some(Purpose::Lead) {
             self.check_lead(client, before);
         }
-        self.enter_cache(client);
+        if purpose == Some(Purpose::Empty) {
+            self.come_back(client);
+        } else {
+            self.enter_cache(client);
+        }
     }
 
     /// What EDGE has written into the request's link.

@@ -5,7 +5,7 @@ use sluice_roles::host::Action;
 
 use super::FakeEnvoy;
 use crate::HeaderMap;
-use crate::exchange::{Held, Side};
+use crate::exchange::{Exchange, Held, Side};
 use crate::process::LocalReply;
 use crate::records::{Client, Ending, FetchPhase, Kind, Response, Stage};
 use crate::worker_host::Messages;
@@ -99,7 +99,7 @@ impl FakeEnvoy {
             response.body.clear();
         }
         self.set_stage(client, Stage::Draining);
-        if self.clients[client.0].kind.is_own() {
+        if self.clients[client.0].kind.is_own() || self.exchanges[client.0].outer.is_some() {
             self.end_served(client);
         }
     }
@@ -165,6 +165,24 @@ impl FakeEnvoy {
         self.end_context(client, Side::Edge);
         self.detach(client);
         self.answer_own(client, ending);
+        self.close_pair(client);
+    }
+
+    /// Ends the request that a request has come from, or has been sent back as.
+    fn close_pair(&mut self, client: Client) {
+        if let Some(outer) = self.exchanges[client.0].outer {
+            match self.clients[client.0].response.clone() {
+                Some(response) => {
+                    self.deliver_headers(outer, response.headers, false);
+                    self.deliver_body(outer, response.body, true);
+                }
+                None => self.truncate(outer),
+            }
+        }
+        let inner = |exchange: &Exchange| exchange.outer == Some(client);
+        if let Some(inner) = self.exchanges.iter().position(inner) {
+            self.close_as(Client(inner), Ending::Left);
+        }
     }
 
     /// Ends what goes on at the origin for a request that needs it no more. Envoy's cache goes on with a fill, and

@@ -99,7 +99,8 @@ impl FakeEnvoy {
         }
     }
 
-    pub(super) fn is_over(&self, client: Client) -> bool {
+    /// Whether a request is over.
+    pub fn is_over(&self, client: Client) -> bool {
         matches!(self.stage(client), Stage::Over(_))
     }
 }

@@ -12,6 +12,7 @@ mod dress;
 mod hot;
 mod invalidation;
 mod request;
+mod request_body;
 mod request_headers;
 mod response;
 mod site;
@@ -71,11 +72,13 @@ impl From<HostError> for Refusal {
 enum State {
     /// Its headers have not come.
     New,
+    /// Its first part of a body has not come. Towards a bucket it would go no further with one.
+    Awaiting(CanonicalTarget),
     /// EDGE has answered it.
     Answered,
     /// EDGE has answered it with an object that has no media type. Envoy gives it one that must go.
     AnsweredUntyped,
-    /// It is the filter's own, and goes on as it came.
+    /// It is the filter's own, or comes back, and goes on as it is.
     Background,
     /// It is the filter's own, and refreshes a response that is served stale.
     Refreshing(Rc<EdgeRequest>),
@@ -98,6 +101,8 @@ pub struct Edge {
     cors: Option<Cors>,
     /// What the request invalidates once it has succeeded, if its method is unsafe.
     invalidation: Option<Invalidation>,
+    /// Whether it waits for the first part of its body.
+    awaits_body: bool,
     /// Whether a background call buffers the response, so that its size is capped.
     bounded: bool,
 }
@@ -112,6 +117,7 @@ impl Edge {
             state: State::New,
             cors: None,
             invalidation: None,
+            awaits_body: false,
             bounded: false,
         }
     }
@@ -183,7 +189,9 @@ impl Edge {
     /// Makes of the response what its client should get, or the worker that has asked for it.
     fn make_response(&self, worker: &mut Worker) -> host::Result<Action> {
         match &self.state {
-            State::New | State::Answered | State::Background => Ok(Action::Continue),
+            State::New | State::Awaiting(_) | State::Answered | State::Background => {
+                Ok(Action::Continue)
+            }
             State::AnsweredUntyped => worker
                 .host
                 .remove_header(Map::Response, "content-type")
@@ -232,7 +240,7 @@ impl StreamContext for Edge {
         let received = self.receive(host, worker.as_deref_mut(), ends);
         if let Some(worker) = worker {
             match &received {
-                Ok(_) if matches!(self.state, State::Passed(..)) => {
+                Ok(_) if matches!(self.state, State::Passed(..)) && !self.awaits_body => {
                     worker.metrics.count(Metric::RequestsPassed, 1);
                 }
                 Ok(_) => {}
@@ -246,6 +254,24 @@ impl StreamContext for Edge {
             self.refuse(host, &refusal);
             Action::Pause
         })
+    }
+
+    fn on_request_body(
+        &mut self,
+        host: &dyn Host,
+        worker: Lent<'_>,
+        size: usize,
+        ends: bool,
+    ) -> Action {
+        match self.state {
+            _ if self.awaits_body => self.take_body(host, worker, size > 0, ends),
+            State::Answered | State::AnsweredUntyped => Action::Pause,
+            _ => Action::Continue,
+        }
+    }
+
+    fn on_request_trailers(&mut self, host: &dyn Host, worker: Lent<'_>) -> Action {
+        self.on_request_body(host, worker, 0, true)
     }
 
     fn on_response_headers(&mut self, _: &dyn Host, worker: Lent<'_>, ends: bool) -> Action {
@@ -287,7 +313,12 @@ impl StreamContext for Edge {
         }
     }
 
-    fn on_done(&mut self, worker: Lent<'_>) {
+    fn on_done(&mut self, mut worker: Lent<'_>) {
+        if self.awaits_body
+            && let Some(worker) = &mut worker
+        {
+            worker.bodies.end(self.id);
+        }
         if let State::Cached(stream) | State::Refreshing(stream) | State::Filling(stream) =
             &self.state
             && let Some(worker) = worker

@@ -10,7 +10,7 @@ use sluice_core::hot::Wanted;
 use sluice_core::http::client_control::{RequestControl, Way};
 use sluice_core::http::demand::Demand;
 use sluice_core::key::vary::TooLong;
-use sluice_core::key::{CanonicalTarget, canonicalize};
+use sluice_core::key::{CanonicalTarget, Rejection, canonicalize};
 use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose};
 use sluice_core::policy::Obedience;
 use sluice_core::site::Visit;
@@ -18,6 +18,7 @@ use sluice_core::workers::KeyHash;
 
 use super::cors::Cors;
 use super::invalidation::Invalidation;
+use super::request_body::restore;
 use super::request_headers::{ask_the_store, own_link, prepare, rewrite, strip_internal};
 use super::site::{self, Destination};
 use super::{Edge, Refusal, State, hot};
@@ -41,10 +42,19 @@ impl Edge {
         let headers = host.headers(Map::Request)?;
         let facts = RequestFacts::of(&self.policy.policy, headers.fields(), end_of_stream);
         if facts.internal {
-            if let Some(link) = own_link(host, &self.identity, &headers)? {
-                return self.receive_own(worker.ok_or(Refusal::Stranger)?, link, &headers);
+            match own_link(host, &self.identity, &headers)? {
+                Some(link) if link.purpose == Purpose::Empty => {
+                    if !end_of_stream {
+                        return Err(Refusal::Stranger);
+                    }
+                    restore(host, &headers)?;
+                    return self.receive(host, worker, end_of_stream);
+                }
+                Some(link) => {
+                    return self.receive_own(worker.ok_or(Refusal::Stranger)?, link, &headers);
+                }
+                None => strip_internal(host, &headers)?,
             }
-            strip_internal(host, &headers)?;
         }
         self.cors = self.cors_policy().map(|_| Cors::of(&headers));
         let policy = &self.policy.policy;
@@ -58,6 +68,19 @@ impl Edge {
             (Disposition::Cacheable, Some(worker)) => {
                 return self.visit(worker, target, &headers, &facts);
             }
+            (Disposition::AwaitsBody, Some(worker)) if self.is_for_bucket() => {
+                self.state = State::Awaiting(target);
+                return Ok(self.await_body(worker));
+            }
+            (Disposition::AwaitsBody, Some(worker)) => {
+                rewrite(host, &facts.target, target.authority(), target.path())?;
+                self.pass(host, PassReason::Body, target, &headers)?;
+                return Ok(self.await_body(worker));
+            }
+            (Disposition::AwaitsBody, None) if self.is_for_bucket() => {
+                return Err(Refusal::Rejected(Rejection::UnexpectedBody));
+            }
+            (Disposition::AwaitsBody, None) => PassReason::Body,
             (Disposition::Cacheable, None) => PassReason::WorkerInUse,
             (Disposition::Pass(reason), _) => {
                 self.invalidation = Invalidation::of(policy, facts.method, &headers, target.url());

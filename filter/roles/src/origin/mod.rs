@@ -56,6 +56,14 @@ impl OriginStream {
             .get(LINK_HEADER)
             .and_then(|value| worker.identity.decode_link(value));
         match vouched {
+            // The hop brings it back to EDGE, and nowhere else.
+            Some(
+                Vouched::Here(Link {
+                    purpose: Purpose::Empty,
+                    ..
+                })
+                | Vouched::Elsewhere(Purpose::Empty),
+            ) => Ok(Action::Continue),
             Some(Vouched::Here(link)) => self.receive_linked(worker, link, &headers),
             Some(Vouched::Elsewhere(purpose)) => self.adopt(worker, purpose, &headers),
             None => Ok(self.stop(worker)),

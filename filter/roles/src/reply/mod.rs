@@ -45,6 +45,8 @@ pub enum DueReply {
     Unwritten(Rc<Revalidation>),
     /// ORIGIN: no reply; the response that has begun is cut off.
     Reset,
+    /// EDGE: the client has not sent its request to the end.
+    RequestTimeout,
     /// EDGE: the outcome of a request of the filter's own. The response's body may be on its way, and Envoy would
     /// bring it to a context that has gone if this came while the response's headers are handled.
     Outcome {
@@ -85,6 +87,7 @@ impl DueReply {
                 "",
             ),
             Self::Reset => host.reset(Half::Response),
+            Self::RequestTimeout => answer_timeout(host),
             Self::Outcome { status } => host.respond(*status, "sluice_outcome", &[], ""),
             Self::Bodiless(bodiless) => bodiless.send(host),
             Self::Copied(copy, follower, way) => {
@@ -106,6 +109,16 @@ pub fn answer_rejection(host: &dyn Host, rejection: Rejection) -> host::Result<(
     }
     let body = format!("{}\n", rejection.reason());
     host.respond(rejection.status(), rejection.name(), &headers, &body)
+}
+
+/// Answers the effective context's request, which its client has not sent to the end (RFC 9110, 15.5.9).
+fn answer_timeout(host: &dyn Host) -> host::Result<()> {
+    let headers = [
+        ("content-type", "text/plain; charset=utf-8"),
+        (CACHE_STATUS, "sluice; detail=rejected"),
+    ];
+    let body = "The request has not come to its end in time.\n";
+    host.respond(408, "request_timeout", &headers, body)
 }
 
 /// Answers the effective context's request with an error of the origin's or of the edge's own.

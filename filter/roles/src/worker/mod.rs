@@ -2,6 +2,7 @@
 //! A worker: the state that all contexts of a VM share. Envoy has one VM per worker thread.
 
 pub mod background;
+pub mod bodies;
 pub mod calls;
 mod due;
 pub mod fills;
@@ -23,6 +24,7 @@ mod turn;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use bodies::AwaitedBodies;
 use calls::Calls;
 use due::Due;
 use fills::Fills;
@@ -60,6 +62,8 @@ pub struct Worker {
     /// The policies of its root contexts and requests.
     pub policies: Policies,
     streams: HashMap<StreamId, Rc<EdgeRequest>>,
+    /// Requests for whose body EDGE waits.
+    pub bodies: AwaitedBodies,
     /// Requests on their way to the origin through the store.
     pub fills: Fills,
     /// Requests of its own.
@@ -105,6 +109,7 @@ impl Worker {
             roots: Roots::new(Rc::clone(&host), Rc::clone(&metrics), worker),
             policies: Policies::default(),
             streams: HashMap::new(),
+            bodies: AwaitedBodies::default(),
             fills: Fills::default(),
             calls: Calls::default(),
             purge_calls: PurgeCalls::new(Rc::clone(&host), Rc::clone(&metrics), worker),

@@ -5,7 +5,7 @@ use sluice_core::workers::Millis;
 use sluice_core::workers::message::Message;
 
 use super::Worker;
-use super::{background, fills, resumption};
+use super::{background, bodies, fills, resumption};
 
 impl Worker {
     /// Makes up for what the former root context can no longer receive: messages, answers to its calls, its next turn.
@@ -33,6 +33,7 @@ impl Worker {
     fn needed_period(&self) -> Millis {
         let needed = [
             self.coalescer.tick_period(),
+            self.bodies.tick_period(),
             self.fills.tick_period(),
             self.calls.tick_period(),
             self.purge_calls.tick_period(),
@@ -98,6 +99,7 @@ impl Worker {
     /// Handles the timer. Due work is done here as well, in case no message comes through the queue.
     pub fn tick(&mut self) {
         self.turn(self.roots.newest(), |coalescer, turn| coalescer.tick(turn));
+        bodies::give_up_overdue(self);
         fills::give_up_overdue(self);
         background::renew_claims(self);
         self.go_on_as_root();

@@ -3,5 +3,6 @@
 
 mod credentials;
 mod http_origin;
+mod request_body;
 mod request_cache_control;
 mod request_headers;

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The body of a client's request that its headers have not ended. HTTP/2 may end a request without a body by an empty
+//! frame or by trailers, HTTP/1.1 by an empty chunk.
+//!
+//! Envoy's cache filter ignores a request that its headers do not end, whatever follows. So a request that proves to have
+//! no body comes back to EDGE by the background listener, where its headers end it, and is coalesced like any other.
+
+use sluice_core::host::HostError;
+use sluice_core::key::Rejection;
+use sluice_core::link::{
+    BYPASS_SENTINEL, EMPTY_HEADER, LINK_HEADER, Link, ORIGINAL_PATH_HEADER, Purpose,
+};
+use sluice_core::metrics::Metric;
+use sluice_core::policy::Origin;
+
+use super::request_headers::strip_internal;
+use super::{Edge, Refusal, State};
+use crate::callbacks::Lent;
+use crate::host::headers::Headers;
+use crate::host::{Action, Host, Map};
+use crate::request::headers::keep_path;
+use crate::worker::Worker;
+use crate::worker::bodies::{self, Late};
+
+impl Edge {
+    /// Waits for the body of a request that the store would answer if it had none. Towards a bucket it goes no further
+    /// with a body; towards an HTTP origin it has what it needs to pass.
+    pub(super) fn await_body(&mut self, worker: &mut Worker) -> Action {
+        let late = if self.is_for_bucket() {
+            Late::Refused
+        } else {
+            Late::Passes
+        };
+        worker.metrics.count(Metric::BodiesAwaited, 1);
+        bodies::begin(worker, self.id, late);
+        self.awaits_body = true;
+        Action::Pause
+    }
+
+    pub(super) fn is_for_bucket(&self) -> bool {
+        matches!(self.policy.policy.origin, Origin::Bucket(_))
+    }
+
+    /// The first part of the body has come, with `bytes` or without, or trailers in its place.
+    pub(super) fn take_body(
+        &mut self,
+        host: &dyn Host,
+        worker: Lent<'_>,
+        bytes: bool,
+        ends: bool,
+    ) -> Action {
+        let Some(worker) = worker.filter(|_| bytes || ends) else {
+            return Action::Pause;
+        };
+        self.awaits_body = false;
+        let waited = worker.bodies.end(self.id);
+        let passes = matches!(self.state, State::Passed(..));
+        let outcome = match (waited, bytes) {
+            // The wait has ended before, in one way or the other.
+            (false, _) if passes => return Action::Continue,
+            (false, _) => return Action::Pause,
+            (true, true) if passes => {
+                worker.metrics.count(Metric::RequestsPassed, 1);
+                return Action::Continue;
+            }
+            (true, true) => Err(Refusal::Rejected(Rejection::UnexpectedBody)),
+            (true, false) => self.send_back(host).map_err(Refusal::Host),
+        };
+        match outcome {
+            Ok(()) => Action::Continue,
+            Err(refusal) => {
+                refusal.count(worker);
+                self.refuse(host, &refusal);
+                Action::Pause
+            }
+        }
+    }
+
+    /// Sends a request without a body back to EDGE, by way of the hop, whose codec leaves the empty body out where the
+    /// length is known. The guard lets it out under its canonical path.
+    fn send_back(&mut self, host: &dyn Host) -> Result<(), HostError> {
+        let headers = host.headers(Map::Request)?;
+        let state = std::mem::replace(&mut self.state, State::Background);
+        if let State::Awaiting(target) = &state {
+            let sent = headers.get(":path").unwrap_or_default();
+            keep_path(host, sent, target.path())?;
+            host.set_header(Map::Request, ":path", target.path())?;
+        }
+        if headers.get("if-range") == Some(BYPASS_SENTINEL.as_bytes()) {
+            host.remove_header(Map::Request, "if-range")?;
+        }
+        let link = Link {
+            purpose: Purpose::Empty,
+            stream: self.id,
+            policy: self.policy.number,
+        };
+        let link = self.identity.encode_link(link);
+        let set = [
+            (LINK_HEADER, link.as_str()),
+            (EMPTY_HEADER, "1"),
+            ("content-length", "0"),
+        ];
+        set.into_iter()
+            .try_for_each(|(name, value)| host.set_header(Map::Request, name, value))
+    }
+}
+
+/// Makes of a request that has come back what its client has sent.
+pub fn restore(host: &dyn Host, headers: &Headers) -> Result<(), HostError> {
+    strip_internal(host, headers)?;
+    host.remove_header(Map::Request, "content-length")?;
+    if let Some(path) = headers.text(ORIGINAL_PATH_HEADER) {
+        host.set_header(Map::Request, ":path", path)?;
+        host.remove_header(Map::Request, ORIGINAL_PATH_HEADER)?;
+    }
+    Ok(())
+}

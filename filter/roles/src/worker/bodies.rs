@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests that their headers have not ended: EDGE waits for the first part of the body, which may be empty.
+
+use std::collections::HashMap;
+
+use sluice_core::metrics::Metric;
+use sluice_core::workers::{Millis, StreamId};
+
+use super::Worker;
+use crate::host::Half;
+use crate::reply::DueReply;
+
+/// How long EDGE waits.
+const BODY_MILLIS: Millis = 1_000;
+/// Timer period while EDGE waits.
+const WATCH_MILLIS: Millis = 100;
+
+/// What becomes of a request whose client sends nothing in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Late {
+    /// It is answered with 408.
+    Refused,
+    /// It goes on as it is, with whatever body follows.
+    Passes,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct AwaitedBody {
+    since: Millis,
+    late: Late,
+}
+
+/// The requests for whose body EDGE waits.
+#[derive(Debug, Default)]
+pub struct AwaitedBodies {
+    awaited: HashMap<StreamId, AwaitedBody>,
+}
+
+impl AwaitedBodies {
+    /// Ends the wait. False if it has ended before.
+    pub fn end(&mut self, stream: StreamId) -> bool {
+        self.awaited.remove(&stream).is_some()
+    }
+
+    /// The timer period in which [`give_up_overdue`] is wanted.
+    pub fn tick_period(&self) -> Option<Millis> {
+        (!self.awaited.is_empty()).then_some(WATCH_MILLIS)
+    }
+
+    fn take_overdue(&mut self, now: Millis) -> Vec<(StreamId, Late)> {
+        let overdue = |_: &StreamId, body: &mut AwaitedBody| body.since + BODY_MILLIS <= now;
+        let overdue = self.awaited.extract_if(overdue);
+        overdue.map(|(stream, body)| (stream, body.late)).collect()
+    }
+}
+
+/// Begins to wait for the body of a request.
+pub fn begin(worker: &mut Worker, stream: StreamId, late: Late) {
+    let since = worker.host.monotonic_millis();
+    let body = AwaitedBody { since, late };
+    worker.bodies.awaited.insert(stream, body);
+    worker.arm_timer();
+    worker.roots.restore(stream.0);
+}
+
+/// Ends the waits that have lasted too long.
+pub fn give_up_overdue(worker: &mut Worker) {
+    let now = worker.host.monotonic_millis();
+    for (stream, late) in worker.bodies.take_overdue(now) {
+        worker.metrics.count(Metric::BodiesOverdue, 1);
+        match late {
+            Late::Refused => worker.answer_later(stream.0, DueReply::RequestTimeout),
+            Late::Passes => {
+                worker.metrics.count(Metric::RequestsPassed, 1);
+                let resumed = worker
+                    .roots
+                    .act_as(stream.0)
+                    .and_then(|host| host.resume(Half::Request));
+                worker.metrics.check(resumed);
+            }
+        }
+    }
+    worker.roots.restore(worker.roots.newest());
+}
