@@ -75,6 +75,7 @@ metrics! {
     BucketMissing, "sluice_bucket_missing", Counter, "Responses that say that there is no such bucket.";
     BucketRefused, "sluice_bucket_refused", Counter, "Responses of the bucket with 400 and no error code, as a HEAD may get where a GET would get one.";
     Refreshes, "sluice_refreshes", Counter, "Requests to the origin in the background, for a response that is served stale meanwhile.";
+    UnreadFillsRefused, "sluice_unread_fills_refused", Counter, "Fills that were not begun because there were too many that no client reads, by number or by bytes; ranges and conditional requests went to the origin as they are.";
     RefreshFailures, "sluice_refresh_failures", Counter, "Refreshes that failed, so that the stale response stays.";
     FlightsLed, "sluice_flights_led", Counter, "Requests that led: each fetched a key for all requests that wait for it.";
     FollowersParked, "sluice_followers_parked", Counter, "Requests that began to wait for a leader.";

@@ -57,6 +57,7 @@ mod onward;
 mod refreshes;
 mod requests;
 mod timer;
+pub mod unread;
 pub mod varying;
 
 use std::collections::HashMap;

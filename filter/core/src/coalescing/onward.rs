@@ -23,6 +23,8 @@ pub enum Onward {
     NoRoom,
     /// Around the store: it is a range, and nobody would share the fill.
     UnsharedRange,
+    /// Around the store: it needs less than the object, and no fill begins that no client reads.
+    Unfilled,
     /// As if it had just come, under the key of its own variant.
     Varies,
     /// Nowhere: it was to lead for others, who have what they need or go on by themselves.
@@ -37,9 +39,11 @@ impl Onward {
             Self::Lead => Purpose::Lead,
             Self::Collapsed => Purpose::Collapsed,
             Self::Alone => Purpose::Alone,
-            Self::HitForMiss | Self::WaitTimeout | Self::NoRoom | Self::UnsharedRange => {
-                Purpose::Bypass
-            }
+            Self::HitForMiss
+            | Self::WaitTimeout
+            | Self::NoRoom
+            | Self::UnsharedRange
+            | Self::Unfilled => Purpose::Bypass,
             Self::Varies | Self::Unneeded => return None,
         })
     }

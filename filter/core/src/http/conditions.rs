@@ -65,6 +65,11 @@ impl Conditions {
         self.if_none_match.is_some() || self.if_modified_since.is_some()
     }
 
+    /// Whether the answer may be 304 or 412, without the object.
+    pub fn may_be_bodiless(&self) -> bool {
+        self.may_be_unchanged() || self.if_match.is_some() || self.if_unmodified_since.is_some()
+    }
+
     /// The fields, for a request that takes them along.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let values = [

@@ -72,9 +72,30 @@ impl Demand {
         self.range.as_deref().and_then(ByteRange::parse).is_some()
     }
 
+    /// Whether it asks for all that follows a position.
+    pub fn reads_to_the_end(&self) -> bool {
+        let range = self.range.as_deref().and_then(ByteRange::parse);
+        matches!(range, Some(ByteRange::From { last: None, .. }))
+    }
+
+    /// How many bytes of an object of `length` its range leaves out.
+    pub fn leaves_out(&self, length: u64) -> u64 {
+        let range = self.range.as_deref().and_then(ByteRange::parse);
+        match range.map(|range| range.of(length)) {
+            None | Some(Part::Whole) => 0,
+            Some(Part::Slice(slice)) => length.saturating_sub(slice.length()),
+            Some(Part::Unsatisfiable) => length,
+        }
+    }
+
     /// Whether its client has the object, and asks whether it has changed.
     pub fn may_be_unchanged(&self) -> bool {
         self.conditions.may_be_unchanged()
+    }
+
+    /// Whether its answer may be 304 or 412, without the object.
+    pub fn may_be_bodiless(&self) -> bool {
+        self.conditions.may_be_bodiless()
     }
 
     /// What to make of a response. Conditions are about responses that succeed (RFC 9110, 13.2.1), and
@@ -209,7 +230,26 @@ mod tests {
             ("if-unmodified-since", false),
             ("if-range", false),
         ] {
-            assert_eq!(demand(&[(name, "\"a\"")]).may_be_unchanged(), has, "{name}");
+            let demand = demand(&[(name, "\"a\"")]);
+            assert_eq!(demand.may_be_unchanged(), has, "{name}");
+            assert_eq!(demand.may_be_bodiless(), name != "if-range", "{name}");
+        }
+    }
+
+    #[test]
+    fn a_range_leaves_out_what_is_not_in_it() {
+        for (range, left_out, to_the_end) in [
+            ("bytes=0-", 0, true),
+            ("bytes=90-", 90, true),
+            ("bytes=0-0", 99, false),
+            ("bytes=0-999", 0, false),
+            ("bytes=-10", 90, false),
+            ("bytes=100-", 100, true),
+            ("bytes=0-0,2-3", 0, false),
+        ] {
+            let demand = demand(&[("range", range)]);
+            assert_eq!(demand.leaves_out(100), left_out, "{range}");
+            assert_eq!(demand.reads_to_the_end(), to_the_end, "{range}");
         }
     }
 

@@ -28,6 +28,7 @@ mod ttl;
 
 use std::time::Duration;
 
+use cache::MAX_BYTES;
 use form::{AtLeast, Whole};
 use names::HeaderName;
 use purge::PurgePolicy;
@@ -96,7 +97,8 @@ section! {
 }
 
 section! {
-    /// Bounds on the filter's memory. What goes beyond them is not coalesced, or forgotten.
+    /// Bounds on the filter's memory, and on what it asks of the origin for nobody. What goes beyond them is not coalesced,
+    /// or forgotten.
     #[derive(Copy)]
     pub struct Limits {
         /// How many requests may wait for one key on one worker.
@@ -106,6 +108,13 @@ section! {
         /// How many bytes of headers beside its key a request may take to the origin and still
         /// fetch for others; one with more goes by itself.
         lead_header_bytes: usize as Whole<1_024, 65_536> = 4_096,
+        /// How many fills that no client reads one worker has under way at one time: for conditional requests, for ranges
+        /// that are less than half of their object, and for clients that have left. Requests beyond that go to the origin
+        /// as they are.
+        unread_fills: usize as Whole<0, 1_000_000> = 32,
+        /// How many bytes of such fills one worker asks the origin for within a minute; an object whose length is not known
+        /// counts as the largest that is stored.
+        unread_fill_bytes: u64 as Whole<0, MAX_BYTES> = 1 << 30,
         /// How many keys one worker remembers as fresh or as uncacheable.
         hints: usize as Whole<1, 10_000_000> = 65_536,
         /// How many URLs one worker remembers the varying headers of.

@@ -65,7 +65,7 @@ impl Edge {
         let admission = worker.turn(id.0, |coalescer, turn| {
             coalescer.request(&stream.request(), turn)
         });
-        background::prepared(worker, call.kind, id.0);
+        background::prepared(worker, call.kind, None, id.0);
         let action = match admission {
             Some(Onward::Lead) => {
                 resumption::send(worker, &stream, Purpose::Lead)?;

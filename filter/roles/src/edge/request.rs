@@ -29,7 +29,7 @@ use crate::request::EdgeRequest;
 use crate::request::headers::{demand_of, may_lead};
 use crate::request::stand_in::StandIn;
 use crate::worker::Worker;
-use crate::worker::{background, looks, resumption};
+use crate::worker::{background, looks, resumption, unread};
 
 impl Edge {
     /// Handles the request's headers. Without the worker a cacheable request goes on uncoalesced, around the store.
@@ -141,8 +141,10 @@ impl Edge {
         prepare(&*worker.host, &self.identity, facts, headers, &target)?;
         let demand = demand.filter(|_| stand_in.is_none_or(StandIn::takes_demands));
         let (target, policy) = (Rc::new(target), self.policy.clone());
+        let has_room = |demand| unread::has_room_for(worker, &policy.policy, demand);
         let stream = EdgeRequest {
-            may_lead: may_lead(&policy.policy, target.cache_key(), headers),
+            may_lead: may_lead(&policy.policy, target.cache_key(), headers)
+                && demand.as_ref().is_none_or(has_room),
             demand,
             control,
             visit,

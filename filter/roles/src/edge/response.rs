@@ -30,7 +30,7 @@ use crate::reply::{
 use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
 use crate::worker::Worker;
-use crate::worker::{background, mismatches};
+use crate::worker::{background, mismatches, unread};
 
 /// How long a purged response is served after the origin has failed, before the origin is asked again.
 const PURGED_MILLIS: Millis = 1_000;
@@ -196,7 +196,11 @@ fn finish(
     stream.progress.fragile.set(fragile);
     let demands = stream.demand.is_some();
     let counted = demands.then(|| hot::counted(worker, stream)).flatten();
-    deliver(&*worker.host, stream, status, !fragile, counted)
+    let delivered = deliver(&*worker.host, stream, status, !fragile, counted);
+    if fragile {
+        unread::learn(worker, stream, announced);
+    }
+    delivered
 }
 
 /// Whether the store has served a whole object as it is, to a request that nothing else is to be said of.
@@ -299,6 +303,7 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
         description = description.detail(match stream.progress.onward.get() {
             Some(Onward::WaitTimeout) => "wait-timeout",
             Some(Onward::UnsharedRange) => "range",
+            Some(Onward::Unfilled) => "unfilled",
             Some(Onward::NoRoom) => NO_ROOM,
             _ => "hit-for-miss",
         });

@@ -159,14 +159,20 @@ impl EdgeRequest {
         !self.head && demand.is_some_and(Demand::is_for_part)
     }
 
+    /// Whether its whole answer may be a 304 or a 412.
+    pub fn may_be_bodiless(&self) -> bool {
+        let demand = self.demand.as_ref();
+        demand.is_some_and(Demand::may_be_bodiless)
+            && self.may_finish_early()
+            && !self.is_for_part()
+            && self.stand_in.is_none()
+    }
+
     /// Whether a background fill must lead in its place. Its client may leave with a 304 at the headers, and the store
     /// loses a fill with its client.
     pub fn needs_background_leader(&self) -> bool {
         let asks = self.demand.as_ref().is_some_and(Demand::may_be_unchanged);
-        asks && self.may_lead
-            && self.may_finish_early()
-            && !self.is_for_part()
-            && self.stand_in.is_none()
+        asks && self.may_lead && self.may_be_bodiless()
     }
 
     /// Whether its client may leave with a whole answer (304, 412, or a part) before the object has come that fills the

@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use sluice_core::coalescing::hints::Hint;
+use sluice_core::coalescing::unread::UnreadFill;
 use sluice_core::coalescing::{CLAIM_MILLIS, Onward, Probed};
 use sluice_core::metrics::Metric;
 use sluice_core::store::entry::Entry;
@@ -12,7 +13,7 @@ use sluice_core::workers::{KeyHash, Millis};
 use super::Worker;
 use super::calls::{BackgroundCall, CallKind};
 use super::probes::{self, has_succeeded};
-use super::{looks, mismatches, substitutes};
+use super::{looks, mismatches, substitutes, unread};
 use crate::host::{Host, Map};
 use crate::reply::DueReply;
 use crate::reply::substitute::Document;
@@ -114,41 +115,81 @@ pub fn renew_claims(worker: &mut Worker) {
     }
 }
 
+/// What has become of the call that a request needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Preparation {
+    /// The request waits for it.
+    Waits,
+    /// The request needs no more, or there are too many calls.
+    Done,
+}
+
 /// Makes the next call that a range, a HEAD or a conditional request needs before it may take part in coalescing.
-/// False if it needs no more.
 ///
 /// A range leads itself once the size is known, so that it need not wait for the object's end; a background fill
 /// goes on for others, and after its client has left. A HEAD needs a fill only to have a stored response
 /// revalidated. A conditional request needs one that goes on when its client has its 304.
-fn prepare(worker: &mut Worker, stream: &EdgeRequest) -> bool {
+fn prepare(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
     let key = stream.key.key;
     let (prelude, call) = match stream.progress.prelude.get() {
         Prelude::None if stream.head => (Prelude::Looked, CallKind::Look(key)),
         Prelude::None if stream.is_for_part() => (Prelude::Sized, CallKind::Size(key)),
-        Prelude::Done => return false,
+        Prelude::Done => return Preparation::Done,
         _ => (Prelude::Done, CallKind::Fill(key)),
     };
     stream.progress.prelude.set(prelude);
     if worker.calls.join(call, stream.id) {
-        return true;
+        return Preparation::Waits;
     }
     if !worker.calls.has_room_to_prepare() {
         worker.metrics.count(Metric::LimitsReached, 1);
-        return false;
+        return Preparation::Done;
     }
+    if !unread::may_call(worker, stream, call) {
+        worker.metrics.count(Metric::UnreadFillsRefused, 1);
+        return if stream.head {
+            Preparation::Done
+        } else {
+            look(worker, stream)
+        };
+    }
+    make_first(worker, stream, call)
+}
+
+/// Has a request look whether the store has what it asks for, which may go to the origin by itself only.
+fn look(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
+    let call = CallKind::Look(stream.key.key);
+    stream.progress.prelude.set(Prelude::Done);
+    if worker.calls.join(call, stream.id) {
+        Preparation::Waits
+    } else if worker.calls.has_room_to_prepare() {
+        make_first(worker, stream, call)
+    } else {
+        worker.metrics.count(Metric::LimitsReached, 1);
+        Preparation::Done
+    }
+}
+
+/// Makes a call for a request that is the first to wait for it.
+fn make_first(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> Preparation {
     worker.calls.await_first(call, stream.id);
     if matches!(call, CallKind::Look(_)) {
         worker.metrics.count(Metric::StoreProbes, 1);
     }
     call_for(worker, stream, call);
-    true
+    Preparation::Waits
 }
 
-/// How a request really goes on, where the coalescer has said `onward`; `None` if it waits for a call first. A range
-/// is not worth a fill that nobody shares: after its calls it goes around the store.
+/// How a request really goes on, where the coalescer has said `onward`; `None` if it waits for a call first. A range or
+/// a conditional request is not worth a fill that nobody shares: after its calls it goes around the store.
 pub fn ready(worker: &mut Worker, stream: &EdgeRequest, onward: Onward) -> Option<Onward> {
-    let waits =
-        stream.is_for_part() || stream.shares_headers_only() || stream.needs_background_leader();
+    if onward == Onward::Lead {
+        unread::lead(worker, stream);
+    }
+    let waits = stream.is_for_part()
+        || stream.shares_headers_only()
+        || stream.needs_background_leader()
+        || (stream.may_be_bodiless() && !stream.may_lead);
     let prepares = onward == Onward::Alone && waits && stream.policy.policy.coalesce.enabled;
     let fills = matches!(onward, Onward::Lead | Onward::Alone);
     let calls = prepares || (fills && stream.may_finish_early());
@@ -156,14 +197,19 @@ pub fn ready(worker: &mut Worker, stream: &EdgeRequest, onward: Onward) -> Optio
         return Some(onward);
     }
     // Its fill in the background would have its headers.
-    if stream.may_lead && prepare(worker, stream) {
-        return None;
-    }
-    Some(if stream.is_for_part() {
-        Onward::UnsharedRange
+    let prepared = if stream.may_lead {
+        prepare(worker, stream)
+    } else if stream.may_be_bodiless() && stream.progress.prelude.get() != Prelude::Done {
+        look(worker, stream)
     } else {
-        Onward::Alone
-    })
+        Preparation::Done
+    };
+    match prepared {
+        Preparation::Waits => None,
+        Preparation::Done if stream.head => Some(Onward::Alone),
+        Preparation::Done if stream.is_for_part() => Some(Onward::UnsharedRange),
+        Preparation::Done => Some(Onward::Unfilled),
+    }
 }
 
 /// Keeps the client's request headers if a background fill may have to take the place of its request.
@@ -212,24 +258,34 @@ pub fn rescue(worker: &mut Worker, stream: &EdgeRequest) {
     if !worker.calls.has_room_to_prepare() || worker.coalescer.is_committing(stream.key.key) {
         return;
     }
+    let fill = CallKind::Fill(stream.key.key);
+    if !unread::may_call(worker, stream, fill) {
+        worker.metrics.count(Metric::UnreadFillsRefused, 1);
+        return;
+    }
     // The store would not take the next response before this one has gone. The coalescer sees to that for leaders
     // only.
     if !worker.due.answers(context) {
         worker.answer_later(context, DueReply::Reset);
     }
-    call_for(worker, stream, CallKind::Fill(stream.key.key));
+    call_for(worker, stream, fill);
 }
 
-/// Admits the requests that have waited for `call`. `context` is that of this callback.
-pub fn prepared(worker: &mut Worker, call: CallKind, context: u32) {
+/// Admits the requests that have waited for `call`, where the object's `length` is known. `context` is that of this
+/// callback.
+pub fn prepared(worker: &mut Worker, call: CallKind, length: Option<u64>, context: u32) {
     let mut may_lead = matches!(call, CallKind::Size(_));
     for id in worker.calls.take_waiting(call) {
         let Some(stream) = worker.stream(id) else {
             continue;
         };
+        may_lead = may_lead && unread::may_lead(worker, &stream, length);
         let mut request = stream.request();
         request.may_lead |= may_lead && stream.may_lead;
         let admitted = worker.turn(context, |coalescer, turn| coalescer.request(&request, turn));
+        if admitted != Some(Onward::Lead) {
+            unread::leads_not(worker, &stream);
+        }
         let onward = match admitted {
             None => continue,
             // It has waited for the call.
@@ -242,8 +298,8 @@ pub fn prepared(worker: &mut Worker, call: CallKind, context: u32) {
     worker.roots.wake();
 }
 
-/// Handles the answer to a question for the size of an object: one that is too large is not coalesced.
-fn sized(worker: &mut Worker, key: KeyHash, policy: &NumberedPolicy) {
+/// Handles the answer to a question for the size of an object, which it gives: one that is too large is not coalesced.
+fn sized(worker: &mut Worker, key: KeyHash, policy: &NumberedPolicy) -> Option<u64> {
     let length = worker
         .host
         .header_number(Map::CallResponse, "content-length");
@@ -256,6 +312,7 @@ fn sized(worker: &mut Worker, key: KeyHash, policy: &NumberedPolicy) {
         worker.metrics.count(Metric::HitForMissMarked, 1);
         worker.coalescer.hints().set(key, Hint::HitForMiss, until);
     }
+    length
 }
 
 /// What a probe for a flight of `key` has found. A flight from before a soft purge has a hash from before it, and
@@ -285,12 +342,13 @@ fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
             });
         }
         CallKind::Look(key) => looks::looked(worker, key, answered),
-        CallKind::Fill(_) => prepared(worker, call.kind, worker.roots.newest()),
+        CallKind::Fill(key) => {
+            worker.unread.end(UnreadFill::Background(key));
+            prepared(worker, call.kind, None, worker.roots.newest());
+        }
         CallKind::Size(key) => {
-            if answered {
-                sized(worker, key, &call.policy);
-            }
-            prepared(worker, call.kind, worker.roots.newest());
+            let sized = answered.then(|| sized(worker, key, &call.policy));
+            prepared(worker, call.kind, sized.flatten(), worker.roots.newest());
         }
         CallKind::Refresh(key) => {
             let failed = !(answered && has_succeeded(&*worker.host));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Looks at the store for HEADs: whether it has the object, or only the object's headers are shared.
+//! Looks at the store: for HEADs, whether it has the object, or only the object's headers are shared; and for requests that
+//! go to the origin by themselves if it has not.
 
 use sluice_core::coalescing::{Onward, Probed};
 use sluice_core::key::CanonicalTarget;
@@ -48,6 +49,8 @@ pub fn looked(worker: &mut Worker, key: KeyHash, answered: bool) {
             continue;
         };
         let onward = match seen {
+            Seen::Nothing if !stream.head => Onward::Unfilled,
+            Seen::Served | Seen::Expired if !stream.head => Onward::Fresh,
             Seen::Nothing => Onward::Varies,
             Seen::Served
                 if !worker

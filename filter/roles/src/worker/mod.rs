@@ -20,6 +20,7 @@ mod root;
 mod roots;
 pub mod substitutes;
 mod turn;
+pub mod unread;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -35,6 +36,7 @@ use policies::Policies;
 use purge_calls::{PurgeCalls, Unavailable};
 use roots::Roots;
 use sluice_core::coalescing::Coalescer;
+use sluice_core::coalescing::unread::UnreadFills;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::policy::purge::bucket_of;
@@ -66,6 +68,8 @@ pub struct Worker {
     pub bodies: AwaitedBodies,
     /// Requests on their way to the origin through the store.
     pub fills: Fills,
+    /// What it asks of the origin for nobody.
+    pub unread: UnreadFills,
     /// Requests of its own.
     pub calls: Calls,
     /// The purges that it carries out.
@@ -111,6 +115,7 @@ impl Worker {
             streams: HashMap::new(),
             bodies: AwaitedBodies::default(),
             fills: Fills::default(),
+            unread: UnreadFills::default(),
             calls: Calls::default(),
             purge_calls: PurgeCalls::new(Rc::clone(&host), Rc::clone(&metrics), worker),
             due: Due::default(),
@@ -149,6 +154,7 @@ impl Worker {
                 self.keys.hot.end(capture.length());
             }
             self.due.forget(stream.0);
+            unread::end(self, &closed);
             if self.coalescer.takes_part(stream) {
                 self.turn(stream.0, |coalescer, turn| coalescer.closed(stream, turn));
             }

@@ -8,3 +8,4 @@ mod errors;
 mod leader_vanishes;
 mod stampede;
 mod uncacheable;
+mod unread_fills;

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Fills that no client reads: how many there are, and what they ask of the origin.
+//!
+//! Whoever asks for one byte of ever new URLs would have the origin send every object whole. So a worker has a budget for
+//! such fills: a number at one time, and bytes within a minute. An object whose length is not known counts as the largest
+//! until its headers tell.
+
+use std::collections::HashMap;
+
+use crate::policy::Policy;
+use crate::workers::{KeyHash, Millis, StreamId};
+
+/// The time within which a worker may ask for the bytes of its budget.
+const PERIOD_MILLIS: Millis = 60_000;
+
+/// A fill that no client reads, or less than half of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UnreadFill {
+    /// A fill in the background, for a key.
+    Background(KeyHash),
+    /// The fill of a client that needs less than half of the object.
+    Client(StreamId),
+}
+
+/// The unread fills of one worker.
+#[derive(Debug, Default)]
+pub struct UnreadFills {
+    /// Those under way, each with the bytes that it counts for, and whether its headers have told them.
+    under_way: HashMap<UnreadFill, (u64, bool)>,
+    /// Bytes that have been asked for, less what time has given back.
+    asked: u64,
+    /// When time last gave something back.
+    since: Millis,
+}
+
+impl UnreadFills {
+    /// Whether one more fill keeps within the bounds of `policy`, of an object of `bytes`.
+    pub fn has_room(&mut self, policy: &Policy, bytes: Option<u64>, now: Millis) -> bool {
+        let most = policy.limits.unread_fill_bytes;
+        self.give_back(most, now);
+        let bytes = bytes.unwrap_or(policy.cache.max_object_bytes);
+        self.under_way.len() < policy.limits.unread_fills
+            && self.asked.saturating_add(bytes) <= most
+    }
+
+    /// Begins a fill, of an object of `bytes`. False if it would not keep within the bounds of `policy`.
+    pub fn begin(
+        &mut self,
+        fill: UnreadFill,
+        policy: &Policy,
+        bytes: Option<u64>,
+        now: Millis,
+    ) -> bool {
+        if !self.has_room(policy, bytes, now) {
+            return false;
+        }
+        let assumed = bytes.unwrap_or(policy.cache.max_object_bytes);
+        self.count(fill, assumed, false);
+        true
+    }
+
+    /// The headers of a fill have come, of which `bytes` nobody reads: it counts, whatever the
+    /// bounds.
+    pub fn learn(&mut self, fill: UnreadFill, bytes: u64) {
+        self.count(fill, bytes, true);
+    }
+
+    /// A fill has ended, or did not take place.
+    pub fn end(&mut self, fill: UnreadFill) {
+        if let Some((assumed, false)) = self.under_way.remove(&fill) {
+            // The origin has sent nothing of it.
+            self.asked = self.asked.saturating_sub(assumed);
+        }
+    }
+
+    fn count(&mut self, fill: UnreadFill, bytes: u64, known: bool) {
+        let before = self.under_way.insert(fill, (bytes, known));
+        let (assumed, _) = before.unwrap_or_default();
+        self.asked = self.asked.saturating_sub(assumed).saturating_add(bytes);
+    }
+
+    fn give_back(&mut self, most: u64, now: Millis) {
+        let passed = now.saturating_sub(self.since).min(PERIOD_MILLIS);
+        let back = u128::from(most) * u128::from(passed) / u128::from(PERIOD_MILLIS);
+        let back = u64::try_from(back).unwrap_or(u64::MAX);
+        // Else a call each millisecond would give nothing back, ever.
+        if back > 0 {
+            self.asked = self.asked.saturating_sub(back);
+            self.since = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LARGEST: u64 = 1_000;
+
+    fn policy(fills: usize, bytes: u64) -> Policy {
+        let policy = format!(
+            r#"{{"origin": {{"kind": "http"}}, "store": {{"max_object_bytes": {LARGEST}}},
+                "limits": {{"unread_fills": {fills}, "unread_fill_bytes": {bytes}}}}}"#
+        );
+        Policy::parse(policy.as_bytes()).unwrap()
+    }
+
+    fn fill(number: u64) -> UnreadFill {
+        UnreadFill::Background(KeyHash(number))
+    }
+
+    #[test]
+    fn there_are_no_more_than_the_number_at_one_time() {
+        let (mut fills, policy) = (UnreadFills::default(), policy(2, 1 << 30));
+        assert!(fills.begin(fill(1), &policy, Some(1), 0));
+        assert!(fills.begin(fill(2), &policy, Some(1), 0));
+        assert!(!fills.begin(fill(3), &policy, Some(1), 0));
+        fills.end(fill(1));
+        assert!(fills.begin(fill(3), &policy, Some(1), 0));
+        assert!(!UnreadFills::default().has_room(&super::tests::policy(0, 1), Some(1), 0));
+    }
+
+    #[test]
+    fn no_more_bytes_are_asked_for_within_a_minute() {
+        let (mut fills, policy) = (UnreadFills::default(), policy(100, 6_000));
+        for number in 0..3 {
+            assert!(fills.begin(fill(number), &policy, Some(2_000), 0));
+            fills.learn(fill(number), 2_000);
+            fills.end(fill(number));
+        }
+        assert!(!fills.has_room(&policy, Some(2_000), 0));
+        assert!(!fills.has_room(&policy, Some(2_000), 10_000));
+        assert!(fills.has_room(&policy, Some(2_000), 20_000));
+        assert!(!fills.has_room(&policy, Some(6_000), 50_000));
+        assert!(fills.has_room(&policy, Some(6_000), 60_000));
+    }
+
+    #[test]
+    fn an_object_of_unknown_length_counts_as_the_largest_until_its_headers_come() {
+        let (mut fills, policy) = (UnreadFills::default(), policy(100, LARGEST));
+        assert!(fills.begin(fill(1), &policy, None, 0));
+        assert!(!fills.has_room(&policy, Some(1), 0));
+        fills.learn(fill(1), 10);
+        assert!(fills.has_room(&policy, Some(LARGEST - 10), 0));
+        assert!(!fills.has_room(&policy, None, 0));
+    }
+
+    #[test]
+    fn a_fill_that_brings_nothing_costs_nothing() {
+        let (mut fills, policy) = (UnreadFills::default(), policy(100, LARGEST));
+        assert!(fills.begin(fill(1), &policy, None, 0));
+        fills.end(fill(1));
+        fills.end(fill(1));
+        assert!(fills.has_room(&policy, None, 0));
+    }
+
+    #[test]
+    fn a_client_that_proves_to_need_less_counts_whatever_the_bounds() {
+        let (mut fills, policy) = (UnreadFills::default(), policy(1, LARGEST));
+        fills.learn(UnreadFill::Client(StreamId(1)), LARGEST);
+        fills.learn(UnreadFill::Client(StreamId(2)), LARGEST);
+        fills.end(UnreadFill::Client(StreamId(1)));
+        fills.end(UnreadFill::Client(StreamId(2)));
+        assert!(!fills.has_room(&policy, Some(1), 30_000));
+    }
+
+    #[test]
+    fn time_gives_back_however_often_it_is_asked() {
+        let (mut fills, policy) = (UnreadFills::default(), policy(10, 1_000));
+        fills.learn(fill(1), 1_000);
+        fills.end(fill(1));
+        for now in 0..60_000 {
+            fills.has_room(&policy, Some(1), now);
+        }
+        assert!(fills.has_room(&policy, Some(999), 60_000));
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Fills that no client reads: those in the background, and those of clients that need less than half of the object.
+
+use sluice_core::coalescing::unread::UnreadFill;
+use sluice_core::http::demand::Demand;
+use sluice_core::policy::Policy;
+
+use super::Worker;
+use super::calls::CallKind;
+use crate::request::EdgeRequest;
+use crate::request::body::Passing;
+
+/// Whether a call may be made for that request: a fill counts from here on, and a question for a size would lead to one.
+pub fn may_call(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> bool {
+    let (policy, now) = (&stream.policy.policy, worker.host.monotonic_millis());
+    match call {
+        CallKind::Fill(key) => worker
+            .unread
+            .begin(UnreadFill::Background(key), policy, None, now),
+        CallKind::Size(_) => {
+            let demand = stream.demand.as_ref();
+            let reads = demand.is_some_and(Demand::reads_to_the_end);
+            reads || worker.unread.has_room(policy, Some(1), now)
+        }
+        _ => true,
+    }
+}
+
+/// Whether a range may lead, of an object of that length. It counts from here on, unless its client reads the object.
+pub fn may_lead(worker: &mut Worker, stream: &EdgeRequest, length: Option<u64>) -> bool {
+    let (policy, now) = (&stream.policy.policy, worker.host.monotonic_millis());
+    let fill = UnreadFill::Client(stream.id);
+    let unread = match length {
+        Some(length) => match part_unread(stream, length) {
+            0 => return true,
+            unread => Some(unread),
+        },
+        None => None,
+    };
+    worker.unread.begin(fill, policy, unread, now)
+}
+
+/// Whether a request with such a demand may lead by itself: its answer may be a 412.
+pub fn has_room_for(worker: &mut Worker, policy: &Policy, demand: &Demand) -> bool {
+    let leads = !demand.may_be_bodiless() || demand.may_be_unchanged();
+    leads || {
+        let now = worker.host.monotonic_millis();
+        worker.unread.has_room(policy, None, now)
+    }
+}
+
+/// A request leads: it counts from here on if its answer may be a 304 or a 412.
+pub fn lead(worker: &mut Worker, stream: &EdgeRequest) {
+    if stream.may_be_bodiless() {
+        let (policy, now) = (&stream.policy.policy, worker.host.monotonic_millis());
+        let fill = UnreadFill::Client(stream.id);
+        worker.unread.begin(fill, policy, None, now);
+    }
+}
+
+/// A range that might have led does not.
+pub fn leads_not(worker: &mut Worker, stream: &EdgeRequest) {
+    worker.unread.end(UnreadFill::Client(stream.id));
+}
+
+/// A request is over.
+pub fn end(worker: &mut Worker, stream: &EdgeRequest) {
+    worker.unread.end(fill_of(stream));
+}
+
+/// The headers of a response have come that goes into the store, with the length that they tell.
+pub fn learn(worker: &mut Worker, stream: &EdgeRequest, length: Option<u64>) {
+    let length = length.unwrap_or(stream.policy.policy.cache.max_object_bytes);
+    let unread = match stream.body.passing.get() {
+        _ if stream.for_others => length,
+        Passing::Whole => 0,
+        Passing::Slice(_) => part_unread(stream, length),
+        Passing::Nothing => length,
+    };
+    if stream.head {
+        return;
+    }
+    match unread {
+        0 => worker.unread.end(fill_of(stream)),
+        unread => worker.unread.learn(fill_of(stream), unread),
+    }
+}
+
+/// How many bytes of an object of that length the client's range leaves out; 0 if it has half of them or more.
+fn part_unread(stream: &EdgeRequest, length: u64) -> u64 {
+    let demand = stream.demand.as_ref();
+    let left_out = demand.map_or(0, |demand| demand.leaves_out(length));
+    if left_out > length / 2 { left_out } else { 0 }
+}
+
+const fn fill_of(stream: &EdgeRequest) -> UnreadFill {
+    if stream.for_others {
+        UnreadFill::Background(stream.key.key)
+    } else {
+        UnreadFill::Client(stream.id)
+    }
+}
