@@ -63,6 +63,8 @@ pub enum Purpose {
     Alone = b'a',
     /// It goes around the store.
     Bypass = b'b',
+    /// It goes around the store for a range of what is being stored.
+    Ahead = b'h',
     /// It goes through the store by itself, and the store revalidates what does not satisfy it.
     Checked = b'k',
     /// It takes what the store has, and never goes on to the origin.
@@ -82,12 +84,13 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Fresh,
         Self::Lead,
         Self::Collapsed,
         Self::Alone,
         Self::Bypass,
+        Self::Ahead,
         Self::Checked,
         Self::StoreOnly,
         Self::Probe,
@@ -100,10 +103,10 @@ impl Purpose {
 
     /// Whether it goes around the store.
     pub const fn avoids_the_store(self) -> bool {
-        matches!(self, Self::Bypass | Self::Size)
+        matches!(self, Self::Bypass | Self::Ahead | Self::Size)
     }
 
-    /// Whether others learn of the response, or of its size.
+    /// Whether others learn of the response or of its size, or it is a part of what others get.
     pub const fn is_shared(self) -> bool {
         !matches!(self, Self::Bypass)
     }

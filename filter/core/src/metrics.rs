@@ -82,6 +82,7 @@ metrics! {
     FollowersResumed, "sluice_followers_resumed", Counter, "Waiting requests that went on, for whatever reason.";
     FollowersFailed, "sluice_followers_failed", Counter, "Waiting requests that were answered with their leader's error.";
     WaitTimeouts, "sluice_wait_timeouts", Counter, "Waiting requests that went to the origin by themselves because the leader made no progress for max_wait.";
+    RangesAhead, "sluice_ranges_ahead", Counter, "Ranges that went to the origin by themselves, since they begin far ahead of the fill of their object.";
     Handovers, "sluice_handovers", Counter, "Waiting requests that became the leader after the leader had vanished.";
     Unshared, "sluice_unshared", Counter, "Flights whose response should have been stored but was not, so that another request leads.";
     HitForMissMarked, "sluice_hit_for_miss_marked", Counter, "Keys marked as uncacheable (hit-for-miss).";

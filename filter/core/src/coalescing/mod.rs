@@ -46,6 +46,7 @@
 //! lasts. So a fill whose client has gone is aborted before the next leader begins ([`Effect::Abort`]). A client whose
 //! answer may be 304 may leave with it. Its request does not lead: the caller leads with a request of its own instead.
 
+pub mod ahead;
 pub mod board;
 pub mod claims;
 pub mod flight;

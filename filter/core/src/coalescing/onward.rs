@@ -25,6 +25,8 @@ pub enum Onward {
     UnsharedRange,
     /// Around the store: it needs less than the object, and no fill begins that no client reads.
     Unfilled,
+    /// Around the store: it is a range that begins far ahead of the fill.
+    Ahead,
     /// As if it had just come, under the key of its own variant.
     Varies,
     /// Nowhere: it was to lead for others, who have what they need or go on by themselves.
@@ -44,6 +46,7 @@ impl Onward {
             | Self::NoRoom
             | Self::UnsharedRange
             | Self::Unfilled => Purpose::Bypass,
+            Self::Ahead => Purpose::Ahead,
             Self::Varies | Self::Unneeded => return None,
         })
     }

@@ -121,6 +121,11 @@ impl Conditions {
         )
     }
 
+    /// Whether there is an `If-Range`.
+    pub const fn has_if_range(&self) -> bool {
+        self.if_range.is_some()
+    }
+
     /// Step 5: whether a part may be sent, as `If-Range` (RFC 9110, 13.1.5) does not forbid it. A date
     /// must be that of the response and be known to be a strong validator (8.8.2.2).
     pub fn allow_range(&self, current: &Validators<'_>) -> bool {

@@ -67,9 +67,19 @@ impl Demand {
         self.conditions.fields().chain(range)
     }
 
+    /// The one range of bytes that it asks for, if it does.
+    pub fn range(&self) -> Option<ByteRange> {
+        self.range.as_deref().and_then(ByteRange::parse)
+    }
+
     /// Whether it asks for one range of bytes.
     pub fn is_for_part(&self) -> bool {
-        self.range.as_deref().and_then(ByteRange::parse).is_some()
+        self.range().is_some()
+    }
+
+    /// Whether it asks for a range of one version only (`If-Range`).
+    pub fn has_if_range(&self) -> bool {
+        self.conditions.has_if_range()
     }
 
     /// Whether it asks for all that follows a position.
@@ -113,8 +123,7 @@ impl Demand {
     }
 
     fn part(&self, candidate: &Candidate<'_>) -> Delivery {
-        let range = self.range.as_deref().and_then(ByteRange::parse);
-        let (Some(range), Some(length)) = (range, candidate.length) else {
+        let (Some(range), Some(length)) = (self.range(), candidate.length) else {
             return Delivery::Whole;
         };
         if !self.conditions.allow_range(&candidate.validators) {

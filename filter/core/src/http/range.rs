@@ -105,6 +105,11 @@ impl Slice {
         body.get(position(self.first)..end).unwrap_or_default()
     }
 
+    /// The position of its first byte.
+    pub const fn first(self) -> u64 {
+        self.first
+    }
+
     /// How many bytes it has.
     pub const fn length(self) -> u64 {
         self.last - self.first + 1

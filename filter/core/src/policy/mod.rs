@@ -93,6 +93,10 @@ section! {
         /// How long a worker may fetch a key without a sign of life before another worker takes
         /// over.
         lease: Duration as AtLeast<100> = Duration::from_secs(3),
+        /// How many bytes ahead of the fill of its object a range must begin to go to the origin by
+        /// itself instead of waiting, in bytes; never fewer than the fill brings within two seconds
+        /// at its rate so far. 0: every range waits.
+        range_ahead: u64 as Whole<0, MAX_BYTES> = 8 << 20,
     }
 }
 

@@ -6,7 +6,7 @@ use sluice_core::link::FAILURE_HEADER;
 use sluice_roles::host::Action;
 
 use super::FakeEnvoy;
-use super::requests::ETAG;
+use super::requests::{ETAG, FAR, RANGE_BYTES};
 use crate::HeaderMap;
 use crate::exchange::Side;
 use crate::records::{Answer, Client, FetchId, FetchPhase, Stage};
@@ -19,18 +19,28 @@ pub(super) const VERSION: &str = "x-version";
 
 /// What the origin does.
 impl FakeEnvoy {
-    /// Response headers come.
+    /// Response headers come. The origin has one version, and heeds the range of a request with an `If-Range`.
     pub fn answer(&mut self, fetch: FetchId, answer: Answer) {
-        let asked = self.fetches[fetch.0].headers.has("if-none-match");
+        let headers = &self.fetches[fetch.0].headers;
+        let asked = headers.has("if-none-match");
+        let part = headers.has("range") && headers.get("if-range") == Some(ETAG);
         let control = format!("max-age={}, stale-if-error=600", self.ttl);
         let version = fetch.0.to_string();
         let stored = [("cache-control", control.as_str()), ("etag", ETAG)];
         let (control, tag) = (stored[0], stored[1]);
         let version = (VERSION, version.as_str());
+        let ranges = ("accept-ranges", "bytes");
         match answer {
+            Answer::Storable if part => {
+                let range = format!("bytes {FAR}-{}/{OBJECT_BYTES}", FAR + RANGE_BYTES - 1);
+                let headers = [control, tag, version, ("content-range", &range)];
+                let part = &object(fetch)[FAR..FAR + RANGE_BYTES];
+                self.answer_with(fetch, 206, &headers, part);
+            }
             Answer::Unchanged if asked => self.answer_with(fetch, 304, &stored, b""),
             Answer::Storable | Answer::Unchanged => {
-                self.answer_with(fetch, 200, &[control, tag, version], &object(fetch));
+                let headers = [control, tag, version, ranges];
+                self.answer_with(fetch, 200, &headers, &object(fetch));
             }
             Answer::Uncacheable => {
                 let private = [("cache-control", "private"), tag, version];
@@ -203,9 +213,12 @@ impl FakeEnvoy {
     }
 }
 
-/// The object that a fetch brings, which says so at its beginning.
+/// The object that a fetch brings, which says so at its beginning and where a far range begins.
 fn object(fetch: FetchId) -> Vec<u8> {
-    let mut object = format!("{:>8}", fetch.0).into_bytes();
+    let number = format!("{:>8}", fetch.0).into_bytes();
+    let mut object = number.clone();
+    object.resize(FAR, b'.');
+    object.extend(number);
     object.resize(OBJECT_BYTES, b'.');
     object
 }

@@ -18,6 +18,9 @@ pub(super) const ETAG: &str = "\"v1\"";
 /// Bytes of the range that clients ask for.
 pub(super) const RANGE_BYTES: usize = 10;
 
+/// Where the range begins that is far into the object.
+pub(super) const FAR: usize = 900;
+
 /// What clients do.
 impl FakeEnvoy {
     /// A GET comes. Clients come in two languages by turns, which matters where a response varies.
@@ -33,6 +36,13 @@ impl FakeEnvoy {
     /// A GET for a range comes. It stands for all that waits for others and cannot lead.
     pub fn range(&mut self, seat: usize, key: u64) -> Client {
         self.arrive(seat, key, Kind::Range)
+    }
+
+    /// A GET for a range comes that begins far into the object.
+    pub fn far_range(&mut self, seat: usize, key: u64) -> Client {
+        let range = format!("bytes={FAR}-{}", FAR + RANGE_BYTES - 1);
+        let headers = exchange::request("GET", key, &[("range", &range)]);
+        self.ask(seat, Kind::Range, headers)
     }
 
     /// A GET comes whose client has the object.

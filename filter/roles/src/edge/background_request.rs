@@ -15,8 +15,9 @@ use crate::host::{Action, Map};
 use crate::request::EdgeRequest;
 use crate::request::headers::may_lead;
 use crate::worker::Worker;
+use crate::worker::background::{self, Told};
 use crate::worker::calls::{BackgroundCall, CallKind};
-use crate::worker::{background, resumption};
+use crate::worker::resumption;
 
 impl Edge {
     /// Handles a request of the filter's own, whose target is canonical.
@@ -65,7 +66,7 @@ impl Edge {
         let admission = worker.turn(id.0, |coalescer, turn| {
             coalescer.request(&stream.request(), turn)
         });
-        background::prepared(worker, call.kind, None, id.0);
+        background::prepared(worker, call.kind, &Told::default(), id.0);
         let action = match admission {
             Some(Onward::Lead) => {
                 resumption::send(worker, &stream, Purpose::Lead)?;

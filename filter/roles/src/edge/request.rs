@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use sluice_core::admission::{Disposition, PassReason, RequestFacts, classify};
+use sluice_core::coalescing::Onward;
 use sluice_core::coalescing::board::FlightKey;
 use sluice_core::host::HostError;
 use sluice_core::hot::Wanted;
@@ -252,6 +253,8 @@ impl Edge {
         }
         let id = self.id.0;
         let admitted = worker.turn(id, |coalescer, turn| stream.admission(coalescer, turn));
+        let overtakes = admitted.is_none() && background::overtakes(worker, &stream, id);
+        let admitted = admitted.or(overtakes.then_some(Onward::Ahead));
         match admitted.and_then(|onward| background::ready(worker, &stream, onward)) {
             Some(onward) => {
                 resumption::send_on(worker, &stream, onward)?;

@@ -192,7 +192,7 @@ impl OriginStream {
         let passed = match (&mut self.adopted, &mut self.fetch) {
             (Some(adopted), _) => adopted.pass(&*worker.host, size).map(drop),
             (None, Some(fetch)) => {
-                fills::progress(worker, fetch.link.stream);
+                fills::progress(worker, fetch.link.stream, size);
                 fetch.pass(&*worker.host, size)
             }
             (None, None) => Ok(()),

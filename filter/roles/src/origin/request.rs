@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The store's request to the origin: whether it goes there, and in what form.
 
+use sluice_core::http::demand::Demand;
 use sluice_core::key::origin_authority;
 use sluice_core::key::qualifiers::{is_for_headers, unqualified};
 use sluice_core::key::store_path::without_hash;
@@ -30,6 +31,8 @@ pub fn prepare_request(
     headers: &Headers,
 ) -> host::Result<()> {
     let (cacheable, shared) = (!purpose.avoids_the_store(), purpose.is_shared());
+    // It asks for a part of what a fill asks for.
+    let ahead = purpose == Purpose::Ahead;
     for (name, value) in headers.iter() {
         let of_store = matches!(
             name,
@@ -39,8 +42,8 @@ pub fn prepare_request(
         // EDGE lets nothing of that kind of the client's through to the store.
         let keep = if sentinel || (cacheable && of_store) {
             false
-        } else if name == ORIGINAL_PATH_HEADER {
-            // The access log reads it from this very request. The hop removes it from what it sends on.
+        } else if name == ORIGINAL_PATH_HEADER || (ahead && Demand::concerns(name.as_bytes())) {
+            // The access log reads the path from this very request. The hop removes it from what it sends on.
             true
         } else {
             forward_header(policy, shared, name)
@@ -61,7 +64,7 @@ pub fn prepare_request(
     if shared {
         select(host, path, headers)?;
     }
-    if cacheable {
+    if cacheable || ahead {
         variance::ask(host, policy, path, headers)?;
     }
     if cacheable && is_for_headers(path) {

@@ -22,7 +22,7 @@ use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
 use crate::request::body::Body;
 use crate::worker::Worker;
-use crate::worker::fills;
+use crate::worker::{ahead, fills};
 
 /// Handles the headers of the response to `fetch`.
 pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> host::Result<()> {
@@ -133,7 +133,20 @@ fn respond_to_store(
         None if matches!(verdict, Verdict::Passing(_)) => fetch.share_nothing(worker),
         None => {}
     }
+    if fetch.response.stores && brings_object(fetch, status) && freshens.is_none() {
+        let_ranges_go_ahead(worker, fetch, headers);
+    }
     Ok(())
+}
+
+/// Tells the worker what the fill brings, so that ranges need not wait for it that begin far ahead.
+fn let_ranges_go_ahead(worker: &mut Worker, fetch: &Fetch, headers: &Headers) {
+    let key = &fetch.cache_key;
+    if let Some(representation) = ahead::representation(&fetch.policy.policy, key, headers) {
+        let now = worker.host.monotonic_millis();
+        worker.fills.brings(fetch.link.stream, representation, now);
+        ahead::release(worker, worker.keys.key_hash(key), None);
+    }
 }
 
 /// The response, as far as its edits for the store depend on it.

@@ -13,6 +13,7 @@ use std::rc::Rc;
 use account::Account;
 use body::PassingBody;
 use policy::NumberedPolicy;
+use sluice_core::coalescing::ahead::Representation;
 use sluice_core::coalescing::board::FlightKey;
 use sluice_core::coalescing::{Coalescer, Onward, Request, Turn};
 use sluice_core::http::client_control::RequestControl;
@@ -80,6 +81,8 @@ pub struct Progress {
     pub prelude: Cell<Prelude>,
     /// Its client's headers, for background calls on its behalf.
     pub headers: RefCell<Vec<(String, String)>>,
+    /// What it asks for a range of, if that goes to the origin ahead of the fill.
+    pub ahead_of: RefCell<Option<Rc<Representation>>>,
     /// Whether the store was told to ask the origin first, after a soft purge.
     pub forced: Cell<bool>,
     /// The status with which the origin has failed it while the store serves a stale response. ORIGIN sets it.
@@ -103,6 +106,7 @@ impl Progress {
             onward: Cell::new(None),
             prelude: Cell::new(Prelude::None),
             headers: RefCell::default(),
+            ahead_of: RefCell::default(),
             forced: Cell::new(false),
             kept: Cell::new(None),
             late: Cell::new(false),
@@ -166,6 +170,11 @@ impl EdgeRequest {
             && self.may_finish_early()
             && !self.is_for_part()
             && self.stand_in.is_none()
+    }
+
+    /// Whether its client has a part of one version, and wants more of that only.
+    pub fn is_for_one_version(&self) -> bool {
+        self.demand.as_ref().is_some_and(Demand::has_if_range)
     }
 
     /// Whether a background fill must lead in its place. Its client may leave with a 304 at the headers, and the store

@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use sluice_core::coalescing::ahead::Representation;
 use sluice_core::coalescing::hints::Hint;
 use sluice_core::coalescing::unread::UnreadFill;
 use sluice_core::coalescing::{CLAIM_MILLIS, Onward, Probed};
@@ -13,7 +14,7 @@ use sluice_core::workers::{KeyHash, Millis};
 use super::Worker;
 use super::calls::{BackgroundCall, CallKind};
 use super::probes::{self, has_succeeded};
-use super::{looks, mismatches, substitutes, unread};
+use super::{ahead, looks, mismatches, substitutes, unread};
 use crate::host::{Host, Map};
 use crate::reply::DueReply;
 use crate::reply::substitute::Document;
@@ -271,22 +272,40 @@ pub fn rescue(worker: &mut Worker, stream: &EdgeRequest) {
     call_for(worker, stream, fill);
 }
 
-/// Admits the requests that have waited for `call`, where the object's `length` is known. `context` is that of this
-/// callback.
-pub fn prepared(worker: &mut Worker, call: CallKind, length: Option<u64>, context: u32) {
-    let mut may_lead = matches!(call, CallKind::Size(_));
+/// Whether a range that has begun to wait goes to the origin at once, ahead of the fill. Where another worker fills, it
+/// waits at least until the origin has told what the object is like. `context` is that of this callback.
+pub fn overtakes(worker: &mut Worker, stream: &EdgeRequest, context: u32) -> bool {
+    if ahead::asks(worker, stream) {
+        if keep_headers(worker, stream) {
+            call_for(worker, stream, CallKind::Size(stream.key.key));
+        }
+        worker.roots.restore(context);
+    }
+    ahead::overtakes(worker, stream)
+}
+
+/// Admits the requests that have waited for `call`, when the origin has `told` what the object is like. `context` is that
+/// of this callback.
+///
+/// A range that begins far into the object does not lead, as its client would wait for all that comes before.
+pub fn prepared(worker: &mut Worker, call: CallKind, told: &Told, context: u32) {
+    let asked = matches!(call, CallKind::Size(_));
+    let mut may_lead = asked;
     for id in worker.calls.take_waiting(call) {
         let Some(stream) = worker.stream(id) else {
             continue;
         };
-        may_lead = may_lead && unread::may_lead(worker, &stream, length);
         let mut request = stream.request();
-        request.may_lead |= may_lead && stream.may_lead;
+        let far = told.representation.as_ref();
+        let far = far.is_some_and(|described| ahead::begins_far(&stream, described));
+        let leads = may_lead && stream.may_lead && !far;
+        request.may_lead |= leads && unread::may_lead(worker, &stream, told.length);
         let admitted = worker.turn(context, |coalescer, turn| coalescer.request(&request, turn));
         if admitted != Some(Onward::Lead) {
             unread::leads_not(worker, &stream);
         }
         let onward = match admitted {
+            None if !asked && overtakes(worker, &stream, context) => Onward::Ahead,
             None => continue,
             // It has waited for the call.
             Some(Onward::Fresh) => Onward::Collapsed,
@@ -298,21 +317,36 @@ pub fn prepared(worker: &mut Worker, call: CallKind, length: Option<u64>, contex
     worker.roots.wake();
 }
 
-/// Handles the answer to a question for the size of an object, which it gives: one that is too large is not coalesced.
-fn sized(worker: &mut Worker, key: KeyHash, policy: &NumberedPolicy) -> Option<u64> {
-    let length = worker
-        .host
-        .header_number(Map::CallResponse, "content-length");
-    let length = length.ok().flatten();
-    let cache = &policy.policy.cache;
-    if length.is_some_and(|length| length > cache.max_object_bytes) && has_succeeded(&*worker.host)
-    {
-        let pause = u64::try_from(cache.hit_for_miss.as_millis()).unwrap_or(u64::MAX);
+/// What the origin has told of an object that a range is asked of.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// How many bytes it has.
+    length: Option<u64>,
+    /// What can be asked for in ranges.
+    representation: Option<Rc<Representation>>,
+}
+
+/// Handles the answer to a question for the size of an object: one that is too large is not coalesced.
+fn sized(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Told {
+    let headers = worker.host.headers(Map::CallResponse);
+    let Some(headers) = headers.ok().filter(|_| has_succeeded(&*worker.host)) else {
+        return Told::default();
+    };
+    let (policy, length) = (&call.policy.policy, headers.content_length());
+    if length.is_some_and(|length| length > policy.cache.max_object_bytes) {
+        let pause = u64::try_from(policy.cache.hit_for_miss.as_millis()).unwrap_or(u64::MAX);
         let until = worker.host.monotonic_millis().saturating_add(pause);
         worker.metrics.count(Metric::HitForMissMarked, 1);
         worker.coalescer.hints().set(key, Hint::HitForMiss, until);
+        return Told {
+            length,
+            representation: None,
+        };
     }
-    length
+    Told {
+        length,
+        representation: ahead::representation(policy, call.target.cache_key(), &headers),
+    }
 }
 
 /// What a probe for a flight of `key` has found. A flight from before a soft purge has a hash from before it, and
@@ -344,11 +378,16 @@ fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
         CallKind::Look(key) => looks::looked(worker, key, answered),
         CallKind::Fill(key) => {
             worker.unread.end(UnreadFill::Background(key));
-            prepared(worker, call.kind, None, worker.roots.newest());
+            let context = worker.roots.newest();
+            prepared(worker, call.kind, &Told::default(), context);
         }
         CallKind::Size(key) => {
-            let sized = answered.then(|| sized(worker, key, &call.policy));
-            prepared(worker, call.kind, sized.flatten(), worker.roots.newest());
+            let told = answered.then(|| sized(worker, key, call));
+            let (told, context) = (told.unwrap_or_default(), worker.roots.newest());
+            prepared(worker, call.kind, &told, context);
+            if let Some(representation) = &told.representation {
+                ahead::release(worker, key, Some(representation));
+            }
         }
         CallKind::Refresh(key) => {
             let failed = !(answered && has_succeeded(&*worker.host));

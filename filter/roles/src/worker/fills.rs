@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use sluice_core::coalescing::ahead::{FillProgress, Representation};
 use sluice_core::metrics::Metric;
 use sluice_core::store::revalidation::Revalidation;
 use sluice_core::workers::{Millis, StreamId};
@@ -26,6 +27,8 @@ struct Fill {
     fallback: Option<Fallback>,
     /// The fallback has taken the place of the origin's answer.
     given_up: bool,
+    /// What the store gets, where ranges of it can go ahead.
+    brings: Option<(Rc<Representation>, FillProgress)>,
 }
 
 /// What the store serves if the origin does not answer in time.
@@ -76,8 +79,33 @@ impl Fills {
                 begun: now,
                 fallback,
                 given_up: false,
+                brings: None,
             },
         );
+    }
+
+    /// Its response goes into the store: this, from `now` on.
+    pub fn brings(&mut self, stream: StreamId, representation: Rc<Representation>, now: Millis) {
+        if let Some(fill) = self.fills.get_mut(&stream) {
+            let progress = FillProgress {
+                begun: now,
+                bytes: 0,
+            };
+            fill.brings = Some((representation, progress));
+        }
+    }
+
+    /// What its response brings, and how far it has come.
+    pub fn brought(&self, stream: StreamId) -> Option<(Rc<Representation>, FillProgress)> {
+        self.fills.get(&stream)?.brings.clone()
+    }
+
+    /// `size` more bytes of its body have come.
+    fn progress(&mut self, stream: StreamId, size: usize) {
+        let fill = self.fills.get_mut(&stream);
+        if let Some((_, progress)) = fill.and_then(|fill| fill.brings.as_mut()) {
+            progress.bytes = progress.bytes.saturating_add(size as u64);
+        }
     }
 
     /// Its response headers have come. True if the fallback has taken their place.
@@ -195,8 +223,9 @@ pub fn keep_unwritten(
     });
 }
 
-/// More of a fill's body has come.
-pub fn progress(worker: &mut Worker, stream: StreamId) {
+/// `size` more bytes of a fill's body have come.
+pub fn progress(worker: &mut Worker, stream: StreamId, size: usize) {
+    worker.fills.progress(stream, size);
     worker
         .coalescer
         .fill_progress(stream, worker.host.monotonic_millis());

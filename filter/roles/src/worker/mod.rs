@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A worker: the state that all contexts of a VM share. Envoy has one VM per worker thread.
 
+pub mod ahead;
 pub mod background;
 pub mod bodies;
 pub mod calls;
@@ -25,6 +26,7 @@ pub mod unread;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use ahead::Ahead;
 use bodies::AwaitedBodies;
 use calls::Calls;
 use due::Due;
@@ -70,6 +72,8 @@ pub struct Worker {
     pub fills: Fills,
     /// What it asks of the origin for nobody.
     pub unread: UnreadFills,
+    /// Ranges that go to the origin ahead of a fill.
+    ahead: Ahead,
     /// Requests of its own.
     pub calls: Calls,
     /// The purges that it carries out.
@@ -116,6 +120,7 @@ impl Worker {
             bodies: AwaitedBodies::default(),
             fills: Fills::default(),
             unread: UnreadFills::default(),
+            ahead: Ahead::default(),
             calls: Calls::default(),
             purge_calls: PurgeCalls::new(Rc::clone(&host), Rc::clone(&metrics), worker),
             due: Due::default(),
@@ -159,6 +164,7 @@ impl Worker {
                 self.turn(stream.0, |coalescer, turn| coalescer.closed(stream, turn));
             }
             background::rescue(self, &closed);
+            self.ahead.close(&closed);
         }
     }
 

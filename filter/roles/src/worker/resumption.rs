@@ -67,7 +67,9 @@ fn admit_as_variant(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Resu
     let (stream, onward) = match &again {
         Ok(Ok(stream)) => {
             let admitted = worker.event(|coalescer, turn| stream.admission(coalescer, turn));
-            (stream, admitted)
+            let overtakes =
+                admitted.is_none() && background::overtakes(worker, stream, stream.id.0);
+            (stream, admitted.or(overtakes.then_some(Onward::Ahead)))
         }
         Ok(Err(TooLong)) | Err(_) => (stream, Some(Onward::HitForMiss)),
     };
@@ -165,6 +167,7 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, purpose: Purpose) -> host
             let demand = stream.demand.as_ref();
             demand.map_or(Ok(()), |demand| put_back(&*worker.host, demand))
         }
+        Purpose::Ahead => ask_ahead(worker, stream),
         Purpose::Refresh => worker
             .host
             .set_header(Map::Request, "cache-control", "no-cache"),
@@ -173,4 +176,26 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, purpose: Purpose) -> host
         Purpose::Lead if stream.head => make_get(&*worker.host),
         _ => Ok(()),
     }
+}
+
+/// Gives the effective context's request its range, for what the fill brings and for nothing else. `If-Range` keeps the
+/// store from it as well.
+fn ask_ahead(worker: &mut Worker, stream: &EdgeRequest) -> host::Result<()> {
+    let result = Metric::RequestsMiss;
+    worker.metrics.count(result, 1);
+    worker.metrics.count(Metric::RangesAhead, 1);
+    stream
+        .progress
+        .account
+        .results_in(account::result_of(result));
+    if let Some(demand) = &stream.demand {
+        put_back(&*worker.host, demand)?;
+    }
+    let ahead_of = stream.progress.ahead_of.borrow();
+    let etag = ahead_of
+        .as_ref()
+        .map(|representation| representation.etag());
+    worker
+        .host
+        .set_header(Map::Request, "if-range", etag.unwrap_or(BYPASS_SENTINEL))
 }

@@ -14,6 +14,7 @@ pub enum Step {
     Get { worker: u8, key: u8 },
     Head { worker: u8, key: u8 },
     Range { worker: u8, key: u8 },
+    FarRange { worker: u8, key: u8 },
     Conditional { worker: u8, key: u8 },
     LeaveWith304 { client: u8 },
     Answer { fetch: u8, answer: Answer },
@@ -88,6 +89,7 @@ pub fn anything() -> impl Strategy<Value = Step> {
         24 => ordinary(),
         1 => (small(), small()).prop_map(|(worker, key)| Step::Head { worker, key }),
         1 => (small(), small()).prop_map(|(worker, key)| Step::Range { worker, key }),
+        2 => (small(), small()).prop_map(|(worker, key)| Step::FarRange { worker, key }),
         1 => any::<bool>().prop_map(|hold| Step::HoldCalls { hold }),
         1 => small().prop_map(|worker| Step::SendCalls { worker }),
         2 => (small(), unwanted).prop_map(|(fetch, answer)| Step::Answer { fetch, answer }),
@@ -139,10 +141,12 @@ pub fn anything_and_purges() -> impl Strategy<Value = Step> {
 pub fn policy() -> impl Strategy<Value = String> {
     let waiters = prop_oneof![1 => 1..4_usize, 3 => Just(10_000)];
     let keys = prop_oneof![1 => 1..3_usize, 3 => Just(8_192)];
-    (waiters, keys).prop_map(|(waiters, keys)| {
+    let range_ahead = prop_oneof![Just(0), Just(100)];
+    (waiters, keys, range_ahead).prop_map(|(waiters, keys, range_ahead)| {
         format!(
             r#"{{"origin": {{"kind": "http"}}, "purge": {{"warm": false}}, "limits":
-            {{"hints": 64, "varying_urls": 64, "waiters_per_key": {waiters}, "keys_in_flight": {keys}}}}}"#
+            {{"hints": 64, "varying_urls": 64, "waiters_per_key": {waiters}, "keys_in_flight": {keys}}},
+            "coalesce": {{"range_ahead": {range_ahead}}}}}"#
         )
     })
 }

@@ -7,4 +7,5 @@ mod conditions_cold;
 mod conformance;
 mod heads;
 mod ranges;
+mod ranges_ahead;
 mod ranges_of_changes;

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Ranges that begin far ahead of a fill: which of them need not wait for it.
+//!
+//! A range can be asked of the origin beside the fill where both are known to be parts of the same bytes: the
+//! representation has a strong entity tag (RFC 9110, 8.8.1), and the origin takes ranges of it (14.3).
+
+use crate::http::conditions::Validators;
+use crate::http::demand::{Candidate, Delivery, Demand};
+use crate::http::entity_tag::EntityTag;
+use crate::http::range::ByteRange;
+use crate::workers::Millis;
+
+/// For how much time the fill's rate counts: a range waits that the fill reaches within it.
+const REACH_MILLIS: u64 = 2_000;
+/// A rate is taken over this time at least, since the first bytes come at once.
+const LEAST_MILLIS: Millis = 1_000;
+
+/// The headers of a 200, or of its HEAD, that tell what can be asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Described<'a> {
+    /// `ETag`.
+    pub etag: Option<&'a str>,
+    /// `Last-Modified`.
+    pub last_modified: Option<&'a str>,
+    /// `Content-Length`.
+    pub length: Option<u64>,
+    /// `Accept-Ranges`.
+    pub accept_ranges: Option<&'a str>,
+}
+
+/// A representation of which the origin gives ranges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Representation {
+    etag: String,
+    last_modified: Option<String>,
+    length: u64,
+}
+
+impl Representation {
+    /// That of a response; `None` where a range of it must wait.
+    pub fn of(described: Described<'_>) -> Option<Self> {
+        let etag = described.etag?;
+        let strong = EntityTag::parse(etag).is_some_and(|tag| !tag.weak);
+        let takes_ranges = described
+            .accept_ranges
+            .is_some_and(|unit| unit.trim().eq_ignore_ascii_case("bytes"));
+        (strong && takes_ranges).then_some(Self {
+            etag: etag.to_owned(),
+            last_modified: described.last_modified.map(str::to_owned),
+            length: described.length?,
+        })
+    }
+
+    /// Its entity tag.
+    pub fn etag(&self) -> &str {
+        &self.etag
+    }
+
+    /// Whether `demand` comes to a range of it that begins behind its first `reach` bytes.
+    pub fn is_asked_beyond(&self, reach: u64, demand: &Demand) -> bool {
+        let candidate = Candidate {
+            status: 200,
+            validators: Validators {
+                etag: Some(&self.etag),
+                last_modified: self.last_modified.as_deref(),
+                date: None,
+            },
+            length: Some(self.length),
+        };
+        match demand.delivery(&candidate, false) {
+            Delivery::Part { slice, .. } => slice.first() > reach,
+            _ => false,
+        }
+    }
+}
+
+/// How far a fill has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FillProgress {
+    /// When its response began.
+    pub begun: Millis,
+    /// Bytes of its body so far.
+    pub bytes: u64,
+}
+
+impl FillProgress {
+    /// Up to which byte ranges wait: `range_ahead` bytes further than the fill has come, or as far as it comes within
+    /// two seconds at its rate so far.
+    pub fn reach(self, range_ahead: u64, now: Millis) -> u64 {
+        let elapsed = now.saturating_sub(self.begun).max(LEAST_MILLIS);
+        let soon = self.bytes.saturating_mul(REACH_MILLIS) / elapsed;
+        self.bytes.saturating_add(soon.max(range_ahead))
+    }
+}
+
+/// Whether a range may begin that far into an object of unknown length. The last bytes may be anywhere.
+pub fn may_begin_beyond(range: ByteRange, reach: u64) -> bool {
+    match range {
+        ByteRange::From { first, .. } => first > reach,
+        ByteRange::Suffix { .. } => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STRONG: Described<'_> = Described {
+        etag: Some("\"v1\""),
+        last_modified: None,
+        length: Some(1_000),
+        accept_ranges: Some("bytes"),
+    };
+
+    fn demand(fields: &[(&str, &str)]) -> Demand {
+        let mut demand = Demand::default();
+        for (name, value) in fields {
+            demand.observe(name, value.as_bytes());
+        }
+        demand
+    }
+
+    #[test]
+    fn ranges_are_asked_for_of_what_has_a_strong_tag_a_length_and_ranges() {
+        assert!(Representation::of(STRONG).is_some());
+        for described in [
+            Described {
+                etag: None,
+                ..STRONG
+            },
+            Described {
+                etag: Some("W/\"v1\""),
+                ..STRONG
+            },
+            Described {
+                etag: Some("v1"),
+                ..STRONG
+            },
+            Described {
+                length: None,
+                ..STRONG
+            },
+            Described {
+                accept_ranges: None,
+                ..STRONG
+            },
+            Described {
+                accept_ranges: Some("none"),
+                ..STRONG
+            },
+        ] {
+            assert_eq!(Representation::of(described), None, "{described:?}");
+        }
+    }
+
+    #[test]
+    fn a_range_is_beyond_where_it_begins_behind_the_reach() {
+        const RANGE: (&str, &str) = ("range", "bytes=501-600");
+        let representation = Representation::of(STRONG).unwrap();
+        for (fields, beyond) in [
+            (&[RANGE][..], true),
+            (&[("range", "bytes=501-")], true),
+            (&[("range", "bytes=500-")], false),
+            (&[("range", "bytes=-499")], true),
+            (&[("range", "bytes=-500")], false),
+            (&[("range", "bytes=1000-")], false),
+            (&[("range", "bytes=600-601,700-701")], false),
+            (&[RANGE, ("if-range", "\"v1\"")], true),
+            (&[RANGE, ("if-range", "\"v0\"")], false),
+            (&[RANGE, ("if-none-match", "\"v1\"")], false),
+            (&[RANGE, ("if-none-match", "\"v0\"")], true),
+            (&[RANGE, ("if-match", "\"v0\"")], false),
+        ] {
+            let asked = representation.is_asked_beyond(500, &demand(fields));
+            assert_eq!(asked, beyond, "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn the_reach_is_what_two_seconds_bring_and_range_ahead_at_least() {
+        const MIB: u64 = 1 << 20;
+        for (bytes, elapsed, reach) in [
+            (0, 0, 8 * MIB),
+            (MIB, 1_000, 9 * MIB),
+            // At 10 MiB a second.
+            (100 * MIB, 10_000, 120 * MIB),
+            // The first bytes come at once.
+            (MIB, 1, 9 * MIB),
+            (u64::MAX, 1, u64::MAX),
+        ] {
+            let progress = FillProgress { begun: 5, bytes };
+            assert_eq!(progress.reach(8 * MIB, 5 + elapsed), reach, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn the_last_bytes_may_be_anywhere() {
+        let may = |value| may_begin_beyond(ByteRange::parse(value).unwrap(), 500);
+        assert!(may("bytes=501-"));
+        assert!(!may("bytes=500-"));
+        assert!(may("bytes=-1"));
+    }
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Ranges that begin far ahead of the fill of their object: they go to the origin by themselves, a few at a time.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use sluice_core::coalescing::Onward;
+use sluice_core::coalescing::ahead::{Described, FillProgress, Representation, may_begin_beyond};
+use sluice_core::coalescing::flight::Role;
+use sluice_core::http::demand::Demand;
+use sluice_core::key::qualifiers::{self, qualifiers};
+use sluice_core::policy::Policy;
+use sluice_core::workers::KeyHash;
+
+use super::Worker;
+use super::calls::CallKind;
+use crate::host::headers::Headers;
+use crate::request::EdgeRequest;
+
+/// Ranges of one object that one worker has at the origin at one time.
+const MOST_AHEAD: usize = 8;
+
+/// The ranges of one worker that are at the origin.
+#[derive(Debug, Default)]
+pub struct Ahead {
+    by_key: HashMap<KeyHash, usize>,
+}
+
+impl Ahead {
+    fn has_room(&self, key: KeyHash) -> bool {
+        self.by_key
+            .get(&key)
+            .is_none_or(|ahead| *ahead < MOST_AHEAD)
+    }
+
+    fn begin(&mut self, stream: &EdgeRequest, representation: &Rc<Representation>) {
+        *self.by_key.entry(stream.key.key).or_default() += 1;
+        *stream.progress.ahead_of.borrow_mut() = Some(Rc::clone(representation));
+    }
+
+    /// A request is over.
+    pub fn close(&mut self, stream: &EdgeRequest) {
+        if stream.progress.ahead_of.take().is_none() {
+            return;
+        }
+        let key = stream.key.key;
+        if let Some(ahead) = self.by_key.get_mut(&key) {
+            *ahead -= 1;
+            if *ahead == 0 {
+                self.by_key.remove(&key);
+            }
+        }
+    }
+}
+
+/// What a 200 with these headers brings, or the 200 that its HEAD is about; `None` where no range of it goes ahead. The
+/// origin cannot be asked for a part of what the edge compresses.
+pub fn representation(policy: &Policy, key: &str, headers: &Headers) -> Option<Rc<Representation>> {
+    let range_ahead = policy.coalesce.range_ahead;
+    let length = headers.content_length()?;
+    if range_ahead == 0 || length <= range_ahead {
+        return None;
+    }
+    if qualifiers(key).any(|(name, _)| name == qualifiers::CODING) {
+        return None;
+    }
+    let described = Described {
+        etag: headers.text("etag"),
+        last_modified: headers.text("last-modified"),
+        length: Some(length),
+        accept_ranges: headers.text("accept-ranges"),
+    };
+    Representation::of(described).map(Rc::new)
+}
+
+/// Whether a range begins further than `range_ahead` into the object.
+pub fn begins_far(stream: &EdgeRequest, described: &Representation) -> bool {
+    let range_ahead = stream.policy.policy.coalesce.range_ahead;
+    demand(stream).is_some_and(|demand| described.is_asked_beyond(range_ahead, demand))
+}
+
+/// Whether a range that has begun to wait leaves the waiting list at once, as it begins far ahead of the fill of this
+/// worker.
+pub fn overtakes(worker: &mut Worker, stream: &EdgeRequest) -> bool {
+    let key = stream.key.key;
+    let filled = demand(stream).zip(filled(worker, key, None));
+    let Some((demand, (representation, progress))) = filled else {
+        return false;
+    };
+    let now = worker.host.monotonic_millis();
+    let reach = progress.reach(stream.policy.policy.coalesce.range_ahead, now);
+    let ahead = worker.ahead.has_room(key) && representation.is_asked_beyond(reach, demand);
+    if ahead {
+        worker.ahead.begin(stream, &representation);
+        let itself = |id| (id == stream.id).then_some(());
+        for (id, waited, ()) in worker.coalescer.answer_waiting(key, now, itself) {
+            worker.has_waited(id, waited);
+        }
+    }
+    ahead
+}
+
+/// Whether the origin is to be asked what the object is like, of which a range waits for the fill of another worker.
+/// Then [`release`] decides. Not if that is asked already, or the range cannot begin far into the object.
+pub fn asks(worker: &Worker, stream: &EdgeRequest) -> bool {
+    let key = stream.key.key;
+    let follows = matches!(worker.coalescer.role(key), Some(Role::Following { .. }));
+    let reach = stream.policy.policy.coalesce.range_ahead;
+    let range = demand(stream).filter(|_| follows).and_then(Demand::range);
+    range.is_some_and(|range| may_begin_beyond(range, reach))
+        && stream.may_lead
+        && worker.ahead.has_room(key)
+        && worker.calls.has_room_to_prepare()
+        && !worker.calls.has(CallKind::Size(key))
+}
+
+/// Lets the ranges go ahead that wait on this worker and begin far ahead of the fill. `described` is what the origin has
+/// told of the object where another worker fills: how far that has come is not known here.
+pub fn release(worker: &mut Worker, key: KeyHash, described: Option<&Rc<Representation>>) {
+    let Some((representation, progress)) = filled(worker, key, described) else {
+        return;
+    };
+    let now = worker.host.monotonic_millis();
+    let (streams, ahead) = (&worker.streams, &mut worker.ahead);
+    let released = worker.coalescer.answer_waiting(key, now, |id| {
+        let stream = streams.get(&id).filter(|_| ahead.has_room(key))?;
+        let reach = progress.reach(stream.policy.policy.coalesce.range_ahead, now);
+        demand(stream).filter(|demand| representation.is_asked_beyond(reach, demand))?;
+        ahead.begin(stream, &representation);
+        Some(())
+    });
+    for (id, waited, ()) in released {
+        worker.has_waited(id, waited);
+        worker.due.resume(id, Onward::Ahead);
+    }
+    worker.roots.wake();
+}
+
+/// What the fill that requests of this worker wait for brings, and how far it has come.
+fn filled(
+    worker: &Worker,
+    key: KeyHash,
+    described: Option<&Rc<Representation>>,
+) -> Option<(Rc<Representation>, FillProgress)> {
+    match worker.coalescer.role(key)? {
+        Role::Leading(leader) => worker.fills.brought(leader.stream),
+        Role::Following { .. } => {
+            let begun = worker.host.monotonic_millis();
+            Some((Rc::clone(described?), FillProgress { begun, bytes: 0 }))
+        }
+    }
+}
+
+/// The demand of a request that may go ahead.
+fn demand(stream: &EdgeRequest) -> Option<&Demand> {
+    let may = stream.is_for_part()
+        && stream.stand_in.is_none()
+        && stream.policy.policy.coalesce.range_ahead > 0;
+    stream.demand.as_ref().filter(|_| may)
+}

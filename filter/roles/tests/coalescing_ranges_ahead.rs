@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Ranges that begin far ahead of the fill of their object go to the origin by themselves.
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)]
+
+mod support;
+
+use sluice_core::coalescing::Onward;
+use sluice_core::link::Purpose;
+use sluice_core::metrics::Metric;
+use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Kind, Stage};
+use support::{FIRST, KEY, admission, assert_all_over, document, fill, release};
+
+/// A range far into an object of 1,024 bytes.
+const FAR: (&str, &str) = ("range", "bytes=900-909");
+
+/// Workers whose ranges wait if they begin at most 100 bytes ahead, or all of them if that is 0.
+fn workers(workers: usize, range_ahead: u64) -> FakeEnvoy {
+    let section = format!(r#""coalesce": {{"range_ahead": {range_ahead}}}"#);
+    FakeEnvoy::new(&document(&section), workers)
+}
+
+fn envoy(count: usize) -> FakeEnvoy {
+    workers(count, 100)
+}
+
+fn purposes(envoy: &FakeEnvoy) -> Vec<Purpose> {
+    envoy.fetches.iter().map(|fetch| fetch.purpose).collect()
+}
+
+/// The range goes to the origin as that range, for that version alone.
+fn assert_asked(envoy: &FakeEnvoy, client: Client) -> FetchId {
+    let asked = |id: &FetchId| envoy.fetches[id.0].client == client;
+    let mut fetches = envoy.open_fetches().into_iter().filter(asked);
+    let id = fetches.next().unwrap();
+    let fetch = &envoy.fetches[id.0];
+    assert_eq!(fetch.purpose, Purpose::Ahead);
+    assert_eq!(fetch.headers.get("range"), Some(FAR.1));
+    assert_eq!(fetch.headers.get("if-range"), Some("\"v1\""));
+    id
+}
+
+/// Its client gets the range while the fill is under way.
+fn assert_served(envoy: &mut FakeEnvoy, client: Client, fetch: FetchId) {
+    envoy.answer(fetch, Answer::Storable);
+    envoy.end(fetch);
+    let record = &envoy.clients[client.0];
+    assert_eq!((record.status(), record.body().len()), (206, 10));
+    assert_eq!(
+        record.header("cache-status"),
+        Some("sluice; fwd=uri-miss; fwd-status=206; detail=range-ahead")
+    );
+    assert!(!envoy.fetches[fetch.0].fills, "the store gets no part");
+    envoy.close(client);
+}
+
+#[test]
+fn first_range_far_into_a_cold_object_goes_ahead_of_a_fill_that_leads_for_it() {
+    let mut envoy = envoy(1);
+    let range = envoy.far_range(0, KEY);
+    envoy.answer(FIRST, Answer::Storable);
+    assert_eq!(envoy.stage(range), Stage::Parked);
+    envoy.answer(FetchId(1), Answer::Storable);
+    assert_eq!(release(&envoy, range), Some(Onward::Ahead));
+    let expected = [Purpose::Size, Purpose::Lead, Purpose::Ahead];
+    assert_eq!(purposes(&envoy), expected);
+    let ahead = assert_asked(&envoy, range);
+    assert_served(&mut envoy, range, ahead);
+    assert_eq!(envoy.counter(Metric::RangesAhead), 1);
+    fill(&mut envoy, FetchId(1));
+    let later = envoy.far_range(0, KEY);
+    assert_eq!(admission(&envoy, later), Some(Purpose::Fresh));
+    assert_eq!(envoy.clients[later.0].brought_by(), Some(FetchId(1)));
+    envoy.close_all();
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn first_range_leads_where_it_is_near_or_none_goes_ahead() {
+    for (range_ahead, range) in [
+        (100, "bytes=100-109"),
+        (100, "bytes=-924"),
+        (900, FAR.1),
+        (0, FAR.1),
+    ] {
+        let mut envoy = workers(1, range_ahead);
+        let client = envoy.request(0, "GET", KEY, &[("range", range)]);
+        envoy.answer(FIRST, Answer::Storable);
+        assert_eq!(release(&envoy, client), Some(Onward::Lead), "{range}");
+        fill(&mut envoy, FetchId(1));
+        assert_eq!(purposes(&envoy), [Purpose::Size, Purpose::Lead]);
+        assert_eq!(envoy.counter(Metric::RangesAhead), 0);
+        assert_all_over(&mut envoy);
+    }
+}
+
+#[test]
+fn range_waits_for_what_the_store_has_though_the_worker_does_not_know_it() {
+    let mut envoy = envoy(1);
+    envoy.get(0, KEY);
+    fill(&mut envoy, FIRST);
+    envoy.kill(0);
+    envoy.revive(0);
+    let range = envoy.far_range(0, KEY);
+    envoy.answer(FetchId(1), Answer::Storable);
+    envoy.close_all();
+    assert_eq!(envoy.clients[range.0].status(), 206);
+    assert_eq!(envoy.clients[range.0].brought_by(), Some(FIRST));
+    assert_eq!(purposes(&envoy), [Purpose::Lead, Purpose::Size]);
+}
+
+#[test]
+fn range_goes_ahead_of_a_fill_under_way_if_it_begins_further_than_that_comes_soon() {
+    let mut envoy = envoy(1);
+    envoy.get(0, KEY);
+    let early = envoy.far_range(0, KEY);
+    assert_eq!(envoy.stage(early), Stage::Parked, "no headers have come");
+    envoy.answer(FIRST, Answer::Storable);
+    assert_eq!(release(&envoy, early), Some(Onward::Ahead));
+    let late = envoy.far_range(0, KEY);
+    assert_eq!(admission(&envoy, late), Some(Purpose::Ahead));
+    let near = envoy.range(0, KEY);
+    // 300 bytes in the first second: as many as 600 in the next two.
+    (0..300).for_each(|_| envoy.progress(FIRST));
+    let reached = envoy.far_range(0, KEY);
+    for client in [early, late] {
+        let ahead = assert_asked(&envoy, client);
+        assert_served(&mut envoy, client, ahead);
+    }
+    for client in [near, reached] {
+        assert_eq!(envoy.stage(client), Stage::Parked);
+    }
+    fill(&mut envoy, FIRST);
+    for client in [near, reached] {
+        assert_eq!(release(&envoy, client), Some(Onward::Collapsed));
+    }
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn range_goes_ahead_of_another_workers_fill_once_the_origin_has_described_the_object() {
+    let mut envoy = envoy(2);
+    envoy.get(0, KEY);
+    let ranges = [envoy.far_range(1, KEY), envoy.far_range(1, KEY)];
+    let near = envoy.range(1, KEY);
+    assert_eq!(purposes(&envoy), [Purpose::Lead, Purpose::Size]);
+    envoy.answer(FetchId(1), Answer::Storable);
+    for range in ranges {
+        assert_eq!(release(&envoy, range), Some(Onward::Ahead));
+        let ahead = assert_asked(&envoy, range);
+        assert_served(&mut envoy, range, ahead);
+    }
+    assert_eq!(envoy.stage(near), Stage::Parked);
+    fill(&mut envoy, FIRST);
+    assert_eq!(release(&envoy, near), Some(Onward::Collapsed));
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn ranges_of_a_cold_object_on_two_workers_at_once_all_go_ahead_of_one_fill() {
+    let mut envoy = envoy(2);
+    let ranges = [envoy.far_range(0, KEY), envoy.far_range(1, KEY)];
+    for _ in 0..4 {
+        for fetch in envoy.open_fetches() {
+            if envoy.fetches[fetch.0].purpose == Purpose::Size {
+                envoy.answer(fetch, Answer::Storable);
+            }
+        }
+        envoy.deliver_all();
+    }
+    let leads = |id: &FetchId| envoy.fetches[id.0].purpose == Purpose::Lead;
+    let fills: Vec<_> = envoy.open_fetches().into_iter().filter(leads).collect();
+    assert_eq!(fills.len(), 1);
+    envoy.answer(fills[0], Answer::Storable);
+    for range in ranges {
+        let ahead = assert_asked(&envoy, range);
+        assert_served(&mut envoy, range, ahead);
+    }
+    fill(&mut envoy, fills[0]);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn at_most_eight_ranges_of_an_object_go_ahead_on_one_worker() {
+    let mut envoy = envoy(2);
+    envoy.get(0, KEY);
+    envoy.answer(FIRST, Answer::Storable);
+    let ranges: Vec<_> = (0..9).map(|_| envoy.far_range(0, KEY)).collect();
+    for range in &ranges[..8] {
+        assert_eq!(admission(&envoy, *range), Some(Purpose::Ahead));
+    }
+    assert_eq!(envoy.stage(ranges[8]), Stage::Parked);
+    envoy.get(0, KEY + 1);
+    envoy.answer(envoy.open_fetches()[9], Answer::Storable);
+    let other = envoy.far_range(0, KEY + 1);
+    assert_eq!(admission(&envoy, other), Some(Purpose::Ahead), "its own");
+    // One client leaves, one is served: there is room for two.
+    envoy.abort(ranges[0]);
+    let ahead = assert_asked(&envoy, ranges[1]);
+    assert_served(&mut envoy, ranges[1], ahead);
+    for expected in [Some(Purpose::Ahead), Some(Purpose::Ahead), None] {
+        let range = envoy.far_range(0, KEY);
+        assert_eq!(admission(&envoy, range), expected);
+    }
+    fill(&mut envoy, FIRST);
+    assert_eq!(release(&envoy, ranges[8]), Some(Onward::Collapsed));
+}
+
+#[test]
+fn range_waits_where_another_part_could_be_of_other_bytes_or_nothing_of_it_is_wanted() {
+    let strong = [("etag", "\"v1\""), ("accept-ranges", "bytes")];
+    let weak = [("etag", "W/\"v1\""), ("accept-ranges", "bytes")];
+    let whole = [("etag", "\"v1\""), ("accept-ranges", "none")];
+    let none = ("x-a", "b");
+    for (headers, condition, goes) in [
+        (strong, none, true),
+        (strong, ("if-range", "\"v1\""), true),
+        (strong, ("if-none-match", "\"v0\""), true),
+        (weak, none, false),
+        (whole, none, false),
+        (strong, ("if-range", "\"v0\""), false),
+        (strong, ("if-none-match", "\"v1\""), false),
+        (strong, ("if-match", "\"v0\""), false),
+        (strong, ("range", "bytes=950-959"), false),
+        (strong, ("range", "bytes=2000-"), false),
+    ] {
+        let mut envoy = envoy(1);
+        envoy.get(0, KEY);
+        let headers = [("cache-control", "max-age=60"), headers[0], headers[1]];
+        envoy.answer_with(FIRST, 200, &headers, &[b'.'; 1_024]);
+        let range = envoy.request(0, "GET", KEY, &[FAR, condition]);
+        let expected = goes.then_some(Purpose::Ahead);
+        assert_eq!(
+            admission(&envoy, range),
+            expected,
+            "{headers:?} {condition:?}"
+        );
+        let head = envoy.request(0, "HEAD", KEY, &[FAR]);
+        assert_ne!(admission(&envoy, head), Some(Purpose::Ahead));
+    }
+}
+
+#[test]
+fn range_of_what_the_edge_compresses_waits() {
+    let sections = r#""coalesce": {"range_ahead": 100}, "compression": {"enabled": true}"#;
+    for (coding, goes) in [("br", false), ("identity", true)] {
+        let mut envoy = FakeEnvoy::new(&document(sections), 1);
+        let encoding = ("accept-encoding", coding);
+        envoy.request(0, "GET", KEY, &[encoding]);
+        envoy.answer(FIRST, Answer::Storable);
+        let range = envoy.request(0, "GET", KEY, &[FAR, encoding]);
+        let expected = goes.then_some(Purpose::Ahead);
+        assert_eq!(admission(&envoy, range), expected, "{coding}");
+    }
+}
+
+#[test]
+fn range_of_what_is_not_stored_goes_around_the_store_as_it_is() {
+    let mut envoy = envoy(1);
+    let range = envoy.far_range(0, KEY);
+    envoy.answer(FIRST, Answer::Storable);
+    envoy.answer(FetchId(1), Answer::Uncacheable);
+    assert_eq!(release(&envoy, range), Some(Onward::HitForMiss));
+    let fetch = envoy.fetches.last().unwrap();
+    assert_eq!(fetch.headers.get("range"), Some(FAR.1));
+    assert_eq!(fetch.headers.get("if-range"), None);
+}
+
+/// A range that has gone ahead of a fill, with this more, and the origin's request for it.
+fn gone_ahead(more: (&str, &str)) -> (FakeEnvoy, Client, FetchId) {
+    let mut envoy = envoy(1);
+    envoy.get(0, KEY);
+    envoy.answer(FIRST, Answer::Storable);
+    let range = envoy.request(0, "GET", KEY, &[FAR, more]);
+    let fetch = assert_asked(&envoy, range);
+    (envoy, range, fetch)
+}
+
+#[test]
+fn range_is_cut_out_of_the_whole_where_the_origin_has_another_version_by_now() {
+    let (mut envoy, range, fetch) = gone_ahead(("x-a", "b"));
+    let mut object = vec![b'.'; 1_024];
+    object[900..910].copy_from_slice(b"0123456789");
+    envoy.answer_with(fetch, 200, &[("etag", "\"v2\"")], &object);
+    envoy.end(fetch);
+    let record = &envoy.clients[range.0];
+    assert_eq!((record.status(), record.body()), (206, &b"0123456789"[..]));
+    assert_eq!(record.header("content-range"), Some("bytes 900-909/1024"));
+    assert_eq!(record.header("etag"), Some("\"v2\""));
+}
+
+#[test]
+fn client_with_a_part_of_one_version_gets_no_part_of_another() {
+    let if_range = ("if-range", "\"v1\"");
+    let (mut envoy, range, fetch) = gone_ahead(if_range);
+    envoy.answer_with(fetch, 200, &[("etag", "\"v2\"")], &[b'.'; 1_024]);
+    envoy.end(fetch);
+    let record = &envoy.clients[range.0];
+    assert_eq!((record.status(), record.body().len()), (200, 1_024));
+
+    // An origin that does not heed `If-Range`.
+    let part = [("etag", "\"v2\""), ("content-range", "bytes 900-909/1024")];
+    let (mut envoy, range, fetch) = gone_ahead(if_range);
+    envoy.answer_with(fetch, 206, &part, b"0123456789");
+    assert_eq!(envoy.stage(range), Stage::Over(Ending::Failed(502)));
+
+    // Who has nothing yet may have that.
+    let (mut envoy, range, fetch) = gone_ahead(("x-a", "b"));
+    envoy.answer_with(fetch, 206, &part, b"0123456789");
+    envoy.end(fetch);
+    let record = &envoy.clients[range.0];
+    assert_eq!((record.status(), record.body()), (206, &b"0123456789"[..]));
+}
+
+#[test]
+fn error_for_a_range_ahead_is_its_own_clients() {
+    let (mut envoy, range, fetch) = gone_ahead(("x-a", "b"));
+    let follower = envoy.get(0, KEY);
+    envoy.answer(fetch, Answer::Failed(503));
+    envoy.end(fetch);
+    assert_eq!(envoy.clients[range.0].status(), 503);
+    fill(&mut envoy, FIRST);
+    assert_eq!(release(&envoy, follower), Some(Onward::Collapsed));
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn fill_for_a_range_ahead_goes_on_when_its_client_leaves() {
+    let mut envoy = envoy(1);
+    let range = envoy.far_range(0, KEY);
+    envoy.answer(FIRST, Answer::Storable);
+    envoy.answer(FetchId(1), Answer::Storable);
+    assert_eq!(release(&envoy, range), Some(Onward::Ahead));
+    envoy.abort(range);
+    let leader = envoy.fetches[1].client;
+    assert_eq!(envoy.clients[leader.0].kind, Kind::Background);
+    fill(&mut envoy, FetchId(1));
+    let later = envoy.get(0, KEY);
+    assert_eq!(admission(&envoy, later), Some(Purpose::Fresh));
+    envoy.close_all();
+    assert_all_over(&mut envoy);
+}
