@@ -170,7 +170,7 @@ fn every_field_counts() {
             "set_cookie": "strip",
             "hit_for_miss": "250ms",
         },
-        "coalesce": { "enabled": false, "max_wait": "1h", "lease": "100ms" },
+        "coalesce": { "enabled": false, "max_wait": "1h", "lease": "100ms", "range_ahead": 0 },
         "limits": { "waiters_per_key": 1, "keys_in_flight": 2, "hints": 3 },
     })));
     let seconds = Duration::from_secs;
@@ -231,6 +231,7 @@ fn every_field_counts() {
     assert!(!policy.coalesce.enabled);
     assert_eq!(policy.coalesce.max_wait, seconds(3_600));
     assert_eq!(policy.coalesce.lease, Duration::from_millis(100));
+    assert_eq!(policy.coalesce.range_ahead, 0);
     assert_eq!(policy.limits.waiters_per_key, 1);
     assert_eq!(policy.limits.keys_in_flight, 2);
     assert_eq!(policy.limits.hints, 3);
@@ -467,6 +468,11 @@ fn impossible_values_are_refused() {
             "no lease",
             http_document(json!({ "coalesce": { "lease": "0s" } })),
             "coalesce.lease: \"0s\"",
+        ),
+        (
+            "less than nothing",
+            http_document(json!({ "coalesce": { "range_ahead": -1 } })),
+            "coalesce.range_ahead: -1: expected a whole number from 0",
         ),
         (
             "no hit-for-miss",

@@ -18,6 +18,7 @@
 //! - the answer to a range or a condition, and every answer that the filter makes itself: `reply`
 //! - what is known of a request on its way, and what the access log says of it: `request`
 //! - how a request waits and goes on: `worker/turn` and `worker/resumption`
+//! - which ranges do not wait for the fill of their object: `worker/ahead`; what becomes of their responses: `edge/ahead`
 //! - requests of the filter's own: `worker/calls` and `worker/background`; EDGE's part: `edge/background_*`
 //! - what a worker knows of keys: their hashes, purges, variants, the hot tier: `worker/keys`
 //! - purges: `purge_listener` (and `sns`) takes the call, `worker/purge_calls` carries it out

@@ -23,6 +23,12 @@ fn envoy(count: usize) -> FakeEnvoy {
     workers(count, 100)
 }
 
+/// A range far into the object, of that many bytes.
+fn far_range(envoy: &mut FakeEnvoy, seat: usize, length: usize) -> Client {
+    let range = format!("bytes=900-{}", 899 + length);
+    envoy.request(seat, "GET", KEY, &[("range", &range)])
+}
+
 fn purposes(envoy: &FakeEnvoy) -> Vec<Purpose> {
     envoy.fetches.iter().map(|fetch| fetch.purpose).collect()
 }
@@ -34,7 +40,13 @@ fn assert_asked(envoy: &FakeEnvoy, client: Client) -> FetchId {
     let id = fetches.next().unwrap();
     let fetch = &envoy.fetches[id.0];
     assert_eq!(fetch.purpose, Purpose::Ahead);
-    assert_eq!(fetch.headers.get("range"), Some(FAR.1));
+    assert!(
+        fetch
+            .headers
+            .get("range")
+            .unwrap()
+            .starts_with("bytes=900-")
+    );
     assert_eq!(fetch.headers.get("if-range"), Some("\"v1\""));
     id
 }
@@ -112,16 +124,16 @@ fn range_waits_for_what_the_store_has_though_the_worker_does_not_know_it() {
 fn range_goes_ahead_of_a_fill_under_way_if_it_begins_further_than_that_comes_soon() {
     let mut envoy = envoy(1);
     envoy.get(0, KEY);
-    let early = envoy.far_range(0, KEY);
+    let early = far_range(&mut envoy, 0, 1);
     assert_eq!(envoy.stage(early), Stage::Parked, "no headers have come");
     envoy.answer(FIRST, Answer::Storable);
     assert_eq!(release(&envoy, early), Some(Onward::Ahead));
-    let late = envoy.far_range(0, KEY);
+    let late = far_range(&mut envoy, 0, 2);
     assert_eq!(admission(&envoy, late), Some(Purpose::Ahead));
     let near = envoy.range(0, KEY);
     // 300 bytes in the first second: as many as 600 in the next two.
     (0..300).for_each(|_| envoy.progress(FIRST));
-    let reached = envoy.far_range(0, KEY);
+    let reached = far_range(&mut envoy, 0, 3);
     for client in [early, late] {
         let ahead = assert_asked(&envoy, client);
         assert_served(&mut envoy, client, ahead);
@@ -140,7 +152,7 @@ fn range_goes_ahead_of_a_fill_under_way_if_it_begins_further_than_that_comes_soo
 fn range_goes_ahead_of_another_workers_fill_once_the_origin_has_described_the_object() {
     let mut envoy = envoy(2);
     envoy.get(0, KEY);
-    let ranges = [envoy.far_range(1, KEY), envoy.far_range(1, KEY)];
+    let ranges = [1, 2].map(|length| far_range(&mut envoy, 1, length));
     let near = envoy.range(1, KEY);
     assert_eq!(purposes(&envoy), [Purpose::Lead, Purpose::Size]);
     envoy.answer(FetchId(1), Answer::Storable);
@@ -184,7 +196,7 @@ fn at_most_eight_ranges_of_an_object_go_ahead_on_one_worker() {
     let mut envoy = envoy(2);
     envoy.get(0, KEY);
     envoy.answer(FIRST, Answer::Storable);
-    let ranges: Vec<_> = (0..9).map(|_| envoy.far_range(0, KEY)).collect();
+    let ranges: Vec<_> = (1..10).map(|n| far_range(&mut envoy, 0, n)).collect();
     for range in &ranges[..8] {
         assert_eq!(admission(&envoy, *range), Some(Purpose::Ahead));
     }
@@ -193,16 +205,94 @@ fn at_most_eight_ranges_of_an_object_go_ahead_on_one_worker() {
     envoy.answer(envoy.open_fetches()[9], Answer::Storable);
     let other = envoy.far_range(0, KEY + 1);
     assert_eq!(admission(&envoy, other), Some(Purpose::Ahead), "its own");
-    // One client leaves, one is served: there is room for two.
+    // One client leaves, one is served: there is room for the one that waits, and for another.
     envoy.abort(ranges[0]);
+    assert_eq!(release(&envoy, ranges[8]), Some(Onward::Ahead));
     let ahead = assert_asked(&envoy, ranges[1]);
     assert_served(&mut envoy, ranges[1], ahead);
-    for expected in [Some(Purpose::Ahead), Some(Purpose::Ahead), None] {
-        let range = envoy.far_range(0, KEY);
+    for (length, expected) in [(11, Some(Purpose::Ahead)), (12, None)] {
+        let range = far_range(&mut envoy, 0, length);
         assert_eq!(admission(&envoy, range), expected);
     }
-    fill(&mut envoy, FIRST);
-    assert_eq!(release(&envoy, ranges[8]), Some(Onward::Collapsed));
+}
+
+#[test]
+fn equal_ranges_share_what_the_first_gets() {
+    let mut envoy = envoy(1);
+    envoy.get(0, KEY);
+    let early = [envoy.far_range(0, KEY), envoy.far_range(0, KEY)];
+    envoy.answer(FIRST, Answer::Storable);
+    let ahead = assert_asked(&envoy, early[0]);
+    assert_eq!(envoy.stage(early[1]), Stage::Parked);
+    envoy.answer(ahead, Answer::Storable);
+    envoy.progress(ahead);
+    let late = envoy.far_range(0, KEY);
+    let other = far_range(&mut envoy, 0, 20);
+    assert_eq!(admission(&envoy, late), None);
+    assert_eq!(admission(&envoy, other), Some(Purpose::Ahead));
+    envoy.end(ahead);
+    for client in [early[1], late] {
+        let record = &envoy.clients[client.0];
+        assert_eq!(record.stage, Stage::Over(Ending::Served));
+        assert_eq!((record.status(), record.brought_by()), (206, Some(ahead)));
+        assert_eq!(
+            record.header("cache-status"),
+            Some("sluice; fwd=uri-miss; fwd-status=206; collapsed; detail=range-ahead")
+        );
+        assert_eq!(record.header("content-range"), Some("bytes 900-909/1024"));
+    }
+    assert_eq!(envoy.fetches.len(), 3, "the fill, and two ranges");
+    // It is not kept: the next asks again.
+    let next = envoy.far_range(0, KEY);
+    assert_eq!(admission(&envoy, next), Some(Purpose::Ahead));
+}
+
+#[test]
+fn equal_range_asks_for_itself_where_the_first_has_nothing_to_share() {
+    let part = ("content-range", "bytes 900-909/1024");
+    for (status, headers) in [
+        (206, [("etag", "\"v1\""), part, ("set-cookie", "a=b")]),
+        (
+            206,
+            [("etag", "\"v1\""), part, ("cache-control", "private")],
+        ),
+        (206, [("etag", "\"v2\""), part, ("x-a", "b")]),
+        (503, [("x-a", "b"), ("x-b", "c"), ("x-c", "d")]),
+    ] {
+        let mut envoy = envoy(1);
+        envoy.get(0, KEY);
+        envoy.answer(FIRST, Answer::Storable);
+        let ranges = [0, 1].map(|_| envoy.far_range(0, KEY));
+        let ahead = assert_asked(&envoy, ranges[0]);
+        assert_eq!(envoy.stage(ranges[1]), Stage::Parked);
+        envoy.answer_with(ahead, status, &headers, b"0123456789");
+        assert_eq!(
+            release(&envoy, ranges[1]),
+            Some(Onward::Ahead),
+            "{headers:?}"
+        );
+    }
+}
+
+#[test]
+fn equal_range_asks_for_itself_when_the_client_of_the_first_leaves() {
+    for begun in [false, true] {
+        let mut envoy = envoy(1);
+        envoy.get(0, KEY);
+        envoy.answer(FIRST, Answer::Storable);
+        let ranges = [0, 1].map(|_| envoy.far_range(0, KEY));
+        let ahead = assert_asked(&envoy, ranges[0]);
+        if begun {
+            envoy.answer(ahead, Answer::Storable);
+            envoy.progress(ahead);
+        }
+        envoy.abort(ranges[0]);
+        assert_eq!(release(&envoy, ranges[1]), Some(Onward::Ahead));
+        let ahead = assert_asked(&envoy, ranges[1]);
+        assert_served(&mut envoy, ranges[1], ahead);
+        fill(&mut envoy, FIRST);
+        assert_all_over(&mut envoy);
+    }
 }
 
 #[test]

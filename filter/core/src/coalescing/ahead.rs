@@ -7,7 +7,7 @@
 use crate::http::conditions::Validators;
 use crate::http::demand::{Candidate, Delivery, Demand};
 use crate::http::entity_tag::EntityTag;
-use crate::http::range::ByteRange;
+use crate::http::range::{ByteRange, Slice};
 use crate::workers::Millis;
 
 /// For how much time the fill's rate counts: a range waits that the fill reaches within it.
@@ -56,8 +56,8 @@ impl Representation {
         &self.etag
     }
 
-    /// Whether `demand` comes to a range of it that begins behind its first `reach` bytes.
-    pub fn is_asked_beyond(&self, reach: u64, demand: &Demand) -> bool {
+    /// What `demand` comes to, if that is a part of it.
+    pub fn part(&self, demand: &Demand) -> Option<Slice> {
         let candidate = Candidate {
             status: 200,
             validators: Validators {
@@ -68,9 +68,14 @@ impl Representation {
             length: Some(self.length),
         };
         match demand.delivery(&candidate, false) {
-            Delivery::Part { slice, .. } => slice.first() > reach,
-            _ => false,
+            Delivery::Part { slice, .. } => Some(slice),
+            _ => None,
         }
+    }
+
+    /// Whether `demand` comes to a range of it that begins behind its first `reach` bytes.
+    pub fn is_asked_beyond(&self, reach: u64, demand: &Demand) -> bool {
+        self.part(demand).is_some_and(|part| part.first() > reach)
     }
 }
 

@@ -5,7 +5,7 @@
 //! what workers must agree on is on the [`Board`]. An event may read and change the board, and says
 //! what is to be done by [`Effect`]s, which the caller carries out after the call has returned. Every
 //! parked request leaves by exactly one `Resume` or `Fail`, or by itself: by going away
-//! ([`Coalescer::closed`]), or where all that it needs are the headers of the response
+//! ([`Coalescer::closed`]), or where the caller has an answer for it or another way
 //! ([`Coalescer::answer_waiting`]).
 //!
 //! How a flight goes, by [`Phase`](crate::coalescing::flight::Phase) and [`Outcome`](crate::workers::message::Outcome):

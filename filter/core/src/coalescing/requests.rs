@@ -209,9 +209,9 @@ impl Coalescer {
         }
     }
 
-    /// The headers of the response that requests wait for have come. Takes the requests of this worker off the waiting
-    /// list for which the headers are enough: those to which `answer` gives an answer. Each comes back with the
-    /// milliseconds that it has waited and its answer.
+    /// Takes those requests of this worker off the waiting list to which `answer` gives an answer: the headers of the
+    /// response that they wait for are enough, or they need not wait for it. Each comes back with the milliseconds that
+    /// it has waited and its answer.
     pub fn answer_waiting<T>(
         &mut self,
         key: KeyHash,

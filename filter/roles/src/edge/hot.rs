@@ -125,7 +125,7 @@ fn begin_capture(worker: &mut Worker, stream: &EdgeRequest, capture: Capture) ->
 }
 
 /// The fields that all clients get alike. Who may read the response is said to each.
-fn common(headers: &Headers, cors: bool) -> Vec<u8> {
+pub(super) fn common(headers: &Headers, cors: bool) -> Vec<u8> {
     let fields = headers.iter().filter(|(name, _)| {
         let of_client = cors && name.starts_with(CORS_PREFIX);
         !name.starts_with(':') && !MADE_ANEW.contains(name) && !of_client

@@ -5,6 +5,7 @@
 //! passes (`request`). On the way out it tells the coalescer what has come, and makes of the response what the client
 //! should see (`response`).
 
+mod ahead;
 mod background_request;
 mod background_response;
 mod cors;
@@ -291,7 +292,7 @@ impl StreamContext for Edge {
             return Action::Continue;
         };
         stream.body.bytes.set(stream.body.bytes.get() + size as u64);
-        if (ends || stream.body.capture.borrow().is_some())
+        if (ends || stream.body.is_copied())
             && let Some(worker) = &mut worker
         {
             observe_body(worker, stream, size, ends);
@@ -328,9 +329,10 @@ impl StreamContext for Edge {
     }
 }
 
-/// Copies a part of `size` bytes of the response's body for the hot tier, and at its end notes how long the body is.
+/// Copies a part of `size` bytes of the response's body for others, and at its end notes how long the body is.
 fn observe_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, ends: bool) {
     hot::take_body(worker, stream, size, ends);
+    ahead::take_body(worker, stream, size, ends);
     if ends && let Some(body) = stream.body.unannounced.get() {
         worker
             .keys

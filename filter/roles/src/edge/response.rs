@@ -20,7 +20,7 @@ use sluice_core::workers::{BodyId, Millis};
 
 use super::dress::{add_headers, dress};
 use super::site::hold_for_substitute;
-use super::{hot, variants};
+use super::{ahead, hot, variants};
 use crate::host::headers::Headers;
 use crate::host::{self, Action, Host, Map};
 use crate::reply::delivery::deliver;
@@ -273,8 +273,8 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
     let status = status.and_then(|status| u16::try_from(status).ok());
     let status = status.unwrap_or(502);
     let bypass = stream.progress.purpose.get() == Purpose::Bypass;
-    let ahead = stream.progress.purpose.get() == Purpose::Ahead;
-    if !bypass && !ahead {
+    let is_ahead = stream.progress.purpose.get() == Purpose::Ahead;
+    if !bypass && !is_ahead {
         worker.metrics.count(Metric::RequestsMiss, 1);
     }
     stream
@@ -308,8 +308,8 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
             Some(Onward::NoRoom) => NO_ROOM,
             _ => "hit-for-miss",
         });
-    } else if ahead {
-        description = description.detail("range-ahead");
+    } else if is_ahead {
+        description = description.detail(ahead::DETAIL);
     }
     dress(
         &*worker.host,
@@ -322,33 +322,10 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
     if hold_for_substitute(worker, stream, status, 0)? {
         return Ok(Action::Pause);
     }
-    if ahead {
-        return finish_ahead(worker, stream, status);
+    if is_ahead {
+        return ahead::respond(worker, stream, status);
     }
     Ok(Action::Continue)
-}
-
-/// Makes of the response to a range that went ahead what its client demands: the origin sends a 200 where it has another
-/// version by now. Not every origin heeds `If-Range`: a client that has a part of one version gets none of another.
-fn finish_ahead(
-    worker: &mut Worker,
-    stream: &Rc<EdgeRequest>,
-    status: u16,
-) -> host::Result<Action> {
-    if status == 206 && stream.is_for_one_version() {
-        let headers = worker.host.headers(Map::Response)?;
-        let ahead_of = stream.progress.ahead_of.borrow();
-        let wanted = ahead_of
-            .as_ref()
-            .map(|representation| representation.etag());
-        if headers.text("etag") != wanted {
-            stream.progress.answered.set(true);
-            stream.progress.account.results_in(account::FAILED);
-            answer_failure(&*worker.host, 502, false)?;
-            return Ok(Action::Pause);
-        }
-    }
-    deliver(&*worker.host, stream, status, true, None)
 }
 
 /// Refuses the response of another key, as Envoy's cache names files by a short hash, or one whose headers are not those

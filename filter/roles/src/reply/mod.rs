@@ -17,6 +17,7 @@ use sluice_core::store::revalidation::Revalidation;
 
 use crate::host::{self, Half, Host};
 use crate::request::EdgeRequest;
+use crate::request::body::PartCopy;
 
 /// Name of the response header of RFC 9211.
 pub const CACHE_STATUS: &str = "cache-status";
@@ -57,6 +58,8 @@ pub enum DueReply {
     Bodiless(BodilessReply),
     /// EDGE: a copy of the response that a follower has waited for, and for which the store has no room.
     Copied(Rc<HotCopy>, Rc<EdgeRequest>, CacheStatus<'static>),
+    /// EDGE: a copy of the 206 that an equal range got.
+    Part(Rc<PartCopy>),
     /// EDGE: the error that a follower's leader got.
     Failed {
         /// The leader's status.
@@ -92,6 +95,9 @@ impl DueReply {
             Self::Bodiless(bodiless) => bodiless.send(host),
             Self::Copied(copy, follower, way) => {
                 hot_copy::answer_follower(host, copy, follower, way)
+            }
+            Self::Part(part) => {
+                host.respond_with(206, "sluice_range_ahead", &part.headers, &part.body)
             }
             Self::Failed { status } => answer_failure(host, *status, true),
         }

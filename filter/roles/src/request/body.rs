@@ -26,6 +26,8 @@ pub struct PassingBody {
     pub passing: Cell<Passing>,
     /// The copy that is made of it for the hot tier.
     pub capture: RefCell<Option<Capture>>,
+    /// The copy that is made of it for equal ranges.
+    pub part: RefCell<Option<PartCopy>>,
     /// The `Cache-Status` of followers that share this copy, where the store has no room for the response.
     pub shared_as: Cell<Option<CacheStatus<'static>>>,
 }
@@ -46,8 +48,14 @@ impl PassingBody {
             replacement: RefCell::default(),
             passing: Cell::new(passing),
             capture: RefCell::new(None),
+            part: RefCell::new(None),
             shared_as: Cell::new(None),
         }
+    }
+
+    /// Whether a copy is made of it.
+    pub fn is_copied(&self) -> bool {
+        self.capture.borrow().is_some() || self.part.borrow().is_some()
     }
 
     /// Replaces the next `size` bytes if need be, and lets through what the client wants of them.
@@ -58,6 +66,17 @@ impl PassingBody {
         self.passing.set(passing);
         passed
     }
+}
+
+/// A copy of a 206, for other clients with an equal range.
+#[derive(Debug, Default)]
+pub struct PartCopy {
+    /// Its headers as those clients get them, serialised.
+    pub headers: Vec<u8>,
+    /// Whether it has a media type.
+    pub typed: bool,
+    /// As much of its body as has come.
+    pub body: Vec<u8>,
 }
 
 /// What replaces a response's body.

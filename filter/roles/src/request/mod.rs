@@ -83,6 +83,8 @@ pub struct Progress {
     pub headers: RefCell<Vec<(String, String)>>,
     /// What it asks for a range of, if that goes to the origin ahead of the fill.
     pub ahead_of: RefCell<Option<Rc<Representation>>>,
+    /// Whether equal ranges wait for its response, and get it too.
+    pub shares: Cell<bool>,
     /// Whether the store was told to ask the origin first, after a soft purge.
     pub forced: Cell<bool>,
     /// The status with which the origin has failed it while the store serves a stale response. ORIGIN sets it.
@@ -107,6 +109,7 @@ impl Progress {
             prelude: Cell::new(Prelude::None),
             headers: RefCell::default(),
             ahead_of: RefCell::default(),
+            shares: Cell::new(false),
             forced: Cell::new(false),
             kept: Cell::new(None),
             late: Cell::new(false),
@@ -170,6 +173,17 @@ impl EdgeRequest {
             && self.may_finish_early()
             && !self.is_for_part()
             && self.stand_in.is_none()
+    }
+
+    /// Whether its client asks for a range of what it has named, and of nothing that takes its place.
+    pub fn is_for_plain_part(&self) -> bool {
+        self.is_for_part() && self.stand_in.is_none()
+    }
+
+    /// Whether both get the same headers of one response: the policy makes them.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        self.target.cache_key() == other.target.cache_key()
+            && self.policy.number == other.policy.number
     }
 
     /// Whether its client has a part of one version, and wants more of that only.

@@ -10,7 +10,7 @@ use sluice_core::coalescing::flight::Role;
 use sluice_core::http::demand::Demand;
 use sluice_core::key::qualifiers::{self, qualifiers};
 use sluice_core::policy::Policy;
-use sluice_core::workers::KeyHash;
+use sluice_core::workers::{KeyHash, StreamId};
 
 use super::Worker;
 use super::calls::CallKind;
@@ -20,36 +20,66 @@ use crate::request::EdgeRequest;
 /// Ranges of one object that one worker has at the origin at one time.
 const MOST_AHEAD: usize = 8;
 
+/// The longest range whose response equal ranges share.
+pub const MOST_SHARED_BYTES: u64 = 1 << 20;
+
 /// The ranges of one worker that are at the origin.
 #[derive(Debug, Default)]
 pub struct Ahead {
-    by_key: HashMap<KeyHash, usize>,
+    by_key: HashMap<KeyHash, Vec<StreamId>>,
 }
 
 impl Ahead {
     fn has_room(&self, key: KeyHash) -> bool {
-        self.by_key
-            .get(&key)
-            .is_none_or(|ahead| *ahead < MOST_AHEAD)
+        self.of(key).len() < MOST_AHEAD
     }
 
-    fn begin(&mut self, stream: &EdgeRequest, representation: &Rc<Representation>) {
-        *self.by_key.entry(stream.key.key).or_default() += 1;
-        *stream.progress.ahead_of.borrow_mut() = Some(Rc::clone(representation));
+    fn of(&self, key: KeyHash) -> &[StreamId] {
+        self.by_key.get(&key).map_or(&[], Vec::as_slice)
     }
 
-    /// A request is over.
-    pub fn close(&mut self, stream: &EdgeRequest) {
-        if stream.progress.ahead_of.take().is_none() {
-            return;
-        }
+    /// Whether an equal range is at the origin, whose response `stream` is to get as well.
+    fn shares(&self, streams: &HashMap<StreamId, Rc<EdgeRequest>>, stream: &EdgeRequest) -> bool {
+        let mut ahead = self.of(stream.key.key).iter();
+        ahead.any(|id| {
+            let first = streams.get(id).filter(|first| first.progress.shares.get());
+            first.is_some_and(|first| first.is_alike(stream) && first.demand == stream.demand)
+        })
+    }
+
+    fn begin(&mut self, stream: &EdgeRequest, demand: &Demand, of: &Rc<Representation>) {
+        let part = of.part(demand);
+        let shares = part.is_some_and(|part| part.length() <= MOST_SHARED_BYTES);
+        stream.progress.shares.set(shares);
+        *stream.progress.ahead_of.borrow_mut() = Some(Rc::clone(of));
+        let ahead = self.by_key.entry(stream.key.key).or_default();
+        ahead.push(stream.id);
+    }
+
+    fn end(&mut self, stream: &EdgeRequest) {
         let key = stream.key.key;
         if let Some(ahead) = self.by_key.get_mut(&key) {
-            *ahead -= 1;
-            if *ahead == 0 {
+            ahead.retain(|id| *id != stream.id);
+            if ahead.is_empty() {
                 self.by_key.remove(&key);
             }
         }
+    }
+}
+
+/// A request is over, and may have made room for others.
+pub fn close(worker: &mut Worker, stream: &EdgeRequest) {
+    if let Some(representation) = stream.progress.ahead_of.take() {
+        worker.ahead.end(stream);
+        release(worker, stream.key.key, Some(&representation));
+    }
+}
+
+/// The response to a range is its own client's: equal ranges need not wait for it.
+pub fn share_nothing(worker: &mut Worker, stream: &EdgeRequest) {
+    let representation = stream.progress.ahead_of.borrow().clone();
+    if stream.progress.shares.replace(false) {
+        release(worker, stream.key.key, representation.as_ref());
     }
 }
 
@@ -89,9 +119,11 @@ pub fn overtakes(worker: &mut Worker, stream: &EdgeRequest) -> bool {
     };
     let now = worker.host.monotonic_millis();
     let reach = progress.reach(stream.policy.policy.coalesce.range_ahead, now);
-    let ahead = worker.ahead.has_room(key) && representation.is_asked_beyond(reach, demand);
+    let ahead = worker.ahead.has_room(key)
+        && representation.is_asked_beyond(reach, demand)
+        && !worker.ahead.shares(&worker.streams, stream);
     if ahead {
-        worker.ahead.begin(stream, &representation);
+        worker.ahead.begin(stream, demand, &representation);
         let itself = |id| (id == stream.id).then_some(());
         for (id, waited, ()) in worker.coalescer.answer_waiting(key, now, itself) {
             worker.has_waited(id, waited);
@@ -125,9 +157,9 @@ pub fn release(worker: &mut Worker, key: KeyHash, described: Option<&Rc<Represen
     let released = worker.coalescer.answer_waiting(key, now, |id| {
         let stream = streams.get(&id).filter(|_| ahead.has_room(key))?;
         let reach = progress.reach(stream.policy.policy.coalesce.range_ahead, now);
-        demand(stream).filter(|demand| representation.is_asked_beyond(reach, demand))?;
-        ahead.begin(stream, &representation);
-        Some(())
+        let demand = demand(stream)?;
+        let goes = representation.is_asked_beyond(reach, demand) && !ahead.shares(streams, stream);
+        goes.then(|| ahead.begin(stream, demand, &representation))
     });
     for (id, waited, ()) in released {
         worker.has_waited(id, waited);
@@ -153,8 +185,6 @@ fn filled(
 
 /// The demand of a request that may go ahead.
 fn demand(stream: &EdgeRequest) -> Option<&Demand> {
-    let may = stream.is_for_part()
-        && stream.stand_in.is_none()
-        && stream.policy.policy.coalesce.range_ahead > 0;
+    let may = stream.is_for_plain_part() && stream.policy.policy.coalesce.range_ahead > 0;
     stream.demand.as_ref().filter(|_| may)
 }

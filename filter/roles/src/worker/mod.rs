@@ -164,7 +164,7 @@ impl Worker {
                 self.turn(stream.0, |coalescer, turn| coalescer.closed(stream, turn));
             }
             background::rescue(self, &closed);
-            self.ahead.close(&closed);
+            ahead::close(self, &closed);
         }
     }
 

@@ -74,9 +74,7 @@ impl Worker {
         let (now, streams) = (self.host.monotonic_millis(), &self.streams);
         let answered = self.coalescer.answer_waiting(leader.key.key, now, |id| {
             let follower = streams.get(&id)?;
-            // The headers are what the leader's own policy makes of them.
-            let alike = follower.target.cache_key() == leader.target.cache_key()
-                && follower.policy.number == leader.policy.number;
+            let alike = follower.is_alike(leader);
             alike.then(|| answer(follower)).flatten()
         });
         for (id, waited, answer) in answered {

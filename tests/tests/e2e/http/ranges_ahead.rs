@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A range far into a cold object does not wait for all that comes before it.
 
+use sluice_tests::client::crowd::Crowd;
 use sluice_tests::client::{Client, Response, request};
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::http::body;
@@ -110,6 +111,22 @@ async fn a_range_far_ahead_of_a_clients_own_fill_comes_at_once() {
     scene.gate.open();
     let _ = leader.response().await.unwrap().stamp("/a");
     assert_eq!(scene.asked("/a"), (1, 1));
+}
+
+#[tokio::test]
+async fn equal_ranges_far_ahead_are_one_request() {
+    let scene = Scene::new().await;
+    let edge = scene.edge("{}").workers(1).start().await;
+    let crowd = Crowd::connect(edge.address(), 20).await;
+    let outcomes = crowd.fire_each(|_| far("/a")).land().await;
+    assert_eq!(outcomes.responses().count(), 20, "{:?}", outcomes.tally());
+    for response in outcomes.responses() {
+        assert_far("/a", response);
+        let status = response.header("cache-status");
+        assert!(status.ends_with("detail=range-ahead"), "{response}");
+    }
+    assert_eq!(scene.asked("/a"), (1, 1));
+    scene.gate.open();
 }
 
 #[tokio::test]

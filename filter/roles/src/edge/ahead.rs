@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The response to a range that went to the origin ahead of the fill of its object, and its copy for equal ranges.
+
+use std::rc::Rc;
+
+use sluice_core::http::cache_status::{CacheStatus, Forward};
+
+use super::hot::common;
+use crate::host::headers::{Headers, extend};
+use crate::host::{self, Action, Map};
+use crate::reply::delivery::deliver;
+use crate::reply::{CACHE_STATUS, DueReply, answer_failure};
+use crate::request::EdgeRequest;
+use crate::request::account;
+use crate::request::body::PartCopy;
+use crate::worker::Worker;
+use crate::worker::ahead::{MOST_SHARED_BYTES, share_nothing};
+
+/// The detail of such a response in `Cache-Status`.
+pub const DETAIL: &str = "range-ahead";
+
+/// Makes of the response what its client demands: the origin sends a 200 where it has another version by now. Not every
+/// origin heeds `If-Range`: a client that has a part of one version gets none of another.
+pub fn respond(worker: &mut Worker, stream: &Rc<EdgeRequest>, status: u16) -> host::Result<Action> {
+    let headers = worker.host.headers(Map::Response)?;
+    let ahead_of = stream.progress.ahead_of.borrow().clone();
+    let etag = ahead_of
+        .as_ref()
+        .map(|representation| representation.etag());
+    let wanted = status == 206 && headers.text("etag") == etag;
+    if status == 206 && !wanted && stream.is_for_one_version() {
+        stream.progress.answered.set(true);
+        stream.progress.account.results_in(account::FAILED);
+        answer_failure(&*worker.host, 502, false)?;
+        return Ok(Action::Pause);
+    }
+    if wanted && stream.progress.shares.get() && may_share(&headers) {
+        let copy = copy_of(stream, &headers);
+        stream.body.part.replace(Some(copy));
+    } else {
+        share_nothing(worker, stream);
+    }
+    deliver(&*worker.host, stream, status, true, None)
+}
+
+/// Whether the response may go to other clients. The fill decides for how long.
+fn may_share(headers: &Headers) -> bool {
+    const FORBIDDING: [&str; 3] = ["private", "no-store", "no-cache"];
+    let control = headers.joined("cache-control").unwrap_or_default();
+    let control = control.to_ascii_lowercase();
+    let length = headers.content_length();
+    let small = length.is_some_and(|length| length <= MOST_SHARED_BYTES);
+    small && !headers.has("set-cookie") && !FORBIDDING.iter().any(|word| control.contains(word))
+}
+
+/// A copy of the response, still without the body.
+fn copy_of(stream: &EdgeRequest, headers: &Headers) -> PartCopy {
+    let status = CacheStatus::forwarded(Forward::UriMiss).forward_status(206);
+    let status = status.collapsed().detail(DETAIL).to_string();
+    let age = headers.get("age").map(|age| ("age", age));
+    let own = age.into_iter().chain([(CACHE_STATUS, status.as_bytes())]);
+    PartCopy {
+        headers: extend(
+            &common(headers, stream.policy.policy.site.cors.is_some()),
+            own,
+        ),
+        typed: headers.has("content-type"),
+        body: Vec::new(),
+    }
+}
+
+/// Copies a part of `size` bytes of the body that passes. At its end those get the copy who wait with an equal range.
+pub fn take_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, ends: bool) {
+    let Some(mut copy) = stream.body.part.take() else {
+        return;
+    };
+    if size > 0 {
+        match worker.host.response_body(0..size) {
+            Ok(bytes) => copy.body.extend(bytes),
+            Err(error) => {
+                worker.metrics.fault("a response was not copied", error);
+                share_nothing(worker, stream);
+                return;
+            }
+        }
+    }
+    if !ends {
+        stream.body.part.replace(Some(copy));
+        return;
+    }
+    stream.progress.shares.set(false);
+    let copy = Rc::new(copy);
+    worker.answer_alike(stream, |follower| {
+        let equal = follower.is_for_plain_part() && follower.demand == stream.demand;
+        equal.then(|| {
+            follower.progress.answered_untyped.set(!copy.typed);
+            DueReply::Part(Rc::clone(&copy))
+        })
+    });
+}
