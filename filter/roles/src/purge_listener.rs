@@ -13,9 +13,9 @@ use crate::sns::{self, Verification};
 use crate::worker::Worker;
 use crate::worker::purge_calls::Unavailable;
 
-/// Bound on the bytes of a message of SNS (Amazon SNS quotas: 256 KB). Anybody may send one, and it is held until it is
-/// whole. A call that has shown the token is bounded by its listener.
-const MOST_SNS_BYTES: usize = 256 << 10;
+/// Bound on the bytes of a message of SNS: 256 KiB that were published (Amazon SNS quotas), and what SNS adds. Anybody
+/// may send one, and it is held until it is whole. A call that has shown the token is bounded by its listener.
+const MOST_SNS_BYTES: usize = 384 << 10;
 
 /// What a call is about.
 #[derive(Clone, Debug)]

@@ -78,7 +78,7 @@ async fn the_listener_holds_little_of_a_caller_that_it_does_not_know() {
     assert_eq!(status(&request("POST", "/sns", &announced)).await, 413);
     // A message of unknown length is given up on its way.
     let mut growing = request("POST", "/sns", &[("transfer-encoding", "chunked")]);
-    growing.extend(format!("50000\r\n{}\r\n", "x".repeat(0x50000)).bytes());
+    growing.extend(format!("70000\r\n{}\r\n", "x".repeat(0x70000)).bytes());
     assert_eq!(status(&growing).await, 413);
     edge.wait_for_counter("sluice_sns_refused", 2).await;
     assert!(edge.get("/a").await.is_hit());
