@@ -60,8 +60,8 @@ pub(crate) struct Upstream {
 pub(crate) struct Held {
     /// It has ended with its headers.
     pub ended: bool,
-    /// Parts of its body, and whether each is the last.
-    pub parts: Vec<(Vec<u8>, bool)>,
+    /// Whether a part of its body has come, and the last.
+    pub body: Option<bool>,
 }
 
 /// A request's way.

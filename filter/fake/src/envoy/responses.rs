@@ -39,8 +39,11 @@ impl FakeEnvoy {
             Action::Continue => self.publish_headers(client, ends),
             Action::Pause if self.is_replied(client) => {}
             Action::Pause => {
-                let parts = Vec::new();
-                self.exchanges[client.0].held = Some(Held { ended: ends, parts });
+                let held = Held {
+                    ended: ends,
+                    body: None,
+                };
+                self.exchanges[client.0].held = Some(held);
                 self.set_stage(client, Stage::Held);
             }
         }
@@ -62,23 +65,38 @@ impl FakeEnvoy {
         }
     }
 
-    /// EDGE gets a part of the response's body.
+    /// EDGE gets a part of the response's body, with what it has kept, also where it holds the response at its headers
+    /// (`allow_on_headers_stop_iteration`).
     pub(super) fn deliver_body(&mut self, client: Client, part: Vec<u8>, ends: bool) {
         if self.is_over(client) || self.is_replied(client) {
             return;
         }
-        if let Some(held) = &mut self.exchanges[client.0].held {
-            held.parts.push((part, ends));
-            return;
-        }
-        let size = part.len();
-        self.with_messages(client, Side::Edge, |messages| messages.body = part);
+        let holds = self.exchanges[client.0].held.is_some();
+        let size = self.with_messages(client, Side::Edge, |messages| {
+            if !holds {
+                messages.body.clear();
+            }
+            messages.body.extend(part);
+            messages.body.len()
+        });
+        let size = size.unwrap_or_default();
         let action = self.act(client, Side::Edge, |stream, host, worker| {
             stream.on_response_body(host, worker, size, ends)
         });
         if action == Action::Pause {
+            if let Some(held) = &mut self.exchanges[client.0].held {
+                held.body = Some(ends);
+            }
             return;
         }
+        if self.exchanges[client.0].held.take().is_some() {
+            self.publish_headers(client, false);
+        }
+        self.publish_body(client, ends);
+    }
+
+    /// The client gets the part of the body that has passed EDGE.
+    fn publish_body(&mut self, client: Client, ends: bool) {
         let part = self.with_messages(client, Side::Edge, |messages| {
             std::mem::take(&mut messages.body)
         });
@@ -109,9 +127,11 @@ impl FakeEnvoy {
         let Some(held) = self.exchanges[client.0].held.take() else {
             panic!("the response of {client:?} was resumed, but is not paused");
         };
+        // Envoy would lose what it has kept of a body that goes on before its end.
+        assert_ne!(held.body, Some(false), "{client:?}: resumed amid its body");
         self.publish_headers(client, held.ended);
-        for (part, ends) in held.parts {
-            self.deliver_body(client, part, ends);
+        if let Some(ends) = held.body {
+            self.publish_body(client, ends);
         }
     }
 
@@ -120,13 +140,16 @@ impl FakeEnvoy {
         if self.exchanges[client.0].responded {
             return self.truncate(client);
         }
-        self.exchanges[client.0].held = None;
+        let holds = self.exchanges[client.0].held.take().is_some();
         self.detach(client);
         let ends = reply.body.is_empty() || self.exchanges[client.0].head;
         self.with_messages(client, Side::Edge, |messages| {
             messages.replied = false;
             messages.response = Some(reply.headers);
         });
+        if holds {
+            return self.publish_reply(client, reply.body);
+        }
         let action = self.act(client, Side::Edge, |stream, host, worker| {
             stream.on_response_headers(host, worker, ends)
         });
@@ -134,6 +157,16 @@ impl FakeEnvoy {
         self.publish_headers(client, false);
         if !ends {
             self.deliver_body(client, reply.body, true);
+        }
+        self.end_served(client);
+    }
+
+    /// The client gets an answer in the place of a response that has begun: it passes by the filters.
+    fn publish_reply(&mut self, client: Client, body: Vec<u8>) {
+        self.publish_headers(client, false);
+        if !self.exchanges[client.0].head {
+            self.with_messages(client, Side::Edge, |messages| messages.body = body);
+            self.publish_body(client, true);
         }
         self.end_served(client);
     }

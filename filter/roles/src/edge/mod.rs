@@ -291,20 +291,35 @@ impl StreamContext for Edge {
         else {
             return Action::Continue;
         };
-        stream.body.bytes.set(stream.body.bytes.get() + size as u64);
-        if (ends || stream.body.is_copied())
-            && let Some(worker) = &mut worker
-        {
-            observe_body(worker, stream, size, ends);
-        }
-        if let Err(error) = stream.body.pass(host, size) {
+        let passed = stream.body.wait(host, size, ends).and_then(|waits| {
+            if waits {
+                return Ok(Action::Pause);
+            }
+            stream.body.bytes.set(stream.body.bytes.get() + size as u64);
+            if (ends || stream.body.is_copied())
+                && let Some(worker) = &mut worker
+            {
+                observe_body(worker, stream, size, ends);
+            }
+            stream.body.pass(host, size).map(|()| Action::Continue)
+        });
+        passed.unwrap_or_else(|error| {
             if let Some(worker) = worker {
                 worker.metrics.fault("a response was cut off", error);
             }
             let _ = host.reset(Half::Response);
-            return Action::Pause;
+            Action::Pause
+        })
+    }
+
+    fn on_response_trailers(&mut self, host: &dyn Host, worker: Lent<'_>) -> Action {
+        let State::Cached(stream) = &self.state else {
+            return Action::Continue;
+        };
+        match stream.body.kept() {
+            Some(size) => self.on_response_body(host, worker, size, true),
+            None => Action::Continue,
         }
-        Action::Continue
     }
 
     /// A client that has gone before its response is told of as well.

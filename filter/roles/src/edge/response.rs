@@ -341,6 +341,7 @@ fn refuse_mismatch(worker: &mut Worker, stream: &EdgeRequest, what: &str) -> hos
     }
     stream.progress.answered.set(true);
     if mismatches::fetch_around(worker, stream) {
+        stream.body.hold_unwanted();
         let result = result_of(Metric::RequestsHitForMiss);
         stream.progress.account.results_in(result);
     } else {

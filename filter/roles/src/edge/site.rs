@@ -114,7 +114,11 @@ pub fn hold_for_substitute(
         status,
         known_for: known_for.min(KNOWN_MILLIS),
     };
-    Ok(substitutes::look_for_substitute(worker, stream, held))
+    let waits = substitutes::look_for_substitute(worker, stream, held);
+    if waits {
+        stream.body.hold();
+    }
+    Ok(waits)
 }
 
 /// Keeps a document that is too large for a call from being collected.

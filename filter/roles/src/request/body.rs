@@ -9,7 +9,7 @@ use sluice_core::http::cache_status::CacheStatus;
 use sluice_core::http::range::Slicer;
 use sluice_core::workers::BodyId;
 
-use crate::host::{self, Host};
+use crate::host::{self, Half, Host};
 
 /// The body of a response to a client, as it passes.
 #[derive(Debug)]
@@ -24,6 +24,7 @@ pub struct PassingBody {
     pub replacement: RefCell<Body>,
     /// What of it the client gets.
     pub passing: Cell<Passing>,
+    held: Cell<HeldBody>,
     /// The copy that is made of it for the hot tier.
     pub capture: RefCell<Option<Capture>>,
     /// The copy that is made of it for equal ranges.
@@ -47,6 +48,7 @@ impl PassingBody {
             bytes: Cell::new(0),
             replacement: RefCell::default(),
             passing: Cell::new(passing),
+            held: Cell::default(),
             capture: RefCell::new(None),
             part: RefCell::new(None),
             shared_as: Cell::new(None),
@@ -58,6 +60,55 @@ impl PassingBody {
         self.capture.borrow().is_some() || self.part.borrow().is_some()
     }
 
+    /// The response is held at its headers, until [`PassingBody::release`].
+    pub fn hold(&self) {
+        self.held.set(HeldBody::Awaited);
+    }
+
+    /// The response is held at its headers until it is answered otherwise, so its body is dropped.
+    pub fn hold_unwanted(&self) {
+        self.held.set(HeldBody::Unwanted);
+    }
+
+    /// Takes a part of the body: `size` bytes are there now, with those that Envoy has kept, and all of them if it `ends`.
+    /// True if the response is held and must not go on.
+    pub fn wait(&self, host: &dyn Host, size: usize, ends: bool) -> host::Result<bool> {
+        let held = self.held.get();
+        self.held.set(match held {
+            HeldBody::Passing => HeldBody::Passing,
+            HeldBody::Released { .. } if ends => HeldBody::Passing,
+            HeldBody::Released { .. } => HeldBody::Released { size },
+            HeldBody::Awaited | HeldBody::Kept { .. } => HeldBody::Kept { size, ends },
+            HeldBody::Unwanted => {
+                host.drop_response_body(size)?;
+                HeldBody::Unwanted
+            }
+        });
+        Ok(!matches!(self.held.get(), HeldBody::Passing))
+    }
+
+    /// How many bytes Envoy has kept of the body of a response that is held; `None` for any other.
+    pub fn kept(&self) -> Option<usize> {
+        match self.held.get() {
+            HeldBody::Passing => None,
+            HeldBody::Awaited | HeldBody::Unwanted => Some(0),
+            HeldBody::Kept { size, .. } | HeldBody::Released { size } => Some(size),
+        }
+    }
+
+    /// Lets the response of the effective context go on that is held, at once or with the end of its body.
+    pub fn release(&self, host: &dyn Host) -> host::Result<()> {
+        match self.held.replace(HeldBody::Passing) {
+            HeldBody::Kept { size, ends: false } => {
+                self.held.set(HeldBody::Released { size });
+                return Ok(());
+            }
+            HeldBody::Kept { size, ends: true } => self.pass(host, size)?,
+            _ => {}
+        }
+        host.resume(Half::Response)
+    }
+
     /// Replaces the next `size` bytes if need be, and lets through what the client wants of them.
     pub fn pass(&self, host: &dyn Host, size: usize) -> host::Result<()> {
         let size = self.replacement.borrow_mut().pass(host, size)?;
@@ -66,6 +117,23 @@ impl PassingBody {
         self.passing.set(passing);
         passed
     }
+}
+
+/// The body of a response that may be held at its headers. Parts of it come all the same, and Envoy keeps them.
+#[derive(Clone, Copy, Debug, Default)]
+enum HeldBody {
+    /// The response is not held.
+    #[default]
+    Passing,
+    /// Nothing of it has come.
+    Awaited,
+    /// So many bytes have come, and all of them if it `ends`.
+    Kept { size: usize, ends: bool },
+    /// So many bytes have come, and the response goes on with the last. Envoy would lose what it has kept of a body that
+    /// goes on before its end.
+    Released { size: usize },
+    /// Nobody gets it.
+    Unwanted,
 }
 
 /// A copy of a 206, for other clients with an equal range.

@@ -10,7 +10,6 @@ use sluice_core::workers::KeyHash;
 use super::Worker;
 use super::calls::{BackgroundCall, CallKind};
 use super::keys::MissingObject;
-use crate::host::Half;
 use crate::reply::substitute::{Document, HeldResponse};
 use crate::request::EdgeRequest;
 
@@ -66,7 +65,7 @@ fn release_with(
         .act_as(held.stream.0)
         .and_then(|host| document.take_place(host, stream, held));
     worker.metrics.check(released);
-    release(worker, held);
+    release(worker, stream);
 }
 
 fn look_further(worker: &mut Worker, stream: &EdgeRequest, held: HeldResponse) {
@@ -79,15 +78,15 @@ fn look_further(worker: &mut Worker, stream: &EdgeRequest, held: HeldResponse) {
         look_for_substitute(worker, stream, HeldResponse { substitute, ..held })
     });
     if !waits {
-        release(worker, held);
+        release(worker, stream);
     }
 }
 
 /// Lets a held response go on.
-fn release(worker: &mut Worker, held: HeldResponse) {
+fn release(worker: &mut Worker, stream: &EdgeRequest) {
     let released = worker
         .roots
-        .act_as(held.stream.0)
-        .and_then(|host| host.resume(Half::Response));
+        .act_as(stream.id.0)
+        .and_then(|host| stream.body.release(host));
     worker.metrics.check(released);
 }
