@@ -42,6 +42,8 @@ const SLOWNESS: Duration = Duration::from_millis(8);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Manner {
     slow: bool,
+    /// Whether an empty frame ends its request on HTTP/2, and not the headers.
+    empty_frame: bool,
     /// When it leaves, and whether it is polite about it.
     leaves: Option<(Duration, bool)>,
 }
@@ -101,6 +103,7 @@ impl Client {
         let leaves = Duration::from_micros(self.rng.below(80_000) as u64);
         Manner {
             slow: self.one_in(16),
+            empty_frame: self.one_in(4),
             leaves: self.one_in(12).then_some((leaves, self.one_in(2))),
         }
     }
@@ -335,7 +338,11 @@ async fn over_http2(
     manner: Manner,
     answer: &mut Answer,
 ) -> Result<(), h2::Error> {
-    let mut stream = connection.start(method, path, fields).await?;
+    let ends = !manner.empty_frame;
+    let mut stream = connection.begin(method, path, fields, ends).await?;
+    if !ends {
+        stream.send_body(&[], true)?;
+    }
     let (status, headers) = stream.head().await?;
     answer.status = Some(status);
     answer.headers = headers;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The origin of a run: it answers at once and from the time alone, and fails as drawn.
 
-use super::ask::{PADDING, PADDINGS};
+use super::ask::{PADDING, PADDINGS, Part};
 use super::clock::Clock;
 use super::fault::{Fault, REFUSED};
 use super::fetches::{Ending, Fetch, Fetches};
@@ -12,6 +12,7 @@ use crate::http::message::Head;
 use crate::server::Server;
 use crate::server::exchange::{self, After, Answering, LAST_CHUNK, write_chunk};
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::io::AsyncWriteExt as _;
@@ -69,6 +70,8 @@ struct Question<'a> {
     valid: bool,
     /// Whether a body is wanted.
     body: bool,
+    /// The part of it that is wanted, where it is not all.
+    part: Option<Range<usize>>,
     /// The number of the fetch.
     number: usize,
 }
@@ -81,6 +84,7 @@ impl Question<'_> {
         } = *self;
         let status = match object.kind {
             _ if self.valid => 304,
+            _ if self.part.is_some() => 206,
             Kind::Missing => 404,
             _ => 200,
         };
@@ -107,8 +111,17 @@ impl Question<'_> {
             head.push_str("transfer-encoding: chunked\r\n");
         } else {
             let size = object.size(version);
-            head.push_str(&format!("content-length: {size}\r\n"));
+            if let Some(part) = &self.part {
+                let last = part.end - 1;
+                head.push_str(&format!(
+                    "content-range: bytes {}-{last}/{size}\r\n",
+                    part.start
+                ));
+            }
+            let length = self.part.as_ref().map_or(size, Range::len);
+            head.push_str(&format!("content-length: {length}\r\n"));
         }
+        head.push_str("accept-ranges: bytes\r\n");
         head
     }
 
@@ -116,9 +129,14 @@ impl Question<'_> {
         if !self.body || self.valid {
             return Vec::new();
         }
-        let size = self.object.size(self.version);
         let content = self.object.content(&self.variant, self.version);
-        content.slice(0..size)
+        content.slice(self.range())
+    }
+
+    /// What is sent of the object.
+    fn range(&self) -> Range<usize> {
+        let all = 0..self.object.size(self.version);
+        self.part.clone().unwrap_or(all)
     }
 }
 
@@ -144,6 +162,13 @@ impl Shelf {
             None => asked("if-modified-since") == Some(&modified),
         };
         let body = head.word(0) == "GET";
+        // The edge asks for a part of the version that it has begun to store (RFC 9110, 13.1.5).
+        let same = object
+            .etag(version)
+            .is_some_and(|tag| asked("if-range") == Some(&tag));
+        let part = asked("range").filter(|_| body && same && !object.chunked);
+        let part = part.and_then(Part::parse);
+        let part = part.and_then(|part| part.of(object.size(version)));
         let conditions = ["if-none-match", "if-modified-since"];
         let varies = object.kind == Kind::Varying;
         let number = self.fetches.begin(Fetch {
@@ -154,7 +179,8 @@ impl Shelf {
                 String::new()
             },
             body,
-            alone: asked(PADDING).is_some_and(|padding| padding.len() >= PADDINGS[1]),
+            alone: part.is_some()
+                || asked(PADDING).is_some_and(|padding| padding.len() >= PADDINGS[1]),
             conditional: conditions.iter().any(|name| asked(name).is_some()),
             unchanged: valid,
             begun: now,
@@ -168,6 +194,7 @@ impl Shelf {
             modified,
             valid,
             body,
+            part,
             number,
         }
     }
@@ -192,7 +219,7 @@ impl Answering for Shelf {
     fn begin(&self, head: Head, _body: Vec<u8>) -> Answer {
         let question = self.question(&head);
         let Question { object, number, .. } = question;
-        let size = object.size(question.version);
+        let size = question.range().len();
         let bodiless = !question.body || question.valid;
         let mut rng = Rng::new(self.seed ^ mix(number as u64));
         let padded = head.headers.get(PADDING).is_some();

@@ -15,6 +15,7 @@ use crate::edge::purger::Purger;
 use crate::edge::store::Medium;
 use crate::edge::{Builder, Edge};
 use crate::machine::disk::Disk;
+use crate::machine::tool::repository;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,7 +26,7 @@ const CLIENTS: usize = 32;
 /// How often the edge is looked at.
 const PERIOD: Duration = Duration::from_millis(50);
 /// What the edge counts that says how a run went, since it was last started.
-const COUNTERS: [&str; 8] = [
+const COUNTERS: [&str; 10] = [
     "wait_timeouts",
     "handovers",
     "unshared",
@@ -34,7 +35,11 @@ const COUNTERS: [&str; 8] = [
     "fills_aborted",
     "limits_reached",
     "key_mismatches",
+    "ranges_ahead",
+    "unread_fills_refused",
 ];
+/// How far ahead of a fill a range goes to the origin by itself: objects here are small.
+const RANGE_AHEAD: &str = "65536";
 /// The room on the disk where it is filled.
 const DISK: u64 = 512 << 20;
 /// What lines of the log have that no fault explains, if the origin fails, and if it does not.
@@ -88,7 +93,8 @@ impl Plan {
         let purger = Purger::new();
         let builder = Builder::new()
             .env("ORIGIN", format!("http://{}", server.address()))
-            .env("ACCESS_LOG", "off");
+            .env("ACCESS_LOG", "off")
+            .policy(&policy());
         let mut builder = purger
             .open(builder)
             .medium(self.medium)
@@ -210,6 +216,17 @@ impl Plan {
             self.seed
         );
     }
+}
+
+/// The built-in policy, but for [`RANGE_AHEAD`].
+fn policy() -> String {
+    let text = std::fs::read_to_string(repository().join("envoy/policies/http.yaml")).unwrap();
+    let policy = text.replace(
+        "\ncoalesce:\n",
+        &format!("\ncoalesce:\n  range_ahead: {RANGE_AHEAD}\n"),
+    );
+    assert_ne!(policy, text, "the policy has no section `coalesce`");
+    policy
 }
 
 /// Waits until nobody waits and nothing is fetched, and says what the edge has counted.
