@@ -294,23 +294,7 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
         };
         coalescer.response(stream.id, response, turn);
     });
-    let forward = if bypass {
-        Forward::Bypass
-    } else {
-        Forward::UriMiss
-    };
-    let mut description = CacheStatus::forwarded(forward).forward_status(status);
-    if bypass {
-        description = description.detail(match stream.progress.onward.get() {
-            Some(Onward::WaitTimeout) => "wait-timeout",
-            Some(Onward::UnsharedRange) => "range",
-            Some(Onward::Unfilled) => "unfilled",
-            Some(Onward::NoRoom) => NO_ROOM,
-            _ => "hit-for-miss",
-        });
-    } else if is_ahead {
-        description = description.detail(ahead::DETAIL);
-    }
+    let description = without_entry(stream, status);
     dress(
         &*worker.host,
         &stream.policy.policy,
@@ -326,6 +310,25 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
         return ahead::respond(worker, stream, status);
     }
     Ok(Action::Continue)
+}
+
+/// The `Cache-Status` of a response that ORIGIN has not marked.
+fn without_entry<'a>(stream: &EdgeRequest, status: u16) -> CacheStatus<'a> {
+    match stream.progress.purpose.get() {
+        Purpose::Bypass => CacheStatus::forwarded(Forward::Bypass)
+            .forward_status(status)
+            .detail(match stream.progress.onward.get() {
+                Some(Onward::WaitTimeout) => "wait-timeout",
+                Some(Onward::UnsharedRange) => "range",
+                Some(Onward::Unfilled) => "unfilled",
+                Some(Onward::NoRoom) => NO_ROOM,
+                _ => "hit-for-miss",
+            }),
+        Purpose::Ahead => CacheStatus::forwarded(Forward::UriMiss)
+            .forward_status(status)
+            .detail(ahead::DETAIL),
+        _ => CacheStatus::forwarded(Forward::UriMiss).forward_status(status),
+    }
 }
 
 /// Refuses the response of another key, as Envoy's cache names files by a short hash, or one whose headers are not those
