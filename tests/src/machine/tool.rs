@@ -110,4 +110,4 @@ pub fn built(what: &str, variable: &str, place: &str, target: &str) -> PathBuf {
     file
 }
 
-const BY_MAKE: &str = "run these tests by `make test-mesh` or `make test-image`";
+const BY_MAKE: &str = "run these tests by `make test`, `make test-mesh` or `make test-image`";
