@@ -26,7 +26,7 @@ pub struct Fetch {
     pub variant: String,
     /// Whether it asks for a body.
     pub body: bool,
-    /// Whether it is one client's alone: its header fields keep it from leading, or it asks for a part.
+    /// Whether it is one client's alone: its header fields keep it from leading, or it asks for a part ahead of a fill.
     pub alone: bool,
     /// Whether it asks whether something is still valid.
     pub conditional: bool,

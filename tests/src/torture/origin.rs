@@ -179,7 +179,8 @@ impl Shelf {
                 String::new()
             },
             body,
-            alone: part.is_some()
+            // A range ahead of a fill gets all of another version (RFC 9110, 13.1.5).
+            alone: asked("if-range").is_some()
                 || asked(PADDING).is_some_and(|padding| padding.len() >= PADDINGS[1]),
             conditional: conditions.iter().any(|name| asked(name).is_some()),
             unchanged: valid,
