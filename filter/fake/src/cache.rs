@@ -120,7 +120,7 @@ impl FakeCache {
         self.fitting(fits).for_each(|entry| entry.stored = None);
     }
 
-    /// Puts what is stored of the other keys in the place of what is stored of those that fit.
+    /// Has each key that fits find the stored response of another key, as if both had one file name.
     pub fn collide(&mut self, fits: impl Fn(&str) -> bool, others: impl Fn(&str) -> bool) {
         let other = self.fitting(others).find_map(|entry| entry.stored.clone());
         let entries = self.fitting(fits).filter(|entry| entry.stored.is_some());

@@ -25,7 +25,7 @@ const PURGE_ROOT_ID: &[u8] = b"purge";
 /// The `root_id` of a listener for probes.
 const PROBE_ROOT_ID: &[u8] = b"probe";
 
-/// Said at the level `debug`, so that whoever sees it knows what else they see.
+/// The line with which a log at the level `debug` begins: it names the secrets that the log will have.
 const DEBUG_NOTICE: &str = "sluice: at the levels debug and trace Envoy logs the headers of requests and responses: \
                             cookies, credentials, the tokens of purges, signatures, links of the filter";
 

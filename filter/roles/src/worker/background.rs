@@ -4,7 +4,6 @@
 use std::rc::Rc;
 
 use sluice_core::coalescing::ahead::Representation;
-use sluice_core::coalescing::hints::Hint;
 use sluice_core::coalescing::unread::UnreadFill;
 use sluice_core::coalescing::{CLAIM_MILLIS, Onward, Probed};
 use sluice_core::metrics::Metric;
@@ -139,6 +138,17 @@ fn prepare(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
         _ => (Prelude::Done, CallKind::Fill(key)),
     };
     stream.progress.prelude.set(prelude);
+    wait_for(worker, stream, call)
+}
+
+/// Has a request look whether the store has what it asks for, which may go to the origin by itself only.
+fn look(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
+    stream.progress.prelude.set(Prelude::Done);
+    wait_for(worker, stream, CallKind::Look(stream.key.key))
+}
+
+/// Has a request wait for a call, which it makes if it is the first.
+fn wait_for(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> Preparation {
     if worker.calls.join(call, stream.id) {
         return Preparation::Waits;
     }
@@ -154,25 +164,6 @@ fn prepare(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
             look(worker, stream)
         };
     }
-    make_first(worker, stream, call)
-}
-
-/// Has a request look whether the store has what it asks for, which may go to the origin by itself only.
-fn look(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
-    let call = CallKind::Look(stream.key.key);
-    stream.progress.prelude.set(Prelude::Done);
-    if worker.calls.join(call, stream.id) {
-        Preparation::Waits
-    } else if worker.calls.has_room_to_prepare() {
-        make_first(worker, stream, call)
-    } else {
-        worker.metrics.count(Metric::LimitsReached, 1);
-        Preparation::Done
-    }
-}
-
-/// Makes a call for a request that is the first to wait for it.
-fn make_first(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> Preparation {
     worker.calls.await_first(call, stream.id);
     if matches!(call, CallKind::Look(_)) {
         worker.metrics.count(Metric::StoreProbes, 1);
@@ -334,10 +325,7 @@ fn sized(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Told {
     };
     let (policy, length) = (&call.policy.policy, headers.content_length());
     if length.is_some_and(|length| length > policy.cache.max_object_bytes) {
-        let pause = u64::try_from(policy.cache.hit_for_miss.as_millis()).unwrap_or(u64::MAX);
-        let until = worker.host.monotonic_millis().saturating_add(pause);
-        worker.metrics.count(Metric::HitForMissMarked, 1);
-        worker.coalescer.hints().set(key, Hint::HitForMiss, until);
+        worker.mark_hit_for_miss(key, &call.policy);
         return Told {
             length,
             representation: None,

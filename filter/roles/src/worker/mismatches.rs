@@ -7,7 +7,6 @@
 use std::rc::Rc;
 
 use sluice_core::coalescing::FillVerdict;
-use sluice_core::coalescing::hints::Hint;
 use sluice_core::metrics::Metric;
 
 use super::Worker;
@@ -19,13 +18,8 @@ use crate::request::EdgeRequest;
 /// Lets later requests for the key of `stream` go around the store, and those that wait for it.
 pub fn avoid_the_store(worker: &mut Worker, stream: &EdgeRequest) {
     worker.keys.drop_hot_copy(stream.target.cache_key());
-    let pause = stream.policy.flights.hit_for_miss;
-    worker.metrics.count(Metric::HitForMissMarked, 1);
+    let until = worker.mark_hit_for_miss(stream.key.key, &stream.policy);
     worker.turn(stream.id.0, |coalescer, turn| {
-        let until = turn.now.saturating_add(pause);
-        coalescer
-            .hints()
-            .set(stream.key.key, Hint::HitForMiss, until);
         coalescer.fill_headers(stream.id, FillVerdict::HitForMiss { until }, turn);
     });
 }

@@ -38,12 +38,13 @@ use policies::Policies;
 use purge_calls::{PurgeCalls, Unavailable};
 use roots::Roots;
 use sluice_core::coalescing::Coalescer;
+use sluice_core::coalescing::hints::Hint;
 use sluice_core::coalescing::unread::UnreadFills;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::policy::purge::bucket_of;
 use sluice_core::purge::{Order, url_of};
-use sluice_core::workers::StreamId;
+use sluice_core::workers::{KeyHash, Millis, StreamId};
 
 use crate::host::{self, Host};
 use crate::request::EdgeRequest;
@@ -196,6 +197,15 @@ impl Worker {
         let url = url_of(&stream.policy.policy, stream.target.url());
         let (keys, roots) = (&mut self.keys, &mut self.roots);
         self.purge_calls.discard(keys, roots, bucket_of(url));
+    }
+
+    /// Lets requests for a key go around the store from now on, until the time that is given back.
+    fn mark_hit_for_miss(&mut self, key: KeyHash, policy: &NumberedPolicy) -> Millis {
+        let now = self.host.monotonic_millis();
+        let until = now.saturating_add(policy.flights.hit_for_miss);
+        self.metrics.count(Metric::HitForMissMarked, 1);
+        self.coalescer.hints().set(key, Hint::HitForMiss, until);
+        until
     }
 
     /// Publishes how much there is of everything.
