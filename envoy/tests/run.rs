@@ -31,6 +31,20 @@ fn held_request(edge: &Edge, origin: &Origin) -> TcpStream {
     client
 }
 
+/// Lets the origin answer that request, and fails unless its client gets all of the answer.
+fn assert_answered(origin: &Origin, mut client: TcpStream) {
+    origin.release();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("origin\n"), "{answer}");
+}
+
+fn wait_until_it_drains(edge: &Edge) {
+    eventually("not ready any more", || {
+        status(&get(edge.port, "/healthz")) == 503
+    });
+}
+
 #[test]
 fn requests_go_through_the_cache_to_the_origin() {
     for cache in ["disk", "memory"] {
@@ -157,19 +171,14 @@ fn a_hangup_is_ignored_and_said_while_the_edge_starts_serves_and_drains() {
             "draining" => {
                 client = Some(held_request(&edge, &origin));
                 edge.signal(Signal::TERM);
-                eventually("not ready any more", || {
-                    status(&get(edge.port, "/healthz")) == 503
-                });
+                wait_until_it_drains(&edge);
             }
             _ => {}
         }
         edge.signal(Signal::HUP);
         eventually(state, || edge.log().matches(SAID).count() == times + 1);
     }
-    origin.release();
-    let mut answer = String::new();
-    client.unwrap().read_to_string(&mut answer).unwrap();
-    assert!(answer.ends_with("origin\n"), "{answer}");
+    assert_answered(&origin, client.unwrap());
     assert_eq!(edge.end(), 0);
     assert!(!runs(envoy));
 }
@@ -178,18 +187,13 @@ fn a_hangup_is_ignored_and_said_while_the_edge_starts_serves_and_drains() {
 fn an_edge_whose_logs_are_opened_anew_while_it_drains_goes_on_draining() {
     let origin = Origin::start();
     let mut edge = edge(&origin).set("DRAIN_SECONDS", "3600").start();
-    let mut client = held_request(&edge, &origin);
+    let client = held_request(&edge, &origin);
     edge.signal(Signal::TERM);
-    eventually("not ready any more", || {
-        status(&get(edge.port, "/healthz")) == 503
-    });
+    wait_until_it_drains(&edge);
     edge.signal(Signal::USR1);
     edge.signal(Signal::HUP);
     eventually("both signals", || edge.log().contains("SIGHUP is ignored"));
-    origin.release();
-    let mut answer = String::new();
-    client.read_to_string(&mut answer).unwrap();
-    assert!(answer.ends_with("origin\n"), "{answer}");
+    assert_answered(&origin, client);
     assert_eq!(edge.end(), 0);
 }
 
@@ -281,15 +285,10 @@ fn a_filter_that_does_not_load_ends_the_edge_with_a_reason() {
 fn draining_lets_requests_under_way_end() {
     let origin = Origin::start();
     let mut edge = edge(&origin).set("DRAIN_SECONDS", "3600").start();
-    let mut client = held_request(&edge, &origin);
+    let client = held_request(&edge, &origin);
     edge.signal(Signal::TERM);
-    eventually("not ready any more", || {
-        status(&get(edge.port, "/healthz")) == 503
-    });
-    origin.release();
-    let mut answer = String::new();
-    client.read_to_string(&mut answer).unwrap();
-    assert!(answer.ends_with("origin\n"), "{answer}");
+    wait_until_it_drains(&edge);
+    assert_answered(&origin, client);
     assert_eq!(edge.end(), 0);
 }
 
@@ -301,9 +300,7 @@ fn draining_ends_after_its_time_and_at_a_second_signal() {
         let _client = held_request(&edge, &origin);
         edge.signal(Signal::TERM);
         if signals == 2 {
-            eventually("not ready any more", || {
-                status(&get(edge.port, "/healthz")) == 503
-            });
+            wait_until_it_drains(&edge);
             edge.signal(Signal::TERM);
         }
         assert_eq!(edge.end(), 0);

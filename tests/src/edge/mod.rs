@@ -11,6 +11,7 @@ pub mod store;
 pub mod tls;
 
 pub use builder::Builder;
+pub use statistics::ADMIN_PAGES;
 
 use crate::bucket::minio::{Bucket, REGION};
 use crate::client::{self, Response};

@@ -8,6 +8,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::net::UnixStream;
 
+/// The pages of the admin interface that tell of the configuration, and so might tell a secret.
+pub const ADMIN_PAGES: [&str; 6] = [
+    "/config_dump?include_eds",
+    "/server_info",
+    "/stats",
+    "/clusters",
+    "/listeners",
+    "/runtime",
+];
+
 impl Edge {
     /// An answer of the admin interface.
     pub async fn admin_get(&self, target: &str) -> Response {

@@ -4,7 +4,7 @@
 use serde_json::json;
 use sluice_tests::edge::direct::Direct;
 use sluice_tests::edge::purger::{Purger, TOKEN};
-use sluice_tests::edge::{Builder, Edge};
+use sluice_tests::edge::{ADMIN_PAGES, Builder, Edge};
 use sluice_tests::eventually;
 use sluice_tests::http::message::Headers;
 use sluice_tests::machine::process::command_lines;
@@ -148,12 +148,7 @@ async fn no_token_is_in_the_configuration_or_a_command_line() {
     let origin = Origin::start().ready().await;
     let purger = Purger::new();
     let edge = purgeable(&origin, &purger, None).start().await;
-    for page in [
-        "/config_dump?include_eds",
-        "/server_info",
-        "/runtime",
-        "/stats",
-    ] {
+    for page in ADMIN_PAGES {
         let dump = edge.admin_get(page).await;
         assert_eq!(dump.status, 200, "{page}");
         assert!(

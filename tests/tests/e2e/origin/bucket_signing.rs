@@ -3,7 +3,7 @@
 
 use sluice_tests::bucket::minio::{Bucket, Minio};
 use sluice_tests::client;
-use sluice_tests::edge::Edge;
+use sluice_tests::edge::{ADMIN_PAGES, Edge};
 use sluice_tests::machine::process::command_lines;
 use sluice_tests::origin::{Origin, Reply};
 use std::os::unix::fs::PermissionsExt as _;
@@ -141,13 +141,7 @@ async fn credentials_show_nowhere() {
     let edge = Edge::scripted_bucket(&origin).start().await;
     assert_eq!(edge.get("/a").await.status, 200);
     let secret = "scripted-secret-value";
-    for page in [
-        "/config_dump?include_eds",
-        "/server_info",
-        "/stats",
-        "/clusters",
-        "/listeners",
-    ] {
+    for page in ADMIN_PAGES {
         let response = edge.admin_get(page).await;
         assert!(
             !String::from_utf8_lossy(&response.body).contains(secret),

@@ -2,7 +2,7 @@
 //! The names of the cache's files: nobody can foresee them without the secret, which shows nowhere, and a file that has the
 //! name of another one all the same hides nothing for long.
 
-use sluice_tests::edge::{Builder, Edge};
+use sluice_tests::edge::{ADMIN_PAGES, Builder, Edge};
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
 use std::collections::BTreeSet;
@@ -166,14 +166,7 @@ async fn neither_the_secret_nor_a_hash_shows_anywhere() {
         ] {
             texts.push(edge.send(method, target, headers).await.to_string());
         }
-        for page in [
-            "/config_dump?include_eds",
-            "/server_info",
-            "/stats",
-            "/clusters",
-            "/listeners",
-            "/runtime",
-        ] {
+        for page in ADMIN_PAGES {
             let answer = edge.admin_get(page).await;
             texts.push(String::from_utf8_lossy(&answer.body).into_owned());
         }
