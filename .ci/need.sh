@@ -55,8 +55,8 @@ need_go_for_bench() {
 
 need_go_for_mesh() {
     local module
-    for module in tests/tools/* envoy/image; do
-        go_for "$module"
+    for module in tests/tools/*/go.mod envoy/image/go.mod; do
+        go_for "$(dirname "$module")"
     done
 }
 
