@@ -118,7 +118,7 @@ fn object<'a>(value: &'a mut Value, name: &str) -> anyhow::Result<&'a mut Map<St
 mod tests {
     use super::*;
     use crate::settings::READY_MADE;
-    use sluice_core::policy::{self, QueryRule};
+    use sluice_core::policy::{self, QueryRule, Ttl};
     use std::time::Duration;
 
     fn settings(origin: &str) -> Settings {
@@ -135,7 +135,7 @@ mod tests {
     fn the_built_in_policies_are_valid_for_their_kind_of_origin() {
         for (name, text) in READY_MADE {
             let origin = match name {
-                "http" => "http://example.com",
+                "http" | "microcache" => "http://example.com",
                 _ => "s3://site/a",
             };
             parse(text, origin).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -215,8 +215,8 @@ mod tests {
             }
         );
         let yaml = parse("cache: {ttl: {200: 30d}}", "s3://site").unwrap();
-        let days = Duration::from_secs(30 * 24 * 60 * 60);
-        assert_eq!(yaml.policy.cache.default.ttl.lifetime(200), days);
+        let days = Ttl::Fixed(Duration::from_secs(30 * 24 * 60 * 60));
+        assert_eq!(yaml.policy.cache.default.ttl.of(200), days);
     }
 
     #[test]

@@ -27,6 +27,7 @@ use crate::demo::Demo;
 use crate::log::say;
 use crate::net::ca_bundle;
 use crate::net::local_socket::LocalSocket;
+use crate::origin::Origin;
 use crate::render;
 use crate::settings::Settings;
 use crate::sns::{Sns, Verifier};
@@ -38,6 +39,9 @@ use running::RunningEdge;
 /// Bound on the time for which Envoy's start waits for the check of earlier runs' files. Later files come back while
 /// Envoy serves.
 const CHECK_PATIENCE: Duration = Duration::from_secs(1);
+/// What surprises those who know an edge that keeps everything for a while.
+const ORIGIN_DECIDES: &str = "only what the origin says is cached; a policy with \
+    cache.ttl, such as {\"200\": 1h, default: 1s}, keeps what it says nothing of (docs/policy.md)";
 /// Components of Envoy whose warnings are not news: the cache filter says at every start that it is work in progress,
 /// and at every insertion that the store has ended it.
 const QUIETER: &str = "misc:error,cache_filter:error";
@@ -193,6 +197,9 @@ fn access_log() -> io::Result<Stdio> {
 fn announce(settings: &Settings, origin: &str) {
     let edge = health::local_address(settings.bind, settings.edge_port);
     say(&format!("http://{edge}/ is ready, in front of {origin}"));
+    if let (Some(Origin::Http(_)), None) = (&settings.origin, &settings.policy) {
+        say(ORIGIN_DECIDES);
+    }
     if let Some(tls) = &settings.tls {
         let edge = health::local_address(settings.bind, tls.port);
         say(&format!("https://{edge}/ is ready too"));

@@ -8,9 +8,10 @@ pub const BUCKET: &str = include_str!("../../policies/bucket.yaml");
 /// The policy for an HTTP origin, unless the user chooses another, in YAML.
 pub const HTTP: &str = include_str!("../../policies/http.yaml");
 /// The names and texts of the policies that come with the edge.
-pub const READY_MADE: [(&str, &str); 5] = [
+pub const READY_MADE: [(&str, &str); 6] = [
     ("bucket", BUCKET),
     ("http", HTTP),
+    ("microcache", include_str!("../../policies/microcache.yaml")),
     ("spa", include_str!("../../policies/spa.yaml")),
     ("downloads", include_str!("../../policies/downloads.yaml")),
     (

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whether a response is stored, and for how long.
 
+use std::time::Duration;
+
 use crate::http::cache_control::{CacheControl, MAX_DELTA_SECONDS, parse_delta_seconds};
 use crate::http::date;
 use crate::http::status;
 use crate::http::targeted;
-use crate::policy::{Origin, PassOrStrip, Policy, Rule};
+use crate::policy::{CachePolicy, Origin, PassOrStrip, Policy, Rule, Ttl};
 
 /// What Envoy's cache filters store; any other status is stored in disguise.
 const STATUSES_OF_ENVOY: [u16; 12] = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 451, 501];
@@ -40,6 +42,15 @@ pub struct ResponseFacts<'a> {
     pub has_validator: bool,
     /// `Content-Length`.
     pub content_length: Option<u64>,
+    /// For how long the stored response may be served that it freshens.
+    pub freshens: Option<Lifetime>,
+}
+
+impl ResponseFacts<'_> {
+    /// Whether the origin says nothing of how long the response is fresh.
+    fn is_silent(&self) -> bool {
+        self.cache_control.is_none() && self.expires.is_none() && self.targeted.is_empty()
+    }
 }
 
 /// What becomes of a response.
@@ -51,6 +62,8 @@ pub enum Verdict {
     NoRoom(Storage),
     /// An error that is not stored: the followers get the same status instead of asking again.
     Share(u16),
+    /// It is not stored, as nobody says for how long it is fresh. Those who wait for it already get it too.
+    ShareOnce,
     /// An error that the request itself may have caused: it says nothing about the next request for the URL.
     RequestError,
     /// It is for the one who asked.
@@ -190,6 +203,9 @@ pub fn judge(policy: &Policy, rule: &Rule, facts: &ResponseFacts<'_>, now_unix: 
     match storage(policy, rule, facts, now_unix) {
         Ok(storage) => Verdict::Store(storage),
         Err(_) if is_server_error(facts.status) => Verdict::Share(facts.status),
+        Err(UncacheableReason::NoLifetime) if status::is_heuristically_cacheable(facts.status) => {
+            Verdict::ShareOnce
+        }
         Err(reason) if lasts => Verdict::Uncacheable(reason),
         Err(reason) => Verdict::Passing(reason),
     }
@@ -216,21 +232,31 @@ fn storage(
     }
     let said = said(policy, rule, facts);
     refuse_forbidden(&said.control, facts.status)?;
-    let ttl = ttl(policy, rule, facts, &said, now_unix)?;
+    // Before its lifetime, since a response that is only shared must be that of all who wait for it as well.
     if varies(&policy.response.ignore_vary, facts.vary) {
         return Err(UncacheableReason::Vary);
     }
+    let inherited = inherited(rule, facts);
+    let lifetime = match inherited {
+        Some(lifetime) => lifetime,
+        None => {
+            let ttl = ttl(policy, rule, facts, &said, now_unix)?;
+            lifetime(ttl, rule, facts.status, &said.control)
+        }
+    };
     if facts.content_length > Some(policy.cache.max_object_bytes) {
         return Err(UncacheableReason::TooLarge);
     }
     let age = age(facts.age);
-    if age >= ttl {
+    if age >= lifetime.ttl {
         return Err(UncacheableReason::Stale);
     }
+    let is_strict = lifetime.servable() == lifetime.ttl;
     Ok(Storage {
-        lifetime: lifetime(ttl, rule, facts.status, &said.control),
+        lifetime,
         age,
-        forbids_stale: forbids_stale(facts.status, &said.control),
+        forbids_stale: forbids_stale(facts.status, &said.control)
+            || (inherited.is_some() && is_strict),
         disguise: !STATUSES_OF_ENVOY.contains(&facts.status),
         may_ask: matches!(facts.status, 200 | 203) && facts.has_validator,
     })
@@ -302,7 +328,15 @@ const fn is_understood(status: u16) -> bool {
     )
 }
 
-/// RFC 9111, 4.2.1, with the policy's table in the place of heuristics, or as their limit.
+/// What a 304 without a word of its own leaves as it is (RFC 9111, 3.2), where the origin decides.
+fn inherited(rule: &Rule, facts: &ResponseFacts<'_>) -> Option<Lifetime> {
+    let origin_decides = rule.ttl.of(facts.status) == Ttl::Origin && rule.honor_cache_control;
+    facts
+        .freshens
+        .filter(|_| origin_decides && facts.is_silent())
+}
+
+/// RFC 9111, 4.2.1, with heuristics or the policy's time where the origin does not say.
 fn ttl(
     policy: &Policy,
     rule: &Rule,
@@ -310,37 +344,47 @@ fn ttl(
     said: &Said<'_>,
     now_unix: i64,
 ) -> Result<u64, UncacheableReason> {
-    let table = rule.ttl.lifetime(facts.status).as_secs();
-    if table == 0 {
+    let table = rule.ttl.of(facts.status);
+    if table == Ttl::Fixed(Duration::ZERO) {
         return Err(UncacheableReason::NoTtl);
     }
     let expires = || Some(until(said.expires?, facts.date, now_unix));
-    match said.control.lifetime().or_else(expires) {
+    match (said.control.lifetime().or_else(expires), table) {
         // An origin that gives a year to all that it sends does not mean its errors.
-        Some(seconds) if is_server_error(facts.status) => Ok(seconds.min(table)),
-        Some(seconds) => Ok(seconds),
-        None if !may_be_silent(policy, rule, facts.status) => Err(UncacheableReason::NoLifetime),
-        None => Ok(heuristic(policy.cache.heuristic_percent, facts, now_unix)
-            .map_or(table, |guessed| guessed.min(table))),
+        (Some(seconds), Ttl::Fixed(most)) if is_server_error(facts.status) => {
+            Ok(seconds.min(most.as_secs()))
+        }
+        (Some(seconds), _) => Ok(seconds),
+        (None, Ttl::Fixed(ttl)) if may_be_silent(policy, rule, facts.status) => Ok(ttl.as_secs()),
+        (None, Ttl::Fixed(_)) => Err(UncacheableReason::NoLifetime),
+        (None, Ttl::Origin) => heuristic(&policy.cache, facts, &said.control, now_unix)
+            .filter(|seconds| *seconds > 0)
+            .ok_or(UncacheableReason::NoLifetime),
     }
 }
 
-/// Whether a response with that status is kept where the origin does not say for how long. What an HTTP origin answers
-/// is, by RFC 9110, or as the policy names the status; a bucket has no other way to answer.
+/// Whether a response with that status is kept for the policy's time where the origin does not say for how long. What an
+/// HTTP origin answers is, by RFC 9110, or as the policy names the status; a bucket has no other way to answer.
 fn may_be_silent(policy: &Policy, rule: &Rule, code: u16) -> bool {
     let bucket = matches!(policy.origin, Origin::Bucket(_));
     bucket || status::is_heuristically_cacheable(code) || rule.ttl.names(code)
 }
 
-/// Part of the time since the object was last changed (RFC 9111, 4.2.2), by the origin's clock.
-fn heuristic(percent: u64, facts: &ResponseFacts<'_>, now_unix: i64) -> Option<u64> {
-    if percent == 0 || !status::is_heuristically_cacheable(facts.status) {
+/// Part of the time since the object was last changed (RFC 9111, 4.2.2), by the origin's clock, in seconds.
+fn heuristic(
+    policy: &CachePolicy,
+    facts: &ResponseFacts<'_>,
+    control: &CacheControl,
+    now_unix: i64,
+) -> Option<u64> {
+    if !control.public && !status::is_heuristically_cacheable(facts.status) {
         return None;
     }
     let changed = date::parse(facts.last_modified?)?;
     let date = facts.date.and_then(date::parse).unwrap_or(now_unix);
     let unchanged = u64::try_from(date.saturating_sub(changed)).unwrap_or(0);
-    Some(unchanged.saturating_mul(percent) / 100)
+    let part = unchanged.saturating_mul(policy.heuristic_percent) / 100;
+    Some(part.min(policy.heuristic_max.as_secs()))
 }
 
 fn is_server_error(status: u16) -> bool {

@@ -163,9 +163,11 @@ impl<'a> Served<'a> {
         } else {
             Forward::UriMiss
         };
-        CacheStatus::forwarded(forward)
-            .collapsed()
-            .ttl(self.fresh_for())
+        let status = CacheStatus::forwarded(forward).collapsed();
+        if self.entry.shared_once {
+            return status;
+        }
+        status.ttl(self.fresh_for())
     }
 
     fn own_cache_status(&self, purpose: Purpose) -> CacheStatus<'static> {

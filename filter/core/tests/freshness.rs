@@ -8,7 +8,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use sluice_core::freshness::{self, Lifetime, ResponseFacts, Storage, UncacheableReason, Verdict};
 use sluice_core::http::date;
-use sluice_core::policy::{PassOrStrip, Policy, Statuses, TtlTable};
+use sluice_core::policy::{PassOrStrip, Policy, Statuses, Ttl, TtlTable};
 use support::{bucket, http};
 
 const NOW: i64 = 1_800_000_000;
@@ -26,6 +26,7 @@ const PLAIN: ResponseFacts<'_> = ResponseFacts {
     has_set_cookie: false,
     has_validator: true,
     content_length: Some(10),
+    freshens: None,
 };
 
 /// The verdict for a path without a rule.
@@ -37,16 +38,20 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
+fn fixed(time: u64) -> Ttl {
+    Ttl::Fixed(seconds(time))
+}
+
 /// An hour for 200, 10 s for 503, a minute for other 2xx, nothing for 418, 1 s for the rest.
 fn policy() -> Policy {
     let mut policy = bucket();
     policy.cache.default.ttl = TtlTable(vec![
-        (Statuses::Exact(200), seconds(3_600)),
-        (Statuses::Exact(418), seconds(0)),
-        (Statuses::Exact(500), seconds(0)),
-        (Statuses::Exact(503), seconds(10)),
-        (Statuses::Class(2), seconds(60)),
-        (Statuses::Others, seconds(1)),
+        (Statuses::Exact(200), fixed(3_600)),
+        (Statuses::Exact(418), fixed(0)),
+        (Statuses::Exact(500), fixed(0)),
+        (Statuses::Exact(503), fixed(10)),
+        (Statuses::Class(2), fixed(60)),
+        (Statuses::Others, fixed(1)),
     ]);
     policy.cache.max_object_bytes = 1_000;
     policy.response.ignore_vary = vec!["origin".to_owned(), "accept-encoding".to_owned()];
@@ -65,6 +70,7 @@ fn stored(verdict: Verdict) -> Option<Storage> {
         Verdict::Store(storage) => Some(storage),
         Verdict::NoRoom(_)
         | Verdict::Share(_)
+        | Verdict::ShareOnce
         | Verdict::RequestError
         | Verdict::Uncacheable(_)
         | Verdict::Passing(_) => None,
@@ -169,11 +175,13 @@ const REQUEST_ERRORS: [u16; 23] = [
 
 #[test]
 fn an_http_origins_silence_keeps_only_what_lasts() {
-    let kept = |code| stored(judge(&http(), &status(code), NOW)).is_some();
+    let mut policy = http();
+    policy.cache.default.ttl = TtlTable(vec![(Statuses::Others, fixed(1))]);
+    let kept = |code| stored(judge(&policy, &status(code), NOW)).is_some();
     let lasting: Vec<u16> = (200..600).filter(|code| kept(*code)).collect();
     assert_eq!(lasting, [200, 203, 204, 300, 301, 308, 404, 410]);
     assert_rows(
-        &http(),
+        &policy,
         &[
             (
                 "a redirect for the moment",
@@ -205,9 +213,9 @@ fn an_http_origins_silence_keeps_only_what_lasts() {
 fn a_policy_that_names_a_status_keeps_it_where_the_origin_is_silent() {
     let mut policy = http();
     policy.cache.default.ttl = TtlTable(vec![
-        (Statuses::Exact(302), seconds(7)),
-        (Statuses::Class(5), seconds(9)),
-        (Statuses::Others, seconds(60)),
+        (Statuses::Exact(302), fixed(7)),
+        (Statuses::Class(5), fixed(9)),
+        (Statuses::Others, fixed(60)),
     ]);
     assert_rows(
         &policy,
@@ -636,52 +644,184 @@ fn no_store_is_for_caches_that_do_not_understand() {
 fn what_has_not_changed_for_long_may_be_fresh_for_long() {
     // RFC 9111, 4.2.2.
     let mut policy = policy();
-    policy.cache.heuristic_percent = 10;
+    policy.cache.default.ttl = TtlTable(vec![
+        (Statuses::Exact(204), fixed(7)),
+        (Statuses::Others, Ttl::Origin),
+    ]);
     let ago = |seconds| date::format(NOW - seconds);
     let (recently, long_ago, tomorrow) = (ago(600), ago(1_000_000), ago(-86_400));
-    let modified = |last_modified| ResponseFacts {
+    let modified = |status, last_modified| ResponseFacts {
+        status,
         last_modified: Some(last_modified),
         ..PLAIN
     };
+    let public = |status| ResponseFacts {
+        cache_control: Some("public"),
+        ..modified(status, &recently)
+    };
+    let no_lifetime = || no(UncacheableReason::NoLifetime);
     assert_rows(
         &policy,
         &[
-            ("recently", modified(&recently), Ok(60)),
-            ("long ago, the table", modified(&long_ago), Ok(3_600)),
+            ("recently", modified(200, &recently), Ok(60)),
+            ("long ago", modified(200, &long_ago), Ok(3_600)),
             (
-                "in the future",
-                modified(&tomorrow),
-                no(UncacheableReason::Stale),
+                "tomorrow",
+                modified(200, &tomorrow),
+                Err(Verdict::ShareOnce),
             ),
-            ("unknown", modified("yesterday"), Ok(3_600)),
+            (
+                "no date",
+                modified(200, "yesterday"),
+                Err(Verdict::ShareOnce),
+            ),
+            ("unknown", PLAIN, Err(Verdict::ShareOnce)),
             (
                 "by the origin's clock",
                 ResponseFacts {
                     date: Some(&long_ago),
-                    ..modified(&long_ago)
+                    ..modified(200, &long_ago)
                 },
-                no(UncacheableReason::Stale),
+                Err(Verdict::ShareOnce),
             ),
             (
                 "the origin knows",
                 ResponseFacts {
                     cache_control: Some("max-age=7"),
-                    ..modified(&recently)
+                    ..modified(200, &recently)
                 },
                 Ok(7),
             ),
+            ("a missing object", modified(404, &recently), Ok(60)),
+            ("a status with a time", modified(204, &long_ago), Ok(7)),
             (
                 "a status without heuristics",
-                ResponseFacts {
-                    status: 202,
-                    ..modified(&recently)
-                },
-                Ok(60),
+                modified(202, &recently),
+                no_lifetime(),
+            ),
+            ("one for all", public(202), Ok(60)),
+            ("one without a meaning for all", public(599), Ok(60)),
+            (
+                "an error",
+                modified(503, &recently),
+                Err(Verdict::Share(503)),
             ),
         ],
     );
-    let off = self::policy();
-    assert_rows(&off, &[("off", modified(&recently), Ok(3_600))]);
+    policy.cache.heuristic_percent = 50;
+    policy.cache.heuristic_max = seconds(400);
+    let rows = [
+        ("half of it", modified(200, &recently), Ok(300)),
+        ("at most", modified(200, &long_ago), Ok(400)),
+    ];
+    assert_rows(&policy, &rows);
+    policy.cache.heuristic_percent = 0;
+    let off = ("off", modified(200, &recently), Err(Verdict::ShareOnce));
+    assert_rows(&policy, &[off]);
+    let fixed = ("the policy", modified(200, &recently), Ok(3_600));
+    assert_rows(&self::policy(), &[fixed]);
+}
+
+#[test]
+fn a_304_that_says_nothing_leaves_the_lifetime_of_the_stored_response_as_it_is() {
+    // RFC 9111, 3.2 and 4.3.4.
+    let stored_for = |ttl, stale_if_error| Lifetime {
+        ttl,
+        stale_while_revalidate: 0,
+        stale_if_error,
+    };
+    let ago = date::format(NOW - 1_000);
+    let freshening = |lifetime| ResponseFacts {
+        freshens: Some(lifetime),
+        last_modified: Some(&ago),
+        ..PLAIN
+    };
+    let judged = |policy: &Policy, facts| stored(judge(policy, &facts, NOW)).unwrap();
+    let lenient = judged(&http(), freshening(stored_for(7, 60)));
+    assert_eq!(lenient.lifetime, stored_for(7, 60));
+    assert!(!lenient.forbids_stale);
+    let strict = judged(&http(), freshening(stored_for(7, 0)));
+    assert_eq!(
+        (strict.lifetime, strict.forbids_stale),
+        (stored_for(7, 0), true)
+    );
+    let told = ResponseFacts {
+        cache_control: Some("max-age=9"),
+        ..freshening(stored_for(7, 60))
+    };
+    assert_eq!(judged(&http(), told).lifetime.ttl, 9);
+    // A time of the policy's may have changed since.
+    let decided = judged(&policy(), freshening(stored_for(7, 60)));
+    assert_eq!(decided.lifetime.ttl, 3_600);
+}
+
+#[test]
+fn what_an_http_origin_says_nothing_of_is_shared_once_unless_it_is_for_one_client() {
+    let policy = http();
+    let of = |status| ResponseFacts { status, ..PLAIN };
+    for status in [200, 203, 204, 300, 301, 308, 404, 410] {
+        assert_eq!(
+            judge(&policy, &of(status), NOW),
+            Verdict::ShareOnce,
+            "{status}"
+        );
+    }
+    let cookie = ResponseFacts {
+        has_set_cookie: true,
+        ..PLAIN
+    };
+    let varying = ResponseFacts {
+        vary: Some("accept"),
+        ..PLAIN
+    };
+    let passing = |reason| Err(Verdict::Passing(reason));
+    assert_rows(
+        &policy,
+        &[
+            ("a cookie", cookie, no(UncacheableReason::SetCookie)),
+            (
+                "private",
+                control("private"),
+                no(UncacheableReason::Private),
+            ),
+            (
+                "no-store",
+                control("no-store"),
+                no(UncacheableReason::NoStore),
+            ),
+            (
+                "stale from the start",
+                control("max-age=0"),
+                no(UncacheableReason::Stale),
+            ),
+            (
+                "others have other values",
+                varying,
+                no(UncacheableReason::Vary),
+            ),
+            (
+                "for the moment",
+                of(302),
+                passing(UncacheableReason::NoLifetime),
+            ),
+            (
+                "a request may have caused it",
+                of(405),
+                Err(Verdict::RequestError),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn an_http_origin_says_for_how_long_its_errors_are_fresh() {
+    let of = |status| ResponseFacts {
+        status,
+        ..control("max-age=60")
+    };
+    for status in [500, 502, 503, 504, 599] {
+        assert_rows(&http(), &[("as it says", of(status), Ok(60))]);
+    }
 }
 
 #[test]
@@ -858,8 +998,8 @@ proptest! {
                 prop_assert!((500..600).contains(&shared) || [428, 429, 431].contains(&shared));
             }
             Verdict::Uncacheable(_) | Verdict::Passing(_) => prop_assert!(!(500..600).contains(&status)),
-            Verdict::NoRoom(_) | Verdict::RequestError => {
-                prop_assert!(false, "not for this response to say, nor of a bucket");
+            Verdict::NoRoom(_) | Verdict::RequestError | Verdict::ShareOnce => {
+                prop_assert!(false, "not for this response to say, nor of such a bucket");
             }
         }
     }

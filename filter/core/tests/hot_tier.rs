@@ -58,6 +58,7 @@ fn hash(object: u64) -> KeyHash {
 
 fn copy(object: u64, length: usize) -> HotCopy {
     HotCopy {
+        status: 200,
         key: object.to_string(),
         known_as: hash(object),
         policy: POLICY,

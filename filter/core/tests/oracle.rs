@@ -27,13 +27,11 @@ use sluice_core::http::date;
 use sluice_core::policy::Policy;
 
 const NOW: i64 = 1_800_000_000;
-/// Longer than anything that is generated.
-const TABLE: u64 = 2_000_000_000;
 
 fn policy() -> Policy {
     let document = r#"{
         "origin": { "kind": "http" },
-        "cache": { "ttl": { "default": "2000000000s" }, "heuristic_percent": 25 }
+        "cache": { "ttl": "origin", "heuristic_percent": 25, "heuristic_max": "2000000000s" }
     }"#;
     Policy::parse(document.as_bytes()).unwrap()
 }
@@ -58,13 +56,6 @@ impl Case {
                 .split(',')
                 .any(|said| said.trim().split('=').next() == Some(directive))
         })
-    }
-
-    /// Whether the origin says something about the lifetime, or something to guess it from.
-    fn is_silent(&self) -> bool {
-        let guessed = self.get("last-modified").is_some() && HEURISTIC.contains(&self.status);
-        let told = self.says("max-age") || self.says("s-maxage") || self.get("expires").is_some();
-        !told && !guessed
     }
 
     /// Seconds for which it is fresh after it has come at [`NOW`], by the oracle.
@@ -105,20 +96,20 @@ impl Case {
             has_set_cookie: self.get("set-cookie").is_some(),
             has_validator: false,
             content_length: Some(10),
+            freshens: None,
         };
         let policy = policy();
         match judge(&policy, policy.rule("/a"), &facts, NOW) {
             Verdict::Store(storage) => storage.lifetime.ttl - storage.age,
             Verdict::NoRoom(_)
             | Verdict::Share(_)
+            | Verdict::ShareOnce
             | Verdict::RequestError
             | Verdict::Uncacheable(_)
             | Verdict::Passing(_) => 0,
         }
     }
 }
-
-const HEURISTIC: [u16; 7] = [200, 203, 204, 300, 301, 404, 410];
 
 fn seconds() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), 1..100_u64, 1..100_000_000_u64]
@@ -194,7 +185,7 @@ fn differs(case: &Case) -> bool {
         .get("last-modified")
         .is_some_and(|date| date::parse(date).is_none());
     let caused = matches!(case.status, 405 | 414 | 501);
-    case.is_silent() || cookie || unguessed || caused
+    cookie || unguessed || caused
 }
 
 proptest! {
@@ -232,12 +223,12 @@ fn told(status: u16, headers: &[(&'static str, &str)]) -> Case {
 fn the_deliberate_differences_are_as_stated() {
     let control = "cache-control";
     for (name, case, oracle, ours) in [
-        ("silent", told(200, &[]), 0, TABLE),
+        ("silent", told(200, &[]), 0, 0),
         (
             "silent but for the word public",
             told(200, &[(control, "public")]),
             0,
-            TABLE,
+            0,
         ),
         (
             "another status",

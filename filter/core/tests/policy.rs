@@ -13,7 +13,7 @@ use sluice_core::http::accept_encoding::Coding;
 use sluice_core::policy::Statuses::{Class, Exact, Others};
 use sluice_core::policy::{
     BucketOrigin, CachePolicy, HotPolicy, HttpOrigin, NamePattern, Obedience, Origin, PassOrStrip,
-    Policy, QueryRule, ResponsePolicy, Rule, TtlTable,
+    Policy, QueryRule, ResponsePolicy, Rule, Ttl, TtlTable,
 };
 use support::documents::{bucket_at, bucket_document, http_document, merge, parse, refusal};
 
@@ -25,21 +25,12 @@ fn bucket_origin(document: &Value) -> BucketOrigin {
 }
 
 fn default_cache() -> CachePolicy {
-    let hour = Duration::from_secs(3_600);
-    let second = Duration::from_secs(1);
     CachePolicy {
         default: Rule {
-            ttl: TtlTable(vec![
-                (Exact(200), hour),
-                (Exact(203), hour),
-                (Exact(301), hour),
-                (Exact(308), hour),
-                (Exact(404), second),
-                (Others, second),
-            ]),
+            ttl: TtlTable(vec![(Others, Ttl::Origin)]),
             honor_cache_control: true,
             stale_while_revalidate: Duration::ZERO,
-            stale_if_error: Duration::ZERO,
+            stale_if_error: Duration::from_secs(600),
             client_cache_control: None,
             headers: Vec::new(),
         },
@@ -47,13 +38,22 @@ fn default_cache() -> CachePolicy {
             "cdn-cache-control".to_owned(),
             "surrogate-control".to_owned(),
         ],
-        heuristic_percent: 0,
+        heuristic_percent: 10,
+        heuristic_max: Duration::from_secs(3_600),
         stale_if_error_timeout: Duration::from_secs(4),
         retry_interval: Duration::from_secs(2),
         set_cookie: PassOrStrip::Pass,
         hit_for_miss: Duration::from_secs(120),
         max_object_bytes: 16 << 20,
     }
+}
+
+fn ttl_of_a_bucket() -> TtlTable {
+    let hour = Ttl::Fixed(Duration::from_secs(3_600));
+    let second = Ttl::Fixed(Duration::from_secs(1));
+    let lasting = [200, 203, 301, 308].map(|status| (Exact(status), hour));
+    let others = [(Exact(404), second), (Others, second)];
+    TtlTable([lasting.as_slice(), &others].concat())
 }
 
 fn built_in_hidden_headers() -> Vec<NamePattern> {
@@ -102,6 +102,7 @@ fn a_bucket_needs_no_more_than_its_name_and_host() {
         },
         cache: CachePolicy {
             default: Rule {
+                ttl: ttl_of_a_bucket(),
                 stale_while_revalidate: Duration::from_secs(60),
                 stale_if_error: Duration::from_secs(86_400),
                 ..default_cache().default
@@ -162,7 +163,8 @@ fn every_field_counts() {
             "ttl": { "default": "0s", "5xx": "3s", "404": "1m", "200": "2000ms" },
             "honor_cache_control": false,
             "targeted_fields": ["Site-Cache-Control"],
-            "heuristic_percent": 10,
+            "heuristic_percent": 20,
+            "heuristic_max": "7s",
             "stale_while_revalidate": "2m",
             "stale_if_error": "3h",
             "stale_if_error_timeout": "3s",
@@ -208,10 +210,10 @@ fn every_field_counts() {
     let cache = CachePolicy {
         default: Rule {
             ttl: TtlTable(vec![
-                (Exact(200), seconds(2)),
-                (Exact(404), seconds(60)),
-                (Class(5), seconds(3)),
-                (Others, seconds(0)),
+                (Exact(200), Ttl::Fixed(seconds(2))),
+                (Exact(404), Ttl::Fixed(seconds(60))),
+                (Class(5), Ttl::Fixed(seconds(3))),
+                (Others, Ttl::Fixed(seconds(0))),
             ]),
             honor_cache_control: false,
             stale_while_revalidate: seconds(120),
@@ -220,7 +222,8 @@ fn every_field_counts() {
             headers: Vec::new(),
         },
         targeted_fields: vec!["site-cache-control".to_owned()],
-        heuristic_percent: 10,
+        heuristic_percent: 20,
+        heuristic_max: seconds(7),
         stale_if_error_timeout: Duration::from_secs(3),
         retry_interval: Duration::from_millis(500),
         set_cookie: PassOrStrip::Strip,
@@ -320,10 +323,25 @@ fn a_ttl_table_of_ones_own_replaces_the_default() {
         json!({ "cache": { "ttl": { "404": "5s" } } }),
     ));
     let expected = TtlTable(vec![
-        (Exact(404), Duration::from_secs(5)),
-        (Others, Duration::from_secs(1)),
+        (Exact(404), Ttl::Fixed(Duration::from_secs(5))),
+        (Others, Ttl::Origin),
     ]);
     assert_eq!(policy.cache.default.ttl, expected);
+}
+
+#[test]
+fn a_ttl_is_origin_or_a_duration_as_a_whole_or_for_a_status() {
+    let table = |document: Value| parse(&document).cache.default.ttl.0;
+    let of = |ttl: Value| table(http_document(json!({ "cache": { "ttl": ttl } })));
+    let second = Ttl::Fixed(Duration::from_secs(1));
+    let lasting = [200, 203, 301, 308].map(|status| (Exact(status), second));
+    let others = [(Others, Ttl::Origin)];
+    assert_eq!(of(json!("origin")), others);
+    assert_eq!(of(json!("1s")), [lasting.as_slice(), &others].concat());
+    let mixed = json!({ "200": "origin", "default": "1s" });
+    assert_eq!(of(mixed), [(Exact(200), Ttl::Origin), (Others, second)]);
+    let bucket = bucket_document(json!({ "cache": { "ttl": { "404": "origin" } } }));
+    assert_eq!(table(bucket), [(Exact(404), Ttl::Origin), (Others, second)]);
 }
 
 #[test]
@@ -360,7 +378,7 @@ fn the_policies_that_come_with_the_edge_are_accepted() {
     let policy = complete(include_str!(
         "../../../envoy/policies/versioned-assets.yaml"
     ));
-    let month = Duration::from_secs(30 * 86_400);
+    let month = Ttl::Fixed(Duration::from_secs(30 * 86_400));
     for (statuses, ttl) in &mut expected.cache.default.ttl.0 {
         if *statuses != Others {
             *ttl = month;
@@ -370,24 +388,22 @@ fn the_policies_that_come_with_the_edge_are_accepted() {
     assert_eq!(policy, expected);
 
     let policy = parse(&read(include_str!("../../../envoy/policies/http.yaml")));
-    let mut expected = parse(&http_document(json!({})));
-    let entries = &mut expected.cache.default.ttl.0;
-    entries.retain(|(statuses, _)| *statuses != Exact(404));
-    assert_eq!(policy, expected);
+    assert_eq!(policy, parse(&http_document(json!({}))));
 }
 
 #[test]
 fn a_refusal_names_path_value_and_what_is_accepted() {
     let duration = "expected a duration such as 250ms, 5s, 1m, 1h or 30d";
     let ttl = |ttl| http_document(json!({ "cache": { "ttl": ttl } }));
+    let time = "expected origin, or a duration such as 250ms, 5s, 1m, 1h or 30d";
     let rows = [
         (
             ttl(json!({ "200": "1 fortnight" })),
-            format!("cache.ttl.200: \"1 fortnight\": {duration}"),
+            format!("cache.ttl.200: \"1 fortnight\": {time}"),
         ),
         (
             ttl(json!({ "200": 3_600 })),
-            format!("cache.ttl.200: 3600: {duration}"),
+            format!("cache.ttl.200: 3600: {time}"),
         ),
         (
             ttl(json!({ "404": "250ms" })),
@@ -407,11 +423,22 @@ fn a_refusal_names_path_value_and_what_is_accepted() {
             ttl(json!({ "511": "5s" })),
             "cache.ttl.511: \"5s\": expected 0s or no entry, since no response with that status is stored".to_owned(),
         ),
-        (ttl(json!([])), "cache.ttl: a list: expected an object".to_owned()),
+        (
+            ttl(json!([])),
+            format!("cache.ttl: a list: {time}, or a table of both by status"),
+        ),
+        (
+            ttl(json!("orign")),
+            format!("cache.ttl: \"orign\": {time}, or a table of both by status"),
+        ),
+        (
+            ttl(json!({ "429": "origin" })),
+            "cache.ttl.429: \"origin\": expected 0s or no entry, since no response with that status is stored".to_owned(),
+        ),
         (
             http_document(json!({ "cache": { "tll": {} } })),
             "cache.tll: unknown field, expected ttl, honor_cache_control, \
-             targeted_fields, heuristic_percent, stale_while_revalidate, stale_if_error, \
+             targeted_fields, heuristic_percent, heuristic_max, stale_while_revalidate, stale_if_error, \
              stale_if_error_timeout, retry_interval, set_cookie or hit_for_miss"
                 .to_owned(),
         ),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use sluice_core::policy::Statuses::{Class, Exact, Others};
-use sluice_core::policy::{Policy, TtlTable};
+use sluice_core::policy::{Policy, Ttl, TtlTable};
 use support::documents::{bucket_at, http_document, parse};
 
 fn http(rules: &Value) -> Policy {
@@ -30,9 +30,9 @@ fn numbered(patterns: &[&[&str]]) -> Value {
 
 /// The number of the rule for a path, 0 for none.
 fn number(policy: &Policy, path: &str) -> u64 {
-    match policy.rule(path).ttl.lifetime(599).as_secs() {
-        _ if policy.rule(path) == &policy.cache.default => 0,
-        number => number,
+    match policy.rule(path).ttl.of(599) {
+        Ttl::Fixed(number) if policy.rule(path) != &policy.cache.default => number.as_secs(),
+        _ => 0,
     }
 }
 
@@ -119,6 +119,7 @@ fn what_a_rule_does_not_say_is_as_in_the_policy() {
             { "match": ["/duration"], "ttl": "1d" },
             { "match": ["/table"], "ttl": { "404": "7s", "4xx": "8s", "5xx": "9s" } },
             { "match": ["/whole"], "ttl": { "default": "0s", "200": "1s" } },
+            { "match": ["/origin"], "ttl": "origin" },
             {
                 "match": ["/rest"],
                 "honor_cache_control": true,
@@ -130,28 +131,32 @@ fn what_a_rule_does_not_say_is_as_in_the_policy() {
         ],
     }));
     let seconds = Duration::from_secs;
+    let fixed = |time| Ttl::Fixed(seconds(time));
     let base = &policy.cache.default;
     assert_eq!(policy.rule("/none"), base);
 
-    let day = seconds(86_400);
+    let day = fixed(86_400);
     let lasting = [200, 203, 301, 308].map(|status| (Exact(status), day));
-    let others = [(Exact(404), seconds(60)), (Exact(410), seconds(120))];
+    let others = [(Exact(404), fixed(60)), (Exact(410), fixed(120))];
     let of_base = base.ttl.0.iter().copied();
     let of_base = of_base.filter(|(statuses, _)| !matches!(statuses, Exact(_)));
     let expected = lasting.into_iter().chain(others).chain(of_base).collect();
     assert_eq!(policy.rule("/duration").ttl, TtlTable(expected));
 
     let expected = vec![
-        (Exact(200), seconds(3_600)),
-        (Exact(404), seconds(7)),
-        (Class(4), seconds(8)),
-        (Class(5), seconds(9)),
-        (Others, seconds(4)),
+        (Exact(200), fixed(3_600)),
+        (Exact(404), fixed(7)),
+        (Class(4), fixed(8)),
+        (Class(5), fixed(9)),
+        (Others, fixed(4)),
     ];
     assert_eq!(policy.rule("/table").ttl, TtlTable(expected));
 
-    let expected = vec![(Exact(200), seconds(1)), (Others, seconds(0))];
+    let expected = vec![(Exact(200), fixed(1)), (Others, fixed(0))];
     assert_eq!(policy.rule("/whole").ttl, TtlTable(expected));
+
+    let expected = vec![(Others, Ttl::Origin)];
+    assert_eq!(policy.rule("/origin").ttl, TtlTable(expected));
 
     let rule = policy.rule("/rest");
     assert_eq!(rule.ttl, base.ttl);

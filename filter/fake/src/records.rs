@@ -207,6 +207,8 @@ pub enum Answer {
     Unchanged,
     /// One that cannot be stored.
     Uncacheable,
+    /// One that says nothing of caching.
+    Silent,
     /// An error.
     Failed(u16),
     /// One that varies with `Accept`.

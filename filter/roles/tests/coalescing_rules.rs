@@ -421,6 +421,73 @@ fn without_room_a_copy_serves_a_worker_and_one_request_asks_for_each_other_worke
     assert_eq!(envoy.parked(), 0);
 }
 
+/// A small response comes that says nothing of caching.
+fn answer_silently(envoy: &mut FakeEnvoy, fetch: FetchId, status: u16) {
+    match status {
+        200 => envoy.answer(fetch, Answer::Silent),
+        _ => envoy.answer_with(fetch, status, &[], b"silent"),
+    }
+    envoy.end(fetch);
+    envoy.deliver_all();
+}
+
+#[test]
+fn what_says_nothing_of_caching_is_shared_once_with_those_who_wait() {
+    for status in [200, 404] {
+        let mut envoy = FakeEnvoy::new(&document(r#""hot": {"max_bytes": 100000}"#), 2);
+        let leader = envoy.get(0, KEY);
+        let near = [envoy.get(0, KEY), envoy.get(0, KEY)];
+        let far = [envoy.get(1, KEY), envoy.get(1, KEY)];
+        answer_silently(&mut envoy, FIRST, status);
+        assert_eq!(releases(&envoy, &far, Onward::Lead), 1);
+        answer_silently(&mut envoy, FetchId(1), status);
+        for client in [leader, near[0], near[1], far[0], far[1]] {
+            assert_eq!(envoy.clients[client.0].status(), status);
+        }
+        assert_eq!((envoy.fetches.len(), envoy.parked()), (2, 0));
+
+        for seat in [0, 1] {
+            let next = envoy.get(seat, KEY);
+            let follower = envoy.get(seat, KEY);
+            assert_eq!(
+                admission(&envoy, next),
+                Some(Purpose::Lead),
+                "no copy is kept"
+            );
+            assert_eq!(admission(&envoy, follower), None);
+            let fetch = FetchId(envoy.fetches.len() - 1);
+            answer_silently(&mut envoy, fetch, status);
+        }
+    }
+}
+
+#[test]
+fn what_says_nothing_of_caching_and_cannot_be_copied_is_not_waited_for() {
+    let hot = r#""hot": {"max_bytes": 100000, "max_object_bytes": 5}"#;
+    for sections in ["", hot] {
+        let mut envoy = FakeEnvoy::new(&document(sections), 1);
+        envoy.get(0, KEY);
+        let followers = [envoy.get(0, KEY), envoy.get(0, KEY)];
+        envoy.answer(FIRST, Answer::Silent);
+        assert_eq!(releases(&envoy, &followers, Onward::HitForMiss), 2);
+        let next = envoy.get(0, KEY);
+        assert_eq!(admission(&envoy, next), Some(Purpose::Bypass));
+    }
+}
+
+#[test]
+fn what_says_nothing_of_caching_is_not_waited_for_longer_than_headers() {
+    let mut envoy = FakeEnvoy::new(&document(r#""hot": {"max_bytes": 100000}"#), 1);
+    envoy.get(0, KEY);
+    let follower = envoy.get(0, KEY);
+    envoy.answer(FIRST, Answer::Silent);
+    for _ in 0..6 {
+        envoy.progress(FIRST);
+        live(&mut envoy, 1_000);
+    }
+    assert_eq!(release(&envoy, follower), Some(Onward::WaitTimeout));
+}
+
 #[test]
 fn failure_of_the_origin_is_shared() {
     let mut envoy = envoy(2);

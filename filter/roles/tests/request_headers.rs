@@ -27,8 +27,11 @@ fn answer_by_scheme(envoy: &mut FakeEnvoy, fetch: FetchId) {
     match envoy.fetches[fetch.0].headers.get(SCHEME) {
         Some("https") => envoy.answer(fetch, Answer::Storable),
         _ => {
-            let location = [("location", "https://edge.test/7")];
-            envoy.answer_with(fetch, 301, &location, b"");
+            let headers = [
+                ("location", "https://edge.test/7"),
+                ("cache-control", "max-age=60"),
+            ];
+            envoy.answer_with(fetch, 301, &headers, b"");
         }
     }
     fill(envoy, fetch);

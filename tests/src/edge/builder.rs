@@ -4,12 +4,14 @@
 use super::Edge;
 use super::direct::Direct;
 use super::folders::Folders;
+use super::lasting::lasting;
 use super::store::Medium;
 use crate::image::container::Container;
 use crate::machine::disk::Disk;
 use crate::machine::ports::free_port;
 use crate::machine::process::Process;
 use crate::machine::tool::{entry_point, envoy, module, repository};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::Arc;
@@ -20,6 +22,8 @@ use std::sync::Arc;
 pub struct Builder {
     pub(super) environment: BTreeMap<String, String>,
     policy: Option<String>,
+    /// Whether the policy is completed so that responses last ([`lasting`]).
+    lasting: bool,
     direct: Option<Direct>,
     pub(super) container: Option<Arc<Container>>,
     open_files: Option<usize>,
@@ -43,6 +47,7 @@ impl Builder {
         Self {
             environment: BTreeMap::new(),
             policy: None,
+            lasting: false,
             direct: None,
             container: None,
             open_files: None,
@@ -68,6 +73,22 @@ impl Builder {
     /// `CONCURRENCY`.
     pub fn workers(self, workers: usize) -> Self {
         self.env("CONCURRENCY", workers.to_string())
+    }
+
+    /// Keeps responses that say nothing of caching.
+    pub(super) fn lasting(self) -> Self {
+        Self {
+            lasting: true,
+            ..self
+        }
+    }
+
+    /// Leaves the policy as it is: an HTTP origin decides what is kept.
+    pub fn origin_decides(self) -> Self {
+        Self {
+            lasting: false,
+            ..self
+        }
     }
 
     /// The text of a policy document, in place of the one for the kind of origin.
@@ -155,9 +176,15 @@ impl Builder {
         command.env("SLUICE_STATE", folders.own.path().join("state"));
         command.env("EDGE_PORT", port.to_string());
         command.env("CACHE_DIR", folders.cache());
-        if let Some(policy) = &self.policy {
+        let policy = self.policy.as_deref();
+        let policy = if self.lasting {
+            Some(Cow::Owned(lasting(policy)))
+        } else {
+            policy.map(Cow::Borrowed)
+        };
+        if let Some(policy) = policy {
             let path = folders.own.path().join("policy.yaml");
-            std::fs::write(&path, policy).unwrap();
+            std::fs::write(&path, policy.as_ref()).unwrap();
             command.env("POLICY", path);
         }
         command.envs(&self.environment);

@@ -4,6 +4,7 @@
 pub mod builder;
 pub mod direct;
 mod folders;
+mod lasting;
 pub mod log;
 pub mod purger;
 mod statistics;
@@ -37,9 +38,10 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// An edge before a plain HTTP origin.
+    /// An edge before a plain HTTP origin. It keeps responses that say nothing of caching for a while, unless the test has
+    /// it otherwise ([`Builder::origin_decides`]).
     pub fn http(origin: &Origin) -> Builder {
-        Builder::new().env("ORIGIN", origin.url())
+        Builder::new().env("ORIGIN", origin.url()).lasting()
     }
 
     /// An edge before a private bucket.

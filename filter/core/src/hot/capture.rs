@@ -85,6 +85,7 @@ mod tests {
                 seen: 0,
                 left: 0,
             },
+            status: 200,
             headers: Vec::new(),
             aged: true,
             typed: true,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A whole 200 as clients get it.
+//! A whole response as clients get it.
 
 use super::sighting::{Sighting, Still};
 use crate::workers::{KeyHash, Millis};
@@ -30,6 +30,8 @@ pub struct HotCopy {
     pub policy: u32,
     /// Up to when it stands for what is stored.
     pub sighting: Sighting,
+    /// Its status.
+    pub status: u16,
     /// Its header fields but those that are made anew each time, in the encoding of the host.
     pub headers: Vec<u8>,
     /// Whether it says its `Age`.

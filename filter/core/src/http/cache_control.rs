@@ -15,6 +15,8 @@ pub struct CacheControl {
     pub no_cache: bool,
     /// `private`, with or without a list of fields.
     pub private: bool,
+    /// `public`.
+    pub public: bool,
     /// Seconds of `max-age`.
     pub max_age: Option<u64>,
     /// Seconds of `s-maxage`.
@@ -105,6 +107,8 @@ impl CacheControl {
             self.no_cache = true;
         } else if is("private") {
             self.private = true;
+        } else if is("public") {
+            self.public = true;
         } else if is("max-age") {
             self.max_age.get_or_insert(seconds);
         } else if is("s-maxage") {

@@ -8,7 +8,7 @@ use super::names::HeaderName;
 use super::request::PassOrStrip;
 use super::rules::Rule;
 use super::section::section;
-use super::ttl::{TtlTable, default_ttl};
+use super::ttl::{TtlTable, default_ttl, origin_decides};
 use crate::http::targeted::SURROGATE_CONTROL;
 
 /// Largest size that survives a JSON number of Envoy's, a double.
@@ -21,9 +21,11 @@ pub struct CachePolicy {
     pub default: Rule,
     /// Lower-case names of the fields that come before `Cache-Control` and `Expires`, the first first.
     pub targeted_fields: Vec<String>,
-    /// How much of the time since its `Last-Modified` a response is fresh, at most as long as `ttl`
-    /// says, where the origin says nothing else; 0: `ttl` alone decides.
+    /// How much of the time since its `Last-Modified` a response is fresh where the origin says nothing else, of a status
+    /// whose `ttl` is the origin's.
     pub heuristic_percent: u64,
+    /// For how long at most.
+    pub heuristic_max: Duration,
     /// How long the origin may be silent before what may be served where it fails is served.
     pub stale_if_error_timeout: Duration,
     /// How long the origin is left alone with a key that is served stale, without the random part.
@@ -48,12 +50,16 @@ section! {
 section! {
     /// What is stored, and for how long.
     pub(super) struct Cache {
-        /// How long a response is fresh, by status (200), class (5xx) or default, where the origin
-        /// does not say; for a 5xx also at most how long if it does. Whole seconds; 0s: not stored,
-        /// whatever the origin says. HTTP origin: default is for 200, 203, 204, 300, 301, 308, 404
-        /// and 410 only. An entry for a status that is never stored can only be 0s: 428, 429, 431, 511,
-        /// and of an HTTP origin each error that the request itself may have caused.
-        ttl: TtlTable = default_ttl(),
+        /// How long a response is fresh where the origin does not say: a duration for 200, 203, 301
+        /// and 308; or origin for all statuses; or a table of both by status (200), class (5xx) or
+        /// default. A duration is whole seconds, and for a 5xx also the most that the origin can
+        /// say; 0s: not stored, whatever the origin says. origin: a part of the time since
+        /// Last-Modified, see heuristic_percent; without Last-Modified the response is not stored.
+        /// Default: for a bucket 1h for 200, 203, 301 and 308, else 1s; for an HTTP origin origin.
+        /// HTTP origin: a duration for default counts for 200, 203, 204, 300, 301, 308, 404 and 410
+        /// only. An entry for a status that is never stored can only be 0s: 428, 429, 431, 511, and
+        /// of an HTTP origin each error that the request itself may have caused.
+        ttl: TtlTable = origin_decides(); bucket: default_ttl(),
         /// Whether the origin's targeted fields, Cache-Control and Expires count. Where present,
         /// they win over the policy.
         honor_cache_control: bool = true,
@@ -62,17 +68,20 @@ section! {
         /// clients never see.
         targeted_fields: Vec<String> as Vec<HeaderName> =
             ["cdn-cache-control", SURROGATE_CONTROL].map(str::to_owned).into(),
-        /// The time to live where the origin sends only Last-Modified: this many percent of the
-        /// time since then, and at most the value of ttl. 0: ttl alone decides.
-        heuristic_percent: u64 as Whole<0, 100> = 0,
+        /// How many percent of the time since its Last-Modified a response is fresh whose ttl is
+        /// origin, if the origin says nothing else (RFC 9111, 4.2.2): of a 200, 203, 204, 300, 301,
+        /// 308, 404 or 410, or with Cache-Control: public. 0: such a response is not stored.
+        heuristic_percent: u64 as Whole<0, 100> = 10,
+        /// For how long at most. Whole seconds.
+        heuristic_max: Duration as Seconds = Duration::from_secs(3_600),
         /// How long after its time to live a response with a status below 400 is served while one
         /// request in the background refreshes it, where the origin does not say. Whole seconds.
         /// Default: 60s for a bucket, 0s for an HTTP origin.
         stale_while_revalidate: Duration as Seconds = Duration::ZERO; bucket: Duration::from_secs(60),
         /// How long after its time to live a response with a status below 500 is served while the
-        /// origin fails, where the origin does not say. Whole seconds. Default: 1d for a bucket, 0s
+        /// origin fails, where the origin does not say. Whole seconds. Default: 1d for a bucket, 10m
         /// for an HTTP origin.
-        stale_if_error: Duration as Seconds = Duration::ZERO; bucket: Duration::from_secs(86_400),
+        stale_if_error: Duration as Seconds = Duration::from_secs(600); bucket: Duration::from_secs(86_400),
         /// How long the origin may be silent before a stale response is served as if the origin had
         /// failed. Shorter than coalesce.max_wait, or waiting requests would go on by themselves
         /// before.
@@ -104,6 +113,7 @@ impl Cache {
             },
             targeted_fields: self.targeted_fields,
             heuristic_percent: self.heuristic_percent,
+            heuristic_max: self.heuristic_max,
             stale_if_error_timeout: self.stale_if_error_timeout,
             retry_interval: self.retry_interval,
             set_cookie: self.set_cookie,

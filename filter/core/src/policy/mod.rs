@@ -45,7 +45,7 @@ pub use response::ResponsePolicy;
 pub use rules::{Rule, Rules};
 pub use site::{CorsPolicy, FallbackFor, SitePolicy};
 pub use site_names::OriginPattern;
-pub use ttl::{Statuses, TtlTable};
+pub use ttl::{Statuses, Ttl, TtlTable};
 
 /// A worker's VM can address 4 GiB in all.
 const MAX_HOT_BYTES: u64 = 1 << 30;

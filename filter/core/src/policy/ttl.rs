@@ -5,14 +5,45 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::duration;
 use super::error::PolicyError;
-use super::form::{Form, Kind, Seconds, object, one_of, read_within};
+use super::form::{Form, Kind, Seconds, object, one_of};
 use crate::http::status::{is_request_error, must_not_be_stored};
 
-/// What a table that does not say gives a status.
-const DEFAULT_TTL: Duration = Duration::from_secs(1);
+/// The word for [`Ttl::Origin`].
+pub(super) const ORIGIN: &str = "origin";
+/// What a bucket's table that does not say gives a status.
+const DEFAULT_TTL: Ttl = Ttl::Fixed(Duration::from_secs(1));
 /// Statuses whose responses are there to stay.
 const LASTING: [u16; 4] = [200, 203, 301, 308];
+
+/// For how long a response is fresh where the origin does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ttl {
+    /// For as long as HTTP's heuristics take it to be (RFC 9111, 4.2.2).
+    Origin,
+    /// For so long. Zero: the response is not stored, whatever the origin says.
+    Fixed(Duration),
+}
+
+impl Ttl {
+    /// Reads `origin` or a duration. `more` is what else its field accepts.
+    fn read(value: &Value, kind: Kind, more: &str) -> Result<Self, PolicyError> {
+        if value == ORIGIN {
+            return Ok(Self::Origin);
+        }
+        if value.as_str().and_then(duration::parse).is_none() {
+            let expected = format!("{ORIGIN}, or {}{more}", duration::EXPECTED);
+            return Err(PolicyError::unexpected(value, &expected));
+        }
+        Seconds::read(value, kind).map(Self::Fixed)
+    }
+
+    /// Whether it keeps a response from being stored.
+    const fn is_none(self) -> bool {
+        matches!(self, Self::Fixed(Duration::ZERO))
+    }
+}
 
 /// Statuses with the same time to live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,11 +81,11 @@ impl Statuses {
 
 /// Time to live by status: the first entry that covers a status counts. They are in the order of [`Statuses`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TtlTable(pub Vec<(Statuses, Duration)>);
+pub struct TtlTable(pub Vec<(Statuses, Ttl)>);
 
 impl TtlTable {
     /// The time to live of a response with that status.
-    pub fn lifetime(&self, status: u16) -> Duration {
+    pub fn of(&self, status: u16) -> Ttl {
         self.entry(status).map_or(DEFAULT_TTL, |(_, ttl)| *ttl)
     }
 
@@ -64,7 +95,7 @@ impl TtlTable {
         entry.is_some_and(|(statuses, _)| *statuses != Statuses::Others)
     }
 
-    fn entry(&self, status: u16) -> Option<&(Statuses, Duration)> {
+    fn entry(&self, status: u16) -> Option<&(Statuses, Ttl)> {
         let mut entries = self.0.iter();
         entries.find(|(statuses, _)| statuses.cover(Statuses::Exact(status)))
     }
@@ -75,53 +106,57 @@ impl TtlTable {
         let kept = base.0.iter().filter(|(statuses, _)| !covered(statuses));
         let kept: Vec<_> = kept.copied().collect();
         self.0.extend(kept);
-        self.0.sort_unstable();
+        self.0.sort_unstable_by_key(|(statuses, _)| *statuses);
         self
     }
 }
 
-/// The table of a policy that has none.
+/// The table of a policy for a bucket that has none.
 pub(super) fn default_ttl() -> TtlTable {
-    lasting(Duration::from_secs(3_600)).over(&TtlTable(vec![
+    lasting(Ttl::Fixed(Duration::from_secs(3_600))).over(&TtlTable(vec![
         (Statuses::Exact(404), DEFAULT_TTL),
         (Statuses::Others, DEFAULT_TTL),
     ]))
 }
 
-fn lasting(ttl: Duration) -> TtlTable {
+/// The table by which the origin decides, of a policy for an HTTP origin that has none.
+pub(super) fn origin_decides() -> TtlTable {
+    TtlTable(vec![(Statuses::Others, Ttl::Origin)])
+}
+
+fn lasting(ttl: Ttl) -> TtlTable {
     TtlTable(LASTING.map(|status| (Statuses::Exact(status), ttl)).into())
 }
 
 impl Form<Self> for TtlTable {
     fn read(value: &Value, kind: Kind) -> Result<Self, PolicyError> {
-        let others = Self(vec![(Statuses::Others, DEFAULT_TTL)]);
-        TtlEntries::read(value, kind).map(|entries| entries.over(&others))
+        let others = match kind {
+            Kind::Bucket => Self(vec![(Statuses::Others, DEFAULT_TTL)]),
+            Kind::Http => origin_decides(),
+        };
+        RuleTtl::read(value, kind).map(|entries| entries.over(&others))
     }
 }
 
-/// Entries of a table, not all of which must be there.
-struct TtlEntries;
-
-impl Form<TtlTable> for TtlEntries {
-    fn read(value: &Value, kind: Kind) -> Result<TtlTable, PolicyError> {
-        let mut entries = Vec::new();
-        for (name, value) in object(value)? {
-            let ttl = read_within::<_, Seconds>(name, value, kind)?;
-            let Some(statuses) = Statuses::parse(name) else {
-                let known = ["a status from 100 to 599", "a class such as 5xx", "default"];
-                let message = format!("not a status, expected {}", one_of(&known));
-                return Err(PolicyError::new(name, message));
-            };
-            if never_stored(statuses, kind) && !ttl.is_zero() {
-                let message = format!(
-                    "{value}: expected 0s or no entry, since no response with that status is stored"
-                );
-                return Err(PolicyError::new(name, message));
-            }
-            entries.push((statuses, ttl));
+/// Reads the entries of a table, not all of which must be there.
+fn read_entries(value: &Value, kind: Kind) -> Result<TtlTable, PolicyError> {
+    let mut entries = Vec::new();
+    for (name, value) in object(value)? {
+        let ttl = Ttl::read(value, kind, "").map_err(|error| error.within(name))?;
+        let Some(statuses) = Statuses::parse(name) else {
+            let known = ["a status from 100 to 599", "a class such as 5xx", "default"];
+            let message = format!("not a status, expected {}", one_of(&known));
+            return Err(PolicyError::new(name, message));
+        };
+        if never_stored(statuses, kind) && !ttl.is_none() {
+            let message = format!(
+                "{value}: expected 0s or no entry, since no response with that status is stored"
+            );
+            return Err(PolicyError::new(name, message));
         }
-        Ok(TtlTable(entries))
+        entries.push((statuses, ttl));
     }
+    Ok(TtlTable(entries))
 }
 
 /// Whether an entry for these statuses would be without effect.
@@ -132,15 +167,18 @@ fn never_stored(statuses: Statuses, kind: Kind) -> bool {
     must_not_be_stored(status) || (kind == Kind::Http && is_request_error(status))
 }
 
-/// What a rule says of the table: a duration for the statuses that last, or entries.
+/// `origin` for all statuses, a duration for those that last, or entries.
 pub(super) struct RuleTtl;
 
 impl Form<TtlTable> for RuleTtl {
     fn read(value: &Value, kind: Kind) -> Result<TtlTable, PolicyError> {
         if value.is_object() {
-            TtlEntries::read(value, kind)
-        } else {
-            Seconds::read(value, kind).map(lasting)
+            return read_entries(value, kind);
         }
+        let ttl = Ttl::read(value, kind, ", or a table of both by status")?;
+        Ok(match ttl {
+            Ttl::Origin => origin_decides(),
+            fixed @ Ttl::Fixed(_) => lasting(fixed),
+        })
     }
 }

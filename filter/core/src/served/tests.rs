@@ -31,6 +31,7 @@ fn entry() -> Entry<'static> {
         stored: true,
         revalidated: false,
         disguised: false,
+        shared_once: false,
         key: "h/k",
     }
 }

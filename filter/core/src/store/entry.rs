@@ -52,6 +52,8 @@ pub struct Entry<'a> {
     pub revalidated: bool,
     /// Whether `:status` is not the origin's.
     pub disguised: bool,
+    /// Whether those who wait for it already get it, though it does not go into the store.
+    pub shared_once: bool,
     /// The whole cache key: Envoy's disk stores name files by a short hash and do not compare.
     pub key: &'a str,
 }
@@ -59,6 +61,7 @@ pub struct Entry<'a> {
 const STORED: u8 = 1;
 const REVALIDATED: u8 = 2;
 const DISGUISED: u8 = 4;
+const SHARED_ONCE: u8 = 8;
 
 impl<'a> Entry<'a> {
     /// The header's value: fields with spaces between them, the key last.
@@ -119,6 +122,7 @@ impl<'a> Entry<'a> {
             stored: flags & STORED != 0,
             revalidated: flags & REVALIDATED != 0,
             disguised: flags & DISGUISED != 0,
+            shared_once: flags & SHARED_ONCE != 0,
             key: fields.rest()?,
         })
     }
@@ -133,6 +137,7 @@ impl<'a> Entry<'a> {
         flag(self.stored, STORED)
             | flag(self.revalidated, REVALIDATED)
             | flag(self.disguised, DISGUISED)
+            | flag(self.shared_once, SHARED_ONCE)
     }
 }
 
@@ -142,7 +147,7 @@ mod tests {
 
     #[test]
     fn entry_round_trips() {
-        for bits in 0..8_u8 {
+        for bits in 0..16_u8 {
             let entry = Entry {
                 fill: FillId {
                     nonce: u64::MAX,
@@ -160,6 +165,7 @@ mod tests {
                 stored: bits & 1 != 0,
                 revalidated: bits & 2 != 0,
                 disguised: bits & 4 != 0,
+                shared_once: bits & 8 != 0,
                 key: "bucket.example/site/a%20b",
             };
             assert_eq!(Entry::parse(&entry.encode()), Some(entry));

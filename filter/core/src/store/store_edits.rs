@@ -85,13 +85,26 @@ impl<'a> OriginResponse<'a> {
 
     /// Makes the response one that Envoy's cache passes on and does not store.
     pub fn unstored(&self) -> Vec<HeaderEdit<'_>> {
+        self.passed_by(&self.entry())
+    }
+
+    fn passed_by(&self, entry: &Entry<'_>) -> Vec<HeaderEdit<'_>> {
         let mut edits = Vec::new();
-        set(&mut edits, ENTRY_HEADER, self.entry().encode().into());
+        set(&mut edits, ENTRY_HEADER, entry.encode().into());
         if let Some(stored) = self.freshens {
             freshen_validator(stored, &mut edits);
         }
         self.keep_cache_control("no-store".into(), &mut edits);
         edits
+    }
+
+    /// The same for a response that EDGE shares with those who wait for it already.
+    pub fn shared_once(&self) -> Vec<HeaderEdit<'_>> {
+        let entry = Entry {
+            shared_once: true,
+            ..self.entry()
+        };
+        self.passed_by(&entry)
     }
 
     /// Makes the response one that Envoy's cache passes on, or serves what it has for, and that EDGE may share.
@@ -124,6 +137,7 @@ impl<'a> OriginResponse<'a> {
             stored: false,
             revalidated: freshened,
             disguised: false,
+            shared_once: false,
             key: self.key,
         }
     }

@@ -46,6 +46,7 @@ impl FakeEnvoy {
                 let private = [("cache-control", "private"), tag, version];
                 self.answer_with(fetch, 200, &private, &object(fetch));
             }
+            Answer::Silent => self.answer_with(fetch, 200, &[tag, version], &object(fetch)),
             Answer::Failed(status) => {
                 let control = [("cache-control", "no-store")];
                 self.answer_with(fetch, status, &control, b"an error");

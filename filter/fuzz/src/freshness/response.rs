@@ -41,6 +41,7 @@ fuzz_target!(|input: &[u8]| {
         vary: line(),
         has_set_cookie: line().is_some(),
         has_validator: line().is_some(),
+        freshens: None,
         content_length: line().and_then(|length| length.parse().ok()),
     };
     check_bucket_error(facts.status, text);

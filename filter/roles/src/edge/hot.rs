@@ -14,7 +14,8 @@ use crate::host::{self, Host, Map};
 use crate::reply::{CACHE_STATUS, DueReply, hot_copy};
 use crate::request::EdgeRequest;
 use crate::request::account::tell_hit;
-use crate::worker::Worker;
+use crate::request::body::Sharing;
+use crate::worker::{Worker, mismatches};
 
 /// Headers that each response has of its own.
 const MADE_ANEW: [&str; 6] = [
@@ -75,14 +76,14 @@ pub fn begin(
     Ok(())
 }
 
-/// Begins to copy the effective context's response, which does not go into the store, for its followers, whose
-/// `Cache-Status` says `way`. False if it cannot be copied.
+/// Begins to copy the effective context's response, which does not go into the store, for its followers. False if it
+/// cannot be copied.
 pub fn begin_to_share(
     worker: &mut Worker,
     stream: &EdgeRequest,
     announced: Option<u64>,
     sighting: Sighting,
-    way: CacheStatus<'static>,
+    sharing: Sharing,
 ) -> host::Result<bool> {
     let hot = stream.policy.policy.hot;
     let most = hot.max_object_bytes;
@@ -96,7 +97,7 @@ pub fn begin_to_share(
         None => Capture::at_most(copy, most),
     };
     let begun = begin_capture(worker, stream, capture);
-    stream.body.shared_as.set(begun.then_some(way));
+    stream.body.sharing.set(begun.then_some(sharing));
     Ok(begun)
 }
 
@@ -108,6 +109,10 @@ fn copy_of(host: &dyn Host, stream: &EdgeRequest, sighting: Sighting) -> host::R
         known_as: stream.key.key,
         policy: stream.policy.number,
         sighting,
+        status: headers
+            .text(":status")
+            .and_then(|status| status.parse().ok())
+            .unwrap_or(200),
         aged: headers.has("age"),
         typed: headers.has("content-type"),
         headers: common(&headers, stream.policy.policy.site.cors.is_some()),
@@ -169,32 +174,41 @@ pub fn counted(worker: &mut Worker, stream: &EdgeRequest) -> Option<u64> {
 fn end_capture(worker: &mut Worker, stream: &EdgeRequest, capture: Capture) {
     worker.keys.hot.end(capture.length());
     let copy = capture.finish().map(Rc::new);
-    share_copy(worker, stream, copy.as_ref());
-    if let Some(copy) = copy {
+    let sharing = share_copy(worker, stream, copy.as_ref());
+    let keeps = sharing.is_none_or(|sharing| !sharing.once);
+    if let Some(copy) = copy.filter(|_| keeps) {
         worker.keys.keep_copy(Rc::unwrap_or_clone(copy));
     }
 }
 
 /// Gives the followers of `stream` the copy of its response, which the store does not have. Without a copy they go on by
-/// themselves.
-fn share_copy(worker: &mut Worker, stream: &EdgeRequest, copy: Option<&Rc<HotCopy>>) {
-    let Some(way) = stream.body.shared_as.take() else {
-        return;
-    };
+/// themselves. Says how it was to be shared, if it was.
+fn share_copy(
+    worker: &mut Worker,
+    stream: &EdgeRequest,
+    copy: Option<&Rc<HotCopy>>,
+) -> Option<Sharing> {
+    let sharing = stream.body.sharing.take()?;
     let Some(copy) = copy else {
-        return pass_without_room(worker, stream);
+        share_nothing(worker, stream, sharing.once);
+        return Some(sharing);
     };
     worker.answer_alike(stream, |follower| {
         let whole = follower.stand_in.is_none();
-        whole.then(|| DueReply::Copied(Rc::clone(copy), Rc::clone(follower), way))
+        whole.then(|| DueReply::Copied(Rc::clone(copy), Rc::clone(follower), sharing.way))
     });
     worker.turn(stream.id.0, |coalescer, turn| {
         coalescer.fill_copied(stream.id, turn);
     });
+    Some(sharing)
 }
 
-/// Lets the followers of `stream` go to the origin: the store has no room for its response.
-pub fn pass_without_room(worker: &mut Worker, stream: &EdgeRequest) {
+/// Lets the followers of `stream` go to the origin, as the store does not get its response: it has no room for it, or
+/// nobody says for how long the response is fresh. Then there is nothing to wait for later either.
+pub fn share_nothing(worker: &mut Worker, stream: &EdgeRequest, once: bool) {
+    if once {
+        return mismatches::avoid_the_store(worker, stream);
+    }
     worker.turn(stream.id.0, |coalescer, turn| {
         coalescer.fill_headers(stream.id, FillVerdict::NoRoom, turn);
     });

@@ -29,6 +29,7 @@ use crate::reply::{
 };
 use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
+use crate::request::body::Sharing;
 use crate::worker::Worker;
 use crate::worker::{background, mismatches, unread};
 
@@ -82,8 +83,8 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
     let unannounced = unannounced(stream, &served.entry, &fields);
     stream.body.unannounced.set(unannounced);
     restore(&*worker.host, stream, &headers, &fields, &served)?;
-    if served.entry.lacks_room() {
-        pass_without_room(worker, stream, fields.content_length(), &served)?;
+    if served.entry.lacks_room() || served.entry.shared_once {
+        share_unstored(worker, stream, fields.content_length(), &served)?;
     }
     finish(worker, stream, fields.content_length(), &served)
 }
@@ -150,21 +151,24 @@ fn restore(
     )
 }
 
-/// Passes on a response for which the store has no room: to the followers on this worker as well, by a copy, if it is
-/// small, and else to its own client only.
-fn pass_without_room(
+/// Passes on a response that the store does not get, though others may: to the followers on this worker as well, by a
+/// copy, if it is small, and else to its own client only.
+fn share_unstored(
     worker: &mut Worker,
     stream: &EdgeRequest,
     announced: Option<u64>,
     served: &Served<'_>,
 ) -> host::Result<()> {
+    let once = served.entry.shared_once;
     let plain = stream.demand.is_none() && stream.stand_in.is_none() && !stream.head;
-    let whole = plain && served.entry.status == 200 && !stream.for_others;
-    let status = served.collapsed_cache_status().detail(NO_ROOM);
+    let whole = plain && (once || served.entry.status == 200) && !stream.for_others;
+    let way = served.collapsed_cache_status();
+    let way = if once { way } else { way.detail(NO_ROOM) };
     let sighting = served.sighting_without_room();
-    let shares = whole && hot::begin_to_share(worker, stream, announced, sighting, status)?;
+    let sharing = Sharing { way, once };
+    let shares = whole && hot::begin_to_share(worker, stream, announced, sighting, sharing)?;
     if !shares {
-        hot::pass_without_room(worker, stream);
+        hot::share_nothing(worker, stream, once);
     }
     if !served.has_age && served.age == 0 {
         // Its own client has it from the origin (RFC 9111, 5.1).

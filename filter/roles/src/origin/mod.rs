@@ -192,7 +192,10 @@ impl OriginStream {
         let passed = match (&mut self.adopted, &mut self.fetch) {
             (Some(adopted), _) => adopted.pass(&*worker.host, size).map(drop),
             (None, Some(fetch)) => {
-                fills::progress(worker, fetch.link.stream, size);
+                // Nobody waits for longer than for headers where the store does not get the response.
+                if fetch.response.stores {
+                    fills::progress(worker, fetch.link.stream, size);
+                }
                 fetch.pass(&*worker.host, size)
             }
             (None, None) => Ok(()),

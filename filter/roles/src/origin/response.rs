@@ -91,15 +91,11 @@ fn respond_to_store(
     let freshens = fetch.revalidation.clone().filter(asked);
     let freshens = freshens.as_deref();
     let variance = Variance::of(&fetch.policy.policy, &fetch.cache_key, headers);
-    let verdict = verdict_of(
-        &*worker.host,
-        fetch,
-        headers,
-        &variance,
-        status,
-        freshens.is_some(),
+    let verdict = verdict_of(&*worker.host, fetch, headers, &variance, status, freshens);
+    let shared = matches!(
+        verdict,
+        Verdict::Store(_) | Verdict::NoRoom(_) | Verdict::ShareOnce
     );
-    let shared = matches!(verdict, Verdict::Store(_) | Verdict::NoRoom(_));
     if shared && !index(worker, fetch, headers) {
         let response = origin_response(worker, fetch, headers, &variance, status, freshens);
         worker
@@ -121,6 +117,7 @@ fn respond_to_store(
             worker.metrics.count(Metric::FillsWithoutRoom, 1);
             response.without_room(storage)
         }
+        Verdict::ShareOnce => response.shared_once(),
         Verdict::Share(_)
         | Verdict::RequestError
         | Verdict::Uncacheable(_)
@@ -219,7 +216,7 @@ fn verdict_of(
     headers: &Headers,
     variance: &Variance<'_>,
     status: u16,
-    freshened: bool,
+    freshens: Option<&Revalidation>,
 ) -> Verdict {
     if fetch.response.refused {
         return Verdict::Share(status);
@@ -237,7 +234,8 @@ fn verdict_of(
         .collect();
     let facts = ResponseFacts {
         // A 304 stands for the response that it freshens.
-        status: if freshened { 200 } else { status },
+        status: if freshens.is_some() { 200 } else { status },
+        freshens: freshens.and_then(|stored| Some(stored.validator()?.lifetime)),
         cache_control: cache_control.as_deref(),
         targeted: &targeted,
         expires: headers.text("expires"),
@@ -270,7 +268,7 @@ fn fill_verdict(
 ) -> Option<FillVerdict> {
     Some(match (verdict, variance.lesson()) {
         (Verdict::Store(_), _) => FillVerdict::Store,
-        (Verdict::NoRoom(_), _) => return None,
+        (Verdict::NoRoom(_) | Verdict::ShareOnce, _) => return None,
         (Verdict::Share(status), _) => FillVerdict::Failed { status: *status },
         (Verdict::RequestError, _) => FillVerdict::RequestError,
         (

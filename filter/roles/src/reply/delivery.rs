@@ -46,26 +46,27 @@ pub fn deliver(
     }
 }
 
-/// Answers the effective context's request with what its client asks for of a whole 200 with these `headers`, but for
-/// its length, and this `body`. A HEAD gets no body from Envoy.
+/// Answers the effective context's request with what its client asks for of a whole response with this `status`, these
+/// `headers`, but for its length, and this `body`. A HEAD gets no body from Envoy.
 pub fn answer_with(
     host: &dyn Host,
     demand: Option<&Demand>,
     head: bool,
+    status: u16,
     headers: &Headers,
     body: &[u8],
 ) -> host::Result<()> {
     const DETAILS: &str = "sluice_hot";
     let delivery = demand.map_or(Delivery::Whole, |demand| {
         let candidate = Candidate {
-            status: 200,
+            status,
             validators: validators(headers),
             length: u64::try_from(body.len()).ok(),
         };
         demand.delivery(&candidate, head)
     });
     match delivery {
-        Delivery::Whole => host.respond_with(200, DETAILS, headers.bytes(), body),
+        Delivery::Whole => host.respond_with(status, DETAILS, headers.bytes(), body),
         Delivery::Part { slice, length } => {
             let range = slice.content_range(length);
             let range = [("content-range", range.as_bytes())];

@@ -24,7 +24,7 @@ pub fn answer(
     let own = [("age", age.as_bytes()), (CACHE_STATUS, status.as_bytes())];
     let own = own.into_iter().skip(usize::from(!copy.aged));
     let headers = Headers::new(extend(&copy.headers, own));
-    answer_with(host, demand, head, &headers, &copy.body)
+    answer_with(host, demand, head, copy.status, &headers, &copy.body)
 }
 
 /// Answers the effective context's request, a follower that has waited for this response.

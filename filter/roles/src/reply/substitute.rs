@@ -131,7 +131,7 @@ impl Document {
         let vary = shared.then_some(("vary", b"Origin".as_slice()));
         let headers = Headers::new(serialize(fetched.chain(marks).chain(vary)));
         let demand = stream.demand.as_ref();
-        answer_with(host, demand, stream.head, &headers, &self.body)
+        answer_with(host, demand, stream.head, 200, &headers, &self.body)
     }
 
     /// Turns the effective context's held response into the substitute.

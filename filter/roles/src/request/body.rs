@@ -29,8 +29,8 @@ pub struct PassingBody {
     pub capture: RefCell<Option<Capture>>,
     /// The copy that is made of it for equal ranges.
     pub part: RefCell<Option<PartCopy>>,
-    /// The `Cache-Status` of followers that share this copy, where the store has no room for the response.
-    pub shared_as: Cell<Option<CacheStatus<'static>>>,
+    /// How this copy is shared with followers, where the response does not go into the store.
+    pub sharing: Cell<Option<Sharing>>,
 }
 
 impl PassingBody {
@@ -51,7 +51,7 @@ impl PassingBody {
             held: Cell::default(),
             capture: RefCell::new(None),
             part: RefCell::new(None),
-            shared_as: Cell::new(None),
+            sharing: Cell::new(None),
         }
     }
 
@@ -134,6 +134,15 @@ enum HeldBody {
     Released { size: usize },
     /// Nobody gets it.
     Unwanted,
+}
+
+/// How the copy of a response is shared that does not go into the store.
+#[derive(Clone, Copy, Debug)]
+pub struct Sharing {
+    /// The `Cache-Status` of the followers.
+    pub way: CacheStatus<'static>,
+    /// Whether it is only for those who wait for it already, and no hot copy.
+    pub once: bool,
 }
 
 /// A copy of a 206, for other clients with an equal range.

@@ -80,6 +80,7 @@ pub fn anything() -> impl Strategy<Value = Step> {
     let small = || 0..8_u8;
     let unwanted = prop_oneof![
         Just(Answer::Uncacheable),
+        Just(Answer::Silent),
         Just(Answer::Failed(503)),
         // It may be the request's own fault.
         Just(Answer::Failed(400)),
@@ -142,11 +143,12 @@ pub fn policy() -> impl Strategy<Value = String> {
     let waiters = prop_oneof![1 => 1..4_usize, 3 => Just(10_000)];
     let keys = prop_oneof![1 => 1..3_usize, 3 => Just(8_192)];
     let range_ahead = prop_oneof![Just(0), Just(100)];
-    (waiters, keys, range_ahead).prop_map(|(waiters, keys, range_ahead)| {
+    let hot_bytes = prop_oneof![Just(0), Just(100_000)];
+    (waiters, keys, range_ahead, hot_bytes).prop_map(|(waiters, keys, range_ahead, hot_bytes)| {
         format!(
             r#"{{"origin": {{"kind": "http"}}, "purge": {{"warm": false}}, "limits":
             {{"hints": 64, "varying_urls": 64, "waiters_per_key": {waiters}, "keys_in_flight": {keys}}},
-            "coalesce": {{"range_ahead": {range_ahead}}}}}"#
+            "coalesce": {{"range_ahead": {range_ahead}}}, "hot": {{"max_bytes": {hot_bytes}}}}}"#
         )
     })
 }

@@ -4,6 +4,7 @@
 mod cache_status;
 mod expiry;
 mod lifetime;
+mod origin_decides;
 mod revalidation;
 mod stale_if_error;
 mod stale_while_revalidate;

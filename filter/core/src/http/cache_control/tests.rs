@@ -8,6 +8,7 @@ const NONE: CacheControl = CacheControl {
     no_store: false,
     no_cache: false,
     private: false,
+    public: false,
     max_age: None,
     s_maxage: None,
     must_understand: false,
@@ -18,6 +19,10 @@ const NONE: CacheControl = CacheControl {
 };
 const NO_STORE: CacheControl = CacheControl {
     no_store: true,
+    ..NONE
+};
+const PUBLIC: CacheControl = CacheControl {
+    public: true,
     ..NONE
 };
 const NO_CACHE: CacheControl = CacheControl {
@@ -41,7 +46,8 @@ fn directives_are_read() {
     let rows = [
         ("nothing", "", NONE),
         ("commas only", ", ,,", NONE),
-        ("unknown", "public, immutable, x=\"no-store\"", NONE),
+        ("unknown", "immutable, x=\"no-store\"", NONE),
+        ("public", "public", PUBLIC),
         ("no-store", "no-store", NO_STORE),
         ("any case", "No-STORE", NO_STORE),
         ("an argument where none belongs", "no-store=1", NO_STORE),
@@ -57,14 +63,14 @@ fn directives_are_read() {
         ("max-age", "max-age=60", max_age(60)),
         (
             "max-age among others",
-            "public , max-age=60 ,x",
+            "immutable , max-age=60 ,x",
             max_age(60),
         ),
         ("any case, quotes", "MAX-Age=\"60\"", max_age(60)),
         ("leading zeros", "max-age=0060", max_age(60)),
         ("the first of two", "max-age=60, max-age=5", max_age(60)),
         ("two lines", "max-age=60,max-age=5", max_age(60)),
-        ("semicolons", "max-age=60; public", max_age(60)),
+        ("semicolons", "max-age=60; immutable", max_age(60)),
         ("a semicolon before", "x;no-store", NO_STORE),
         ("a semicolon after", "private; x", PRIVATE),
         (
@@ -174,7 +180,7 @@ fn targeted_fields_are_dictionaries() {
         ("x", Some(NONE)),
         ("Max-Age=60", None),
         ("max-age=60s", None),
-        ("max-age=60; public", Some(max_age(60))),
+        ("max-age=60; immutable", Some(max_age(60))),
         ("max-age=60,", None),
     ] {
         assert_eq!(CacheControl::parse_targeted(text), expected, "{text}");

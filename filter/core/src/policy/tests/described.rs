@@ -18,7 +18,7 @@ use crate::policy::purge::{Record, TokenHash};
 use crate::policy::rules::{CanonicalGlob, HeaderValues};
 use crate::policy::site::{ContentTypes, CorsPolicy, CorsSection};
 use crate::policy::site_names::{ContentType, FileExtension};
-use crate::policy::ttl::{RuleTtl, Statuses, TtlTable};
+use crate::policy::ttl::{ORIGIN, RuleTtl, TtlTable};
 
 /// A form that the JSON Schema describes.
 pub trait Described<T: PartialEq + 'static>: Form<T> {
@@ -245,25 +245,18 @@ impl Described<Pairs> for ContentTypes {
 
 impl Described<Self> for TtlTable {
     fn schema() -> Value {
-        json!({
-            "type": "object",
-            "propertyNames": { "pattern": "^([1-5][0-9][0-9]|[1-5]xx|default)$" },
-            "additionalProperties": Seconds::schema(),
-        })
-    }
-
-    /// Of a table without classes.
-    fn shown(value: &Self) -> Value {
-        let shown = |(statuses, ttl): &(Statuses, Duration)| match statuses {
-            Statuses::Exact(status) => (status.to_string(), Seconds::shown(ttl)),
-            _ => ("default".to_owned(), Seconds::shown(ttl)),
-        };
-        value.0.iter().map(shown).collect()
+        RuleTtl::schema()
     }
 }
 
 impl Described<TtlTable> for RuleTtl {
     fn schema() -> Value {
-        json!({ "oneOf": [Seconds::schema(), TtlTable::schema()] })
+        let time = json!({ "oneOf": [{ "const": ORIGIN }, Seconds::schema()] });
+        let table = json!({
+            "type": "object",
+            "propertyNames": { "pattern": "^([1-5][0-9][0-9]|[1-5]xx|default)$" },
+            "additionalProperties": time,
+        });
+        json!({ "oneOf": [{ "const": ORIGIN }, Seconds::schema(), table] })
     }
 }
