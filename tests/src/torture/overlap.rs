@@ -14,6 +14,8 @@ use std::time::Duration;
 const LEASE: Duration = Duration::from_secs(2);
 /// Lifetimes are whole seconds, and so is the edge's `Date`.
 const EXPIRY: Duration = Duration::from_secs(2);
+/// How long a request takes from EDGE to the origin at most, on a machine that has much to do.
+const ON_THE_WAY: Duration = Duration::from_secs(1);
 /// How long the v1 store takes to write the headers of a 304, and the object beside them.
 const REWRITE: Duration = Duration::from_millis(300);
 /// How far back a complaint tells what went before.
@@ -135,20 +137,22 @@ impl<'a> Overlaps<'a> {
         object.windows != (0, 0) && self.fetches[other].conditional && leaders.is_empty()
     }
 
-    /// A request was let go to the store while its response was fresh, and has come there when it was not. By then
-    /// another request may lead.
+    /// Requests were let go to the store while its response was fresh, and have come there when it was not. By then another
+    /// request may lead.
     fn has_just_expired(&self, overlap: &Overlap) -> bool {
-        let [other] = overlap.running[..] else {
-            return false;
-        };
-        let (first, second) = (&self.fetches[other], &self.fetches[overlap.fetch]);
+        let second = &self.fetches[overlap.fetch];
         let lifetime = Duration::from_secs(self.world.shelf.objects[second.object].lifetime);
         let of_key = |before: &&Fetch| {
             before.object == second.object && before.variant == second.variant && before.body
         };
-        let stored = self.fetches[..other].iter().rev().find(of_key);
-        let expired = |stored: &Fetch| second.begun <= stored.ended.1 + lifetime + EXPIRY;
-        first.conditional && second.conditional && stored.is_some_and(expired)
+        let expires_before = |other: usize| {
+            let first = &self.fetches[other];
+            let stored = self.fetches[..other].iter().rev().find(of_key);
+            let expired =
+                stored.is_some_and(|stored| second.begun <= stored.ended.1 + lifetime + EXPIRY);
+            expired && first.conditional && second.begun <= first.begun + ON_THE_WAY
+        };
+        second.conditional && overlap.running.iter().all(|&other| expires_before(other))
     }
 
     /// The store has just heard that what it has is still valid, and misses it while it writes that.
