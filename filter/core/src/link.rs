@@ -119,6 +119,11 @@ impl Purpose {
         )
     }
 
+    /// Whether a link of that purpose names the request itself, and not the call that it is.
+    pub const fn names_a_request(self) -> bool {
+        !self.is_background() || self.is_relinked()
+    }
+
     /// Whether such a request of the filter's own goes on under a link of its own, and not that of who has sent it.
     pub const fn is_relinked(self) -> bool {
         matches!(self, Self::Refresh | Self::Fill | Self::Substitute)

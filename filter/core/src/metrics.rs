@@ -86,7 +86,7 @@ metrics! {
     Handovers, "sluice_handovers", Counter, "Waiting requests that became the leader after the leader had vanished.";
     Unshared, "sluice_unshared", Counter, "Flights whose response should have been stored but was not, so that another request leads.";
     HitForMissMarked, "sluice_hit_for_miss_marked", Counter, "Keys marked as uncacheable (hit-for-miss).";
-    VaryingLearnt, "sluice_varying_learnt", Counter, "Responses that were not stored because their key lacked a request header that they vary with; later requests have it in their key.";
+    VaryingLearnt, "sluice_varying_learnt", Counter, "Lessons of a worker: a response varies with a request header that its key lacks; later requests have it in their key.";
     UnexpectedMisses, "sluice_unexpected_misses", Counter, "Requests for a key believed fresh that reached the origin all the same, for example after an eviction.";
     LimitsReached, "sluice_limits_reached", Counter, "Requests not coalesced because a bound was reached: waiters of a key, keys in flight, or room on the board.";
     BoardConflicts, "sluice_board_conflicts", Counter, "Compare-and-swaps on the board that another worker won.";

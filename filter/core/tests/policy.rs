@@ -953,6 +953,7 @@ fn impossible_compressions_and_variants_are_refused() {
         ),
         (json!({ "vary": { "max_headers": 17 } }), "vary.max_headers"),
         (json!({ "vary": { "forbid": ["*"] } }), "vary.forbid[0]"),
+        (json!({ "vary": { "accept": ["image"] } }), "vary.accept[0]"),
     ] {
         let refused = refusal(&bucket_document(section));
         assert!(refused.starts_with(expected), "{refused}");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which responses of a URL are told apart, and by what.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
 
@@ -8,7 +8,11 @@ use std::borrow::Cow;
 
 use proptest::prelude::*;
 use sluice_core::key::qualifiers::qualifiers;
-use sluice_core::key::vary::{Fit, Selected, TooLong, VaryNames, fit, qualify, selected, told};
+use sluice_core::key::store_path::StoreSecret;
+use sluice_core::key::vary::{
+    Fit, Selected, TooLong, VaryNames, fit, key_of_variant, qualify, qualify_variant, selected,
+    told, variant_of,
+};
 use sluice_core::policy::Policy;
 use support::{bucket, bucket_policy, canonicalize_path, http_policy};
 
@@ -30,7 +34,8 @@ fn key(policy: &Policy, names: &str, headers: &[(&str, &str)]) -> Result<String,
         let header = headers.iter().find(|(header, _)| *header == name);
         header.map(|(_, value)| Cow::from(*value))
     };
-    qualify(policy, &mut target, Some(&VaryNames::parse(names)), value)?;
+    qualify(policy, &mut target, value)?;
+    qualify_variant(policy, &mut target, &VaryNames::parse(names), value)?;
     Ok(target.path().trim_start_matches("/page").to_owned())
 }
 
@@ -139,6 +144,19 @@ fn a_key_has_the_values_in_one_spelling() {
             &[("accept-language", " DE-at , en ; q = 0.5 ")],
             "#vary-accept-language=de-at,en%3Bq%3D0.5",
         ),
+        (
+            "accept-language",
+            &[(
+                "accept-language",
+                "en;q=0.5, de-AT, fr; Q=0.9, de,,it;q=0.5",
+            )],
+            "#vary-accept-language=de-at,de,fr%3Bq%3D0.9,en%3Bq%3D0.5,it%3Bq%3D0.5",
+        ),
+        (
+            "accept-language",
+            &[("accept-language", "en;q=high, de")],
+            "#vary-accept-language=en%3Bq%3Dhigh,de",
+        ),
         ("accept-language", &[], "#vary-accept-language="),
         (
             "accept-language",
@@ -164,6 +182,26 @@ fn a_key_has_the_values_in_one_spelling() {
     ] {
         assert_eq!(key(&policy, names, headers).unwrap(), expected);
     }
+}
+
+#[test]
+fn of_accept_only_the_listed_media_types_count_where_the_policy_lists_some() {
+    let policy = http_policy("key: {headers: []}\nvary: {accept: [image/avif, Image/WebP]}");
+    for (accept, expected) in [
+        (
+            "image/avif,image/webp,image/png,*/*;q=0.8",
+            "image/avif,image/webp,*/*",
+        ),
+        ("IMAGE/webp ; q=0.1", "image/webp,*/*"),
+        ("image/avif;q=0, text/html", "*/*"),
+        ("image/*", "*/*"),
+        ("", "*/*"),
+    ] {
+        let key = |accept| key(&policy, "accept", &[("accept", accept)]).unwrap();
+        assert_eq!(key(accept), format!("#vary-accept={expected}"));
+        assert_eq!(key(expected), key(accept), "it is asked for with that");
+    }
+    assert_eq!(key(&policy, "accept", &[]).unwrap(), "#vary-accept=*/*");
 }
 
 #[test]
@@ -256,7 +294,64 @@ fn a_client_is_told_what_the_origin_said_and_what_the_edge_chooses_by() {
     }
 }
 
+#[test]
+fn the_first_variant_of_a_url_has_a_key_of_its_own_and_is_stored_under_the_plain_one() {
+    let policy = http();
+    let plain = canonicalize_path(&policy, b"/page").unwrap();
+    assert!(plain.is_stored_plainly() && plain.variant().is_empty());
+    let mut variant = plain.clone();
+    let names = VaryNames::parse("accept,x-plan");
+    qualify_variant(&policy, &mut variant, &names, |_| Some("a/b".into())).unwrap();
+    assert_eq!(variant.variant(), "vary-accept=a/b;vary-x-plan=a/b");
+    assert!(!variant.is_stored_plainly());
+    assert_eq!(variant.stored_key(), variant.cache_key());
+    assert_eq!(variant.plain(), plain);
+    let (plain_key, key) = (plain.cache_key(), variant.cache_key());
+    assert_eq!(variant_of(plain_key, key), Some(variant.variant()));
+    assert_eq!(key_of_variant(plain_key, variant.variant()), key);
+    assert_eq!(VaryNames::beyond(plain_key, key), Some(names));
+    let mut primary = variant.clone();
+    primary.become_primary();
+    assert_eq!(
+        (primary.cache_key(), primary.stored_key()),
+        (key, plain_key)
+    );
+    let secret = StoreSecret::new([1, 2]);
+    assert_eq!(secret.store_path(&primary), secret.store_path(&plain));
+    assert_ne!(secret.store_path(&primary), secret.store_path(&variant));
+    assert!(!primary.for_headers().is_stored_plainly());
+    assert_eq!(primary.unqualified(), plain);
+}
+
+#[test]
+fn what_is_no_variant_of_a_url_has_no_names() {
+    for (plain, other) in [
+        ("h/a", "h/a"),
+        ("h/a", "h/b#vary-x=1"),
+        ("h/a", "h/ab#vary-x=1"),
+        ("h/a", "h/a#g=1"),
+        ("h/a", "h/a#vary-x=1;method=HEAD"),
+        ("h/a#g=1", "h/a#g=12;vary-x=1"),
+        ("h/a#g=1", "h/a#vary-x=1"),
+    ] {
+        assert_eq!(VaryNames::beyond(plain, other), None, "{plain} {other}");
+    }
+    let names = VaryNames::beyond("h/a#g=1", "h/a#g=1;ae=br;vary-x=");
+    assert_eq!(names, Some(VaryNames::parse("x,accept-encoding")));
+}
+
 proptest! {
+    #[test]
+    fn the_value_of_a_key_is_the_same_once_more(
+        name in "accept(-language|-charset)?|x-plan", value in "[a-cA ,;=q0.1]{0,24}",
+    ) {
+        let policy = http();
+        let first = key(&policy, &name, &[(&name, &value)]).unwrap();
+        let selected: Vec<_> = selected(&first).collect();
+        let again = selected[0].value.clone().unwrap();
+        prop_assert_eq!(key(&policy, &name, &[(&name, &again)]).unwrap(), first);
+    }
+
     #[test]
     fn requests_with_different_values_have_different_keys_and_each_says_what_to_ask_for(
         one in proptest::option::of("[ -~]{0,12}"), other in proptest::option::of("[ -~]{0,12}"),
@@ -276,10 +371,10 @@ proptest! {
     fn what_is_learnt_fits(vary in "[a-d*, ]{0,12}", keyed in "([a-d](,[a-d]){0,3})?") {
         let policy = http();
         let mut target = canonicalize_path(&policy, b"/page").unwrap();
-        qualify(&policy, &mut target, Some(&VaryNames::parse(&keyed)), |_| None).unwrap();
+        qualify_variant(&policy, &mut target, &VaryNames::parse(&keyed), |_| None).unwrap();
         if let Fit::Unkeyed(names) = fit(&policy, target.cache_key(), Some(&vary)) {
             let mut target = canonicalize_path(&policy, b"/page").unwrap();
-            qualify(&policy, &mut target, Some(&names), |_| Some("x".into())).unwrap();
+            qualify_variant(&policy, &mut target, &names, |_| Some("x".into())).unwrap();
             prop_assert!(qualifiers(target.path()).count() <= policy.vary.max_headers);
             prop_assert_eq!(fit(&policy, target.cache_key(), Some(&vary)), Fit::Keyed);
         }

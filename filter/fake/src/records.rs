@@ -130,6 +130,8 @@ pub struct ClientRecord {
     pub key: u64,
     /// What it is.
     pub kind: Kind,
+    /// Its `Accept`.
+    pub accept: Option<String>,
     /// For what purpose EDGE let it go on at once; `None` if it waited.
     pub admission: Option<Purpose>,
     /// How it left the waiting list.
@@ -194,6 +196,8 @@ pub struct Fetch {
     pub headers: HeaderMap,
     /// Whether its response goes into the cache.
     pub fills: bool,
+    /// Whether its response varies with `Accept`.
+    pub varies: bool,
     /// How far it has come.
     pub phase: FetchPhase,
 }

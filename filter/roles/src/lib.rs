@@ -20,6 +20,7 @@
 //! - how a request waits and goes on: `worker/turn` and `worker/resumption`
 //! - which ranges do not wait for the fill of their object: `worker/ahead`; what becomes of their responses: `edge/ahead`
 //! - requests of the filter's own: `worker/calls` and `worker/background`; EDGE's part: `edge/background_*`
+//! - what workers learn of a URL that varies, and who gets another variant than the store's: `worker/variants`
 //! - what a worker knows of keys: their hashes, purges, variants, the hot tier: `worker/keys`
 //! - purges: `purge_listener` (and `sns`) takes the call, `worker/purge_calls` carries it out
 //! - the timer, the queue, the configuration: `worker/root`, `worker/roots`, `root`

@@ -1,41 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests that wait for a response which proves to be one of several of its URL.
+//! A response that proves to be one of several of its URL: who waits for it, and what other workers know of it.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)]
 
 mod support;
 
 use sluice_core::metrics::Metric;
 use sluice_core::workers::message::{Event, Message, Outcome};
-use sluice_fake::{Answer, Ending, FakeEnvoy, FetchId, Stage};
-use support::{FIRST, KEY, assert_all_over, envoy, fill, live};
+use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Stage};
+use support::{FIRST, KEY, assert_all_over, document, envoy, live};
 
-/// Ends what one of several responses began.
+const ONE: [(&str, &str); 1] = [("accept", "text/one")];
+const OTHER: [(&str, &str); 1] = [("accept", "text/other")];
+
+/// Ends a fetch with one of several responses, which the store takes.
 fn vary(envoy: &mut FakeEnvoy, fetch: FetchId) {
     envoy.answer(fetch, Answer::Varying);
     envoy.end(fetch);
     envoy.deliver_all();
+    settle(envoy);
 }
 
-fn fill_all(envoy: &mut FakeEnvoy) {
-    while let Some(fetch) = envoy.open_fetches().first().copied() {
-        fill(envoy, fetch);
+/// The store has all that has ended, and all have been told.
+fn settle(envoy: &mut FakeEnvoy) {
+    envoy.commit(KEY);
+    envoy.advance(50);
+    envoy.tick_all();
+    for seat in 0..envoy.workers() {
+        envoy.answer_probe(seat);
     }
+    envoy.deliver_all();
+    envoy.close_all();
+    envoy.check();
+}
+
+fn vary_all(envoy: &mut FakeEnvoy) {
+    while let Some(fetch) = envoy.open_fetches().first().copied() {
+        vary(envoy, fetch);
+    }
+    live(envoy, 100);
+    envoy.close_all();
+}
+
+fn ask(envoy: &mut FakeEnvoy, seat: usize, headers: &[(&str, &str)]) -> Client {
+    let client = envoy.request(seat, "GET", KEY, headers);
+    envoy.check();
+    client
+}
+
+/// A worker takes part from its first request on.
+fn join(envoy: &mut FakeEnvoy, seat: usize) {
+    let client = envoy.request(seat, "GET", KEY + 1, &[]);
+    envoy.abort(client);
+    envoy.fetches.clear();
+}
+
+/// The fetch that has brought what a client has got in the end.
+fn brought(envoy: &mut FakeEnvoy, client: Client) -> Option<FetchId> {
+    envoy.close_all();
+    assert_eq!(envoy.stage(client), Stage::Over(Ending::Served));
+    envoy.clients[client.0].brought_by()
 }
 
 #[test]
-fn a_stampede_on_a_url_that_varies_costs_one_request_more_than_it_has_variants() {
+fn a_stampede_on_a_url_that_varies_costs_one_request_for_each_variant() {
     for workers in [1, 3] {
         let mut envoy = envoy(workers);
         let clients: Vec<_> = (0..31)
             .map(|number| envoy.get(number % workers, KEY))
             .collect();
         assert_eq!(envoy.parked(), 30);
-        vary(&mut envoy, FIRST);
-        // One leads for each variant, and the others wait for it.
+        envoy.deliver_all();
+        envoy.answer(FIRST, Answer::Varying);
+        envoy.deliver_all();
+        // The fill of the first variant goes on, and one leads for the other.
         assert_eq!(envoy.open_fetches().len(), 2, "{workers} workers");
-        assert_eq!(envoy.parked(), 28, "{workers} workers");
-        fill_all(&mut envoy);
-        assert_eq!(envoy.fetches.len(), 3, "{workers} workers");
+        assert_eq!(envoy.parked(), 29, "{workers} workers");
+        vary_all(&mut envoy);
+        assert_eq!(envoy.fetches.len(), 2, "{workers} workers");
         let served = |client: &_| envoy.stage(*client) == Stage::Over(Ending::Served);
         assert!(clients.iter().all(served), "{workers} workers");
         assert_all_over(&mut envoy);
@@ -43,59 +84,216 @@ fn a_stampede_on_a_url_that_varies_costs_one_request_more_than_it_has_variants()
 }
 
 #[test]
-fn who_comes_later_finds_the_variant() {
-    let mut envoy = envoy(2);
-    for seat in [0, 1, 0, 1] {
-        envoy.get(seat, KEY);
-    }
+fn the_first_response_with_a_vary_is_stored() {
+    let mut envoy = envoy(1);
+    ask(&mut envoy, 0, &ONE);
     vary(&mut envoy, FIRST);
-    fill_all(&mut envoy);
-    let fetches = envoy.fetches.len();
-    for seat in [0, 1, 1, 0] {
-        envoy.get(seat, KEY);
-    }
-    assert_eq!(envoy.fetches.len(), fetches);
-}
-
-#[test]
-fn a_worker_that_hears_of_variants_learns_them_before_its_requests_go_on() {
-    let mut envoy = envoy(2);
-    envoy.get(0, KEY);
-    envoy.get(1, KEY);
-    vary(&mut envoy, FIRST);
-    let second = &envoy.fetches[1];
-    assert_eq!(envoy.clients[second.client.0].seat, 1);
-    assert_ne!(second.cache_key, envoy.fetches[0].cache_key);
-}
-
-#[test]
-fn lost_news_of_variants_costs_each_worker_one_request_more() {
-    let mut envoy = envoy(2);
-    envoy.get(0, KEY);
-    for _ in 0..10 {
-        envoy.get(1, KEY);
-    }
-    envoy.answer(FIRST, Answer::Varying);
-    envoy.end(FIRST);
-    envoy.lose(1);
-    // The other worker finds nobody on the board, and leads.
-    live(&mut envoy, 1_000);
-    assert_eq!(envoy.open_fetches().len(), 1);
-    let second = envoy.open_fetches()[0];
+    let again = ask(&mut envoy, 0, &ONE);
+    assert_eq!(brought(&mut envoy, again), Some(FIRST));
+    let other = ask(&mut envoy, 0, &OTHER);
+    let second = FetchId(1);
     vary(&mut envoy, second);
-    fill_all(&mut envoy);
-    assert_eq!(envoy.fetches.len(), 4);
+    assert_eq!(brought(&mut envoy, other), Some(second));
+    for (headers, fetch) in [(&ONE, FIRST), (&OTHER, second), (&ONE, FIRST)] {
+        let client = ask(&mut envoy, 0, headers);
+        assert_eq!(brought(&mut envoy, client), Some(fetch));
+    }
+    assert_eq!(envoy.fetches.len(), 2);
+    assert_eq!(envoy.counter(Metric::VaryingLearnt), 1);
+}
+
+#[test]
+fn other_workers_know_the_variants_before_they_are_asked() {
+    let mut envoy = envoy(2);
+    join(&mut envoy, 1);
+    ask(&mut envoy, 0, &ONE);
+    vary(&mut envoy, FIRST);
+    ask(&mut envoy, 1, &OTHER);
+    let second = &envoy.fetches[1];
+    assert_ne!(second.cache_key, envoy.fetches[0].cache_key);
+    vary(&mut envoy, FetchId(1));
+    let one = ask(&mut envoy, 1, &ONE);
+    assert_eq!(brought(&mut envoy, one), Some(FIRST));
+    assert_eq!(envoy.fetches.len(), 2);
+}
+
+/// A worker that has forgotten what it knew, beside a store that has not.
+fn restart(envoy: &mut FakeEnvoy, seat: usize) {
+    envoy.kill(seat);
+    envoy.revive(seat);
+}
+
+#[test]
+fn after_a_restart_a_hit_teaches_the_variant_that_is_stored() {
+    let mut envoy = envoy(1);
+    ask(&mut envoy, 0, &ONE);
+    vary(&mut envoy, FIRST);
+    restart(&mut envoy, 0);
+    let one = ask(&mut envoy, 0, &ONE);
+    assert_eq!(brought(&mut envoy, one), Some(FIRST));
+    ask(&mut envoy, 0, &OTHER);
+    assert_ne!(envoy.fetches[1].cache_key, envoy.fetches[0].cache_key);
+    assert_eq!(envoy.fetches.len(), 2);
+}
+
+#[test]
+fn after_a_restart_a_request_for_another_variant_costs_one_request_and_gets_it() {
+    let mut envoy = envoy(1);
+    ask(&mut envoy, 0, &ONE);
+    vary(&mut envoy, FIRST);
+    restart(&mut envoy, 0);
+    let other = ask(&mut envoy, 0, &OTHER);
+    assert_eq!(envoy.fetches.len(), 2);
+    vary_all(&mut envoy);
+    assert_eq!(brought(&mut envoy, other), Some(FetchId(1)));
+    // What the call has brought is stored.
+    let again = ask(&mut envoy, 0, &OTHER);
+    assert_eq!(brought(&mut envoy, again), Some(FetchId(1)));
+    let one = ask(&mut envoy, 0, &ONE);
+    assert_eq!(brought(&mut envoy, one), Some(FIRST));
+    assert_eq!(envoy.fetches.len(), 2);
     assert_all_over(&mut envoy);
 }
 
 #[test]
-fn the_key_without_variants_is_neither_fresh_nor_shunned() {
+fn after_a_restart_a_stored_variant_is_found_without_the_origin() {
+    let mut envoy = envoy(1);
+    ask(&mut envoy, 0, &ONE);
+    vary(&mut envoy, FIRST);
+    ask(&mut envoy, 0, &OTHER);
+    vary(&mut envoy, FetchId(1));
+    restart(&mut envoy, 0);
+    let others: Vec<_> = (0..5).map(|_| ask(&mut envoy, 0, &OTHER)).collect();
+    live(&mut envoy, 100);
+    for other in others {
+        assert_eq!(brought(&mut envoy, other), Some(FetchId(1)));
+    }
+    assert_eq!(envoy.fetches.len(), 2);
+}
+
+#[test]
+fn a_call_for_a_variant_brings_errors_too() {
+    let mut envoy = envoy(1);
+    ask(&mut envoy, 0, &ONE);
+    vary(&mut envoy, FIRST);
+    restart(&mut envoy, 0);
+    let other = ask(&mut envoy, 0, &OTHER);
+    envoy.answer(FetchId(1), Answer::Failed(404));
+    envoy.end(FetchId(1));
+    live(&mut envoy, 100);
+    assert_eq!(envoy.clients[other.0].status(), 404);
+}
+
+#[test]
+fn a_stale_variant_is_not_validated_by_a_request_for_another() {
+    let mut envoy = envoy(1);
+    ask(&mut envoy, 0, &ONE);
+    vary(&mut envoy, FIRST);
+    envoy.advance(1_000 * (u64::try_from(envoy.ttl).unwrap() + 5));
+    restart(&mut envoy, 0);
+    let other = ask(&mut envoy, 0, &OTHER);
+    assert!(!envoy.fetches[1].headers.has("if-none-match"));
+    envoy.answer(FetchId(1), Answer::Unchanged);
+    envoy.end(FetchId(1));
+    settle(&mut envoy);
+    assert_eq!(brought(&mut envoy, other), Some(FetchId(1)));
+}
+
+#[test]
+fn a_stale_variant_is_validated_with_the_headers_that_vary_names() {
+    for restarted in [false, true] {
+        let mut envoy = envoy(1);
+        ask(&mut envoy, 0, &ONE);
+        vary(&mut envoy, FIRST);
+        envoy.advance(1_000 * (u64::try_from(envoy.ttl).unwrap() + 5));
+        if restarted {
+            restart(&mut envoy, 0);
+        }
+        let one = ask(&mut envoy, 0, &ONE);
+        let asked = &envoy.fetches[1].headers;
+        assert_eq!(asked.get("accept"), Some("text/one"));
+        assert!(asked.has("if-none-match"));
+        envoy.answer(FetchId(1), Answer::Unchanged);
+        envoy.end(FetchId(1));
+        settle(&mut envoy);
+        assert_eq!(brought(&mut envoy, one), Some(FIRST));
+        // The 304 had no Vary, and the stored response varies still.
+        restart(&mut envoy, 0);
+        ask(&mut envoy, 0, &OTHER);
+        assert_eq!(envoy.fetches.len(), 3);
+    }
+}
+
+#[test]
+fn a_refresh_asks_for_the_variant_that_is_stale() {
+    for restarted in [false, true] {
+        let mut envoy = FakeEnvoy::new(
+            &document(r#""rules": [{"match": ["/**"], "stale_while_revalidate": "100s"}]"#),
+            1,
+        );
+        ask(&mut envoy, 0, &ONE);
+        vary(&mut envoy, FIRST);
+        envoy.advance(1_000 * (u64::try_from(envoy.ttl).unwrap() + 5));
+        if restarted {
+            restart(&mut envoy, 0);
+        }
+        let one = ask(&mut envoy, 0, &ONE);
+        assert_eq!(brought(&mut envoy, one), Some(FIRST));
+        assert_eq!(envoy.fetches.len(), 2);
+        let asked = &envoy.fetches[1].headers;
+        assert_eq!(asked.get("accept"), Some("text/one"));
+        assert!(asked.has("if-none-match"));
+    }
+}
+
+#[test]
+fn a_purge_reaches_every_variant() {
+    for soft in [false, true] {
+        let mut envoy = envoy(2);
+        ask(&mut envoy, 0, &ONE);
+        vary(&mut envoy, FIRST);
+        ask(&mut envoy, 1, &OTHER);
+        vary(&mut envoy, FetchId(1));
+        envoy.purge(
+            0,
+            &format!(r#"{{"url": "http://edge.test/{KEY}", "soft": {soft}}}"#),
+        );
+        envoy.deliver_all();
+        for (seat, headers) in [(0, &ONE), (1, &OTHER)] {
+            let fetches = envoy.fetches.len();
+            ask(&mut envoy, seat, headers);
+            assert_eq!(envoy.fetches.len(), fetches + 1, "soft: {soft}");
+            vary(&mut envoy, FetchId(fetches));
+        }
+    }
+}
+
+#[test]
+fn lost_news_of_variants_costs_nobody_a_wrong_one() {
+    let mut envoy = envoy(2);
+    envoy.get(0, KEY);
+    let clients: Vec<_> = (0..10).map(|_| envoy.get(1, KEY)).collect();
+    envoy.answer(FIRST, Answer::Varying);
+    envoy.end(FIRST);
+    envoy.lose(1);
+    settle(&mut envoy);
+    live(&mut envoy, 1_000);
+    vary_all(&mut envoy);
+    live(&mut envoy, 1_000);
+    vary_all(&mut envoy);
+    let served = |client: &_| envoy.stage(*client) == Stage::Over(Ending::Served);
+    assert!(clients.iter().all(served));
+    assert!(envoy.fetches.len() <= 3);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn the_plain_key_is_not_shunned() {
     let mut envoy = envoy(2);
     envoy.get(0, KEY);
     envoy.get(1, KEY);
     vary(&mut envoy, FIRST);
     envoy.tick_all();
-    assert_eq!(envoy.counter(Metric::HintsNow), 0);
     assert_eq!(envoy.counter(Metric::HitForMissMarked), 0);
     let shuns = |message: &Message| match message {
         Message::Flight(message) => {

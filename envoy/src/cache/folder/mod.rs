@@ -32,7 +32,7 @@ pub use secret::EntrySecret;
 
 /// The version of the entries. To be raised with every change that makes old entries unreadable or wrong:
 /// of Envoy's files, of the cache key, of the internal headers that are stored.
-const FORMAT: &str = "sluice cache 6\n";
+const FORMAT: &str = "sluice cache 7\n";
 /// The subfolder with the entries.
 pub const ENTRIES: &str = "entries";
 /// All subfolders that any format has had for entries.

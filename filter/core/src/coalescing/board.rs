@@ -29,9 +29,9 @@ const FLIGHT_BYTES: usize = 8 + 8 + 2 + 4 + 8 + 8 + 1;
 /// What is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlightKey {
-    /// Hash of the cache key, under which the store has one entry.
+    /// Hash of the key under which the store has one entry.
     pub entry: KeyHash,
-    /// Hash of the cache key and of the newest soft purge that covers it. Requests that have it in common wait for each
+    /// Hash of the cache key, which is another for the primary variant of a URL, and of the newest soft purge that covers it. Requests that have it in common wait for each
     /// other, so none shares a response that was fetched before a purge.
     pub key: KeyHash,
 }
@@ -58,7 +58,7 @@ pub enum Acquired {
     /// Another flight has the key; the caller's worker will be told how it ends.
     Follow {
         /// The key of that flight. It is another than the caller's where the entry was purged softly since that flight
-        /// began: then the caller leads after it. Two fills of one entry would let Envoy's cache write the headers of
+        /// began, or where the entry's URL was not known to vary then: the caller leads after it. Two fills of one entry would let Envoy's cache write the headers of
         /// one response over those of the other.
         key: KeyHash,
         /// Who leads.

@@ -130,12 +130,6 @@ impl Coalescer {
     }
 
     pub(super) fn release(&mut self, waiter: Waiter, outcome: &Outcome, turn: &mut Turn<'_>) {
-        let stream = waiter.stream;
-        if self.streams.remove(&stream).is_none() {
-            return;
-        }
-        self.parked -= 1;
-        let waited = turn.now.saturating_sub(waiter.since);
         let onward = match outcome {
             Outcome::Varies { .. } => Onward::Varies,
             _ if waiter.for_others => Onward::Unneeded,
@@ -143,20 +137,49 @@ impl Coalescer {
             Outcome::HitForMiss { .. } => Onward::HitForMiss,
             Outcome::NoRoom => Onward::NoRoom,
             Outcome::LeaderLost => Onward::Alone,
-            Outcome::Failed { status } => {
-                turn.push(Effect::Fail {
-                    stream,
-                    status: *status,
-                    waited,
-                });
-                return;
-            }
+            Outcome::Failed { status } => return self.fail(waiter, *status, turn),
         };
-        turn.push(Effect::Resume {
-            stream,
-            onward,
-            waited,
-        });
+        self.release_as(waiter, onward, turn);
+    }
+
+    fn fail(&mut self, waiter: Waiter, status: u16, turn: &mut Turn<'_>) {
+        let stream = waiter.stream;
+        if self.streams.remove(&stream).is_some() {
+            self.parked -= 1;
+            turn.push(Effect::Fail {
+                stream,
+                status,
+                waited: turn.now.saturating_sub(waiter.since),
+            });
+        }
+    }
+
+    /// The response of a flight that goes on is one of several of its URL: who waits for it here goes on under the key of
+    /// the variant of its own.
+    pub fn part_variants(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
+        let waiters = std::mem::take(&mut flight.waiters);
+        flight.waiting = 0;
+        if !flight.leads() {
+            self.flights.remove(&key);
+        }
+        for waiter in waiters {
+            self.release_as(waiter, Onward::Varies, turn);
+        }
+    }
+
+    fn release_as(&mut self, waiter: Waiter, onward: Onward, turn: &mut Turn<'_>) {
+        let stream = waiter.stream;
+        if self.streams.remove(&stream).is_some() {
+            self.parked -= 1;
+            turn.push(Effect::Resume {
+                stream,
+                onward,
+                waited: turn.now.saturating_sub(waiter.since),
+            });
+        }
     }
 
     /// Waits on if another worker leads, else leads.

@@ -16,7 +16,8 @@
 //!           ├ EDGE: the store has no room for it ─┬ it is too large to copy ──► NoRoom
 //!           │                                     └ its copy has been shared ─► LeaderLost
 //!           ├ ORIGIN: the origin failed, and the store keeps what it has ─────► Kept
-//!           ├ ORIGIN: its key does not have all that it varies with ──────────► Varies
+//!           ├ ORIGIN: its key does not have all that it varies with, and it is
+//!           │ not stored ─────────────────────────────────────────────────────► Varies
 //!           ├ ORIGIN or EDGE: the origin failed ──────────────────────────────► Failed
 //!           ├ ORIGIN or EDGE: the request may be why the origin refused it ───► LeaderLost
 //!           ├ the client left ────────────────────────────────────────────────► LeaderLost
@@ -36,6 +37,9 @@
 //!
 //! Where leader after leader gets an error of its own, more and more requests stop waiting, so that those for a URL that
 //! is refused to everybody do not go to the origin one by one.
+//!
+//! Where a response that is stored proves to be one of several of its URL, the flight goes on, and its followers leave
+//! it for those of their own variants ([`Coalescer::part_variants`]).
 //!
 //! Envoy's cache makes an entry readable some time after the response has ended. While followers wait, on this worker or
 //! on another, which says so, probes ask the store whether it has the response: at once, and again. Without followers the

@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What one worker has learnt of URLs that vary.
 //!
-//! The table is about speed only: whatever it says, a response is stored under keys that have all that it depends on.
+//! The table is about speed only: whatever it says, an entry tells of which variant it is.
 
 use crate::key::vary::VaryNames;
 use crate::workers::recent_keys::RecentKeys;
 use crate::workers::{KeyHash, Millis};
 
-/// For how long a lesson counts. A URL that has come to depend on less is keyed by too much until
-/// then.
+/// For how long a lesson counts after the last response that taught it. A URL that has come to depend on less is keyed by
+/// too much until then.
 const LESSON_MILLIS: Millis = 3_600_000;
 
-/// A bounded table of URLs.
-#[derive(Debug)]
-pub struct Varying {
-    lessons: RecentKeys<Lesson>,
+/// What is known of a URL that varies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lesson {
+    /// The request headers that select among its responses.
+    pub names: VaryNames,
+    /// The hash of the variant that the store has under the plain key.
+    pub primary: Option<KeyHash>,
 }
 
+/// A bounded table of URLs, by the hashes of their plain keys.
 #[derive(Debug)]
-struct Lesson {
-    names: VaryNames,
-    until: Millis,
+pub struct Varying {
+    lessons: RecentKeys<(Lesson, Millis)>,
 }
 
 impl Varying {
@@ -41,16 +44,25 @@ impl Varying {
         self.lessons.is_empty()
     }
 
-    /// With which headers the URL varies, as far as is known at `now`.
-    pub fn get(&mut self, url: KeyHash, now: Millis) -> Option<VaryNames> {
-        let lesson = self.lessons.get(url)?;
-        (lesson.until > now).then(|| lesson.names.clone())
+    /// How the URL varies, as far as is known at `now`.
+    pub fn get(&mut self, url: KeyHash, now: Millis) -> Option<Lesson> {
+        let (lesson, until) = self.lessons.get(url)?;
+        (*until > now).then(|| lesson.clone())
     }
 
-    /// The URL varies with `names`.
-    pub fn learn(&mut self, url: KeyHash, names: VaryNames, now: Millis) {
+    /// How the URL varies. False if that was known at `now`.
+    pub fn learn(&mut self, url: KeyHash, lesson: Lesson, now: Millis) -> bool {
+        let is_new = self.get(url, now).as_ref() != Some(&lesson);
         let until = now.saturating_add(LESSON_MILLIS);
-        self.lessons.insert(url, Lesson { names, until });
+        self.lessons.insert(url, (lesson, until));
+        is_new
+    }
+
+    /// The origin has just taught the lesson again.
+    pub fn renew(&mut self, url: KeyHash, now: Millis) {
+        if let Some(lesson) = self.get(url, now) {
+            self.learn(url, lesson, now);
+        }
     }
 }
 
@@ -62,11 +74,30 @@ mod tests {
     fn a_lesson_is_known_until_its_time_is_over() {
         let mut varying = Varying::new(10);
         assert!(varying.is_empty());
-        let names = VaryNames::parse("accept");
-        varying.learn(KeyHash(1), names.clone(), 5);
+        let lesson = lesson(7);
+        assert!(varying.learn(KeyHash(1), lesson.clone(), 5));
         assert!(!varying.is_empty());
-        assert_eq!(varying.get(KeyHash(1), 5), Some(names));
+        assert_eq!(varying.get(KeyHash(1), 5), Some(lesson));
         assert_eq!(varying.get(KeyHash(1), 5 + LESSON_MILLIS), None);
         assert_eq!(varying.get(KeyHash(2), 5), None);
+    }
+
+    #[test]
+    fn a_lesson_is_new_once_and_lasts_from_when_it_was_taught_last() {
+        let mut varying = Varying::new(10);
+        assert!(varying.learn(KeyHash(1), lesson(7), 0));
+        assert!(!varying.learn(KeyHash(1), lesson(7), 1));
+        assert!(varying.learn(KeyHash(1), lesson(8), 2), "another primary");
+        varying.renew(KeyHash(1), 10);
+        assert!(varying.get(KeyHash(1), 9 + LESSON_MILLIS).is_some());
+        varying.renew(KeyHash(1), 10 + LESSON_MILLIS);
+        assert_eq!(varying.get(KeyHash(1), 10 + LESSON_MILLIS), None);
+    }
+
+    fn lesson(primary: u64) -> Lesson {
+        Lesson {
+            names: VaryNames::parse("accept"),
+            primary: Some(KeyHash(primary)),
+        }
     }
 }

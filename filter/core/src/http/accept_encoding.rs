@@ -99,6 +99,11 @@ impl Accepted {
     }
 }
 
+/// The weight of a member of a list of preferences, in thousandths; `None` if it does not parse.
+pub fn weight_of(member: &str) -> Option<u16> {
+    weight(member.split(';').skip(1).map(str::trim))
+}
+
 /// The weight among a member's parameters (RFC 9110, 12.4.2), one without it; `None` for what is none.
 fn weight<'a>(parameters: impl Iterator<Item = &'a str>) -> Option<Weight> {
     let mut weight = 1_000;

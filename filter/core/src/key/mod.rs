@@ -37,6 +37,9 @@ pub struct CanonicalTarget {
     key: String,
     authority_len: usize,
     url_len: usize,
+    /// Where the values of the request headers begin that the URL's responses are known to vary with.
+    plain_len: usize,
+    is_primary: bool,
 }
 
 impl CanonicalTarget {
@@ -71,13 +74,68 @@ impl CanonicalTarget {
     pub fn unqualified(&self) -> Self {
         Self {
             key: self.url().to_owned(),
+            plain_len: self.url_len,
+            is_primary: false,
             ..*self
+        }
+    }
+
+    /// The key without the values of the request headers that the URL's responses are known to vary with.
+    pub fn plain_key(&self) -> &str {
+        self.key.get(..self.plain_len).unwrap_or_default()
+    }
+
+    /// The target with that key.
+    #[must_use]
+    pub fn plain(&self) -> Self {
+        Self {
+            key: self.plain_key().to_owned(),
+            is_primary: false,
+            ..*self
+        }
+    }
+
+    /// The qualifiers that the plain key does not have; nothing where the URL is not known to vary.
+    pub fn variant(&self) -> &str {
+        vary::variant_of(self.plain_key(), self.cache_key()).unwrap_or_default()
+    }
+
+    /// The variant is the one that the store has under the plain key: the first of its URL.
+    pub fn become_primary(&mut self) {
+        self.is_primary = true;
+    }
+
+    /// Whether the store has the variant under the plain key.
+    pub fn is_primary(&self) -> bool {
+        self.is_primary
+    }
+
+    /// Whether the store is asked for the plain key, under which it may have any variant.
+    pub fn is_stored_plainly(&self) -> bool {
+        self.is_primary || self.plain_len == self.key.len()
+    }
+
+    /// The key under which the store has the response.
+    pub fn stored_key(&self) -> &str {
+        if self.is_primary {
+            self.plain_key()
+        } else {
+            self.cache_key()
         }
     }
 
     /// Adds a qualifier: `#name=value` to a target without any, else `;name=value`. Whatever bytes
     /// they contain, two different lists of names and values never make one key; the order counts.
     pub fn qualify(&mut self, name: &str, value: impl AsRef<[u8]>) {
+        let is_plain = self.plain_len == self.key.len();
+        self.qualify_variant(name, value);
+        if is_plain {
+            self.plain_len = self.key.len();
+        }
+    }
+
+    /// Adds a qualifier that the plain key does not have.
+    fn qualify_variant(&mut self, name: &str, value: impl AsRef<[u8]>) {
         let separator = if self.key.len() == self.url_len {
             '#'
         } else {
@@ -93,6 +151,7 @@ impl CanonicalTarget {
     #[must_use]
     pub fn for_headers(&self) -> Self {
         let mut target = self.clone();
+        target.is_primary = false;
         target.qualify(qualifiers::METHOD, qualifiers::HEAD);
         target
     }
@@ -108,6 +167,8 @@ impl CanonicalTarget {
         Self {
             authority_len: self.authority_len,
             url_len: key.len(),
+            plain_len: key.len(),
+            is_primary: false,
             key,
         }
     }
@@ -158,6 +219,8 @@ pub fn canonicalize(policy: &Policy, target: &Target<'_>) -> Result<CanonicalTar
         key,
         authority_len,
         url_len,
+        plain_len: url_len,
+        is_primary: false,
     })
 }
 

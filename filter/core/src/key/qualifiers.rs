@@ -35,11 +35,14 @@ pub fn unqualified(path: &str) -> &str {
 pub fn qualifiers(path: &str) -> impl Iterator<Item = (String, Vec<u8>)> {
     let list = path.split_once('#').map(|(_, list)| list);
     let pairs = list.into_iter().flat_map(|list| list.split(';'));
+    pairs.filter_map(parse)
+}
+
+/// The name and the value of one qualifier.
+pub(crate) fn parse(pair: &str) -> Option<(String, Vec<u8>)> {
+    let (name, value) = pair.split_once('=')?;
     let decoded = |text: &str| unescaped(text.as_bytes()).collect();
-    pairs.filter_map(move |pair| {
-        let (name, value) = pair.split_once('=')?;
-        Some((String::from_utf8(decoded(name)).ok()?, decoded(value)))
-    })
+    Some((String::from_utf8(decoded(name)).ok()?, decoded(value)))
 }
 
 /// Whether a store's `:path`, or a cache key, is that of the headers alone.

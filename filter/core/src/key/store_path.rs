@@ -51,9 +51,11 @@ impl StoreSecret {
     /// `:path` of `target` towards the store.
     pub fn store_path(&self, target: &CanonicalTarget) -> String {
         let [high, low] = self.0;
-        let hash = SipHasher24::new_with_keys(high, low).hash(target.cache_key().as_bytes());
-        let (path, qualifiers) = target.path().split_at(target.origin_path().len());
-        let mut stored = String::with_capacity(target.path().len() + 34);
+        let key = target.stored_key();
+        let hash = SipHasher24::new_with_keys(high, low).hash(key.as_bytes());
+        let path = target.origin_path();
+        let qualifiers = key.get(target.url().len()..).unwrap_or_default();
+        let mut stored = String::with_capacity(path.len() + qualifiers.len() + 34);
         stored.push_str(path);
         stored.push('#');
         for half in [hash.h1, hash.h2] {

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Variants: which request headers the responses of a URL depend on (`Vary`, RFC 9111, 4.1).
 //!
-//! The stores know no `Vary`. The first response with one says which headers matter, and is not
-//! stored; from then on requests for its URL are keyed by the values of those headers, so that each
-//! variant is an entry of its own. The headers that the policy lists are in every key. The origin is asked with the very values that the key has.
+//! The stores know no `Vary`. The first response with one says which headers matter: it is stored under the plain key of
+//! its URL, and the entry says of which variant it is. From then on the worker keys requests for the URL by the values of
+//! those headers, so that each variant is an entry of its own; requests for the first variant, the primary one, go on to
+//! the plain key. A worker that does not know yet that the URL varies finds the plain entry, and learns from it.
+//!
+//! The headers that the policy lists are in every key. The origin is asked with the very values that the key has.
 
 use std::borrow::Cow;
 use std::rc::Rc;
 
+use crate::http::accept_encoding::weight_of;
 use crate::key::CanonicalTarget;
 use crate::key::qualifiers::{self, qualifiers};
 use crate::policy::Policy;
@@ -31,6 +35,16 @@ impl VaryNames {
     /// Reads what [`VaryNames::as_str`] gives.
     pub fn parse(text: &str) -> Self {
         Self::of(members(text).map(Cow::Owned).collect())
+    }
+
+    /// The names that `key` has beyond `plain`, the plain key of its URL; `None` if it is not the key of a variant.
+    pub fn beyond(plain: &str, key: &str) -> Option<Self> {
+        let variant = variant_of(plain, key).filter(|variant| !variant.is_empty())?;
+        let names = variant.split(';').map(|pair| {
+            let (name, _) = qualifiers::parse(pair)?;
+            header_of(&name).map(Cow::Owned)
+        });
+        names.collect::<Option<Vec<_>>>().map(Self::of)
     }
 
     /// The names with commas between them.
@@ -96,11 +110,26 @@ pub fn fit(policy: &Policy, key: &str, vary: Option<&str>) -> Fit {
 
 /// The request headers whose values are in `key`.
 pub(crate) fn keyed_names(key: &str) -> Vec<String> {
-    let named = |(name, _): (String, _)| match name.strip_prefix(qualifiers::VARY) {
-        Some(header) => Some(header.to_owned()),
-        None => (name == qualifiers::CODING).then(|| ACCEPT_ENCODING.to_owned()),
-    };
+    let named = |(name, _): (String, _)| header_of(&name);
     qualifiers(key).filter_map(named).collect()
+}
+
+/// The request header whose value a qualifier has.
+fn header_of(qualifier: &str) -> Option<String> {
+    match qualifier.strip_prefix(qualifiers::VARY) {
+        Some(header) => Some(header.to_owned()),
+        None => (qualifier == qualifiers::CODING).then(|| ACCEPT_ENCODING.to_owned()),
+    }
+}
+
+/// The qualifiers that `key` has beyond `plain`, the plain key of its URL; `None` if it is a key of something else.
+pub fn variant_of<'a>(plain: &str, key: &'a str) -> Option<&'a str> {
+    let rest = key.strip_prefix(plain)?;
+    if rest.is_empty() {
+        return Some(rest);
+    }
+    let separator = if plain.contains('#') { ';' } else { '#' };
+    rest.strip_prefix(separator)
 }
 
 fn members(vary: &str) -> impl Iterator<Item = String> {
@@ -109,52 +138,83 @@ fn members(vary: &str) -> impl Iterator<Item = String> {
         .filter(|member| !member.is_empty())
 }
 
+/// The key of a variant of that URL.
+pub fn key_of_variant(plain: &str, variant: &str) -> String {
+    let separator = if plain.contains('#') { ";" } else { "#" };
+    [plain, separator, variant].concat()
+}
+
 /// A request header is too long to be in a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
-/// Qualifies `target` by the values that a request has for the headers of the policy's key, and for
-/// those that the URL's responses are known to vary with; `value` gives the lines of a header joined by
-/// commas.
+/// Qualifies `target` by the values that a request has for the headers of the policy's key; `value` gives the lines of a
+/// header joined by commas.
 ///
 /// # Errors
 /// One of them is longer than the policy allows.
 pub fn qualify<'a>(
     policy: &Policy,
     target: &mut CanonicalTarget,
-    known: Option<&VaryNames>,
     value: impl Fn(&str) -> Option<Cow<'a, str>>,
 ) -> Result<(), TooLong> {
-    let always = policy.key.headers.iter().map(String::as_str);
-    // Another policy's key may not have had what this one's has.
-    let known = known.into_iter().flat_map(VaryNames::iter);
-    let known = known.filter(|name| !policy.key.has_header(name));
-    for name in always.chain(known) {
+    for name in &policy.key.headers {
         let value = value(name);
-        if policy.key.has_header(name) && is_usual(name, value.as_deref()) {
+        if is_usual(name, value.as_deref()) {
             continue;
         }
-        if name == ACCEPT_ENCODING && policy.compression.enabled {
-            // Learnt before it was.
-            continue;
-        }
-        if name == ACCEPT_ENCODING {
-            let coding = policy.compression.negotiate(value.as_deref());
-            let token = coding.map_or("identity", |coding| coding.token());
-            target.qualify(qualifiers::CODING, token);
-            continue;
-        }
-        let value = value.as_deref().map(|value| normalize(name, value));
-        if value
-            .as_ref()
-            .is_some_and(|value| value.len() > policy.vary.max_value_bytes)
-        {
-            return Err(TooLong);
-        }
-        let qualifier = [qualifiers::VARY, name].concat();
-        target.qualify(&qualifier, keyed_value(value.as_deref()));
+        let (qualifier, value) = qualifier(policy, name, value)?;
+        target.qualify(&qualifier, value);
     }
     Ok(())
+}
+
+/// Qualifies `target` by the values that a request has for the headers that the URL's responses are `known` to vary with.
+///
+/// # Errors
+/// One of them is longer than the policy allows.
+pub fn qualify_variant<'a>(
+    policy: &Policy,
+    target: &mut CanonicalTarget,
+    known: &VaryNames,
+    value: impl Fn(&str) -> Option<Cow<'a, str>>,
+) -> Result<(), TooLong> {
+    for name in known.iter() {
+        // Learnt under a policy that did not decide about it.
+        let decided = name == ACCEPT_ENCODING && policy.compression.enabled;
+        if decided || policy.key.has_header(name) {
+            continue;
+        }
+        let (qualifier, value) = qualifier(policy, name, value(name))?;
+        target.qualify_variant(&qualifier, value);
+    }
+    Ok(())
+}
+
+/// The qualifier for a request header.
+fn qualifier(
+    policy: &Policy,
+    name: &str,
+    value: Option<Cow<'_, str>>,
+) -> Result<(String, String), TooLong> {
+    if name == ACCEPT_ENCODING && !policy.compression.enabled {
+        let coding = policy.compression.negotiate(value.as_deref());
+        let token = coding.map_or("identity", |coding| coding.token());
+        return Ok((qualifiers::CODING.to_owned(), token.to_owned()));
+    }
+    let value = if name == "accept" && !policy.vary.accept.is_empty() {
+        Some(reduce_accept(&policy.vary.accept, value.as_deref()))
+    } else {
+        value.as_deref().map(|value| normalize(name, value))
+    };
+    if value
+        .as_ref()
+        .is_some_and(|value| value.len() > policy.vary.max_value_bytes)
+    {
+        return Err(TooLong);
+    }
+    let qualifier = [qualifiers::VARY, name].concat();
+    Ok((qualifier, keyed_value(value.as_deref()).to_owned()))
 }
 
 /// No header is not an empty one: no header contains a NUL.
@@ -202,17 +262,50 @@ pub fn selected(path: &str) -> impl Iterator<Item = Selected> {
 }
 
 /// The value in one of its spellings, as far as all of them surely mean the same (RFC 9111, 4.1):
-/// without white space around it, in the negotiation of content also around separators, and in lower
-/// case where case says nothing.
+/// without white space around it, in the negotiation of content also around separators, in lower
+/// case where case says nothing, and languages by their weight.
 fn normalize(name: &str, value: &str) -> String {
     let value = value.trim_matches([' ', '\t']);
     match name {
-        "accept-language" | "accept-charset" | "x-forwarded-proto" => {
-            tighten(value).to_ascii_lowercase()
-        }
+        "accept-language" => by_weight(&tighten(value).to_ascii_lowercase()),
+        "accept-charset" | "x-forwarded-proto" => tighten(value).to_ascii_lowercase(),
         "accept" if !value.contains('"') => tighten(value),
         _ => value.to_owned(),
     }
+}
+
+/// Those of the `listed` media types that `accept` names (RFC 9110, 12.5.1), and whatever else there is. A wildcard names
+/// none: browsers name what the others may not know.
+fn reduce_accept(listed: &[String], accept: Option<&str>) -> String {
+    let named = |media_type: &String| {
+        let mut members = accept.unwrap_or_default().split(',');
+        members.any(|member| {
+            let name = member.split(';').next().unwrap_or_default().trim();
+            name.eq_ignore_ascii_case(media_type)
+                && weight_of(member).is_some_and(|weight| weight > 0)
+        })
+    };
+    let mut reduced = String::new();
+    for media_type in listed.iter().filter(|media_type| named(media_type)) {
+        reduced.push_str(media_type);
+        reduced.push(',');
+    }
+    reduced + "*/*"
+}
+
+/// The members of an `Accept-Language` (RFC 9110, 12.5.4), the preferred ones first. Servers take the first of those of
+/// equal weight, so that they stay in their order.
+fn by_weight(languages: &str) -> String {
+    let mut members: Vec<&str> = languages.split(',').collect();
+    members.retain(|member| !member.is_empty());
+    let weights: Option<Vec<_>> = members.iter().map(|member| weight_of(member)).collect();
+    let Some(weights) = weights else {
+        return languages.to_owned();
+    };
+    let mut weighed: Vec<_> = weights.into_iter().zip(members).collect();
+    weighed.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
+    let ordered: Vec<_> = weighed.into_iter().map(|(_, member)| member).collect();
+    ordered.join(",")
 }
 
 /// Takes out the white space around `,`, `;` and `=`.

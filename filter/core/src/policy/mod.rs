@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use cache::MAX_BYTES;
 use form::{AtLeast, Whole};
-use names::HeaderName;
+use names::{HeaderName, MediaType};
 use purge::PurgePolicy;
 use section::section;
 
@@ -71,6 +71,10 @@ impl HotPolicy {
 section! {
     /// How responses of an HTTP origin that vary with request headers are told apart.
     pub struct VaryPolicy {
+        /// The media types that an origin chooses by where it varies with Accept, such as image/avif
+        /// and image/webp: of a request's Accept those that it names count, and the origin is asked
+        /// with these. Empty: all of Accept counts.
+        accept: Vec<String> as Vec<MediaType> = Vec::new(),
         /// Request headers that make a response uncacheable: a response whose Vary names one of
         /// them is not stored.
         forbid: Vec<String> as Vec<HeaderName> = ["cookie", "user-agent"].map(str::to_owned).into(),

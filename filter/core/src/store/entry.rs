@@ -13,7 +13,7 @@ pub const ENTRY_HEADER: &str = "x-sluice-entry";
 
 /// Changes whenever the fields do, or those of a [`Validator`](crate::store::validator::Validator), so that no version misreads
 /// another's entries.
-const FORMAT: &str = "6";
+const FORMAT: &str = "7";
 
 /// Tells fills apart, those of other processes and past ones included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,14 +176,14 @@ mod tests {
     fn anything_else_is_no_entry() {
         for value in [
             "",
-            "6",
+            "7",
             "1 1 1 200 5 0 0 k",
             "2 1 1 200 5 0 0 0 0 k",
-            "6 x 1 1 200 5 0 0 0 0 0 k",
+            "7 x 1 1 200 5 0 0 0 0 0 k",
             "3 1 1 200 5 0 0 0 0 0 k",
-            "6 1 1 1 200 5 0 0 0 0 0",
-            "6 1 1 1 200 5 0 -1 0 0 0 k",
-            "6 1 1 1 99999 5 0 0 0 0 0 k",
+            "7 1 1 1 200 5 0 0 0 0 0",
+            "7 1 1 1 200 5 0 -1 0 0 0 k",
+            "7 1 1 1 99999 5 0 0 0 0 0 k",
         ] {
             assert_eq!(Entry::parse(value), None, "{value}");
         }

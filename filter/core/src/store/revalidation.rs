@@ -112,7 +112,7 @@ mod tests {
     const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
     const SECONDS: i64 = 784_111_777;
     /// Fresh for 10 seconds, served stale for 5 more, and for 100 more where the origin fails.
-    const STORED: &str = "sluice 10 5 100 a 784111777 W/\"x\"";
+    const STORED: &str = "sluice 10 5 100 a - 784111777 W/\"x\"";
 
     fn revalidation(value: &str, age: i64) -> Option<Revalidation> {
         Revalidation::parse(Some(value), Some(DATE), SECONDS + age)
@@ -143,9 +143,9 @@ mod tests {
 
     #[test]
     fn what_has_no_validator_is_asked_for_whole() {
-        let plain = revalidation("sluice 10 5 100 a - -", 0).unwrap();
+        let plain = revalidation("sluice 10 5 100 a - - -", 0).unwrap();
         assert!(!plain.conditional && plain.conditions(false).is_empty());
-        let unasked = revalidation("sluice-unasked 10 5 100 a 784111777 \"x\"", 0).unwrap();
+        let unasked = revalidation("sluice-unasked 10 5 100 a - 784111777 \"x\"", 0).unwrap();
         assert!(!unasked.conditional && unasked.conditions(false).is_empty());
         assert!(stored(0).conditional);
     }

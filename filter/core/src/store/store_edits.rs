@@ -22,8 +22,10 @@ const DISGUISE: &str = "501";
 pub struct OriginResponse<'a> {
     /// The fill that brings it.
     pub fill: FillId,
-    /// The whole cache key.
+    /// The whole cache key of the response, which may be that of a variant where its request's is not.
     pub key: &'a str,
+    /// The qualifiers that this key has, and the key under which it is stored has not.
+    pub variant: Option<&'a str>,
     /// The origin's status.
     pub status: u16,
     /// Number of the newest purge when its request was sent; 0 is none.
@@ -180,6 +182,7 @@ impl<'a> OriginResponse<'a> {
             lifetime: entry.lifetime,
             body: entry.fill.body(),
             may_ask: storage.may_ask,
+            variant: self.variant,
             last_modified: date.and_then(date::parse),
             etag: self.etag,
         };

@@ -29,6 +29,8 @@ pub struct Validator<'a> {
     /// Whether the origin may be asked for changes, and not only clients told of the validators: its 304 would freshen
     /// an error.
     pub may_ask: bool,
+    /// Which variant the response is, where the key under which it is stored does not tell: qualifiers of its own key.
+    pub variant: Option<&'a str>,
     /// `Last-Modified`, in seconds since 1970.
     pub last_modified: Option<i64>,
     /// `ETag`.
@@ -45,7 +47,9 @@ impl<'a> Validator<'a> {
         } = self.lifetime;
         let body = self.body.0;
         let mark = if self.may_ask { MARK } else { UNASKED_MARK };
-        let mut value = format!("{mark} {ttl} {stale_while_revalidate} {stale_if_error} {body:x}");
+        let variant = self.variant.unwrap_or(NONE);
+        let mut value =
+            format!("{mark} {ttl} {stale_while_revalidate} {stale_if_error} {body:x} {variant}");
         // Writing into a String cannot fail.
         let _ = match self.last_modified {
             Some(seconds) => write!(value, " {seconds}"),
@@ -69,6 +73,7 @@ impl<'a> Validator<'a> {
             stale_if_error: fields.next()?.parse().ok()?,
         };
         let body = BodyId(u64::from_str_radix(fields.next()?, 16).ok()?);
+        let variant = Some(fields.next()?).filter(|variant| *variant != NONE);
         let last_modified = match fields.next()? {
             NONE => None,
             seconds => Some(seconds.parse().ok()?),
@@ -78,6 +83,7 @@ impl<'a> Validator<'a> {
             lifetime,
             body,
             may_ask,
+            variant,
             last_modified,
             etag,
         })
@@ -120,10 +126,12 @@ mod tests {
         for etag in [None, Some("\"a b\""), Some("W/\"x\""), Some("unquoted")] {
             for last_modified in [None, Some(0), Some(1_445_412_480)] {
                 for may_ask in [false, true] {
+                    let variant = may_ask.then_some("ae=br;vary-accept=a/b,c/d%3Bq%3D0");
                     let validator = Validator {
                         lifetime: LIFETIME,
                         body: BodyId(u64::MAX),
                         may_ask,
+                        variant,
                         last_modified,
                         etag,
                     };
@@ -139,12 +147,12 @@ mod tests {
     fn an_entity_tag_is_no_validator() {
         for value in [
             "",
-            "\"sluice 1 2 3 4 - -\"",
+            "\"sluice 1 2 3 4 - - -\"",
             "sluice",
-            "sluice 1 2 3 4 -",
-            "sluice 1 -2 3 4 - -",
-            "sluice 1 2 3 x - -",
-            "sluice 1 2 3 4 x -",
+            "sluice 1 2 3 4 - -",
+            "sluice 1 -2 3 4 - - -",
+            "sluice 1 2 3 x - - -",
+            "sluice 1 2 3 4 - x -",
         ] {
             assert_eq!(Validator::parse(value), None, "{value}");
         }
@@ -156,6 +164,7 @@ mod tests {
             lifetime: LIFETIME,
             body: BodyId(0),
             may_ask: true,
+            variant: None,
             last_modified: None,
             etag: Some(etag),
         };

@@ -88,6 +88,17 @@ pub enum Message {
         /// The URLs.
         urls: Vec<KeyHash>,
     },
+    /// A URL varies.
+    Varies {
+        /// Its plain key, hashed without what is known of purges.
+        plain: KeyHash,
+        /// The flight that has shown it, by its key.
+        flight: KeyHash,
+        /// The hash of the variant that the store has under the plain key.
+        primary: KeyHash,
+        /// The request headers that select among its responses.
+        names: VaryNames,
+    },
     /// The length of a stored body that no header tells.
     BodyLength {
         /// Who has counted.
@@ -102,7 +113,7 @@ pub enum Message {
 }
 
 /// Rises with each change of the layout: a module that is replaced in a running process leaves messages behind.
-const FORMAT: u8 = 2;
+const FORMAT: u8 = 3;
 
 /// The byte after [`FORMAT`].
 mod tag {
@@ -118,6 +129,7 @@ mod tag {
     pub const ACKNOWLEDGED: u8 = 9;
     pub const BODY_LENGTH: u8 = 10;
     pub const INVALIDATED: u8 = 11;
+    pub const VARIANT_STORED: u8 = 12;
 }
 
 impl Message {
@@ -148,6 +160,18 @@ impl Message {
                 bytes.push(tag::INVALIDATED);
                 bytes.extend(number.to_le_bytes());
                 bytes.extend(urls.iter().flat_map(|url| url.0.to_le_bytes()));
+            }
+            Self::Varies {
+                plain,
+                flight,
+                primary,
+                names,
+            } => {
+                bytes.push(tag::VARIANT_STORED);
+                for hash in [plain, flight, primary] {
+                    bytes.extend(hash.0.to_le_bytes());
+                }
+                bytes.extend(names.as_str().as_bytes());
             }
             Self::BodyLength {
                 worker,
@@ -193,6 +217,12 @@ impl Message {
                 }
                 Self::Invalidated { number, urls }
             }
+            tag::VARIANT_STORED => Self::Varies {
+                plain: KeyHash(reader.u64()?),
+                flight: KeyHash(reader.u64()?),
+                primary: KeyHash(reader.u64()?),
+                names: VaryNames::parse(std::str::from_utf8(reader.rest()).ok()?),
+            },
             tag::BODY_LENGTH => Self::BodyLength {
                 worker: WorkerId(reader.u16()?),
                 key: KeyHash(reader.u64()?),
@@ -285,7 +315,7 @@ mod tests {
         })
     }
 
-    fn others() -> [Message; 4] {
+    fn others() -> [Message; 5] {
         let record = |number, scope| Record {
             number,
             kind: Kind::Hard,
@@ -307,6 +337,12 @@ mod tests {
             Message::Invalidated {
                 number: 7,
                 urls: vec![KeyHash(u64::MAX), KeyHash(0)],
+            },
+            Message::Varies {
+                plain: KeyHash(u64::MAX),
+                flight: KeyHash(2),
+                primary: KeyHash(3),
+                names: VaryNames::parse("accept,x-plan"),
             },
             Message::BodyLength {
                 worker: WorkerId(8),

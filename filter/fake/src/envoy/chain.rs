@@ -118,6 +118,7 @@ impl FakeEnvoy {
             purpose,
             headers,
             fills: false,
+            varies: false,
             phase: FetchPhase::Sent,
         });
         self.set_stage(client, Stage::Fetching(id));

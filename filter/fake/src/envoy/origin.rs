@@ -52,6 +52,7 @@ impl FakeEnvoy {
                 self.answer_with(fetch, status, &control, b"an error");
             }
             Answer::Varying => {
+                self.fetches[fetch.0].varies |= self.fetches[fetch.0].phase == FetchPhase::Sent;
                 let varying = [control, tag, version, ("vary", "accept")];
                 self.answer_with(fetch, 200, &varying, &object(fetch));
             }

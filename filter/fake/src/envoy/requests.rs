@@ -193,6 +193,7 @@ impl FakeEnvoy {
             seat,
             key: number_in(headers.get(":path").unwrap_or_default()),
             kind,
+            accept: headers.get("accept").map(str::to_owned),
             admission: None,
             release: None,
             purpose: None,

@@ -101,6 +101,7 @@ impl FakeEnvoy {
     /// # Panics
     /// It does not hold.
     pub fn check(&self) {
+        self.check_variants();
         for seat in 0..self.workers() {
             let Some(coalescer) = self.coalescer(seat) else {
                 continue;
@@ -133,6 +134,20 @@ impl FakeEnvoy {
                 coalescer.flights(),
                 flights,
                 "flights of keys that nobody asked for"
+            );
+        }
+    }
+
+    /// No client has got another variant than it has asked for.
+    fn check_variants(&self) {
+        for client in self.clients.iter().filter(|client| !client.kind.is_own()) {
+            let Some(fetch) = client.brought_by().map(|fetch| &self.fetches[fetch.0]) else {
+                continue;
+            };
+            let wanted = client.accept.as_deref() == fetch.headers.get("accept");
+            assert!(
+                wanted || !fetch.varies,
+                "{client:?} got what {fetch:?} brought"
             );
         }
     }

@@ -14,7 +14,7 @@ use libfuzzer_sys::fuzz_target;
 use sluice_core::http::accept_encoding::{Coding, negotiate};
 use sluice_core::key::qualifiers::{qualifiers, unqualified};
 use sluice_core::key::store_path::{StoreSecret, without_hash};
-use sluice_core::key::vary::{Fit, VaryNames, fit, qualify, selected, told};
+use sluice_core::key::vary::{Fit, VaryNames, fit, qualify_variant, selected, told};
 use sluice_core::key::{CanonicalTarget, Target, canonicalize};
 use sluice_core::policy::Policy;
 use sluice_fuzz::policy;
@@ -112,7 +112,7 @@ fn learn(
         values.get(position).map(|value| Cow::from(*value))
     };
     let mut learnt = target.unqualified();
-    qualify(policy, &mut learnt, Some(&names), sent).ok()?;
+    qualify_variant(policy, &mut learnt, &names, sent).ok()?;
     assert_eq!(fit(policy, learnt.cache_key(), Some(vary)), Fit::Keyed);
     assert_eq!(unqualified(learnt.path()), target.origin_path());
     // No header of the policy's key is sent, so these add nothing.
@@ -132,7 +132,7 @@ fn check_selected(policy: &Policy, target: &CanonicalTarget, names: &VaryNames) 
         header.and_then(|header| header.value.as_deref().map(Cow::from))
     };
     let mut again = target.unqualified();
-    if qualify(policy, &mut again, Some(names), value).is_err() {
+    if qualify_variant(policy, &mut again, names, value).is_err() {
         panic!("{asked:?} is longer than what was sent");
     }
     assert_eq!(again.cache_key(), target.cache_key());

@@ -12,6 +12,7 @@ use super::request_headers::{rewrite, take_path};
 use super::{Edge, Refusal, State};
 use crate::host::headers::Headers;
 use crate::host::{Action, Map};
+use crate::reply::substitute::TOO_LARGE;
 use crate::request::EdgeRequest;
 use crate::request::headers::may_lead;
 use crate::worker::Worker;
@@ -56,9 +57,10 @@ impl Edge {
     ) -> Result<Action, Refusal> {
         let id = self.id;
         let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
-        let key = worker.keys.flight_key(call.target.cache_key());
+        let key = worker.keys.flight_key(&call.target);
         let stream = Rc::new(EdgeRequest {
             for_others: true,
+            selecting: Some(Rc::new(headers.clone())),
             may_lead: may_lead(&call.policy.policy, call.target.cache_key(), headers),
             ..EdgeRequest::new(id, key, call.target, call.policy, false)
         });
@@ -87,7 +89,7 @@ impl Edge {
     /// Has the store revalidate a response that no client waits for.
     fn receive_refresh(&mut self, worker: &mut Worker, link: Link) -> Result<Action, Refusal> {
         let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
-        let key = worker.keys.flight_key(call.target.cache_key());
+        let key = worker.keys.flight_key(&call.target);
         let stream = EdgeRequest::new(self.id, key, call.target, call.policy, false);
         let stream = Rc::new(stream);
         worker.open(&stream);
@@ -104,39 +106,44 @@ impl Edge {
         headers: &Headers,
     ) -> Result<Action, Refusal> {
         let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
-        if matches!(call.kind, CallKind::Around(_)) {
+        let variant = matches!(call.kind, CallKind::Variant(_));
+        let keyless = variant && call.target.is_stored_plainly();
+        if keyless || matches!(call.kind, CallKind::Around(_)) {
             return self.receive_around(worker, call);
         }
         let (mut target, policy) = (CanonicalTarget::clone(&call.target), call.policy);
-        worker.keys.qualify_generation(&policy.policy, &mut target);
-        let varies = worker.keys.qualify(&policy.policy, &mut target, headers);
-        varies.map_err(|_| Refusal::Stranger)?;
-        let key = worker.keys.flight_key(target.cache_key());
+        if !variant {
+            worker.keys.qualify_generation(&policy.policy, &mut target);
+            let varies = worker.keys.qualify(&policy.policy, &mut target, headers);
+            varies.map_err(|_| Refusal::Stranger)?;
+        }
+        let key = worker.keys.flight_key(&target);
         let facts = RequestFacts::of(&policy.policy, headers.fields(), true);
         let path = self.identity.store_path(&target);
         rewrite(&*worker.host, &facts.target, target.authority(), &path)?;
-        self.bounded = true;
+        self.too_large = Some(if variant { TOO_LARGE } else { 204 });
         let control = self.control(facts.control, headers);
         let way = self.way(control, &target);
         let stream = EdgeRequest {
             control,
+            selecting: Some(Rc::new(headers.clone())),
             ..EdgeRequest::new(self.id, key, Rc::new(target), policy, false)
         };
         self.admit(worker, stream, &way)
     }
 
-    /// Fetches around the store what the file of another key hides.
+    /// Fetches around the store what the file of another key hides, or what has no key of its own.
     fn receive_around(
         &mut self,
         worker: &mut Worker,
         call: BackgroundCall,
     ) -> Result<Action, Refusal> {
-        let key = worker.keys.flight_key(call.target.cache_key());
+        let key = worker.keys.flight_key(&call.target);
         let stream = EdgeRequest::new(self.id, key, call.target, call.policy, false);
         let stream = Rc::new(stream);
         worker.open(&stream);
         resumption::send_on(worker, &stream, Onward::HitForMiss)?;
-        self.bounded = true;
+        self.too_large = Some(TOO_LARGE);
         self.state = State::Cached(stream);
         Ok(Action::Continue)
     }

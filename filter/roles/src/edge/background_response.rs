@@ -43,7 +43,11 @@ fn shared(
     let served = fields
         .entry()
         .map(|entry| served_to(worker, stream, entry, &fields));
-    let taken = |served: &Served<'_>| served.own && served.entry.stored && served.failure.is_none();
+    // Who waits for one of several responses of a URL may want another.
+    let taken = |served: &Served<'_>| {
+        let all = served.entry.key == stream.target.cache_key();
+        all && served.own && served.entry.stored && served.failure.is_none()
+    };
     let served = served.filter(taken);
     Ok(served.map(|served| (served.entry.status, served.collapsed_cache_status())))
 }

@@ -167,7 +167,7 @@ pub fn take_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, end: bo
 /// The length of a stored body that no header tells, once somebody has seen its end.
 pub fn counted(worker: &mut Worker, stream: &EdgeRequest) -> Option<u64> {
     let body = stream.body.unannounced.get()?;
-    worker.keys.body_length(stream.target.cache_key(), body)
+    worker.keys.body_length(stream.target.stored_key(), body)
 }
 
 /// Takes what was copied of the response of `stream`, if it has come whole.

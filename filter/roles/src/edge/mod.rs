@@ -104,8 +104,8 @@ pub struct Edge {
     invalidation: Option<Invalidation>,
     /// Whether it waits for the first part of its body.
     awaits_body: bool,
-    /// Whether a background call buffers the response, so that its size is capped.
-    bounded: bool,
+    /// The status that tells a background call, which buffers the response, that this is too large.
+    too_large: Option<u16>,
 }
 
 impl Edge {
@@ -119,7 +119,7 @@ impl Edge {
             cors: None,
             invalidation: None,
             awaits_body: false,
-            bounded: false,
+            too_large: None,
         }
     }
 
@@ -211,9 +211,11 @@ impl Edge {
             }
             State::Filling(stream) => respond_filled(worker, stream),
             State::Refreshing(stream) => respond_refreshed(worker, stream),
-            State::Cached(stream) if self.bounded => respond_cached(worker, stream)
-                .and_then(|action| site::bound_document(&*worker.host, stream).map(|()| action)),
-            State::Cached(stream) => respond_cached(worker, stream),
+            State::Cached(stream) => {
+                let action = respond_cached(worker, stream)?;
+                let bound = |status| site::bound_document(&*worker.host, stream, status);
+                self.too_large.map_or(Ok(()), bound).map(|()| action)
+            }
         }
     }
 
@@ -351,6 +353,6 @@ fn observe_body(worker: &mut Worker, stream: &EdgeRequest, size: usize, ends: bo
     if ends && let Some(body) = stream.body.unannounced.get() {
         worker
             .keys
-            .note_body_length(stream.target.cache_key(), body, stream.body.bytes.get());
+            .note_body_length(stream.target.stored_key(), body, stream.body.bytes.get());
     }
 }

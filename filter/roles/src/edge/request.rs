@@ -142,11 +142,14 @@ impl Edge {
         prepare(&*worker.host, &self.identity, facts, headers, &target)?;
         let demand = demand.filter(|_| stand_in.is_none_or(StandIn::takes_demands));
         let (target, policy) = (Rc::new(target), self.policy.clone());
+        let varies = target.is_stored_plainly() && !self.is_for_bucket();
+        let selecting = varies.then(|| Rc::new(headers.clone()));
         let has_room = |demand| unread::has_room_for(worker, &policy.policy, demand);
         let stream = EdgeRequest {
             may_lead: may_lead(&policy.policy, target.cache_key(), headers)
                 && demand.as_ref().is_none_or(has_room),
             demand,
+            selecting,
             control,
             visit,
             stand_in,
@@ -169,7 +172,7 @@ impl Edge {
         if head {
             looks::turn_to_headers(worker, target);
         }
-        Ok(worker.keys.flight_key(target.cache_key()))
+        Ok(worker.keys.flight_key(target))
     }
 
     /// Answers with a hot copy, if the worker has one. True if it has.

@@ -20,17 +20,20 @@ use sluice_core::workers::{BodyId, Millis};
 
 use super::dress::{add_headers, dress};
 use super::site::hold_for_substitute;
+use super::variants::Recognized;
 use super::{ahead, hot, variants};
 use crate::host::headers::Headers;
 use crate::host::{self, Action, Host, Map};
 use crate::reply::delivery::deliver;
 use crate::reply::{
-    CACHE_STATUS, NOT_STORED, answer_failure, answer_mismatch, answer_not_stored, substitute,
+    CACHE_STATUS, DueReply, NOT_STORED, answer_failure, answer_mismatch, answer_not_stored,
+    substitute,
 };
 use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
 use crate::request::body::Sharing;
 use crate::worker::Worker;
+use crate::worker::variants::fetch_variant;
 use crate::worker::{background, mismatches, unread};
 
 /// How long a purged response is served after the origin has failed, before the origin is asked again.
@@ -64,8 +67,12 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
     let Some(entry) = fields.entry() else {
         return respond_without_entry(worker, stream);
     };
-    if entry.key != stream.target.cache_key() {
-        return refuse_mismatch(worker, stream, "the response of another key");
+    match variants::recognize(worker, stream, &entry) {
+        Recognized::Wanted => {}
+        Recognized::Other(wanted) => return refuse_variant(worker, stream, wanted),
+        Recognized::Foreign => {
+            return refuse_mismatch(worker, stream, "the response of another key");
+        }
     }
     if !fields.describe_the_body(&entry) {
         worker.discard(stream);
@@ -210,7 +217,11 @@ fn finish(
 /// Whether the store has served a whole object as it is, to a request that nothing else is to be said of.
 fn is_plain_hit(stream: &EdgeRequest, served: &Served<'_>) -> bool {
     let changed = stream.demand.is_some() || stream.stand_in.is_some() || stream.head;
-    !changed && !stream.progress.forced.get() && served.is_hit(stream.progress.purpose.get())
+    let keyed = served.entry.key == stream.target.cache_key();
+    !changed
+        && keyed
+        && !stream.progress.forced.get()
+        && served.is_hit(stream.progress.purpose.get())
 }
 
 /// Refuses a request that is for the store only, which does not have what its client would take.
@@ -350,6 +361,36 @@ fn refuse_mismatch(worker: &mut Worker, stream: &EdgeRequest, what: &str) -> hos
     if mismatches::fetch_around(worker, stream) {
         stream.body.hold_unwanted();
         let result = result_of(Metric::RequestsHitForMiss);
+        stream.progress.account.results_in(result);
+    } else {
+        stream.progress.account.results_in(account::FAILED);
+        answer_mismatch(&*worker.host)?;
+    }
+    Ok(Action::Pause)
+}
+
+/// Refuses another variant than the request wants, which has come as the worker did not know that the URL varies, or has it
+/// otherwise in mind. The client gets what it wants by a call.
+fn refuse_variant(
+    worker: &mut Worker,
+    stream: &EdgeRequest,
+    wanted: Option<CanonicalTarget>,
+) -> host::Result<Action> {
+    worker.turn(stream.id.0, |coalescer, turn| {
+        let until = turn.now;
+        coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
+    });
+    if stream.progress.purpose.get() == Purpose::StoreOnly {
+        return refuse_not_stored(&*worker.host, stream);
+    }
+    stream.progress.answered.set(true);
+    if stream.for_others {
+        worker.answer_later(stream.id.0, DueReply::Outcome { status: 204 });
+        return Ok(Action::Pause);
+    }
+    if fetch_variant(worker, stream, wanted) {
+        stream.body.hold_unwanted();
+        let result = result_of(Metric::RequestsMiss);
         stream.progress.account.results_in(result);
     } else {
         stream.progress.account.results_in(account::FAILED);

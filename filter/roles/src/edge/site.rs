@@ -121,11 +121,11 @@ pub fn hold_for_substitute(
     Ok(waits)
 }
 
-/// Keeps a document that is too large for a call from being collected.
-pub fn bound_document(host: &dyn Host, stream: &EdgeRequest) -> host::Result<()> {
+/// Keeps a document that is too large for a call from being collected, which is told so by `status`.
+pub fn bound_document(host: &dyn Host, stream: &EdgeRequest, status: u16) -> host::Result<()> {
     let length = host.header_number(Map::Response, "content-length")?;
     if length.is_some_and(|length| length > MOST_BYTES) {
-        host.set_header(Map::Response, ":status", "204")?;
+        host.set_header(Map::Response, ":status", &status.to_string())?;
         host.remove_header(Map::Response, "content-length")?;
         stream.body.passing.set(Passing::Nothing);
     }

@@ -1,14 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What clients are told that a response varies with.
+//! Variants: whether a stored response is the one that a request wants, and what clients are told that it varies with.
 
 use std::rc::Rc;
 
-use sluice_core::key::vary;
+use sluice_core::key::CanonicalTarget;
+use sluice_core::key::vary::{self, VaryNames};
+use sluice_core::store::entry::Entry;
 use sluice_core::store::stored_fields::STORED_VARY;
 
 use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
 use crate::request::EdgeRequest;
+use crate::worker::{Worker, variants};
+
+/// What a marked response is to a request.
+#[derive(Debug)]
+pub enum Recognized {
+    /// What it wants.
+    Wanted,
+    /// Another variant of its URL. The one that it wants has this target, unless a header of it is too long for a key.
+    Other(Option<CanonicalTarget>),
+    /// The response of another key, which has the same file name.
+    Foreign,
+}
+
+/// Compares the key of a response with what the request wants. Of a URL that varies the worker learns
+/// which variant the store has under the plain key.
+pub fn recognize(worker: &mut Worker, stream: &EdgeRequest, entry: &Entry<'_>) -> Recognized {
+    let target = &stream.target;
+    if entry.key == target.cache_key() {
+        return Recognized::Wanted;
+    }
+    if !target.is_stored_plainly() {
+        return Recognized::Foreign;
+    }
+    let plain_key = target.plain_key();
+    if entry.key == plain_key || entry.fill == worker.identity.fill_id(stream.id) {
+        // All requests may have what does not vary, and ORIGIN has asked for its own.
+        return Recognized::Wanted;
+    }
+    let Some(names) = VaryNames::beyond(plain_key, entry.key) else {
+        return Recognized::Foreign;
+    };
+    let wanted = stream.variant(&names);
+    if wanted
+        .as_ref()
+        .is_some_and(|wanted| wanted.cache_key() == plain_key)
+    {
+        // This policy's plain keys have what those of a former one had not.
+        return Recognized::Foreign;
+    }
+    variants::learn_primary(worker, plain_key, entry.key, stream.key.key, stream.id.0);
+    match wanted {
+        Some(mut wanted) if wanted.cache_key() == entry.key => {
+            wanted.become_primary();
+            stream.progress.variant.replace(Some(Rc::new(wanted)));
+            Recognized::Wanted
+        }
+        wanted => Recognized::Other(wanted),
+    }
+}
 
 /// Tells the client what the response, which had these headers, depends on.
 pub fn restore(host: &dyn Host, stream: &Rc<EdgeRequest>, headers: &Headers) -> host::Result<()> {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 /// The ABI's serialisation of a header map, read in place.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Headers {
     bytes: Vec<u8>,
 }

@@ -11,6 +11,7 @@ use sluice_core::store::revalidation::Revalidation;
 use sluice_core::workers::BodyId;
 
 use super::clean::{Asked, clean_response};
+use super::variance::Selection;
 use crate::host::headers::Headers;
 use crate::host::{self, Host};
 use crate::request::body::{Body, Passing};
@@ -28,8 +29,12 @@ pub struct Fetch {
     pub link: Link,
     /// The policy under which it came.
     pub policy: NumberedPolicy,
-    /// The key as EDGE has written it into the request.
+    /// The key under which the store has the response, as EDGE has written it into the request.
+    pub stored_key: String,
+    /// The key of what is asked for, as far as is known: the variant of a URL that is known to vary.
     pub cache_key: String,
+    /// What tells of which variant the response is, where the store has it under a plain key.
+    pub selection: Option<Selection>,
     /// The stored response that the store asks about.
     pub revalidation: Option<Rc<Revalidation>>,
     /// Whether the origin is asked for the headers alone.
@@ -183,7 +188,7 @@ impl Fetch {
         let shunned = too_large.then(|| worker.keys.key_hash(&self.cache_key));
         if let Some(body) = self.response.unannounced {
             let (keys, roots) = (&mut worker.keys, &mut worker.roots);
-            keys.tell_body_length(roots, &self.cache_key, body, self.response.bytes);
+            keys.tell_body_length(roots, &self.stored_key, body, self.response.bytes);
         }
         worker.turn(self.context, |coalescer, turn| {
             coalescer.fill_ended(stream, turn);

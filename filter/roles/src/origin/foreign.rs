@@ -8,7 +8,7 @@ use sluice_core::key::qualifiers::is_for_headers;
 use sluice_core::metrics::Metric;
 
 use super::clean::{Asked, clean_response, note_bucket_error, note_failure, remove_hidden};
-use super::request::cache_key;
+use super::request::stored_key;
 use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
 use crate::request::body::Body;
@@ -39,7 +39,7 @@ impl ForeignRequest {
         Self {
             policy,
             path: headers.text(":path").unwrap_or_default().to_owned(),
-            head: is_for_headers(&cache_key(headers)) || headers.text(":method") == Some("HEAD"),
+            head: is_for_headers(&stored_key(headers)) || headers.text(":method") == Some("HEAD"),
             cacheable,
             body: Body::Kept,
         }

@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 use fetch::{Fetch, Response};
 use foreign::ForeignRequest;
-use request::{cache_key, is_late, keeps_unasked, not_served, prepare_request, revalidation_of};
+use request::{is_late, keeps_unasked, not_served, prepare_request, revalidation_of, stored_key};
 use response::respond;
 use sluice_core::key::qualifiers::is_for_headers;
 use sluice_core::link::{
@@ -24,6 +24,7 @@ use sluice_core::link::{
 };
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Origin;
+use variance::Selection;
 
 use crate::callbacks::{Lent, StreamContext};
 use crate::host::headers::Headers;
@@ -93,7 +94,8 @@ impl OriginStream {
         let Some(policy) = policy.filter(|_| !purpose.is_background()) else {
             return Ok(self.stop(worker));
         };
-        prepare_request(&*worker.host, &policy.policy, purpose, headers)?;
+        let path = headers.text(":path").unwrap_or_default();
+        prepare_request(&*worker.host, &policy.policy, purpose, headers, path)?;
         let cacheable = !purpose.avoids_the_store();
         self.adopted = Some(ForeignRequest::new(worker, policy, headers, cacheable));
         Ok(Action::Continue)
@@ -113,15 +115,21 @@ impl OriginStream {
             return Ok(self.refuse(worker, not_served(&*worker.host, link.purpose, headers)));
         }
         let cacheable = !link.purpose.avoids_the_store();
-        let cache_key = cache_key(headers);
+        let stored_key = stored_key(headers);
+        let selection = Selection::of(worker, link, &stored_key);
+        let cache_key = selection.as_ref().map(Selection::cache_key);
+        let cache_key = cache_key.unwrap_or(&stored_key).to_owned();
         let for_headers = cacheable && is_for_headers(&cache_key);
         // Asking for the headers costs no more than asking whether they have changed.
         let revalidation = (cacheable && !for_headers)
             .then(|| revalidation_of(&*worker.host, headers))
             .flatten();
+        // What is stored may be another variant, about which this request cannot ask.
+        let revalidation =
+            revalidation.filter(|stored| variance::is_wanted(selection.as_ref(), stored));
         if let Some(kept) = revalidation
             .as_ref()
-            .filter(|stored| stored.left() > 0 && keeps_unasked(worker, link, headers))
+            .filter(|stored| stored.left() > 0 && keeps_unasked(worker, link, &cache_key))
         {
             fills::keep_unwritten(worker, link.stream, kept, self.context);
             return Ok(self.refuse(worker, DueReply::Keep(Rc::new(kept.clone()))));
@@ -130,7 +138,15 @@ impl OriginStream {
             fills::store_is_late(worker, link.stream);
             return Ok(self.refuse(worker, DueReply::Unwritten(Rc::new(stored.clone()))));
         }
-        prepare_request(&*worker.host, &policy.policy, link.purpose, headers)?;
+        let sent = headers.text(":path").unwrap_or_default();
+        let path = selection.as_ref().and_then(Selection::primary_path);
+        prepare_request(
+            &*worker.host,
+            &policy.policy,
+            link.purpose,
+            headers,
+            path.unwrap_or(sent),
+        )?;
         if let Some(revalidation) = &revalidation {
             // The tags of a bucket are strong; a mark before one is a compressor's.
             let compressed = matches!(policy.policy.origin, Origin::Bucket(_));
@@ -141,7 +157,9 @@ impl OriginStream {
         let fetch = Fetch {
             context: self.context,
             link,
+            stored_key,
             cache_key,
+            selection,
             revalidation: revalidation.map(Rc::new),
             policy,
             head: for_headers || headers.text(":method") == Some("HEAD"),

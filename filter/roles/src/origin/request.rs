@@ -22,13 +22,14 @@ use crate::worker::background;
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// Makes the store's request one for the origin. What others learn of the response must not depend on what its key
-/// does not have.
+/// Makes the store's request one for the origin; `path` has the qualifiers of its key. What others learn of the response
+/// must not depend on what its key does not have.
 pub fn prepare_request(
     host: &dyn Host,
     policy: &Policy,
     purpose: Purpose,
     headers: &Headers,
+    path: &str,
 ) -> host::Result<()> {
     let (cacheable, shared) = (!purpose.avoids_the_store(), purpose.is_shared());
     // It asks for a part of what a fill asks for.
@@ -60,7 +61,6 @@ pub fn prepare_request(
     if wanted != authority {
         host.set_header(Map::Request, ":authority", wanted)?;
     }
-    let path = headers.text(":path").unwrap_or_default();
     if shared {
         select(host, path, headers)?;
     }
@@ -70,8 +70,9 @@ pub fn prepare_request(
     if cacheable && is_for_headers(path) {
         host.set_header(Map::Request, ":method", "HEAD")?;
     }
-    if unqualified(path) != path {
-        host.set_header(Map::Request, ":path", unqualified(path))?;
+    let sent = headers.text(":path").unwrap_or_default();
+    if unqualified(sent) != sent {
+        host.set_header(Map::Request, ":path", unqualified(sent))?;
     }
     host.set_header(Map::Request, PROOF_HEADER, "1")
 }
@@ -85,8 +86,8 @@ fn tell_clients(host: &dyn Host, addresses: Option<&[u8]>) -> host::Result<()> {
     }
 }
 
-/// The key as EDGE has written it into the request, without the hash that is for the store.
-pub fn cache_key(headers: &Headers) -> String {
+/// The key under which the store has the response, as EDGE has written it into the request, without the hash.
+pub fn stored_key(headers: &Headers) -> String {
     let part = |name| headers.text(name).unwrap_or_default();
     [part(":authority"), &without_hash(part(":path"))].concat()
 }
@@ -104,10 +105,10 @@ pub fn not_served(host: &dyn Host, purpose: Purpose, headers: &Headers) -> DueRe
 
 /// Whether the stored response is served without asking the origin, which has just failed and is left alone. The store
 /// does not know that, so each request comes here.
-pub fn keeps_unasked(worker: &mut Worker, link: Link, headers: &Headers) -> bool {
+pub fn keeps_unasked(worker: &mut Worker, link: Link, cache_key: &str) -> bool {
     let clients = !link.purpose.is_background();
     clients && {
-        let key = worker.keys.key_hash(&cache_key(headers));
+        let key = worker.keys.key_hash(cache_key);
         background::is_failing(worker, key)
     }
 }

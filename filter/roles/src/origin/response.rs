@@ -6,7 +6,7 @@ use std::rc::Rc;
 use sluice_core::coalescing::FillVerdict;
 use sluice_core::coalescing::hints::Hint;
 use sluice_core::freshness::{ResponseFacts, UncacheableReason, Verdict, judge};
-use sluice_core::key::qualifiers::unqualified;
+use sluice_core::key::vary::variant_of;
 use sluice_core::metrics::Metric;
 use sluice_core::purge::{tags_of, url_of};
 use sluice_core::site::error_page;
@@ -17,12 +17,12 @@ use sluice_core::workers::BodyId;
 
 use super::clean::{note_bucket_error, note_failure, remove_hidden};
 use super::fetch::{Fetch, millis};
-use super::variance::{Variance, blur_head};
+use super::variance::{Variance, asked_key, blur_head, primary_key};
 use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
 use crate::request::body::Body;
 use crate::worker::Worker;
-use crate::worker::{ahead, fills};
+use crate::worker::{ahead, fills, variants};
 
 /// Handles the headers of the response to `fetch`.
 pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> host::Result<()> {
@@ -90,14 +90,29 @@ fn respond_to_store(
     let asked = |asked: &Rc<Revalidation>| status == 304 && asked.conditional;
     let freshens = fetch.revalidation.clone().filter(asked);
     let freshens = freshens.as_deref();
-    let variance = Variance::of(&fetch.policy.policy, &fetch.cache_key, headers);
-    let verdict = verdict_of(&*worker.host, fetch, headers, &variance, status, freshens);
+    let key = asked_key(fetch, freshens).into_owned();
+    let variance = Variance::of(&fetch.policy.policy, &key, headers);
+    // What a 304 freshens was selected by what it was stored with, and nothing else.
+    let primary = match freshens {
+        Some(_) => None,
+        None => primary_key(fetch, headers, &variance),
+    };
+    let judge = |unkeyed| verdict_of(&*worker.host, fetch, headers, unkeyed, status, freshens);
+    let stored = primary.is_some().then(|| judge(None));
+    let stored = stored.filter(|verdict| matches!(verdict, Verdict::Store(_)));
+    let primary = primary.filter(|_| stored.is_some());
+    // Who waits under the plain key may want another variant, so that what is not stored is not for them.
+    let verdict = stored.unwrap_or_else(|| judge(variance.unkeyed()));
+    let stored_as = Described {
+        key: primary.as_deref().unwrap_or(&key),
+        variance: &variance,
+    };
     let shared = matches!(
         verdict,
         Verdict::Store(_) | Verdict::NoRoom(_) | Verdict::ShareOnce
     );
     if shared && !index(worker, fetch, headers) {
-        let response = origin_response(worker, fetch, headers, &variance, status, freshens);
+        let response = origin_response(worker, fetch, headers, stored_as, status, freshens);
         worker
             .host
             .edit_headers(Map::Response, response.unstored())?;
@@ -110,7 +125,7 @@ fn respond_to_store(
         fetch.response.unannounced =
             unannounced(worker, fetch, headers, status, freshens.is_some());
     }
-    let response = origin_response(worker, fetch, headers, &variance, status, freshens);
+    let response = origin_response(worker, fetch, headers, stored_as, status, freshens);
     let edits = match &verdict {
         Verdict::Store(storage) => response.stored(storage),
         Verdict::NoRoom(storage) => {
@@ -124,16 +139,41 @@ fn respond_to_store(
         | Verdict::Passing(_) => response.unstored(),
     };
     worker.host.edit_headers(Map::Response, edits)?;
+    drop(response);
     fetch.response.ended = end_of_stream;
+    if fetch.response.stores {
+        teach(worker, fetch, primary.as_deref(), &variance);
+    }
     match fill_verdict(&*worker.host, fetch, &verdict, &variance) {
         Some(verdict) => tell_headers(worker, fetch, verdict, end_of_stream),
         None if matches!(verdict, Verdict::Passing(_)) => fetch.share_nothing(worker),
         None => {}
     }
-    if fetch.response.stores && brings_object(fetch, status) && freshens.is_none() {
+    let whole = fetch.response.stores && brings_object(fetch, status) && freshens.is_none();
+    if whole && primary.is_none() {
         let_ranges_go_ahead(worker, fetch, headers);
     }
     Ok(())
+}
+
+/// Lets the worker know how the URL of a response that is stored varies.
+fn teach(worker: &mut Worker, fetch: &Fetch, primary: Option<&str>, variance: &Variance<'_>) {
+    let stream = worker.stream(fetch.link.stream);
+    let Some(stream) = stream.filter(|_| variance.vary().is_some()) else {
+        return;
+    };
+    worker.keys.renew_lesson(&stream.target);
+    if let Some(key) = primary {
+        let plain_key = stream.target.plain_key();
+        variants::learn_primary(worker, plain_key, key, stream.key.key, fetch.context);
+    }
+}
+
+/// How a response is known in the store.
+#[derive(Clone, Copy)]
+struct Described<'a> {
+    key: &'a str,
+    variance: &'a Variance<'a>,
 }
 
 /// Tells the worker what the fill brings, so that ranges need not wait for it that begin far ahead.
@@ -151,7 +191,7 @@ fn origin_response<'a>(
     worker: &Worker,
     fetch: &'a Fetch,
     headers: &'a Headers,
-    variance: &'a Variance<'_>,
+    stored_as: Described<'a>,
     status: u16,
     freshens: Option<&'a Revalidation>,
 ) -> OriginResponse<'a> {
@@ -159,7 +199,8 @@ fn origin_response<'a>(
     let is_page = fetch.policy.policy.origin.is_bucket() && error_page::replaces(status);
     OriginResponse {
         fill: fill_id(worker, fetch),
-        key: &fetch.cache_key,
+        key: stored_as.key,
+        variant: variant_of(&fetch.stored_key, stored_as.key).filter(|variant| !variant.is_empty()),
         status,
         purge: fetch.began,
         received: worker.host.unix_seconds(),
@@ -169,7 +210,7 @@ fn origin_response<'a>(
         last_modified: headers.get("last-modified").filter(|_| !is_page),
         has_set_cookie: headers.has("set-cookie"),
         has_vary: headers.has("vary"),
-        vary: variance.vary(),
+        vary: stored_as.variance.vary(),
     }
 }
 
@@ -214,7 +255,7 @@ fn verdict_of(
     host: &dyn Host,
     fetch: &Fetch,
     headers: &Headers,
-    variance: &Variance<'_>,
+    unkeyed: Option<&str>,
     status: u16,
     freshens: Option<&Revalidation>,
 ) -> Verdict {
@@ -242,7 +283,7 @@ fn verdict_of(
         date: headers.text("date"),
         last_modified: headers.text("last-modified"),
         age: headers.text("age"),
-        vary: variance.unkeyed(),
+        vary: unkeyed,
         has_set_cookie: headers.has("set-cookie"),
         has_validator: headers.has("etag") || headers.has("last-modified"),
         // The headers of a large object take no more room than those of any other.
@@ -295,9 +336,9 @@ fn tell_headers(worker: &mut Worker, fetch: &Fetch, verdict: FillVerdict, end_of
     match &verdict {
         FillVerdict::Varies { names } => {
             worker.metrics.count(Metric::VaryingLearnt, 1);
-            worker
-                .keys
-                .learn(unqualified(&fetch.cache_key), names.clone());
+            if let Some(stream) = worker.stream(stream) {
+                worker.keys.learn(&stream.target, names.clone());
+            }
         }
         FillVerdict::HitForMiss { .. } => worker.metrics.count(Metric::HitForMissMarked, 1),
         FillVerdict::Store

@@ -16,6 +16,8 @@ use crate::request::stand_in::StandIn;
 
 /// Larger documents take no object's place.
 pub const MOST_BYTES: u64 = 1 << 20;
+/// Tells a call that the variant which it asks for is larger.
+pub const TOO_LARGE: u16 = 507;
 /// What describes the body of an error, and its way through caches.
 const OF_THE_ERROR: [&str; 10] = [
     "accept-ranges",
@@ -88,6 +90,11 @@ pub struct Document {
 impl Document {
     /// The answer of a call, with a body of that size; `None` if there is no such document.
     pub fn answered(host: &dyn Host, size: usize) -> Option<Self> {
+        Self::received(host, size).filter(|document| matches!(document.status, 200 | 204))
+    }
+
+    /// The answer of a call, whatever its status; `None` if it is not whole, or too large.
+    pub fn received(host: &dyn Host, size: usize) -> Option<Self> {
         let headers = host.headers(Map::CallResponse).ok()?;
         let status = headers.text(":status")?.parse().ok()?;
         let bytes = u64::try_from(size).ok()?;
@@ -95,7 +102,7 @@ impl Document {
             .content_length()
             .is_none_or(|length| length == bytes);
         let fits = bytes <= MOST_BYTES;
-        if !matches!(status, 200 | 204) || !whole || !fits {
+        if !whole || !fits || status == TOO_LARGE {
             return None;
         }
         let body = host.call_body(size).ok()?;
@@ -130,8 +137,16 @@ impl Document {
         let marks = marks.filter(|(name, _)| shared && name.starts_with(CORS_PREFIX));
         let vary = shared.then_some(("vary", b"Origin".as_slice()));
         let headers = Headers::new(serialize(fetched.chain(marks).chain(vary)));
+        if self.status != 200 {
+            return host.respond_with(self.status, "sluice_variant", headers.bytes(), &self.body);
+        }
         let demand = stream.demand.as_ref();
         answer_with(host, demand, stream.head, 200, &headers, &self.body)
+    }
+
+    /// Whether it says its media type.
+    pub fn is_typed(&self) -> bool {
+        self.headers.has("content-type")
     }
 
     /// Turns the effective context's held response into the substitute.

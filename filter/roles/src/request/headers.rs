@@ -68,16 +68,15 @@ pub fn set_or_remove(
     }
 }
 
-/// The effective context's request headers that a background call on its behalf takes along.
-pub fn headers_for_calls(host: &dyn Host) -> host::Result<Vec<(String, String)>> {
-    let headers = host.headers(Map::Request)?;
+/// The headers of a request that a background call on its behalf takes along.
+pub fn headers_for_calls(headers: &Headers) -> Vec<(String, String)> {
     let theirs = headers
         .iter()
         .filter(|(name, _)| !name.starts_with(':') && !is_hop_by_hop(name));
     let texts = theirs.filter_map(|(name, value)| {
         Some((name.to_owned(), std::str::from_utf8(value).ok()?.to_owned()))
     });
-    Ok(texts.collect())
+    texts.collect()
 }
 
 /// Whether a header is about one connection, or Envoy or the filter adds it to each request.

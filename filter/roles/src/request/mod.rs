@@ -19,10 +19,13 @@ use sluice_core::coalescing::{Coalescer, Onward, Request, Turn};
 use sluice_core::http::client_control::RequestControl;
 use sluice_core::http::demand::Demand;
 use sluice_core::key::CanonicalTarget;
+use sluice_core::key::vary::{VaryNames, qualify_variant};
 use sluice_core::link::{Link, Purpose};
 use sluice_core::site::Visit;
 use sluice_core::workers::StreamId;
 use stand_in::StandIn;
+
+use crate::host::headers::Headers;
 
 /// Which background calls a request has had that may not lead or wait at once: a range, a HEAD, a conditional request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +59,8 @@ pub struct EdgeRequest {
     pub may_lead: bool,
     /// Conditions and a range, if it has any.
     pub demand: Option<Demand>,
+    /// Its headers as they came, which select a variant, where the store may have any under the key that it is asked for.
+    pub selecting: Option<Rc<Headers>>,
     /// What its client asks of caches, where the policy obeys.
     pub control: RequestControl,
     /// A visitor's request, for which a document may take the place of a missing object.
@@ -81,6 +86,8 @@ pub struct Progress {
     pub prelude: Cell<Prelude>,
     /// Its client's headers, for background calls on its behalf.
     pub headers: RefCell<Vec<(String, String)>>,
+    /// The variant that the store has served it, where its own key does not tell.
+    pub variant: RefCell<Option<Rc<CanonicalTarget>>>,
     /// What it asks for a range of, if that goes to the origin ahead of the fill.
     pub ahead_of: RefCell<Option<Rc<Representation>>>,
     /// Whether equal ranges wait for its response, and get it too.
@@ -108,6 +115,7 @@ impl Progress {
             onward: Cell::new(None),
             prelude: Cell::new(Prelude::None),
             headers: RefCell::default(),
+            variant: RefCell::default(),
             ahead_of: RefCell::default(),
             shares: Cell::new(false),
             forced: Cell::new(false),
@@ -138,6 +146,7 @@ impl EdgeRequest {
             for_others: false,
             may_lead: true,
             demand: None,
+            selecting: None,
             control: RequestControl::default(),
             visit: None,
             stand_in: None,
@@ -158,6 +167,16 @@ impl EdgeRequest {
             stand_in: self.stand_in,
             ..Self::new(self.id, key, target, self.policy.clone(), self.head)
         }
+    }
+
+    /// The target of the variant that it wants, where its URL varies with `names`; `None` if one of its headers is too long
+    /// for a key, or they are not known.
+    pub fn variant(&self, names: &VaryNames) -> Option<CanonicalTarget> {
+        let headers = self.selecting.as_ref()?;
+        let mut variant = self.target.plain();
+        let value = |name: &str| headers.joined(name);
+        qualify_variant(&self.policy.policy, &mut variant, names, value).ok()?;
+        Some(variant)
     }
 
     /// Whether its client asks for a range.

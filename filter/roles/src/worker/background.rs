@@ -6,14 +6,17 @@ use std::rc::Rc;
 use sluice_core::coalescing::ahead::Representation;
 use sluice_core::coalescing::unread::UnreadFill;
 use sluice_core::coalescing::{CLAIM_MILLIS, Onward, Probed};
+use sluice_core::key::vary::{Fit, fit};
 use sluice_core::metrics::Metric;
+use sluice_core::policy::Policy;
 use sluice_core::store::entry::Entry;
 use sluice_core::workers::{KeyHash, Millis};
 
 use super::Worker;
 use super::calls::{BackgroundCall, CallKind};
 use super::probes::{self, has_succeeded};
-use super::{ahead, looks, mismatches, substitutes, unread};
+use super::{ahead, looks, mismatches, substitutes, unread, variants};
+use crate::host::headers::Headers;
 use crate::host::{Host, Map};
 use crate::reply::DueReply;
 use crate::reply::substitute::Document;
@@ -25,8 +28,11 @@ use crate::request::{EdgeRequest, Prelude};
 /// Has a stale response refreshed that a client was served, unless a refresh is under way.
 pub fn refresh(worker: &mut Worker, stream: &EdgeRequest) {
     let pause = pause(&*worker.host, &stream.policy);
+    let variant = stream.progress.variant.borrow().clone();
+    let target = variant.unwrap_or_else(|| Rc::clone(&stream.target));
+    let key = worker.keys.key_hash(target.cache_key());
     let begins = worker.turn(stream.id.0, |coalescer, turn| {
-        coalescer.begin_refresh(stream.key.key, pause, turn)
+        coalescer.begin_refresh(key, pause, turn)
     });
     if !begins {
         return;
@@ -37,12 +43,11 @@ pub fn refresh(worker: &mut Worker, stream: &EdgeRequest) {
         return;
     }
     worker.metrics.count(Metric::Refreshes, 1);
-    let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
     worker.calls.push(BackgroundCall::new(
         &*worker.host,
-        CallKind::Refresh(stream.key.key),
+        CallKind::Refresh(key),
         target,
-        policy,
+        stream.policy.clone(),
     ));
     worker.roots.wake();
 }
@@ -72,6 +77,10 @@ pub fn call_answered(worker: &mut Worker, call: u32, answered: bool, body_size: 
             CallKind::Around(_) if answered => {
                 let object = Document::answered(&*worker.host, body_size);
                 mismatches::end_fetch(worker, background.kind, object.as_ref());
+            }
+            CallKind::Variant(_) if answered => {
+                let variant = Document::received(&*worker.host, body_size);
+                variants::end_fetch(worker, background.kind, variant.as_ref());
             }
             _ => end_call(worker, &background, answered),
         }
@@ -217,8 +226,8 @@ fn keep_headers(worker: &mut Worker, stream: &EdgeRequest) -> bool {
         return true;
     }
     let acting = worker.roots.act_as(stream.id.0);
-    let headers = acting.and_then(headers_for_calls);
-    match headers {
+    let headers = acting.and_then(|host| host.headers(Map::Request));
+    match headers.map(|headers| headers_for_calls(&headers)) {
         Ok(headers) => *stream.progress.headers.borrow_mut() = headers,
         Err(error) => {
             worker.metrics.check(Err(error));
@@ -333,8 +342,14 @@ fn sized(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Told {
     }
     Told {
         length,
-        representation: ahead::representation(policy, call.target.cache_key(), &headers),
+        representation: ahead::representation(policy, call.target.cache_key(), &headers)
+            .filter(|_| !varies(policy, call.target.cache_key(), &headers)),
     }
+}
+
+/// Whether ranges of a response with these headers are not alike for all who ask for them under `key`.
+fn varies(policy: &Policy, key: &str, headers: &Headers) -> bool {
+    fit(policy, key, headers.joined("vary").as_deref()) != Fit::Keyed
 }
 
 /// What a probe for a flight of `key` has found. A flight from before a soft purge has a hash from before it, and
@@ -389,6 +404,7 @@ fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
         }
         CallKind::Substitute(key) => substitutes::end_substitute(worker, key, None),
         CallKind::Around(_) => mismatches::end_fetch(worker, call.kind, None),
+        CallKind::Variant(_) => variants::end_fetch(worker, call.kind, None),
     }
 }
 

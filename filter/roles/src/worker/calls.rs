@@ -31,7 +31,7 @@ const SUBSTITUTE_TIMEOUT: Duration = Duration::from_secs(10);
 const WATCH_MILLIS: Millis = 1_000;
 /// Refreshes of one worker at one time.
 const MOST_REFRESHES: usize = 128;
-/// Fills, looks, questions for sizes and calls around the store, of one worker at one time.
+/// Fills, looks, questions for sizes, and calls around the store and for variants, of one worker at one time.
 const MOST_PREPARATIONS: usize = 128;
 
 /// The kind of a background call, by what it is for; most are about one key.
@@ -51,6 +51,8 @@ pub enum CallKind {
     Substitute(KeyHash),
     /// To fetch around the store what the file of another key hides.
     Around(KeyHash),
+    /// For the variant that a request wants, in the place of the one that the store has given it.
+    Variant(StreamId),
 }
 
 impl CallKind {
@@ -61,7 +63,7 @@ impl CallKind {
             Self::Refresh(_) => (Purpose::Refresh, "GET", FILL_TIMEOUT),
             Self::Fill(_) => (Purpose::Fill, "GET", FILL_TIMEOUT),
             Self::Size(_) => (Purpose::Size, "HEAD", SIZE_TIMEOUT),
-            Self::Substitute(_) | Self::Around(_) => {
+            Self::Substitute(_) | Self::Around(_) | Self::Variant(_) => {
                 (Purpose::Substitute, "GET", SUBSTITUTE_TIMEOUT)
             }
         }
@@ -170,7 +172,11 @@ impl Calls {
         let prepares = |call| {
             matches!(
                 call,
-                CallKind::Fill(_) | CallKind::Look(_) | CallKind::Size(_) | CallKind::Around(_)
+                CallKind::Fill(_)
+                    | CallKind::Look(_)
+                    | CallKind::Size(_)
+                    | CallKind::Around(_)
+                    | CallKind::Variant(_)
             )
         };
         self.count(prepares) < MOST_PREPARATIONS

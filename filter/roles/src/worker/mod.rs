@@ -22,6 +22,7 @@ mod roots;
 pub mod substitutes;
 mod turn;
 pub mod unread;
+pub mod variants;
 
 use std::collections::HashMap;
 use std::rc::Rc;

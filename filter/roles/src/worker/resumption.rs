@@ -111,8 +111,12 @@ fn retarget(
     }
     let path = worker.identity.store_path(&target);
     worker.host.set_header(Map::Request, ":path", &path)?;
-    let key = worker.keys.flight_key(target.cache_key());
-    let stream = Rc::new(stream.retargeted(key, Rc::new(target)));
+    let key = worker.keys.flight_key(&target);
+    let selecting = target.is_stored_plainly().then(|| Rc::new(headers));
+    let stream = Rc::new(EdgeRequest {
+        selecting,
+        ..stream.retargeted(key, Rc::new(target))
+    });
     worker.open(&stream);
     Ok(Ok(stream))
 }

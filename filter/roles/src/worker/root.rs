@@ -93,6 +93,17 @@ impl Worker {
             Message::BodyLength {
                 key, body, bytes, ..
             } => self.keys.learn_body_length(key, body, bytes),
+            Message::Varies {
+                plain,
+                flight,
+                primary,
+                names,
+            } => {
+                self.keys.learn_primary(plain, primary, names);
+                self.turn(self.roots.newest(), |coalescer, turn| {
+                    coalescer.part_variants(flight, turn);
+                });
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use std::hash::Hasher;
 use std::rc::Rc;
 
 use sluice_core::coalescing::board::FlightKey;
-use sluice_core::coalescing::varying::Varying;
+use sluice_core::coalescing::varying::{Lesson, Varying};
 use sluice_core::hot::HotTier;
 use sluice_core::http::accept_encoding::Coding;
 use sluice_core::key::CanonicalTarget;
@@ -94,18 +94,28 @@ impl Keys {
     /// The hash under which requests wait for each other and hints are remembered. It changes with a soft purge, after
     /// which the worker must know nothing of the key.
     pub fn key_hash(&self, cache_key: &str) -> KeyHash {
-        self.flight_key(cache_key).key
+        self.since_soft_purge(self.entry_hash(cache_key), cache_key)
     }
 
-    /// The hashes by which the board knows a cache key.
-    pub fn flight_key(&self, cache_key: &str) -> FlightKey {
-        let entry = self.entry_hash(cache_key);
-        let key = match self.soft_generation(cache_key) {
-            0 => entry,
+    /// The hash of a cache key whose own hash is `hash`, since the newest soft purge.
+    fn since_soft_purge(&self, hash: KeyHash, cache_key: &str) -> KeyHash {
+        match self.soft_generation(cache_key) {
+            0 => hash,
             soft => self.identity.hash(|hasher| {
-                hasher.write_u64(entry.0);
+                hasher.write_u64(hash.0);
                 hasher.write_u64(soft);
             }),
+        }
+    }
+
+    /// The hashes by which the board knows a target.
+    pub fn flight_key(&self, target: &CanonicalTarget) -> FlightKey {
+        let own = self.entry_hash(target.cache_key());
+        let key = self.since_soft_purge(own, target.cache_key());
+        let entry = if target.is_primary() {
+            self.entry_hash(target.stored_key())
+        } else {
+            own
         };
         FlightKey { entry, key }
     }
@@ -117,19 +127,59 @@ impl Keys {
             .hash(|hasher| hasher.write(cache_key.as_bytes()))
     }
 
-    /// The request headers that responses for a URL are known to vary with.
-    fn varies(&mut self, url: &str) -> Option<VaryNames> {
-        if self.varying.is_empty() {
-            return None;
-        }
-        let url = self.entry_hash(url);
-        self.varying.get(url, self.host.monotonic_millis())
+    /// Remembers that responses for the URL of a target vary with `names`, of which the store has got none.
+    pub fn learn(&mut self, target: &CanonicalTarget, names: VaryNames) {
+        let (plain, now) = (
+            self.entry_hash(target.plain_key()),
+            self.host.monotonic_millis(),
+        );
+        let known = self.varying.get(plain, now);
+        let known = known.filter(|known| known.names == names);
+        let primary = known.and_then(|known| known.primary);
+        self.varying.learn(plain, Lesson { names, primary }, now);
     }
 
-    /// Remembers that responses for a URL vary with `names`.
-    pub fn learn(&mut self, url: &str, names: VaryNames) {
-        let url = self.entry_hash(url);
-        self.varying.learn(url, names, self.host.monotonic_millis());
+    /// Remembers which variant the store has under a plain key of that hash. False if that was known.
+    pub fn learn_primary(&mut self, plain: KeyHash, primary: KeyHash, names: VaryNames) -> bool {
+        let primary = Some(primary);
+        let now = self.host.monotonic_millis();
+        self.varying.learn(plain, Lesson { names, primary }, now)
+    }
+
+    /// Keeps in mind for longer how the URL of a target varies.
+    pub fn renew_lesson(&mut self, target: &CanonicalTarget) {
+        if !self.varying.is_empty() {
+            let plain = self.entry_hash(target.plain_key());
+            self.varying.renew(plain, self.host.monotonic_millis());
+        }
+    }
+
+    /// The hashes of a plain key and of a variant.
+    pub fn lesson_hashes(&self, plain_key: &str, variant: &str) -> (KeyHash, KeyHash) {
+        (self.entry_hash(plain_key), self.entry_hash(variant))
+    }
+
+    /// Adds the values of the request headers that the URL of `target` is known to vary with, whose key lacks nothing else.
+    fn qualify_variant(
+        &mut self,
+        policy: &Policy,
+        target: &mut CanonicalTarget,
+        headers: &Headers,
+    ) -> Result<(), TooLong> {
+        if self.varying.is_empty() {
+            return Ok(());
+        }
+        let plain = self.entry_hash(target.plain_key());
+        let known = self.varying.get(plain, self.host.monotonic_millis());
+        let Some(Lesson { names, primary }) = known else {
+            return Ok(());
+        };
+        vary::qualify_variant(policy, target, &names, |name| headers.joined(name))?;
+        let variant = target.variant();
+        if !variant.is_empty() && primary == Some(self.entry_hash(variant)) {
+            target.become_primary();
+        }
+        Ok(())
     }
 
     /// Adds the qualifiers for content coding, the headers of the policy's key and `Vary` to the key of `target`.
@@ -145,18 +195,18 @@ impl Keys {
         if let Some(coding) = compressed(policy, target, headers) {
             target.qualify(qualifiers::CODING, coding.token());
         }
-        let known = self.varies(target.url());
-        vary::qualify(policy, target, known.as_ref(), |name| headers.joined(name))
+        vary::qualify(policy, target, |name| headers.joined(name))?;
+        self.qualify_variant(policy, target, headers)
     }
 
     /// The number of bytes of a stored body, if somebody has counted them.
-    pub fn body_length(&mut self, cache_key: &str, body: BodyId) -> Option<u64> {
-        self.body_lengths.get(self.entry_hash(cache_key), body)
+    pub fn body_length(&mut self, stored_key: &str, body: BodyId) -> Option<u64> {
+        self.body_lengths.get(self.entry_hash(stored_key), body)
     }
 
     /// All of a stored body has passed, with so many bytes.
-    pub fn note_body_length(&mut self, cache_key: &str, body: BodyId, bytes: u64) {
-        self.learn_body_length(self.entry_hash(cache_key), body, bytes);
+    pub fn note_body_length(&mut self, stored_key: &str, body: BodyId, bytes: u64) {
+        self.learn_body_length(self.entry_hash(stored_key), body, bytes);
     }
 
     /// All of a body has gone into the store. Other workers are told how long it is, so that all answer alike; who misses
@@ -164,11 +214,11 @@ impl Keys {
     pub fn tell_body_length(
         &mut self,
         roots: &mut Roots,
-        cache_key: &str,
+        stored_key: &str,
         body: BodyId,
         bytes: u64,
     ) {
-        let (worker, key) = (self.identity.worker, self.entry_hash(cache_key));
+        let (worker, key) = (self.identity.worker, self.entry_hash(stored_key));
         self.learn_body_length(key, body, bytes);
         let message = Message::BodyLength {
             worker,

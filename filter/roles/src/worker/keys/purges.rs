@@ -129,7 +129,7 @@ impl Keys {
     pub fn must_revalidate(&self, cache_key: &str, key: FlightKey) -> bool {
         // A hard purge takes the place of a soft one, but not for a request that has come between them and still has
         // the key from before the hard one.
-        let purged = key.key != key.entry;
+        let purged = key.key != self.entry_hash(cache_key);
         if !purged && self.soft_generation(cache_key) == 0 {
             return false;
         }

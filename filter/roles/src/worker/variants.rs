@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a worker learns of a variant that the store has under the plain key of its URL, and the call for one that a request
+//! has not got: the store has answered it with the primary variant, before the worker knew that the URL varies.
+
+use std::rc::Rc;
+
+use sluice_core::key::CanonicalTarget;
+use sluice_core::key::vary::{VaryNames, variant_of};
+use sluice_core::metrics::Metric;
+use sluice_core::workers::KeyHash;
+use sluice_core::workers::message::Message;
+
+use super::Worker;
+use super::calls::{BackgroundCall, CallKind};
+use crate::reply::answer_mismatch;
+use crate::reply::substitute::Document;
+use crate::request::EdgeRequest;
+use crate::request::headers::headers_for_calls;
+
+/// Remembers that the store has the variant with that key under the plain key of its URL, and tells the other workers.
+/// Requests that wait for `flight`, which has shown it, go on under the keys of their own variants. `context` is that of
+/// this callback.
+pub fn learn_primary(
+    worker: &mut Worker,
+    plain_key: &str,
+    cache_key: &str,
+    flight: KeyHash,
+    context: u32,
+) {
+    let names = VaryNames::beyond(plain_key, cache_key);
+    let Some((names, variant)) = names.zip(variant_of(plain_key, cache_key)) else {
+        return;
+    };
+    let (plain, primary) = worker.keys.lesson_hashes(plain_key, variant);
+    if !worker.keys.learn_primary(plain, primary, names.clone()) {
+        return;
+    }
+    worker.metrics.count(Metric::VaryingLearnt, 1);
+    let message = Message::Varies {
+        plain,
+        flight,
+        primary,
+        names,
+    };
+    let others = worker.keys.others().unwrap_or_default();
+    let consequence = "a worker was not told that a URL varies";
+    worker.roots.spread(&others, &message, consequence);
+    worker.turn(context, |coalescer, turn| {
+        coalescer.part_variants(flight, turn);
+    });
+}
+
+/// Has a request wait for a call that asks for `wanted`, or, where its headers are too long for a key, goes around the
+/// store with them. False if no call fits.
+pub fn fetch_variant(
+    worker: &mut Worker,
+    stream: &EdgeRequest,
+    wanted: Option<CanonicalTarget>,
+) -> bool {
+    let Some(selecting) = stream
+        .selecting
+        .as_ref()
+        .filter(|_| stream.stand_in.is_none())
+    else {
+        return false;
+    };
+    if !worker.calls.has_room_to_prepare() {
+        worker.metrics.count(Metric::LimitsReached, 1);
+        return false;
+    }
+    let headers = match wanted {
+        Some(_) => Vec::new(),
+        None => headers_for_calls(selecting),
+    };
+    let target = Rc::new(wanted.unwrap_or_else(|| stream.target.plain()));
+    let call = CallKind::Variant(stream.id);
+    worker.calls.await_first(call, stream.id);
+    worker.calls.push(BackgroundCall {
+        headers,
+        ..BackgroundCall::new(&*worker.host, call, target, stream.policy.clone())
+    });
+    worker.roots.wake();
+    true
+}
+
+/// Answers the request that waits for `call` with what it has brought.
+pub fn end_fetch(worker: &mut Worker, call: CallKind, variant: Option<&Document>) {
+    for id in worker.calls.take_waiting(call) {
+        let Some(stream) = worker.stream(id) else {
+            continue;
+        };
+        let untyped = variant.is_some_and(|variant| !variant.is_typed());
+        stream.progress.answered_untyped.set(untyped);
+        let acting = worker.roots.act_as(id.0);
+        let answered = acting.and_then(|host| match variant {
+            Some(variant) => variant.answer(host, &stream),
+            None => answer_mismatch(host),
+        });
+        worker.metrics.check(answered);
+    }
+    worker.roots.restore(worker.roots.newest());
+}
