@@ -189,7 +189,7 @@ fn a_stale_variant_is_not_validated_by_a_request_for_another() {
     let mut envoy = envoy(1);
     ask(&mut envoy, 0, &ONE);
     vary(&mut envoy, FIRST);
-    envoy.advance(1_000 * (u64::try_from(envoy.ttl).unwrap() + 5));
+    envoy.advance(1_000 * (envoy.ttl + 5));
     restart(&mut envoy, 0);
     let other = ask(&mut envoy, 0, &OTHER);
     assert!(!envoy.fetches[1].headers.has("if-none-match"));
@@ -205,7 +205,7 @@ fn a_stale_variant_is_validated_with_the_headers_that_vary_names() {
         let mut envoy = envoy(1);
         ask(&mut envoy, 0, &ONE);
         vary(&mut envoy, FIRST);
-        envoy.advance(1_000 * (u64::try_from(envoy.ttl).unwrap() + 5));
+        envoy.advance(1_000 * (envoy.ttl + 5));
         if restarted {
             restart(&mut envoy, 0);
         }
@@ -233,7 +233,7 @@ fn a_refresh_asks_for_the_variant_that_is_stale() {
         );
         ask(&mut envoy, 0, &ONE);
         vary(&mut envoy, FIRST);
-        envoy.advance(1_000 * (u64::try_from(envoy.ttl).unwrap() + 5));
+        envoy.advance(1_000 * (envoy.ttl + 5));
         if restarted {
             restart(&mut envoy, 0);
         }
@@ -266,6 +266,68 @@ fn a_purge_reaches_every_variant() {
             vary(&mut envoy, FetchId(fetches));
         }
     }
+}
+
+#[test]
+fn what_is_not_stored_is_not_shared_with_who_wants_another_variant() {
+    let mut envoy = envoy(1);
+    ask(&mut envoy, 0, &ONE);
+    let other = ask(&mut envoy, 0, &OTHER);
+    assert_eq!(envoy.parked(), 1);
+    // Nobody says for how long it is fresh.
+    envoy.answer_with(FIRST, 200, &[("vary", "accept")], b"for the first");
+    envoy.end(FIRST);
+    envoy.check();
+    let second = &envoy.fetches[1];
+    assert_eq!(second.client, other);
+    assert_eq!(second.headers.get("accept"), Some("text/other"));
+}
+
+#[test]
+fn a_header_that_is_too_long_for_a_key_costs_no_error_after_a_restart() {
+    let mut envoy = envoy(1);
+    ask(&mut envoy, 0, &ONE);
+    vary(&mut envoy, FIRST);
+    restart(&mut envoy, 0);
+    let long = "x".repeat(300);
+    let other = ask(&mut envoy, 0, &[("accept", &long)]);
+    assert_eq!(envoy.fetches[1].headers.get("accept"), Some(&*long));
+    vary_all(&mut envoy);
+    assert_eq!(brought(&mut envoy, other), Some(FetchId(1)));
+}
+
+#[test]
+fn a_head_and_a_range_get_their_variant_after_a_restart() {
+    for (method, more) in [("HEAD", None), ("GET", Some(("range", "bytes=0-9")))] {
+        let mut envoy = envoy(1);
+        ask(&mut envoy, 0, &ONE);
+        vary(&mut envoy, FIRST);
+        restart(&mut envoy, 0);
+        let headers: Vec<_> = OTHER.into_iter().chain(more).collect();
+        let other = envoy.request(0, method, KEY, &headers);
+        envoy.answer_probe(0);
+        live(&mut envoy, 100);
+        assert_eq!(envoy.fetches.len(), 2, "{method}");
+        vary_all(&mut envoy);
+        envoy.close_all();
+        let record = &envoy.clients[other.0];
+        // Before a range the origin is asked for the size.
+        assert_ne!(record.header("x-version"), Some("0"), "{method}");
+        let status = if more.is_some() { 206 } else { 200 };
+        assert_eq!(record.status(), status);
+    }
+}
+
+#[test]
+fn a_large_response_teaches_only() {
+    let mut envoy = envoy(1);
+    ask(&mut envoy, 0, &ONE);
+    let headers = [("vary", "accept"), ("cache-control", "max-age=60")];
+    envoy.answer_with(FIRST, 200, &headers, &vec![0; (1 << 20) + 1]);
+    envoy.end(FIRST);
+    settle(&mut envoy);
+    ask(&mut envoy, 0, &ONE);
+    assert_ne!(envoy.fetches[1].cache_key, envoy.fetches[0].cache_key);
 }
 
 #[test]
