@@ -540,6 +540,31 @@ fn an_error_that_is_not_stored_is_shared() {
 }
 
 #[test]
+fn an_http_origins_error_is_fresh_for_as_long_as_the_origin_says() {
+    // RFC 9111, 3: any final status.
+    let error = |status, cache_control| ResponseFacts {
+        status,
+        ..control(cache_control)
+    };
+    for code in [500, 502, 503, 504, 599] {
+        for (said, ttl) in [("max-age=3600", 3_600), ("s-maxage=60, max-age=5", 60)] {
+            let storage = stored(judge(&http(), &error(code, said), NOW)).unwrap();
+            let lifetime = Lifetime {
+                ttl,
+                ..Lifetime::default()
+            };
+            assert_eq!(storage.lifetime, lifetime, "{code} {said}");
+            assert!(storage.forbids_stale && !storage.may_ask, "{code} {said}");
+        }
+        let silent = judge(&http(), &status(code), NOW);
+        assert_eq!(silent, Verdict::Share(code));
+    }
+    // RFC 9111, 5.2.2.3: the status is not understood.
+    let unknown = error(599, "no-store, must-understand, max-age=60");
+    assert_eq!(judge(&http(), &unknown, NOW), Verdict::Share(599));
+}
+
+#[test]
 fn age_is_time_already_spent() {
     // RFC 9111, 4.2.3 and 5.1.
     for (age, expected) in [
