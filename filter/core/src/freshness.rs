@@ -109,6 +109,11 @@ impl Lifetime {
             .saturating_add(self.stale_while_revalidate.max(self.stale_if_error))
     }
 
+    /// Whether the response is validated at each use (RFC 9111, 5.2.2.4): it is stored, and never fresh.
+    pub const fn must_be_validated(&self) -> bool {
+        self.ttl == 0
+    }
+
     /// Seconds of freshness left at that age; not positive once it is stale.
     pub fn fresh_for(&self, age: u64) -> i64 {
         let signed = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX);
@@ -119,7 +124,7 @@ impl Lifetime {
 /// How a response is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Storage {
-    /// For how long it may be served; it is fresh for longer than `age`.
+    /// For how long it may be served; it is fresh for longer than `age`, unless it is validated at each use.
     pub lifetime: Lifetime,
     /// How old the response was when it came, in seconds.
     pub age: u64,
@@ -156,7 +161,7 @@ pub enum UncacheableReason {
     NotUnderstood,
     /// `Cache-Control: no-store`.
     NoStore,
-    /// `Cache-Control: no-cache`.
+    /// `Cache-Control: no-cache` without a validator.
     NoCache,
     /// `Cache-Control: private`.
     Private,
@@ -232,12 +237,15 @@ fn storage(
     }
     let said = said(policy, rule, facts);
     refuse_forbidden(&said.control, facts.status)?;
+    let may_ask = matches!(facts.status, 200 | 203) && facts.has_validator;
+    let each_use = is_validated_at_each_use(rule, facts, &said.control);
     // Before its lifetime, since a response that is only shared must be that of all who wait for it as well.
     if varies(&policy.response.ignore_vary, facts.vary) {
         return Err(UncacheableReason::Vary);
     }
     let inherited = inherited(rule, facts);
     let lifetime = match inherited {
+        _ if each_use => never_fresh(rule, facts.status, may_ask)?,
         Some(lifetime) => lifetime,
         None => {
             let ttl = ttl(policy, rule, facts, &said, now_unix)?;
@@ -248,7 +256,7 @@ fn storage(
         return Err(UncacheableReason::TooLarge);
     }
     let age = age(facts.age);
-    if age >= lifetime.ttl {
+    if age >= lifetime.ttl && !each_use {
         return Err(UncacheableReason::Stale);
     }
     let is_strict = lifetime.servable() == lifetime.ttl;
@@ -256,9 +264,10 @@ fn storage(
         lifetime,
         age,
         forbids_stale: forbids_stale(facts.status, &said.control)
+            || each_use
             || (inherited.is_some() && is_strict),
         disguise: !STATUSES_OF_ENVOY.contains(&facts.status),
-        may_ask: matches!(facts.status, 200 | 203) && facts.has_validator,
+        may_ask,
     })
 }
 
@@ -311,10 +320,6 @@ fn refuse_forbidden(control: &CacheControl, status: u16) -> Result<(), Uncacheab
     if control.private {
         return Err(UncacheableReason::Private);
     }
-    // It could be stored and revalidated each time, which saves bytes but no wait.
-    if control.no_cache {
-        return Err(UncacheableReason::NoCache);
-    }
     Ok(())
 }
 
@@ -326,6 +331,25 @@ const fn is_understood(status: u16) -> bool {
         200..=205 | 300..=303 | 305 | 307 | 308 | 400..=417 | 421 | 422 | 426 | 428 | 429 | 431 | 451
             | 500..=505 | 511
     )
+}
+
+/// Whether a response is never used without validation (RFC 9111, 5.2.2.4). A 304 without a word of its own leaves that as
+/// it is.
+fn is_validated_at_each_use(rule: &Rule, facts: &ResponseFacts<'_>, control: &CacheControl) -> bool {
+    let stays = rule.honor_cache_control && facts.is_silent();
+    let before = facts.freshens.filter(|_| stays);
+    control.no_cache || before.is_some_and(|lifetime| lifetime.must_be_validated())
+}
+
+/// The lifetime of a response that each use validates, for which it has to have a validator.
+fn never_fresh(rule: &Rule, status: u16, may_ask: bool) -> Result<Lifetime, UncacheableReason> {
+    if rule.ttl.of(status) == Ttl::Fixed(Duration::ZERO) {
+        Err(UncacheableReason::NoTtl)
+    } else if may_ask {
+        Ok(Lifetime::default())
+    } else {
+        Err(UncacheableReason::NoCache)
+    }
 }
 
 /// What a 304 without a word of its own leaves as it is (RFC 9111, 3.2), where the origin decides.

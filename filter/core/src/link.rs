@@ -59,6 +59,8 @@ pub enum Purpose {
     Lead = b'l',
     /// It waited, and the store is believed to have what its leader fetched.
     Collapsed = b'c',
+    /// It waited while the stored response was validated, which the store is to serve once more.
+    Validated = b'v',
     /// It goes through the store by itself.
     Alone = b'a',
     /// It goes around the store.
@@ -84,10 +86,11 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::Fresh,
         Self::Lead,
         Self::Collapsed,
+        Self::Validated,
         Self::Alone,
         Self::Bypass,
         Self::Ahead,

@@ -132,7 +132,7 @@ impl<'a> Served<'a> {
         match purpose {
             _ if self.own && self.entry.revalidated => Metric::RequestsRevalidated,
             _ if self.own => Metric::RequestsMiss,
-            Purpose::Collapsed => Metric::RequestsCollapsed,
+            Purpose::Collapsed | Purpose::Validated => Metric::RequestsCollapsed,
             _ if self.is_stale() => Metric::RequestsStale,
             _ => Metric::RequestsHit,
         }

@@ -429,8 +429,19 @@ fn what_is_not_for_all_is_not_stored() {
                 no(UncacheableReason::NoStore),
             ),
             (
-                "no-cache",
-                control("no-cache"),
+                "no-cache without a validator",
+                ResponseFacts {
+                    has_validator: false,
+                    ..control("no-cache, max-age=60")
+                },
+                no(UncacheableReason::NoCache),
+            ),
+            (
+                "no-cache of what is not validated",
+                ResponseFacts {
+                    status: 404,
+                    ..control("no-cache, max-age=60")
+                },
                 no(UncacheableReason::NoCache),
             ),
             (
@@ -481,6 +492,35 @@ fn what_is_not_for_all_is_not_stored() {
             ),
         ],
     );
+}
+
+#[test]
+fn no_cache_with_a_validator_is_stored_and_never_fresh() {
+    // RFC 9111, 5.2.2.4.
+    for (policy, said) in [
+        (policy(), "no-cache"),
+        (policy(), "max-age=60, No-Cache"),
+        (http(), "no-cache=\"set-cookie, x-user\", s-maxage=60"),
+        (
+            http(),
+            "no-cache, stale-while-revalidate=9, stale-if-error=9",
+        ),
+        (http(), "no-cache, max-age=0"),
+    ] {
+        let storage = stored(judge(&policy, &control(said), NOW)).unwrap();
+        assert_eq!(storage.lifetime, Lifetime::default(), "{said}");
+        assert!(storage.lifetime.must_be_validated(), "{said}");
+        assert!(storage.may_ask && storage.forbids_stale, "{said}");
+    }
+    let aged = ResponseFacts {
+        age: Some("600"),
+        ..control("no-cache, max-age=60")
+    };
+    assert!(stored(judge(&http(), &aged, NOW)).is_some());
+    let mut policy = policy();
+    policy.cache.default.ttl = TtlTable(vec![(Statuses::Exact(200), fixed(0))]);
+    let never = judge(&policy, &control("no-cache"), NOW);
+    assert_eq!(never, Verdict::Uncacheable(UncacheableReason::NoTtl));
 }
 
 #[test]

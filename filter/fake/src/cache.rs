@@ -46,13 +46,13 @@ impl FakeCache {
     /// Whether the cache would take the response with these headers.
     pub fn takes(headers: &HeaderMap) -> bool {
         let control = headers.get("cache-control").unwrap_or_default();
-        let forbidden = ["no-store", "private", "no-cache"];
+        let forbidden = ["no-store", "private"];
         let forbidden = forbidden.iter().any(|word| control.contains(word));
         STORED_STATUSES.contains(&headers.status())
             && !forbidden
             && !headers.has("vary")
             && headers.has("date")
-            && max_age(headers).is_some()
+            && (max_age(headers).is_some() || must_be_validated(headers))
     }
 
     /// Whether `stored` is served at `now`, in seconds since 1970, without asking the origin, and how old it is.
@@ -60,7 +60,7 @@ impl FakeCache {
         let date = stored.headers.get("date").and_then(date::parse);
         let age = now.saturating_sub(date.unwrap_or(i64::MIN)).max(0);
         match max_age(&stored.headers) {
-            Some(lifetime) if age <= lifetime => Ok(age),
+            Some(lifetime) if age <= lifetime && !must_be_validated(&stored.headers) => Ok(age),
             _ => Err(age),
         }
     }
@@ -137,6 +137,12 @@ impl FakeCache {
         let entries = self.entries.iter_mut();
         entries.filter_map(move |(key, entry)| fits(key).then_some(entry))
     }
+}
+
+/// Whether each use asks the origin first.
+fn must_be_validated(headers: &HeaderMap) -> bool {
+    let control = headers.get("cache-control").unwrap_or_default();
+    control.contains("no-cache")
 }
 
 /// Seconds of freshness, as `Cache-Control` says.

@@ -4,8 +4,10 @@
 
 mod support;
 
-use sluice_fake::{Answer, FakeEnvoy, FetchId};
-use support::{FIRST, KEY, envoy, fill};
+use sluice_core::coalescing::Onward;
+use sluice_core::link::Purpose;
+use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Stage};
+use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill, releases};
 
 const SECOND: FetchId = FetchId(1);
 
@@ -48,4 +50,112 @@ fn an_error_with_a_lifetime_does_not_take_the_place_of_what_may_be_served_stale(
     envoy.answer(FetchId(2), Answer::Unchanged);
     assert_eq!(envoy.clients[asks_again.0].status(), 200);
     envoy.close_all();
+}
+
+/// That many workers, and a cache with a response that each use validates.
+fn with_no_cache(workers: usize, document: &str) -> FakeEnvoy {
+    let mut envoy = FakeEnvoy::new(document, workers);
+    envoy.directives = ", no-cache";
+    envoy.get(0, KEY);
+    fill(&mut envoy, FIRST);
+    envoy
+}
+
+/// The origin confirms what is stored.
+fn confirm(envoy: &mut FakeEnvoy, fetch: FetchId) {
+    assert!(envoy.fetches[fetch.0].headers.has("if-none-match"));
+    envoy.answer(fetch, Answer::Unchanged);
+}
+
+/// A client has the object that this fetch has brought.
+fn assert_served(envoy: &FakeEnvoy, client: Client, brought_by: FetchId) {
+    let client = &envoy.clients[client.0];
+    assert_eq!(client.status(), 200);
+    let number = format!("{:>8}", brought_by.0);
+    assert!(client.body().starts_with(number.as_bytes()), "{client:?}");
+    let control = client.header("cache-control").unwrap();
+    assert!(control.contains("no-cache"), "{control}");
+}
+
+#[test]
+fn a_no_cache_response_is_stored_and_validated_at_each_use() {
+    let hot = document(r#""hot": {"max_bytes": 100000}"#);
+    let mut envoy = with_no_cache(1, &hot);
+    for number in 1..6 {
+        let client = envoy.get(0, KEY);
+        assert_eq!(admission(&envoy, client), Some(Purpose::Lead));
+        confirm(&mut envoy, FetchId(number));
+        fill(&mut envoy, FetchId(number));
+        assert_served(&envoy, client, FIRST);
+    }
+    assert_eq!(envoy.fetches.len(), 6);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn those_who_wait_share_one_validation_on_every_worker() {
+    let mut envoy = with_no_cache(2, &document(""));
+    let clients: Vec<_> = (0..20).map(|number| envoy.get(number % 2, KEY)).collect();
+    confirm(&mut envoy, SECOND);
+    fill(&mut envoy, SECOND);
+    assert_eq!(releases(&envoy, &clients, Onward::Validated), 19);
+    for client in clients {
+        assert_served(&envoy, client, FIRST);
+    }
+    assert_eq!(envoy.fetches.len(), 2);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn who_comes_after_a_validation_has_another_one() {
+    let mut envoy = with_no_cache(2, &document(""));
+    envoy.get(0, KEY);
+    let waits = envoy.get(1, KEY);
+    envoy.deliver_all();
+    confirm(&mut envoy, SECOND);
+    envoy.advance(1);
+    let late = [envoy.get(0, KEY), envoy.get(1, KEY)];
+    fill(&mut envoy, SECOND);
+    assert_served(&envoy, waits, FIRST);
+    assert_eq!(envoy.fetches.len(), 3, "one of both asks for both");
+    for client in late {
+        assert_ne!(envoy.stage(client), Stage::Over(Ending::Served));
+    }
+    envoy.advance(1);
+    confirm(&mut envoy, FetchId(2));
+    fill(&mut envoy, FetchId(2));
+    for client in late {
+        assert_served(&envoy, client, FIRST);
+    }
+    assert_eq!(envoy.fetches.len(), 3);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn a_no_cache_response_is_never_served_without_its_origin() {
+    let mut envoy = with_no_cache(1, &document(""));
+    let clients = [envoy.get(0, KEY), envoy.get(0, KEY)];
+    envoy.reset(SECOND);
+    envoy.close_all();
+    for client in clients {
+        assert_eq!(envoy.clients[client.0].status(), 504);
+    }
+    let error = envoy.get(0, KEY);
+    envoy.answer_with(FetchId(2), 503, &[], b"an error");
+    envoy.end(FetchId(2));
+    assert_eq!(envoy.clients[error.0].status(), 503);
+    envoy.close_all();
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn a_changed_no_cache_response_is_shared_with_those_who_wait() {
+    let mut envoy = with_no_cache(1, &document(""));
+    let clients = [envoy.get(0, KEY), envoy.get(0, KEY)];
+    fill(&mut envoy, SECOND);
+    for client in clients {
+        assert_served(&envoy, client, SECOND);
+    }
+    assert_eq!(envoy.fetches.len(), 2);
+    assert_all_over(&mut envoy);
 }

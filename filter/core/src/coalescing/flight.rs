@@ -93,6 +93,8 @@ pub struct Leader {
     pub phase: Phase,
     /// When it last made progress.
     pub progress: Millis,
+    /// When the origin answered with what goes into the store; 0 before that.
+    pub answered: Millis,
     /// When the lease was last renewed.
     pub renewed: Millis,
 }

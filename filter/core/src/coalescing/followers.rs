@@ -88,7 +88,7 @@ impl Coalescer {
                 self.hints.set_refresh(key, now);
                 self.hints.set_failing(key, true);
             }
-            Outcome::Varies { .. } => self.hints.forget(key),
+            Outcome::Varies { .. } | Outcome::Validated { .. } => self.hints.forget(key),
             Outcome::Failed { .. } | Outcome::LeaderLost | Outcome::NoRoom => {}
         }
     }
@@ -133,6 +133,9 @@ impl Coalescer {
         let onward = match outcome {
             Outcome::Varies { .. } => Onward::Varies,
             _ if waiter.for_others => Onward::Unneeded,
+            // RFC 9111, 5.2.2.4: its own request has to be validated.
+            Outcome::Validated { at } if waiter.since > *at => Onward::Varies,
+            Outcome::Validated { .. } => Onward::Validated,
             Outcome::Stored { .. } | Outcome::Kept { .. } => Onward::Collapsed,
             Outcome::HitForMiss { .. } => Onward::HitForMiss,
             Outcome::NoRoom => Onward::NoRoom,

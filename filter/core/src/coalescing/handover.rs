@@ -86,6 +86,7 @@ impl Coalescer {
             stream: waiter.stream,
             phase: Phase::Fetching,
             progress: now,
+            answered: 0,
             renewed: now,
         });
         turn.count(Metric::Handovers);

@@ -30,6 +30,7 @@ impl Coalescer {
         leader.progress = turn.now;
         match verdict {
             FillVerdict::Store => {
+                leader.answered = turn.now;
                 if leader.phase == Phase::Fetching {
                     leader.phase = Phase::Filling;
                 }
@@ -152,6 +153,10 @@ impl Coalescer {
         let eager = commit.probes < EAGER_PROBES;
         match probed {
             Probed::Readable { until } => self.finish(key, Outcome::Stored { until }, turn),
+            Probed::Validated => {
+                let at = flight.leader().map_or(0, |leader| leader.answered);
+                self.finish(key, Outcome::Validated { at }, turn);
+            }
             Probed::Outdated if commit.since.saturating_add(OUTDATED_MILLIS) <= turn.now => {
                 self.not_stored(key, turn);
             }

@@ -24,6 +24,7 @@
 //!           └ ORIGIN: it goes into the store ─► Filling
 //!
 //! Filling ─┬ it ended ─► Committing ─┬ a probe found it ──────────────────────► Stored
+//!          │                         ├ the same, of what each use validates ───► Validated
 //!          │                         └ none did for half of max_wait, or there
 //!          │                           is no room ────────────────────────────► LeaderLost
 //!          ├ it broke ────────────────────────────────────────────────────────► Failed
@@ -69,7 +70,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::coalescing::board::{Board, FlightKey};
-use crate::coalescing::flight::{Commit, FlightPolicy, LocalFlight, Role};
+use crate::coalescing::flight::{Commit, FlightPolicy, Leader, LocalFlight, Role};
 use crate::coalescing::hints::Hints;
 use crate::host::SharedStore;
 use crate::key::CanonicalTarget;
@@ -207,6 +208,8 @@ pub enum Probed {
         /// Until when it is fresh.
         until: Millis,
     },
+    /// The response of the flight, which is validated at each use.
+    Validated,
     /// A response from before a soft purge. Envoy's cache takes one fill of a key at a time, and drops others: where a fill
     /// from before the purge was under way, it may have dropped that of the flight.
     Outdated,
@@ -264,6 +267,14 @@ impl Coalescer {
     /// Keys in flight, as far as this worker takes part.
     pub fn flights(&self) -> usize {
         self.flights.len()
+    }
+
+    /// The request of this worker that leads for `key`.
+    pub fn leader(&self, key: KeyHash) -> Option<Leader> {
+        match self.role(key)? {
+            Role::Leading(leader) => Some(leader),
+            Role::Following { .. } => None,
+        }
     }
 
     /// What this worker has to do with `key`.

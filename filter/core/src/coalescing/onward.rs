@@ -12,6 +12,8 @@ pub enum Onward {
     Lead,
     /// To the store, where the response is that it has waited for.
     Collapsed,
+    /// To the store, where the response is that was validated while it waited.
+    Validated,
     /// To the store, without waiting for or leading anyone: a bound was reached, the board is out of use, or the request
     /// cannot fill the store.
     Alone,
@@ -27,7 +29,7 @@ pub enum Onward {
     Unfilled,
     /// Around the store: it is a range that begins far ahead of the fill.
     Ahead,
-    /// As if it had just come, under the key of its own variant.
+    /// As if it had just come, under the key of its own variant, or because it came too late to share a validation.
     Varies,
     /// Nowhere: it was to lead for others, who have what they need or go on by themselves.
     Unneeded,
@@ -40,6 +42,7 @@ impl Onward {
             Self::Fresh => Purpose::Fresh,
             Self::Lead => Purpose::Lead,
             Self::Collapsed => Purpose::Collapsed,
+            Self::Validated => Purpose::Validated,
             Self::Alone => Purpose::Alone,
             Self::HitForMiss
             | Self::WaitTimeout

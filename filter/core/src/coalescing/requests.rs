@@ -119,6 +119,7 @@ impl Coalescer {
             stream: request.stream,
             phase: Phase::Fetching,
             progress: turn.now,
+            answered: 0,
             renewed: turn.now,
         };
         self.insert_flight(request, Role::Leading(leader));

@@ -68,9 +68,17 @@ impl Revalidation {
         self.servable().saturating_sub(self.age)
     }
 
+    /// Whether the response is validated at each use.
+    pub fn must_be_validated(&self) -> bool {
+        let lifetime = self.validator().map(|stored| stored.lifetime);
+        lifetime.is_some_and(|lifetime| lifetime.must_be_validated())
+    }
+
     /// Whether the store served it unasked until just now: it counts in whole seconds.
     pub fn has_just_expired(&self) -> bool {
-        let unasked = self.validator().map(|stored| stored.lifetime.unasked());
+        let lifetime = self.validator().map(|stored| stored.lifetime);
+        let lifetime = lifetime.filter(|lifetime| !lifetime.must_be_validated());
+        let unasked = lifetime.map(|lifetime| lifetime.unasked());
         unasked.is_some_and(|unasked| self.age <= unasked.saturating_add(1))
     }
 
@@ -166,6 +174,14 @@ mod tests {
     fn a_response_has_just_expired_for_one_second() {
         assert!(stored(16).has_just_expired());
         assert!(!stored(17).has_just_expired());
+    }
+
+    #[test]
+    fn what_must_be_validated_was_never_served_unasked() {
+        let strict = revalidation("sluice 0 0 0 a 784111777 W/\"x\"", 0).unwrap();
+        assert!(strict.must_be_validated() && !strict.has_just_expired());
+        assert_eq!(strict.left(), 0);
+        assert!(!stored(0).must_be_validated());
     }
 
     #[test]

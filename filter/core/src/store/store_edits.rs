@@ -61,7 +61,11 @@ impl<'a> OriginResponse<'a> {
         } else {
             ""
         };
-        let control = format!("max-age={}{strict}", entry.lifetime.unasked());
+        let control = if entry.lifetime.must_be_validated() {
+            "no-cache".to_owned()
+        } else {
+            format!("max-age={}{strict}", entry.lifetime.unasked())
+        };
         let mut edits = Vec::new();
         set(&mut edits, ENTRY_HEADER, entry.encode().into());
         self.keep_cache_control(control.into(), &mut edits);

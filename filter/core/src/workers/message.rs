@@ -14,6 +14,11 @@ pub enum Outcome {
         /// Until when it is fresh.
         until: Millis,
     },
+    /// The store has the response, which is validated at each use: ask it, unless it was asked for later.
+    Validated {
+        /// When the origin answered.
+        at: Millis,
+    },
     /// The response cannot be stored: go on, each by itself.
     HitForMiss {
         /// Until when nobody should wait for this key.
@@ -130,6 +135,7 @@ mod tag {
     pub const BODY_LENGTH: u8 = 10;
     pub const INVALIDATED: u8 = 11;
     pub const VARIANT_STORED: u8 = 12;
+    pub const VALIDATED: u8 = 13;
 }
 
 impl Message {
@@ -243,6 +249,7 @@ impl FlightMessage {
             Event::Ended(Outcome::Failed { status }) => (tag::FAILED, u64::from(*status), ""),
             Event::Ended(Outcome::LeaderLost) => (tag::LEADER_LOST, 0, ""),
             Event::Ended(Outcome::Kept { until }) => (tag::KEPT, *until, ""),
+            Event::Ended(Outcome::Validated { at }) => (tag::VALIDATED, *at, ""),
             Event::Ended(Outcome::Varies { names }) => (tag::VARIES, 0, names.as_str()),
             Event::Ended(Outcome::NoRoom) => (tag::NO_ROOM, 0, ""),
             Event::Awaited => (tag::AWAITED, 0, ""),
@@ -270,6 +277,7 @@ impl FlightMessage {
             },
             tag::LEADER_LOST => Outcome::LeaderLost,
             tag::KEPT => Outcome::Kept { until: argument },
+            tag::VALIDATED => Outcome::Validated { at: argument },
             tag::VARIES => Outcome::Varies {
                 names: VaryNames::parse(std::str::from_utf8(reader.rest()).ok()?),
             },
@@ -297,6 +305,7 @@ mod tests {
             Outcome::Failed { status: 503 },
             Outcome::LeaderLost,
             Outcome::Kept { until: 9 },
+            Outcome::Validated { at: 8 },
             Outcome::NoRoom,
             Outcome::Varies {
                 names: VaryNames::parse("accept,x-plan"),

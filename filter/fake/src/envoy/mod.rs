@@ -39,6 +39,8 @@ pub struct FakeEnvoy {
     pub data: Rc<FakeSharedData>,
     /// For how many seconds a response that can be stored is fresh.
     pub ttl: u64,
+    /// Further directives that the origin sends with its objects, with a comma before each.
+    pub directives: &'static str,
     /// Whether the disk of the cache is full.
     pub full: bool,
     /// Whether resets that are asked for in another stream's name wait for [`FakeEnvoy::carry_out_aborts`].
@@ -87,6 +89,7 @@ impl FakeEnvoy {
         let mut envoy = Self {
             data: Rc::clone(&process.data),
             ttl: 3_600,
+            directives: "",
             full: false,
             slow_aborts: false,
             calls_fail: false,

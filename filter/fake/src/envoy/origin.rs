@@ -24,7 +24,10 @@ impl FakeEnvoy {
         let headers = &self.fetches[fetch.0].headers;
         let asked = headers.has("if-none-match");
         let part = headers.has("range") && headers.get("if-range") == Some(ETAG);
-        let control = format!("max-age={}, stale-if-error=600", self.ttl);
+        let control = format!(
+            "max-age={}, stale-if-error=600{}",
+            self.ttl, self.directives
+        );
         let version = fetch.0.to_string();
         let stored = [("cache-control", control.as_str()), ("etag", ETAG)];
         let (control, tag) = (stored[0], stored[1]);

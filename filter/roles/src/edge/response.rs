@@ -151,7 +151,10 @@ fn restore(
         entry.status,
         entry.stored,
     )?;
-    let collapsed = stream.progress.onward.get() == Some(Onward::Collapsed);
+    let collapsed = matches!(
+        stream.progress.onward.get(),
+        Some(Onward::Collapsed | Onward::Validated)
+    );
     add_cache_status(
         host,
         &served.cache_status(stream.progress.purpose.get(), collapsed),
@@ -259,6 +262,9 @@ fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
             _ => served.served_for,
         };
         let until = turn.now.saturating_add(left);
+        if entry.stored && entry.lifetime.must_be_validated() {
+            coalescer.hints().forget(stream.key.key);
+        }
         if filled {
             coalescer.response(stream.id, LeaderResponse::Filling, turn);
         } else if entry.stored && (stream.progress.forced.get() || served.predates_purge) {

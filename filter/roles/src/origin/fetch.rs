@@ -122,7 +122,10 @@ impl Fetch {
         if !self.link.purpose.avoids_the_store() {
             fills::begin(worker, self.link.stream, self.context, self.fallback());
         }
-        let expected = !matches!(self.link.purpose, Purpose::Fresh | Purpose::Collapsed);
+        let expected = !matches!(
+            self.link.purpose,
+            Purpose::Fresh | Purpose::Collapsed | Purpose::Validated
+        );
         if expected {
             return;
         }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The store's request to the origin: whether it goes there, and in what form.
 
+use std::rc::Rc;
+
 use sluice_core::http::demand::Demand;
 use sluice_core::key::origin_authority;
 use sluice_core::key::qualifiers::{is_for_headers, unqualified};
@@ -95,10 +97,14 @@ pub fn stored_key(headers: &Headers) -> String {
 /// The answer to a request that is only for the store.
 pub fn not_served(host: &dyn Host, purpose: Purpose, headers: &Headers) -> DueReply {
     let revalidation = revalidation_of(host, headers);
-    let worth_it = |found: Revalidation| found.conditional || found.left() > 0;
-    match purpose {
-        Purpose::Probe if revalidation.is_some_and(worth_it) => DueReply::Expired,
-        Purpose::Probe if headers.has(NO_ROOM_HEADER) => DueReply::NoRoom,
+    let worth_it = |found: &Revalidation| found.conditional || found.left() > 0;
+    match (purpose, revalidation) {
+        // What it is tells whether it is what the probe looks for.
+        (Purpose::Probe, Some(stored)) if stored.must_be_validated() => {
+            DueReply::Unwritten(Rc::new(stored))
+        }
+        (Purpose::Probe, Some(stored)) if worth_it(&stored) => DueReply::Expired,
+        (Purpose::Probe, _) if headers.has(NO_ROOM_HEADER) => DueReply::NoRoom,
         _ => DueReply::NotStored,
     }
 }
@@ -113,9 +119,13 @@ pub fn keeps_unasked(worker: &mut Worker, link: Link, cache_key: &str) -> bool {
     }
 }
 
-/// Whether the stored response has expired while the request was on its way to the store. The store would have each
-/// such request ask, and while it writes the answer to one of them, it has nothing for the others.
+/// Whether the stored response has expired while the request was on its way to the store, or was validated while the
+/// request waited. The store would have each such request ask, and while it writes the answer to one of them, it has
+/// nothing for the others.
 pub fn is_late(link: Link, stored: &Revalidation) -> bool {
+    if link.purpose == Purpose::Validated {
+        return stored.must_be_validated();
+    }
     let expected = matches!(link.purpose, Purpose::Fresh | Purpose::Collapsed);
     expected && stored.has_just_expired()
 }

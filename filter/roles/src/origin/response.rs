@@ -285,11 +285,18 @@ fn verdict_of(
         age: headers.text("age"),
         vary: unkeyed,
         has_set_cookie: headers.has("set-cookie"),
-        has_validator: headers.has("etag") || headers.has("last-modified"),
+        // The store keeps the validator of what a 304 freshens.
+        has_validator: freshens.is_some()
+            || headers.has("etag")
+            || headers.has("last-modified"),
         // The headers of a large object take no more room than those of any other.
         content_length: headers.content_length().filter(|_| !fetch.for_headers),
     };
     let verdict = match judge(policy, rule, &facts, host.unix_seconds()) {
+        // Headers alone are fetched anew, and never validated.
+        Verdict::Store(storage) if fetch.for_headers && storage.lifetime.must_be_validated() => {
+            Verdict::Uncacheable(UncacheableReason::NoCache)
+        }
         Verdict::Store(storage) if fetch.for_headers => Verdict::Store(storage.for_headers()),
         verdict => verdict,
     };
@@ -309,6 +316,10 @@ fn fill_verdict(
 ) -> Option<FillVerdict> {
     Some(match (verdict, variance.lesson()) {
         (Verdict::Store(_), _) => FillVerdict::Store,
+        // A copy would be used without validation by those who come later.
+        (Verdict::NoRoom(storage), _) if storage.lifetime.must_be_validated() => {
+            FillVerdict::NoRoom
+        }
         (Verdict::NoRoom(_) | Verdict::ShareOnce, _) => return None,
         (Verdict::Share(status), _) => FillVerdict::Failed { status: *status },
         (Verdict::RequestError, _) => FillVerdict::RequestError,

@@ -4,12 +4,15 @@
 use std::rc::Rc;
 
 use sluice_core::coalescing::ahead::Representation;
+use sluice_core::coalescing::flight::Leader;
 use sluice_core::coalescing::unread::UnreadFill;
 use sluice_core::coalescing::{CLAIM_MILLIS, Onward, Probed};
+use sluice_core::http::date;
 use sluice_core::key::vary::{Fit, fit};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::store::entry::Entry;
+use sluice_core::store::stored_fields::StoredFields;
 use sluice_core::workers::{KeyHash, Millis};
 
 use super::Worker;
@@ -358,12 +361,34 @@ fn probed(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Probed {
     let cache_key = call.target.cache_key();
     let current = key == worker.keys.key_hash(cache_key);
     let outdated = |entry: &Entry<'_>| current && worker.keys.predates_soft_purge(entry);
-    let probed = probes::probed(&*worker.host, worker.host.monotonic_millis(), outdated);
-    let found = matches!(probed, Probed::Readable { .. });
+    let leader = worker.coalescer.leader(key);
+    let awaited = |entry: &Entry<'_>, fields: &StoredFields<'_>| {
+        leader.is_some_and(|leader| is_awaited(worker, leader, entry, fields))
+    };
+    let now = worker.host.monotonic_millis();
+    let probed = probes::probed(&*worker.host, now, outdated, awaited);
+    let found = matches!(probed, Probed::Readable { .. } | Probed::Validated);
     if current && found && worker.keys.soft_generation(cache_key) > 0 {
         worker.keys.confirm(key);
     }
     probed
+}
+
+/// Whether the store has the response of `leader`, or one that came after it. While Envoy's cache writes what a 304 has
+/// brought, it may still have the response from before.
+fn is_awaited(
+    worker: &Worker,
+    leader: Leader,
+    entry: &Entry<'_>,
+    fields: &StoredFields<'_>,
+) -> bool {
+    let host = &*worker.host;
+    let since = host.monotonic_millis().saturating_sub(leader.answered) / 1_000;
+    let answered = host.unix_seconds().saturating_sub_unsigned(since);
+    let date = fields.date().and_then(date::parse);
+    let received = date.map(|date| date.saturating_add_unsigned(entry.age));
+    let newer = received.is_some_and(|received| received > answered);
+    newer || entry.fill == worker.identity.fill_id(leader.stream)
 }
 
 fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {

@@ -68,12 +68,10 @@ pub fn looked(worker: &mut Worker, key: KeyHash, answered: bool) {
 }
 
 fn seen(host: &dyn Host) -> Seen {
-    if matches!(probed(host, 0, |_| false), Probed::Readable { .. }) {
-        return Seen::Served;
-    }
-    if has_told(host, EXPIRED) {
-        Seen::Expired
-    } else {
-        Seen::Nothing
+    match probed(host, 0, |_| false, |_, _| true) {
+        Probed::Readable { .. } => Seen::Served,
+        Probed::Validated => Seen::Expired,
+        _ if has_told(host, EXPIRED) => Seen::Expired,
+        _ => Seen::Nothing,
     }
 }

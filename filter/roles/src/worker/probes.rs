@@ -14,8 +14,14 @@ pub fn has_told(host: &dyn Host, status: u16) -> bool {
     told_status(host) == Some(status.into())
 }
 
-/// What the store has given to a probe at `now`, where `predates_purge` tells what was asked for before a soft purge.
-pub fn probed(host: &dyn Host, now: Millis, predates_purge: impl Fn(&Entry<'_>) -> bool) -> Probed {
+/// What the store has given to a probe at `now`, where `predates_purge` tells what was asked for before a soft purge, and
+/// `is_awaited` whether a response that each use validates is that of the flight or a newer one.
+pub fn probed(
+    host: &dyn Host,
+    now: Millis,
+    predates_purge: impl Fn(&Entry<'_>) -> bool,
+    is_awaited: impl Fn(&Entry<'_>, &StoredFields<'_>) -> bool,
+) -> Probed {
     let Ok(headers) = host.headers(Map::CallResponse) else {
         return Probed::Missing;
     };
@@ -24,6 +30,13 @@ pub fn probed(host: &dyn Host, now: Millis, predates_purge: impl Fn(&Entry<'_>) 
         None if has_told(host, NO_ROOM) => Probed::NoRoom,
         None => Probed::Missing,
         Some(entry) if predates_purge(&entry) => Probed::Outdated,
+        Some(entry) if entry.lifetime.must_be_validated() => {
+            if is_awaited(&entry, &fields) {
+                Probed::Validated
+            } else {
+                Probed::Missing
+            }
+        }
         Some(entry) => Probed::Readable {
             until: now.saturating_add(fields.served_for(&entry, host.unix_millis())),
         },
