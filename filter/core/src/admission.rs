@@ -14,6 +14,8 @@ use crate::policy::{Origin, PassOrStrip, Policy, RequestPolicy, forward_header};
 pub enum Disposition {
     /// Answered from the cache, coalesced on a miss.
     Cacheable,
+    /// The same where the origin says that requests with `Authorization` may share the response (RFC 9111, 3.5).
+    Authenticated,
     /// The same, or a request with a body: the first part of the body tells, which may be empty.
     AwaitsBody,
     /// Goes to the origin by itself, is neither stored nor parked.
@@ -134,6 +136,12 @@ impl<'a> RequestFacts<'a> {
         }
     }
 
+    /// Whether the origin sees its `Authorization`.
+    pub fn shows_credentials(&self, policy: &Policy) -> bool {
+        let passes = policy.request.authorization == PassOrStrip::Pass;
+        self.authorization && passes && matches!(policy.origin, Origin::Http(_))
+    }
+
     /// A browser asks whether a page of another origin may send a request (Fetch, 4.8).
     fn is_preflight(&self) -> bool {
         self.method == "OPTIONS" && self.origin && self.asks_for_method
@@ -159,6 +167,7 @@ pub fn classify(policy: &Policy, request: &RequestFacts<'_>) -> Disposition {
         Origin::Bucket(_) => for_bucket(policy, request),
         Origin::Http(_) => for_http(policy, request),
     };
+    let shows_credentials = request.shows_credentials(policy);
     match verdict {
         Err(rejection) => Disposition::Reject(rejection),
         // No body goes out under the edge's signature.
@@ -166,6 +175,10 @@ pub fn classify(policy: &Policy, request: &RequestFacts<'_>) -> Disposition {
             Disposition::AwaitsBody
         }
         Ok(Some(reason)) => Disposition::Pass(reason),
+        Ok(None) if shows_credentials && (request.open_ended || request.method == "HEAD") => {
+            Disposition::Pass(PassReason::Authorization)
+        }
+        Ok(None) if shows_credentials => Disposition::Authenticated,
         Ok(None) if request.open_ended => Disposition::AwaitsBody,
         Ok(None) => Disposition::Cacheable,
     }
@@ -222,9 +235,7 @@ fn why_to_pass(policy: &Policy, request: &RequestFacts<'_>) -> Option<PassReason
         Some(PassReason::Method)
     } else if request.announced_body {
         Some(PassReason::Body)
-    } else if (request.authorization || request.credentials)
-        && policy.request.authorization == PassOrStrip::Pass
-    {
+    } else if request.credentials && policy.request.authorization == PassOrStrip::Pass {
         Some(PassReason::Authorization)
     } else if request.cookie && policy.request.cookies == PassOrStrip::Pass {
         Some(PassReason::Cookie)

@@ -44,6 +44,8 @@ pub struct ResponseFacts<'a> {
     pub content_length: Option<u64>,
     /// For how long the stored response may be served that it freshens.
     pub freshens: Option<Lifetime>,
+    /// The request had an `Authorization` that the origin has seen.
+    pub authenticated: bool,
 }
 
 impl ResponseFacts<'_> {
@@ -66,6 +68,9 @@ pub enum Verdict {
     ShareOnce,
     /// An error that the request itself may have caused: it says nothing about the next request for the URL.
     RequestError,
+    /// The origin has seen credentials, and does not say that others may have the response (RFC 9111, 3.5): it says nothing
+    /// about the next request for the URL.
+    ForCredentials,
     /// It is for the one who asked.
     Uncacheable(UncacheableReason),
     /// The same, and its status says nothing about the next response: a URL that redirects one client for the moment
@@ -134,6 +139,8 @@ pub struct Storage {
     pub disguise: bool,
     /// Whether the origin may be asked whether it has changed: of a 200 or 203 with a validator.
     pub may_ask: bool,
+    /// Whether it may be reused for requests with `Authorization`, and where it is the response to one (RFC 9111, 3.5).
+    pub allows_authenticated: bool,
 }
 
 impl Storage {
@@ -201,6 +208,9 @@ pub fn judge(policy: &Policy, rule: &Rule, facts: &ResponseFacts<'_>, now_unix: 
     if is_request_error(policy, facts.status) {
         return Verdict::RequestError;
     }
+    if facts.authenticated {
+        return judge_authenticated(policy, rule, facts, now_unix);
+    }
     if status::must_not_be_stored(facts.status) {
         return Verdict::Share(facts.status);
     }
@@ -213,6 +223,20 @@ pub fn judge(policy: &Policy, rule: &Rule, facts: &ResponseFacts<'_>, now_unix: 
         }
         Err(reason) if lasts => Verdict::Uncacheable(reason),
         Err(reason) => Verdict::Passing(reason),
+    }
+}
+
+/// The verdict on a response to a request with `Authorization` (RFC 9111, 3.5). An error may be about the credentials.
+fn judge_authenticated(
+    policy: &Policy,
+    rule: &Rule,
+    facts: &ResponseFacts<'_>,
+    now_unix: i64,
+) -> Verdict {
+    let storable = !status::must_not_be_stored(facts.status) && !is_server_error(facts.status);
+    match storage(policy, rule, facts, now_unix) {
+        Ok(storage) if storable && storage.allows_authenticated => Verdict::Store(storage),
+        _ => Verdict::ForCredentials,
     }
 }
 
@@ -268,6 +292,7 @@ fn storage(
             || (inherited.is_some() && is_strict),
         disguise: !STATUSES_OF_ENVOY.contains(&facts.status),
         may_ask,
+        allows_authenticated: said.control.allows_authenticated(),
     })
 }
 
@@ -335,7 +360,11 @@ const fn is_understood(status: u16) -> bool {
 
 /// Whether a response is never used without validation (RFC 9111, 5.2.2.4). A 304 without a word of its own leaves that as
 /// it is.
-fn is_validated_at_each_use(rule: &Rule, facts: &ResponseFacts<'_>, control: &CacheControl) -> bool {
+fn is_validated_at_each_use(
+    rule: &Rule,
+    facts: &ResponseFacts<'_>,
+    control: &CacheControl,
+) -> bool {
     let stays = rule.honor_cache_control && facts.is_silent();
     let before = facts.freshens.filter(|_| stays);
     control.no_cache || before.is_some_and(|lifetime| lifetime.must_be_validated())

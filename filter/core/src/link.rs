@@ -44,6 +44,9 @@ pub const FALLBACK_HEADER: &str = "x-sluice-fallback";
 pub const NO_ROOM_HEADER: &str = "x-sluice-no-room";
 /// Name of the request header by which EDGE asks the hop to bring a request without a body back to it.
 pub const EMPTY_HEADER: &str = "x-sluice-empty";
+/// Name of the request header in which EDGE hides a client's `Authorization` from the store, which would not look for a
+/// response, and ORIGIN finds it.
+pub const AUTHORIZATION_HEADER: &str = "x-sluice-authorization";
 /// Beginning of the names of all headers of the filter's own.
 pub const INTERNAL_PREFIX: &str = "x-sluice-";
 /// `If-Range` value that keeps Envoy's cache filters from a request; ORIGIN removes it.

@@ -116,6 +116,11 @@ impl<'a> Served<'a> {
         control.accepts(self.age, fresh_for, lifetime.stale_while_revalidate)
     }
 
+    /// Whether the origin has brought it for this client, and it is not for others.
+    pub fn is_its_clients_alone(&self) -> bool {
+        self.own && !self.entry.stored && !self.entry.revalidated && !self.entry.lacks_room()
+    }
+
     /// Whether the origin has brought an object that goes into the store while its client gets it.
     pub fn is_fill(&self) -> bool {
         self.own && self.entry.stored && !self.entry.revalidated

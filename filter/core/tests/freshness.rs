@@ -27,6 +27,7 @@ const PLAIN: ResponseFacts<'_> = ResponseFacts {
     has_validator: true,
     content_length: Some(10),
     freshens: None,
+    authenticated: false,
 };
 
 /// The verdict for a path without a rule.
@@ -72,6 +73,7 @@ fn stored(verdict: Verdict) -> Option<Storage> {
         | Verdict::Share(_)
         | Verdict::ShareOnce
         | Verdict::RequestError
+        | Verdict::ForCredentials
         | Verdict::Uncacheable(_)
         | Verdict::Passing(_) => None,
     }
@@ -512,6 +514,15 @@ fn no_cache_with_a_validator_is_stored_and_never_fresh() {
         assert!(storage.lifetime.must_be_validated(), "{said}");
         assert!(storage.may_ask && storage.forbids_stale, "{said}");
     }
+    // RFC 9111, 3.2: a 304 without a word of its own changes nothing.
+    for policy in [policy(), http()] {
+        let silent = ResponseFacts {
+            freshens: Some(Lifetime::default()),
+            ..PLAIN
+        };
+        let storage = stored(judge(&policy, &silent, NOW)).unwrap();
+        assert!(storage.lifetime.must_be_validated() && storage.forbids_stale);
+    }
     let aged = ResponseFacts {
         age: Some("600"),
         ..control("no-cache, max-age=60")
@@ -521,6 +532,49 @@ fn no_cache_with_a_validator_is_stored_and_never_fresh() {
     policy.cache.default.ttl = TtlTable(vec![(Statuses::Exact(200), fixed(0))]);
     let never = judge(&policy, &control("no-cache"), NOW);
     assert_eq!(never, Verdict::Uncacheable(UncacheableReason::NoTtl));
+}
+
+#[test]
+fn a_response_to_credentials_is_stored_only_where_it_says_so() {
+    // RFC 9111, 3.5.
+    let said = |status, text| ResponseFacts {
+        status,
+        authenticated: true,
+        ..control(text)
+    };
+    for text in [
+        "public, max-age=60",
+        "s-maxage=60",
+        "must-revalidate, max-age=60",
+        "no-cache, public",
+    ] {
+        let storage = stored(judge(&http(), &said(200, text), NOW));
+        assert!(storage.unwrap().allows_authenticated, "{text}");
+        let anonymous = stored(judge(&http(), &control(text), NOW));
+        assert!(anonymous.unwrap().allows_authenticated, "{text}");
+    }
+    for (status, text) in [
+        (200, ""),
+        (200, "max-age=60"),
+        (200, "max-age=60, proxy-revalidate, immutable"),
+        (200, "public, private"),
+        (200, "public, no-store"),
+        (200, "public, max-age=0"),
+        (503, "public, max-age=60"),
+        (503, ""),
+        (429, "public, max-age=60"),
+        (511, "public, max-age=60"),
+    ] {
+        let verdict = judge(&http(), &said(status, text), NOW);
+        let own = [Verdict::ForCredentials, Verdict::RequestError];
+        assert!(own.contains(&verdict), "{status} {text}: {verdict:?}");
+    }
+    let anonymous = stored(judge(&http(), &control("max-age=60"), NOW));
+    assert!(!anonymous.unwrap().allows_authenticated);
+    let mut deaf = http();
+    deaf.cache.default.honor_cache_control = false;
+    let verdict = judge(&deaf, &said(200, "public, max-age=60"), NOW);
+    assert_eq!(verdict, Verdict::ForCredentials);
 }
 
 #[test]
@@ -1056,14 +1110,18 @@ proptest! {
         let policy = if honor { policy() } else { dishonoring() };
         match judge(&policy, &facts, now) {
             Verdict::Store(storage) => {
-                prop_assert!(storage.lifetime.ttl > storage.age);
+                let fresh = storage.lifetime.ttl > storage.age;
+                prop_assert!(fresh || storage.lifetime.must_be_validated());
             }
             Verdict::Share(shared) => {
                 prop_assert_eq!(shared, status);
                 prop_assert!((500..600).contains(&shared) || [428, 429, 431].contains(&shared));
             }
             Verdict::Uncacheable(_) | Verdict::Passing(_) => prop_assert!(!(500..600).contains(&status)),
-            Verdict::NoRoom(_) | Verdict::RequestError | Verdict::ShareOnce => {
+            Verdict::NoRoom(_)
+            | Verdict::RequestError
+            | Verdict::ShareOnce
+            | Verdict::ForCredentials => {
                 prop_assert!(false, "not for this response to say, nor of such a bucket");
             }
         }

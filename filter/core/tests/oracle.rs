@@ -97,6 +97,7 @@ impl Case {
             has_validator: false,
             content_length: Some(10),
             freshens: None,
+            authenticated: false,
         };
         let policy = policy();
         match judge(&policy, policy.rule("/a"), &facts, NOW) {
@@ -105,6 +106,7 @@ impl Case {
             | Verdict::Share(_)
             | Verdict::ShareOnce
             | Verdict::RequestError
+            | Verdict::ForCredentials
             | Verdict::Uncacheable(_)
             | Verdict::Passing(_) => 0,
         }

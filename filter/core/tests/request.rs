@@ -49,8 +49,12 @@ fn credentials_that_the_policy_strips_do_not_matter() {
     // RFC 9111, 3.5, asks for more only where the origin sees them.
     let mut policy = http();
     let headers = [("authorization", "Basic x")];
+    let asked = disposition(&policy, "GET", &headers);
+    assert_eq!(asked, Disposition::Authenticated);
     let passed = Disposition::Pass(PassReason::Authorization);
-    assert_eq!(disposition(&policy, "GET", &headers), passed);
+    assert_eq!(disposition(&policy, "HEAD", &headers), passed);
+    let further = [headers[0], ("x-api-key", "x")];
+    assert_eq!(disposition(&policy, "GET", &further), passed);
     assert!(forward_header(&policy, false, "authorization"));
     policy.request.authorization = PassOrStrip::Strip;
     assert_eq!(
@@ -190,7 +194,7 @@ fn a_body_never_reaches_the_cache() {
 #[test]
 fn what_is_private_to_a_client_passes_to_an_http_origin() {
     for (header, value, reason) in [
-        ("authorization", "Basic x", PassReason::Authorization),
+        ("x-api-key", "x", PassReason::Authorization),
         ("cookie", "a=b", PassReason::Cookie),
         ("upgrade", "websocket", PassReason::Upgrade),
         (":protocol", "websocket", PassReason::Upgrade),

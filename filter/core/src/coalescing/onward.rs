@@ -17,6 +17,9 @@ pub enum Onward {
     /// To the store, without waiting for or leading anyone: a bound was reached, the board is out of use, or the request
     /// cannot fill the store.
     Alone,
+    /// To the store, which asks the origin for its client alone: nothing is known that requests with its credentials
+    /// share.
+    Authenticated,
     /// Around the store: its key is known to be uncacheable.
     HitForMiss,
     /// Around the store: it waited too long.
@@ -44,6 +47,7 @@ impl Onward {
             Self::Collapsed => Purpose::Collapsed,
             Self::Validated => Purpose::Validated,
             Self::Alone => Purpose::Alone,
+            Self::Authenticated => Purpose::Checked,
             Self::HitForMiss
             | Self::WaitTimeout
             | Self::NoRoom

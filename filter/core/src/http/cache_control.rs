@@ -98,6 +98,11 @@ impl CacheControl {
         self.must_revalidate || self.proxy_revalidate || self.no_cache || self.s_maxage.is_some()
     }
 
+    /// Whether a shared cache may reuse a response to a request with `Authorization` (RFC 9111, 3.5).
+    pub fn allows_authenticated(&self) -> bool {
+        self.public || self.must_revalidate || self.s_maxage.is_some()
+    }
+
     /// Takes a directive into account; `seconds` if it is one that has any.
     fn set(&mut self, name: &str, seconds: u64) {
         let is = |known: &str| name.eq_ignore_ascii_case(known);

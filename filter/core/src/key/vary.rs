@@ -20,6 +20,9 @@ use crate::policy::forward_header;
 /// The header that selects a content coding. Its values are few: it is keyed by what it comes to.
 pub const ACCEPT_ENCODING: &str = "accept-encoding";
 
+/// The header with a client's credentials, which no key has.
+const AUTHORIZATION: &str = "authorization";
+
 /// Names of request headers that select among the responses of a URL: in lower case, sorted, none
 /// twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +53,11 @@ impl VaryNames {
     /// The names with commas between them.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Whether responses differ by the credentials of their requests.
+    pub fn has_credentials(&self) -> bool {
+        self.iter().any(|name| name == AUTHORIZATION)
     }
 
     /// The names.
@@ -130,6 +138,11 @@ pub fn variant_of<'a>(plain: &str, key: &'a str) -> Option<&'a str> {
     }
     let separator = if plain.contains('#') { ';' } else { '#' };
     rest.strip_prefix(separator)
+}
+
+/// Whether `vary`, the lines of the header joined by commas, says that a response is one for certain credentials.
+pub fn names_credentials(vary: Option<&str>) -> bool {
+    members(vary.unwrap_or_default()).any(|name| name == AUTHORIZATION)
 }
 
 fn members(vary: &str) -> impl Iterator<Item = String> {

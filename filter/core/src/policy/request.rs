@@ -53,13 +53,13 @@ section! {
         /// HTTP origin only: how a request with Cookie is treated. pass: it goes on uncached.
         /// strip: the header is removed. A bucket never sees one.
         cookies: PassOrStrip = PassOrStrip::Pass,
-        /// HTTP origin only: how a request with Authorization is treated. pass: it goes on
-        /// uncached, whatever the response says of public or s-maxage. strip: the header is
-        /// removed. A bucket never sees one.
+        /// HTTP origin only: how a request with Authorization is treated. pass: it goes on, and
+        /// shares only responses with public, s-maxage or must-revalidate (RFC 9111, 3.5). strip:
+        /// the header is removed. A bucket never sees one.
         authorization: PassOrStrip = PassOrStrip::Pass,
         /// HTTP origin only: further request headers by which a response may be one client's, and a
-        /// trailing * for any rest of the name. A request with one of them is treated as
-        /// authorization says; strip removes them only where the response may be shared.
+        /// trailing * for any rest of the name. With authorization: pass, a request with one of them
+        /// goes on uncached; strip removes them only where the response may be shared.
         credential_headers: Vec<NamePattern> as Vec<HeaderPattern> =
             CREDENTIALS.map(NamePattern::of).into(); bucket: Vec::new(),
         /// Whether a client's Cache-Control and Pragma count. ignore: they do not, since with

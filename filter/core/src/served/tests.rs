@@ -32,6 +32,7 @@ fn entry() -> Entry<'static> {
         revalidated: false,
         disguised: false,
         shared_once: false,
+        allows_authenticated: false,
         key: "h/k",
     }
 }

@@ -54,6 +54,8 @@ pub struct Entry<'a> {
     pub disguised: bool,
     /// Whether those who wait for it already get it, though it does not go into the store.
     pub shared_once: bool,
+    /// Whether it may be reused for requests with `Authorization` (RFC 9111, 3.5).
+    pub allows_authenticated: bool,
     /// The whole cache key: Envoy's disk stores name files by a short hash and do not compare.
     pub key: &'a str,
 }
@@ -62,6 +64,7 @@ const STORED: u8 = 1;
 const REVALIDATED: u8 = 2;
 const DISGUISED: u8 = 4;
 const SHARED_ONCE: u8 = 8;
+const ALLOWS_AUTHENTICATED: u8 = 16;
 
 impl<'a> Entry<'a> {
     /// The header's value: fields with spaces between them, the key last.
@@ -123,6 +126,7 @@ impl<'a> Entry<'a> {
             revalidated: flags & REVALIDATED != 0,
             disguised: flags & DISGUISED != 0,
             shared_once: flags & SHARED_ONCE != 0,
+            allows_authenticated: flags & ALLOWS_AUTHENTICATED != 0,
             key: fields.rest()?,
         })
     }
@@ -138,6 +142,7 @@ impl<'a> Entry<'a> {
             | flag(self.revalidated, REVALIDATED)
             | flag(self.disguised, DISGUISED)
             | flag(self.shared_once, SHARED_ONCE)
+            | flag(self.allows_authenticated, ALLOWS_AUTHENTICATED)
     }
 }
 
@@ -147,7 +152,7 @@ mod tests {
 
     #[test]
     fn entry_round_trips() {
-        for bits in 0..16_u8 {
+        for bits in 0..32_u8 {
             let entry = Entry {
                 fill: FillId {
                     nonce: u64::MAX,
@@ -166,6 +171,7 @@ mod tests {
                 revalidated: bits & 2 != 0,
                 disguised: bits & 4 != 0,
                 shared_once: bits & 8 != 0,
+                allows_authenticated: bits & 16 != 0,
                 key: "bucket.example/site/a%20b",
             };
             assert_eq!(Entry::parse(&entry.encode()), Some(entry));

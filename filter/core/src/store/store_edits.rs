@@ -113,6 +113,19 @@ impl<'a> OriginResponse<'a> {
         self.passed_by(&entry)
     }
 
+    /// Makes the response one that Envoy's cache passes on to its client, and that leaves no trace in the store. A 304 has
+    /// the store serve what it has.
+    pub fn untraced(&self) -> Vec<HeaderEdit<'_>> {
+        let mut edits = Vec::new();
+        set(&mut edits, ENTRY_HEADER, self.entry().encode().into());
+        if let Some(stored) = self.freshens {
+            set(&mut edits, "etag", stored.unwritten().into());
+            remove(&mut edits, "last-modified");
+        }
+        self.keep_cache_control("no-store".into(), &mut edits);
+        edits
+    }
+
     /// Makes the response one that Envoy's cache passes on, or serves what it has for, and that EDGE may share.
     pub fn without_room(&self, storage: &Storage) -> Vec<HeaderEdit<'_>> {
         let entry = self.storable_entry(storage);
@@ -144,6 +157,7 @@ impl<'a> OriginResponse<'a> {
             revalidated: freshened,
             disguised: false,
             shared_once: false,
+            allows_authenticated: false,
             key: self.key,
         }
     }
@@ -154,6 +168,7 @@ impl<'a> OriginResponse<'a> {
             lifetime: storage.lifetime,
             age: storage.age,
             purge: self.purge,
+            allows_authenticated: storage.allows_authenticated,
             ..self.entry()
         }
     }

@@ -42,13 +42,14 @@ fuzz_target!(|input: &[u8]| {
         has_set_cookie: line().is_some(),
         has_validator: line().is_some(),
         freshens: None,
+        authenticated: false,
         content_length: line().and_then(|length| length.parse().ok()),
     };
     check_bucket_error(facts.status, text);
     let policy = policy(&[POLICY], 0);
     if let Verdict::Store(storage) = judge(policy, &policy.cache.default, &facts, NOW) {
         assert!(
-            storage.age < storage.lifetime.ttl,
+            storage.lifetime.must_be_validated() || storage.age < storage.lifetime.ttl,
             "stored without a lifetime"
         );
         assert!(!facts.has_set_cookie);

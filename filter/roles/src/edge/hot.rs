@@ -194,7 +194,7 @@ fn share_copy(
         return Some(sharing);
     };
     worker.answer_alike(stream, |follower| {
-        let whole = follower.stand_in.is_none();
+        let whole = follower.stand_in.is_none() && !follower.authenticated;
         whole.then(|| DueReply::Copied(Rc::clone(copy), Rc::clone(follower), sharing.way))
     });
     worker.turn(stream.id.0, |coalescer, turn| {

@@ -6,6 +6,7 @@
 //! should see (`response`).
 
 mod ahead;
+mod authenticated;
 mod background_request;
 mod background_response;
 mod cors;

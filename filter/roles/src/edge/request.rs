@@ -17,6 +17,7 @@ use sluice_core::policy::Obedience;
 use sluice_core::site::Visit;
 use sluice_core::workers::KeyHash;
 
+use super::authenticated::{self, credentials_to_hide, takes_part};
 use super::cors::Cors;
 use super::invalidation::Invalidation;
 use super::request_body::restore;
@@ -30,6 +31,7 @@ use crate::request::EdgeRequest;
 use crate::request::headers::{demand_of, may_lead};
 use crate::request::stand_in::StandIn;
 use crate::worker::Worker;
+use crate::worker::keys::Audience;
 use crate::worker::{background, looks, resumption, unread};
 
 impl Edge {
@@ -66,7 +68,7 @@ impl Edge {
                 self.answer_preflight(host)?;
                 return Ok(Action::Pause);
             }
-            (Disposition::Cacheable, Some(worker)) => {
+            (Disposition::Cacheable | Disposition::Authenticated, Some(worker)) => {
                 return self.visit(worker, target, &headers, &facts);
             }
             (Disposition::AwaitsBody, Some(worker)) if self.is_for_bucket() => {
@@ -82,6 +84,7 @@ impl Edge {
                 return Err(Refusal::Rejected(Rejection::UnexpectedBody));
             }
             (Disposition::AwaitsBody, None) => PassReason::Body,
+            (Disposition::Authenticated, None) => PassReason::Authorization,
             (Disposition::Cacheable, None) => PassReason::WorkerInUse,
             (Disposition::Pass(reason), _) => {
                 self.invalidation = Invalidation::of(policy, facts.method, &headers, target.url());
@@ -102,9 +105,12 @@ impl Edge {
         facts: &RequestFacts<'_>,
     ) -> Result<Action, Refusal> {
         let policy = &self.policy.policy;
+        let authenticated = facts.shows_credentials(policy);
         let mut visit = Visit::of(policy, &target, facts.target.path, || {
             headers.text("accept")
-        });
+        })
+        // What takes the place of a missing object is fetched without credentials.
+        .filter(|_| !authenticated);
         let mut stand_in = None;
         if let Some(visitor) = &visit {
             match site::destination(worker, policy, visitor, &target) {
@@ -121,13 +127,20 @@ impl Edge {
             }
         }
         let head = facts.method == "HEAD";
-        let keyed = self.qualify(worker, &mut target, headers, head);
         let control = self.control(facts.control, headers);
         let way = self.way(control, &target);
+        let keyed = self.qualify(worker, &mut target, headers, head);
+        let credentials = authenticated
+            .then(|| credentials_to_hide(worker, &target, headers, &way, facts.demand))
+            .flatten();
         let key = match keyed {
-            Ok(key) if way != Way::Around => key,
+            Ok(key) if way != Way::Around && authenticated == credentials.is_some() => key,
             keyed => {
-                let reason = keyed.map_or(PassReason::Vary, |_| PassReason::NoStore);
+                let reason = match keyed {
+                    Err(TooLong) => PassReason::Vary,
+                    Ok(_) if way == Way::Around => PassReason::NoStore,
+                    Ok(_) => PassReason::Authorization,
+                };
                 let (authority, path) = (target.authority(), target.path());
                 rewrite(&*worker.host, &facts.target, authority, path)?;
                 self.pass(&*worker.host, reason, target, headers)?;
@@ -135,17 +148,22 @@ impl Edge {
             }
         };
         let demand = facts.demand.then(|| demand_of(headers));
-        let ordinary = stand_in.is_none() && way == Way::Shared;
+        let shared = !authenticated || worker.keys.audience(key.key) == Some(Audience::All);
+        let ordinary = stand_in.is_none() && way == Way::Shared && shared;
         if ordinary && self.answer_hot(worker, &target, key.key, demand.as_ref(), head)? {
             return Ok(Action::Pause);
         }
         prepare(&*worker.host, &self.identity, facts, headers, &target)?;
+        if let Some(credentials) = credentials {
+            authenticated::hide(&*worker.host, credentials)?;
+        }
         let demand = demand.filter(|_| stand_in.is_none_or(StandIn::takes_demands));
         let (target, policy) = (Rc::new(target), self.policy.clone());
         let varies = target.is_stored_plainly() && !self.is_for_bucket();
         let selecting = varies.then(|| Rc::new(headers.clone()));
         let has_room = |demand| unread::has_room_for(worker, &policy.policy, demand);
         let stream = EdgeRequest {
+            authenticated,
             may_lead: may_lead(&policy.policy, target.cache_key(), headers)
                 && demand.as_ref().is_none_or(has_room),
             demand,
@@ -254,6 +272,9 @@ impl Edge {
             resumption::send(worker, &stream, purpose)?;
             return Ok(Action::Continue);
         }
+        if !takes_part(worker, &stream) {
+            return self.look(worker, &stream);
+        }
         let id = self.id.0;
         let admitted = worker.turn(id, |coalescer, turn| stream.admission(coalescer, turn));
         let overtakes = admitted.is_none() && background::overtakes(worker, &stream, id);
@@ -261,6 +282,17 @@ impl Edge {
         match admitted.and_then(|onward| background::ready(worker, &stream, onward)) {
             Some(onward) => {
                 resumption::send_on(worker, &stream, onward)?;
+                Ok(Action::Continue)
+            }
+            None => Ok(Action::Pause),
+        }
+    }
+
+    /// Has a request with credentials look whether the store has a response that it may share.
+    fn look(&mut self, worker: &mut Worker, stream: &Rc<EdgeRequest>) -> Result<Action, Refusal> {
+        match authenticated::look(worker, stream) {
+            Some(onward) => {
+                resumption::send_on(worker, stream, onward)?;
                 Ok(Action::Continue)
             }
             None => Ok(Action::Pause),

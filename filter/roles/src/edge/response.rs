@@ -33,6 +33,7 @@ use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
 use crate::request::body::Sharing;
 use crate::worker::Worker;
+use crate::worker::keys::Audience;
 use crate::worker::variants::fetch_variant;
 use crate::worker::{background, mismatches, unread};
 
@@ -79,8 +80,16 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
         return refuse_mismatch(worker, stream, "headers of another response");
     }
     let served = served_to(worker, stream, entry, &fields);
-    if stream.progress.purpose.get() == Purpose::StoreOnly && !served.satisfies(&stream.control) {
+    let shared = !stream.authenticated || served.entry.allows_authenticated;
+    if stream.progress.purpose.get() == Purpose::StoreOnly
+        && !(served.satisfies(&stream.control) && shared)
+    {
         return refuse_not_stored(&*worker.host, stream);
+    }
+    if stream.authenticated && served.entry.stored {
+        let all = served.entry.allows_authenticated;
+        let audience = all.then_some(Audience::All);
+        worker.keys.note_audience(stream.key.key, audience);
     }
     if served.is_expired(&stream.control) {
         return refuse_expired(worker, stream, served.failure.unwrap_or(504));
@@ -155,10 +164,14 @@ fn restore(
         stream.progress.onward.get(),
         Some(Onward::Collapsed | Onward::Validated)
     );
-    add_cache_status(
-        host,
-        &served.cache_status(stream.progress.purpose.get(), collapsed),
-    )
+    let status = if stream.authenticated && served.is_its_clients_alone() {
+        CacheStatus::forwarded(Forward::Bypass)
+            .forward_status(entry.status)
+            .detail(PassReason::Authorization.name())
+    } else {
+        served.cache_status(stream.progress.purpose.get(), collapsed)
+    };
+    add_cache_status(host, &status)
 }
 
 /// Passes on a response that the store does not get, though others may: to the followers on this worker as well, by a

@@ -41,6 +41,8 @@ pub struct Fetch {
     pub head: bool,
     /// Whether the response goes into the store as the headers alone, for which the store sends a GET.
     pub for_headers: bool,
+    /// Whether the origin sees the credentials of the client that has caused it.
+    pub authenticated: bool,
     /// Whether the store has room.
     pub room: bool,
     /// The newest purge when it was sent.

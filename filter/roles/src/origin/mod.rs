@@ -20,7 +20,8 @@ use request::{is_late, keeps_unasked, not_served, prepare_request, revalidation_
 use response::respond;
 use sluice_core::key::qualifiers::is_for_headers;
 use sluice_core::link::{
-    FALLBACK_HEADER, LINK_HEADER, Link, NO_ROOM_HEADER, PROOF_HEADER, Purpose, Vouched,
+    AUTHORIZATION_HEADER, FALLBACK_HEADER, LINK_HEADER, Link, NO_ROOM_HEADER, PROOF_HEADER,
+    Purpose, Vouched,
 };
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Origin;
@@ -120,8 +121,11 @@ impl OriginStream {
         let cache_key = selection.as_ref().map(Selection::cache_key);
         let cache_key = cache_key.unwrap_or(&stored_key).to_owned();
         let for_headers = cacheable && is_for_headers(&cache_key);
-        // Asking for the headers costs no more than asking whether they have changed.
-        let revalidation = (cacheable && !for_headers)
+        let authenticated = headers.has(AUTHORIZATION_HEADER);
+        // Asking for the headers costs no more than asking whether they have changed, and what is stored may not be for
+        // these credentials.
+        let alone = authenticated && link.purpose == Purpose::Checked;
+        let revalidation = (cacheable && !for_headers && !alone)
             .then(|| revalidation_of(&*worker.host, headers))
             .flatten();
         // What is stored may be another variant, about which this request cannot ask.
@@ -164,6 +168,7 @@ impl OriginStream {
             policy,
             head: for_headers || headers.text(":method") == Some("HEAD"),
             for_headers,
+            authenticated,
             room: !headers.has(NO_ROOM_HEADER),
             began: worker.keys.newest_purge(),
             response: Response::default(),

@@ -8,7 +8,8 @@ use sluice_core::key::origin_authority;
 use sluice_core::key::qualifiers::{is_for_headers, unqualified};
 use sluice_core::key::store_path::without_hash;
 use sluice_core::link::{
-    BYPASS_SENTINEL, Link, NO_ROOM_HEADER, ORIGINAL_PATH_HEADER, PROOF_HEADER, Purpose,
+    AUTHORIZATION_HEADER, BYPASS_SENTINEL, Link, NO_ROOM_HEADER, ORIGINAL_PATH_HEADER,
+    PROOF_HEADER, Purpose,
 };
 use sluice_core::policy::Policy;
 use sluice_core::policy::forward_header;
@@ -57,6 +58,9 @@ pub fn prepare_request(
             let client = value.rsplitn(2, |byte| *byte == b',').nth(1);
             tell_clients(host, client)?;
         }
+    }
+    if let Some(credentials) = headers.text(AUTHORIZATION_HEADER) {
+        host.set_header(Map::Request, "authorization", credentials)?;
     }
     let authority = headers.text(":authority").unwrap_or_default();
     let wanted = origin_authority(policy, authority);

@@ -22,6 +22,7 @@ use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
 use crate::request::body::Body;
 use crate::worker::Worker;
+use crate::worker::keys::Audience;
 use crate::worker::{ahead, fills, variants};
 
 /// Handles the headers of the response to `fetch`.
@@ -97,7 +98,12 @@ fn respond_to_store(
         Some(_) => None,
         None => primary_key(fetch, headers, &variance),
     };
-    let judge = |unkeyed| verdict_of(&*worker.host, fetch, headers, unkeyed, status, freshens);
+    let judge = |unkeyed| {
+        if fetch.authenticated && variance.names_credentials() {
+            return Verdict::ForCredentials;
+        }
+        verdict_of(&*worker.host, fetch, headers, unkeyed, status, freshens)
+    };
     let stored = primary.is_some().then(|| judge(None));
     let stored = stored.filter(|verdict| matches!(verdict, Verdict::Store(_)));
     let primary = primary.filter(|_| stored.is_some());
@@ -133,6 +139,7 @@ fn respond_to_store(
             response.without_room(storage)
         }
         Verdict::ShareOnce => response.shared_once(),
+        Verdict::ForCredentials => response.untraced(),
         Verdict::Share(_)
         | Verdict::RequestError
         | Verdict::Uncacheable(_)
@@ -141,6 +148,7 @@ fn respond_to_store(
     worker.host.edit_headers(Map::Response, edits)?;
     drop(response);
     fetch.response.ended = end_of_stream;
+    note_audience(worker, fetch, &verdict);
     if fetch.response.stores {
         teach(worker, fetch, primary.as_deref(), &variance);
     }
@@ -174,6 +182,25 @@ fn teach(worker: &mut Worker, fetch: &Fetch, primary: Option<&str>, variance: &V
 struct Described<'a> {
     key: &'a str,
     variance: &'a Variance<'a>,
+}
+
+/// Remembers who gets the response to a request with `Authorization`.
+fn note_audience(worker: &mut Worker, fetch: &Fetch, verdict: &Verdict) {
+    let audience = match verdict {
+        Verdict::Store(storage) | Verdict::NoRoom(storage) => {
+            storage.allows_authenticated.then_some(Audience::All)
+        }
+        // An error says nothing of the next response.
+        Verdict::Share(_) | Verdict::RequestError => return,
+        Verdict::ForCredentials => {
+            let pause = millis(fetch.policy.policy.cache.hit_for_miss);
+            let until = worker.host.monotonic_millis().saturating_add(pause);
+            Some(Audience::Client { until })
+        }
+        Verdict::ShareOnce | Verdict::Uncacheable(_) | Verdict::Passing(_) => None,
+    };
+    let key = worker.keys.key_hash(&fetch.cache_key);
+    worker.keys.note_audience(key, audience);
 }
 
 /// Tells the worker what the fill brings, so that ranges need not wait for it that begin far ahead.
@@ -286,11 +313,10 @@ fn verdict_of(
         vary: unkeyed,
         has_set_cookie: headers.has("set-cookie"),
         // The store keeps the validator of what a 304 freshens.
-        has_validator: freshens.is_some()
-            || headers.has("etag")
-            || headers.has("last-modified"),
+        has_validator: freshens.is_some() || headers.has("etag") || headers.has("last-modified"),
         // The headers of a large object take no more room than those of any other.
         content_length: headers.content_length().filter(|_| !fetch.for_headers),
+        authenticated: fetch.authenticated,
     };
     let verdict = match judge(policy, rule, &facts, host.unix_seconds()) {
         // Headers alone are fetched anew, and never validated.
@@ -322,7 +348,7 @@ fn fill_verdict(
         }
         (Verdict::NoRoom(_) | Verdict::ShareOnce, _) => return None,
         (Verdict::Share(status), _) => FillVerdict::Failed { status: *status },
-        (Verdict::RequestError, _) => FillVerdict::RequestError,
+        (Verdict::RequestError | Verdict::ForCredentials, _) => FillVerdict::RequestError,
         (
             Verdict::Uncacheable(UncacheableReason::Vary)
             | Verdict::Passing(UncacheableReason::Vary),

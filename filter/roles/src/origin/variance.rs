@@ -190,6 +190,11 @@ impl<'a> Variance<'a> {
         }
     }
 
+    /// Whether the response is one for certain credentials.
+    pub fn names_credentials(&self) -> bool {
+        vary::names_credentials(self.vary.as_deref())
+    }
+
     /// What clients are told that the response varies with.
     pub fn vary(&self) -> Option<&str> {
         self.vary.as_deref()

@@ -55,6 +55,8 @@ pub struct EdgeRequest {
     pub head: bool,
     /// Whether it is a background fill, which leads for others.
     pub for_others: bool,
+    /// Whether its `Authorization` is hidden from the store, for ORIGIN.
+    pub authenticated: bool,
     /// Whether its headers are few enough for it to lead.
     pub may_lead: bool,
     /// Conditions and a range, if it has any.
@@ -144,6 +146,7 @@ impl EdgeRequest {
             policy,
             head,
             for_others: false,
+            authenticated: false,
             may_lead: true,
             demand: None,
             selecting: None,
@@ -159,6 +162,7 @@ impl EdgeRequest {
     pub fn retargeted(&self, key: FlightKey, target: Rc<CanonicalTarget>) -> Self {
         Self {
             for_others: self.for_others,
+            authenticated: self.authenticated,
             may_lead: self.may_lead,
             progress: Progress::new(Rc::clone(&self.progress.account)),
             demand: self.demand.clone(),

@@ -159,6 +159,14 @@ fn look(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
     wait_for(worker, stream, CallKind::Look(stream.key.key))
 }
 
+/// Has a request with credentials look whether the store has a response that they share; how it goes on if it cannot.
+pub fn look_for_authenticated(worker: &mut Worker, stream: &EdgeRequest) -> Option<Onward> {
+    match wait_for(worker, stream, CallKind::Look(stream.key.key)) {
+        Preparation::Waits => None,
+        Preparation::Done => Some(looks::unshared(stream)),
+    }
+}
+
 /// Has a request wait for a call, which it makes if it is the first.
 fn wait_for(worker: &mut Worker, stream: &EdgeRequest, call: CallKind) -> Preparation {
     if worker.calls.join(call, stream.id) {

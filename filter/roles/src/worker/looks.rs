@@ -8,16 +8,20 @@ use sluice_core::workers::KeyHash;
 
 use super::Worker;
 use super::calls::CallKind;
-use super::probes::{has_told, probed};
+use super::keys::Audience;
+use super::probes::{has_for_authenticated, has_told, probed};
 use crate::host::Host;
 use crate::reply::EXPIRED;
-use crate::request::Prelude;
+use crate::request::{EdgeRequest, Prelude};
 
 /// What the store has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     /// A response that it serves as it is.
-    Served,
+    Served {
+        /// Requests with `Authorization` may share it.
+        allows_authenticated: bool,
+    },
     /// One that the origin has to be asked about.
     Expired,
     /// Nothing that would help.
@@ -49,10 +53,21 @@ pub fn looked(worker: &mut Worker, key: KeyHash, answered: bool) {
             continue;
         };
         let onward = match seen {
+            Seen::Served {
+                allows_authenticated: true,
+            } if stream.authenticated
+                && !worker
+                    .keys
+                    .must_revalidate(stream.target.cache_key(), stream.key) =>
+            {
+                worker.keys.note_audience(key, Some(Audience::All));
+                Onward::Fresh
+            }
+            _ if stream.authenticated => unshared(&stream),
             Seen::Nothing if !stream.head => Onward::Unfilled,
-            Seen::Served | Seen::Expired if !stream.head => Onward::Fresh,
+            Seen::Served { .. } | Seen::Expired if !stream.head => Onward::Fresh,
             Seen::Nothing => Onward::Varies,
-            Seen::Served
+            Seen::Served { .. }
                 if !worker
                     .keys
                     .must_revalidate(stream.target.cache_key(), stream.key) =>
@@ -60,16 +75,26 @@ pub fn looked(worker: &mut Worker, key: KeyHash, answered: bool) {
                 stream.progress.prelude.set(Prelude::Done);
                 Onward::Alone
             }
-            Seen::Served | Seen::Expired => Onward::Alone,
+            Seen::Served { .. } | Seen::Expired => Onward::Alone,
         };
         worker.due.resume(id, onward);
     }
     worker.roots.wake();
 }
 
+/// How a request with credentials goes on that shares nothing.
+pub fn unshared(stream: &EdgeRequest) -> Onward {
+    match stream.demand {
+        Some(_) => Onward::Unfilled,
+        None => Onward::Authenticated,
+    }
+}
+
 fn seen(host: &dyn Host) -> Seen {
     match probed(host, 0, |_| false, |_, _| true) {
-        Probed::Readable { .. } => Seen::Served,
+        Probed::Readable { .. } => Seen::Served {
+            allows_authenticated: has_for_authenticated(host),
+        },
         Probed::Validated => Seen::Expired,
         _ if has_told(host, EXPIRED) => Seen::Expired,
         _ => Seen::Nothing,

@@ -43,6 +43,17 @@ pub fn probed(
     }
 }
 
+/// Whether requests with `Authorization` may share the response that a look at the store has found.
+pub fn has_for_authenticated(host: &dyn Host) -> bool {
+    let headers = host.headers(Map::CallResponse);
+    headers.is_ok_and(|headers| {
+        let fields = StoredFields::of(headers.fields());
+        fields
+            .entry()
+            .is_some_and(|entry| entry.allows_authenticated)
+    })
+}
+
 /// Whether a call has been answered otherwise than by an error of the origin's, of Envoy's or of the filter's.
 pub fn has_succeeded(host: &dyn Host) -> bool {
     told_status(host).is_some_and(|status| !matches!(status, 500 | 502 | 503 | 504))

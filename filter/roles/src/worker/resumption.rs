@@ -106,6 +106,9 @@ fn retarget(
     {
         return Ok(Err(too_long));
     }
+    if stream.authenticated && worker.keys.varies_with_credentials(&target) {
+        return Ok(Err(TooLong));
+    }
     if stream.progress.prelude.get() == Prelude::Looked {
         target = target.for_headers();
     }
@@ -172,6 +175,12 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, purpose: Purpose) -> host
             demand.map_or(Ok(()), |demand| put_back(&*worker.host, demand))
         }
         Purpose::Ahead => ask_ahead(worker, stream),
+        // Neither what the store has nor a validation of it answers these credentials.
+        Purpose::Checked if stream.authenticated => {
+            worker
+                .host
+                .set_header(Map::Request, "cache-control", "no-cache")
+        }
         Purpose::Refresh => worker
             .host
             .set_header(Map::Request, "cache-control", "no-cache"),

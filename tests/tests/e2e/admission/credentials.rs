@@ -2,6 +2,7 @@
 //! A response for one client alone is not stored, unless the policy strips the header that makes it so.
 
 use sluice_tests::edge::Edge;
+use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
 
 const STRIPPING: &str = r#"
@@ -18,8 +19,7 @@ fn set_cookie() -> Reply {
 async fn responses_with_cookies_or_for_credentials_are_not_stored() {
     let origin = Origin::start().ready().await;
     origin.on("/cookie", set_cookie());
-    let public = Reply::ok(1000).header("cache-control", "public, s-maxage=60");
-    origin.on("/secret", public);
+    origin.on("/secret", Reply::ok(1000).max_age(60));
     let edge = Edge::http(&origin).workers(1).start().await;
     for n in 1..=2 {
         let cookie = edge.get("/cookie").await;
@@ -34,6 +34,41 @@ async fn responses_with_cookies_or_for_credentials_are_not_stored() {
     let plain = edge.get("/secret").await;
     assert!(!plain.is_hit(), "{plain}");
     assert_eq!(origin.count("/secret"), 3);
+}
+
+#[tokio::test]
+async fn what_the_origin_calls_public_is_stored_for_all_credentials() {
+    let origin = Origin::start().ready().await;
+    for (path, control) in [
+        ("/public", "public, max-age=60"),
+        ("/shared", "s-maxage=60"),
+        ("/strict", "max-age=60, must-revalidate"),
+    ] {
+        origin.on(path, Reply::ok(1000).header("cache-control", control));
+    }
+    let edge = Edge::http(&origin).workers(2).start().await;
+    for path in ["/public", "/shared", "/strict"] {
+        edge.send("GET", path, &[("authorization", "Basic a")])
+            .await;
+        eventually("it is stored", async || edge.get(path).await.is_hit()).await;
+        let stored = edge.get(path).await.stamp(path);
+        let asked = origin.count(path);
+        for credentials in ["Basic a", "Basic b", "Bearer c"] {
+            for _ in 0..4 {
+                let headers = [("authorization", credentials)];
+                let response = edge.send("GET", path, &headers).await;
+                assert!(response.is_hit(), "{response}");
+                assert_eq!(response.stamp(path), stored);
+            }
+        }
+        assert_eq!(origin.count(path), asked);
+    }
+    let requests = origin.requests();
+    let seen = requests.matching(|request| request.headers.get("authorization") == Some("Basic a"));
+    assert_eq!(seen, 3);
+    let hidden =
+        requests.matching(|request| request.headers.get("x-sluice-authorization").is_some());
+    assert_eq!(hidden, 0);
 }
 
 #[tokio::test]

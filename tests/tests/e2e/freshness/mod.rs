@@ -4,6 +4,7 @@
 mod cache_status;
 mod expiry;
 mod lifetime;
+mod no_cache;
 mod origin_decides;
 mod revalidation;
 mod stale_if_error;

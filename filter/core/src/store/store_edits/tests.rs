@@ -18,6 +18,7 @@ fn storage() -> Storage {
         forbids_stale: false,
         disguise: false,
         may_ask: true,
+        allows_authenticated: false,
     }
 }
 
@@ -105,6 +106,34 @@ fn what_must_not_be_served_stale_says_so_to_the_store() {
     let edits = response.stored(&strict);
     let control = value(&edits, "cache-control");
     assert_eq!(control, Some("max-age=65, must-revalidate"));
+}
+
+#[test]
+fn what_each_use_validates_is_stored_so_that_the_store_always_asks() {
+    let each_use = Storage {
+        lifetime: Lifetime::default(),
+        ..storage()
+    };
+    let response = response();
+    let edits = response.stored(&each_use);
+    assert_eq!(value(&edits, "cache-control"), Some("no-cache"));
+    assert_eq!(value(&edits, STORED_CACHE_CONTROL), Some("public"));
+}
+
+#[test]
+fn a_304_to_credentials_leaves_no_trace_in_the_store() {
+    let stored = Revalidation::parse(Some(STORED), Some(DATE), SECONDS).unwrap();
+    let response = OriginResponse {
+        status: 304,
+        freshens: Some(&stored),
+        ..response()
+    };
+    let edits = response.untraced();
+    // The store writes what comes with the very tag that it has.
+    let kept = format!("kept {STORED}");
+    assert_eq!(value(&edits, "etag"), Some(kept.as_str()));
+    assert_eq!(value(&edits, "cache-control"), Some("no-store"));
+    assert!(removes(&edits, "last-modified"));
 }
 
 #[test]

@@ -34,6 +34,18 @@ pub use missing::MissingObject;
 /// Most missing objects that are remembered.
 const MOST_MISSING: usize = 4_096;
 
+/// Who gets the response to a request with `Authorization`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// All who ask, with credentials or without.
+    All,
+    /// Its client alone. Until then nobody looks for a response that is shared.
+    Client {
+        /// The end of that time.
+        until: Millis,
+    },
+}
+
 /// What a worker knows of keys, by their hashes.
 #[derive(Debug)]
 pub struct Keys {
@@ -52,6 +64,8 @@ pub struct Keys {
     body_lengths: BodyLengths,
     /// The request headers that the responses of a URL vary with.
     varying: Varying,
+    /// Who gets the response to a request with `Authorization`.
+    authenticated: RecentKeys<Audience>,
     /// Objects that are missing, and until when that is known.
     missing: RecentKeys<(MissingObject, Millis)>,
     /// The hot tier.
@@ -75,6 +89,7 @@ impl Keys {
             joined: false,
             body_lengths: BodyLengths::new(policy.limits.hints),
             varying: Varying::new(policy.limits.varying_urls),
+            authenticated: RecentKeys::new(policy.limits.hints),
             missing: RecentKeys::new(MOST_MISSING),
             hot: HotTier::new(policy.hot),
             policy,
@@ -85,6 +100,7 @@ impl Keys {
     pub fn keep_to(&mut self, policy: Rc<Policy>) {
         self.body_lengths.set_capacity(policy.limits.hints);
         self.varying.set_capacity(policy.limits.varying_urls);
+        self.authenticated.set_capacity(policy.limits.hints);
         if self.policy != policy {
             self.hot = HotTier::new(policy.hot);
         }
@@ -180,6 +196,35 @@ impl Keys {
             target.become_primary();
         }
         Ok(())
+    }
+
+    /// Whether responses for the URL of a target are known to differ by the credentials of their requests.
+    pub fn varies_with_credentials(&mut self, target: &CanonicalTarget) -> bool {
+        if self.varying.is_empty() {
+            return false;
+        }
+        let plain = self.entry_hash(target.plain_key());
+        let known = self.varying.get(plain, self.host.monotonic_millis());
+        known.is_some_and(|known| known.names.has_credentials())
+    }
+
+    /// Who is known to get the response to a request for `key` with `Authorization` (RFC 9111, 3.5).
+    pub fn audience(&mut self, key: KeyHash) -> Option<Audience> {
+        if self.authenticated.is_empty() {
+            return None;
+        }
+        let now = self.host.monotonic_millis();
+        let known = self.authenticated.get(key).copied();
+        known.filter(|known| !matches!(known, Audience::Client { until } if *until <= now))
+    }
+
+    /// Remembers who gets the response to a request for `key` with `Authorization`; `None` if that is unknown.
+    pub fn note_audience(&mut self, key: KeyHash, audience: Option<Audience>) {
+        match audience {
+            Some(audience) => self.authenticated.insert(key, audience),
+            None if self.authenticated.is_empty() => {}
+            None => self.authenticated.remove(key),
+        }
     }
 
     /// Adds the qualifiers for content coding, the headers of the policy's key and `Vary` to the key of `target`.

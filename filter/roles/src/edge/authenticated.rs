@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests with `Authorization` (RFC 9111, 3.5): they use the store only for what the origin lets all of them share.
+
+use sluice_core::coalescing::Onward;
+use sluice_core::http::client_control::Way;
+use sluice_core::key::CanonicalTarget;
+use sluice_core::link::AUTHORIZATION_HEADER;
+
+use crate::host::headers::Headers;
+use crate::host::{self, Host, Map};
+use crate::request::EdgeRequest;
+use crate::worker::Worker;
+use crate::worker::background;
+use crate::worker::keys::Audience;
+
+/// The credentials of a request, if they can be hidden from the store; `demands` says that it asks for a part of the
+/// response or has conditions.
+pub fn credentials_to_hide<'a>(
+    worker: &mut Worker,
+    target: &CanonicalTarget,
+    headers: &'a Headers,
+    way: &Way,
+    demands: bool,
+) -> Option<&'a str> {
+    let mut lines = headers.iter().filter(|(name, _)| *name == "authorization");
+    let first = lines
+        .next()
+        .and_then(|(_, value)| std::str::from_utf8(value).ok());
+    let one = first.filter(|_| lines.next().is_none());
+    // A fill for those who need less than the object runs in the background, and has no credentials.
+    let in_background = demands && matches!(way, Way::Checked(_));
+    one.filter(|_| !in_background && !worker.keys.varies_with_credentials(target))
+}
+
+/// Hides the credentials from the store, which would let a request with them pass.
+pub fn hide(host: &dyn Host, credentials: &str) -> host::Result<()> {
+    host.set_header(Map::Request, AUTHORIZATION_HEADER, credentials)
+}
+
+/// How a request goes on that looks for a response which it may share; `None` if it waits for the look.
+pub fn look(worker: &mut Worker, stream: &EdgeRequest) -> Option<Onward> {
+    match worker.keys.audience(stream.key.key) {
+        Some(Audience::Client { .. }) => Some(Onward::HitForMiss),
+        _ => background::look_for_authenticated(worker, stream),
+    }
+}
+
+/// Whether a request may wait for others, and lead them.
+pub fn takes_part(worker: &mut Worker, stream: &EdgeRequest) -> bool {
+    !stream.authenticated
+        || (stream.demand.is_none() && worker.keys.audience(stream.key.key) == Some(Audience::All))
+}
