@@ -40,6 +40,7 @@ fn default_cache() -> CachePolicy {
         ],
         heuristic_percent: 10,
         heuristic_max: Duration::from_secs(3_600),
+        stale_if_missing: false,
         stale_if_error_timeout: Duration::from_secs(4),
         retry_interval: Duration::from_secs(2),
         set_cookie: PassOrStrip::Pass,
@@ -167,6 +168,7 @@ fn every_field_counts() {
             "heuristic_max": "7s",
             "stale_while_revalidate": "2m",
             "stale_if_error": "3h",
+            "stale_if_missing": true,
             "stale_if_error_timeout": "3s",
             "retry_interval": "500ms",
             "set_cookie": "strip",
@@ -224,6 +226,7 @@ fn every_field_counts() {
         targeted_fields: vec!["site-cache-control".to_owned()],
         heuristic_percent: 20,
         heuristic_max: seconds(7),
+        stale_if_missing: true,
         stale_if_error_timeout: Duration::from_secs(3),
         retry_interval: Duration::from_millis(500),
         set_cookie: PassOrStrip::Strip,
@@ -439,7 +442,7 @@ fn a_refusal_names_path_value_and_what_is_accepted() {
             http_document(json!({ "cache": { "tll": {} } })),
             "cache.tll: unknown field, expected ttl, honor_cache_control, \
              targeted_fields, heuristic_percent, heuristic_max, stale_while_revalidate, stale_if_error, \
-             stale_if_error_timeout, retry_interval, set_cookie or hit_for_miss"
+             stale_if_missing, stale_if_error_timeout, retry_interval, set_cookie or hit_for_miss"
                 .to_owned(),
         ),
         (

@@ -159,3 +159,50 @@ fn a_changed_no_cache_response_is_shared_with_those_who_wait() {
     assert_eq!(envoy.fetches.len(), 2);
     assert_all_over(&mut envoy);
 }
+
+/// A cache with an object that is stale by now, in front of an origin that is asked for it once more.
+fn with_stale(sections: &str) -> FakeEnvoy {
+    let mut envoy = FakeEnvoy::new(&document(sections), 1);
+    envoy.get(0, KEY);
+    fill(&mut envoy, FIRST);
+    envoy.advance(envoy.ttl * 1_000 + 2_000);
+    envoy
+}
+
+const KEEPS_MISSING: &str = r#""cache": {"stale_if_missing": true}"#;
+
+/// The status that a client gets where the origin answers with this one.
+fn served_for(envoy: &mut FakeEnvoy, status: u16) -> u16 {
+    let client = envoy.get(0, KEY);
+    let asked = *envoy.open_fetches().last().unwrap();
+    envoy.answer_with(asked, status, &[], b"not here");
+    envoy.end(asked);
+    envoy.commit(KEY);
+    envoy.close_all();
+    envoy.clients[client.0].status()
+}
+
+#[test]
+fn a_missing_object_is_served_stale_only_where_the_policy_says_so() {
+    for status in [404, 410] {
+        assert_eq!(served_for(&mut with_stale(""), status), status);
+        let mut envoy = with_stale(KEEPS_MISSING);
+        assert_eq!(served_for(&mut envoy, status), 200);
+        assert_eq!(served_for(&mut with_stale(KEEPS_MISSING), 403), 403);
+        // Until the window of `stale-if-error` ends.
+        envoy.advance(700_000);
+        assert_eq!(served_for(&mut envoy, status), status);
+    }
+}
+
+#[test]
+fn a_purge_ends_that_a_missing_object_is_served_stale() {
+    for order in [
+        r#"{"everything": true, "soft": true}"#,
+        r#"{"everything": true}"#,
+    ] {
+        let mut envoy = with_stale(KEEPS_MISSING);
+        envoy.purge(0, order);
+        assert_eq!(served_for(&mut envoy, 404), 404, "{order}");
+    }
+}

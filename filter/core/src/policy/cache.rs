@@ -26,6 +26,8 @@ pub struct CachePolicy {
     pub heuristic_percent: u64,
     /// For how long at most.
     pub heuristic_max: Duration,
+    /// Whether the origin also fails, as far as what is stored goes, with a 404 or a 410.
+    pub stale_if_missing: bool,
     /// How long the origin may be silent before what may be served where it fails is served.
     pub stale_if_error_timeout: Duration,
     /// How long the origin is left alone with a key that is served stale, without the random part.
@@ -82,6 +84,9 @@ section! {
         /// origin fails, where the origin does not say. Whole seconds. Default: 1d for a bucket, 10m
         /// for an HTTP origin.
         stale_if_error: Duration as Seconds = Duration::from_secs(600); bucket: Duration::from_secs(86_400),
+        /// Whether stale_if_error also counts for a 404 or a 410, for an origin that may lose sight of
+        /// what it has. A purge, a bucket's event or an unsafe request ends that: then the 404 counts.
+        stale_if_missing: bool = false,
         /// How long the origin may be silent before a stale response is served as if the origin had
         /// failed. Shorter than coalesce.max_wait, or waiting requests would go on by themselves
         /// before.
@@ -114,6 +119,7 @@ impl Cache {
             targeted_fields: self.targeted_fields,
             heuristic_percent: self.heuristic_percent,
             heuristic_max: self.heuristic_max,
+            stale_if_missing: self.stale_if_missing,
             stale_if_error_timeout: self.stale_if_error_timeout,
             retry_interval: self.retry_interval,
             set_cookie: self.set_cookie,

@@ -57,8 +57,9 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
         status = trouble.client_status(status);
         fetch.response.refused = trouble.is_never_stored();
     }
-    if status >= 500
-        && let Some(revalidation) = fetch.servable()
+    if let Some(revalidation) = fetch
+        .servable()
+        .filter(|_| keeps_stored(worker, fetch, status))
     {
         let names = headers.iter().map(|(name, _)| name);
         worker
@@ -78,6 +79,16 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
         return Ok(());
     }
     respond_to_store(worker, fetch, &headers, status, end_of_stream)
+}
+
+/// Whether a response with that status does not take the place of what may be served stale.
+fn keeps_stored(worker: &Worker, fetch: &Fetch, status: u16) -> bool {
+    let missing = fetch.policy.policy.cache.stale_if_missing && matches!(status, 404 | 410);
+    let purged = || {
+        let key = worker.keys.flight_key(&fetch.cache_key);
+        worker.keys.must_revalidate(&fetch.cache_key, key)
+    };
+    status >= 500 || (missing && !purged())
 }
 
 /// Makes of the response what the store takes, or lets it pass by the store, and tells the followers.
