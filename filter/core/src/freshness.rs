@@ -476,10 +476,12 @@ fn forbids_stale(status: u16, control: &CacheControl) -> bool {
 /// Seconds from the response's own `Date` to `Expires`, so that the origin's clock may be wrong
 /// (RFC 9111, 4.2.1). What is no date, `0` above all, lies in the past (5.3).
 fn until(expires: &str, date: Option<&str>, now_unix: i64) -> u64 {
-    let Some(expires) = date::parse(expires) else {
+    let Some(expires) = date::parse_at(expires, now_unix) else {
         return 0;
     };
-    let date = date.and_then(date::parse).unwrap_or(now_unix);
+    let date = date
+        .and_then(|date| date::parse_at(date, now_unix))
+        .unwrap_or(now_unix);
     u64::try_from(expires.saturating_sub(date)).map_or(0, |seconds| seconds.min(MAX_DELTA_SECONDS))
 }
 
