@@ -219,11 +219,17 @@ fn for_http(policy: &Policy, request: &RequestFacts<'_>) -> Result<Option<PassRe
     Ok(why_to_pass(policy, request))
 }
 
-/// Whether a client may not send a method even where everything else passes. `PURGE` and `BAN` change what a cache
-/// behind the edge has, which may admit whatever comes from the edge's address. `TRACE` and `TRACK` answer with the
-/// request as it came, and so with what has been added to it on its way (RFC 9110, section 9.3.8).
+/// Parts of the names of methods that change what a cache has, such as `XKEYPURGE` and `URIBAN`.
+const CACHE_METHODS: [&str; 5] = ["PURGE", "BAN", "INVALIDATE", "PUSH", "REFRESH"];
+
+/// Whether a client may not send a method even where everything else passes, in whatever case. [`CACHE_METHODS`] change
+/// what a cache behind the edge has, which may admit whatever comes from the edge's address. `TRACE` and `TRACK` answer
+/// with the request as it came, and so with what has been added to it on its way (RFC 9110, section 9.3.8). `CONNECT`
+/// would make a tunnel of a connection to the origin.
 fn is_for_operators(method: &str) -> bool {
-    matches!(method, "PURGE" | "BAN" | "TRACE" | "TRACK")
+    let method = method.to_ascii_uppercase();
+    let tells_a_cache = CACHE_METHODS.iter().any(|part| method.contains(part));
+    tells_a_cache || matches!(method.as_str(), "TRACE" | "TRACK" | "CONNECT")
 }
 
 fn why_to_pass(policy: &Policy, request: &RequestFacts<'_>) -> Option<PassReason> {

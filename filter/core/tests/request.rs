@@ -154,7 +154,9 @@ fn a_bucket_is_only_read() {
 #[test]
 fn other_methods_pass_to_an_http_origin() {
     let passes = Disposition::Pass(PassReason::Method);
-    for method in ["PUT", "POST", "DELETE", "OPTIONS", "get", "BREW"] {
+    for method in [
+        "PUT", "POST", "DELETE", "OPTIONS", "M-SEARCH", "get", "BREW",
+    ] {
         assert_eq!(disposition(&http(), method, &[]), passes, "{method}");
         assert_eq!(open_ended(&http(), method), passes, "{method} with a body");
     }
@@ -164,7 +166,20 @@ fn other_methods_pass_to_an_http_origin() {
 fn a_client_reaches_no_cache_behind_the_edge_with_purge_and_sees_no_request_with_trace() {
     let allow = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
     let refused = Disposition::Reject(Rejection::MethodNotAllowed { allow });
-    for method in ["PURGE", "BAN", "TRACE", "TRACK"] {
+    for method in [
+        "PURGE",
+        "purge",
+        "XKEYPURGE",
+        "PURGEKEYS",
+        "BAN",
+        "uriban",
+        "REFRESH",
+        "PUSH",
+        "INVALIDATE",
+        "TRACE",
+        "Track",
+        "CONNECT",
+    ] {
         assert_eq!(disposition(&http(), method, &[]), refused, "{method}");
         // No other reason to pass comes before.
         let headers = [

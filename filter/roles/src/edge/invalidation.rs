@@ -10,6 +10,10 @@ use crate::host::headers::Headers;
 use crate::host::{self, Map};
 use crate::worker::Worker;
 
+const SAFE_METHODS: [&str; 7] = [
+    "GET", "HEAD", "OPTIONS", "PROPFIND", "QUERY", "REPORT", "SEARCH",
+];
+
 /// A request with an unsafe method, on its way to an HTTP origin.
 #[derive(Debug)]
 pub struct Invalidation {
@@ -20,10 +24,10 @@ pub struct Invalidation {
 }
 
 impl Invalidation {
-    /// What a request invalidates once it has succeeded; `None` for a safe method (RFC 9110, 9.2.1).
+    /// What a request invalidates once it has succeeded; `None` for a method that is known to be safe (RFC 9110, 9.2.1,
+    /// and IANA's registry of methods).
     pub fn of(policy: &Policy, method: &str, headers: &Headers, cache_key: &str) -> Option<Self> {
-        let safe = matches!(method, "GET" | "HEAD" | "OPTIONS" | "TRACE" | "CONNECT");
-        if safe || !matches!(policy.origin, Origin::Http(_)) {
+        if SAFE_METHODS.contains(&method) || !matches!(policy.origin, Origin::Http(_)) {
             return None;
         }
         let https = headers.text(":scheme") == Some("https");

@@ -21,7 +21,7 @@ async fn what_is_for_operators_or_hides_another_path_never_reaches_the_origin() 
     let policy =
         "origin: {kind: http}\nrules: [{match: [/assets/*], honor_cache_control: false}]\n";
     let edge = Edge::http(&origin).policy(policy).start().await;
-    for method in ["PURGE", "BAN", "TRACE", "TRACK"] {
+    for method in ["PURGE", "purge", "BAN", "TRACE", "TRACK", "CONNECT"] {
         let response = edge.send(method, "/assets/a", &[]).await;
         assert!(matches!(response.status, 400 | 405), "{method}: {response}");
     }
