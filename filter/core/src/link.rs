@@ -37,6 +37,8 @@ pub const FAILURE_HEADER: &str = "x-sluice-origin-failed";
 /// Name of the response header by which Envoy tells ORIGIN the error code in the body of a bucket's response, and the
 /// region that the body names, if it names one, after a space.
 pub const BUCKET_ERROR_HEADER: &str = "x-sluice-bucket-error";
+/// Name of the response header with the origin's `Connection`, which Envoy has removed when ORIGIN sees the response.
+pub const CONNECTION_HEADER: &str = "x-sluice-connection";
 /// Name of the request header by which ORIGIN tells Envoy that the store serves a stale response if the bucket fails, so
 /// that a client does not wait for retries.
 pub const FALLBACK_HEADER: &str = "x-sluice-fallback";

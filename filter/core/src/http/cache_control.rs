@@ -132,6 +132,26 @@ impl CacheControl {
     }
 }
 
+/// The list with a space after each comma between directives, as lines are joined (RFC 9110, 5.3). Envoy joins them
+/// without.
+pub fn with_spaces(text: &str) -> String {
+    let mut spaced = String::with_capacity(text.len() + 8);
+    let mut rest = text;
+    let mut quotes = true;
+    loop {
+        let (directive, tail) = split_directive(rest, &mut quotes);
+        spaced.push_str(directive);
+        match rest.as_bytes().get(directive.len()) {
+            None => return spaced,
+            Some(b',') if !tail.is_empty() && !tail.starts_with([' ', '\t']) => {
+                spaced.push_str(", ")
+            }
+            Some(separator) => spaced.push(char::from(*separator)),
+        }
+        rest = tail;
+    }
+}
+
 /// The directives of a `Cache-Control`, with what stands behind their `=`.
 pub(crate) fn directives(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     let mut rest = text;

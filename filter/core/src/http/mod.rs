@@ -8,6 +8,7 @@ pub mod cache_control;
 pub mod cache_status;
 pub mod client_control;
 pub mod conditions;
+pub mod connection;
 pub mod date;
 pub mod demand;
 pub mod entity_tag;

@@ -9,7 +9,7 @@ use crate::store::entry::{ENTRY_HEADER, Entry, FillId};
 use crate::store::header_edit::HeaderEdit;
 use crate::store::revalidation::Revalidation;
 use crate::store::stored_fields::{
-    STORED_CACHE_CONTROL, STORED_VARY, StoredFields, UPSTREAM_SERVICE_TIME,
+    STORED_CACHE_CONTROL, STORED_DATE, STORED_VARY, StoredFields, UPSTREAM_SERVICE_TIME,
 };
 use crate::store::validator::Validator;
 
@@ -36,6 +36,8 @@ pub struct OriginResponse<'a> {
     pub freshens: Option<&'a Revalidation>,
     /// `Cache-Control`, its lines joined by commas.
     pub cache_control: Option<Cow<'a, str>>,
+    /// `Date`.
+    pub date: Option<&'a str>,
     /// `ETag`.
     pub etag: Option<&'a str>,
     /// `Last-Modified`, whatever it consists of.
@@ -72,6 +74,7 @@ impl<'a> OriginResponse<'a> {
         // Envoy counts freshness from Date, so it must be of this machine's clock, and the time that the
         // response has spent in caches before this one goes into it.
         let date = date::format(self.received.saturating_sub_unsigned(entry.age));
+        self.keep_date(Some(&date), &mut edits);
         set(&mut edits, "date", date.into());
         remove(&mut edits, "age");
         self.strip_cookies(&mut edits);
@@ -99,6 +102,7 @@ impl<'a> OriginResponse<'a> {
         set(&mut edits, ENTRY_HEADER, entry.encode().into());
         if let Some(stored) = self.freshens {
             freshen_validator(stored, &mut edits);
+            self.keep_date(None, &mut edits);
         }
         self.keep_cache_control("no-store".into(), &mut edits);
         edits
@@ -136,6 +140,7 @@ impl<'a> OriginResponse<'a> {
             set(&mut edits, "etag", stored.unwritten().into());
             remove(&mut edits, "last-modified");
             set(&mut edits, "age", entry.age.to_string().into());
+            self.keep_date(None, &mut edits);
         }
         self.strip_cookies(&mut edits);
         self.keep_cache_control("no-store".into(), &mut edits);
@@ -179,6 +184,14 @@ impl<'a> OriginResponse<'a> {
             set(edits, STORED_CACHE_CONTROL, own.into());
         }
         set(edits, "cache-control", control);
+    }
+
+    /// Keeps the origin's `Date` for EDGE, unless it is the one that the store gets and no former one has been kept.
+    fn keep_date<'b>(&'b self, stored: Option<&str>, edits: &mut Vec<HeaderEdit<'b>>) {
+        let own = self.date.filter(|own| date::parse(own).is_some());
+        if let Some(own) = own.filter(|own| self.freshens.is_some() || stored != Some(own)) {
+            set(edits, STORED_DATE, own.into());
+        }
     }
 
     /// Takes away the `Set-Cookie` of a response that others get too. There is none unless the policy strips it.
@@ -245,6 +258,10 @@ pub fn restored<'a>(entry: &Entry<'_>, fields: &StoredFields<'a>) -> Vec<HeaderE
         remove(&mut edits, STORED_CACHE_CONTROL);
     } else if fields.has_cache_control() {
         remove(&mut edits, "cache-control");
+    }
+    if let Some(own) = fields.own_date {
+        set(&mut edits, "date", String::from_utf8_lossy(own));
+        remove(&mut edits, STORED_DATE);
     }
     if let Some(validator) = fields.validator() {
         match validator.etag {

@@ -9,6 +9,8 @@ use crate::workers::{BodyId, Millis};
 
 /// Name of the response header that keeps the origin's own `Cache-Control` in the store.
 pub const STORED_CACHE_CONTROL: &str = "x-sluice-cache-control";
+/// Name of the response header that keeps the origin's own `Date` in the store, where the store has another.
+pub const STORED_DATE: &str = "x-sluice-date";
 /// Name of the response header that keeps the origin's own `Vary` in the store.
 pub const STORED_VARY: &str = "x-sluice-vary";
 /// Name of the response header in which Envoy says how long the origin took.
@@ -25,6 +27,8 @@ pub struct StoredFields<'a> {
     cache_control: Option<&'a [u8]>,
     /// The origin's `Cache-Control`; `cache_control` is what ORIGIN has told the store.
     pub own_cache_control: Option<&'a [u8]>,
+    /// The origin's `Date`, where `date` is another.
+    pub own_date: Option<&'a [u8]>,
     upstream_service_time: Option<&'a [u8]>,
 }
 
@@ -41,6 +45,7 @@ impl<'a> StoredFields<'a> {
                 b"cache-control" => &mut fields.cache_control,
                 _ if name == ENTRY_HEADER.as_bytes() => &mut fields.entry,
                 _ if name == STORED_CACHE_CONTROL.as_bytes() => &mut fields.own_cache_control,
+                _ if name == STORED_DATE.as_bytes() => &mut fields.own_date,
                 _ if name == UPSTREAM_SERVICE_TIME.as_bytes() => &mut fields.upstream_service_time,
                 _ => continue,
             };

@@ -3,7 +3,9 @@
 //! edge's own takes the place of an error's XML.
 
 use sluice_core::bucket_error::{BucketError, ErrorHeaders, Trouble};
-use sluice_core::link::{BUCKET_ERROR_HEADER, FAILURE_HEADER};
+use sluice_core::http::cache_control::with_spaces;
+use sluice_core::http::connection::{HOP_FIELDS, named_fields};
+use sluice_core::link::{BUCKET_ERROR_HEADER, CONNECTION_HEADER, FAILURE_HEADER};
 use sluice_core::policy::{Origin, Policy};
 use sluice_core::site::cors::CORS_PREFIX;
 use sluice_core::site::error_page::{self, MEDIA_TYPE, REPLACED_HEADERS};
@@ -129,6 +131,26 @@ pub fn note_bucket_error(
             .set_header(Map::Response, ":status", &told.to_string())?;
     }
     Ok(Some(trouble))
+}
+
+/// Removes the fields that concern the origin's connection only, and parts the directives of `Cache-Control`, whose
+/// lines Envoy has joined.
+pub fn undo_connection(host: &dyn Host, headers: &Headers) -> host::Result<()> {
+    remove_all(host, headers, |name| HOP_FIELDS.contains(&name))?;
+    if let Some(options) = headers.joined(CONNECTION_HEADER) {
+        for name in named_fields(&options).filter(|name| headers.has(name)) {
+            host.remove_header(Map::Response, &name)?;
+        }
+        host.remove_header(Map::Response, CONNECTION_HEADER)?;
+    }
+    let Some(joined) = headers.text("cache-control") else {
+        return Ok(());
+    };
+    let spaced = with_spaces(joined);
+    if spaced == joined {
+        return Ok(());
+    }
+    host.set_header(Map::Response, "cache-control", &spaced)
 }
 
 /// Removes the headers that the policy hides from clients.

@@ -7,7 +7,9 @@
 use sluice_core::key::qualifiers::is_for_headers;
 use sluice_core::metrics::Metric;
 
-use super::clean::{Asked, clean_response, note_bucket_error, note_failure, remove_hidden};
+use super::clean::{
+    Asked, clean_response, note_bucket_error, note_failure, remove_hidden, undo_connection,
+};
 use super::request::stored_key;
 use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
@@ -49,6 +51,7 @@ impl ForeignRequest {
     pub fn respond(&mut self, worker: &mut Worker, end_of_stream: bool) -> host::Result<()> {
         let headers = worker.host.headers(Map::Response)?;
         note_failure(worker, &headers)?;
+        undo_connection(&*worker.host, &headers)?;
         let policy = &self.policy.policy;
         remove_hidden(&*worker.host, policy, &headers)?;
         let status = headers.text(":status");

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use sluice_core::coalescing::FillVerdict;
 use sluice_core::coalescing::hints::Hint;
 use sluice_core::freshness::{ResponseFacts, UncacheableReason, Verdict, judge};
+use sluice_core::http::cache_control::with_spaces;
 use sluice_core::key::vary::variant_of;
 use sluice_core::metrics::Metric;
 use sluice_core::purge::{tags_of, url_of};
@@ -15,7 +16,7 @@ use sluice_core::store::revalidation::Revalidation;
 use sluice_core::store::store_edits::OriginResponse;
 use sluice_core::workers::BodyId;
 
-use super::clean::{note_bucket_error, note_failure, remove_hidden};
+use super::clean::{note_bucket_error, note_failure, remove_hidden, undo_connection};
 use super::fetch::{Fetch, millis};
 use super::variance::{Variance, asked_key, blur_head, primary_key};
 use crate::host::headers::Headers;
@@ -45,6 +46,7 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
         headers = worker.host.headers(Map::Response)?;
     }
     let unreachable = note_failure(worker, &headers)?;
+    undo_connection(&*worker.host, &headers)?;
     remove_hidden(&*worker.host, &fetch.policy.policy, &headers)?;
     let mut status = headers
         .text(":status")
@@ -243,7 +245,10 @@ fn origin_response<'a>(
         purge: fetch.began,
         received: worker.host.unix_seconds(),
         freshens,
-        cache_control: headers.joined("cache-control"),
+        cache_control: headers
+            .joined("cache-control")
+            .map(|joined| with_spaces(&joined).into()),
+        date: headers.text("date"),
         etag: headers.text("etag").filter(|_| !is_page),
         last_modified: headers.get("last-modified").filter(|_| !is_page),
         has_set_cookie: headers.has("set-cookie"),

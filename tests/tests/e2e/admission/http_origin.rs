@@ -45,7 +45,7 @@ async fn requests_with_credentials_a_body_or_another_method_reach_the_origin_eac
     origin.on("/a", Reply::ok(1000).max_age(60));
     let edge = Edge::http(&origin).workers(1).start().await;
     let first = edge.get("/a").await.stamp("/a");
-    let own: [Own; 9] = [
+    let own: [Own; 10] = [
         ("OPTIONS", &[], ""),
         ("GET", &[("authorization", "Basic eDp5")], ""),
         ("GET", &[("cookie", "id=1")], ""),
@@ -54,6 +54,7 @@ async fn requests_with_credentials_a_body_or_another_method_reach_the_origin_eac
         ("POST", &[("content-length", "2")], "hi"),
         ("PUT", &[("content-length", "0")], ""),
         ("DELETE", &[], ""),
+        ("M-SEARCH", &[], ""),
         ("PATCH", &[("content-length", "2")], "hi"),
     ];
     for (n, (method, headers, content)) in own.iter().enumerate() {
@@ -185,6 +186,8 @@ async fn an_origins_missing_or_wrong_date_does_not_prevent_caching() {
         let _ = edge.get(path).await.stamp(path);
         assert_eq!(origin.count(path), 1, "{path}");
     }
+    let stored = edge.get("/old").await;
+    assert_eq!(stored.header("date"), "Sun, 06 Nov 1994 08:49:37 GMT");
 }
 
 #[tokio::test]

@@ -343,3 +343,24 @@ async fn a_client_that_expects_100_continue_gets_it() {
     let response = client.response().await.unwrap();
     assert_eq!(response.body, b"5 none", "{response}");
 }
+
+#[tokio::test]
+async fn a_client_never_sees_the_fields_of_the_origins_connection() {
+    let origin = Origin::start().ready().await;
+    let reply = Reply::ok(1000).header("connection", "X-Hop, keep-alive");
+    let reply = reply.header("keep-alive", "timeout=5").header("x-hop", "1");
+    origin.on("/stored", reply.clone().max_age(60).header("x-end", "2"));
+    origin.on("/passed", reply.header("x-end", "2"));
+    let edge = Edge::http(&origin).workers(1).start().await;
+    eventually("a hit", async || edge.get("/stored").await.is_hit()).await;
+    origin.forget_requests();
+    let hit = edge.get("/stored").await;
+    let passed = edge.send("POST", "/passed", &[]).await;
+    for response in [&hit, &passed] {
+        assert_eq!(response.header("x-end"), "2", "{response}");
+        for name in ["x-hop", "keep-alive", "x-sluice-connection"] {
+            assert!(response.headers.get(name).is_none(), "{name}: {response}");
+        }
+    }
+    assert_eq!((origin.count("/stored"), origin.count("/passed")), (0, 1));
+}

@@ -258,3 +258,18 @@ proptest! {
         prop_assert!(CacheControl::parse(&text).no_store);
     }
 }
+
+#[test]
+fn a_space_parts_directives_and_nothing_within_quotes_is_changed() {
+    for (text, spaced) in [
+        ("max-age=3600,s-maxage=1", "max-age=3600, s-maxage=1"),
+        ("a, b,c ,d,\te", "a, b, c , d,\te"),
+        ("private=\"a,b\",max-age=1", "private=\"a,b\", max-age=1"),
+        ("private;max-age=1", "private;max-age=1"),
+        ("a=\"b,c", "a=\"b, c"),
+        ("a,", "a,"),
+        ("", ""),
+    ] {
+        assert_eq!(with_spaces(text), spaced);
+    }
+}

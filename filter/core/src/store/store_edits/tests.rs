@@ -35,6 +35,7 @@ fn response() -> OriginResponse<'static> {
         received: SECONDS + 7,
         freshens: None,
         cache_control: Some("public".into()),
+        date: Some(DATE),
         etag: Some("\"x\""),
         last_modified: Some(DATE.as_bytes()),
         has_set_cookie: false,
@@ -94,6 +95,40 @@ fn the_time_in_other_caches_goes_into_the_date_from_which_the_store_counts() {
     let edits = response.stored(&storage());
     assert_eq!(value(&edits, "date"), Some(DATE));
     assert!(removes(&edits, "age"));
+}
+
+#[test]
+fn the_origins_date_comes_back_where_the_store_has_another() {
+    let skewed = "Sun, 06 Nov 1994 08:00:00 GMT";
+    let response = OriginResponse {
+        date: Some(skewed),
+        ..response()
+    };
+    let edits = response.stored(&storage());
+    assert_eq!(value(&edits, "date"), Some(DATE));
+    let kept = edited(&[], &edits);
+    let fields = kept.iter();
+    let fields = StoredFields::of(fields.map(|(name, value)| (name.as_bytes(), value.as_bytes())));
+    let restored = restored(&fields.entry().unwrap(), &fields);
+    assert_eq!(value(&restored, "date"), Some(skewed));
+    assert!(removes(&restored, STORED_DATE));
+}
+
+#[test]
+fn a_date_is_kept_only_where_it_is_one_and_differs_or_another_may_be_stored() {
+    let revalidation = revalidation();
+    let kept = |date, freshens| {
+        let response = OriginResponse {
+            date,
+            freshens,
+            ..response()
+        };
+        value(&response.stored(&storage()), STORED_DATE).map(str::to_owned)
+    };
+    assert_eq!(kept(Some(DATE), None), None);
+    assert_eq!(kept(Some("soon"), None), None);
+    assert_eq!(kept(None, None), None);
+    assert_eq!(kept(Some(DATE), Some(&revalidation)).as_deref(), Some(DATE));
 }
 
 #[test]
