@@ -109,8 +109,8 @@ const HOP_BY_HOP: [&str; 6] = [
 ];
 
 /// What Envoy has removed already, but where it is meant to go on: an upgrade that the listener
-/// allows, `te: trailers`.
-const MEANT_TO_GO_ON: [&str; 3] = ["connection", "te", "upgrade"];
+/// allows, `te: trailers`; and what a client waits for before it sends its body.
+const MEANT_TO_GO_ON: [&str; 4] = ["connection", "expect", "te", "upgrade"];
 
 /// Headers by which a request tells frameworks and proxies of another method, scheme, host, path or
 /// step of their own than its URL says: with one of them a client could store, under an innocent key,

@@ -75,6 +75,8 @@ impl Edge {
                 self.state = State::Awaiting(target);
                 return Ok(self.await_body(worker));
             }
+            // The client sends its body only when the origin wants it (RFC 9110, 10.1.1).
+            (Disposition::AwaitsBody, Some(_)) if headers.has("expect") => PassReason::Body,
             (Disposition::AwaitsBody, Some(worker)) => {
                 rewrite(host, &facts.target, target.authority(), target.path())?;
                 self.pass(host, PassReason::Body, target, &headers)?;

@@ -297,6 +297,9 @@ async fn count_body(mut stream: TcpStream) {
     let Ok(Some(head)) = wire.head().await else {
         return;
     };
+    if expectation(&head) == "100-continue" {
+        let _ = write.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await;
+    }
     // Everything on the way is full meanwhile.
     tokio::time::sleep(Duration::from_millis(100)).await;
     let mut body = Vec::new();
@@ -332,7 +335,7 @@ async fn large_uploads_arrive_whole() {
 }
 
 #[tokio::test]
-async fn a_client_that_expects_100_continue_gets_it() {
+async fn a_client_that_expects_100_continue_gets_the_origins() {
     let edge = before(raw_origin(count_body).await).start().await;
     let mut client = Client::connect(edge.address()).await;
     let headers = [("content-length", "5"), ("expect", "100-continue")];
@@ -341,7 +344,52 @@ async fn a_client_that_expects_100_continue_gets_it() {
     assert!(go_on.starts_with(b"HTTP/1.1 100 "), "{go_on:?}");
     client.send_more("hello").await.unwrap();
     let response = client.response().await.unwrap();
-    assert_eq!(response.body, b"5 none", "{response}");
+    assert_eq!(response.body, b"5 100-continue", "{response}");
+}
+
+#[tokio::test]
+async fn a_body_that_waits_for_100_continue_is_not_waited_for() {
+    let edge = before(raw_origin(count_body).await).start().await;
+    let mut client = Client::connect(edge.address()).await;
+    let headers = [("transfer-encoding", "chunked"), ("expect", "100-continue")];
+    client.send(request("GET", "/a", &headers)).await.unwrap();
+    let go_on = client.some(usize::MAX).await.unwrap();
+    assert!(go_on.starts_with(b"HTTP/1.1 100 "), "{go_on:?}");
+    client.send_more("5\r\nhello\r\n0\r\n\r\n").await.unwrap();
+    let response = client.response().await.unwrap();
+    assert_eq!(response.body, b"5 100-continue", "{response}");
+}
+
+/// Sends an interim response before each final one.
+async fn hint_early(mut stream: TcpStream) {
+    let (read, mut write) = stream.split();
+    let mut wire = Wire::new(read);
+    while let Ok(Some(_)) = wire.head().await {
+        let answer = "HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\n\r\n\
+            HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+        if write.write_all(answer.as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn interim_responses_reach_clients_whose_requests_go_around_the_store() {
+    let edge = before(raw_origin(hint_early).await).start().await;
+    for (method, headers) in [
+        ("GET", [("cookie", "a=1")]),
+        ("POST", [("content-length", "0")]),
+    ] {
+        let mut client = Client::connect(edge.address()).await;
+        client.send(request(method, "/a", &headers)).await.unwrap();
+        let first = client.some(usize::MAX).await.unwrap();
+        let first = String::from_utf8_lossy(&first).into_owned();
+        assert!(first.starts_with("HTTP/1.1 103 "), "{first}");
+        assert!(first.contains("link: </a.css>; rel=preload"), "{first}");
+    }
+    // Envoy's cache has no place for them.
+    let stored = edge.get("/a").await;
+    assert_eq!((stored.status, stored.body.as_slice()), (200, &b"ok"[..]));
 }
 
 #[tokio::test]
