@@ -7,7 +7,7 @@ use crate::http::rejection::Rejection;
 use crate::key::Target;
 use crate::key::vary::{ACCEPT_ENCODING, keyed_names};
 use crate::link::INTERNAL_PREFIX;
-use crate::policy::{Origin, PassOrStrip, Policy, RequestPolicy, forward_header};
+use crate::policy::{Cookies, Origin, PassOrStrip, Policy, RequestPolicy, forward_header};
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -243,7 +243,7 @@ fn why_to_pass(policy: &Policy, request: &RequestFacts<'_>) -> Option<PassReason
         Some(PassReason::Body)
     } else if request.credentials && policy.request.authorization == PassOrStrip::Pass {
         Some(PassReason::Authorization)
-    } else if request.cookie && policy.request.cookies == PassOrStrip::Pass {
+    } else if request.cookie && policy.request.cookies == Cookies::Pass {
         Some(PassReason::Cookie)
     } else {
         None

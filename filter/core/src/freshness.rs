@@ -7,7 +7,7 @@ use crate::http::cache_control::{CacheControl, MAX_DELTA_SECONDS, parse_delta_se
 use crate::http::date;
 use crate::http::status;
 use crate::http::targeted;
-use crate::policy::{CachePolicy, Origin, PassOrStrip, Policy, Rule, Ttl};
+use crate::policy::{CachePolicy, Origin, Policy, Rule, SetCookie, Ttl};
 
 /// What Envoy's cache filters store; any other status is stored in disguise.
 const STATUSES_OF_ENVOY: [u16; 12] = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 451, 501];
@@ -38,6 +38,8 @@ pub struct ResponseFacts<'a> {
     pub vary: Option<&'a str>,
     /// There is a `Set-Cookie`.
     pub has_set_cookie: bool,
+    /// The request took its client's `Cookie` to the origin.
+    pub answers_cookie: bool,
     /// There is an `ETag` or a `Last-Modified`.
     pub has_validator: bool,
     /// `Content-Length`.
@@ -164,6 +166,8 @@ pub enum UncacheableReason {
     Status,
     /// `Set-Cookie`: it is for one client.
     SetCookie,
+    /// The request had a `Cookie`, and the response does not say that it is for all.
+    Cookie,
     /// `Cache-Control: must-understand` with a status that is not understood.
     NotUnderstood,
     /// `Cache-Control: no-store`.
@@ -190,6 +194,7 @@ impl UncacheableReason {
         match self {
             Self::Status => "status",
             Self::SetCookie => "set-cookie",
+            Self::Cookie => "cookie",
             Self::NotUnderstood => "must-understand",
             Self::NoStore => "no-store",
             Self::NoCache => "no-cache",
@@ -221,6 +226,8 @@ pub fn judge(policy: &Policy, rule: &Rule, facts: &ResponseFacts<'_>, now_unix: 
         Err(UncacheableReason::NoLifetime) if status::is_heuristically_cacheable(facts.status) => {
             Verdict::ShareOnce
         }
+        // Of other requests for the URL it says nothing.
+        Err(reason @ UncacheableReason::Cookie) => Verdict::Passing(reason),
         Err(reason) if lasts => Verdict::Uncacheable(reason),
         Err(reason) => Verdict::Passing(reason),
     }
@@ -256,10 +263,8 @@ fn storage(
     if !matches!(facts.status, 200..=599) || matches!(facts.status, 206 | 304) {
         return Err(UncacheableReason::Status);
     }
-    if facts.has_set_cookie && policy.cache.set_cookie == PassOrStrip::Pass {
-        return Err(UncacheableReason::SetCookie);
-    }
     let said = said(policy, rule, facts);
+    refuse_cookies(policy, facts, &said.control)?;
     refuse_forbidden(&said.control, facts.status)?;
     let may_ask = matches!(facts.status, 200 | 203) && facts.has_validator;
     let each_use = is_validated_at_each_use(rule, facts, &said.control);
@@ -331,6 +336,27 @@ pub fn is_for_all(rule: &Rule, cache_control: &str, has_set_cookie: bool) -> boo
     let forbidden = control.no_store || control.private || control.no_cache;
     let for_one = rule.honor_cache_control && forbidden;
     !has_set_cookie && !for_one
+}
+
+/// Whether cookies make the response one client's.
+fn refuse_cookies(
+    policy: &Policy,
+    facts: &ResponseFacts<'_>,
+    control: &CacheControl,
+) -> Result<(), UncacheableReason> {
+    let for_one = !control.is_for_all();
+    let sets_ones_own = match policy.cache.set_cookie {
+        SetCookie::Pass => true,
+        SetCookie::Strip => false,
+        SetCookie::Store => for_one,
+    };
+    if facts.has_set_cookie && sets_ones_own {
+        return Err(UncacheableReason::SetCookie);
+    }
+    if facts.answers_cookie && for_one {
+        return Err(UncacheableReason::Cookie);
+    }
+    Ok(())
 }
 
 /// RFC 9111, 3.

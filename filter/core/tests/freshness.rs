@@ -8,7 +8,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use sluice_core::freshness::{self, Lifetime, ResponseFacts, Storage, UncacheableReason, Verdict};
 use sluice_core::http::date;
-use sluice_core::policy::{PassOrStrip, Policy, Statuses, Ttl, TtlTable};
+use sluice_core::policy::{Policy, SetCookie, Statuses, Ttl, TtlTable};
 use support::{bucket, http};
 
 const NOW: i64 = 1_800_000_000;
@@ -24,6 +24,7 @@ const PLAIN: ResponseFacts<'_> = ResponseFacts {
     age: None,
     vary: None,
     has_set_cookie: false,
+    answers_cookie: false,
     has_validator: true,
     content_length: Some(10),
     freshens: None,
@@ -389,7 +390,7 @@ fn the_origin_decides_where_it_speaks() {
 #[test]
 fn a_policy_may_strip_what_keeps_a_response_from_the_store() {
     let mut policy = policy();
-    policy.cache.set_cookie = PassOrStrip::Strip;
+    policy.cache.set_cookie = SetCookie::Strip;
     let cookie = |cache_control| ResponseFacts {
         has_set_cookie: true,
         ..control(cache_control)
@@ -405,6 +406,50 @@ fn a_policy_may_strip_what_keeps_a_response_from_the_store() {
             ),
         ],
     );
+}
+
+#[test]
+fn a_policy_may_let_the_origin_say_that_cookies_make_no_difference() {
+    let mut policy = policy();
+    policy.cache.set_cookie = SetCookie::Store;
+    let sets = |cache_control| ResponseFacts {
+        has_set_cookie: true,
+        ..control(cache_control)
+    };
+    let answers = |cache_control| ResponseFacts {
+        answers_cookie: true,
+        ..control(cache_control)
+    };
+    let set_cookie = no(UncacheableReason::SetCookie);
+    let private = no(UncacheableReason::Private);
+    assert_rows(
+        &policy,
+        &[
+            ("public", sets("public, max-age=60"), Ok(60)),
+            ("s-maxage", sets("s-maxage=60"), Ok(60)),
+            ("max-age alone", sets("max-age=60"), set_cookie),
+            ("public and private", sets("public, private"), private),
+            ("to a cookie, public", answers("public, max-age=60"), Ok(60)),
+            ("to a cookie, s-maxage", answers("s-maxage=60"), Ok(60)),
+        ],
+    );
+}
+
+#[test]
+fn the_response_to_a_cookie_says_nothing_of_the_next_unless_it_is_for_all() {
+    let policy = policy();
+    let verdict = |status, cache_control| {
+        let facts = ResponseFacts {
+            status,
+            answers_cookie: true,
+            ..control(cache_control)
+        };
+        judge(&policy, &facts, NOW)
+    };
+    let passing = Verdict::Passing(UncacheableReason::Cookie);
+    assert_eq!(verdict(200, "max-age=60"), passing);
+    assert_eq!(verdict(404, ""), passing);
+    assert_eq!(verdict(503, "max-age=60"), Verdict::Share(503));
 }
 
 #[test]

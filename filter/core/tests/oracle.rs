@@ -94,6 +94,7 @@ impl Case {
             age: self.get("age"),
             vary: self.get("vary"),
             has_set_cookie: self.get("set-cookie").is_some(),
+            answers_cookie: false,
             has_validator: false,
             content_length: Some(10),
             freshens: None,

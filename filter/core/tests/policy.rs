@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use sluice_core::http::accept_encoding::Coding;
 use sluice_core::policy::Statuses::{Class, Exact, Others};
 use sluice_core::policy::{
-    BucketOrigin, CachePolicy, HotPolicy, HttpOrigin, NamePattern, Obedience, Origin, PassOrStrip,
-    Policy, QueryRule, ResponsePolicy, Rule, Ttl, TtlTable,
+    BucketOrigin, CachePolicy, Cookies, HotPolicy, HttpOrigin, NamePattern, Obedience, Origin,
+    PassOrStrip, Policy, QueryRule, ResponsePolicy, Rule, SetCookie, Ttl, TtlTable,
 };
 use support::documents::{bucket_at, bucket_document, http_document, merge, parse, refusal};
 
@@ -43,7 +43,7 @@ fn default_cache() -> CachePolicy {
         stale_if_missing: false,
         stale_if_error_timeout: Duration::from_secs(4),
         retry_interval: Duration::from_secs(2),
-        set_cookie: PassOrStrip::Pass,
+        set_cookie: SetCookie::Pass,
         hit_for_miss: Duration::from_secs(120),
         max_object_bytes: 16 << 20,
     }
@@ -196,7 +196,7 @@ fn every_field_counts() {
     assert_eq!(policy.key.max_bytes, 65_536);
     assert_eq!(policy.key.headers, ["x-country", "x-plan"]);
     assert_eq!(policy.request.forward_headers, ["x-forwarded-host"]);
-    assert_eq!(policy.request.cookies, PassOrStrip::Strip);
+    assert_eq!(policy.request.cookies, Cookies::Strip);
     assert_eq!(policy.request.authorization, PassOrStrip::Strip);
     let credentials = [
         NamePattern::Prefix("x-key-".to_owned()),
@@ -229,7 +229,7 @@ fn every_field_counts() {
         stale_if_missing: true,
         stale_if_error_timeout: Duration::from_secs(3),
         retry_interval: Duration::from_millis(500),
-        set_cookie: PassOrStrip::Strip,
+        set_cookie: SetCookie::Strip,
         hit_for_miss: Duration::from_millis(250),
         max_object_bytes: 5,
     };
@@ -688,7 +688,7 @@ fn impossible_values_are_refused() {
         (
             "a cookie rule of one's own",
             http_document(json!({ "request": { "cookies": "eat" } })),
-            "request.cookies: \"eat\": expected pass or strip",
+            "request.cookies: \"eat\": expected pass, strip or ignore",
         ),
     ];
     for (name, document, beginning) in rows {

@@ -6,7 +6,7 @@ mod support;
 use sluice_core::admission::{Disposition, PassReason, RequestFacts, classify};
 use sluice_core::key::Rejection;
 use sluice_core::policy::forward_header;
-use sluice_core::policy::{PassOrStrip, Policy};
+use sluice_core::policy::{Cookies, PassOrStrip, Policy};
 use support::{bucket, bucket_policy, http, http_policy};
 
 fn disposition(policy: &Policy, method: &str, headers: &[(&str, &str)]) -> Disposition {
@@ -32,7 +32,7 @@ fn with_cors() -> Policy {
 
 fn without_cookies() -> Policy {
     let mut policy = http();
-    policy.request.cookies = PassOrStrip::Strip;
+    policy.request.cookies = Cookies::Strip;
     policy
 }
 
@@ -231,6 +231,17 @@ fn what_is_private_to_a_client_passes_to_an_http_origin() {
         disposition(&without_cookies(), "GET", &cookie),
         Disposition::Cacheable
     );
+}
+
+#[test]
+fn a_cookie_that_makes_no_difference_goes_on_and_keeps_nobody_from_the_cache() {
+    let mut policy = http();
+    policy.request.cookies = Cookies::Ignore;
+    let cookie = [("cookie", "a=b")];
+    let disposition = disposition(&policy, "GET", &cookie);
+    assert_eq!(disposition, Disposition::Cacheable);
+    assert!(forward_header(&policy, true, "cookie"));
+    assert!(forward_header(&policy, false, "cookie"));
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod support;
 
 use sluice_core::link::CONNECTION_HEADER;
 use sluice_fake::FakeEnvoy;
-use support::{FIRST, KEY, envoy, fill};
+use support::{FIRST, KEY, document, envoy, fill};
 
 /// What the clients of a miss and of a hit see of those headers.
 fn seen(sent: &[(&str, &str)], names: &[&str]) -> [Vec<Option<String>>; 2] {
@@ -55,4 +55,62 @@ fn directives_that_envoy_has_joined_are_parted_as_the_origins_lines() {
     for seen in seen(&sent, &["cache-control"]) {
         assert_eq!(seen[0].as_deref(), Some("max-age=3600, s-maxage=60"));
     }
+}
+
+/// What a second client gets of what the first one, with this cookie, has fetched: its body's fetch and its `Set-Cookie`.
+fn second_of(policy: &str, control: &str, cookie: &str) -> (usize, Option<String>) {
+    let mut envoy = FakeEnvoy::new(&document(policy), 1);
+    let cookies: &[(&str, &str)] = if cookie.is_empty() {
+        &[]
+    } else {
+        &[("cookie", cookie)]
+    };
+    let first = envoy.request(0, "GET", KEY, cookies);
+    assert_eq!(envoy.fetches[0].headers.get("cookie").unwrap_or(""), cookie);
+    let sent = [("cache-control", control), ("set-cookie", "id=1")];
+    let sent = if cookie.is_empty() {
+        &sent[..]
+    } else {
+        &sent[..1]
+    };
+    envoy.answer_with(FIRST, 203, sent, b"an object");
+    fill(&mut envoy, FIRST);
+    assert_eq!(envoy.clients[first.0].status(), 203);
+    let second = envoy.request(0, "GET", KEY, &[("cookie", "id=2")]);
+    let set = envoy.clients[second.0].header("set-cookie");
+    (envoy.fetches.len(), set.map(str::to_owned))
+}
+
+#[test]
+fn a_set_cookie_is_stored_for_all_only_where_policy_and_origin_say_so() {
+    let store = r#""cache": {"set_cookie": "store"}, "request": {"cookies": "ignore"}"#;
+    let set = Some("id=1".to_owned());
+    assert_eq!(second_of(store, "public, max-age=60", ""), (1, set.clone()));
+    assert_eq!(second_of(store, "s-maxage=60", ""), (1, set));
+    assert_eq!(second_of(store, "max-age=60", ""), (2, None));
+    let pass = r#""request": {"cookies": "ignore"}"#;
+    assert_eq!(second_of(pass, "public, max-age=60", ""), (2, None));
+}
+
+#[test]
+fn the_response_to_a_cookie_is_stored_for_all_only_where_policy_and_origin_say_so() {
+    let ignore = r#""request": {"cookies": "ignore"}"#;
+    assert_eq!(second_of(ignore, "public, max-age=60", "id=1"), (1, None));
+    assert_eq!(second_of(ignore, "max-age=60", "id=1"), (2, None));
+    assert_eq!(second_of("", "public, max-age=60", "id=1"), (2, None));
+}
+
+#[test]
+fn a_request_in_the_background_has_nobodys_cookie() {
+    let policy = r#""request": {"cookies": "ignore"}, "cache": {"stale_while_revalidate": "60s"}"#;
+    let mut envoy = FakeEnvoy::new(&document(policy), 1);
+    envoy.get(0, KEY);
+    envoy.answer_with(FIRST, 203, &[("cache-control", "max-age=10")], b"an object");
+    fill(&mut envoy, FIRST);
+    envoy.advance(20_000);
+    envoy.request(0, "GET", KEY, &[("cookie", "id=2")]);
+    envoy.close_all();
+    envoy.tick(0);
+    assert_eq!(envoy.fetches.len(), 2);
+    assert_eq!(envoy.fetches[1].headers.get("cookie"), None);
 }

@@ -103,6 +103,11 @@ impl CacheControl {
         self.public || self.must_revalidate || self.s_maxage.is_some()
     }
 
+    /// Whether the origin says by itself that the response is for all (RFC 9111, 5.2.2.9, 5.2.2.10).
+    pub const fn is_for_all(&self) -> bool {
+        self.public || self.s_maxage.is_some()
+    }
+
     /// Takes a directive into account; `seconds` if it is one that has any.
     fn set(&mut self, name: &str, seconds: u64) {
         let is = |known: &str| name.eq_ignore_ascii_case(known);

@@ -3,9 +3,8 @@
 
 use std::time::Duration;
 
-use super::form::{AtLeast, Seconds, Whole};
+use super::form::{AtLeast, Seconds, Whole, words};
 use super::names::HeaderName;
-use super::request::PassOrStrip;
 use super::rules::Rule;
 use super::section::section;
 use super::ttl::{TtlTable, default_ttl, origin_decides};
@@ -33,12 +32,25 @@ pub struct CachePolicy {
     /// How long the origin is left alone with a key that is served stale, without the random part.
     pub retry_interval: Duration,
     /// What `Set-Cookie` means. It is removed only from what is stored.
-    pub set_cookie: PassOrStrip,
+    pub set_cookie: SetCookie,
     /// For how long a key whose response could not be stored is not coalesced.
     pub hit_for_miss: Duration,
     /// Larger objects pass through.
     pub max_object_bytes: u64,
 }
+
+/// What becomes of a response with `Set-Cookie`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetCookie {
+    /// It goes on, and is not stored.
+    Pass,
+    /// The header is removed from what is stored.
+    Strip,
+    /// It is stored with the header if it is said to be for all.
+    Store,
+}
+
+words!(SetCookie { Pass = "pass", Strip = "strip", Store = "store" });
 
 section! {
     /// The store of responses.
@@ -96,8 +108,9 @@ section! {
         retry_interval: Duration as AtLeast<1> = Duration::from_secs(2),
         /// How a response with Set-Cookie is treated. pass: it goes on as it is and is not stored.
         /// strip: Set-Cookie is removed from a response that could be stored without it, and that
-        /// is stored.
-        set_cookie: PassOrStrip = PassOrStrip::Pass,
+        /// is stored. store: a response that says public or s-maxage is stored with its Set-Cookie,
+        /// which everybody gets; others go on as with pass.
+        set_cookie: SetCookie = SetCookie::Pass,
         /// How long requests for a key whose response could not be stored go on without waiting for
         /// each other.
         hit_for_miss: Duration as AtLeast<1> = Duration::from_secs(120),

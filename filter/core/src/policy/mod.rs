@@ -34,13 +34,13 @@ use names::{HeaderName, MediaType};
 use purge::PurgePolicy;
 use section::section;
 
-pub use cache::CachePolicy;
+pub use cache::{CachePolicy, SetCookie};
 pub use compression::{CompressionPolicy, TEXTUAL, is_textual};
 pub use error::PolicyError;
 pub use key::{KeyPolicy, QueryRule};
 pub use names::{NamePattern, is_bucket_name, is_key};
 pub use origin::{BucketOrigin, HttpOrigin, Origin};
-pub use request::{Obedience, PassOrStrip, RequestPolicy, forward_header};
+pub use request::{Cookies, Obedience, PassOrStrip, RequestPolicy, forward_header};
 pub use response::ResponsePolicy;
 pub use rules::{Rule, Rules};
 pub use site::{CorsPolicy, FallbackFor, SitePolicy};

@@ -51,8 +51,10 @@ section! {
         /// an HTTP origin although they can change the response.
         forward_headers: Vec<String> as Vec<HeaderName> = Vec::new(),
         /// HTTP origin only: how a request with Cookie is treated. pass: it goes on uncached.
-        /// strip: the header is removed. A bucket never sees one.
-        cookies: PassOrStrip = PassOrStrip::Pass,
+        /// strip: the header is removed. ignore: it is answered from the cache like others; where it
+        /// goes to the origin, its Cookie goes too, and the response is stored only if it says public
+        /// or s-maxage. A bucket never sees one.
+        cookies: Cookies = Cookies::Pass,
         /// HTTP origin only: how a request with Authorization is treated. pass: it goes on, and
         /// shares only responses with public, s-maxage or must-revalidate (RFC 9111, 3.5). strip:
         /// the header is removed. A bucket never sees one.
@@ -86,6 +88,19 @@ pub enum PassOrStrip {
 }
 
 words!(PassOrStrip { Pass = "pass", Strip = "strip" });
+
+/// What becomes of a request with `Cookie`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cookies {
+    /// It goes on by itself, and the response is not stored.
+    Pass,
+    /// The header is removed.
+    Strip,
+    /// It makes no difference to what the request gets. The response to it is stored only if it is said to be for all.
+    Ignore,
+}
+
+words!(Cookies { Pass = "pass", Strip = "strip", Ignore = "ignore" });
 
 /// What the directives by which a request asks caches for more than its response mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,7 +203,7 @@ pub fn forward_header(policy: &Policy, cacheable: bool, name: &str) -> bool {
     } else if name == "authorization" {
         policy.request.authorization == PassOrStrip::Pass
     } else if name == "cookie" {
-        policy.request.cookies == PassOrStrip::Pass
+        policy.request.cookies != Cookies::Strip
     } else if policy.request.is_credential(name) {
         !cacheable
     } else {

@@ -42,8 +42,8 @@ pub struct OriginResponse<'a> {
     pub etag: Option<&'a str>,
     /// `Last-Modified`, whatever it consists of.
     pub last_modified: Option<&'a [u8]>,
-    /// Whether there is a `Set-Cookie`.
-    pub has_set_cookie: bool,
+    /// Whether there is a `Set-Cookie` that others must not get.
+    pub strips_set_cookie: bool,
     /// Whether there is a `Vary`.
     pub has_vary: bool,
     /// What the response varies with, for clients.
@@ -194,9 +194,9 @@ impl<'a> OriginResponse<'a> {
         }
     }
 
-    /// Takes away the `Set-Cookie` of a response that others get too. There is none unless the policy strips it.
+    /// Takes away the `Set-Cookie` of a response that others get too.
     fn strip_cookies(&self, edits: &mut Vec<HeaderEdit<'_>>) {
-        if self.has_set_cookie {
+        if self.strips_set_cookie {
             remove(edits, "set-cookie");
         }
     }

@@ -40,6 +40,7 @@ fuzz_target!(|input: &[u8]| {
         age: line(),
         vary: line(),
         has_set_cookie: line().is_some(),
+        answers_cookie: line().is_some(),
         has_validator: line().is_some(),
         freshens: None,
         authenticated: false,
@@ -53,6 +54,9 @@ fuzz_target!(|input: &[u8]| {
             "stored without a lifetime"
         );
         assert!(!facts.has_set_cookie);
+        let said = text.to_ascii_lowercase();
+        let for_all = said.contains("public") || said.contains("s-maxage");
+        assert!(for_all || !facts.answers_cookie);
         assert!(
             !CAUSED.contains(&facts.status),
             "{} was stored",

@@ -43,6 +43,8 @@ pub struct Fetch {
     pub for_headers: bool,
     /// Whether the origin sees the credentials of the client that has caused it.
     pub authenticated: bool,
+    /// Whether the origin gets the client's `Cookie`.
+    pub has_cookie: bool,
     /// Whether the store has room.
     pub room: bool,
     /// The newest purge when it was sent.

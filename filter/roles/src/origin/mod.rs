@@ -24,7 +24,7 @@ use sluice_core::link::{
     Purpose, Vouched,
 };
 use sluice_core::metrics::Metric;
-use sluice_core::policy::Origin;
+use sluice_core::policy::{Cookies, Origin};
 use variance::Selection;
 
 use crate::callbacks::{Lent, StreamContext};
@@ -158,6 +158,7 @@ impl OriginStream {
                 .host
                 .edit_headers(Map::Request, revalidation.conditions(compressed))?;
         }
+        let has_cookie = policy.policy.request.cookies == Cookies::Ignore && headers.has("cookie");
         let fetch = Fetch {
             context: self.context,
             link,
@@ -169,6 +170,7 @@ impl OriginStream {
             head: for_headers || headers.text(":method") == Some("HEAD"),
             for_headers,
             authenticated,
+            has_cookie,
             room: !headers.has(NO_ROOM_HEADER),
             began: worker.keys.newest_purge(),
             response: Response::default(),

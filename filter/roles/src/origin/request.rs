@@ -35,7 +35,7 @@ pub fn prepare_request(
     path: &str,
 ) -> host::Result<()> {
     let (cacheable, shared) = (!purpose.avoids_the_store(), purpose.is_shared());
-    // It asks for a part of what a fill asks for.
+    // It asks for a part of what a fill asks for, and others may get its response.
     let ahead = purpose == Purpose::Ahead;
     for (name, value) in headers.iter() {
         let of_store = matches!(
@@ -44,7 +44,7 @@ pub fn prepare_request(
         );
         let sentinel = name == "if-range" && value == BYPASS_SENTINEL.as_bytes();
         // EDGE lets nothing of that kind of the client's through to the store.
-        let keep = if sentinel || (cacheable && of_store) {
+        let keep = if sentinel || (cacheable && of_store) || (ahead && name == "cookie") {
             false
         } else if name == ORIGINAL_PATH_HEADER || (ahead && Demand::concerns(name.as_bytes())) {
             // The access log reads the path from this very request. The hop removes it from what it sends on.

@@ -9,6 +9,7 @@ use sluice_core::freshness::{ResponseFacts, UncacheableReason, Verdict, judge};
 use sluice_core::http::cache_control::with_spaces;
 use sluice_core::key::vary::variant_of;
 use sluice_core::metrics::Metric;
+use sluice_core::policy::SetCookie;
 use sluice_core::purge::{tags_of, url_of};
 use sluice_core::site::error_page;
 use sluice_core::store::entry::FillId;
@@ -87,7 +88,7 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
 fn keeps_stored(worker: &Worker, fetch: &Fetch, status: u16) -> bool {
     let missing = fetch.policy.policy.cache.stale_if_missing && matches!(status, 404 | 410);
     let purged = || {
-        let key = worker.keys.flight_key(&fetch.cache_key);
+        let key = worker.keys.key_hash(&fetch.cache_key);
         worker.keys.must_revalidate(&fetch.cache_key, key)
     };
     status >= 500 || (missing && !purged())
@@ -251,7 +252,8 @@ fn origin_response<'a>(
         date: headers.text("date"),
         etag: headers.text("etag").filter(|_| !is_page),
         last_modified: headers.get("last-modified").filter(|_| !is_page),
-        has_set_cookie: headers.has("set-cookie"),
+        strips_set_cookie: fetch.policy.policy.cache.set_cookie != SetCookie::Store
+            && headers.has("set-cookie"),
         has_vary: headers.has("vary"),
         vary: stored_as.variance.vary(),
     }
@@ -328,6 +330,7 @@ fn verdict_of(
         age: headers.text("age"),
         vary: unkeyed,
         has_set_cookie: headers.has("set-cookie"),
+        answers_cookie: fetch.has_cookie,
         // The store keeps the validator of what a 304 freshens.
         has_validator: freshens.is_some() || headers.has("etag") || headers.has("last-modified"),
         // The headers of a large object take no more room than those of any other.

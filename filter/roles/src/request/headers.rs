@@ -68,11 +68,14 @@ pub fn set_or_remove(
     }
 }
 
-/// The headers of a request that a background call on its behalf takes along.
+/// The headers of a request that a background call on its behalf takes along. Its credentials are not among them: what the
+/// call brings is for all.
 pub fn headers_for_calls(headers: &Headers) -> Vec<(String, String)> {
+    const CREDENTIALS: [&str; 2] = ["authorization", "cookie"];
     let theirs = headers
         .iter()
-        .filter(|(name, _)| !name.starts_with(':') && !is_hop_by_hop(name));
+        .filter(|(name, _)| !name.starts_with(':') && !is_hop_by_hop(name))
+        .filter(|(name, _)| !CREDENTIALS.contains(name));
     let texts = theirs.filter_map(|(name, value)| {
         Some((name.to_owned(), std::str::from_utf8(value).ok()?.to_owned()))
     });

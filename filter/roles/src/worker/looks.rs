@@ -58,7 +58,7 @@ pub fn looked(worker: &mut Worker, key: KeyHash, answered: bool) {
             } if stream.authenticated
                 && !worker
                     .keys
-                    .must_revalidate(stream.target.cache_key(), stream.key) =>
+                    .must_revalidate(stream.target.cache_key(), stream.key.key) =>
             {
                 worker.keys.note_audience(key, Some(Audience::All));
                 Onward::Fresh
@@ -70,7 +70,7 @@ pub fn looked(worker: &mut Worker, key: KeyHash, answered: bool) {
             Seen::Served { .. }
                 if !worker
                     .keys
-                    .must_revalidate(stream.target.cache_key(), stream.key) =>
+                    .must_revalidate(stream.target.cache_key(), stream.key.key) =>
             {
                 stream.progress.prelude.set(Prelude::Done);
                 Onward::Alone

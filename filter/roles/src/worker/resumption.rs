@@ -146,7 +146,7 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, purpose: Purpose) -> host
     if matches!(purpose, Purpose::Lead | Purpose::Alone)
         && worker
             .keys
-            .must_revalidate(stream.target.cache_key(), stream.key)
+            .must_revalidate(stream.target.cache_key(), stream.key.key)
     {
         stream.progress.forced.set(true);
         worker.metrics.count(Metric::PurgeRevalidations, 1);

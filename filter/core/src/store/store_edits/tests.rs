@@ -38,7 +38,7 @@ fn response() -> OriginResponse<'static> {
         date: Some(DATE),
         etag: Some("\"x\""),
         last_modified: Some(DATE.as_bytes()),
-        has_set_cookie: false,
+        strips_set_cookie: false,
         has_vary: false,
         vary: None,
     }
@@ -238,7 +238,7 @@ fn a_response_without_room_is_marked_as_one_that_lacks_it() {
 #[test]
 fn an_unstored_response_is_marked_and_otherwise_left_to_its_client() {
     let response = OriginResponse {
-        has_set_cookie: true,
+        strips_set_cookie: true,
         has_vary: true,
         vary: Some("origin"),
         ..response()
@@ -254,7 +254,7 @@ fn an_unstored_response_is_marked_and_otherwise_left_to_its_client() {
 #[test]
 fn cookies_go_into_no_response_that_others_get() {
     let response = OriginResponse {
-        has_set_cookie: true,
+        strips_set_cookie: true,
         ..response()
     };
     for edits in [

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Purges, as far as they decide about keys and stored responses.
 
-use sluice_core::coalescing::board::FlightKey;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::qualifiers::GENERATION;
 use sluice_core::metrics::Metric;
@@ -125,15 +124,15 @@ impl Keys {
     }
 
     /// Whether the stored response may be used only after the origin has been asked: a soft purge covers it, and no
-    /// worker has confirmed it since. `key` has the hashes of `cache_key` when the request came.
-    pub fn must_revalidate(&self, cache_key: &str, key: FlightKey) -> bool {
+    /// worker has confirmed it since. `key` is the hash of `cache_key` when the request came.
+    pub fn must_revalidate(&self, cache_key: &str, key: KeyHash) -> bool {
         // A hard purge takes the place of a soft one, but not for a request that has come between them and still has
         // the key from before the hard one.
-        let purged = key.key != self.entry_hash(cache_key);
+        let purged = key != self.entry_hash(cache_key);
         if !purged && self.soft_generation(cache_key) == 0 {
             return false;
         }
-        let confirmed = Confirmations::new(&*self.host).has(key.key);
+        let confirmed = Confirmations::new(&*self.host).has(key);
         if confirmed.is_err() {
             self.metrics.count(Metric::HostErrors, 1);
         }
