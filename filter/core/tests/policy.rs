@@ -60,7 +60,7 @@ fn ttl_of_a_bucket() -> TtlTable {
 fn built_in_hidden_headers() -> Vec<NamePattern> {
     let prefixes = ["x-amz-", "x-minio-", "x-envoy-", "x-sluice-"];
     let prefixes = prefixes.map(|prefix| NamePattern::Prefix(prefix.to_owned()));
-    let exact = ["surrogate-key", "xkey"].map(|name| NamePattern::Exact(name.to_owned()));
+    let exact = ["cache-tag", "surrogate-key", "xkey"].map(|name| NamePattern::Exact(name.to_owned()));
     let control = NamePattern::Exact("surrogate-control".to_owned());
     exact.into_iter().chain(prefixes).chain([control]).collect()
 }

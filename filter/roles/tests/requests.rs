@@ -436,6 +436,73 @@ fn an_unsafe_request_has_its_own_urls_revalidated_and_no_other() {
     assert_eq!(envoy.counter(Metric::Invalidations), 3);
 }
 
+/// The store has the response for that path, which is of this group.
+fn fill_group(envoy: &mut FakeEnvoy, key: u64, group: &str) {
+    envoy.get(0, key);
+    let fetch = FetchId(envoy.fetches.len() - 1);
+    let grouped = [
+        ("cache-control", "max-age=60"),
+        ("etag", "\"v1\""),
+        ("cache-groups", group),
+    ];
+    envoy.answer_with(fetch, 203, &grouped, b"of a group");
+    fill(envoy, fetch);
+}
+
+#[test]
+fn an_unsafe_request_has_the_groups_revalidated_that_its_response_names_and_no_other() {
+    let mut envoy = envoy(2);
+    let asks = |envoy: &mut FakeEnvoy, seat, key| {
+        let before = envoy.fetches.len();
+        let client = envoy.get(seat, key);
+        envoy.close_all();
+        let asks = envoy.fetches.len() > before;
+        envoy.abort(client);
+        asks
+    };
+    for (key, group) in [
+        (7, "\"list\", \"x\""),
+        (8, "\"list\";p=1"),
+        (9, "\"List\""),
+        (10, "list"),
+    ] {
+        fill_group(&mut envoy, key, group);
+    }
+    // A safe request has no say, nor has one that has failed.
+    envoy.request(0, "OPTIONS", 20, &[]);
+    let fetch = FetchId(envoy.fetches.len() - 1);
+    let named = [("cache-group-invalidation", "\"list\"")];
+    envoy.answer_with(fetch, 200, &named, b"");
+    envoy.request(0, "POST", 20, &[]);
+    envoy.answer_with(FetchId(fetch.0 + 1), 403, &named, b"");
+    envoy.close_all();
+    assert!(!asks(&mut envoy, 1, 7));
+    change(&mut envoy, 0, 20, &[("cache-group-invalidation", "list")]);
+    assert!(!asks(&mut envoy, 1, 7), "no list of strings");
+    change(&mut envoy, 0, 20, &named);
+    for (key, asked) in [(7, true), (8, true), (9, false), (10, false)] {
+        assert_eq!(asks(&mut envoy, 1, key), asked, "{key}");
+    }
+}
+
+#[test]
+fn a_purge_by_surrogate_key_takes_what_a_cache_tag_names() {
+    let mut envoy = envoy(1);
+    envoy.get(0, KEY);
+    let tagged = [
+        ("cache-control", "max-age=60"),
+        ("cache-tag", "a,article-7"),
+    ];
+    envoy.answer_with(FIRST, 203, &tagged, b"tagged");
+    fill(&mut envoy, FIRST);
+    let hit = envoy.get(0, KEY);
+    assert_eq!(envoy.clients[hit.0].header("cache-tag"), None);
+    envoy.purge(0, r#"{"surrogate_keys": ["article-7"]}"#);
+    envoy.deliver_all();
+    envoy.get(0, KEY);
+    assert_eq!(envoy.fetches.len(), 2);
+}
+
 #[test]
 fn a_worker_that_comes_later_knows_what_has_been_changed() {
     let mut envoy = envoy(2);

@@ -16,5 +16,5 @@ pub mod escaping;
 pub mod range;
 pub mod rejection;
 pub mod status;
-mod structured_field;
+pub(crate) mod structured_field;
 pub(crate) mod targeted;

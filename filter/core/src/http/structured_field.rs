@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Dictionaries of structured fields (RFC 9651, 4.2.2), as far as cache directives need them: all of
-//! the syntax is checked, but only booleans and integers are told apart from the rest.
+//! the syntax is checked, but only booleans and integers are told apart from the rest. And lists of strings (4.2.1), as
+//! cache groups are.
 
 /// What a member of a dictionary says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,29 @@ pub fn parse(text: &str) -> Option<Vec<(&str, Member)>> {
             Some(known) => known.1 = member,
             None => members.push((key, member)),
         }
+        input.skip(b" \t");
+        if input.rest.is_empty() {
+            return Some(members);
+        }
+        if !input.take(b',') {
+            return None;
+        }
+        input.skip(b" \t");
+    }
+}
+
+/// The members of a list of strings. Parameters are checked and dropped. `None` if `text` is no such list.
+pub fn strings(text: &str) -> Option<Vec<String>> {
+    let mut input = Input {
+        rest: text.trim_matches(' '),
+    };
+    let mut members = Vec::new();
+    if input.rest.is_empty() {
+        return Some(members);
+    }
+    loop {
+        members.push(input.text()?);
+        input.parameters()?;
         input.skip(b" \t");
         if input.rest.is_empty() {
             return Some(members);
@@ -166,6 +190,27 @@ impl<'a> Input<'a> {
         }
     }
 
+    /// What a string says, without its quotes and escapes.
+    fn text(&mut self) -> Option<String> {
+        let quoted = self.rest;
+        if self.peek()? != b'"' {
+            return None;
+        }
+        self.string()?;
+        let length = quoted.len().checked_sub(self.rest.len())?;
+        let inner = quoted.get(1..length.checked_sub(1)?)?;
+        let mut text = String::with_capacity(inner.len());
+        let mut letters = inner.chars();
+        while let Some(letter) = letters.next() {
+            text.extend(if letter == '\\' {
+                letters.next()
+            } else {
+                Some(letter)
+            });
+        }
+        Some(text)
+    }
+
     fn token(&mut self) -> Option<Member> {
         self.run_of(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(&byte));
         Some(Member::Other)
@@ -239,6 +284,27 @@ mod tests {
         ];
         for (text, expected) in rows {
             assert_eq!(parse(text).as_deref(), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn lists_of_strings_are_read_and_nothing_else() {
+        let rows: [(&str, Option<&[&str]>); 9] = [
+            ("", Some(&[])),
+            (r#""a""#, Some(&["a"])),
+            (r#" "a b" ,"C";x=1;y,  "a b" "#, Some(&["a b", "C", "a b"])),
+            (r#""a \"b\" \\", """#, Some(&["a \"b\" \\", ""])),
+            ("a", None),
+            (r#""a", b"#, None),
+            (r#"("a")"#, None),
+            (r#""a" "b""#, None),
+            (r#""a"#, None),
+        ];
+        for (text, expected) in rows {
+            let found = strings(text);
+            let found = found.as_ref().map(|list| list.iter().map(String::as_str));
+            let found: Option<Vec<_>> = found.map(Iterator::collect);
+            assert_eq!(found.as_deref(), expected, "{text}");
         }
     }
 

@@ -7,7 +7,8 @@ use super::section::section;
 use crate::http::targeted::SURROGATE_CONTROL;
 
 /// Response headers that never leave the edge.
-const HIDDEN_HEADERS: [&str; 7] = [
+const HIDDEN_HEADERS: [&str; 8] = [
+    "cache-tag",
     "surrogate-key",
     "xkey",
     "x-amz-*",
@@ -51,7 +52,7 @@ section! {
     pub struct ResponsePolicy {
         /// Further response headers that never leave. A trailing * makes it the beginning of names.
         /// Always removed: x-amz-*, x-minio-*, x-envoy-*, x-sluice-*, surrogate-control,
-        /// surrogate-key, xkey; of a bucket
+        /// surrogate-key, cache-tag, xkey; of a bucket
         /// also what its server says of itself: x-goog-*, x-guploader-*, x-oss-*, x-ratelimit-*,
         /// x-rgw-*, x-wasabi-*, content-security-policy, strict-transport-security,
         /// x-xss-protection.

@@ -67,6 +67,34 @@ pub fn invalidate(store: &dyn SharedStore, urls: &[KeyHash]) -> Result<u64, Shar
     Ok(number)
 }
 
+/// Has the stored responses of these cache groups revalidated, as the response to an unsafe request wants it (RFC 9875,
+/// 3). What comes back is for every worker.
+///
+/// # Errors
+/// As [`carry_out`].
+pub fn invalidate_groups(
+    store: &dyn SharedStore,
+    groups: &[TagHash],
+) -> Result<Vec<Record>, SharedError> {
+    let mut shared = SharedPurges::new(store);
+    let mut records = shared.commit(Kind::Soft, &[Scope::Nothing])?;
+    let number = records.last().map_or(0, |record| record.number);
+    let mut index = Tags::new(store, shared.epoch()?);
+    let mut buckets = Vec::new();
+    for &group in groups {
+        buckets.extend(index.invalidate(group, number)?);
+    }
+    buckets.sort_unstable();
+    buckets.dedup();
+    let scopes = if buckets.len() > MAX_URLS {
+        vec![Scope::Everything]
+    } else {
+        buckets.into_iter().map(Scope::Bucket).collect()
+    };
+    records.extend(shared.commit(Kind::Soft, &scopes)?);
+    Ok(records)
+}
+
 /// Puts what the store has spoilt out of reach. What comes back is for every worker.
 ///
 /// # Errors

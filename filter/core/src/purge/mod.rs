@@ -31,7 +31,7 @@ mod table;
 mod tags;
 mod url;
 
-pub use carry_out::{carry_out, discard, invalidate};
+pub use carry_out::{carry_out, discard, invalidate, invalidate_groups};
 pub use confirmations::Confirmations;
 pub use invalidations::{Invalidations, SharedInvalidations};
 pub use notification::changed_objects;
@@ -39,5 +39,5 @@ pub use order::{Order, OrderError, What};
 pub use pending::{JOURNAL_PATIENCE, PendingPurges, Receipt};
 pub use shared::{Initial, SharedPurges};
 pub use table::{Generations, MAX_PREFIX_BYTES, MAX_PREFIXES, Purges};
-pub use tags::{Noted, TagHash, Tags, tags_of};
+pub use tags::{MAX_TAGS, Noted, TagHash, Tags, groups_of, tags_of};
 pub use url::{UrlError, url_of};

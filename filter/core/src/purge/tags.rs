@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which URLs have which surrogate keys.
+//! Which URLs have which surrogate keys. A cache group (RFC 9875) is a surrogate key that belongs to an origin.
 //!
 //! A request is looked up before its response's surrogate keys are known, so they are indexed when an
 //! object is filled, in shared data, which outlives every VM of the process. A purge by surrogate key is
@@ -7,6 +7,7 @@
 //! with entries of a former process, everything.
 
 use crate::host::SharedStore;
+use crate::http::structured_field;
 use crate::policy::purge::hash;
 use crate::workers::byte_reader::ByteReader;
 use crate::workers::shared_table::{SharedRecord, SharedTable};
@@ -29,6 +30,13 @@ impl TagHash {
     pub fn of(tag: &str) -> Self {
         Self(hash(tag.as_bytes()))
     }
+
+    /// The hash of a group of the origin to which `url` belongs. No surrogate key has a space, so none has this hash by
+    /// its text.
+    fn of_group(url: &str, group: &str) -> Self {
+        let origin = url.split('/').next().unwrap_or_default();
+        Self::of(&format!("{origin} {group}"))
+    }
 }
 
 /// The surrogate keys in a header's value, separated by spaces or commas; `None` if there are too many.
@@ -43,6 +51,19 @@ pub fn tags_of(values: &[&str]) -> Option<Vec<TagHash>> {
     tags.sort_unstable();
     tags.dedup();
     (tags.len() <= MAX_TAGS).then_some(tags)
+}
+
+/// The cache groups in a field, `Cache-Groups` or `Cache-Group-Invalidation`, of a response for `url`. A field that is
+/// not a list of strings names none (RFC 9875, 2).
+pub fn groups_of(url: &str, field: &str) -> Vec<TagHash> {
+    let names = structured_field::strings(field).unwrap_or_default();
+    let mut groups: Vec<TagHash> = names
+        .iter()
+        .map(|name| TagHash::of_group(url, name))
+        .collect();
+    groups.sort_unstable();
+    groups.dedup();
+    groups
 }
 
 /// What came of indexing a response.
@@ -200,6 +221,22 @@ impl<'a> Tags<'a> {
             tag.purged = tag.purged.max(number);
             // NB: they stay: a soft purge leaves the entries, and another of the same key may be under way.
             Some(tag.buckets.clone())
+        })
+    }
+
+    /// The responses of a group were changed, as the change with this number: the buckets of the URLs that are known. The
+    /// index may know less than all. What follows from that would be a client's to cause, and nobody must invalidate a
+    /// group (RFC 9875, 3).
+    ///
+    /// # Errors
+    /// As [`Tags::note`].
+    pub fn invalidate(&mut self, group: TagHash, number: u64) -> Result<Vec<u16>, SharedError> {
+        self.update(group, |shard| {
+            let Some(tag) = shard.tag(group) else {
+                return Vec::new();
+            };
+            tag.purged = tag.purged.max(number);
+            tag.buckets.clone()
         })
     }
 

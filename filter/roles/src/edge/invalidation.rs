@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Invalidation by unsafe methods (RFC 9111, 4.4): once such a request has succeeded, the stored responses of its URL
-//! must be revalidated.
+//! must be revalidated, and those of the cache groups that its response names (RFC 9875, 3).
 
 use sluice_core::key::{Target, canonicalize};
 use sluice_core::policy::{Origin, Policy};
-use sluice_core::purge::url_of;
+use sluice_core::purge::{groups_of, url_of};
 
 use crate::host::headers::Headers;
 use crate::host::{self, Map};
@@ -56,6 +56,14 @@ impl Invalidation {
             urls.extend(text.and_then(|text| self.same_origin(policy, text)));
         }
         worker.invalidate(&urls);
+        let field = worker
+            .host
+            .header(Map::Response, "cache-group-invalidation")?;
+        let field = field.as_deref().map(String::from_utf8_lossy);
+        let groups = field.map_or_else(Vec::new, |field| groups_of(&self.url, &field));
+        if !groups.is_empty() {
+            worker.invalidate_groups(&groups);
+        }
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use sluice_core::http::cache_control::with_spaces;
 use sluice_core::key::vary::variant_of;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::SetCookie;
-use sluice_core::purge::{tags_of, url_of};
+use sluice_core::purge::{MAX_TAGS, groups_of, tags_of, url_of};
 use sluice_core::site::error_page;
 use sluice_core::store::entry::FillId;
 use sluice_core::store::revalidation::Revalidation;
@@ -259,19 +259,30 @@ fn origin_response<'a>(
     }
 }
 
-/// Indexes the response's surrogate keys. False if it may be older than a purge of one of them.
+/// Indexes the response's surrogate keys and cache groups. False if it may be older than a purge of one of them.
 fn index(worker: &mut Worker, fetch: &Fetch, headers: &Headers) -> bool {
-    const NAMES: [&str; 3] = ["surrogate-key", "xkey", "x-amz-meta-surrogate-key"];
+    const NAMES: [&str; 4] = [
+        "surrogate-key",
+        "cache-tag",
+        "xkey",
+        "x-amz-meta-surrogate-key",
+    ];
     let values: Vec<&str> = headers
         .iter()
         .filter(|(name, _)| NAMES.contains(name))
         .filter_map(|(_, value)| std::str::from_utf8(value).ok())
         .collect();
-    if values.is_empty() {
+    let policy = &fetch.policy.policy;
+    let url = url_of(policy, &fetch.cache_key);
+    let groups = headers.joined("cache-groups");
+    let groups = groups.filter(|_| !policy.origin.is_bucket());
+    let groups = groups.map_or_else(Vec::new, |field| groups_of(url, &field));
+    if values.is_empty() && groups.is_empty() {
         return true;
     }
-    let url = url_of(&fetch.policy.policy, &fetch.cache_key);
-    let tags = tags_of(&values);
+    let tags = tags_of(&values)
+        .map(|tags| [tags, groups].concat())
+        .filter(|tags| tags.len() <= MAX_TAGS);
     worker.keys.note_tags(url, tags.as_deref(), fetch.began)
 }
 

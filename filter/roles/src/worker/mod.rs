@@ -44,7 +44,7 @@ use sluice_core::coalescing::unread::UnreadFills;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::policy::purge::bucket_of;
-use sluice_core::purge::{Order, url_of};
+use sluice_core::purge::{Order, TagHash, url_of};
 use sluice_core::workers::{KeyHash, Millis, StreamId};
 
 use crate::host::{self, Host};
@@ -191,6 +191,12 @@ impl Worker {
         urls.sort_unstable();
         urls.dedup();
         self.purge_calls.invalidate(keys, roots, urls);
+    }
+
+    /// Has the stored responses of these cache groups revalidated: an unsafe request has changed them (RFC 9875, 3).
+    pub fn invalidate_groups(&mut self, groups: &[TagHash]) {
+        let (keys, roots) = (&mut self.keys, &mut self.roots);
+        self.purge_calls.invalidate_groups(keys, roots, groups);
     }
 
     /// Puts a stored response out of reach that the store has spoilt.

@@ -9,8 +9,8 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
 use sluice_core::policy::purge::Record;
 use sluice_core::purge::{
-    Initial, JOURNAL_PATIENCE, Order, PendingPurges, Receipt, SharedPurges, carry_out, discard,
-    invalidate,
+    Initial, JOURNAL_PATIENCE, Order, PendingPurges, Receipt, SharedPurges, TagHash, carry_out,
+    discard, invalidate, invalidate_groups,
 };
 use sluice_core::workers::message::Message;
 use sluice_core::workers::shared_value::SharedError;
@@ -153,7 +153,28 @@ impl PurgeCalls {
         let message = Message::Invalidated { number, urls };
         roots.spread(&others, &message, "a worker was not told of a change");
         self.metrics.count(Metric::Invalidations, 1);
-        // The journal is told once that stored responses must be revalidated after a restart.
+        self.record_changes(roots, number);
+    }
+
+    /// Has the stored responses of these cache groups revalidated: an unsafe request has changed them (RFC 9875, 3). Its
+    /// own URL has been invalidated before.
+    pub fn invalidate_groups(&self, keys: &mut Keys, roots: &mut Roots, groups: &[TagHash]) {
+        let written = invalidate_groups(&*self.host, groups)
+            .and_then(|records| Ok((records, keys.others()?)));
+        match written {
+            Ok((records, others)) => {
+                keys.apply(&records);
+                self.tell(roots, &others, NO_CALL, records);
+            }
+            Err(error) => {
+                let consequence = "a change of a cache group was not noted";
+                self.metrics.fault(consequence, error.into());
+            }
+        }
+    }
+
+    /// Tells the journal once that stored responses must be revalidated after a restart.
+    fn record_changes(&mut self, roots: &mut Roots, number: u64) {
         if self.journal && !self.changes_recorded {
             self.changes_recorded = true;
             self.due_entries.push(JournalEntry {
