@@ -60,7 +60,8 @@ fn ttl_of_a_bucket() -> TtlTable {
 fn built_in_hidden_headers() -> Vec<NamePattern> {
     let prefixes = ["x-amz-", "x-minio-", "x-envoy-", "x-sluice-"];
     let prefixes = prefixes.map(|prefix| NamePattern::Prefix(prefix.to_owned()));
-    let exact = ["cache-tag", "surrogate-key", "xkey"].map(|name| NamePattern::Exact(name.to_owned()));
+    let exact =
+        ["cache-tag", "surrogate-key", "xkey"].map(|name| NamePattern::Exact(name.to_owned()));
     let control = NamePattern::Exact("surrogate-control".to_owned());
     exact.into_iter().chain(prefixes).chain([control]).collect()
 }
@@ -99,6 +100,7 @@ fn a_bucket_needs_no_more_than_its_name_and_host() {
             ]
             .map(str::to_owned)
             .into(),
+            cache_status_key: false,
             account: true,
         },
         cache: CachePolicy {
@@ -121,6 +123,7 @@ fn an_http_origin_needs_no_more_than_its_kind() {
         response: ResponsePolicy {
             remove_headers: built_in_hidden_headers(),
             ignore_vary: Vec::new(),
+            cache_status_key: false,
             account: true,
         },
         cache: default_cache(),

@@ -221,7 +221,10 @@ fn a_request_that_finds_its_worker_in_use_goes_on_uncoalesced() {
     envoy.answer(second, Answer::Storable);
     envoy.end(second);
     let told = envoy.clients[client.0].header("cache-status");
-    assert_eq!(told, Some("sluice; fwd=bypass; detail=worker-in-use"));
+    assert_eq!(
+        told,
+        Some("sluice; fwd=bypass; fwd-status=200; detail=worker-in-use")
+    );
     assert!(!envoy.fetches[1].fills);
     fill(&mut envoy, FIRST);
     assert_all_over(&mut envoy);

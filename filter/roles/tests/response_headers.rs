@@ -5,7 +5,7 @@
 mod support;
 
 use sluice_core::link::CONNECTION_HEADER;
-use sluice_fake::FakeEnvoy;
+use sluice_fake::{FakeEnvoy, FetchId};
 use support::{FIRST, KEY, document, envoy, fill};
 
 /// What the clients of a miss and of a hit see of those headers.
@@ -113,4 +113,48 @@ fn a_request_in_the_background_has_nobodys_cookie() {
     envoy.tick(0);
     assert_eq!(envoy.fetches.len(), 2);
     assert_eq!(envoy.fetches[1].headers.get("cookie"), None);
+}
+
+#[test]
+fn cache_status_says_the_key_where_the_policy_wants_it() {
+    let policy = r#""response": {"cache_status_key": true}, "hot": {"max_bytes": 100000}"#;
+    let mut envoy = FakeEnvoy::new(&document(policy), 1);
+    let miss = envoy.get(0, KEY);
+    fill(&mut envoy, FIRST);
+    let mut clients = vec![miss];
+    for _ in 0..4 {
+        clients.push(envoy.get(0, KEY));
+        envoy.close_all();
+    }
+    for client in clients {
+        let said = envoy.clients[client.0].header("cache-status").unwrap();
+        assert!(said.contains("; key=\"edge.test/7"), "{said}");
+    }
+}
+
+#[test]
+fn a_miss_of_a_variant_is_not_said_to_be_a_miss_of_the_url() {
+    let mut envoy = envoy(1);
+    let said = |envoy: &FakeEnvoy, client: sluice_fake::Client| {
+        let said = envoy.clients[client.0].header("cache-status");
+        said.unwrap().split(';').nth(1).unwrap().trim().to_owned()
+    };
+    let varying = [("cache-control", "max-age=60"), ("vary", "accept")];
+    let mut forwards = Vec::new();
+    for (fetch, accept) in ["text/html", "text/html", "text/plain"]
+        .into_iter()
+        .enumerate()
+    {
+        let client = envoy.request(0, "GET", KEY, &[("accept", accept)]);
+        if envoy.fetches.len() > fetch {
+            envoy.answer_with(FetchId(fetch), 203, &varying, b"one of several");
+            fill(&mut envoy, FetchId(fetch));
+        }
+        forwards.push(said(&envoy, client));
+    }
+    assert_eq!(
+        forwards.last().map(String::as_str),
+        Some("fwd=miss"),
+        "{forwards:?}"
+    );
 }

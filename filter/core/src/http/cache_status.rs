@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The edge's member of the `Cache-Status` response header (RFC 9211).
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// The name by which the edge calls itself in `Cache-Status`.
 pub const CACHE_NAME: &str = "sluice";
@@ -15,6 +15,8 @@ pub enum Forward {
     Method,
     /// Nothing is stored for the URL.
     UriMiss,
+    /// Nothing is stored that the request selects: for the URL, or of its variants.
+    Miss,
     /// Something about the request other than its URL.
     Request,
     /// What is stored is stale.
@@ -27,6 +29,7 @@ impl Forward {
             Self::Bypass => "bypass",
             Self::Method => "method",
             Self::UriMiss => "uri-miss",
+            Self::Miss => "miss",
             Self::Request => "request",
             Self::Stale => "stale",
         }
@@ -41,6 +44,7 @@ pub struct CacheStatus<'a> {
     stored: bool,
     collapsed: bool,
     ttl: Option<i64>,
+    key: Option<&'a str>,
     detail: Option<&'a str>,
 }
 
@@ -86,6 +90,22 @@ impl<'a> CacheStatus<'a> {
         self
     }
 
+    /// The response is one of the variants of its URL, of which the cache may have others.
+    #[must_use]
+    pub fn of_variant(mut self) -> Self {
+        if self.forward == Some(Forward::UriMiss) {
+            self.forward = Some(Forward::Miss);
+        }
+        self
+    }
+
+    /// The key by which the cache knows the response.
+    #[must_use]
+    pub fn key(mut self, key: &'a str) -> Self {
+        self.key = Some(key);
+        self
+    }
+
     /// More about it, a token.
     #[must_use]
     pub fn detail(mut self, detail: &'a str) -> Self {
@@ -112,6 +132,17 @@ impl fmt::Display for CacheStatus<'_> {
         }
         if let Some(ttl) = self.ttl {
             write!(formatter, "; ttl={ttl}")?;
+        }
+        if let Some(key) = self.key {
+            formatter.write_str("; key=\"")?;
+            // All that a string can say (RFC 9651, 3.3.3).
+            for letter in key.chars().filter(|letter| matches!(letter, ' '..='~')) {
+                if matches!(letter, '"' | '\\') {
+                    formatter.write_char('\\')?;
+                }
+                formatter.write_char(letter)?;
+            }
+            formatter.write_str("\"")?;
         }
         match self.detail {
             Some(detail) => write!(formatter, "; detail={detail}"),
@@ -145,6 +176,11 @@ mod tests {
                 CacheStatus::forwarded(Forward::Bypass).detail("range"),
                 "sluice; fwd=bypass; detail=range",
             ),
+            (
+                miss.of_variant().key("h/a\"\\?b#vary-x=1").detail("d"),
+                r#"sluice; fwd=miss; fwd-status=200; key="h/a\"\\?b#vary-x=1"; detail=d"#,
+            ),
+            (CacheStatus::hit().of_variant(), "sluice; hit"),
         ];
         for (status, text) in rows {
             assert_eq!(status.to_string(), text);

@@ -145,6 +145,15 @@ pub fn names_credentials(vary: Option<&str>) -> bool {
     members(vary.unwrap_or_default()).any(|name| name == AUTHORIZATION)
 }
 
+/// Whether a key is that of one of several variants, as the origin's `Vary` has said.
+pub fn is_of_variant(policy: &Policy, key: &str) -> bool {
+    let learnt = |(name, _): (String, _)| {
+        let header = name.strip_prefix(qualifiers::VARY);
+        header.is_some_and(|header| !policy.key.has_header(header))
+    };
+    qualifiers(key).any(learnt)
+}
+
 fn members(vary: &str) -> impl Iterator<Item = String> {
     vary.split(',')
         .map(|member| member.trim().to_ascii_lowercase())

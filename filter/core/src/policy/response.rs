@@ -61,6 +61,9 @@ section! {
         /// origin, accept-encoding, access-control-request-method, access-control-request-headers;
         /// for an HTTP origin: none.
         ignore_vary: Vec<String> as Vec<HeaderName> = Vec::new(); bucket: BUCKET_IGNORES.map(str::to_owned).into(),
+        /// Whether Cache-Status says the key under which a response is cached. It is for tests and debugging: the
+        /// key has the URL as the edge reads it, and the request headers that tell its responses apart.
+        cache_status_key: bool = false,
         /// Whether Envoy is told the result, key, role and times of each request, as filter state whose names begin
         /// with wasm.sluice; the edge's entry point fills it in: where neither access log nor traces show them,
         /// telling would be a waste.

@@ -7,6 +7,7 @@ use sluice_core::coalescing::FillVerdict;
 use sluice_core::hot::{Capture, HotCopy, Sighting, Wanted};
 use sluice_core::http::cache_status::CacheStatus;
 use sluice_core::http::demand::Demand;
+use sluice_core::policy::ResponsePolicy;
 use sluice_core::site::cors::CORS_PREFIX;
 
 use crate::host::headers::{Headers, serialize};
@@ -34,22 +35,24 @@ pub struct Answered {
     pub typed: bool,
 }
 
-/// Answers the effective context's request if there is a hot copy for it. `account` says whether the access log is
-/// told.
+/// Answers the effective context's request if there is a hot copy for it.
 pub fn answer(
     worker: &Worker,
     wanted: &Wanted<'_>,
     demand: Option<&Demand>,
     head: bool,
-    account: bool,
+    policy: &ResponsePolicy,
 ) -> host::Result<Option<Answered>> {
     let Some((copy, still)) = worker.keys.hot_copy(wanted) else {
         return Ok(None);
     };
-    if account {
+    if policy.account {
         tell_hit(&*worker.host, wanted.known_as)?;
     }
-    let status = CacheStatus::hit().ttl(still.fresh_for).detail("hot");
+    let mut status = CacheStatus::hit().ttl(still.fresh_for).detail("hot");
+    if policy.cache_status_key {
+        status = status.key(wanted.key);
+    }
     hot_copy::answer(&*worker.host, &copy, still.age, &status, demand, head)?;
     Ok(Some(Answered { typed: copy.typed }))
 }

@@ -209,8 +209,8 @@ impl Edge {
             known_as: key,
             policy: self.policy.number,
         };
-        let account = self.policy.policy.response.account;
-        let Some(answered) = hot::answer(worker, &wanted, demand, head, account)? else {
+        let policy = &self.policy.policy.response;
+        let Some(answered) = hot::answer(worker, &wanted, demand, head, policy)? else {
             return Ok(false);
         };
         self.state = if answered.typed {

@@ -9,6 +9,7 @@ use sluice_core::coalescing::{LeaderResponse, Onward};
 use sluice_core::freshness::is_request_error;
 use sluice_core::http::cache_status::{CacheStatus, Forward};
 use sluice_core::key::CanonicalTarget;
+use sluice_core::key::vary::is_of_variant;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
@@ -57,7 +58,12 @@ pub fn respond_passed(
         | PassReason::WorkerInUse => Forward::Bypass,
         PassReason::NoStore => Forward::Request,
     };
-    add_cache_status(host, &CacheStatus::forwarded(forward).detail(reason.name()))?;
+    let mut said = CacheStatus::forwarded(forward).detail(reason.name());
+    let status = host.header_number(Map::Response, ":status")?;
+    if let Some(status) = status.and_then(|status| u16::try_from(status).ok()) {
+        said = said.forward_status(status);
+    }
+    add_cache_status(host, &said)?;
     Ok(Action::Continue)
 }
 
@@ -171,7 +177,7 @@ fn restore(
     } else {
         served.cache_status(stream.progress.purpose.get(), collapsed)
     };
-    add_cache_status(host, &status)
+    add_status_of(host, stream, status)
 }
 
 /// Passes on a response that the store does not get, though others may: to the followers on this worker as well, by a
@@ -336,7 +342,7 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
         status,
         false,
     )?;
-    add_cache_status(&*worker.host, &description)?;
+    add_status_of(&*worker.host, stream, description)?;
     if hold_for_substitute(worker, stream, status, 0)? {
         return Ok(Action::Pause);
     }
@@ -427,6 +433,22 @@ fn refuse_expired(worker: &mut Worker, stream: &EdgeRequest, status: u16) -> hos
     stream.progress.account.results_in(account::FAILED);
     answer_failure(&*worker.host, status, false)?;
     Ok(Action::Pause)
+}
+
+/// Adds what is to be said of the response to a cacheable request.
+fn add_status_of<'a>(
+    host: &dyn Host,
+    stream: &'a EdgeRequest,
+    mut status: CacheStatus<'a>,
+) -> host::Result<()> {
+    let (policy, key) = (&stream.policy.policy, stream.target.cache_key());
+    if is_of_variant(policy, key) {
+        status = status.of_variant();
+    }
+    if policy.response.cache_status_key {
+        status = status.key(key);
+    }
+    add_cache_status(host, &status)
 }
 
 fn add_cache_status(host: &dyn Host, status: &CacheStatus<'_>) -> host::Result<()> {
