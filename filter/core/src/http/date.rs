@@ -54,10 +54,9 @@ fn read(text: &str) -> Option<i64> {
 /// name makes it valid.
 fn read_tolerantly(text: &str) -> Option<i64> {
     let (weekday, rest) = text.split_at_checked(text.find([',', ' '])?)?;
-    let is_named = |name: &&str| name.eq_ignore_ascii_case(weekday);
     let names = [SHORT_WEEKDAYS, LONG_WEEKDAYS]
         .into_iter()
-        .find(|names| names.iter().any(|name| is_named(&name)))?;
+        .find(|names| names.iter().any(|name| name.eq_ignore_ascii_case(weekday)))?;
     let rest = capitalized(rest);
     names.iter().find_map(|name| read(&format!("{name}{rest}")))
 }

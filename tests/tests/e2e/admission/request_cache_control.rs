@@ -82,7 +82,10 @@ async fn a_response_to_a_no_store_request_is_not_stored() {
     for n in 1..=2 {
         let passed = ask(&edge, "/a", "no-store").await;
         let status = passed.cache_status();
-        assert!(status.contains("fwd=request; detail=no-store"), "{passed}");
+        assert!(
+            status.contains("fwd=request; fwd-status=200; detail=no-store"),
+            "{passed}"
+        );
         assert_eq!(origin.count("/a"), n);
     }
     assert!(!edge.get("/a").await.is_hit());
