@@ -2,13 +2,20 @@
 //! The public conformance suite for HTTP caches (<https://cache-tests.fyi>): its origin, its client, and what came of
 //! each of its tests.
 
+use crate::edge::Builder;
+use crate::machine::ports::{free_port, loopback};
 use crate::machine::process::Process;
 use crate::machine::tool;
+use crate::{PATIENCE, eventually};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio::net::TcpStream;
 
 /// What came of one test.
 #[derive(Clone, Debug, Deserialize)]
@@ -34,37 +41,187 @@ impl Outcome {
 /// The outcome of each test, by its name.
 pub type Outcomes = BTreeMap<String, Outcome>;
 
-/// The suite: `SLUICE_CONFORMANCE`, a folder with the package from npm or a checkout.
-fn suite() -> PathBuf {
-    let folder = tool::folder("SLUICE_CONFORMANCE");
-    let package = folder.join("node_modules/http-cache-tests");
-    if package.is_dir() { package } else { folder }
-}
-
-/// Runs the suite: its origin on the port `origin`, and its client against `cache`, which stands before it.
-///
-/// # Panics
-/// When it does not run to its end.
-pub async fn run(cache: SocketAddr, origin: u16) -> Outcomes {
-    let scratch = tempfile::tempdir().unwrap();
-    let (log, results) = (scratch.path().join("log"), scratch.path().join("results"));
-    let mut command = Command::new(tool::tool("SLUICE_NODE", "node"));
-    command
-        .arg(tool::repository().join("tests/tools/conformance/run.mjs"))
-        .arg(suite())
-        .arg(origin.to_string())
-        .arg(format!("http://{cache}"))
-        .arg(&results);
-    let mut process = Process::start(command, &log).unwrap();
-    let status = process.ended().await;
-    assert!(status.success(), "{status}: {}", process.log());
-    serde_json::from_slice(&std::fs::read(results).unwrap()).unwrap()
-}
-
 /// How many tests of a kind have passed, and how many there are.
 #[must_use]
 pub fn score(outcomes: &Outcomes, kind: &str) -> (usize, usize) {
     let of_kind = outcomes.values().filter(|outcome| outcome.kind == kind);
     let passed = of_kind.clone().filter(|outcome| outcome.mark == "pass");
     (passed.count(), of_kind.count())
+}
+
+/// Where the suite is from: its repository has newer tests than the package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// The package of npm.
+    Package,
+    /// A checkout of the repository.
+    Repository,
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Package => "the package",
+            Self::Repository => "the repository",
+        })
+    }
+}
+
+/// What happens between the requests of a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Between {
+    /// Nothing.
+    Nothing,
+    /// After each GET, what is stored is asked for with `only-if-cached` until it is a hit once. So it becomes a hot copy
+    /// of the only worker.
+    Hit,
+    /// Before the second request of each test, all tests of a batch wait, but for those with unsafe methods.
+    Pause,
+}
+
+/// The suite, with its origin running.
+#[derive(Debug)]
+pub struct Suite {
+    /// Where its origin listens.
+    pub origin: SocketAddr,
+    _process: Process,
+    // Goes after the process.
+    folder: TempDir,
+}
+
+impl Suite {
+    /// Starts its origin. The suite is `SLUICE_CONFORMANCE`, a folder with the package from npm or a checkout.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub async fn start() -> Self {
+        let folder = TempDir::with_prefix("sluice-conformance-").unwrap();
+        let origin = loopback(free_port());
+        let mut command = node("origin.mjs");
+        command.arg(installed()).arg(origin.port().to_string());
+        let process = Process::start(command, &folder.path().join("origin.log")).unwrap();
+        eventually("the suite's origin", async || {
+            TcpStream::connect(origin).await.is_ok()
+        })
+        .await;
+        Self {
+            origin,
+            _process: process,
+            folder,
+        }
+    }
+
+    /// Which cut of the suite it is.
+    #[must_use]
+    pub fn cut(&self) -> Cut {
+        if installed().ends_with(PACKAGE) {
+            Cut::Package
+        } else {
+            Cut::Repository
+        }
+    }
+
+    /// An edge before its origin as it comes with two workers, where `Cache-Control` of a request counts: many tests
+    /// send one.
+    ///
+    /// # Panics
+    /// When the built-in policy has another form.
+    pub fn edge(&self) -> Builder {
+        let policy = tool::repository().join("envoy/policies/http.yaml");
+        let text = std::fs::read_to_string(policy).unwrap();
+        let obeying = text.replace("\nrequest:\n", "\nrequest:\n  cache_control: obey\n");
+        assert_ne!(obeying, text, "the policy has no section `request`");
+        Builder::new()
+            .policy(&obeying)
+            .env("ORIGIN", format!("http://{}", self.origin))
+            .env("ACCESS_LOG", "off")
+            // The suite's origin hangs up on purpose, and sends framing that nobody may send.
+            .allow_log("no answer from the origin")
+    }
+
+    /// Asks `cache`, which stands before its origin. A test that fails is asked once more, with fewer others, since a busy
+    /// machine is no reason to fail. Where the tests pause, `paused` is what they wait for.
+    ///
+    /// # Panics
+    /// When it does not run to its end.
+    pub async fn run(
+        &self,
+        cache: SocketAddr,
+        between: Between,
+        mut paused: impl AsyncFnMut(),
+    ) -> Outcomes {
+        let folder = TempDir::new_in(self.folder.path()).unwrap();
+        let [log, results, pause] =
+            ["log", "results", "results.pause"].map(|name| folder.path().join(name));
+        let mut command = node("client.mjs");
+        command
+            .arg(installed())
+            .arg(format!("http://{cache}"))
+            .arg(format!("http://{}", self.origin))
+            .arg(&results);
+        command.args(match between {
+            Between::Nothing => None,
+            Between::Hit => Some("hit"),
+            Between::Pause => Some("pause"),
+        });
+        let mut process = Process::start(command, &log).unwrap();
+        let deadline = Instant::now() + 10 * PATIENCE;
+        let status = loop {
+            if let Some(status) = process.exited() {
+                break status;
+            }
+            if pause.exists() {
+                paused().await;
+                std::fs::remove_file(&pause).unwrap();
+            }
+            assert!(Instant::now() < deadline, "no end:\n{}", process.log());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        assert!(status.success(), "{status}: {}", process.log());
+        serde_json::from_slice(&std::fs::read(results).unwrap()).unwrap()
+    }
+}
+
+/// Where npm puts it.
+const PACKAGE: &str = "node_modules/http-cache-tests";
+
+fn installed() -> PathBuf {
+    let folder = tool::folder("SLUICE_CONFORMANCE");
+    let package = folder.join(PACKAGE);
+    if package.is_dir() { package } else { folder }
+}
+
+fn node(script: &str) -> Command {
+    let mut command = Command::new(tool::tool("SLUICE_NODE", "node"));
+    command.arg(
+        tool::repository()
+            .join("tests/tools/conformance")
+            .join(script),
+    );
+    command
+}
+
+/// The tests of which `bench/CONFORMANCE.md` says that they do not pass in a cut of the suite, each with the reason.
+///
+/// # Panics
+/// When there is no such page.
+#[must_use]
+pub fn listed(cut: Cut) -> BTreeMap<String, String> {
+    let page = tool::repository().join("bench/CONFORMANCE.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let sections = page.split("\n## ");
+    let heading = format!("What does not pass: {cut}\n");
+    let section = sections
+        .into_iter()
+        .find_map(|section| section.strip_prefix(&heading));
+    let rows = section
+        .unwrap_or_default()
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `"));
+    let cells = rows.filter_map(|row| {
+        let (name, rest) = row.split_once("` |")?;
+        let reason = rest.trim_end_matches('|').rsplit_once(" | ")?.1;
+        Some((name.to_owned(), reason.trim().to_owned()))
+    });
+    cells.collect()
 }
