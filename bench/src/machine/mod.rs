@@ -8,7 +8,7 @@ use crate::figures::Figures;
 use crate::peers::program;
 use sluice_tests::http::http_date;
 use sluice_tests::machine::tool;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::SystemTime;
 
@@ -44,30 +44,29 @@ pub fn cores() -> u32 {
 pub fn versions() -> String {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut parts = vec![format!("Linux {}", kernel.trim())];
-    parts.push(format!("Envoy {}", said(&tool::envoy(), "--version", '/')));
+    let said = |program: PathBuf, option| version(Command::new(program).arg(option));
+    parts.push(format!("Envoy {}", said(tool::envoy(), "--version")));
     if let Some(nginx) = program("nginx") {
-        parts.push(format!("nginx {}", said(&nginx, "-v", '/')));
+        parts.push(format!("nginx {}", said(nginx, "-v")));
     }
     if let Some(haproxy) = program("haproxy") {
-        parts.push(format!("HAProxy {}", said(&haproxy, "-v", '-')));
+        parts.push(format!("HAProxy {}", said(haproxy, "-v")));
     }
     if let Some(varnish) = program("varnishd") {
-        parts.push(format!("Varnish {}", said(&varnish, "-V", '-')));
+        parts.push(format!("Varnish {}", said(varnish, "-V")));
     }
     parts.join(", ")
 }
 
-/// The first dotted number between separators in what a program says of itself.
-fn said(program: &Path, option: &str, separator: char) -> String {
-    let Ok(output) = Command::new(program).arg(option).output() else {
+/// The first dotted number in what a program says of itself.
+pub fn version(command: &mut Command) -> String {
+    let Ok(output) = command.output() else {
         return "?".to_owned();
     };
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text).into_owned();
-    let version =
-        |word: &&str| word.contains('.') && word.chars().all(|c| c == '.' || c.is_ascii_digit());
-    text.split([separator, ' ', '\n'])
-        .find(version)
+    text.split(|c: char| c != '.' && !c.is_ascii_digit())
+        .find(|word| word.trim_matches('.').contains('.'))
         .unwrap_or("?")
         .to_owned()
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Other projects' servers, each configured by a template in `bench/peers`.
 
+pub mod conforming;
 pub mod direct;
 pub mod haproxy;
 pub mod nginx;

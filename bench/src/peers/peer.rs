@@ -6,6 +6,8 @@ use sluice_tests::client::{Client, request};
 use sluice_tests::machine::ports::{free_port, loopback};
 use sluice_tests::machine::process::Process;
 use std::net::SocketAddr;
+use std::os::unix::fs::{MetadataExt as _, chown};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -43,6 +45,19 @@ pub fn fill(template: &str, values: &[(&str, String)]) -> String {
         .fold(template.to_owned(), |text, (name, value)| {
             text.replace(&format!("${{{name}}}"), value)
         })
+}
+
+/// Has a program that root starts be `nobody`, whose the folder then is: some refuse to be root's.
+pub fn unprivileged(command: &mut Command, folder: &Path) {
+    const NOBODY: u32 = 65534;
+    if std::fs::metadata(folder).unwrap().uid() != 0 {
+        return;
+    }
+    let entries = std::fs::read_dir(folder).unwrap().flatten();
+    for path in entries.map(|entry| entry.path()).chain([folder.to_owned()]) {
+        chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    command.uid(NOBODY).gid(NOBODY);
 }
 
 impl Peer {
