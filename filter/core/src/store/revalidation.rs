@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn what_must_be_validated_was_never_served_unasked() {
-        let strict = revalidation("sluice 0 0 0 a 784111777 W/\"x\"", 0).unwrap();
+        let strict = revalidation("sluice 0 0 0 a - 784111777 W/\"x\"", 0).unwrap();
         assert!(strict.must_be_validated() && !strict.has_just_expired());
         assert_eq!(strict.left(), 0);
         assert!(!stored(0).must_be_validated());
