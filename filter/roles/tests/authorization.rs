@@ -251,3 +251,21 @@ fn an_error_to_credentials_says_nothing_to_others() {
     assert_eq!(body(&envoy, bob), "for all");
     assert_eq!(seen(&envoy)[2], Some(BOB));
 }
+
+#[test]
+fn another_variant_is_not_for_those_with_credentials() {
+    let mut envoy = envoy(2);
+    let varying = [SHARED[0], ("vary", "accept")];
+    envoy.request(0, "GET", KEY, &[("accept", "text/a")]);
+    answer(&mut envoy, FIRST, &varying, "a");
+    // Worker 1 has not heard that the URL varies.
+    let headers = [("authorization", ALICE), ("accept", "text/b")];
+    let alice = envoy.request(1, "GET", KEY, &headers);
+    envoy.answer_probe(1);
+    assert_eq!(seen(&envoy), [None, Some(ALICE)]);
+    answer(&mut envoy, FetchId(1), &varying, "b");
+    assert_eq!(body(&envoy, alice), "b");
+    for fetch in &envoy.fetches {
+        assert!(!fetch.cache_key.contains("authorization"), "{fetch:?}");
+    }
+}

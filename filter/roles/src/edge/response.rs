@@ -413,6 +413,8 @@ fn refuse_variant(
         worker.answer_later(stream.id.0, DueReply::Outcome { status: 204 });
         return Ok(Action::Pause);
     }
+    // A fill would run without its credentials.
+    let wanted = wanted.filter(|_| !stream.authenticated);
     if fetch_variant(worker, stream, wanted) {
         stream.body.hold_unwanted();
         let result = result_of(Metric::RequestsMiss);

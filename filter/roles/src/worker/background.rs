@@ -411,7 +411,7 @@ fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
                 coalescer.probed(key, probed, turn);
             });
         }
-        CallKind::Look(key) => looks::looked(worker, key, answered),
+        CallKind::Look(key) => looks::looked(worker, key, &call.target, answered),
         CallKind::Fill(key) => {
             worker.unread.end(UnreadFill::Background(key));
             let context = worker.roots.newest();

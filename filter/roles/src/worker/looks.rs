@@ -42,9 +42,9 @@ pub fn turn_to_headers(worker: &mut Worker, target: &mut CanonicalTarget) {
 }
 
 /// Handles the store's answer to a look, if there is one, and lets the requests go on that wait for it.
-pub fn looked(worker: &mut Worker, key: KeyHash, answered: bool) {
+pub fn looked(worker: &mut Worker, key: KeyHash, target: &CanonicalTarget, answered: bool) {
     let seen = if answered {
-        seen(&*worker.host)
+        seen(&*worker.host, target)
     } else {
         Seen::Nothing
     };
@@ -90,10 +90,10 @@ pub fn unshared(stream: &EdgeRequest) -> Onward {
     }
 }
 
-fn seen(host: &dyn Host) -> Seen {
+fn seen(host: &dyn Host, target: &CanonicalTarget) -> Seen {
     match probed(host, 0, |_| false, |_, _| true) {
         Probed::Readable { .. } => Seen::Served {
-            allows_authenticated: has_for_authenticated(host),
+            allows_authenticated: has_for_authenticated(host, target),
         },
         Probed::Validated => Seen::Expired,
         _ if has_told(host, EXPIRED) => Seen::Expired,

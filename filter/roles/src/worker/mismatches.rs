@@ -27,7 +27,11 @@ pub fn avoid_the_store(worker: &mut Worker, stream: &EdgeRequest) {
 /// Has a request wait for a call that fetches its object around the store. False if no call fits.
 pub fn fetch_around(worker: &mut Worker, stream: &EdgeRequest) -> bool {
     // What nobody waits for, and what is another object than its client has asked for, is not worth a call.
-    let fits = !stream.for_others && stream.stand_in.is_none() && !stream.target.is_for_headers();
+    // The call would have no credentials.
+    let fits = !stream.for_others
+        && !stream.authenticated
+        && stream.stand_in.is_none()
+        && !stream.target.is_for_headers();
     let call = CallKind::Around(stream.key.key);
     if !fits {
         return false;

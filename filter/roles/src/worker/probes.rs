@@ -2,6 +2,7 @@
 //! What the answer to a call of the filter's own tells.
 
 use sluice_core::coalescing::Probed;
+use sluice_core::key::CanonicalTarget;
 use sluice_core::store::entry::Entry;
 use sluice_core::store::stored_fields::StoredFields;
 use sluice_core::workers::Millis;
@@ -43,14 +44,16 @@ pub fn probed(
     }
 }
 
-/// Whether requests with `Authorization` may share the response that a look at the store has found.
-pub fn has_for_authenticated(host: &dyn Host) -> bool {
+/// Whether requests with `Authorization` may share the response that a look at the store has found. One of another key is
+/// another variant than they may want.
+pub fn has_for_authenticated(host: &dyn Host, target: &CanonicalTarget) -> bool {
     let headers = host.headers(Map::CallResponse);
     headers.is_ok_and(|headers| {
-        let fields = StoredFields::of(headers.fields());
-        fields
-            .entry()
-            .is_some_and(|entry| entry.allows_authenticated)
+        let entry = StoredFields::of(headers.fields()).entry();
+        entry.is_some_and(|entry| {
+            let wanted = [target.cache_key(), target.plain_key()].contains(&entry.key);
+            wanted && entry.allows_authenticated
+        })
     })
 }
 
