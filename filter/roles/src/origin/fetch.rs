@@ -11,7 +11,7 @@ use sluice_core::store::revalidation::Revalidation;
 use sluice_core::workers::BodyId;
 
 use super::clean::{Asked, clean_response};
-use super::variance::Selection;
+use super::selection::Selection;
 use crate::host::headers::Headers;
 use crate::host::{self, Host};
 use crate::request::body::{Body, Passing};

@@ -10,6 +10,7 @@ mod fetch;
 mod foreign;
 mod request;
 mod response;
+mod selection;
 mod variance;
 
 use std::rc::Rc;
@@ -18,6 +19,7 @@ use fetch::{Fetch, Response};
 use foreign::ForeignRequest;
 use request::{is_late, keeps_unasked, not_served, prepare_request, revalidation_of, stored_key};
 use response::respond;
+use selection::Selection;
 use sluice_core::key::qualifiers::is_for_headers;
 use sluice_core::link::{
     AUTHORIZATION_HEADER, FALLBACK_HEADER, LINK_HEADER, Link, NO_ROOM_HEADER, PROOF_HEADER,
@@ -25,7 +27,6 @@ use sluice_core::link::{
 };
 use sluice_core::metrics::Metric;
 use sluice_core::policy::{Cookies, Origin};
-use variance::Selection;
 
 use crate::callbacks::{Lent, StreamContext};
 use crate::host::headers::Headers;
@@ -130,7 +131,7 @@ impl OriginStream {
             .flatten();
         // What is stored may be another variant, about which this request cannot ask.
         let revalidation =
-            revalidation.filter(|stored| variance::is_wanted(selection.as_ref(), stored));
+            revalidation.filter(|stored| selection::is_wanted(selection.as_ref(), stored));
         if let Some(kept) = revalidation
             .as_ref()
             .filter(|stored| stored.left() > 0 && keeps_unasked(worker, link, &cache_key))

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which variant a request is for, and which one the store has under the plain key of its URL.
+
+use std::rc::Rc;
+
+use sluice_core::key::vary::{self, VaryNames};
+use sluice_core::link::Link;
+use sluice_core::store::revalidation::Revalidation;
+
+use crate::request::EdgeRequest;
+use crate::worker::Worker;
+
+/// A request whose response the store has under the plain key of its URL, which says nothing of the variant.
+#[derive(Debug)]
+pub struct Selection(Rc<EdgeRequest>);
+
+impl Selection {
+    /// That of the request which EDGE has sent on; `None` where the store has its response under a key of its own.
+    pub fn of(worker: &Worker, link: Link, stored_key: &str) -> Option<Self> {
+        let stream = link
+            .purpose
+            .names_a_request()
+            .then(|| worker.stream(link.stream))?;
+        let here = |stream: &Rc<EdgeRequest>| {
+            let target = &stream.target;
+            target.is_stored_plainly() && target.stored_key() == stored_key
+        };
+        stream.filter(here).map(Self)
+    }
+
+    /// The key of what is asked for, as far as is known.
+    pub fn cache_key(&self) -> &str {
+        self.0.target.cache_key()
+    }
+
+    /// The path with the qualifiers of the variant that the store has under the plain key, if the request is for that.
+    pub fn primary_path(&self) -> Option<&str> {
+        let target = &self.0.target;
+        target.is_primary().then(|| target.path())
+    }
+
+    /// The key of the variant that the request is for, whose URL varies with `names`.
+    pub fn key(&self, names: &VaryNames) -> Option<String> {
+        let variant = self.0.variant(names)?;
+        Some(variant.cache_key().to_owned())
+    }
+
+    /// The key of the stored response, if it is the variant that the request is for.
+    pub fn key_of(&self, stored: &Revalidation) -> Option<String> {
+        let target = &self.0.target;
+        let plain = target.plain_key();
+        let Some(variant) = stored.validator()?.variant else {
+            // It was not known to vary, and may be any variant by now.
+            return (!target.is_primary()).then(|| plain.to_owned());
+        };
+        let key = vary::key_of_variant(plain, variant);
+        let wanted = if target.is_primary() {
+            self.cache_key().to_owned()
+        } else {
+            self.key(&VaryNames::beyond(plain, &key)?)?
+        };
+        (wanted == key).then_some(key)
+    }
+}
+
+/// Whether the stored response is the variant that the request is for, as far as is known.
+pub fn is_wanted(selection: Option<&Selection>, stored: &Revalidation) -> bool {
+    match selection {
+        Some(selection) => selection.key_of(stored).is_some(),
+        None => stored
+            .validator()
+            .is_some_and(|stored| stored.variant.is_none()),
+    }
+}
