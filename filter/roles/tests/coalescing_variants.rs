@@ -319,6 +319,25 @@ fn a_head_and_a_range_get_their_variant_after_a_restart() {
 }
 
 #[test]
+fn a_client_with_credentials_gets_its_variant_by_them_after_a_restart() {
+    let mut envoy = envoy(1);
+    ask(&mut envoy, 0, &ONE);
+    let headers = [("vary", "accept"), ("cache-control", "public, max-age=60")];
+    envoy.answer_with(FIRST, 200, &headers, b"for the first");
+    envoy.end(FIRST);
+    settle(&mut envoy);
+    restart(&mut envoy, 0);
+    let secret = ("authorization", "Bearer secret");
+    ask(&mut envoy, 0, &[OTHER[0], secret]);
+    envoy.answer_probe(0);
+    live(&mut envoy, 100);
+    let asked = &envoy.fetches[1];
+    assert_eq!(asked.headers.get("authorization"), Some("Bearer secret"));
+    assert_eq!(asked.headers.get("accept"), Some("text/other"));
+    assert!(!asked.fills);
+}
+
+#[test]
 fn a_large_response_teaches_only() {
     let mut envoy = envoy(1);
     ask(&mut envoy, 0, &ONE);

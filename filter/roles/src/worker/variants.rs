@@ -50,8 +50,8 @@ pub fn learn_primary(
     });
 }
 
-/// Has a request wait for a call that asks for `wanted`, or, where its headers are too long for a key, goes around the
-/// store with them. False if no call fits.
+/// Has a request wait for a call that asks for `wanted`, or, where it has credentials, or headers that are too long for a
+/// key, goes around the store with them. False if no call fits.
 pub fn fetch_variant(
     worker: &mut Worker,
     stream: &EdgeRequest,
@@ -68,10 +68,16 @@ pub fn fetch_variant(
         worker.metrics.count(Metric::LimitsReached, 1);
         return false;
     }
-    let headers = match wanted {
+    // The call is for this client only, and so may be what its credentials bring.
+    let wanted = wanted.filter(|_| !stream.authenticated);
+    let mut headers = match wanted {
         Some(_) => Vec::new(),
         None => headers_for_calls(selecting),
     };
+    let credentials = selecting.text("authorization");
+    if let Some(credentials) = credentials.filter(|_| stream.authenticated) {
+        headers.push(("authorization".to_owned(), credentials.to_owned()));
+    }
     let target = Rc::new(wanted.unwrap_or_else(|| stream.target.plain()));
     let call = CallKind::Variant(stream.id);
     worker.calls.await_first(call, stream.id);
