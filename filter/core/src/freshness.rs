@@ -7,7 +7,7 @@ use crate::http::cache_control::{CacheControl, MAX_DELTA_SECONDS, parse_delta_se
 use crate::http::date;
 use crate::http::status;
 use crate::http::targeted;
-use crate::policy::{CachePolicy, Origin, Policy, Rule, SetCookie, Ttl};
+use crate::policy::{CachePolicy, Cookies, Origin, Policy, Rule, SetCookie, Ttl};
 
 /// What Envoy's cache filters store; any other status is stored in disguise.
 const STATUSES_OF_ENVOY: [u16; 12] = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 451, 501];
@@ -223,7 +223,7 @@ pub fn judge(policy: &Policy, rule: &Rule, facts: &ResponseFacts<'_>, now_unix: 
     match storage(policy, rule, facts, now_unix) {
         Ok(storage) => Verdict::Store(storage),
         Err(_) if is_server_error(facts.status) => Verdict::Share(facts.status),
-        Err(UncacheableReason::NoLifetime) if status::is_heuristically_cacheable(facts.status) => {
+        Err(UncacheableReason::NoLifetime) if may_be_shared_once(policy, facts.status) => {
             Verdict::ShareOnce
         }
         // Of other requests for the URL it says nothing.
@@ -231,6 +231,12 @@ pub fn judge(policy: &Policy, rule: &Rule, facts: &ResponseFacts<'_>, now_unix: 
         Err(reason) if lasts => Verdict::Uncacheable(reason),
         Err(reason) => Verdict::Passing(reason),
     }
+}
+
+/// Whether those who wait may share a response of which the origin says nothing. Where cookies are ignored, one of them may
+/// have a cookie by which its own response would be another.
+fn may_be_shared_once(policy: &Policy, status: u16) -> bool {
+    status::is_heuristically_cacheable(status) && policy.request.cookies != Cookies::Ignore
 }
 
 /// The verdict on a response to a request with `Authorization` (RFC 9111, 3.5). An error may be about the credentials.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use sluice_core::freshness::{self, Lifetime, ResponseFacts, Storage, UncacheableReason, Verdict};
 use sluice_core::http::date;
-use sluice_core::policy::{Policy, SetCookie, Statuses, Ttl, TtlTable};
+use sluice_core::policy::{Cookies, Policy, SetCookie, Statuses, Ttl, TtlTable};
 use support::{bucket, http};
 
 const NOW: i64 = 1_800_000_000;
@@ -975,6 +975,14 @@ fn what_an_http_origin_says_nothing_of_is_shared_once_unless_it_is_for_one_clien
             ),
         ],
     );
+}
+
+#[test]
+fn where_cookies_are_ignored_nothing_is_shared_that_is_not_stored() {
+    let mut policy = http();
+    policy.request.cookies = Cookies::Ignore;
+    let silent = ("silent", PLAIN, no(UncacheableReason::NoLifetime));
+    assert_rows(&policy, &[silent]);
 }
 
 #[test]

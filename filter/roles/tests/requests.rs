@@ -439,6 +439,30 @@ fn an_unsafe_request_has_its_own_urls_revalidated_and_no_other() {
     assert_eq!(envoy.counter(Metric::Invalidations), 3);
 }
 
+#[test]
+fn what_an_unsafe_request_has_changed_is_not_served_while_the_origin_fails() {
+    let mut envoy = envoy(1);
+    envoy.get(0, KEY);
+    fill(&mut envoy, FIRST);
+    change(&mut envoy, 0, KEY, &[]);
+    let asked = envoy.get(0, KEY);
+    let fetch = FetchId(envoy.fetches.len() - 1);
+    envoy.answer(fetch, Answer::Failed(503));
+    envoy.end(fetch);
+    envoy.close_all();
+    assert_eq!(envoy.clients[asked.0].status(), 503);
+
+    // A soft purge is milder by its author's choice.
+    let mut purged = self::envoy(1);
+    purged.get(0, KEY);
+    fill(&mut purged, FIRST);
+    purged.purge(0, r#"{"everything": true, "soft": true}"#);
+    let asked = purged.get(0, KEY);
+    purged.answer(FetchId(1), Answer::Failed(503));
+    purged.close_all();
+    assert_eq!(purged.clients[asked.0].status(), 200);
+}
+
 /// The store has the response for that path, which is of this group.
 fn fill_group(envoy: &mut FakeEnvoy, key: u64, group: &str) {
     envoy.get(0, key);

@@ -37,6 +37,8 @@ pub struct Fetch {
     pub selection: Option<Selection>,
     /// The stored response that the store asks about.
     pub revalidation: Option<Rc<Revalidation>>,
+    /// Whether an unsafe request has made that response invalid.
+    pub invalidated: bool,
     /// Whether the origin is asked for the headers alone.
     pub head: bool,
     /// Whether the response goes into the store as the headers alone, for which the store sends a GET.
@@ -77,7 +79,7 @@ impl Fetch {
     pub fn servable(&self) -> Option<Rc<Revalidation>> {
         self.revalidation
             .clone()
-            .filter(|revalidation| revalidation.left() > 0)
+            .filter(|revalidation| revalidation.left() > 0 && !self.invalidated)
     }
 
     /// Lets nobody share the response: the next request leads.

@@ -159,6 +159,7 @@ impl OriginStream {
                 .host
                 .edit_headers(Map::Request, revalidation.conditions(compressed))?;
         }
+        let invalidated = revalidation.is_some() && worker.keys.is_invalidated(&cache_key);
         let has_cookie = policy.policy.request.cookies == Cookies::Ignore && headers.has("cookie");
         let fetch = Fetch {
             context: self.context,
@@ -167,6 +168,7 @@ impl OriginStream {
             cache_key,
             selection,
             revalidation: revalidation.map(Rc::new),
+            invalidated,
             policy,
             head: for_headers || headers.text(":method") == Some("HEAD"),
             for_headers,

@@ -139,6 +139,19 @@ impl Keys {
         !confirmed.unwrap_or(false)
     }
 
+    /// Whether an unsafe request has changed the URL of a key, and the stored response was not validated since: it must
+    /// not be served then, even if the origin fails (RFC 9111, 4.4).
+    pub fn is_invalidated(&self, cache_key: &str) -> bool {
+        if self.invalidations.is_empty() {
+            return false;
+        }
+        let url = url_of(&self.policy, cache_key);
+        let purged = self.purges.generations(url);
+        let changed = self.invalidations.newest(self.url_hash(url));
+        let newest = changed > purged.soft.max(purged.hard);
+        newest && self.must_revalidate(cache_key, self.key_hash(cache_key))
+    }
+
     /// Tells all workers that the response has come from the origin since the soft purge, or was found valid by it.
     pub fn confirm(&self, key: KeyHash) {
         if let Err(error) = Confirmations::new(&*self.host).add(key) {
