@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//! For how long a response may be served (RFC 9111, 4.2).
+
+use std::time::Duration;
+
+use super::ResponseFacts;
+use super::is_server_error;
+use super::said::Said;
+use super::verdict::{Lifetime, UncacheableReason};
+use crate::http::cache_control::{CacheControl, MAX_DELTA_SECONDS, parse_delta_seconds};
+use crate::http::{date, status};
+use crate::policy::{CachePolicy, Origin, Policy, Rule, Ttl};
+
+/// Whether a response is never used without validation (RFC 9111, 5.2.2.4). A 304 without a word of its own leaves that as
+/// it is.
+pub(super) fn is_validated_at_each_use(
+    rule: &Rule,
+    facts: &ResponseFacts<'_>,
+    control: &CacheControl,
+) -> bool {
+    let stays = rule.honor_cache_control && facts.is_silent();
+    let before = facts.freshens.filter(|_| stays);
+    control.no_cache || before.is_some_and(|lifetime| lifetime.must_be_validated())
+}
+
+/// The lifetime of a response that each use validates, for which it has to have a validator.
+pub(super) fn never_fresh(
+    rule: &Rule,
+    status: u16,
+    may_ask: bool,
+) -> Result<Lifetime, UncacheableReason> {
+    if rule.ttl.of(status) == Ttl::Fixed(Duration::ZERO) {
+        Err(UncacheableReason::NoTtl)
+    } else if may_ask {
+        Ok(Lifetime::default())
+    } else {
+        Err(UncacheableReason::NoCache)
+    }
+}
+
+/// What a 304 without a word of its own leaves as it is (RFC 9111, 3.2), where the origin decides.
+pub(super) fn inherited(rule: &Rule, facts: &ResponseFacts<'_>) -> Option<Lifetime> {
+    let origin_decides = rule.ttl.of(facts.status) == Ttl::Origin && rule.honor_cache_control;
+    facts
+        .freshens
+        .filter(|_| origin_decides && facts.is_silent())
+}
+
+/// RFC 9111, 4.2.1, with heuristics or the policy's time where the origin does not say.
+pub(super) fn ttl(
+    policy: &Policy,
+    rule: &Rule,
+    facts: &ResponseFacts<'_>,
+    said: &Said<'_>,
+    now_unix: i64,
+) -> Result<u64, UncacheableReason> {
+    let table = rule.ttl.of(facts.status);
+    if table == Ttl::Fixed(Duration::ZERO) {
+        return Err(UncacheableReason::NoTtl);
+    }
+    let expires = || Some(until(said.expires?, facts.date, now_unix));
+    match (said.control.lifetime().or_else(expires), table) {
+        // An origin that gives a year to all that it sends does not mean its errors.
+        (Some(seconds), Ttl::Fixed(most)) if is_server_error(facts.status) => {
+            Ok(seconds.min(most.as_secs()))
+        }
+        (Some(seconds), _) => Ok(seconds),
+        (None, Ttl::Fixed(ttl)) if may_be_silent(policy, rule, facts.status) => Ok(ttl.as_secs()),
+        (None, Ttl::Fixed(_)) => Err(UncacheableReason::NoLifetime),
+        (None, Ttl::Origin) => heuristic(&policy.cache, facts, &said.control, now_unix)
+            .filter(|seconds| *seconds > 0)
+            .ok_or(UncacheableReason::NoLifetime),
+    }
+}
+
+/// Whether a response with that status is kept for the policy's time where the origin does not say for how long. What an
+/// HTTP origin answers is, by RFC 9110, or as the policy names the status; a bucket has no other way to answer.
+fn may_be_silent(policy: &Policy, rule: &Rule, code: u16) -> bool {
+    let bucket = matches!(policy.origin, Origin::Bucket(_));
+    bucket || status::is_heuristically_cacheable(code) || rule.ttl.names(code)
+}
+
+/// Part of the time since the object was last changed (RFC 9111, 4.2.2), by the origin's clock, in seconds.
+fn heuristic(
+    policy: &CachePolicy,
+    facts: &ResponseFacts<'_>,
+    control: &CacheControl,
+    now_unix: i64,
+) -> Option<u64> {
+    if !control.public && !status::is_heuristically_cacheable(facts.status) {
+        return None;
+    }
+    let changed = date::parse(facts.last_modified?)?;
+    let date = facts.date.and_then(date::parse).unwrap_or(now_unix);
+    let unchanged = u64::try_from(date.saturating_sub(changed)).unwrap_or(0);
+    let part = unchanged.saturating_mul(policy.heuristic_percent) / 100;
+    Some(part.min(policy.heuristic_max.as_secs()))
+}
+
+/// For how long a response may be served: besides `ttl`, stale while it is refreshed, and while the origin fails.
+///
+/// The origin's word comes before the policy's, and none of them counts where staleness is forbidden.
+/// A 5xx is never stale, as what takes the place of an error must not be one; nor is a 4xx while it is
+/// refreshed unless the origin says so, as an object that has just been made should be seen.
+pub(super) fn lifetime(ttl: u64, rule: &Rule, status: u16, control: &CacheControl) -> Lifetime {
+    if forbids_stale(status, control) {
+        return Lifetime {
+            ttl,
+            ..Lifetime::default()
+        };
+    }
+    Lifetime {
+        ttl,
+        stale_while_revalidate: match control.stale_while_revalidate {
+            Some(seconds) => seconds,
+            None if status < 400 => rule.stale_while_revalidate.as_secs(),
+            None => 0,
+        },
+        stale_if_error: control
+            .stale_if_error
+            .unwrap_or(rule.stale_if_error.as_secs()),
+    }
+}
+
+pub(super) fn forbids_stale(status: u16, control: &CacheControl) -> bool {
+    control.forbids_stale() || is_server_error(status)
+}
+
+/// Seconds from the response's own `Date` to `Expires`, so that the origin's clock may be wrong
+/// (RFC 9111, 4.2.1). What is no date, `0` above all, lies in the past (5.3).
+fn until(expires: &str, date: Option<&str>, now_unix: i64) -> u64 {
+    let Some(expires) = date::parse_at(expires, now_unix) else {
+        return 0;
+    };
+    let date = date
+        .and_then(|date| date::parse_at(date, now_unix))
+        .unwrap_or(now_unix);
+    u64::try_from(expires.saturating_sub(date)).map_or(0, |seconds| seconds.min(MAX_DELTA_SECONDS))
+}
+
+/// RFC 9111, 5.1: of a list the first member counts, and what is no number is ignored.
+pub(super) fn age(header: Option<&str>) -> u64 {
+    header
+        .and_then(|value| value.split(',').next())
+        .and_then(|first| parse_delta_seconds(first.trim()))
+        .unwrap_or(0)
+}

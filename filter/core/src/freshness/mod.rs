@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether a response is stored, and for how long.
+
+mod lifetime;
+mod said;
+mod verdict;
+
+use crate::http::status;
+use crate::policy::{Cookies, Origin, Policy, Rule};
+use lifetime::{
+    age, forbids_stale, inherited, is_validated_at_each_use, lifetime, never_fresh, ttl,
+};
+use said::{refuse_cookies, refuse_forbidden, said, varies};
+
+pub use said::is_for_all;
+pub use verdict::{Lifetime, Storage, UncacheableReason, Verdict};
+
+/// What Envoy's cache filters store; any other status is stored in disguise.
+const STATUSES_OF_ENVOY: [u16; 12] = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 451, 501];
+
+/// What of a response decides about it. A 304 that freshens a stored response stands for a 200.
+#[derive(Clone, Copy, Debug)]
+pub struct ResponseFacts<'a> {
+    /// `:status`.
+    pub status: u16,
+    /// `Cache-Control`, its lines joined by commas.
+    pub cache_control: Option<&'a str>,
+    /// The fields of the policy's `targeted_fields` that it has: names, in lower case, and values,
+    /// their lines joined by commas.
+    pub targeted: &'a [(&'a str, &'a str)],
+    /// `Expires`.
+    pub expires: Option<&'a str>,
+    /// `Date`.
+    pub date: Option<&'a str>,
+    /// `Last-Modified`.
+    pub last_modified: Option<&'a str>,
+    /// `Age`.
+    pub age: Option<&'a str>,
+    /// The members of `Vary` that the key does not have, with commas between them.
+    pub vary: Option<&'a str>,
+    /// There is a `Set-Cookie`.
+    pub has_set_cookie: bool,
+    /// The request took its client's `Cookie` to the origin.
+    pub answers_cookie: bool,
+    /// There is an `ETag` or a `Last-Modified`.
+    pub has_validator: bool,
+    /// `Content-Length`.
+    pub content_length: Option<u64>,
+    /// For how long the stored response may be served that it freshens.
+    pub freshens: Option<Lifetime>,
+    /// The request had an `Authorization` that the origin has seen.
+    pub authenticated: bool,
+}
+
+impl ResponseFacts<'_> {
+    /// Whether the origin says nothing of how long the response is fresh.
+    fn is_silent(&self) -> bool {
+        self.cache_control.is_none() && self.expires.is_none() && self.targeted.is_empty()
+    }
+}
+
+/// Whether a response that came at `now_unix` is stored, and for how long; `rule` is that of its path.
+pub fn judge(policy: &Policy, rule: &Rule, facts: &ResponseFacts<'_>, now_unix: i64) -> Verdict {
+    if is_request_error(policy, facts.status) {
+        return Verdict::RequestError;
+    }
+    if facts.authenticated {
+        return judge_authenticated(policy, rule, facts, now_unix);
+    }
+    if status::must_not_be_stored(facts.status) {
+        return Verdict::Share(facts.status);
+    }
+    let lasts = policy.origin.is_bucket() || status::is_heuristically_cacheable(facts.status);
+    match storage(policy, rule, facts, now_unix) {
+        Ok(storage) => Verdict::Store(storage),
+        Err(_) if is_server_error(facts.status) => Verdict::Share(facts.status),
+        Err(UncacheableReason::NoLifetime) if may_be_shared_once(policy, facts.status) => {
+            Verdict::ShareOnce
+        }
+        // Of other requests for the URL it says nothing.
+        Err(reason @ UncacheableReason::Cookie) => Verdict::Passing(reason),
+        Err(reason) if lasts => Verdict::Uncacheable(reason),
+        Err(reason) => Verdict::Passing(reason),
+    }
+}
+
+/// Whether those who wait may share a response of which the origin says nothing. Where cookies are ignored, one of them may
+/// have a cookie by which its own response would be another.
+fn may_be_shared_once(policy: &Policy, status: u16) -> bool {
+    status::is_heuristically_cacheable(status) && policy.request.cookies != Cookies::Ignore
+}
+
+/// The verdict on a response to a request with `Authorization` (RFC 9111, 3.5). An error may be about the credentials.
+fn judge_authenticated(
+    policy: &Policy,
+    rule: &Rule,
+    facts: &ResponseFacts<'_>,
+    now_unix: i64,
+) -> Verdict {
+    let storable = !status::must_not_be_stored(facts.status) && !is_server_error(facts.status);
+    match storage(policy, rule, facts, now_unix) {
+        Ok(storage) if storable && storage.allows_authenticated => Verdict::Store(storage),
+        _ => Verdict::ForCredentials,
+    }
+}
+
+/// Whether a status is an error that the request itself may have caused. A bucket sees nothing of a request but the key
+/// and the edge's signature.
+pub const fn is_request_error(policy: &Policy, status: u16) -> bool {
+    status::is_request_error(status) && matches!(policy.origin, Origin::Http(_))
+}
+
+fn storage(
+    policy: &Policy,
+    rule: &Rule,
+    facts: &ResponseFacts<'_>,
+    now_unix: i64,
+) -> Result<Storage, UncacheableReason> {
+    // RFC 9111, 3: final, and understood. Envoy's caches know no partial responses (3.3).
+    if !matches!(facts.status, 200..=599) || matches!(facts.status, 206 | 304) {
+        return Err(UncacheableReason::Status);
+    }
+    let said = said(policy, rule, facts);
+    refuse_cookies(policy, facts, &said.control)?;
+    refuse_forbidden(&said.control, facts.status)?;
+    let may_ask = matches!(facts.status, 200 | 203) && facts.has_validator;
+    let each_use = is_validated_at_each_use(rule, facts, &said.control);
+    // Before its lifetime, since a response that is only shared must be that of all who wait for it as well.
+    if varies(&policy.response.ignore_vary, facts.vary) {
+        return Err(UncacheableReason::Vary);
+    }
+    let inherited = inherited(rule, facts);
+    let lifetime = match inherited {
+        _ if each_use => never_fresh(rule, facts.status, may_ask)?,
+        Some(lifetime) => lifetime,
+        None => {
+            let ttl = ttl(policy, rule, facts, &said, now_unix)?;
+            lifetime(ttl, rule, facts.status, &said.control)
+        }
+    };
+    if facts.content_length > Some(policy.cache.max_object_bytes) {
+        return Err(UncacheableReason::TooLarge);
+    }
+    let age = age(facts.age);
+    if age >= lifetime.ttl && !each_use {
+        return Err(UncacheableReason::Stale);
+    }
+    let is_strict = lifetime.servable() == lifetime.ttl;
+    Ok(Storage {
+        lifetime,
+        age,
+        forbids_stale: forbids_stale(facts.status, &said.control)
+            || each_use
+            || (inherited.is_some() && is_strict),
+        disguise: !STATUSES_OF_ENVOY.contains(&facts.status),
+        may_ask,
+        allows_authenticated: said.control.allows_authenticated(),
+    })
+}
+
+fn is_server_error(status: u16) -> bool {
+    matches!(status, 500..=599)
+}

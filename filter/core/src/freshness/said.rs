@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the origin says about caching, and whether it forbids to store a response (RFC 9111, 3).
+
+use super::ResponseFacts;
+use super::verdict::UncacheableReason;
+use crate::http::cache_control::CacheControl;
+use crate::http::targeted;
+use crate::policy::{Policy, Rule, SetCookie};
+
+/// What the origin says about caching, in the field that counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Said<'a> {
+    pub control: CacheControl,
+    pub expires: Option<&'a str>,
+}
+
+/// A targeted field comes before `Cache-Control` and `Expires`, which then say nothing (RFC 9213, 2.2).
+/// A policy that knows better than the origin reads none of them.
+pub(super) fn said<'a>(policy: &Policy, rule: &Rule, facts: &ResponseFacts<'a>) -> Said<'a> {
+    if !rule.honor_cache_control {
+        return Said::default();
+    }
+    match targeted::directives(&policy.cache.targeted_fields, facts.targeted) {
+        Some(control) => Said {
+            control,
+            expires: None,
+        },
+        None => Said {
+            control: facts
+                .cache_control
+                .map(CacheControl::parse)
+                .unwrap_or_default(),
+            expires: facts.expires,
+        },
+    }
+}
+
+/// Whether a response that is not stored is not for one client only, so that caches behind the edge
+/// may be told to keep it.
+pub fn is_for_all(rule: &Rule, cache_control: &str, has_set_cookie: bool) -> bool {
+    let control = CacheControl::parse(cache_control);
+    let forbidden = control.no_store || control.private || control.no_cache;
+    let for_one = rule.honor_cache_control && forbidden;
+    !has_set_cookie && !for_one
+}
+
+/// Whether cookies make the response one client's.
+pub(super) fn refuse_cookies(
+    policy: &Policy,
+    facts: &ResponseFacts<'_>,
+    control: &CacheControl,
+) -> Result<(), UncacheableReason> {
+    let for_one = !control.is_for_all();
+    let sets_ones_own = match policy.cache.set_cookie {
+        SetCookie::Pass => true,
+        SetCookie::Strip => false,
+        SetCookie::Store => for_one,
+    };
+    if facts.has_set_cookie && sets_ones_own {
+        return Err(UncacheableReason::SetCookie);
+    }
+    if facts.answers_cookie && for_one {
+        return Err(UncacheableReason::Cookie);
+    }
+    Ok(())
+}
+
+/// RFC 9111, 3.
+pub(super) fn refuse_forbidden(
+    control: &CacheControl,
+    status: u16,
+) -> Result<(), UncacheableReason> {
+    if control.must_understand && !is_understood(status) {
+        return Err(UncacheableReason::NotUnderstood);
+    }
+    // RFC 9111, 5.2.2.3: for caches that do not know must-understand.
+    if control.no_store && !control.must_understand {
+        return Err(UncacheableReason::NoStore);
+    }
+    if control.private {
+        return Err(UncacheableReason::Private);
+    }
+    Ok(())
+}
+
+/// Statuses whose rules for caches this one follows: the final ones of RFC 9110, 15 but for 206 and
+/// 304, those of RFC 6585, and 451.
+const fn is_understood(status: u16) -> bool {
+    matches!(
+        status,
+        200..=205 | 300..=303 | 305 | 307 | 308 | 400..=417 | 421 | 422 | 426 | 428 | 429 | 431 | 451
+            | 500..=505 | 511
+    )
+}
+
+/// RFC 9111, 4.1: whether the response depends on a request header that matters.
+pub(super) fn varies(ignored: &[String], vary: Option<&str>) -> bool {
+    let matters = |member: &str| {
+        member == "*" || !ignored.iter().any(|name| member.eq_ignore_ascii_case(name))
+    };
+    vary.unwrap_or_default()
+        .split(',')
+        .map(str::trim)
+        .any(|member| !member.is_empty() && matters(member))
+}
