@@ -178,7 +178,7 @@ async fn a_labelled_workload_has_a_cache_before_its_application() {
     let gate = Gate::new();
     workload
         .application
-        .on("/page", Reply::ok(5_000).hold(&gate));
+        .on("/page", Reply::ok(5_000).max_age(60).hold(&gate));
     let crowd = tokio::spawn(stampede(workload.pod.at(PORT), 50, "/page"));
     gate.wait_reached(1).await;
     gate.open();
@@ -216,7 +216,11 @@ fn with_hot_tier(overlay: Overlay) -> Overlay {
 async fn a_sidecar_with_a_hot_tier_serves_copies_until_a_request_changes_the_resource() {
     let workload = workload_with("sidecar-hot", true, Capture::None, with_hot_tier);
     let workload = workload.await.ready().await;
-    let page = |version: &str| Reply::text("page ".repeat(1_000)).etag(version);
+    let page = |version: &str| {
+        Reply::text("page ".repeat(1_000))
+            .etag(version)
+            .max_age(600)
+    };
     workload.application.on("/page", page("v1"));
     let mut clients = Vec::new();
     for _ in 0..8 {
@@ -252,7 +256,9 @@ async fn a_workload_without_the_label_has_none() {
         .await
         .ready()
         .await;
-    workload.application.on("/page", Reply::ok(5_000));
+    workload
+        .application
+        .on("/page", Reply::ok(5_000).max_age(60));
     for asked in 1..=3 {
         let answer = workload.get("/page").await;
         assert_eq!(answer.cache_status(), "", "{answer}");
