@@ -14,12 +14,13 @@
 //! - what is copied for the hot tier, and answered out of it: `edge/hot`
 //! - what an unsafe method invalidates: `edge/invalidation`
 //! - what the origin is asked: `origin/request` and `origin/variance`
-//! - what the store gets: `origin/response`, with the edits of `sluice_core::store::store_edits`
+//! - what the store gets: `origin/response` and `origin/judged`, with the edits of `sluice_core::store::store_edits`; what
+//!   the followers are told of it: `origin/outcome`
 //! - the answer to a range or a condition, and every answer that the filter makes itself: `reply`
 //! - what is known of a request on its way, and what the access log says of it: `request`
 //! - how a request waits and goes on: `worker/turn` and `worker/resumption`
 //! - which ranges do not wait for the fill of their object: `worker/ahead`; what becomes of their responses: `edge/ahead`
-//! - requests of the filter's own: `worker/calls` and `worker/background`; EDGE's part: `edge/background_*`
+//! - requests of the filter's own: `worker/calls`, `worker/background` and `worker/call_ends`; EDGE's part: `edge/background_*`
 //! - what workers learn of a URL that varies, and who gets another variant than the store's: `worker/variants`
 //! - what a worker knows of keys: their hashes, purges, variants, the hot tier: `worker/keys`
 //! - purges: `purge_listener` (and `sns`) takes the call, `worker/purge_calls` carries it out

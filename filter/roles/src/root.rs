@@ -13,7 +13,7 @@ use crate::origin::OriginStream;
 use crate::purge_listener::PurgeCall;
 use crate::request::policy::NumberedPolicy;
 use crate::worker::Worker;
-use crate::worker::background;
+use crate::worker::call_ends;
 use crate::worker::identity::Identity;
 
 /// The `root_id` of ORIGIN in Envoy's configuration; any that is not among these is EDGE.
@@ -129,7 +129,7 @@ impl Root {
     /// A call of this context has been answered, or not, with a body of `size` bytes.
     pub fn on_call_response(&self, worker: Lent<'_>, call: u32, answered: bool, size: usize) {
         self.serve(worker, |worker| {
-            background::call_answered(worker, call, answered, size)
+            call_ends::call_answered(worker, call, answered, size)
         });
     }
 

@@ -16,7 +16,7 @@ use crate::reply::substitute::TOO_LARGE;
 use crate::request::EdgeRequest;
 use crate::request::headers::may_lead;
 use crate::worker::Worker;
-use crate::worker::background::{self, Told};
+use crate::worker::call_ends::{self, Told};
 use crate::worker::calls::{BackgroundCall, CallKind};
 use crate::worker::resumption;
 
@@ -68,7 +68,7 @@ impl Edge {
         let admission = worker.turn(id.0, |coalescer, turn| {
             coalescer.request(&stream.request(), turn)
         });
-        background::prepared(worker, call.kind, &Told::default(), id.0);
+        call_ends::prepared(worker, call.kind, &Told::default(), id.0);
         let action = match admission {
             Some(Onward::Lead) => {
                 resumption::send(worker, &stream, Purpose::Lead)?;

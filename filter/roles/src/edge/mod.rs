@@ -13,6 +13,7 @@ mod cors;
 mod dress;
 mod hot;
 mod invalidation;
+mod refused;
 mod request;
 mod request_body;
 mod request_headers;

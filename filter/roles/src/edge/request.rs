@@ -34,6 +34,15 @@ use crate::worker::Worker;
 use crate::worker::keys::Audience;
 use crate::worker::{background, looks, resumption, unread};
 
+/// What a request for a page of a site seeks.
+#[derive(Default)]
+struct Sought {
+    /// The visitor, where the page itself is sought.
+    visit: Option<Visit>,
+    /// The document that takes the page's place.
+    stand_in: Option<StandIn>,
+}
+
 impl Edge {
     /// Handles the request's headers. Without the worker a cacheable request goes on uncoalesced, around the store.
     pub(super) fn receive(
@@ -78,8 +87,7 @@ impl Edge {
             // The client sends its body only when the origin wants it (RFC 9110, 10.1.1).
             (Disposition::AwaitsBody, Some(_)) if headers.has("expect") => PassReason::Body,
             (Disposition::AwaitsBody, Some(worker)) => {
-                rewrite(host, &facts.target, target.authority(), target.path())?;
-                self.pass(host, PassReason::Body, target, &headers)?;
+                self.go_around(host, PassReason::Body, &facts, target, &headers)?;
                 return Ok(self.await_body(worker));
             }
             (Disposition::AwaitsBody, None) if self.is_for_bucket() => {
@@ -93,9 +101,7 @@ impl Edge {
                 reason
             }
         };
-        rewrite(host, &facts.target, target.authority(), target.path())?;
-        self.pass(host, reason, target, &headers)?;
-        Ok(Action::Continue)
+        self.go_around(host, reason, &facts, target, &headers)
     }
 
     /// Handles a cacheable request: for an object, or for the document that is known to take its place.
@@ -108,26 +114,17 @@ impl Edge {
     ) -> Result<Action, Refusal> {
         let policy = &self.policy.policy;
         let authenticated = facts.shows_credentials(policy);
-        let mut visit = Visit::of(policy, &target, facts.target.path, || {
+        let visitor = Visit::of(policy, &target, facts.target.path, || {
             headers.text("accept")
-        })
+        });
         // What takes the place of a missing object is fetched without credentials.
-        .filter(|_| !authenticated);
-        let mut stand_in = None;
-        if let Some(visitor) = &visit {
-            match site::destination(worker, policy, visitor, &target) {
-                Destination::Requested => {}
-                Destination::Redirect(location) => {
-                    self.state = State::Answered;
-                    site::answer_redirect(worker, &location)?;
-                    return Ok(Action::Pause);
-                }
-                Destination::Document(standing, document) => {
-                    (visit, stand_in) = (None, Some(standing));
-                    target = document;
-                }
-            }
-        }
+        let Sought { visit, stand_in } = match visitor.filter(|_| !authenticated) {
+            Some(visitor) => match self.seek(worker, visitor, &mut target)? {
+                Some(sought) => sought,
+                None => return Ok(Action::Pause),
+            },
+            None => Sought::default(),
+        };
         let head = facts.method == "HEAD";
         let control = self.control(facts.control, headers);
         let way = self.way(control, &target);
@@ -138,15 +135,8 @@ impl Edge {
         let key = match keyed {
             Ok(key) if way != Way::Around && authenticated == credentials.is_some() => key,
             keyed => {
-                let reason = match keyed {
-                    Err(TooLong) => PassReason::Vary,
-                    Ok(_) if way == Way::Around => PassReason::NoStore,
-                    Ok(_) => PassReason::Authorization,
-                };
-                let (authority, path) = (target.authority(), target.path());
-                rewrite(&*worker.host, &facts.target, authority, path)?;
-                self.pass(&*worker.host, reason, target, headers)?;
-                return Ok(Action::Continue);
+                let reason = why_around(&keyed, &way);
+                return self.go_around(&*worker.host, reason, facts, target, headers);
             }
         };
         let demand = facts.demand.then(|| demand_of(headers));
@@ -176,6 +166,30 @@ impl Edge {
             ..EdgeRequest::new(self.id, key, target, policy, head)
         };
         self.admit(worker, stream, &way)
+    }
+
+    /// Looks what is known of the page that a visitor asks for, and turns `target` to the document that takes its place if
+    /// there is one. `None` if the visitor has been sent elsewhere.
+    fn seek(
+        &mut self,
+        worker: &mut Worker,
+        visitor: Visit,
+        target: &mut CanonicalTarget,
+    ) -> Result<Option<Sought>, Refusal> {
+        let mut sought = Sought::default();
+        match site::destination(worker, &self.policy.policy, &visitor, target) {
+            Destination::Requested => sought.visit = Some(visitor),
+            Destination::Redirect(location) => {
+                self.state = State::Answered;
+                site::answer_redirect(worker, &location)?;
+                return Ok(None);
+            }
+            Destination::Document(stand_in, document) => {
+                *target = document;
+                sought.stand_in = Some(stand_in);
+            }
+        }
+        Ok(Some(sought))
     }
 
     /// Adds every key qualifier (purge generation, coding, `Vary`) to `target` and returns the key's hash.
@@ -237,13 +251,15 @@ impl Edge {
     }
 
     /// Lets a request go on around the store.
-    fn pass(
+    fn go_around(
         &mut self,
         host: &dyn Host,
         reason: PassReason,
+        facts: &RequestFacts<'_>,
         target: CanonicalTarget,
         headers: &Headers,
-    ) -> Result<(), HostError> {
+    ) -> Result<Action, Refusal> {
+        rewrite(host, &facts.target, target.authority(), target.path())?;
         let link = Link {
             purpose: Purpose::Bypass,
             stream: self.id,
@@ -254,7 +270,7 @@ impl Edge {
             host.set_header(Map::Request, "if-range", BYPASS_SENTINEL)?;
         }
         self.state = State::Passed(reason, target);
-        Ok(())
+        Ok(Action::Continue)
     }
 
     /// Lets the coalescer decide how a cacheable request goes on.
@@ -309,5 +325,14 @@ impl Edge {
             (Some(cors), Some(policy)) => cors.answer_preflight(host, policy),
             _ => Ok(()),
         }
+    }
+}
+
+/// Why a request goes around the store that might be answered from it.
+const fn why_around(keyed: &Result<FlightKey, TooLong>, way: &Way) -> PassReason {
+    match (keyed, way) {
+        (Err(TooLong), _) => PassReason::Vary,
+        (Ok(_), Way::Around) => PassReason::NoStore,
+        (Ok(_), _) => PassReason::Authorization,
     }
 }

@@ -20,23 +20,20 @@ use sluice_core::store::stored_fields::StoredFields;
 use sluice_core::workers::{BodyId, Millis};
 
 use super::dress::{add_headers, dress};
+use super::refused::{refuse_expired, refuse_mismatch, refuse_not_stored, refuse_variant};
 use super::site::hold_for_substitute;
 use super::variants::Recognized;
 use super::{ahead, hot, variants};
 use crate::host::headers::Headers;
 use crate::host::{self, Action, Host, Map};
 use crate::reply::delivery::deliver;
-use crate::reply::{
-    CACHE_STATUS, DueReply, NOT_STORED, answer_failure, answer_mismatch, answer_not_stored,
-    substitute,
-};
+use crate::reply::{CACHE_STATUS, NOT_STORED, substitute};
 use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
 use crate::request::body::Sharing;
 use crate::worker::Worker;
 use crate::worker::keys::Audience;
-use crate::worker::variants::fetch_variant;
-use crate::worker::{background, mismatches, unread};
+use crate::worker::{background, unread};
 
 /// How long a purged response is served after the origin has failed, before the origin is asked again.
 const PURGED_MILLIS: Millis = 1_000;
@@ -246,14 +243,6 @@ fn is_plain_hit(stream: &EdgeRequest, served: &Served<'_>) -> bool {
         && served.is_hit(stream.progress.purpose.get())
 }
 
-/// Refuses a request that is for the store only, which does not have what its client would take.
-fn refuse_not_stored(host: &dyn Host, stream: &EdgeRequest) -> host::Result<Action> {
-    stream.progress.answered.set(true);
-    stream.progress.account.results_in(account::NOT_STORED);
-    answer_not_stored(host)?;
-    Ok(Action::Pause)
-}
-
 /// The response's body, if it is that of a stored object and no header tells its length.
 fn unannounced(
     stream: &EdgeRequest,
@@ -369,72 +358,6 @@ fn without_entry<'a>(stream: &EdgeRequest, status: u16) -> CacheStatus<'a> {
             .detail(ahead::DETAIL),
         _ => CacheStatus::forwarded(Forward::UriMiss).forward_status(status),
     }
-}
-
-/// Refuses the response of another key, as Envoy's cache names files by a short hash, or one whose headers are not those
-/// of its body. Its client gets the object by a call, where one fits.
-fn refuse_mismatch(worker: &mut Worker, stream: &EdgeRequest, what: &str) -> host::Result<Action> {
-    worker.metrics.count(Metric::KeyMismatches, 1);
-    worker
-        .metrics
-        .warn(|| format!("sluice: the store gave {what}"));
-    mismatches::avoid_the_store(worker, stream);
-    if stream.progress.purpose.get() == Purpose::StoreOnly {
-        return refuse_not_stored(&*worker.host, stream);
-    }
-    stream.progress.answered.set(true);
-    if mismatches::fetch_around(worker, stream) {
-        stream.body.hold_unwanted();
-        let result = result_of(Metric::RequestsHitForMiss);
-        stream.progress.account.results_in(result);
-    } else {
-        stream.progress.account.results_in(account::FAILED);
-        answer_mismatch(&*worker.host)?;
-    }
-    Ok(Action::Pause)
-}
-
-/// Refuses another variant than the request wants, which has come as the worker did not know that the URL varies, or has it
-/// otherwise in mind. The client gets what it wants by a call.
-fn refuse_variant(
-    worker: &mut Worker,
-    stream: &EdgeRequest,
-    wanted: Option<CanonicalTarget>,
-) -> host::Result<Action> {
-    worker.turn(stream.id.0, |coalescer, turn| {
-        let until = turn.now;
-        coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
-    });
-    if stream.progress.purpose.get() == Purpose::StoreOnly {
-        return refuse_not_stored(&*worker.host, stream);
-    }
-    stream.progress.answered.set(true);
-    if stream.for_others {
-        worker.answer_later(stream.id.0, DueReply::Outcome { status: 204 });
-        return Ok(Action::Pause);
-    }
-    // A fill would run without its credentials.
-    let wanted = wanted.filter(|_| !stream.authenticated);
-    if fetch_variant(worker, stream, wanted) {
-        stream.body.hold_unwanted();
-        let result = result_of(Metric::RequestsMiss);
-        stream.progress.account.results_in(result);
-    } else {
-        stream.progress.account.results_in(account::FAILED);
-        answer_mismatch(&*worker.host)?;
-    }
-    Ok(Action::Pause)
-}
-
-/// Refuses a stored response that is too old for the policy, where the origin has failed (RFC 9111, 4.2.4).
-fn refuse_expired(worker: &mut Worker, stream: &EdgeRequest, status: u16) -> host::Result<Action> {
-    worker.turn(stream.id.0, |coalescer, turn| {
-        coalescer.response(stream.id, LeaderResponse::Failed { status }, turn);
-    });
-    stream.progress.answered.set(true);
-    stream.progress.account.results_in(account::FAILED);
-    answer_failure(&*worker.host, status, false)?;
-    Ok(Action::Pause)
 }
 
 /// Adds what is to be said of the response to a cacheable request.

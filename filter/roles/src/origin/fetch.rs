@@ -5,15 +5,18 @@ use std::rc::Rc;
 
 use sluice_core::coalescing::FillVerdict;
 use sluice_core::coalescing::hints::Hint;
-use sluice_core::link::{Link, Purpose};
+use sluice_core::key::qualifiers::is_for_headers;
+use sluice_core::link::{AUTHORIZATION_HEADER, Link, NO_ROOM_HEADER, Purpose};
 use sluice_core::metrics::Metric;
+use sluice_core::policy::{Cookies, Origin};
 use sluice_core::store::revalidation::Revalidation;
 use sluice_core::workers::BodyId;
 
 use super::clean::{Asked, clean_response};
-use super::selection::Selection;
+use super::request::{prepare_request, revalidation_of, stored_key};
+use super::selection::{Selection, is_wanted};
 use crate::host::headers::Headers;
-use crate::host::{self, Host};
+use crate::host::{self, Host, Map};
 use crate::request::body::{Body, Passing};
 use crate::request::policy::NumberedPolicy;
 use crate::worker::Worker;
@@ -75,11 +78,75 @@ pub struct Response {
 }
 
 impl Fetch {
+    /// A request that the store has sent on by `link`, with these headers.
+    pub fn of(
+        worker: &Worker,
+        context: u32,
+        link: Link,
+        policy: NumberedPolicy,
+        headers: &Headers,
+    ) -> Self {
+        let cacheable = !link.purpose.avoids_the_store();
+        let stored_key = stored_key(headers);
+        let selection = Selection::of(worker, link, &stored_key);
+        let cache_key = selection.as_ref().map(Selection::cache_key);
+        let cache_key = cache_key.unwrap_or(&stored_key).to_owned();
+        let for_headers = cacheable && is_for_headers(&cache_key);
+        let authenticated = headers.has(AUTHORIZATION_HEADER);
+        // Asking for the headers costs no more than asking whether they have changed, and what is stored may not be for
+        // these credentials.
+        let alone = authenticated && link.purpose == Purpose::Checked;
+        let asks = cacheable && !for_headers && !alone;
+        let revalidation = asks.then(|| revalidation_of(&*worker.host, headers));
+        // What is stored may be another variant, about which this request cannot ask.
+        let revalidation = revalidation
+            .flatten()
+            .filter(|stored| is_wanted(selection.as_ref(), stored));
+        let ignores_cookies = policy.policy.request.cookies == Cookies::Ignore;
+        Self {
+            context,
+            link,
+            policy,
+            invalidated: revalidation.is_some() && worker.keys.is_invalidated(&cache_key),
+            stored_key,
+            cache_key,
+            selection,
+            revalidation: revalidation.map(Rc::new),
+            head: for_headers || headers.text(":method") == Some("HEAD"),
+            for_headers,
+            authenticated,
+            has_cookie: ignores_cookies && headers.has("cookie"),
+            room: !headers.has(NO_ROOM_HEADER),
+            began: worker.keys.newest_purge(),
+            response: Response::default(),
+        }
+    }
+
     /// The stored response, if it may be served where the origin fails.
     pub fn servable(&self) -> Option<Rc<Revalidation>> {
         self.revalidation
             .clone()
             .filter(|revalidation| revalidation.left() > 0 && !self.invalidated)
+    }
+
+    /// Makes the store's request, which has these headers, one for the origin.
+    pub fn prepare(&self, host: &dyn Host, headers: &Headers) -> host::Result<()> {
+        let policy = &self.policy.policy;
+        let sent = headers.text(":path").unwrap_or_default();
+        let path = self.selection.as_ref().and_then(Selection::primary_path);
+        prepare_request(
+            host,
+            policy,
+            self.link.purpose,
+            headers,
+            path.unwrap_or(sent),
+        )?;
+        let Some(revalidation) = &self.revalidation else {
+            return Ok(());
+        };
+        // The tags of a bucket are strong; a mark before one is a compressor's.
+        let compressed = matches!(policy.origin, Origin::Bucket(_));
+        host.edit_headers(Map::Request, revalidation.conditions(compressed))
     }
 
     /// Lets nobody share the response: the next request leads.

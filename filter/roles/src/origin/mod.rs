@@ -8,6 +8,8 @@
 mod clean;
 mod fetch;
 mod foreign;
+mod judged;
+mod outcome;
 mod request;
 mod response;
 mod selection;
@@ -15,18 +17,12 @@ mod variance;
 
 use std::rc::Rc;
 
-use fetch::{Fetch, Response};
+use fetch::Fetch;
 use foreign::ForeignRequest;
-use request::{is_late, keeps_unasked, not_served, prepare_request, revalidation_of, stored_key};
+use request::{is_late, keeps_unasked, not_served, prepare_request};
 use response::respond;
-use selection::Selection;
-use sluice_core::key::qualifiers::is_for_headers;
-use sluice_core::link::{
-    AUTHORIZATION_HEADER, FALLBACK_HEADER, LINK_HEADER, Link, NO_ROOM_HEADER, PROOF_HEADER,
-    Purpose, Vouched,
-};
+use sluice_core::link::{FALLBACK_HEADER, LINK_HEADER, Link, PROOF_HEADER, Purpose, Vouched};
 use sluice_core::metrics::Metric;
-use sluice_core::policy::{Cookies, Origin};
 
 use crate::callbacks::{Lent, StreamContext};
 use crate::host::headers::Headers;
@@ -116,68 +112,21 @@ impl OriginStream {
         if matches!(link.purpose, Purpose::Probe | Purpose::StoreOnly) {
             return Ok(self.refuse(worker, not_served(&*worker.host, link.purpose, headers)));
         }
-        let cacheable = !link.purpose.avoids_the_store();
-        let stored_key = stored_key(headers);
-        let selection = Selection::of(worker, link, &stored_key);
-        let cache_key = selection.as_ref().map(Selection::cache_key);
-        let cache_key = cache_key.unwrap_or(&stored_key).to_owned();
-        let for_headers = cacheable && is_for_headers(&cache_key);
-        let authenticated = headers.has(AUTHORIZATION_HEADER);
-        // Asking for the headers costs no more than asking whether they have changed, and what is stored may not be for
-        // these credentials.
-        let alone = authenticated && link.purpose == Purpose::Checked;
-        let revalidation = (cacheable && !for_headers && !alone)
-            .then(|| revalidation_of(&*worker.host, headers))
-            .flatten();
-        // What is stored may be another variant, about which this request cannot ask.
-        let revalidation =
-            revalidation.filter(|stored| selection::is_wanted(selection.as_ref(), stored));
-        if let Some(kept) = revalidation
+        let fetch = Fetch::of(worker, self.context, link, policy, headers);
+        if let Some(kept) = fetch
+            .revalidation
             .as_ref()
-            .filter(|stored| stored.left() > 0 && keeps_unasked(worker, link, &cache_key))
+            .filter(|stored| stored.left() > 0 && keeps_unasked(worker, link, &fetch.cache_key))
         {
             fills::keep_unwritten(worker, link.stream, kept, self.context);
-            return Ok(self.refuse(worker, DueReply::Keep(Rc::new(kept.clone()))));
+            return Ok(self.refuse(worker, DueReply::Keep(Rc::clone(kept))));
         }
-        if let Some(stored) = revalidation.as_ref().filter(|stored| is_late(link, stored)) {
+        let revalidation = fetch.revalidation.as_ref();
+        if let Some(stored) = revalidation.filter(|stored| is_late(link, stored)) {
             fills::store_is_late(worker, link.stream);
-            return Ok(self.refuse(worker, DueReply::Unwritten(Rc::new(stored.clone()))));
+            return Ok(self.refuse(worker, DueReply::Unwritten(Rc::clone(stored))));
         }
-        let sent = headers.text(":path").unwrap_or_default();
-        let path = selection.as_ref().and_then(Selection::primary_path);
-        prepare_request(
-            &*worker.host,
-            &policy.policy,
-            link.purpose,
-            headers,
-            path.unwrap_or(sent),
-        )?;
-        if let Some(revalidation) = &revalidation {
-            // The tags of a bucket are strong; a mark before one is a compressor's.
-            let compressed = matches!(policy.policy.origin, Origin::Bucket(_));
-            worker
-                .host
-                .edit_headers(Map::Request, revalidation.conditions(compressed))?;
-        }
-        let invalidated = revalidation.is_some() && worker.keys.is_invalidated(&cache_key);
-        let has_cookie = policy.policy.request.cookies == Cookies::Ignore && headers.has("cookie");
-        let fetch = Fetch {
-            context: self.context,
-            link,
-            stored_key,
-            cache_key,
-            selection,
-            revalidation: revalidation.map(Rc::new),
-            invalidated,
-            policy,
-            head: for_headers || headers.text(":method") == Some("HEAD"),
-            for_headers,
-            authenticated,
-            has_cookie,
-            room: !headers.has(NO_ROOM_HEADER),
-            began: worker.keys.newest_purge(),
-            response: Response::default(),
-        };
+        fetch.prepare(&*worker.host, headers)?;
         if fetch.policy.policy.origin.is_bucket() && fetch.fallback().is_some() {
             worker.host.set_header(Map::Request, FALLBACK_HEADER, "1")?;
         }

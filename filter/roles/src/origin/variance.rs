@@ -8,12 +8,9 @@ use sluice_core::key::vary::{self, ACCEPT_ENCODING, Fit, VaryNames};
 use sluice_core::link::{COMPRESS_HEADER, COMPRESS_TYPED, COMPRESS_UNTYPED};
 use sluice_core::policy::{Origin, Policy};
 use sluice_core::site::media_type::missing_media_type;
-use sluice_core::store::revalidation::Revalidation;
 
-use super::fetch::Fetch;
 use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
-use crate::reply::substitute::MOST_BYTES;
 use crate::request::headers::set_or_remove;
 
 /// Asks for the content coding of the key that `path` has, for a request that fills the store.
@@ -65,25 +62,6 @@ pub fn blur_head(
         host.set_header(Map::Response, "etag", &format!("W/{strong}"))?;
     }
     Ok(true)
-}
-
-/// The key of what a fetch asks for: of the stored response, if it freshens that.
-pub fn asked_key<'a>(fetch: &'a Fetch, freshens: Option<&Revalidation>) -> Cow<'a, str> {
-    let stored = fetch.selection.as_ref().zip(freshens);
-    let key = stored.and_then(|(selection, stored)| selection.key_of(stored));
-    key.map_or(Cow::Borrowed(&*fetch.cache_key), Cow::Owned)
-}
-
-/// The key of a response that the store may get under the plain key of its URL, though it varies with more than that has.
-///
-/// A worker that does not know yet of which variant it is gives it to requests for others, which need a call then. So it is
-/// not larger than what a call may bring.
-pub fn primary_key(fetch: &Fetch, headers: &Headers, variance: &Variance<'_>) -> Option<String> {
-    let small = headers
-        .content_length()
-        .is_none_or(|length| length <= MOST_BYTES);
-    let selection = fetch.selection.as_ref().filter(|_| fetch.room && small)?;
-    selection.key(variance.lesson()?)
 }
 
 /// The request headers that a response depends on, beside what its key has.

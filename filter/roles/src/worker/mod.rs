@@ -4,6 +4,7 @@
 pub mod ahead;
 pub mod background;
 pub mod bodies;
+pub mod call_ends;
 pub mod calls;
 mod due;
 pub mod fills;

@@ -5,12 +5,12 @@ use sluice_core::workers::Millis;
 use sluice_core::workers::message::Message;
 
 use super::Worker;
-use super::{background, bodies, fills, resumption};
+use super::{background, bodies, call_ends, fills, resumption};
 
 impl Worker {
     /// Makes up for what the former root context can no longer receive: messages, answers to its calls, its next turn.
     pub(super) fn resync(&mut self) {
-        background::fail_calls(self);
+        call_ends::fail_calls(self);
         self.purge_calls.requeue_journal();
         self.turn(self.roots.newest(), |coalescer, turn| {
             coalescer.rescan_all(turn)
@@ -122,7 +122,7 @@ impl Worker {
     fn go_on_as_root(&mut self) {
         resumption::resume_some(self);
         self.send_answers();
-        background::send_calls(self);
+        call_ends::send_calls(self);
         self.purge_calls.go_on(&self.roots);
         self.arm_timer();
     }

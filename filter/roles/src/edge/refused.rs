@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Responses that EDGE does not let through: what the client gets in their place.
+
+use sluice_core::coalescing::LeaderResponse;
+use sluice_core::key::CanonicalTarget;
+use sluice_core::link::Purpose;
+use sluice_core::metrics::Metric;
+
+use crate::host::{self, Action, Host};
+use crate::reply::{DueReply, answer_failure, answer_mismatch, answer_not_stored};
+use crate::request::EdgeRequest;
+use crate::request::account::{self, result_of};
+use crate::worker::Worker;
+use crate::worker::mismatches;
+use crate::worker::variants::fetch_variant;
+
+/// Refuses a request that is for the store only, which does not have what its client would take.
+pub fn refuse_not_stored(host: &dyn Host, stream: &EdgeRequest) -> host::Result<Action> {
+    stream.progress.answered.set(true);
+    stream.progress.account.results_in(account::NOT_STORED);
+    answer_not_stored(host)?;
+    Ok(Action::Pause)
+}
+
+/// Refuses the response of another key, as Envoy's cache names files by a short hash, or one whose headers are not those
+/// of its body. Its client gets the object by a call, where one fits.
+pub fn refuse_mismatch(
+    worker: &mut Worker,
+    stream: &EdgeRequest,
+    what: &str,
+) -> host::Result<Action> {
+    worker.metrics.count(Metric::KeyMismatches, 1);
+    worker
+        .metrics
+        .warn(|| format!("sluice: the store gave {what}"));
+    mismatches::avoid_the_store(worker, stream);
+    if stream.progress.purpose.get() == Purpose::StoreOnly {
+        return refuse_not_stored(&*worker.host, stream);
+    }
+    stream.progress.answered.set(true);
+    if mismatches::fetch_around(worker, stream) {
+        stream.body.hold_unwanted();
+        let result = result_of(Metric::RequestsHitForMiss);
+        stream.progress.account.results_in(result);
+    } else {
+        stream.progress.account.results_in(account::FAILED);
+        answer_mismatch(&*worker.host)?;
+    }
+    Ok(Action::Pause)
+}
+
+/// Refuses another variant than the request wants, which has come as the worker did not know that the URL varies, or has it
+/// otherwise in mind. The client gets what it wants by a call.
+pub fn refuse_variant(
+    worker: &mut Worker,
+    stream: &EdgeRequest,
+    wanted: Option<CanonicalTarget>,
+) -> host::Result<Action> {
+    worker.turn(stream.id.0, |coalescer, turn| {
+        let until = turn.now;
+        coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
+    });
+    if stream.progress.purpose.get() == Purpose::StoreOnly {
+        return refuse_not_stored(&*worker.host, stream);
+    }
+    stream.progress.answered.set(true);
+    if stream.for_others {
+        worker.answer_later(stream.id.0, DueReply::Outcome { status: 204 });
+        return Ok(Action::Pause);
+    }
+    // A fill would run without its credentials.
+    let wanted = wanted.filter(|_| !stream.authenticated);
+    if fetch_variant(worker, stream, wanted) {
+        stream.body.hold_unwanted();
+        let result = result_of(Metric::RequestsMiss);
+        stream.progress.account.results_in(result);
+    } else {
+        stream.progress.account.results_in(account::FAILED);
+        answer_mismatch(&*worker.host)?;
+    }
+    Ok(Action::Pause)
+}
+
+/// Refuses a stored response that is too old for the policy, where the origin has failed (RFC 9111, 4.2.4).
+pub fn refuse_expired(
+    worker: &mut Worker,
+    stream: &EdgeRequest,
+    status: u16,
+) -> host::Result<Action> {
+    worker.turn(stream.id.0, |coalescer, turn| {
+        coalescer.response(stream.id, LeaderResponse::Failed { status }, turn);
+    });
+    stream.progress.answered.set(true);
+    stream.progress.account.results_in(account::FAILED);
+    answer_failure(&*worker.host, status, false)?;
+    Ok(Action::Pause)
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What becomes of an origin's response, and as which variant the store has it.
+
+use std::borrow::Cow;
+
+use sluice_core::freshness::{ResponseFacts, UncacheableReason, Verdict, judge};
+use sluice_core::store::header_edit::HeaderEdit;
+use sluice_core::store::revalidation::Revalidation;
+use sluice_core::store::store_edits::OriginResponse;
+
+use super::fetch::Fetch;
+use super::variance::Variance;
+use crate::host::Host;
+use crate::host::headers::Headers;
+use crate::reply::substitute::MOST_BYTES;
+use crate::worker::Worker;
+
+/// A response on which a verdict has been passed.
+#[derive(Debug)]
+pub struct Judged<'a> {
+    /// What becomes of it.
+    pub verdict: Verdict,
+    /// The whole cache key of the response, which may be that of a variant where its request's is not.
+    pub key: String,
+    /// Whether the store has it as the primary variant of its URL, which was not known to vary.
+    pub is_primary: bool,
+    /// What it varies with.
+    pub variance: Variance<'a>,
+}
+
+impl<'a> Judged<'a> {
+    /// The verdict on the response to `fetch`. `freshens` is the stored response that it freshens, if it is a 304.
+    pub fn of(
+        worker: &Worker,
+        fetch: &Fetch,
+        headers: &'a Headers,
+        status: u16,
+        freshens: Option<&Revalidation>,
+    ) -> Self {
+        let key = asked_key(fetch, freshens).into_owned();
+        let variance = Variance::of(&fetch.policy.policy, &key, headers);
+        // What a 304 freshens was selected by what it was stored with, and nothing else.
+        let primary = match freshens {
+            Some(_) => None,
+            None => primary_key(fetch, headers, &variance),
+        };
+        let judge = |unkeyed| {
+            if fetch.authenticated && variance.names_credentials() {
+                return Verdict::ForCredentials;
+            }
+            verdict_of(&*worker.host, fetch, headers, unkeyed, status, freshens)
+        };
+        if let Some(key) = primary
+            && let verdict @ Verdict::Store(_) = judge(None)
+        {
+            return Self {
+                verdict,
+                key,
+                is_primary: true,
+                variance,
+            };
+        }
+        // Who waits under the plain key may want another variant, so that what is not stored is not for them.
+        Self {
+            verdict: judge(variance.unkeyed()),
+            key,
+            is_primary: false,
+            variance,
+        }
+    }
+
+    /// Whether the store gets it.
+    pub const fn is_stored(&self) -> bool {
+        matches!(self.verdict, Verdict::Store(_))
+    }
+
+    /// Whether others than its own client may get it.
+    pub const fn is_shared(&self) -> bool {
+        matches!(
+            self.verdict,
+            Verdict::Store(_) | Verdict::NoRoom(_) | Verdict::ShareOnce
+        )
+    }
+
+    /// The changes to its headers for the store.
+    pub fn edits<'b>(&self, response: &'b OriginResponse<'_>) -> Vec<HeaderEdit<'b>> {
+        match &self.verdict {
+            Verdict::Store(storage) => response.stored(storage),
+            Verdict::NoRoom(storage) => response.without_room(storage),
+            Verdict::ShareOnce => response.shared_once(),
+            Verdict::ForCredentials => response.untraced(),
+            Verdict::Share(_)
+            | Verdict::RequestError
+            | Verdict::Uncacheable(_)
+            | Verdict::Passing(_) => response.unstored(),
+        }
+    }
+}
+
+fn verdict_of(
+    host: &dyn Host,
+    fetch: &Fetch,
+    headers: &Headers,
+    unkeyed: Option<&str>,
+    status: u16,
+    freshens: Option<&Revalidation>,
+) -> Verdict {
+    if fetch.response.refused {
+        return Verdict::Share(status);
+    }
+    let policy = &fetch.policy.policy;
+    let rule = policy.rule(fetch.path());
+    let cache_control = headers.joined("cache-control");
+    let names = policy.cache.targeted_fields.iter();
+    let targeted: Vec<_> = names
+        .filter_map(|name| Some((name.as_str(), headers.joined(name)?)))
+        .collect();
+    let targeted: Vec<_> = targeted
+        .iter()
+        .map(|(name, value)| (*name, value.as_ref()))
+        .collect();
+    let facts = ResponseFacts {
+        // A 304 stands for the response that it freshens.
+        status: if freshens.is_some() { 200 } else { status },
+        freshens: freshens.and_then(|stored| Some(stored.validator()?.lifetime)),
+        cache_control: cache_control.as_deref(),
+        targeted: &targeted,
+        expires: headers.text("expires"),
+        date: headers.text("date"),
+        last_modified: headers.text("last-modified"),
+        age: headers.text("age"),
+        vary: unkeyed,
+        has_set_cookie: headers.has("set-cookie"),
+        answers_cookie: fetch.has_cookie,
+        // The store keeps the validator of what a 304 freshens.
+        has_validator: freshens.is_some() || headers.has("etag") || headers.has("last-modified"),
+        // The headers of a large object take no more room than those of any other.
+        content_length: headers.content_length().filter(|_| !fetch.for_headers),
+        authenticated: fetch.authenticated,
+    };
+    let verdict = match judge(policy, rule, &facts, host.unix_seconds()) {
+        // Headers alone are fetched anew, and never validated.
+        Verdict::Store(storage) if fetch.for_headers && storage.lifetime.must_be_validated() => {
+            Verdict::Uncacheable(UncacheableReason::NoCache)
+        }
+        Verdict::Store(storage) if fetch.for_headers => Verdict::Store(storage.for_headers()),
+        verdict => verdict,
+    };
+    if fetch.room {
+        verdict
+    } else {
+        verdict.without_room(status)
+    }
+}
+
+/// The key of what a fetch asks for: of the stored response, if it freshens that.
+fn asked_key<'a>(fetch: &'a Fetch, freshens: Option<&Revalidation>) -> Cow<'a, str> {
+    let stored = fetch.selection.as_ref().zip(freshens);
+    let key = stored.and_then(|(selection, stored)| selection.key_of(stored));
+    key.map_or(Cow::Borrowed(&*fetch.cache_key), Cow::Owned)
+}
+
+/// The key of a response that the store may get under the plain key of its URL, though it varies with more than that has.
+///
+/// A worker that does not know yet of which variant it is gives it to requests for others, which need a call then. So it is
+/// not larger than what a call may bring.
+fn primary_key(fetch: &Fetch, headers: &Headers, variance: &Variance<'_>) -> Option<String> {
+    let small = headers
+        .content_length()
+        .is_none_or(|length| length <= MOST_BYTES);
+    let selection = fetch.selection.as_ref().filter(|_| fetch.room && small)?;
+    selection.key(variance.lesson()?)
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the worker does with the outcome of a request of its own.
+
+use std::rc::Rc;
+
+use sluice_core::coalescing::ahead::Representation;
+use sluice_core::coalescing::flight::Leader;
+use sluice_core::coalescing::unread::UnreadFill;
+use sluice_core::coalescing::{Onward, Probed};
+use sluice_core::http::date;
+use sluice_core::key::vary::{Fit, fit};
+use sluice_core::metrics::Metric;
+use sluice_core::policy::Policy;
+use sluice_core::store::entry::Entry;
+use sluice_core::store::stored_fields::StoredFields;
+use sluice_core::workers::KeyHash;
+
+use super::Worker;
+use super::background::{overtakes, pause};
+use super::calls::{BackgroundCall, CallKind};
+use super::probes::{self, has_succeeded};
+use super::{ahead, looks, mismatches, substitutes, unread, variants};
+use crate::host::Map;
+use crate::host::headers::Headers;
+use crate::reply::substitute::Document;
+
+/// What the origin has told of an object that a range is asked of.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// How many bytes it has.
+    length: Option<u64>,
+    /// What can be asked for in ranges.
+    representation: Option<Rc<Representation>>,
+}
+
+/// Handles Envoy's answer to a call of the root context. `answered` is false if there is none.
+pub fn call_answered(worker: &mut Worker, call: u32, answered: bool, body_size: usize) {
+    if let Some(background) = worker.calls.take(call) {
+        match background.kind {
+            CallKind::Substitute(key) if answered => {
+                let document = Document::answered(&*worker.host, body_size);
+                substitutes::end_substitute(worker, key, document.as_ref());
+            }
+            CallKind::Around(_) if answered => {
+                let object = Document::answered(&*worker.host, body_size);
+                mismatches::end_fetch(worker, background.kind, object.as_ref());
+            }
+            CallKind::Variant(_) if answered => {
+                let variant = Document::received(&*worker.host, body_size);
+                variants::end_fetch(worker, background.kind, variant.as_ref());
+            }
+            _ => end_call(worker, &background, answered),
+        }
+    } else {
+        let recorded = answered && has_succeeded(&*worker.host);
+        if worker.purge_calls.journal_answered(call, recorded) {
+            worker.purge_calls.go_on(&worker.roots);
+            worker.arm_timer();
+        }
+    }
+    send_calls(worker);
+}
+
+/// Ends all calls under way without an answer: the root context that has made them is gone.
+pub fn fail_calls(worker: &mut Worker) {
+    for call in worker.calls.take_all() {
+        end_call(worker, &call, false);
+    }
+}
+
+/// Sends the calls that are due. For the root context's turn.
+pub fn send_calls(worker: &mut Worker) {
+    for call in worker.calls.take_due() {
+        let made = worker
+            .calls
+            .send(&*worker.host, call.clone(), &worker.identity);
+        if let Err(error) = made {
+            worker.metrics.check(Err(error));
+            end_call(worker, &call, false);
+        }
+    }
+}
+
+/// Admits the requests that have waited for `call`, when the origin has `told` what the object is like. `context` is that
+/// of this callback.
+///
+/// A range that begins far into the object does not lead, as its client would wait for all that comes before.
+pub fn prepared(worker: &mut Worker, call: CallKind, told: &Told, context: u32) {
+    let asked = matches!(call, CallKind::Size(_));
+    let mut may_lead = asked;
+    for id in worker.calls.take_waiting(call) {
+        let Some(stream) = worker.stream(id) else {
+            continue;
+        };
+        let mut request = stream.request();
+        let far = told.representation.as_ref();
+        let far = far.is_some_and(|described| ahead::begins_far(&stream, described));
+        let leads = may_lead && stream.may_lead && !far;
+        request.may_lead |= leads && unread::may_lead(worker, &stream, told.length);
+        let admitted = worker.turn(context, |coalescer, turn| coalescer.request(&request, turn));
+        if admitted != Some(Onward::Lead) {
+            unread::leads_not(worker, &stream);
+        }
+        let onward = match admitted {
+            None if !asked && overtakes(worker, &stream, context) => Onward::Ahead,
+            None => continue,
+            // It has waited for the call.
+            Some(Onward::Fresh) => Onward::Collapsed,
+            Some(onward) => onward,
+        };
+        may_lead &= onward != Onward::Lead;
+        worker.due.resume(id, onward);
+    }
+    worker.roots.wake();
+}
+
+/// Handles the answer to a question for the size of an object: one that is too large is not coalesced.
+fn sized(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Told {
+    let headers = worker.host.headers(Map::CallResponse);
+    let Some(headers) = headers.ok().filter(|_| has_succeeded(&*worker.host)) else {
+        return Told::default();
+    };
+    let (policy, length) = (&call.policy.policy, headers.content_length());
+    if length.is_some_and(|length| length > policy.cache.max_object_bytes) {
+        worker.mark_hit_for_miss(key, &call.policy);
+        return Told {
+            length,
+            representation: None,
+        };
+    }
+    Told {
+        length,
+        representation: ahead::representation(policy, call.target.cache_key(), &headers)
+            .filter(|_| !varies(policy, call.target.cache_key(), &headers)),
+    }
+}
+
+/// Whether ranges of a response with these headers are not alike for all who ask for them under `key`.
+fn varies(policy: &Policy, key: &str, headers: &Headers) -> bool {
+    fit(policy, key, headers.joined("vary").as_deref()) != Fit::Keyed
+}
+
+/// What a probe for a flight of `key` has found. A flight from before a soft purge has a hash from before it, and
+/// its followers take a response from before it.
+fn probed(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Probed {
+    let cache_key = call.target.cache_key();
+    let current = key == worker.keys.key_hash(cache_key);
+    let outdated = |entry: &Entry<'_>| current && worker.keys.predates_soft_purge(entry);
+    let leader = worker.coalescer.leader(key);
+    let awaited = |entry: &Entry<'_>, fields: &StoredFields<'_>| {
+        leader.is_some_and(|leader| is_awaited(worker, leader, entry, fields))
+    };
+    let now = worker.host.monotonic_millis();
+    let probed = probes::probed(&*worker.host, now, outdated, awaited);
+    let found = matches!(probed, Probed::Readable { .. } | Probed::Validated);
+    if current && found && worker.keys.soft_generation(cache_key) > 0 {
+        worker.keys.confirm(key);
+    }
+    probed
+}
+
+/// Whether the store has the response of `leader`, or one that came after it. While Envoy's cache writes what a 304 has
+/// brought, it may still have the response from before.
+fn is_awaited(
+    worker: &Worker,
+    leader: Leader,
+    entry: &Entry<'_>,
+    fields: &StoredFields<'_>,
+) -> bool {
+    let host = &*worker.host;
+    let since = host.monotonic_millis().saturating_sub(leader.answered) / 1_000;
+    let answered = host.unix_seconds().saturating_sub_unsigned(since);
+    let date = fields.date().and_then(date::parse);
+    let received = date.map(|date| date.saturating_add_unsigned(entry.age));
+    let newer = received.is_some_and(|received| received > answered);
+    newer || entry.fill == worker.identity.fill_id(leader.stream)
+}
+
+/// Ends a request of the worker: what it was for is done, or fails.
+pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
+    match call.kind {
+        CallKind::Probe(key) => {
+            let probed = if answered {
+                probed(worker, key, call)
+            } else {
+                Probed::Missing
+            };
+            worker.turn(worker.roots.newest(), |coalescer, turn| {
+                coalescer.probed(key, probed, turn);
+            });
+        }
+        CallKind::Look(key) => looks::looked(worker, key, &call.target, answered),
+        CallKind::Fill(key) => {
+            worker.unread.end(UnreadFill::Background(key));
+            let context = worker.roots.newest();
+            prepared(worker, call.kind, &Told::default(), context);
+        }
+        CallKind::Size(key) => {
+            let told = answered.then(|| sized(worker, key, call));
+            let (told, context) = (told.unwrap_or_default(), worker.roots.newest());
+            prepared(worker, call.kind, &told, context);
+            if let Some(representation) = &told.representation {
+                ahead::release(worker, key, Some(representation));
+            }
+        }
+        CallKind::Refresh(key) => {
+            let failed = !(answered && has_succeeded(&*worker.host));
+            if failed {
+                worker.metrics.count(Metric::RefreshFailures, 1);
+            }
+            let pause = pause(&*worker.host, &call.policy);
+            worker.turn(worker.roots.newest(), |coalescer, turn| {
+                coalescer.refreshed(key, failed, pause, turn);
+            });
+        }
+        CallKind::Substitute(key) => substitutes::end_substitute(worker, key, None),
+        CallKind::Around(_) => mismatches::end_fetch(worker, call.kind, None),
+        CallKind::Variant(_) => variants::end_fetch(worker, call.kind, None),
+    }
+}
