@@ -147,12 +147,11 @@ impl Coalescer {
 
     fn fail(&mut self, waiter: Waiter, status: u16, turn: &mut Turn<'_>) {
         let stream = waiter.stream;
-        if self.streams.remove(&stream).is_some() {
-            self.parked -= 1;
+        if let Some(waited) = self.leave(waiter, turn.now) {
             turn.push(Effect::Fail {
                 stream,
                 status,
-                waited: turn.now.saturating_sub(waiter.since),
+                waited,
             });
         }
     }
@@ -175,14 +174,20 @@ impl Coalescer {
 
     fn release_as(&mut self, waiter: Waiter, onward: Onward, turn: &mut Turn<'_>) {
         let stream = waiter.stream;
-        if self.streams.remove(&stream).is_some() {
-            self.parked -= 1;
+        if let Some(waited) = self.leave(waiter, turn.now) {
             turn.push(Effect::Resume {
                 stream,
                 onward,
-                waited: turn.now.saturating_sub(waiter.since),
+                waited,
             });
         }
+    }
+
+    /// A request waits no longer. How long it has waited, in milliseconds; `None` if it has gone away.
+    fn leave(&mut self, waiter: Waiter, now: Millis) -> Option<Millis> {
+        self.streams.remove(&waiter.stream)?;
+        self.parked -= 1;
+        Some(now.saturating_sub(waiter.since))
     }
 
     /// Waits on if another worker leads, else leads.

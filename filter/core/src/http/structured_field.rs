@@ -36,14 +36,9 @@ pub fn parse(text: &str) -> Option<Vec<(&str, Member)>> {
             Some(known) => known.1 = member,
             None => members.push((key, member)),
         }
-        input.skip(b" \t");
-        if input.rest.is_empty() {
+        if input.is_last()? {
             return Some(members);
         }
-        if !input.take(b',') {
-            return None;
-        }
-        input.skip(b" \t");
     }
 }
 
@@ -59,14 +54,9 @@ pub fn strings(text: &str) -> Option<Vec<String>> {
     loop {
         members.push(input.text()?);
         input.parameters()?;
-        input.skip(b" \t");
-        if input.rest.is_empty() {
+        if input.is_last()? {
             return Some(members);
         }
-        if !input.take(b',') {
-            return None;
-        }
-        input.skip(b" \t");
     }
 }
 
@@ -136,6 +126,19 @@ impl<'a> Input<'a> {
                 return None;
             }
         }
+    }
+
+    /// Passes on to the next member of a list or dictionary; true if there is none. `None` if something else follows.
+    fn is_last(&mut self) -> Option<bool> {
+        self.skip(b" \t");
+        if self.rest.is_empty() {
+            return Some(true);
+        }
+        if !self.take(b',') {
+            return None;
+        }
+        self.skip(b" \t");
+        Some(false)
     }
 
     fn parameters(&mut self) -> Option<()> {
