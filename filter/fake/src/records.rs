@@ -4,8 +4,9 @@
 use std::fmt;
 
 use sluice_core::coalescing::Onward;
+use sluice_core::coalescing::board::FlightKey;
 use sluice_core::link::Purpose;
-use sluice_core::workers::{FlightId, KeyHash, Millis};
+use sluice_core::workers::{FlightId, Millis};
 
 use crate::HeaderMap;
 
@@ -13,7 +14,7 @@ use crate::HeaderMap;
 pub const HIT_FOR_MISS: Millis = 120_000;
 
 /// A flight on the board: its key, its number, the end of its lease.
-pub type Lease = (KeyHash, FlightId, Millis);
+pub type Lease = (FlightKey, FlightId, Millis);
 
 /// A request, by position in [`FakeEnvoy::clients`](crate::FakeEnvoy::clients).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

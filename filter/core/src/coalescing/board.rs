@@ -31,8 +31,8 @@ const FLIGHT_BYTES: usize = 8 + 8 + 2 + 4 + 8 + 8 + 1;
 pub struct FlightKey {
     /// Hash of the key under which the store has one entry.
     pub entry: KeyHash,
-    /// Hash of the cache key, which is another for the primary variant of a URL, and of the newest soft purge that covers it. Requests that have it in common wait for each
-    /// other, so none shares a response that was fetched before a purge.
+    /// Hash of the cache key, which is another for the primary variant of a URL, and of the newest soft purge that covers
+    /// it. Requests that have it in common wait for each other, so none shares a response that was fetched before a purge.
     pub key: KeyHash,
 }
 
@@ -58,8 +58,8 @@ pub enum Acquired {
     /// Another flight has the key; the caller's worker will be told how it ends.
     Follow {
         /// The key of that flight. It is another than the caller's where the entry was purged softly since that flight
-        /// began, or where the entry's URL was not known to vary then: the caller leads after it. Two fills of one entry would let Envoy's cache write the headers of
-        /// one response over those of the other.
+        /// began, or where the entry's URL was not known to vary then: the caller leads after it. Two fills of one entry
+        /// would let Envoy's cache write the headers of one response over those of the other.
         key: KeyHash,
         /// Who leads.
         leader: FlightId,
@@ -155,10 +155,11 @@ impl Slot {
     }
 
     /// Who leads which key, and when the lease runs out.
-    pub fn leases(&self) -> impl Iterator<Item = (KeyHash, FlightId, Millis)> {
-        self.flights
-            .iter()
-            .map(|flight| (flight.key, flight.id, flight.expires))
+    pub fn leases(&self) -> impl Iterator<Item = (FlightKey, FlightId, Millis)> {
+        self.flights.iter().map(|flight| {
+            let (entry, key) = (flight.entry, flight.key);
+            (FlightKey { entry, key }, flight.id, flight.expires)
+        })
     }
 
     fn find(&mut self, key: KeyHash) -> Option<&mut Flight> {

@@ -195,7 +195,7 @@ impl FakeEnvoy {
         let lasting = flights
             .iter()
             .filter(|(_, _, expires)| *expires > self.now());
-        lasting.map(|(key, id, _)| (*key, *id)).collect()
+        lasting.map(|(led, id, _)| (led.key, *id)).collect()
     }
 
     /// Requests on waiting lists.

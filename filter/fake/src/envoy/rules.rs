@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use sluice_core::coalescing::board::FlightKey;
 use sluice_core::coalescing::flight::{Leader, Phase, Role};
 use sluice_core::workers::KeyHash;
 
@@ -15,10 +16,11 @@ use crate::records::{Client, Kind, Stage};
 
 /// Rules that hold always.
 impl FakeEnvoy {
-    /// Nobody leads while another worker's lease on the key holds, unless the board is out of use.
+    /// Nobody leads while another worker's lease on the key holds, unless the board is out of use. A worker that does not
+    /// know yet that the store has a variant under the plain key of its URL would fill another entry.
     pub(super) fn check_lead(&self, client: Client, before: &Before) {
         let worker = self.worker(self.clients[client.0].seat);
-        let (Some(key), Some(worker)) = (self.key_of(client), worker) else {
+        let (Some(key), Some(worker)) = (self.flight_key_of(client), worker) else {
             panic!("{client:?} leads, and its worker does not know it");
         };
         let mut leases = before.leases.iter();
@@ -34,9 +36,13 @@ impl FakeEnvoy {
 
     /// The hash by which a request that is not over waits and leads.
     pub(super) fn key_of(&self, client: Client) -> Option<KeyHash> {
+        self.flight_key_of(client).map(|key| key.key)
+    }
+
+    fn flight_key_of(&self, client: Client) -> Option<FlightKey> {
         let worker = self.worker(self.clients[client.0].seat)?;
         let stream = worker.stream(self.stream_id(client)?)?;
-        Some(stream.key.key)
+        Some(stream.key)
     }
 
     pub(super) fn note_key(&mut self, client: Client) {

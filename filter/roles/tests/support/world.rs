@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use sluice_core::coalescing::Onward;
+use sluice_core::coalescing::board::FlightKey;
 use sluice_core::workers::{KeyHash, Millis};
 use sluice_fake::{
     Answer, Client, ClientRecord, Ending, FakeEnvoy, FetchId, FetchPhase, Kind, Stage,
@@ -372,7 +373,7 @@ impl World {
         }
         // The flight of a worker that was slow may be left to its lease where another key of its entry is led.
         if !self.faulty && self.purges.is_empty() {
-            for (key, id, _) in self.host.board() {
+            for (FlightKey { key, .. }, id, _) in self.host.board() {
                 assert!(
                     !self.host.lives(id.worker),
                     "{key:?} is still on the board as {id:?}"
