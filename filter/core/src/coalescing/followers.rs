@@ -133,8 +133,8 @@ impl Coalescer {
         let onward = match outcome {
             Outcome::Varies { .. } => Onward::Varies,
             _ if waiter.for_others => Onward::Unneeded,
-            // RFC 9111, 5.2.2.4: its own request has to be validated.
-            Outcome::Validated { at } if waiter.since > *at => Onward::Varies,
+            // RFC 9111, 5.2.2.4: its own request has to be validated. Within one millisecond nobody knows which was first.
+            Outcome::Validated { at } if waiter.since >= *at => Onward::Varies,
             Outcome::Validated { .. } => Onward::Validated,
             Outcome::Stored { .. } | Outcome::Kept { .. } => Onward::Collapsed,
             Outcome::HitForMiss { .. } => Onward::HitForMiss,
