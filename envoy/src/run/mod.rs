@@ -39,7 +39,7 @@ use running::RunningEdge;
 /// Bound on the time for which Envoy's start waits for the check of earlier runs' files. Later files come back while
 /// Envoy serves.
 const CHECK_PATIENCE: Duration = Duration::from_secs(1);
-/// What surprises those who know an edge that keeps everything for a while.
+/// What the start tells whoever has not chosen a policy for an HTTP origin.
 const ORIGIN_DECIDES: &str = "only what the origin says is cached; a policy with \
     cache.ttl, such as {\"200\": 1h, default: 1s}, keeps what it says nothing of (docs/policy.md)";
 /// Components of Envoy whose warnings are not news: the cache filter says at every start that it is work in progress,

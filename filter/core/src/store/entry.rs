@@ -52,7 +52,7 @@ pub struct Entry<'a> {
     pub revalidated: bool,
     /// Whether `:status` is not the origin's.
     pub disguised: bool,
-    /// Whether those who wait for it already get it, though it does not go into the store.
+    /// Whether the followers get a copy of the response, though the store does not get it.
     pub shared_once: bool,
     /// Whether it may be reused for requests with `Authorization` (RFC 9111, 3.5).
     pub allows_authenticated: bool,

@@ -108,7 +108,7 @@ impl<'a> OriginResponse<'a> {
         edits
     }
 
-    /// The same for a response that EDGE shares with those who wait for it already.
+    /// Makes the response one that Envoy's cache does not store, and of which EDGE gives the followers a copy.
     pub fn shared_once(&self) -> Vec<HeaderEdit<'_>> {
         let entry = Entry {
             shared_once: true,

@@ -37,11 +37,20 @@ pub fn refuse_mismatch(
     if stream.progress.purpose.get() == Purpose::StoreOnly {
         return refuse_not_stored(&*worker.host, stream);
     }
+    let called = mismatches::fetch_around(worker, stream);
+    await_call(worker, stream, called.then_some(Metric::RequestsHitForMiss))
+}
+
+/// Holds a response whose client waits for a call, which counts as `result`, or answers the client where no call fits.
+fn await_call(
+    worker: &Worker,
+    stream: &EdgeRequest,
+    result: Option<Metric>,
+) -> host::Result<Action> {
     stream.progress.answered.set(true);
-    if mismatches::fetch_around(worker, stream) {
+    if let Some(result) = result {
         stream.body.hold_unwanted();
-        let result = result_of(Metric::RequestsHitForMiss);
-        stream.progress.account.results_in(result);
+        stream.progress.account.results_in(result_of(result));
     } else {
         stream.progress.account.results_in(account::FAILED);
         answer_mismatch(&*worker.host)?;
@@ -63,22 +72,13 @@ pub fn refuse_variant(
     if stream.progress.purpose.get() == Purpose::StoreOnly {
         return refuse_not_stored(&*worker.host, stream);
     }
-    stream.progress.answered.set(true);
     if stream.for_others {
+        stream.progress.answered.set(true);
         worker.answer_later(stream.id.0, DueReply::Outcome { status: 204 });
         return Ok(Action::Pause);
     }
-    // A fill would run without its credentials.
-    let wanted = wanted.filter(|_| !stream.authenticated);
-    if fetch_variant(worker, stream, wanted) {
-        stream.body.hold_unwanted();
-        let result = result_of(Metric::RequestsMiss);
-        stream.progress.account.results_in(result);
-    } else {
-        stream.progress.account.results_in(account::FAILED);
-        answer_mismatch(&*worker.host)?;
-    }
-    Ok(Action::Pause)
+    let called = fetch_variant(worker, stream, wanted);
+    await_call(worker, stream, called.then_some(Metric::RequestsMiss))
 }
 
 /// Refuses a stored response that is too old for the policy, where the origin has failed (RFC 9111, 4.2.4).

@@ -68,7 +68,7 @@ pub fn fetch_variant(
         worker.metrics.count(Metric::LimitsReached, 1);
         return false;
     }
-    // The call is for this client only, and so may be what its credentials bring.
+    // A fill would run without the client's credentials. This call is for its client alone, and takes them along.
     let wanted = wanted.filter(|_| !stream.authenticated);
     let mut headers = match wanted {
         Some(_) => Vec::new(),
