@@ -7,6 +7,7 @@
 //! |---|---|
 //! | a setting: its name, default, meaning or check | `docs/settings.md` and `settings/` |
 //! | the address of a bucket or an HTTP origin | `origin/` |
+//! | the sites of one edge, and their file | `sites/` |
 //! | Envoy's configuration | `render/` and `envoy.yaml.j2` |
 //! | the policies that come with the edge | `policies/` and `settings/policy.rs` |
 //! | the order of start and stop, drain, signals | `run/` |
@@ -19,7 +20,7 @@
 //! | child processes, threads, limits of the machine | `system/` |
 //! | messages to the user | `log.rs` |
 //!
-//! A room uses only rooms that follow it in this list: `run`, `render`, `cache` and `demo`, `settings`, `sns`, `net`,
+//! A room uses only rooms that follow it in this list: `run`, `render`, `cache` and `demo`, `settings`, `sites`, `sns`, `net`,
 //! `origin`, `system` and `log`.
 
 pub mod cache;
@@ -30,5 +31,6 @@ pub mod origin;
 pub mod render;
 pub mod run;
 pub mod settings;
+pub mod sites;
 pub mod sns;
 pub mod system;
