@@ -4,7 +4,7 @@
 use minijinja::{Value, context};
 use sluice_core::link::{COMPRESS_TYPED, COMPRESS_UNTYPED};
 use sluice_core::policy::{CompressionPolicy, Policy};
-use sluice_core::site::media_type::NONE;
+use sluice_core::website::media_type::NONE;
 
 use crate::origin::Origin;
 use crate::settings::Settings;

@@ -160,7 +160,7 @@ fn is_grpc(content_type: &[u8]) -> bool {
 /// A bucket never sees `Authorization` and `Cookie` ([`forward_header`]), so they decide nothing
 /// there. `OPTIONS` reaches a bucket only if the policy forwards what a CORS preflight asks with.
 pub fn classify(policy: &Policy, request: &RequestFacts<'_>) -> Disposition {
-    if policy.site.cors.is_some() && request.is_preflight() {
+    if policy.website.cors.is_some() && request.is_preflight() {
         return Disposition::Preflight;
     }
     let verdict = match &policy.origin {
@@ -197,7 +197,7 @@ fn for_bucket(
         "GET" | "HEAD" => None,
         "OPTIONS" if forwards_preflights => Some(PassReason::Method),
         _ => {
-            let allow = if forwards_preflights || policy.site.cors.is_some() {
+            let allow = if forwards_preflights || policy.website.cors.is_some() {
                 "GET, HEAD, OPTIONS"
             } else {
                 "GET, HEAD"

@@ -13,7 +13,7 @@
 //! | what a stored entry holds beside the response | [`store`] |
 //! | what a served response is: fresh, stale, expired | [`served`] |
 //! | what is gone although it is stored | [`purge`] |
-//! | web sites: documents in the place of missing objects, CORS | [`site`] |
+//! | web sites: documents in the place of missing objects, CORS | [`website`] |
 //! | what the errors of a bucket mean | [`bucket_error`] |
 //! | how workers know and tell each other | [`workers`] |
 //! | what EDGE tells ORIGIN of a request | [`link`] |
@@ -34,6 +34,6 @@ pub mod metrics;
 pub mod policy;
 pub mod purge;
 pub mod served;
-pub mod site;
 pub mod store;
+pub mod website;
 pub mod workers;

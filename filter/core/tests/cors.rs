@@ -6,7 +6,7 @@ mod support;
 use sluice_core::admission::{Disposition, PassReason, RequestFacts, classify};
 use sluice_core::policy::forward_header;
 use sluice_core::policy::{CorsPolicy, Policy};
-use sluice_core::site::cors::{Field, preflight_fields, response_fields, varies};
+use sluice_core::website::cors::{Field, preflight_fields, response_fields, varies};
 use support::{bucket_policy, cors, http_policy};
 
 fn value<'a>(fields: &'a [Field], name: &str) -> Option<&'a str> {
@@ -119,7 +119,7 @@ fn the_edge_answers_preflights_where_it_answers_for_origins() {
         )
     };
     let all = ["origin", "access-control-request-method"];
-    let section = "site: {cors: {allowed_origins: [\"*\"]}}";
+    let section = "website: {cors: {allowed_origins: [\"*\"]}}";
     for policy in [bucket_policy(section), http_policy(section)] {
         assert_eq!(preflight(&policy, &all), Disposition::Preflight);
     }
@@ -139,7 +139,7 @@ fn the_edge_answers_preflights_where_it_answers_for_origins() {
 
 #[test]
 fn the_origin_of_a_page_multiplies_nothing() {
-    let policy = http_policy("site: {cors: {allowed_origins: [\"*\"]}}");
+    let policy = http_policy("website: {cors: {allowed_origins: [\"*\"]}}");
     for name in [
         "origin",
         "access-control-request-method",

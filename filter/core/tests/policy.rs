@@ -807,7 +807,7 @@ fn a_key_has_no_header_that_decides_otherwise_or_goes_nowhere() {
             assert!(refusal.starts_with(beginning), "{name}: {refusal}");
         }
     }
-    let cors = json!({ "key": { "headers": ["origin"] }, "site": { "cors": { "allowed_origins": ["*"] } } });
+    let cors = json!({ "key": { "headers": ["origin"] }, "website": { "cors": { "allowed_origins": ["*"] } } });
     let refusal = refusal(&bucket_document(cors));
     assert!(refusal.starts_with("key.headers[0]: "), "{refusal}");
 }

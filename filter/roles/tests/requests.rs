@@ -171,7 +171,7 @@ fn a_purge_is_in_the_journal_before_its_receipt_goes_out() {
 fn site(document: &str) -> FakeEnvoy {
     let policy = format!(
         r#"{{"origin": {{"kind": "bucket", "bucket": "site", "authority": "s3.test"}},
-        "compression": {{"enabled": false}}, "purge": {{"warm": false}}, "site": {{{document}}}}}"#
+        "compression": {{"enabled": false}}, "purge": {{"warm": false}}, "website": {{{document}}}}}"#
     );
     FakeEnvoy::new(&policy, 1)
 }

@@ -21,6 +21,6 @@ mod operations;
 mod origin;
 mod policy;
 mod purge;
-mod site;
 mod store;
+mod website;
 mod workers;

@@ -15,7 +15,7 @@ use super::request::{RequestPolicy, check_headers};
 use super::response::ResponsePolicy;
 use super::rules::{self, RuleSection};
 use super::section::section;
-use super::site::SitePolicy;
+use super::website::WebsitePolicy;
 use super::{CoalescePolicy, HotPolicy, Limits, Policy, VaryPolicy};
 
 section! {
@@ -35,7 +35,7 @@ section! {
         /// How responses are changed on their way to clients.
         response: ResponsePolicy,
         /// A bucket as a web site, and cross-origin resource sharing for any origin.
-        site: SitePolicy,
+        website: WebsitePolicy,
         /// What is stored, and for how long.
         cache: Cache,
         /// Which responses are compressed on their way into the cache, once for each coding.
@@ -73,10 +73,10 @@ impl Document {
         let cache = self.cache.compile(self.store.max_object_bytes);
         let rules = rules::compile(self.rules, &cache.default)?;
         let index_document = key.index_document.as_deref();
-        self.site
+        self.website
             .check(kind, index_document)
-            .map_err(|error| error.within("site"))?;
-        self.response.complete(kind, self.site.cors.is_some());
+            .map_err(|error| error.within("website"))?;
+        self.response.complete(kind, self.website.cors.is_some());
         NamePattern::sort(&mut self.request.credential_headers);
         let mut policy = Policy {
             hot: self.hot,
@@ -84,7 +84,7 @@ impl Document {
             key,
             request: self.request,
             response: self.response,
-            site: self.site,
+            website: self.website,
             cache,
             compression: self.compression,
             vary: self.vary,

@@ -20,11 +20,11 @@ mod request;
 mod response;
 mod rules;
 mod section;
-mod site;
-mod site_names;
 #[cfg(test)]
 mod tests;
 mod ttl;
+mod website;
+mod website_names;
 
 use std::time::Duration;
 
@@ -43,9 +43,9 @@ pub use origin::{BucketOrigin, HttpOrigin, Origin};
 pub use request::{Cookies, Obedience, PassOrStrip, RequestPolicy, forward_header};
 pub use response::ResponsePolicy;
 pub use rules::{Rule, Rules};
-pub use site::{CorsPolicy, FallbackFor, SitePolicy};
-pub use site_names::OriginPattern;
 pub use ttl::{Statuses, Ttl, TtlTable};
+pub use website::{CorsPolicy, FallbackFor, WebsitePolicy};
+pub use website_names::OriginPattern;
 
 /// A worker's VM can address 4 GiB in all.
 const MAX_HOT_BYTES: u64 = 1 << 30;
@@ -144,7 +144,7 @@ pub struct Policy {
     /// Responses.
     pub response: ResponsePolicy,
     /// A web site.
-    pub site: SitePolicy,
+    pub website: WebsitePolicy,
     /// Storage.
     pub cache: CachePolicy,
     /// Compression.

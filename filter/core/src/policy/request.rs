@@ -189,7 +189,7 @@ pub fn forward_header(policy: &Policy, cacheable: bool, name: &str) -> bool {
         return !cacheable;
     }
     // What the edge answers for makes no difference to what is stored.
-    if cacheable && policy.site.cors.is_some() && is_of_cors(name) {
+    if cacheable && policy.website.cors.is_some() && is_of_cors(name) {
         return false;
     }
     let is_bucket = policy.origin.is_bucket();

@@ -81,6 +81,6 @@ pub fn http_refusal(sections: &str) -> String {
 /// Cross-origin resource sharing with these fields, in YAML.
 pub fn cors(fields: &str) -> CorsPolicy {
     let fields: Value = serde_yaml_ng::from_str(fields).unwrap();
-    let sections = json!({ "site": { "cors": fields } }).to_string();
-    http_policy(&sections).site.cors.unwrap()
+    let sections = json!({ "website": { "cors": fields } }).to_string();
+    http_policy(&sections).website.cors.unwrap()
 }

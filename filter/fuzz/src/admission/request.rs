@@ -14,7 +14,7 @@ const POLICIES: [&str; 4] = [
     r#"{"origin": {"kind": "bucket", "bucket": "site", "authority": "s3.test"}}"#,
     r#"{"origin": {"kind": "http"}}"#,
     r#"{"origin": {"kind": "http"}, "request": {"cookies": "strip", "authorization": "strip"}}"#,
-    r#"{"origin": {"kind": "http"}, "request": {"cache_control": "obey"}, "site": {"cors": {"allowed_origins": ["*"]}}}"#,
+    r#"{"origin": {"kind": "http"}, "request": {"cache_control": "obey"}, "website": {"cors": {"allowed_origins": ["*"]}}}"#,
 ];
 /// Names by which some origin is known to answer with something else than the URL says.
 const OVERRIDES: [&str; 16] = [

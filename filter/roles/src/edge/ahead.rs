@@ -61,7 +61,7 @@ fn copy_of(stream: &EdgeRequest, headers: &Headers) -> PartCopy {
     let own = age.into_iter().chain([(CACHE_STATUS, status.as_bytes())]);
     PartCopy {
         headers: extend(
-            &common(headers, stream.policy.policy.site.cors.is_some()),
+            &common(headers, stream.policy.policy.website.cors.is_some()),
             own,
         ),
         typed: headers.has("content-type"),

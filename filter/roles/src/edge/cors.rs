@@ -2,7 +2,7 @@
 //! Cross-origin resource sharing: what EDGE answers and adds by itself.
 
 use sluice_core::policy::CorsPolicy;
-use sluice_core::site::cors::{
+use sluice_core::website::cors::{
     CORS_PREFIX, VARY_BY_ORIGIN, preflight_fields, response_fields, varies,
 };
 

@@ -8,7 +8,7 @@ use sluice_core::hot::{Capture, HotCopy, Sighting, Wanted};
 use sluice_core::http::cache_status::CacheStatus;
 use sluice_core::http::demand::Demand;
 use sluice_core::policy::ResponsePolicy;
-use sluice_core::site::cors::CORS_PREFIX;
+use sluice_core::website::cors::CORS_PREFIX;
 
 use crate::host::headers::{Headers, serialize};
 use crate::host::{self, Host, Map};
@@ -118,7 +118,7 @@ fn copy_of(host: &dyn Host, stream: &EdgeRequest, sighting: Sighting) -> host::R
             .unwrap_or(200),
         aged: headers.has("age"),
         typed: headers.has("content-type"),
-        headers: common(&headers, stream.policy.policy.site.cors.is_some()),
+        headers: common(&headers, stream.policy.policy.website.cors.is_some()),
         body: Vec::new(),
     })
 }

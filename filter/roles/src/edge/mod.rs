@@ -18,8 +18,8 @@ mod request;
 mod request_body;
 mod request_headers;
 mod response;
-mod site;
 mod variants;
+mod website;
 
 use std::rc::Rc;
 
@@ -126,7 +126,7 @@ impl Edge {
     }
 
     fn cors_policy(&self) -> Option<&CorsPolicy> {
-        self.policy.policy.site.cors.as_ref()
+        self.policy.policy.website.cors.as_ref()
     }
 
     /// Says on the response who may read it.
@@ -215,7 +215,7 @@ impl Edge {
             State::Refreshing(stream) => respond_refreshed(worker, stream),
             State::Cached(stream) => {
                 let action = respond_cached(worker, stream)?;
-                let bound = |status| site::bound_document(&*worker.host, stream, status);
+                let bound = |status| website::bound_document(&*worker.host, stream, status);
                 self.too_large.map_or(Ok(()), bound).map(|()| action)
             }
         }

@@ -14,7 +14,7 @@ use sluice_core::key::vary::TooLong;
 use sluice_core::key::{CanonicalTarget, Rejection, canonicalize};
 use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose};
 use sluice_core::policy::Obedience;
-use sluice_core::site::Visit;
+use sluice_core::website::Visit;
 use sluice_core::workers::KeyHash;
 
 use super::authenticated::{self, credentials_to_hide, takes_part};
@@ -22,7 +22,7 @@ use super::cors::Cors;
 use super::invalidation::Invalidation;
 use super::request_body::restore;
 use super::request_headers::{ask_the_store, own_link, prepare, rewrite, strip_internal};
-use super::site::{self, Destination};
+use super::website::{self, Destination};
 use super::{Edge, Refusal, State, hot};
 use crate::callbacks::Lent;
 use crate::host::headers::Headers;
@@ -177,11 +177,11 @@ impl Edge {
         target: &mut CanonicalTarget,
     ) -> Result<Option<Sought>, Refusal> {
         let mut sought = Sought::default();
-        match site::destination(worker, &self.policy.policy, &visitor, target) {
+        match website::destination(worker, &self.policy.policy, &visitor, target) {
             Destination::Requested => sought.visit = Some(visitor),
             Destination::Redirect(location) => {
                 self.state = State::Answered;
-                site::answer_redirect(worker, &location)?;
+                website::answer_redirect(worker, &location)?;
                 return Ok(None);
             }
             Destination::Document(stand_in, document) => {

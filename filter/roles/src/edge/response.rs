@@ -21,8 +21,8 @@ use sluice_core::workers::{BodyId, Millis};
 
 use super::dress::{add_headers, dress};
 use super::refused::{refuse_expired, refuse_mismatch, refuse_not_stored, refuse_variant};
-use super::site::hold_for_substitute;
 use super::variants::Recognized;
+use super::website::hold_for_substitute;
 use super::{ahead, hot, variants};
 use crate::host::headers::Headers;
 use crate::host::{self, Action, Host, Map};

@@ -7,9 +7,9 @@ use sluice_core::http::cache_control::with_spaces;
 use sluice_core::http::connection::{HOP_FIELDS, named_fields};
 use sluice_core::link::{BUCKET_ERROR_HEADER, CONNECTION_HEADER, FAILURE_HEADER};
 use sluice_core::policy::{Origin, Policy};
-use sluice_core::site::cors::CORS_PREFIX;
-use sluice_core::site::error_page::{self, MEDIA_TYPE, REPLACED_HEADERS};
-use sluice_core::site::media_type::missing_media_type;
+use sluice_core::website::cors::CORS_PREFIX;
+use sluice_core::website::error_page::{self, MEDIA_TYPE, REPLACED_HEADERS};
+use sluice_core::website::media_type::missing_media_type;
 
 use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
@@ -35,7 +35,7 @@ pub fn clean_response(
     status: u16,
     ends: bool,
 ) -> host::Result<Body> {
-    if policy.site.cors.is_some() {
+    if policy.website.cors.is_some() {
         remove_all(host, headers, |name| name.starts_with(CORS_PREFIX))?;
     }
     if !matches!(policy.origin, Origin::Bucket(_)) {
@@ -47,7 +47,7 @@ pub fn clean_response(
     let current = headers.text("content-type");
     // What a 304 does not say stays as it is stored.
     if (status != 304 || current.is_some())
-        && let Some(media_type) = missing_media_type(&policy.site, asked.path, current)
+        && let Some(media_type) = missing_media_type(&policy.website, asked.path, current)
     {
         host.set_header(Map::Response, "content-type", media_type)?;
     }

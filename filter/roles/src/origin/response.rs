@@ -7,10 +7,10 @@ use sluice_core::http::cache_control::with_spaces;
 use sluice_core::key::vary::variant_of;
 use sluice_core::policy::SetCookie;
 use sluice_core::purge::{MAX_TAGS, groups_of, tags_of, url_of};
-use sluice_core::site::error_page;
 use sluice_core::store::entry::FillId;
 use sluice_core::store::revalidation::Revalidation;
 use sluice_core::store::store_edits::OriginResponse;
+use sluice_core::website::error_page;
 use sluice_core::workers::BodyId;
 
 use super::clean::{note_bucket_error, note_failure, remove_hidden, undo_connection};

@@ -7,7 +7,7 @@ use sluice_core::key::qualifiers;
 use sluice_core::key::vary::{self, ACCEPT_ENCODING, Fit, VaryNames};
 use sluice_core::link::{COMPRESS_HEADER, COMPRESS_TYPED, COMPRESS_UNTYPED};
 use sluice_core::policy::{Origin, Policy};
-use sluice_core::site::media_type::missing_media_type;
+use sluice_core::website::media_type::missing_media_type;
 
 use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
@@ -31,7 +31,7 @@ pub fn ask(host: &dyn Host, policy: &Policy, path: &str, headers: &Headers) -> h
     };
     set_or_remove(host, headers, ACCEPT_ENCODING, wanted.as_deref())?;
     if compression.enabled && chosen {
-        let guessed = missing_media_type(&policy.site, path, None);
+        let guessed = missing_media_type(&policy.website, path, None);
         let untyped = matches!(policy.origin, Origin::Bucket(_))
             && guessed.is_some_and(|media_type| compression.compresses(media_type));
         let wanted = if untyped {

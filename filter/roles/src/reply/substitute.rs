@@ -2,8 +2,8 @@
 //! Responses that take the place of an object that a site does not have.
 
 use sluice_core::policy::Policy;
-use sluice_core::site::cors::CORS_PREFIX;
-use sluice_core::site::{Substitute, Visit};
+use sluice_core::website::cors::CORS_PREFIX;
+use sluice_core::website::{Substitute, Visit};
 use sluice_core::workers::{Millis, StreamId};
 
 use super::CACHE_STATUS;
@@ -60,7 +60,7 @@ pub struct HeldResponse {
 /// Makes of the document's response that of the missing object.
 pub fn finish(host: &dyn Host, stand_in: StandIn, policy: &Policy) -> host::Result<()> {
     note(host, stand_in.substitute)?;
-    if policy.site.varies_by_accept() {
+    if policy.website.varies_by_accept() {
         host.add_header(Map::Response, "vary", "Accept")?;
     }
     if stand_in.substitute == Substitute::Error {
@@ -132,7 +132,7 @@ impl Document {
         let fetched = self.headers.iter();
         let fetched =
             fetched.filter(|(name, _)| !is_of_the_call(name) || of_the_way.contains(name));
-        let shared = stream.policy.policy.site.cors.is_some();
+        let shared = stream.policy.policy.website.cors.is_some();
         let marks = held.iter();
         let marks = marks.filter(|(name, _)| shared && name.starts_with(CORS_PREFIX));
         let vary = shared.then_some(("vary", b"Origin".as_slice()));

@@ -21,7 +21,7 @@ use sluice_core::http::demand::Demand;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::vary::{VaryNames, qualify_variant};
 use sluice_core::link::{Link, Purpose};
-use sluice_core::site::Visit;
+use sluice_core::website::Visit;
 use sluice_core::workers::StreamId;
 use stand_in::StandIn;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A request that asks for a document in the place of an object that is known to be missing.
 
-use sluice_core::site::Substitute;
+use sluice_core::website::Substitute;
 
 /// The missing object whose place a document takes.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use sluice_core::metrics::Metric;
-use sluice_core::site::{Substitute, document};
+use sluice_core::website::{Substitute, document};
 use sluice_core::workers::KeyHash;
 
 use super::Worker;
@@ -69,7 +69,7 @@ fn release_with(
 }
 
 fn look_further(worker: &mut Worker, stream: &EdgeRequest, held: HeldResponse) {
-    let site = &stream.policy.policy.site;
+    let site = &stream.policy.policy.website;
     let next = stream
         .visit
         .as_ref()

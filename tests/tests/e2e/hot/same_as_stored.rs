@@ -124,7 +124,7 @@ request: {cache_control: obey}
 cache: {set_cookie: strip}
 compression: {enabled: true}
 response: {remove_headers: [x-secret]}
-site: {cors: {allowed_origins: ['https://a.test'], exposed_headers: [etag]}}
+website: {cors: {allowed_origins: ['https://a.test'], exposed_headers: [etag]}}
 rules:
 - {match: ['/ruled'], client_cache_control: 'public, max-age=60', headers: {x-frame-options: DENY}}
 ";
@@ -206,7 +206,7 @@ const BUCKET_POLICY: &str = "
 origin: {kind: bucket}
 key: {index_document: index.html}
 compression: {enabled: true}
-site:
+website:
   error_document: error.html
   guess_content_type: true
   redirect_directories: true

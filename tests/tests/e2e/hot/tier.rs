@@ -322,7 +322,7 @@ async fn each_variant_is_hot_by_itself() {
 async fn each_hot_hit_has_the_cors_headers_for_its_own_page() {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(SIZE).max_age(LONG));
-    let policy = "origin: {kind: http}\nsite: {cors: {allowed_origins: ['https://a.test', 'https://b.test']}}\n";
+    let policy = "origin: {kind: http}\nwebsite: {cors: {allowed_origins: ['https://a.test', 'https://b.test']}}\n";
     let edge = Edge::http(&origin).workers(1).policy(policy).start().await;
     let mut client = Client::connect(edge.address()).await;
     client.heat("/a", &[("origin", "https://a.test")]).await;

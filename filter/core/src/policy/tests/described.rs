@@ -16,9 +16,9 @@ use crate::policy::names::{HeaderName, PathGlob};
 use crate::policy::origin::{BucketSection, HttpSection, OriginSection};
 use crate::policy::purge::{Record, TokenHash};
 use crate::policy::rules::{CanonicalGlob, HeaderValues};
-use crate::policy::site::{ContentTypes, CorsPolicy, CorsSection};
-use crate::policy::site_names::{ContentType, FileExtension};
 use crate::policy::ttl::{ORIGIN, RuleTtl, TtlTable};
+use crate::policy::website::{ContentTypes, CorsPolicy, CorsSection};
+use crate::policy::website_names::{ContentType, FileExtension};
 
 /// A form that the JSON Schema describes.
 pub trait Described<T: PartialEq + 'static>: Form<T> {

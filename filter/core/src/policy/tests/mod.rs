@@ -53,7 +53,7 @@ fn what_the_schema_calls_a_default_is_accepted() {
         "key",
         "request",
         "response",
-        "site",
+        "website",
         "cache",
         "compression",
         "vary",

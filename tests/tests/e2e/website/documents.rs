@@ -10,7 +10,7 @@ use sluice_tests::origin::{Origin, Reply};
 use test_case::test_case;
 
 const PAGE: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
-const FALLBACK: &str = "site: {fallback_document: app/index.html}\n";
+const FALLBACK: &str = "website: {fallback_document: app/index.html}\n";
 
 /// A bucket with the documents of a site.
 async fn site() -> Bucket {
@@ -107,7 +107,7 @@ async fn a_crowd_at_a_missing_page_is_two_bucket_requests() {
     let edge = Edge::bucket(&bucket)
         .workers(2)
         .policy(
-            "site: {fallback_document: app/index.html}\ncache: {ttl: {\"404\": 1m, \"200\": 1h}}\n",
+            "website: {fallback_document: app/index.html}\ncache: {ttl: {\"404\": 1m, \"200\": 1h}}\n",
         )
         .start()
         .await;
@@ -158,7 +158,7 @@ async fn futures_join<F: Future<Output = Response>>(all: impl Iterator<Item = F>
 #[tokio::test]
 async fn the_error_document_has_the_status_of_what_is_missing() {
     let bucket = site().await;
-    let policy = "site: {error_document: 404.html}\n";
+    let policy = "website: {error_document: 404.html}\n";
     let edge = Edge::bucket(&bucket)
         .workers(1)
         .policy(policy)
@@ -202,7 +202,7 @@ async fn the_error_document_has_the_status_of_what_is_missing() {
 #[tokio::test]
 async fn a_directory_without_its_slash_is_a_redirect() {
     const POLICY: &str = "key: {index_document: index.html, strip_prefix: /site}\n\
-                          site: {redirect_directories: true, error_document: 404.html}\n";
+                          website: {redirect_directories: true, error_document: 404.html}\n";
     let bucket = site().await;
     let edge = Edge::bucket(&bucket)
         .workers(1)
@@ -264,7 +264,7 @@ async fn a_status_that_the_policy_takes_for_missing_falls_back_and_others_do_not
     origin.on("/site/forbidden", Reply::status(403));
     origin.on("/site/broken", Reply::status(503));
     origin.on("/site/app/index.html", Reply::text("app").max_age(60));
-    let policy = "site: {fallback_document: app/index.html, fallback_for: all, missing_statuses: [403, 404]}\n";
+    let policy = "website: {fallback_document: app/index.html, fallback_for: all, missing_statuses: [403, 404]}\n";
     let edge = Edge::scripted_bucket(&origin).policy(policy).start().await;
     for (target, status) in [("/forbidden", 200), ("/none", 200), ("/broken", 503)] {
         let response = edge.get(target).await;
@@ -281,7 +281,7 @@ async fn a_status_that_the_policy_takes_for_missing_falls_back_and_others_do_not
 async fn without_the_document_itself_the_error_stays() {
     let bucket = Bucket::new().await;
     let policy =
-        "site: {fallback_document: none.html, fallback_for: all, error_document: lost.html}\n";
+        "website: {fallback_document: none.html, fallback_for: all, error_document: lost.html}\n";
     let edge = Edge::bucket(&bucket)
         .workers(1)
         .policy(policy)
@@ -298,7 +298,7 @@ async fn without_the_document_itself_the_error_stays() {
 async fn a_fallback_document_that_is_too_large_is_not_served_and_nothing_breaks() {
     let bucket = site().await;
     bucket.put_stamped("large.html", 1, 40 << 20).await;
-    let policy = "site: {fallback_document: large.html, fallback_for: all}\n";
+    let policy = "website: {fallback_document: large.html, fallback_for: all}\n";
     let edge = Edge::bucket(&bucket)
         .workers(1)
         .policy(policy)

@@ -8,7 +8,7 @@ pub mod media_type;
 
 use crate::http::escaping::escape_key;
 use crate::key::CanonicalTarget;
-use crate::policy::{FallbackFor, Origin, Policy, SitePolicy};
+use crate::policy::{FallbackFor, Origin, Policy, WebsitePolicy};
 
 /// What may take the place of a missing object, in the order in which it is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Visit {
         path: &[u8],
         accept: impl FnOnce() -> Option<&'a str>,
     ) -> Option<Self> {
-        let site = &policy.site;
+        let site = &policy.website;
         if !site.has_substitutes() || !policy.origin.is_bucket() {
             return None;
         }
@@ -77,7 +77,7 @@ impl Visit {
     }
 
     /// What is left to look for after `tried`.
-    pub fn next(&self, site: &SitePolicy, tried: Option<Substitute>) -> Option<Substitute> {
+    pub fn next(&self, site: &WebsitePolicy, tried: Option<Substitute>) -> Option<Substitute> {
         let applies = |substitute: &Substitute| match substitute {
             Substitute::Directory => self.location.is_some(),
             Substitute::Fallback => self.falls_back && site.fallback_document.is_some(),
@@ -93,7 +93,7 @@ impl Visit {
     }
 }
 
-impl SitePolicy {
+impl WebsitePolicy {
     /// Whether anything ever takes the place of a missing object.
     pub fn has_substitutes(&self) -> bool {
         self.redirect_directories
@@ -127,8 +127,8 @@ pub fn document(
             let index = policy.key.index_document.as_deref()?;
             format!("{}/{}", without_query(missing), escape_key(index))
         }
-        Substitute::Fallback => below_prefix(policy.site.fallback_document.as_deref()?),
-        Substitute::Error => below_prefix(policy.site.error_document.as_deref()?),
+        Substitute::Fallback => below_prefix(policy.website.fallback_document.as_deref()?),
+        Substitute::Error => below_prefix(policy.website.error_document.as_deref()?),
     };
     Some(missing.sibling(&path))
 }

@@ -5,7 +5,7 @@ use sluice_tests::bucket::minio::Bucket;
 use sluice_tests::edge::Edge;
 
 const POLICY: &str =
-    "site: {guess_content_type: true, content_types: {data: application/x-data}}\n";
+    "website: {guess_content_type: true, content_types: {data: application/x-data}}\n";
 
 #[tokio::test]
 async fn an_object_without_a_type_gets_that_of_its_extension() {

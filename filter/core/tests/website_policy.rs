@@ -5,12 +5,12 @@ mod support;
 
 use std::time::Duration;
 
-use sluice_core::policy::{FallbackFor, NamePattern, OriginPattern, SitePolicy};
+use sluice_core::policy::{FallbackFor, NamePattern, OriginPattern, WebsitePolicy};
 use support::{bucket_policy, bucket_refusal, http_policy, http_refusal};
 
 #[test]
 fn a_policy_that_says_nothing_makes_no_site() {
-    let none = SitePolicy {
+    let none = WebsitePolicy {
         redirect_directories: false,
         fallback_document: None,
         fallback_for: FallbackFor::Navigation,
@@ -20,19 +20,19 @@ fn a_policy_that_says_nothing_makes_no_site() {
         content_types: Vec::new(),
         cors: None,
     };
-    assert_eq!(bucket_policy("").site, none);
-    assert_eq!(http_policy("site: {}").site, none);
+    assert_eq!(bucket_policy("").website, none);
+    assert_eq!(http_policy("website: {}").website, none);
 }
 
 #[test]
 fn every_field_of_a_site_counts() {
     let site = bucket_policy(
         "key: {index_document: index.html}\n\
-         site:\n  redirect_directories: true\n  fallback_document: app/index.html\n  fallback_for: all\n  \
+         website:\n  redirect_directories: true\n  fallback_document: app/index.html\n  fallback_for: all\n  \
          error_document: 404.html\n  missing_statuses: [403, 404]\n  guess_content_type: true\n  \
          content_types: {ABC: x/y; z=1}\n  cors: {allowed_origins: ['*', 'https://a.test']}",
     )
-    .site;
+    .website;
     assert!(site.redirect_directories && site.guess_content_type);
     assert_eq!(site.fallback_document.as_deref(), Some("app/index.html"));
     assert_eq!(site.fallback_for, FallbackFor::All);
@@ -48,15 +48,16 @@ fn every_field_of_a_site_counts() {
         (cors.methods.as_str(), cors.max_age),
         ("GET, HEAD", Duration::from_secs(3_600))
     );
-    let listed =
-        http_policy("site: {cors: {allowed_origins: ['https://*.A.test:444', 'http://b.test']}}");
+    let listed = http_policy(
+        "website: {cors: {allowed_origins: ['https://*.A.test:444', 'http://b.test']}}",
+    );
     let subdomains = OriginPattern::Subdomains {
         scheme: "https://".to_owned(),
         rest: ".a.test:444".to_owned(),
     };
     let exact = OriginPattern::Exact("http://b.test".to_owned());
     assert_eq!(
-        listed.site.cors.unwrap().origins,
+        listed.website.cors.unwrap().origins,
         Some(vec![subdomains, exact])
     );
 }
@@ -83,68 +84,68 @@ fn what_a_storage_server_says_of_itself_is_not_said_of_the_site() {
 fn what_makes_no_sense_is_refused_with_field_value_and_what_is_accepted() {
     let rows = [
         (
-            "site: {fallback: x}",
-            "site.fallback: unknown field, expected redirect_directories",
+            "website: {fallback: x}",
+            "website.fallback: unknown field, expected redirect_directories",
         ),
         (
-            "site: {redirect_directories: true}",
-            "site.redirect_directories: true: expected false, or key.index_document",
+            "website: {redirect_directories: true}",
+            "website.redirect_directories: true: expected false, or key.index_document",
         ),
         (
-            "site: {fallback_document: /index.html}",
-            "site.fallback_document: \"/index.html\": expected the name of an object",
+            "website: {fallback_document: /index.html}",
+            "website.fallback_document: \"/index.html\": expected the name of an object",
         ),
         (
-            "site: {error_document: ../x}",
-            "site.error_document: \"../x\": expected the name of an object",
+            "website: {error_document: ../x}",
+            "website.error_document: \"../x\": expected the name of an object",
         ),
         (
-            "site: {fallback_for: some}",
-            "site.fallback_for: \"some\": expected navigation or all",
+            "website: {fallback_for: some}",
+            "website.fallback_for: \"some\": expected navigation or all",
         ),
         (
-            "site: {missing_statuses: [404, 500]}",
-            "site.missing_statuses[1]: 500: expected a whole number from 400 to 499",
+            "website: {missing_statuses: [404, 500]}",
+            "website.missing_statuses[1]: 500: expected a whole number from 400 to 499",
         ),
         (
-            "site: {content_types: {js: text}}",
-            "site.content_types.js: \"text\": expected a media type such as",
+            "website: {content_types: {js: text}}",
+            "website.content_types.js: \"text\": expected a media type such as",
         ),
         (
-            "site: {content_types: {.js: text/plain}}",
-            "site.content_types..js: \".js\": expected an extension without its dot",
+            "website: {content_types: {.js: text/plain}}",
+            "website.content_types..js: \".js\": expected an extension without its dot",
         ),
         (
-            "site: {cors: {}}",
-            "site.cors.allowed_origins: required, but missing",
+            "website: {cors: {}}",
+            "website.cors.allowed_origins: required, but missing",
         ),
         (
-            "site: {cors: {allowed_origins: []}}",
-            "site.cors.allowed_origins: an empty list: expected an origin",
+            "website: {cors: {allowed_origins: []}}",
+            "website.cors.allowed_origins: an empty list: expected an origin",
         ),
         (
-            "site: {cors: {allowed_origins: [a.test]}}",
-            "site.cors.allowed_origins[0]: \"a.test\": expected an origin such as",
+            "website: {cors: {allowed_origins: [a.test]}}",
+            "website.cors.allowed_origins[0]: \"a.test\": expected an origin such as",
         ),
         (
-            "site: {cors: {allowed_origins: ['https://a.test/']}}",
-            "site.cors.allowed_origins[0]: \"https://a.test/\": expected an origin",
+            "website: {cors: {allowed_origins: ['https://a.test/']}}",
+            "website.cors.allowed_origins[0]: \"https://a.test/\": expected an origin",
         ),
         (
-            "site: {cors: {allowed_origins: ['https://a.*.test']}}",
-            "site.cors.allowed_origins[0]:",
+            "website: {cors: {allowed_origins: ['https://a.*.test']}}",
+            "website.cors.allowed_origins[0]:",
         ),
         (
-            "site: {cors: {allowed_origins: ['*'], allow_credentials: true}}",
-            "site.cors.allowed_origins: \"*\": expected names, since allow_credentials is true",
+            "website: {cors: {allowed_origins: ['*'], allow_credentials: true}}",
+            "website.cors.allowed_origins: \"*\": expected names, since allow_credentials is true",
         ),
         (
-            "site: {cors: {allowed_origins: ['https://a.test'], allowed_headers: ['*'], allow_credentials: true}}",
-            "site.cors.allowed_headers: \"*\": expected names",
+            "website: {cors: {allowed_origins: ['https://a.test'], allowed_headers: ['*'], allow_credentials: true}}",
+            "website.cors.allowed_headers: \"*\": expected names",
         ),
         (
-            "site: {cors: {allowed_origins: ['*'], allowed_methods: [get]}}",
-            "site.cors.allowed_methods[0]: \"get\": expected a method such as GET",
+            "website: {cors: {allowed_origins: ['*'], allowed_methods: [get]}}",
+            "website.cors.allowed_methods[0]: \"get\": expected a method such as GET",
         ),
         (
             "key: {strip_prefix: static}",
@@ -165,20 +166,20 @@ fn what_makes_no_sense_is_refused_with_field_value_and_what_is_accepted() {
     }
     for (text, expected) in [
         (
-            "site: {fallback_document: a}",
-            "site.fallback_document: \"a\": expected none for an HTTP origin",
+            "website: {fallback_document: a}",
+            "website.fallback_document: \"a\": expected none for an HTTP origin",
         ),
         (
-            "site: {error_document: a}",
-            "site.error_document: \"a\": expected none for an HTTP origin",
+            "website: {error_document: a}",
+            "website.error_document: \"a\": expected none for an HTTP origin",
         ),
         (
-            "site: {guess_content_type: true}",
-            "site.guess_content_type: true: expected false for an HTTP origin",
+            "website: {guess_content_type: true}",
+            "website.guess_content_type: true: expected false for an HTTP origin",
         ),
         (
-            "site: {content_types: {a: b/c}}",
-            "site.content_types: an object: expected none for an HTTP origin",
+            "website: {content_types: {a: b/c}}",
+            "website.content_types: an object: expected none for an HTTP origin",
         ),
         (
             "key: {strip_prefix: '/a b'}",

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
-use sluice_core::site::{Substitute, Visit, document};
+use sluice_core::website::{Substitute, Visit, document};
 use sluice_core::workers::Millis;
 
 use crate::host::{self, Host, Map};
@@ -52,7 +52,7 @@ pub fn destination(
             None => Destination::Requested,
         },
         Some(MissingObject::Missing(missing)) => {
-            let substitute = visit.next(&policy.site, Some(Substitute::Directory));
+            let substitute = visit.next(&policy.website, Some(Substitute::Directory));
             let instead = substitute.and_then(|substitute| {
                 let stand_in = StandIn {
                     substitute,
@@ -95,16 +95,16 @@ pub fn hold_for_substitute(
     let Some(visit) = stream
         .visit
         .as_ref()
-        .filter(|_| policy.site.is_missing(status))
+        .filter(|_| policy.website.is_missing(status))
     else {
         return Ok(false);
     };
-    if policy.site.varies_by_accept() {
+    if policy.website.varies_by_accept() {
         worker.host.add_header(Map::Response, "vary", "Accept")?;
     }
     // A filter cannot give a body to what has none.
     let bodiless = stream.body.missing.get() && !stream.head;
-    let substitute = visit.next(&policy.site, None).filter(|_| !bodiless);
+    let substitute = visit.next(&policy.website, None).filter(|_| !bodiless);
     let Some(substitute) = substitute else {
         return Ok(false);
     };

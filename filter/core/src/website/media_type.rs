@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A media type for objects that were uploaded without one.
 
-use crate::policy::SitePolicy;
+use crate::policy::WebsitePolicy;
 
 /// What S3's clients and servers write for "none".
 pub const NONE: [&str; 2] = ["application/octet-stream", "binary/octet-stream"];
@@ -58,7 +58,7 @@ const KNOWN: [(&str, &str); 48] = [
     ("zip", "application/zip"),
 ];
 
-impl SitePolicy {
+impl WebsitePolicy {
     /// Whether any object gets a media type that it was uploaded without.
     pub fn guesses_media_types(&self) -> bool {
         self.guess_content_type || !self.content_types.is_empty()
@@ -68,7 +68,7 @@ impl SitePolicy {
 /// The media type that replaces `current`, the response's own, for an object of that path (with or
 /// without a query); `None` if it stays.
 pub fn missing_media_type<'a>(
-    site: &'a SitePolicy,
+    site: &'a WebsitePolicy,
     path: &str,
     current: Option<&str>,
 ) -> Option<&'a str> {

@@ -7,9 +7,9 @@ mod support;
 
 use sluice_core::key::{CanonicalTarget, Rejection, Target, canonicalize};
 use sluice_core::policy::Policy;
-use sluice_core::site::error_page;
-use sluice_core::site::media_type::missing_media_type;
-use sluice_core::site::{Substitute, Visit, document};
+use sluice_core::website::error_page;
+use sluice_core::website::media_type::missing_media_type;
+use sluice_core::website::{Substitute, Visit, document};
 use support::{bucket_policy, http_policy};
 
 fn asked(policy: &Policy, path: &str) -> Result<CanonicalTarget, Rejection> {
@@ -54,9 +54,9 @@ fn a_prefix_is_stripped_at_a_slash_and_nothing_else_is_there() {
 #[test]
 fn what_has_no_media_type_gets_that_of_its_extension() {
     let guessing = bucket_policy(
-        "site: {guess_content_type: true, content_types: {JS: text/x-own, abc: a/b}}",
+        "website: {guess_content_type: true, content_types: {JS: text/x-own, abc: a/b}}",
     )
-    .site;
+    .website;
     for none in [
         None,
         Some(""),
@@ -87,11 +87,11 @@ fn what_has_no_media_type_gets_that_of_its_extension() {
         missing_media_type(&guessing, "/a.js", Some("text/plain")),
         None
     );
-    let listed = bucket_policy("site: {content_types: {abc: a/b}}").site;
+    let listed = bucket_policy("website: {content_types: {abc: a/b}}").website;
     assert_eq!(missing_media_type(&listed, "/x.abc", None), Some("a/b"));
     assert_eq!(missing_media_type(&listed, "/x.js", None), None);
     assert_eq!(
-        missing_media_type(&bucket_policy("").site, "/x.js", None),
+        missing_media_type(&bucket_policy("").website, "/x.js", None),
         None
     );
 }
@@ -120,11 +120,11 @@ fn visit(sections: &str, path: &str, accept: Option<&str>) -> (Policy, Canonical
 #[test]
 fn substitutes_are_looked_for_in_a_fixed_order() {
     let all = "key: {index_document: i.html}\n\
-               site: {redirect_directories: true, fallback_document: f.html, error_document: e.html}";
+               website: {redirect_directories: true, fallback_document: f.html, error_document: e.html}";
     let (policy, target, visit) = visit(all, "/a/b?x", Some("text/html"));
     let mut tried = None;
     let mut documents = Vec::new();
-    while let Some(substitute) = visit.next(&policy.site, tried) {
+    while let Some(substitute) = visit.next(&policy.website, tried) {
         let document = document(&policy, &target, substitute).unwrap();
         documents.push((substitute, document.path().to_owned()));
         tried = Some(substitute);
@@ -143,7 +143,7 @@ fn substitutes_are_looked_for_in_a_fixed_order() {
 
 #[test]
 fn only_a_browser_that_goes_to_a_page_falls_back() {
-    const FALLBACK: &str = "site: {fallback_document: f.html}";
+    const FALLBACK: &str = "website: {fallback_document: f.html}";
     for (accept, expected) in [
         (
             Some("text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"),
@@ -158,24 +158,24 @@ fn only_a_browser_that_goes_to_a_page_falls_back() {
     ] {
         let (policy, _, visit) = visit(FALLBACK, "/a", accept);
         assert_eq!(
-            visit.next(&policy.site, None).is_some(),
+            visit.next(&policy.website, None).is_some(),
             expected,
             "{accept:?}"
         );
-        assert!(policy.site.varies_by_accept());
+        assert!(policy.website.varies_by_accept());
     }
     let (policy, ..) = visit(
-        "site: {fallback_document: f.html, fallback_for: all}",
+        "website: {fallback_document: f.html, fallback_for: all}",
         "/a",
         None,
     );
-    assert!(!policy.site.varies_by_accept());
+    assert!(!policy.website.varies_by_accept());
 }
 
 #[test]
 fn a_redirect_stays_on_the_host_and_keeps_the_query() {
     const REDIRECT: &str = "key: {index_document: index.html, merge_slashes: false, strip_prefix: /s}\n\
-                            site: {redirect_directories: true}";
+                            website: {redirect_directories: true}";
     for (path, expected) in [
         ("/s/docs", Some("/s/docs/")),
         ("/s/a%20b/%63", Some("/s/a%20b/c/")),

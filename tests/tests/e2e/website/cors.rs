@@ -7,7 +7,7 @@ use sluice_tests::client::Response;
 use sluice_tests::edge::Edge;
 use sluice_tests::origin::{Origin, Reply};
 
-const LISTED: &str = "site: {cors: {allowed_origins: ['https://a.test', 'https://*.b.test'], \
+const LISTED: &str = "website: {cors: {allowed_origins: ['https://a.test', 'https://*.b.test'], \
                       allowed_headers: [x-one], exposed_headers: [etag], max_age: 5m}}\n";
 
 /// `Access-Control-Allow-Origin`, and `Vary`.
@@ -118,7 +118,7 @@ async fn preflights_never_reach_the_bucket() {
 async fn errors_carry_the_cors_headers_too() {
     let origin = Origin::start().ready().await;
     origin.on("/site/error", Reply::status(503));
-    let policy = "site: {cors: {allowed_origins: ['*']}}\n";
+    let policy = "website: {cors: {allowed_origins: ['*']}}\n";
     let edge = Edge::scripted_bucket(&origin).policy(policy).start().await;
     for (target, status) in [
         ("/none", 404),

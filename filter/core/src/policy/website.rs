@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The section `site`: what makes a bucket a web site, and who may read it from another one.
+//! The section `website`: what makes a bucket a web site, and who may read it from another one.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use super::error::PolicyError;
 use super::form::{AtLeast, Form, Kind, Whole, object, read_within, words};
 use super::names::ObjectName;
 use super::section::section;
-use super::site_names::{
+use super::website_names::{
     AllowedMethod, AllowedOrigin, ContentType, FileExtension, HeaderNameOrAny, OriginPattern,
 };
 
 section! {
     /// A bucket as a web site, and cross-origin resource sharing for any origin.
-    pub struct SitePolicy {
+    pub struct WebsitePolicy {
         /// Bucket only: whether a path that names no object but, with a slash at its end, has an
         /// index document, is answered with a redirect there (302). Costs one more bucket request
         /// for a missing object, which is shared and kept like any other.
@@ -108,7 +108,7 @@ impl Form<Vec<(String, String)>> for ContentTypes {
     }
 }
 
-impl SitePolicy {
+impl WebsitePolicy {
     /// Refuses what an origin of that kind, with that index document, does not have.
     pub(super) fn check(
         &self,
