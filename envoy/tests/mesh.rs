@@ -273,7 +273,7 @@ fn a_sidecars_policy_is_the_built_in_one() {
     );
     // A sidecar stores smaller objects, and has no memory for a hot tier.
     edge.cache.max_object_bytes = mesh.cache.max_object_bytes;
-    edge.hot = mesh.hot;
+    std::rc::Rc::make_mut(&mut edge.edge).hot = mesh.edge.hot;
     assert_told(&mut edge, &mesh);
     assert_eq!(mesh, edge);
 }
@@ -331,14 +331,15 @@ fn the_gateways_policy_is_the_built_in_one() {
     let policy = parse(policy);
     // There are no purges there, so the entries of earlier runs on the volume are valid.
     assert!(
-        policy.purge.warm
-            && policy.purge.journal == Some(Vec::new())
-            && policy.purge.token.is_none()
+        policy.edge.purge.warm
+            && policy.edge.purge.journal == Some(Vec::new())
+            && policy.edge.purge.token.is_none()
     );
-    edge.purge = policy.purge.clone();
+    let edge_wide = std::rc::Rc::make_mut(&mut edge.edge);
+    edge_wide.purge = policy.edge.purge.clone();
     // The edge's default is for a machine of its own; a pod has less memory.
-    assert!(policy.hot.is_on() && policy.hot.max_bytes < edge.hot.max_bytes);
-    edge.hot.max_bytes = policy.hot.max_bytes;
+    assert!(policy.edge.hot.is_on() && policy.edge.hot.max_bytes < edge_wide.hot.max_bytes);
+    edge_wide.hot.max_bytes = policy.edge.hot.max_bytes;
     assert_told(&mut edge, &policy);
     assert_eq!(policy, edge);
 }

@@ -64,7 +64,7 @@ pub fn render_for_run(
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_trim_blocks(true);
     environment.set_lstrip_blocks(true);
-    let takes_purges = policy.policy.purge.token.is_some() || settings.sns.is_some();
+    let takes_purges = policy.policy.edge.purge.token.is_some() || settings.sns.is_some();
     let purge = (settings.filter && takes_purges).then_some(settings.purge.address);
     let context = context! {
         edge => edge(settings),

@@ -265,5 +265,5 @@ pub fn may_lead<'a>(
         !in_key && forward_header(policy, true, name) && !keyed.iter().any(|keyed| keyed == name)
     };
     let beside_key: usize = headers.filter(beside_key).map(bytes).sum();
-    beside_key <= policy.limits.lead_header_bytes
+    beside_key <= policy.edge.limits.lead_header_bytes
 }

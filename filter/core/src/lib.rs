@@ -4,6 +4,7 @@
 //! | to change | look in |
 //! |---|---|
 //! | what a policy may say, its defaults, its errors | [`policy`] |
+//! | which site a request is for | [`sites`] |
 //! | what a field of HTTP means | [`http`] |
 //! | how a URL becomes a cache key, and which are refused | [`key`] |
 //! | which requests go through the cache | [`admission`] |
@@ -34,6 +35,7 @@ pub mod metrics;
 pub mod policy;
 pub mod purge;
 pub mod served;
+pub mod sites;
 pub mod store;
 pub mod website;
 pub mod workers;

@@ -11,6 +11,9 @@ use crate::workers::StreamId;
 pub const LINK_HEADER: &str = "x-sluice-link";
 /// Name of the request header by which ORIGIN tells the native guard that it has checked a request.
 pub const PROOF_HEADER: &str = "x-sluice-proof";
+/// Name of the request header by which ORIGIN tells the hop which site's origin a request is for. A site without a name
+/// has none.
+pub const SITE_HEADER: &str = "x-sluice-site";
 /// Name of the request header with the store's `:path`, for a request that the filter sends through a
 /// listener: Envoy's connection manager answers a `:path` with a `#` with 400, so there `:path` has no
 /// qualifiers, and EDGE replaces it.
@@ -152,6 +155,15 @@ pub struct Secrets {
     pub vm: u64,
 }
 
+/// A link as it was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received<'a> {
+    /// Who vouches for the request.
+    pub vouched: Vouched,
+    /// The name of the site that the request is for; empty where the edge has one site without a name.
+    pub site: &'a str,
+}
+
 /// By which EDGE a request is vouched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vouched {
@@ -174,19 +186,20 @@ pub struct Link {
 }
 
 impl Link {
-    /// The header's value, with the VM's secrets.
-    pub fn encode(self, secrets: Secrets) -> String {
-        let mut value = String::with_capacity(49);
+    /// The header's value for a request of a site, with the VM's secrets.
+    pub fn encode(self, secrets: Secrets, site: &str) -> String {
+        let mut value = String::with_capacity(49 + site.len());
         hexadecimal::push(&mut value, &secrets.process.to_be_bytes());
         hexadecimal::push(&mut value, &secrets.vm.to_be_bytes());
         value.push(char::from(self.purpose as u8));
         hexadecimal::push(&mut value, &self.stream.0.to_be_bytes());
         hexadecimal::push(&mut value, &self.policy.to_be_bytes());
+        value.push_str(site);
         value
     }
 
     /// Reads a header's value; `None` unless it carries the process's secret.
-    pub fn decode(value: &[u8], secrets: Secrets) -> Option<Vouched> {
+    pub fn decode(value: &[u8], secrets: Secrets) -> Option<Received<'_>> {
         let (process, rest) = value.split_first_chunk::<16>()?;
         if hexadecimal::number(process)? != secrets.process {
             return None;
@@ -194,15 +207,19 @@ impl Link {
         let (vm, rest) = rest.split_first_chunk::<16>()?;
         let ([letter], rest) = rest.split_first_chunk::<1>()?;
         let purpose = Purpose::of(*letter)?;
-        if hexadecimal::number(vm)? != secrets.vm {
-            return Some(Vouched::Elsewhere(purpose));
-        }
-        let (stream, policy) = rest.split_first_chunk::<8>()?;
-        Some(Vouched::Here(Self {
-            purpose,
-            stream: StreamId(u32::try_from(hexadecimal::number(stream)?).ok()?),
-            policy: u32::try_from(hexadecimal::number(policy)?).ok()?,
-        }))
+        let (stream, rest) = rest.split_first_chunk::<8>()?;
+        let (policy, site) = rest.split_first_chunk::<8>()?;
+        let vouched = if hexadecimal::number(vm)? == secrets.vm {
+            Vouched::Here(Self {
+                purpose,
+                stream: StreamId(u32::try_from(hexadecimal::number(stream)?).ok()?),
+                policy: u32::try_from(hexadecimal::number(policy)?).ok()?,
+            })
+        } else {
+            Vouched::Elsewhere(purpose)
+        };
+        let site = str::from_utf8(site).ok()?;
+        Some(Received { vouched, site })
     }
 }
 
@@ -223,27 +240,34 @@ mod tests {
 
     #[test]
     fn link_round_trips() {
-        for purpose in Purpose::ALL {
+        for (purpose, site) in Purpose::ALL
+            .into_iter()
+            .zip(["", "assets"].into_iter().cycle())
+        {
             let link = Link { purpose, ..LINK };
-            let vouched = Some(Vouched::Here(link));
+            let vouched = Vouched::Here(link);
             assert_eq!(
-                Link::decode(link.encode(SECRETS).as_bytes(), SECRETS),
-                vouched
+                Link::decode(link.encode(SECRETS, site).as_bytes(), SECRETS),
+                Some(Received { vouched, site })
             );
         }
     }
 
     #[test]
-    fn link_of_another_vm_says_its_purpose_and_nothing_else() {
-        let value = LINK.encode(SECRETS);
+    fn link_of_another_vm_says_its_purpose_and_site_and_nothing_else() {
+        let value = LINK.encode(SECRETS, "assets");
         let here = Secrets { vm: 8, ..SECRETS };
-        let vouched = Some(Vouched::Elsewhere(Purpose::Lead));
-        assert_eq!(Link::decode(value.as_bytes(), here), vouched);
+        let vouched = Vouched::Elsewhere(Purpose::Lead);
+        let site = "assets";
+        assert_eq!(
+            Link::decode(value.as_bytes(), here),
+            Some(Received { vouched, site })
+        );
     }
 
     #[test]
     fn link_without_the_secret_is_none() {
-        let value = LINK.encode(SECRETS);
+        let value = LINK.encode(SECRETS, "");
         let other = Secrets {
             process: 2,
             ..SECRETS

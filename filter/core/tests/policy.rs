@@ -186,7 +186,7 @@ fn every_field_counts() {
         max_bytes,
         max_object_bytes,
     };
-    assert_eq!(policy.hot, hot);
+    assert_eq!(policy.edge.hot, hot);
     let authority = Some("app.test".to_owned());
     assert_eq!(policy.origin, Origin::Http(HttpOrigin { authority }));
     assert!(!policy.key.host);
@@ -239,11 +239,11 @@ fn every_field_counts() {
     assert_eq!(policy.cache, cache);
     assert!(!policy.coalesce.enabled);
     assert_eq!(policy.coalesce.max_wait, seconds(3_600));
-    assert_eq!(policy.coalesce.lease, Duration::from_millis(100));
+    assert_eq!(policy.edge.lease, Duration::from_millis(100));
     assert_eq!(policy.coalesce.range_ahead, 0);
-    assert_eq!(policy.limits.waiters_per_key, 1);
-    assert_eq!(policy.limits.keys_in_flight, 2);
-    assert_eq!(policy.limits.hints, 3);
+    assert_eq!(policy.edge.limits.waiters_per_key, 1);
+    assert_eq!(policy.edge.limits.keys_in_flight, 2);
+    assert_eq!(policy.edge.limits.hints, 3);
 }
 
 #[test]
@@ -357,7 +357,7 @@ fn numbers_may_come_as_floating_point() {
         "limits":{"hints":5.0}}"#;
     let policy = Policy::parse(document).unwrap();
     assert_eq!(policy.cache.max_object_bytes, 268_435_456);
-    assert_eq!(policy.limits.hints, 5);
+    assert_eq!(policy.edge.limits.hints, 5);
 }
 
 #[test]

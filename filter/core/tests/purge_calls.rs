@@ -8,8 +8,9 @@ mod support;
 use sluice_core::key::Target;
 use sluice_core::policy::Policy;
 use sluice_core::policy::purge::{Kind, Scope, bucket_of};
-use sluice_core::purge::{Order, TagHash, What, changed_objects, url_of};
+use sluice_core::purge::{self, Caller, Order, OrderError, TagHash, What, url_of};
 use sluice_core::purge::{PendingPurges, Receipt};
+use sluice_core::sites::Sites;
 use sluice_core::workers::WorkerId;
 
 fn indexed_bucket() -> Policy {
@@ -31,8 +32,18 @@ fn scope_of(policy: &Policy, authority: &str, path: &str) -> Scope {
     Scope::Bucket(bucket_of(url_of(policy, canonical.cache_key())))
 }
 
+fn parse(policy: &Policy, body: &[u8]) -> Result<Order, OrderError> {
+    let sites = Sites::of_one(policy.clone());
+    Order::parse(Caller::of_edge(&sites), body)
+}
+
+fn changed_objects(policy: &Policy, body: &[u8]) -> Result<Vec<String>, OrderError> {
+    let sites = Sites::of_one(policy.clone());
+    purge::changed_objects(&Caller::of_edge(&sites), body)
+}
+
 fn scopes(policy: &Policy, body: &str) -> (Vec<Scope>, Kind) {
-    match Order::parse(policy, body.as_bytes()) {
+    match parse(policy, body.as_bytes()) {
         Ok(Order {
             what: What::Scopes(scopes),
             kind,
@@ -94,7 +105,7 @@ fn surrogate_keys_and_everything_are_taken() {
     let everything = scopes(&support::http(), r#"{"everything": true, "soft": false}"#);
     assert_eq!(everything, (vec![Scope::Everything], Kind::Hard));
     let body = br#"{"surrogate_keys": ["red", "blue", "red"]}"#;
-    let order = Order::parse(&support::http(), body).unwrap();
+    let order = parse(&support::http(), body).unwrap();
     let mut tags = vec![TagHash::of("red"), TagHash::of("blue")];
     tags.sort_unstable();
     assert_eq!(order.what, What::Tags(tags));
@@ -147,7 +158,7 @@ fn a_wrong_call_is_told_the_field_the_value_and_what_is_accepted() {
         ),
         (r#"{"surrogate_keys": "a"}"#, &[r#"surrogate_keys: "a""#]),
     ] {
-        let error = Order::parse(&support::http(), body.as_bytes()).unwrap_err();
+        let error = parse(&support::http(), body.as_bytes()).unwrap_err();
         let error = error.to_string();
         assert!(
             parts.iter().all(|part| error.contains(part)),

@@ -5,34 +5,35 @@
 //! edge that owns it, by consistent hashing of that header. What becomes of the request is the edge's business,
 //! so it goes on as the client has sent it.
 
+use std::rc::Rc;
+
 use sluice_core::host::HostError;
 use sluice_core::key::{CanonicalTarget, Rejection, Target, canonicalize};
 use sluice_core::link::KEY_HEADER;
 use sluice_core::metrics::Metric;
-use sluice_core::policy::Policy;
 
 use crate::callbacks::{Lent, StreamContext};
 use crate::host::headers::Headers;
 use crate::host::{Action, Host, Map};
 use crate::reply::answer_rejection;
-use crate::request::policy::NumberedPolicy;
+use crate::request::policy::Generation;
 use crate::worker::Worker;
 
 /// A request in the FRONT role.
 #[derive(Debug)]
 pub struct Front {
-    policy: NumberedPolicy,
+    generation: Rc<Generation>,
 }
 
 impl Front {
-    /// A request under `policy`, which must be that of the edges behind.
-    pub const fn new(policy: NumberedPolicy) -> Self {
-        Self { policy }
+    /// A request for one of these sites, which must be those of the edges behind.
+    pub const fn new(generation: Rc<Generation>) -> Self {
+        Self { generation }
     }
 
     fn receive(&self, worker: &Worker) -> Result<Action, HostError> {
         let headers = worker.host.headers(Map::Request)?;
-        match canonical_target(&self.policy.policy, &headers) {
+        match canonical_target(&self.generation, &headers) {
             Ok(target) => {
                 // All responses of a URL have one owner, which learns what they vary with.
                 worker
@@ -66,11 +67,16 @@ impl StreamContext for Front {
 }
 
 /// What a client's request asks for, in the one spelling of it, or why there is none.
-fn canonical_target(policy: &Policy, headers: &Headers) -> Result<CanonicalTarget, Rejection> {
+fn canonical_target(
+    generation: &Generation,
+    headers: &Headers,
+) -> Result<CanonicalTarget, Rejection> {
     let target = Target {
         scheme: headers.text(":scheme"),
         authority: headers.get(":authority").unwrap_or_default(),
         path: headers.get(":path").unwrap_or_default(),
     };
-    canonicalize(policy, &target)
+    let site = generation.sites.find(&target, || None)?;
+    let policy = generation.policy(site).ok_or(Rejection::NoSite)?;
+    canonicalize(&policy.policy, &target)
 }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The listener for purges: who may call, what is accepted, what is answered.
 
+use std::rc::Rc;
+
 use sluice_core::metrics::Metric;
-use sluice_core::policy::purge::{Kind, Scope, bucket_of};
-use sluice_core::purge::{Order, OrderError, What, changed_objects};
+use sluice_core::policy::purge::{Kind, Scope, TokenHash, bucket_of};
+use sluice_core::purge::{Caller, Order, OrderError, What, changed_objects};
+use sluice_core::sites::{SiteIndex, Sites};
 
 use crate::callbacks::{Lent, StreamContext};
 use crate::host::headers::Headers;
 use crate::host::{self, Action, Half, Host, Map};
-use crate::request::policy::NumberedPolicy;
+use crate::request::policy::Generation;
 use crate::sns::{self, Verification};
 use crate::worker::Worker;
 use crate::worker::purge_calls::Unavailable;
@@ -81,7 +84,10 @@ impl PurgeRefusal {
 #[derive(Debug)]
 pub struct PurgeCall {
     context: u32,
-    endpoint: Option<Endpoint>,
+    /// What an admitted call is about, and the site whose purges alone its caller may order.
+    admitted: Option<(Endpoint, Option<SiteIndex>)>,
+    /// The sites when the call came.
+    generation: Option<Rc<Generation>>,
 }
 
 impl PurgeCall {
@@ -89,19 +95,21 @@ impl PurgeCall {
     pub fn new(context: u32) -> Self {
         Self {
             context,
-            endpoint: None,
+            admitted: None,
+            generation: None,
         }
     }
 
     fn receive(&mut self, worker: &mut Worker, end_of_stream: bool) -> Result<(), PurgeRefusal> {
         let headers = worker.host.headers(Map::Request);
         let headers = headers.map_err(|_| unavailable(Unavailable::Failed))?;
-        let policy = policy(worker)?;
-        let endpoint = admitted(&headers, &policy)?;
+        let generation = sites(worker)?;
+        let (endpoint, site) = admit(&headers, &generation.sites)?;
+        self.generation = Some(generation);
         let length = headers.text("content-length");
         endpoint.check_size(length.and_then(|length| length.parse().ok()).unwrap_or(0))?;
         let has_body = !matches!(endpoint, Endpoint::Itself(_));
-        self.endpoint = Some(endpoint);
+        self.admitted = Some((endpoint, site));
         if end_of_stream || !has_body {
             self.carry_out(worker, &[])?;
         }
@@ -109,14 +117,18 @@ impl PurgeCall {
     }
 
     fn carry_out(&mut self, worker: &mut Worker, body: &[u8]) -> Result<(), PurgeRefusal> {
-        let Some(endpoint) = self.endpoint.take() else {
+        let (Some((endpoint, site)), Some(generation)) = (self.admitted.take(), &self.generation)
+        else {
             return Ok(());
         };
-        let policy = policy(worker)?;
+        let caller = match site {
+            Some(site) => Caller::of_site(&generation.sites, site),
+            None => Caller::of_edge(&generation.sites),
+        };
         let order = match endpoint {
-            Endpoint::Orders => Order::parse(&policy.policy, body),
-            Endpoint::Itself(url) => Order::of_url(&policy.policy, &url),
-            Endpoint::Events => return self.purge_changed(worker, &policy, body),
+            Endpoint::Orders => Order::parse(caller, body),
+            Endpoint::Itself(url) => Order::of_url(&caller, &url),
+            Endpoint::Events => return self.purge_changed(worker, &caller, body),
             Endpoint::Sns => {
                 let unverified =
                     |_| unavailable(Unavailable::Failed).counted(Metric::SnsUnverified);
@@ -131,10 +143,10 @@ impl PurgeCall {
     fn purge_changed(
         &self,
         worker: &mut Worker,
-        policy: &NumberedPolicy,
+        caller: &Caller<'_>,
         event: &[u8],
     ) -> Result<(), PurgeRefusal> {
-        let changed = changed_objects(&policy.policy, event);
+        let changed = changed_objects(caller, event);
         let changed = changed.map_err(|error| PurgeRefusal::new(400, error.to_string()))?;
         let scopes = changed.iter().map(|url| Scope::Bucket(bucket_of(url)));
         let order = Order {
@@ -165,16 +177,16 @@ impl PurgeCall {
             }
             Verification::Notification(event) => {
                 worker.metrics.count(metric, 1);
-                let policy = policy(worker)?;
-                self.purge_changed(worker, &policy, &event)
+                let generation = sites(worker)?;
+                self.purge_changed(worker, &Caller::of_edge(&generation.sites), &event)
             }
         }
     }
 }
 
-fn policy(worker: &Worker) -> Result<NumberedPolicy, PurgeRefusal> {
-    let policy = worker.policies.newest().cloned();
-    policy.ok_or_else(|| unavailable(Unavailable::Failed))
+fn sites(worker: &Worker) -> Result<Rc<Generation>, PurgeRefusal> {
+    let generation = worker.policies.newest().cloned();
+    generation.ok_or_else(|| unavailable(Unavailable::Failed))
 }
 
 fn unavailable(reason: Unavailable) -> PurgeRefusal {
@@ -184,25 +196,37 @@ fn unavailable(reason: Unavailable) -> PurgeRefusal {
     }
 }
 
-/// What a call is about, if the caller may make it.
-fn admitted(headers: &Headers, policy: &NumberedPolicy) -> Result<Endpoint, PurgeRefusal> {
+/// What a call is about, if the caller may make it, and the site whose token it has shown. The edge's own token is for
+/// all sites.
+fn admit(headers: &Headers, sites: &Sites) -> Result<(Endpoint, Option<SiteIndex>), PurgeRefusal> {
     let (method, path) = (headers.text(":method"), headers.text(":path"));
     let (method, path) = (method.unwrap_or_default(), path.unwrap_or_default());
-    let purge = &policy.policy.purge;
+    let purge = &sites.edge.purge;
     if purge.sns && path == "/sns" {
         return match method {
-            "POST" => Ok(Endpoint::Sns),
+            "POST" => Ok((Endpoint::Sns, None)),
             _ => Err(PurgeRefusal::new(405, "expected POST").counted(Metric::SnsRefused)),
         };
     }
-    let token = purge.token;
-    if token.is_some_and(|token| token.admits(headers.get("authorization"))) {
-        return endpoint(headers, method, path);
+    let shown = TokenHash::shown(headers.get("authorization"));
+    let is_shown = |token: Option<TokenHash>| {
+        let both = token.zip(shown);
+        both.is_some_and(|(token, shown)| token.is(shown))
+    };
+    if is_shown(purge.token) {
+        return Ok((endpoint(headers, method, path)?, None));
     }
-    Err(PurgeRefusal::new(
-        401,
-        "Authorization: expected Bearer and the purge token",
-    ))
+    let site = sites
+        .sites
+        .iter()
+        .position(|site| is_shown(site.purge_token));
+    match site {
+        Some(site) => Ok((endpoint(headers, method, path)?, Some(site))),
+        None => Err(PurgeRefusal::new(
+            401,
+            "Authorization: expected Bearer and the purge token",
+        )),
+    }
 }
 
 fn endpoint(headers: &Headers, method: &str, path: &str) -> Result<Endpoint, PurgeRefusal> {
@@ -235,9 +259,8 @@ impl StreamContext for PurgeCall {
     ) -> Action {
         if !ends {
             return self.proceed(host, worker, |call, _| {
-                call.endpoint
-                    .as_ref()
-                    .map_or(Ok(()), |endpoint| endpoint.check_size(size))
+                let admitted = call.admitted.as_ref();
+                admitted.map_or(Ok(()), |(endpoint, _)| endpoint.check_size(size))
             });
         }
         let body = host.request_body(size).unwrap_or_default();
@@ -271,7 +294,7 @@ impl PurgeCall {
             None => Err(unavailable(Unavailable::Failed)),
         };
         if let Err(answer) = taken {
-            self.endpoint = None;
+            self.admitted = None;
             if answer.send(host).is_err() {
                 let _ = host.reset(Half::Request);
             }

@@ -3,15 +3,13 @@
 
 use std::rc::Rc;
 
-use sluice_core::policy::Policy;
-
 use crate::callbacks::{Lent, StreamContext};
 use crate::edge::Edge;
 use crate::front::Front;
 use crate::host::{Host, Level};
 use crate::origin::OriginStream;
 use crate::purge_listener::PurgeCall;
-use crate::request::policy::NumberedPolicy;
+use crate::request::policy::{Generation, NumberedPolicy};
 use crate::worker::Worker;
 use crate::worker::call_ends;
 use crate::worker::identity::Identity;
@@ -34,16 +32,24 @@ const DEBUG_NOTICE: &str = "sluice: at the levels debug and trace Envoy logs the
 enum Role {
     /// Not configured yet.
     None,
-    /// Before the cache filter, under this policy.
-    Edge(NumberedPolicy, Rc<Identity>),
+    /// Before the cache filter, for these sites.
+    Edge(Sites, Rc<Identity>),
     /// Behind it.
     Origin,
-    /// Before a fleet of edges, whose policy this is.
-    Front(NumberedPolicy),
+    /// Before a fleet of edges, which serve these sites.
+    Front(Sites),
     /// Before nothing: purges end here.
     Purge,
     /// Where probes pass, which fail where there is no module.
     Probe,
+}
+
+/// The sites of a root context.
+#[derive(Clone, Debug)]
+struct Sites {
+    generation: Rc<Generation>,
+    /// The policy of the first of them, under which requests are until their site is known.
+    first: NumberedPolicy,
 }
 
 /// A request of a listener for probes, which passes.
@@ -101,17 +107,17 @@ impl Root {
         let text = host
             .plugin_configuration(size)
             .map_err(|error| error.to_string())?;
-        let policy = Policy::parse(&text).map_err(|error| error.to_string())?;
         if worker.is_none() {
             host.log(Level::Debug, DEBUG_NOTICE);
         }
-        let (policy, identity) = Worker::configure(worker, host, self.context, policy)
-            .map_err(|error| error.to_string())?;
-        // Each has the policy, so that whichever comes first after the death of a VM can use the next.
+        let (generation, identity) = Worker::configure(worker, host, self.context, &text)?;
+        let first = generation.policy(0).ok_or("there are no sites")?.clone();
+        let sites = Sites { generation, first };
+        // Each has the sites, so that whichever comes first after the death of a VM can use the next.
         self.role = match root_id.as_slice() {
             PURGE_ROOT_ID => Role::Purge,
-            FRONT_ROOT_ID => Role::Front(policy),
-            _ => Role::Edge(policy, identity),
+            FRONT_ROOT_ID => Role::Front(sites),
+            _ => Role::Edge(sites, identity),
         };
         Ok(())
     }
@@ -143,10 +149,13 @@ impl Root {
     /// The context of a stream in this role.
     pub fn stream_context(&self, context: u32) -> Box<dyn StreamContext> {
         match &self.role {
-            Role::Edge(policy, identity) => {
-                Box::new(Edge::new(context, policy.clone(), Rc::clone(identity)))
-            }
-            Role::Front(policy) => Box::new(Front::new(policy.clone())),
+            Role::Edge(sites, identity) => Box::new(Edge::new(
+                context,
+                Rc::clone(&sites.generation),
+                sites.first.clone(),
+                Rc::clone(identity),
+            )),
+            Role::Front(sites) => Box::new(Front::new(Rc::clone(&sites.generation))),
             Role::Purge => Box::new(PurgeCall::new(context)),
             Role::Probe => Box::new(Probe),
             Role::Origin | Role::None => Box::new(OriginStream::new(context)),

@@ -240,11 +240,13 @@ fn a_true_link_from_outside_is_worth_nothing() {
         envoy.get(0, KEY);
         fill(&mut envoy, FIRST);
         envoy.close_all();
-        let link = envoy.worker(0).unwrap().identity.encode_link(Link {
+        let link = Link {
             purpose,
             stream: StreamId(1),
             policy: 1,
-        });
+        };
+        let identity = &envoy.worker(0).unwrap().identity;
+        let link = identity.encode_link(link, "");
         let headers = [
             ("x-sluice-link", link.as_str()),
             ("x-sluice-proof", "1"),

@@ -34,10 +34,10 @@ impl FlightPolicy {
             |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         Self {
             max_wait: millis(policy.coalesce.max_wait),
-            lease: millis(policy.coalesce.lease),
+            lease: millis(policy.edge.lease),
             hit_for_miss: millis(policy.cache.hit_for_miss),
-            waiters_per_key: policy.limits.waiters_per_key,
-            keys_in_flight: policy.limits.keys_in_flight,
+            waiters_per_key: policy.edge.limits.waiters_per_key,
+            keys_in_flight: policy.edge.limits.keys_in_flight,
         }
     }
 }

@@ -36,10 +36,10 @@ pub struct UnreadFills {
 impl UnreadFills {
     /// Whether one more fill keeps within the bounds of `policy`, of an object of `bytes`.
     pub fn has_room(&mut self, policy: &Policy, bytes: Option<u64>, now: Millis) -> bool {
-        let most = policy.limits.unread_fill_bytes;
+        let most = policy.edge.limits.unread_fill_bytes;
         self.give_back(most, now);
         let bytes = bytes.unwrap_or(policy.cache.max_object_bytes);
-        self.under_way.len() < policy.limits.unread_fills
+        self.under_way.len() < policy.edge.limits.unread_fills
             && self.asked.saturating_add(bytes) <= most
     }
 

@@ -38,15 +38,20 @@ pub enum Rejection {
     },
     /// The object key is longer than the policy's bound.
     KeyTooLong,
+    /// No site has the host, or the connection is for another one's (RFC 9110, 15.5.20).
+    Misdirected,
+    /// No site has the path.
+    NoSite,
 }
 
 impl Rejection {
     /// The response's status.
     pub fn status(&self) -> u16 {
         match self {
-            Self::NoObject => 404,
+            Self::NoObject | Self::NoSite => 404,
             Self::MethodNotAllowed { .. } => 405,
             Self::KeyTooLong => 414,
+            Self::Misdirected => 421,
             _ => 400,
         }
     }
@@ -74,6 +79,8 @@ impl Rejection {
             Self::NoObject => "The path names no object.",
             Self::MethodNotAllowed { .. } => "The method is not allowed here.",
             Self::KeyTooLong => "The path is too long.",
+            Self::Misdirected => "The Host is not served here.",
+            Self::NoSite => "The path is not served here.",
         }
     }
 
@@ -94,6 +101,8 @@ impl Rejection {
             Self::NoObject => "no_object",
             Self::MethodNotAllowed { .. } => "method_not_allowed",
             Self::KeyTooLong => "key_too_long",
+            Self::Misdirected => "misdirected",
+            Self::NoSite => "no_site",
         }
     }
 

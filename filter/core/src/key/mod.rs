@@ -14,6 +14,7 @@ use crate::http::authority::append_authority;
 use crate::http::escaping::{Escaping, append_path, decoded_len, push_strict};
 pub use crate::http::rejection::Rejection;
 use crate::policy::{KeyPolicy, Origin, Policy};
+use crate::sites::{NAME_END, is_below};
 use query::append_query;
 
 /// What the client sent, as far as it names an object. The method is no part of it: `GET` and
@@ -32,8 +33,8 @@ pub struct Target<'a> {
 /// responses of that one URL. The origin never sees a qualifier.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CanonicalTarget {
-    /// Authority, path and qualifiers in one: an authority contains no `/`, a path starts with one
-    /// and contains no `#`, with which the qualifiers start.
+    /// The site's name and `!` where it has one, authority, path and qualifiers in one: an authority contains no `/`, a
+    /// path starts with one and contains no `#`, with which the qualifiers start.
     key: String,
     authority_len: usize,
     url_len: usize,
@@ -43,7 +44,7 @@ pub struct CanonicalTarget {
 }
 
 impl CanonicalTarget {
-    /// `:authority` towards the store. See [`origin_authority`] for what the origin sees.
+    /// `:authority` towards the store, with the name of the site. See [`origin_authority`] for what the origin sees.
     pub fn authority(&self) -> &str {
         self.key.get(..self.authority_len).unwrap_or_default()
     }
@@ -176,7 +177,8 @@ impl CanonicalTarget {
 
 /// `:authority` towards the origin, for a request that carries `store_authority` towards the store.
 pub fn origin_authority<'a>(policy: &'a Policy, store_authority: &'a str) -> &'a str {
-    fixed_authority(policy).unwrap_or(store_authority)
+    let unnamed = store_authority.rsplit(NAME_END).next();
+    fixed_authority(policy).unwrap_or_else(|| unnamed.unwrap_or_default())
 }
 
 fn fixed_authority(policy: &Policy) -> Option<&str> {
@@ -201,6 +203,10 @@ pub fn canonicalize(policy: &Policy, target: &Target<'_>) -> Result<CanonicalTar
         .filter(|path| !path.is_empty())
         .unwrap_or(b"/");
     draft.append_path(path)?;
+    // The site was found by another spelling of the path, with merged slashes.
+    if !is_below(draft.out.get(root..).unwrap_or_default(), &policy.site.path) {
+        return Err(Rejection::NoSite);
+    }
     strip_prefix(&mut draft.out, root, &policy.key.strip_prefix)?;
     if let Origin::Bucket(bucket) = &policy.origin {
         append_index_document(&mut draft.out, &policy.key);
@@ -230,6 +236,14 @@ pub fn canonicalize_prefix(policy: &Policy, target: &Target<'_>) -> Result<Strin
     let mut draft = Draft::of(policy, target)?;
     let root = draft.out.len();
     draft.append_path(draft.resource)?;
+    let site = &policy.site.path;
+    let path = draft.out.get(root..).unwrap_or_default();
+    if site.as_bytes().starts_with(path) {
+        draft.out.truncate(root);
+        draft.out.extend_from_slice(site.as_bytes());
+    } else if !is_below(path, site) {
+        return Err(Rejection::NoSite);
+    }
     let stripped = policy.key.strip_prefix.as_bytes();
     if stripped.starts_with(draft.out.get(root..).unwrap_or_default()) {
         // All that is served is below it.
@@ -263,11 +277,14 @@ impl<'a> Draft<'a> {
         let fixed_len = fixed_authority.map_or(0, str::len);
         let authority_room = target.authority.len().max(fixed_len);
         let index_room = policy.key.index_document.as_ref().map_or(0, String::len);
-        let room = authority_room + prefix.len() + target.path.len() + index_room + 1;
+        let name_room = policy.site.name.len() + NAME_END.len_utf8();
+        let room = name_room + authority_room + prefix.len() + target.path.len() + index_room + 1;
         let mut out = Vec::with_capacity(room);
+        append_name(&mut out, &policy.site.name);
+        let authority_start = out.len();
         let resource = append_target_authority(&mut out, target)?;
         if let Some(fixed) = fixed_authority {
-            out.clear();
+            out.truncate(authority_start);
             out.extend_from_slice(fixed.as_bytes());
         }
         let authority_len = out.len();
@@ -288,6 +305,14 @@ impl<'a> Draft<'a> {
     /// All of it, which is ASCII.
     fn into_text(self) -> Result<String, Rejection> {
         String::from_utf8(self.out).map_err(|_| Rejection::InvalidUtf8)
+    }
+}
+
+/// What the keys of a named site begin with.
+fn append_name(out: &mut Vec<u8>, name: &str) {
+    if !name.is_empty() {
+        out.extend_from_slice(name.as_bytes());
+        out.push(NAME_END as u8);
     }
 }
 
@@ -333,6 +358,7 @@ fn append_target_authority<'a>(
     out: &mut Vec<u8>,
     target: &Target<'a>,
 ) -> Result<&'a [u8], Rejection> {
+    let start = out.len();
     append_authority(out, target.authority, target.scheme)?;
     if target.path.starts_with(b"/") {
         return Ok(target.path);
@@ -341,7 +367,7 @@ fn append_target_authority<'a>(
         split_absolute(target.path).ok_or(Rejection::RequestTarget)?;
     let mut named = Vec::with_capacity(authority.len());
     append_authority(&mut named, authority, Some(scheme))?;
-    if named == *out {
+    if out.get(start..) == Some(named.as_slice()) {
         Ok(resource)
     } else {
         Err(Rejection::Authority)

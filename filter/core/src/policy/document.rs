@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The policy as people write it, and what its sections mean for each other.
 
+use std::rc::Rc;
+
 use serde_json::Value;
 
 use super::cache::{Cache, Store};
 use super::compression::CompressionPolicy;
 use super::error::PolicyError;
-use super::form::{Form, Kind};
+use super::form::{Form, Kind, object, one_of};
 use super::key::KeyPolicy;
 use super::names::NamePattern;
 use super::origin::OriginSection;
@@ -16,7 +18,7 @@ use super::response::ResponsePolicy;
 use super::rules::{self, RuleSection};
 use super::section::section;
 use super::website::WebsitePolicy;
-use super::{CoalescePolicy, HotPolicy, Limits, Policy, VaryPolicy};
+use super::{CoalescePolicy, EdgePolicy, HotPolicy, Limits, Policy, SiteScope, VaryPolicy};
 
 section! {
     /// The policy of Sluice's filter: what is cached, under which key, for how long, and how requests
@@ -54,23 +56,117 @@ section! {
 }
 
 impl Policy {
-    /// Reads the policy's document from JSON.
+    /// Reads the policy's document, of an edge with one site, from JSON.
+    ///
+    /// # Errors
+    /// The field, its value and what is accepted.
     pub fn parse(document: &[u8]) -> Result<Self, PolicyError> {
         let value: Value = serde_json::from_slice(document)
             .map_err(|error| PolicyError::new("", format!("no JSON document: {error}")))?;
-        let kind = Kind::of(&value);
-        Document::read(&value, kind)?.compile(kind)
+        Self::of_edge(&value)
+    }
+
+    /// Reads the policy's document of an edge with one site, which has no name.
+    pub(crate) fn of_edge(value: &Value) -> Result<Self, PolicyError> {
+        let kind = Kind::of(value);
+        let document = Document::read(value, kind)?;
+        let edge = Rc::new(document.edge());
+        document.compile(kind, edge, SiteScope::default())
+    }
+
+    /// Reads a site's part of the policy.
+    pub(crate) fn of_site(
+        value: &Value,
+        edge: &Rc<EdgePolicy>,
+        site: SiteScope,
+    ) -> Result<Self, PolicyError> {
+        check_is_of_site(value)?;
+        let kind = Kind::of(value);
+        let policy = Document::read(value, kind)?.compile(kind, Rc::clone(edge), site)?;
+        if kind == Kind::Bucket && policy.key.host {
+            let message = "true: expected false for the bucket of a site: a host of its own makes a site of its own";
+            return Err(PolicyError::new("key.host", message));
+        }
+        Ok(policy)
+    }
+}
+
+impl EdgePolicy {
+    /// Reads the edge's part of the policy.
+    pub(crate) fn read(value: &Value) -> Result<Self, PolicyError> {
+        for (name, section) in object(value)? {
+            let fields = section.as_object().into_iter().flatten();
+            let odd = fields.map(|(field, _)| field).find(|field| *field != LEASE);
+            match (name.as_str(), odd) {
+                (COALESCE, Some(field)) => {
+                    let path = format!("{COALESCE}.{field}");
+                    return Err(PolicyError::new(&path, "belongs to the policy of a site"));
+                }
+                (COALESCE, None) => {}
+                (name, _) if OF_EDGE.contains(&name) => {}
+                (name, _) => {
+                    let expected = one_of(&[&OF_EDGE[..], &["coalesce.lease"]].concat());
+                    return Err(PolicyError::new(
+                        name,
+                        format!("no part of the edge's, expected {expected}"),
+                    ));
+                }
+            }
+        }
+        let mut document = value.clone();
+        // The edge's sections are the same for all kinds.
+        document["origin"] = serde_json::json!({"kind": "http"});
+        Ok(Document::read(&document, Kind::Http)?.edge())
+    }
+}
+
+/// The sections that are the edge's, whatever sites it serves.
+const OF_EDGE: [&str; 4] = ["store", "hot", "purge", "limits"];
+/// The section with a field of the edge's.
+const COALESCE: &str = "coalesce";
+/// The field.
+const LEASE: &str = "lease";
+
+/// Refuses in a site's part of the policy what is the edge's.
+fn check_is_of_site(value: &Value) -> Result<(), PolicyError> {
+    let sections = object(value)?;
+    let section = OF_EDGE
+        .into_iter()
+        .find(|name| sections.contains_key(*name));
+    let lease = sections.get(COALESCE).and_then(|fields| fields.get(LEASE));
+    match section.or(lease.map(|_| "coalesce.lease")) {
+        Some(path) => Err(PolicyError::new(
+            path,
+            "belongs to the edge's part, which is one for all sites",
+        )),
+        None => Ok(()),
     }
 }
 
 impl Document {
-    fn compile(mut self, kind: Kind) -> Result<Policy, PolicyError> {
+    /// The edge's part.
+    fn edge(&self) -> EdgePolicy {
+        EdgePolicy {
+            max_object_bytes: self.store.max_object_bytes,
+            hot: self.hot,
+            purge: self.purge.clone(),
+            limits: self.limits,
+            lease: self.coalesce.lease,
+        }
+    }
+
+    fn compile(
+        mut self,
+        kind: Kind,
+        edge: Rc<EdgePolicy>,
+        site: SiteScope,
+    ) -> Result<Policy, PolicyError> {
         let key = self
             .key
             .for_kind(kind)
             .map_err(|error| error.within("key"))?;
         let origin = self.origin.compile(&key)?;
-        let cache = self.cache.compile(self.store.max_object_bytes);
+        let cache = self.cache.compile(edge.max_object_bytes);
         let rules = rules::compile(self.rules, &cache.default)?;
         let index_document = key.index_document.as_deref();
         self.website
@@ -79,7 +175,8 @@ impl Document {
         self.response.complete(kind, self.website.cors.is_some());
         NamePattern::sort(&mut self.request.credential_headers);
         let mut policy = Policy {
-            hot: self.hot,
+            edge,
+            site,
             origin,
             key,
             request: self.request,
@@ -90,8 +187,6 @@ impl Document {
             vary: self.vary,
             rules,
             coalesce: self.coalesce,
-            purge: self.purge,
-            limits: self.limits,
         };
         check_headers(&policy)?;
         // One key for one set of headers, in whatever order the document has them.

@@ -14,7 +14,7 @@ pub struct PolicyError {
 
 impl PolicyError {
     /// Something is wrong with the field of this path.
-    pub(super) fn new(path: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(path: &str, message: impl Into<String>) -> Self {
         Self {
             path: path.to_owned(),
             message: message.into(),
@@ -27,12 +27,12 @@ impl PolicyError {
     }
 
     /// A text is not what the field of this path accepts.
-    pub(super) fn text(path: &str, text: &str, expected: &str) -> Self {
+    pub(crate) fn text(path: &str, text: &str, expected: &str) -> Self {
         Self::new(path, format!("{}: expected {expected}", quoted(text)))
     }
 
     /// Puts the name of the enclosing field before the path.
-    pub(super) fn within(mut self, outer: &str) -> Self {
+    pub(crate) fn within(mut self, outer: &str) -> Self {
         self.path = match self.path.as_str() {
             "" => outer.to_owned(),
             inner if inner.starts_with('[') => format!("{outer}{inner}"),

@@ -20,12 +20,14 @@ mod request;
 mod response;
 mod rules;
 mod section;
+mod site_section;
 #[cfg(test)]
 mod tests;
 mod ttl;
 mod website;
 mod website_names;
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use cache::MAX_BYTES;
@@ -38,11 +40,12 @@ pub use cache::{CachePolicy, SetCookie};
 pub use compression::{CompressionPolicy, TEXTUAL, is_textual};
 pub use error::PolicyError;
 pub use key::{KeyPolicy, QueryRule};
-pub use names::{NamePattern, is_bucket_name, is_key};
+pub use names::{NamePattern, is_bucket_name, is_key, is_site_name};
 pub use origin::{BucketOrigin, HttpOrigin, Origin};
 pub use request::{Cookies, Obedience, PassOrStrip, RequestPolicy, forward_header};
 pub use response::ResponsePolicy;
 pub use rules::{Rule, Rules};
+pub(crate) use site_section::{SiteSection, SitesSection};
 pub use ttl::{Statuses, Ttl, TtlTable};
 pub use website::{CorsPolicy, FallbackFor, WebsitePolicy};
 pub use website_names::OriginPattern;
@@ -130,11 +133,37 @@ section! {
     }
 }
 
-/// The whole policy. Parsed once per configuration, never per request.
+/// What is one for the whole edge, whatever sites it serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub struct EdgePolicy {
+    /// Larger objects pass through.
+    pub max_object_bytes: u64,
     /// The hot tier.
     pub hot: HotPolicy,
+    /// Purges.
+    pub purge: PurgePolicy,
+    /// Bounds.
+    pub limits: Limits,
+    /// How long a worker may fetch a key without a sign of life before another worker takes over.
+    pub lease: Duration,
+}
+
+/// Which of an edge's requests a policy is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SiteScope {
+    /// The name of the site, with which its keys begin. Empty for the one site of an edge that has no name.
+    pub name: String,
+    /// The beginning of the paths of its requests, whole segments in their canonical spelling; empty for all paths.
+    pub path: String,
+}
+
+/// The policy of a site. Parsed once per configuration, never per request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// What it shares with the other sites.
+    pub edge: Rc<EdgePolicy>,
+    /// The requests that it is for.
+    pub site: SiteScope,
     /// What stands behind the edge.
     pub origin: Origin,
     /// Cache key and origin path.
@@ -155,8 +184,4 @@ pub struct Policy {
     pub rules: Rules,
     /// Coalescing.
     pub coalesce: CoalescePolicy,
-    /// Purges.
-    pub purge: PurgePolicy,
-    /// Bounds.
-    pub limits: Limits,
 }

@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use super::error::PolicyError;
 use super::form::{Form, Kind, read_text};
 use crate::http::authority::append_authority;
+use crate::http::escaping::is_unreserved;
 use crate::policy::glob::Glob;
 
 /// A name, or with a trailing `*` the prefix of names.
@@ -56,6 +57,15 @@ impl NamePattern {
     fn covers(&self, other: &Self) -> bool {
         matches!(self, Self::Prefix(prefix) if other.literal().starts_with(prefix.as_str()))
     }
+}
+
+/// Whether a site may have that name.
+pub fn is_site_name(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=63).contains(&text.len())
+        && text.bytes().all(inner)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
 }
 
 /// Whether `name` fits any of these patterns, which are sorted.
@@ -160,6 +170,44 @@ text!(
         let path = text.strip_prefix('/')?;
         let path = path.strip_suffix('/').unwrap_or(path);
         is_key(path).then(|| format!("/{path}"))
+    }
+);
+
+text!(
+    /// The name of a site.
+    SiteName => String,
+    "a name of 1 to 63 lower-case letters, digits and hyphens, with no hyphen at either end",
+    "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
+    |text| is_site_name(text).then(|| text.to_owned())
+);
+
+text!(
+    /// A host without a port, or all below a name by one label.
+    HostPattern => String,
+    "a host without a port, such as www.example.com, or *.example.com",
+    "^[^/?#@: ]+$",
+    |text| {
+        let name = text.strip_prefix("*.").unwrap_or(text);
+        let mut canonical = Vec::new();
+        append_authority(&mut canonical, name.as_bytes(), None).ok()?;
+        let canonical = String::from_utf8(canonical).ok().filter(|host| !host.contains(':'))?;
+        Some(if name.len() < text.len() { format!("*.{canonical}") } else { canonical })
+    }
+);
+
+text!(
+    /// The beginning of a site's paths.
+    SitePath => String,
+    "whole segments of paths, such as /static: a slash at its start, of letters, digits, -, ., _ and ~, no . or ..",
+    "^(/[-._~A-Za-z0-9]+)*/?$",
+    |text| {
+        let path = text.strip_suffix('/').unwrap_or(text);
+        let segments = path.strip_prefix('/').into_iter().flat_map(|path| path.split('/'));
+        let is_segment = |segment: &str| {
+            !matches!(segment, "" | "." | "..") && segment.bytes().all(is_unreserved)
+        };
+        let is_path = path.is_empty() || path.starts_with('/');
+        (is_path && segments.map(is_segment).all(|good| good)).then(|| path.to_owned())
     }
 );
 

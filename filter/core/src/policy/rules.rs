@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::error::PolicyError;
-use super::form::{Form, Kind, Seconds, object, read_text};
+use super::form::{Form, Kind, Seconds, object, read_text, read_within};
 use super::names::{HeaderName, PathGlob, is_token, text};
 use super::section::section;
 use super::ttl::RuleTtl;
@@ -184,6 +184,17 @@ text!(
 /// Headers with their values.
 pub(super) struct HeaderValues;
 
+/// The value of a header.
+pub(super) struct FieldValue;
+
+impl Form<String> for FieldValue {
+    fn read(value: &Value, _: Kind) -> Result<String, PolicyError> {
+        let text = value.as_str().filter(|text| is_field_value(text));
+        let text = text.ok_or_else(|| PolicyError::unexpected(value, FIELD_VALUE))?;
+        Ok(text.to_owned())
+    }
+}
+
 impl Form<Vec<(String, String)>> for HeaderValues {
     fn read(value: &Value, kind: Kind) -> Result<Vec<(String, String)>, PolicyError> {
         let mut headers = Vec::new();
@@ -196,16 +207,15 @@ impl Form<Vec<(String, String)>> for HeaderValues {
                                     connection's, the body's, the cache's or the filter's own";
                     PolicyError::new(name, format!("expected {expected}"))
                 })?;
-            let text = value.as_str().filter(|text| is_field_value(text));
-            let text = text.ok_or_else(|| {
-                PolicyError::unexpected(value, "visible ASCII characters and spaces between them")
-                    .within(name)
-            })?;
-            headers.push((lower, text.to_owned()));
+            let text = read_within::<String, FieldValue>(name, value, kind)?;
+            headers.push((lower, text));
         }
         Ok(headers)
     }
 }
+
+/// What a header's value may be.
+const FIELD_VALUE: &str = "visible ASCII characters and spaces between them";
 
 /// What a response must not be given, as it says how to read or to cache it, or is the filter's own.
 fn is_reserved(name: &str) -> bool {

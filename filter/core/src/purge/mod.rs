@@ -20,6 +20,7 @@
 //! What clients change by unsafe requests counts as a soft purge of the URL. It takes its number from the same count, but
 //! is in a table of its own, [`Invalidations`].
 
+mod caller;
 mod carry_out;
 mod confirmations;
 mod invalidations;
@@ -31,6 +32,7 @@ mod table;
 mod tags;
 mod url;
 
+pub use caller::Caller;
 pub use carry_out::{carry_out, discard, invalidate, invalidate_groups};
 pub use confirmations::Confirmations;
 pub use invalidations::{Invalidations, SharedInvalidations};

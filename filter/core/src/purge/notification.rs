@@ -3,16 +3,18 @@
 
 use serde_json::Value;
 
+use super::caller::Caller;
 use super::order::OrderError;
+use super::url::url_of_object;
 use crate::http::escaping::{escape_key, unescaped};
 use crate::policy::{Origin, Policy};
 
 /// The URLs (see [`super::url_of`]) of the objects that a notification is about, as far as they are of
-/// the edge's bucket and below its prefix. One without records, such as the test event, is about none.
+/// a bucket of the caller's sites and below its prefix. One without records, such as the test event, is about none.
 ///
 /// # Errors
 /// It is no notification.
-pub fn changed_objects(policy: &Policy, body: &[u8]) -> Result<Vec<String>, OrderError> {
+pub fn changed_objects(caller: &Caller<'_>, body: &[u8]) -> Result<Vec<String>, OrderError> {
     let expected = "expected an S3 event";
     let document: Value = serde_json::from_slice(body)
         .map_err(|error| OrderError::new("the body", &format!("{error}: {expected}")))?;
@@ -34,7 +36,11 @@ pub fn changed_objects(policy: &Policy, body: &[u8]) -> Result<Vec<String>, Orde
         };
         let bucket = text("/s3/bucket/name")?;
         let key = decode_key(text("/s3/object/key")?);
-        urls.extend(urls_of(policy, bucket, &key));
+        urls.extend(
+            caller
+                .policies()
+                .flat_map(|policy| urls_of(policy, bucket, &key)),
+        );
     }
     Ok(urls)
 }
@@ -46,23 +52,22 @@ fn decode_key(encoded: &str) -> String {
 }
 
 /// The object's URL where the bucket's name stands in the path, and where it stands in the host.
-fn urls_of(policy: &Policy, bucket: &str, key: &str) -> impl Iterator<Item = String> {
-    let origin = match &policy.origin {
-        Origin::Http(_) => None,
-        Origin::Bucket(origin) => Some(origin),
+fn urls_of(policy: &Policy, bucket: &str, key: &str) -> Vec<String> {
+    let Origin::Bucket(origin) = &policy.origin else {
+        return Vec::new();
     };
-    let paths = origin.map(|origin| {
-        let key = escape_key(key);
-        let root = format!("{}/", origin.path_prefix);
-        let in_path = root.starts_with(&format!("/{bucket}/"));
-        let host = origin.authority.strip_prefix(bucket);
-        let in_host = host.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', ':']));
-        let paths = [
-            in_path.then(|| format!("/{bucket}/{key}")),
-            in_host.then(|| format!("/{key}")),
-        ];
-        let below_prefix = move |path: &String| path.starts_with(&root);
-        paths.into_iter().flatten().filter(below_prefix)
-    });
-    paths.into_iter().flatten()
+    let key = escape_key(key);
+    let root = format!("{}/", origin.path_prefix);
+    let in_path = root.starts_with(&format!("/{bucket}/"));
+    let host = origin.authority.strip_prefix(bucket);
+    let in_host = host.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', ':']));
+    let paths = [
+        in_path.then(|| format!("/{bucket}/{key}")),
+        in_host.then(|| format!("/{key}")),
+    ];
+    let below_prefix = |path: &String| path.starts_with(&root);
+    let paths = paths.into_iter().flatten().filter(below_prefix);
+    paths
+        .map(|path| url_of_object(policy, origin, &path))
+        .collect()
 }

@@ -5,10 +5,10 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::caller::Caller;
 use super::table::MAX_PREFIX_BYTES;
 use super::tags::{MAX_TAGS, TagHash, tags_of};
-use super::url::{self, UrlError};
-use crate::policy::Policy;
+use super::url::UrlError;
 use crate::policy::purge::{Kind, Scope, bucket_of};
 
 const SUBJECTS: &str = "url, prefix, surrogate_keys or everything";
@@ -69,19 +69,19 @@ impl Order {
     ///
     /// # Errors
     /// It is no URL of this edge.
-    pub fn of_url(policy: &Policy, url: &str) -> Result<Self, OrderError> {
+    pub fn of_url(caller: &Caller<'_>, url: &str) -> Result<Self, OrderError> {
         Ok(Self {
-            what: read_url(policy, &Value::from(url))?,
+            what: read_url(caller, &Value::from(url))?,
             kind: Kind::Hard,
         })
     }
 
     /// Reads the body of a call: `{"url": …}`, `{"prefix": …}`, `{"surrogate_keys": […]}` or
-    /// `{"everything": true}`, each with `"soft": true` or without.
+    /// `{"everything": true}`, each with `"soft": true` or without, and with `"site": NAME` or without.
     ///
     /// # Errors
-    /// It is none of these.
-    pub fn parse(policy: &Policy, body: &[u8]) -> Result<Self, OrderError> {
+    /// It is none of these, or not for this caller.
+    pub fn parse(caller: Caller<'_>, body: &[u8]) -> Result<Self, OrderError> {
         let document: Value = serde_json::from_slice(body).map_err(|error| {
             OrderError::new("the body", &format!("{error}: expected a JSON object"))
         })?;
@@ -92,6 +92,11 @@ impl Order {
                 "a JSON object",
             ));
         };
+        let caller = match fields.get("site") {
+            Some(Value::String(name)) => caller.for_site(name)?,
+            Some(other) => return Err(OrderError::unexpected("site", other, "the name of a site")),
+            None => caller,
+        };
         let (mut kind, mut what) = (Kind::Hard, None);
         for (name, value) in fields {
             let subject = match name.as_str() {
@@ -99,15 +104,16 @@ impl Order {
                     kind = read_kind(value)?;
                     continue;
                 }
-                "url" => read_url(policy, value)?,
-                "prefix" => read_prefix(policy, value)?,
-                "surrogate_keys" => read_tags(value)?,
+                "site" => continue,
+                "url" => read_url(&caller, value)?,
+                "prefix" => read_prefix(&caller, value)?,
+                "surrogate_keys" => read_tags(&caller, value)?,
                 "everything" if *value == Value::Bool(true) => {
-                    What::Scopes(vec![Scope::Everything])
+                    What::Scopes(vec![caller.everything()])
                 }
                 "everything" => return Err(OrderError::unexpected(name, value, "true")),
                 _ => {
-                    let message = format!("unknown field: expected {SUBJECTS}, and soft");
+                    let message = format!("unknown field: expected {SUBJECTS}, soft and site");
                     return Err(OrderError::new(&shown(name.clone()), &message));
                 }
             };
@@ -132,29 +138,34 @@ fn read_kind(value: &Value) -> Result<Kind, OrderError> {
     }
 }
 
-fn read_url(policy: &Policy, value: &Value) -> Result<What, OrderError> {
-    let url = read_with(url::parse_url, "url", policy, value)?;
+fn read_url(caller: &Caller<'_>, value: &Value) -> Result<What, OrderError> {
+    let url = read_with(|text| caller.url(text), "url", caller, value)?;
     Ok(What::Scopes(vec![Scope::Bucket(bucket_of(&url))]))
 }
 
-fn read_prefix(policy: &Policy, value: &Value) -> Result<What, OrderError> {
-    let prefix = read_with(url::parse_prefix, "prefix", policy, value)?;
-    if prefix.len() > MAX_PREFIX_BYTES {
+fn read_prefix(caller: &Caller<'_>, value: &Value) -> Result<What, OrderError> {
+    let prefixes = read_with(|text| caller.prefixes(text), "prefix", caller, value)?;
+    if prefixes
+        .iter()
+        .any(|prefix| prefix.len() > MAX_PREFIX_BYTES)
+    {
         let expected = format!("at most {MAX_PREFIX_BYTES} bytes");
         return Err(OrderError::unexpected("prefix", value, &expected));
     }
-    Ok(What::Scopes(vec![Scope::Prefix(prefix)]))
+    Ok(What::Scopes(
+        prefixes.into_iter().map(Scope::Prefix).collect(),
+    ))
 }
 
-fn read_with(
-    parse: fn(&Policy, &str) -> Result<String, UrlError>,
+fn read_with<T>(
+    parse: impl FnOnce(&str) -> Result<T, UrlError>,
     name: &str,
-    policy: &Policy,
+    caller: &Caller<'_>,
     value: &Value,
-) -> Result<String, OrderError> {
+) -> Result<T, OrderError> {
     let text = value.as_str().ok_or(UrlError::Form);
-    text.and_then(|text| parse(policy, text)).map_err(|error| {
-        let mut expected = url::accepted(policy).to_owned();
+    text.and_then(parse).map_err(|error| {
+        let mut expected = caller.accepted();
         if let UrlError::Rejected(rejection) = error {
             expected = format!("{expected} ({})", rejection.reason());
         }
@@ -162,7 +173,11 @@ fn read_with(
     })
 }
 
-fn read_tags(value: &Value) -> Result<What, OrderError> {
+fn read_tags(caller: &Caller<'_>, value: &Value) -> Result<What, OrderError> {
+    let Some(policy) = caller.policy() else {
+        let message = "missing: expected the name of a site, whose surrogate keys these are";
+        return Err(OrderError::new("site", message));
+    };
     let refuse = || {
         let expected = format!("a list of 1 to {MAX_TAGS} texts without spaces or commas");
         OrderError::unexpected("surrogate_keys", value, &expected)
@@ -174,6 +189,6 @@ fn read_tags(value: &Value) -> Result<What, OrderError> {
         .iter()
         .map(|item| item.as_str().filter(is_tag))
         .collect();
-    let tags = tags_of(&tags.ok_or_else(refuse)?).ok_or_else(refuse)?;
+    let tags = tags_of(&policy.site.name, &tags.ok_or_else(refuse)?).ok_or_else(refuse)?;
     Ok(What::Tags(tags))
 }

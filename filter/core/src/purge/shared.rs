@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use super::table::Purges;
 use crate::host::SharedStore;
+use crate::policy::Origin;
 use crate::policy::purge::{Kind, Record, Scope};
-use crate::policy::{Origin, Policy};
+use crate::sites::{Site, Sites};
 use crate::workers::shared_value;
 use crate::workers::shared_value::SharedError;
 
@@ -29,15 +30,18 @@ impl Initial {
     /// Where no journal says what former processes have purged, but entries of theirs may be there,
     /// purges begin with the number `now`: where calls can be made, a hard one of everything; for an
     /// HTTP origin, of which requests may have changed resources, a soft one.
-    pub fn of(policy: &Policy, now: u64) -> Self {
-        let purge = &policy.purge;
+    pub fn of(sites: &Sites, now: u64) -> Self {
+        let purge = &sites.edge.purge;
         let mut purges = Purges::default();
         let records = purge.journal.iter().flatten();
         records.for_each(|record| purges.apply(record));
-        let kind = match (&purge.token, &policy.origin) {
-            (Some(_), _) => Some(Kind::Hard),
-            (None, Origin::Http(_)) => Some(Kind::Soft),
-            (None, Origin::Bucket(_)) => None,
+        let has_token =
+            purge.token.is_some() || sites.sites.iter().any(|site| site.purge_token.is_some());
+        let is_http = |site: &Site| matches!(site.policy.origin, Origin::Http(_));
+        let kind = if has_token {
+            Some(Kind::Hard)
+        } else {
+            sites.sites.iter().any(is_http).then_some(Kind::Soft)
         };
         if let (None, true, Some(kind)) = (&purge.journal, purge.warm, kind) {
             purges.apply(&Record {

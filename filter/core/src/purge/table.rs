@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use crate::policy::purge::{Kind, Record, Scope, bucket_of};
+use crate::sites::NAME_END;
 
 /// Prefixes that are kept apart. One more, and the two that have most in common become one.
 pub const MAX_PREFIXES: usize = 256;
@@ -206,11 +207,12 @@ impl Purges {
         } else {
             Kind::Soft
         };
-        // Without a slash it is not even of one host.
-        let scope = if common.contains('/') {
-            Scope::Prefix(common.to_owned())
-        } else {
-            Scope::Everything
+        // Without a slash it is not even of one host, and perhaps not of one site.
+        let site = common.find(NAME_END).and_then(|end| common.get(..=end));
+        let scope = match (common.contains('/'), site) {
+            (true, _) => Scope::Prefix(common.to_owned()),
+            (false, Some(site)) => Scope::Prefix(site.to_owned()),
+            (false, None) => Scope::Everything,
         };
         Some((kind, scope))
     }

@@ -31,6 +31,14 @@ impl TagHash {
         Self(hash(tag.as_bytes()))
     }
 
+    /// The hash of the surrogate key `tag` of a site.
+    fn of_site(name: &str, tag: &str) -> Self {
+        match name {
+            "" => Self::of(tag),
+            name => Self::of(&format!("{name} {tag}")),
+        }
+    }
+
     /// The hash of a group of the origin to which `url` belongs. No surrogate key has a space, so none has this hash by
     /// its text.
     fn of_group(url: &str, group: &str) -> Self {
@@ -39,14 +47,14 @@ impl TagHash {
     }
 }
 
-/// The surrogate keys in a header's value, separated by spaces or commas; `None` if there are too many.
-pub fn tags_of(values: &[&str]) -> Option<Vec<TagHash>> {
+/// The surrogate keys of a site in a header's value, separated by spaces or commas; `None` if there are too many.
+pub fn tags_of(site: &str, values: &[&str]) -> Option<Vec<TagHash>> {
     let mut tags: Vec<TagHash> = values
         .iter()
         .flat_map(|value| value.split([' ', ',', '\t']))
         .filter(|tag| !tag.is_empty())
         .take(2 * MAX_TAGS)
-        .map(TagHash::of)
+        .map(|tag| TagHash::of_site(site, tag))
         .collect();
     tags.sort_unstable();
     tags.dedup();

@@ -2,20 +2,36 @@
 //! What a purge calls a URL: the part of a cache key that all copies of one resource share.
 
 use crate::key::{Rejection, Target, canonicalize, canonicalize_prefix, split_absolute};
-use crate::policy::{Origin, Policy};
+use crate::policy::{BucketOrigin, Origin, Policy};
+use crate::sites::NAME_END;
 
 /// The URL of a cache key, qualified or not. An object of a bucket is the same whatever host and query
 /// it was asked with; of an HTTP origin, host and query tell resources apart as they do in the key.
 pub fn url_of<'a>(policy: &Policy, cache_key: &'a str) -> &'a str {
     let url = cache_key.split('#').next().unwrap_or_default();
-    match policy.origin {
-        Origin::Http(_) => url,
-        Origin::Bucket(_) => {
-            let path = url.find('/').and_then(|start| url.get(start..));
-            path.and_then(|path| path.split('?').next())
-                .unwrap_or_default()
-        }
+    let Origin::Bucket(_) = policy.origin else {
+        return url;
+    };
+    let resource = url.split('?').next().unwrap_or_default();
+    if !policy.site.name.is_empty() {
+        // The bucket's own host.
+        return resource;
     }
+    let path = resource.find('/').and_then(|start| resource.get(start..));
+    path.unwrap_or_default()
+}
+
+/// The URL of an object of the site's bucket, whose path is canonical and has the bucket's prefix.
+pub(super) fn url_of_object(policy: &Policy, bucket: &BucketOrigin, path: &str) -> String {
+    match policy.site.name.as_str() {
+        "" => path.to_owned(),
+        name => format!("{name}{NAME_END}{}{path}", bucket.authority),
+    }
+}
+
+/// What the URLs of a named site begin with.
+pub fn beginning_of_site(name: &str) -> String {
+    format!("{name}{NAME_END}")
 }
 
 /// Why a text names no URL of this edge.
@@ -75,10 +91,13 @@ fn is_told_apart_by_host(policy: &Policy) -> bool {
     policy.key.host && !policy.origin.is_bucket()
 }
 
+/// What is accepted where the host tells resources or sites apart.
+pub const WITH_HOST: &str = "a URL as clients ask for it, http://HOST/PATH or https://HOST/PATH";
+
 /// What [`parse_url`] accepts.
 pub fn accepted(policy: &Policy) -> &'static str {
     if is_told_apart_by_host(policy) {
-        "a URL as clients ask for it, http://HOST/PATH or https://HOST/PATH"
+        WITH_HOST
     } else {
         "a URL as clients ask for it, http://HOST/PATH, https://HOST/PATH or /PATH"
     }

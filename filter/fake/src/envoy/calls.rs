@@ -33,7 +33,7 @@ impl FakeEnvoy {
     fn kind_of(&self, call: &Call) -> Option<Kind> {
         let link = call.headers.get(LINK_HEADER)?;
         let identity = &self.worker(call.seat)?.identity;
-        match identity.decode_link(link.as_bytes())? {
+        match identity.decode_link(link.as_bytes())?.vouched {
             Vouched::Here(link) if call.cluster == BACKGROUND => Some(Kind::of_call(link.purpose)),
             Vouched::Here(_) | Vouched::Elsewhere(_) => None,
         }

@@ -20,7 +20,7 @@ use sluice_core::coalescing::Coalescer;
 use sluice_core::coalescing::board::Slot;
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::metrics::Metric;
-use sluice_core::policy::Policy;
+use sluice_core::sites::Sites;
 use sluice_core::workers::message::Message;
 use sluice_core::workers::shared_table::SharedRecord as _;
 use sluice_core::workers::{FlightId, KeyHash, Millis, WorkerId};
@@ -82,7 +82,7 @@ impl FakeEnvoy {
 
     /// The same, with these variables in the environment of its VMs.
     pub fn in_environment(document: &str, workers: usize, variables: &[(&str, &str)]) -> Self {
-        let policy = Policy::parse(document.as_bytes()).expect("a policy");
+        let sites = Sites::parse(document.as_bytes()).expect("sites");
         let process = Rc::new(Process::new());
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         *process.environment.borrow_mut() = variables.iter().map(owned).collect();
@@ -95,7 +95,7 @@ impl FakeEnvoy {
             calls_fail: false,
             hold_calls: false,
             hold_turns: false,
-            policy: FlightPolicy::of(&policy),
+            policy: FlightPolicy::of(&sites.sites[0].policy),
             clients: Vec::new(),
             fetches: Vec::new(),
             cache: FakeCache::default(),

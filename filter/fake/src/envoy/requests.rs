@@ -297,7 +297,13 @@ impl FakeEnvoy {
             let request = messages.request.as_ref()?;
             Some(request.get(LINK_HEADER)?.to_owned())
         })?;
-        match vm.worker.as_ref()?.identity.decode_link(link.as_bytes())? {
+        match vm
+            .worker
+            .as_ref()?
+            .identity
+            .decode_link(link.as_bytes())?
+            .vouched
+        {
             Vouched::Here(link) => Some(link.purpose),
             Vouched::Elsewhere(purpose) => Some(purpose),
         }

@@ -10,7 +10,8 @@ use libfuzzer_sys::fuzz_target;
 use sluice_core::key::{Target, canonicalize};
 use sluice_core::policy::purge::{Record, Scope, bucket_of};
 use sluice_core::policy::{Origin, Policy};
-use sluice_core::purge::{MAX_PREFIX_BYTES, Order, Purges, What, changed_objects, url_of};
+use sluice_core::purge::{Caller, MAX_PREFIX_BYTES, Order, Purges, What, changed_objects, url_of};
+use sluice_core::sites::Sites;
 use sluice_fuzz::policy;
 
 const POLICIES: [&str; 4] = [
@@ -32,11 +33,13 @@ fuzz_target!(|input: &[u8]| {
     let mut parts = rest.splitn(2, |byte| *byte == b'\n');
     let end = parts.next().unwrap_or_default();
     let body = parts.next().unwrap_or_default();
-    match Order::parse(policy, body) {
+    let sites = Sites::of_one(policy.clone());
+    let caller = Caller::of_edge(&sites);
+    match Order::parse(caller, body) {
         Ok(order) => check_order(&order),
         Err(error) => check_message(&error.to_string()),
     }
-    match changed_objects(policy, body) {
+    match changed_objects(&caller, body) {
         Ok(urls) => urls.iter().for_each(|url| check_object(policy, url)),
         Err(error) => check_message(&error.to_string()),
     }
@@ -102,7 +105,8 @@ fn check_prefix(policy: &Policy, beginning: &str, end: &str) {
     };
     let order = |name: &str, text: &str| {
         let body = serde_json::json!({ name: text }).to_string();
-        Order::parse(policy, body.as_bytes()).ok()
+        let sites = Sites::of_one(policy.clone());
+        Order::parse(Caller::of_edge(&sites), body.as_bytes()).ok()
     };
     if let Some(order) = order("prefix", beginning) {
         let hard = purged(&order).generations(&asked).hard;

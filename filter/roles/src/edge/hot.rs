@@ -64,7 +64,7 @@ pub fn begin(
     announced: Option<u64>,
     sighting: Sighting,
 ) -> host::Result<()> {
-    if !stream.policy.policy.hot.is_on() || stream.body.missing.get() {
+    if !stream.policy.policy.edge.hot.is_on() || stream.body.missing.get() {
         return Ok(());
     }
     let length = announced.or_else(|| counted(worker, stream));
@@ -88,7 +88,7 @@ pub fn begin_to_share(
     sighting: Sighting,
     sharing: Sharing,
 ) -> host::Result<bool> {
-    let hot = stream.policy.policy.hot;
+    let hot = stream.policy.policy.edge.hot;
     let most = hot.max_object_bytes;
     let small = announced.is_none_or(|length| length <= most as u64);
     if !hot.is_on() || !small || stream.body.missing.get() {

@@ -18,6 +18,7 @@ mod request;
 mod request_body;
 mod request_headers;
 mod response;
+mod site;
 mod variants;
 mod website;
 
@@ -32,6 +33,7 @@ use sluice_core::host::HostError;
 use sluice_core::key::{CanonicalTarget, Rejection};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::CorsPolicy;
+use sluice_core::sites::SiteIndex;
 use sluice_core::workers::StreamId;
 
 use crate::callbacks::{Lent, StreamContext};
@@ -39,7 +41,7 @@ use crate::host::{self, Action, Half, Host, Map};
 use crate::reply::{answer_failure, answer_rejection};
 use crate::request::EdgeRequest;
 use crate::request::account::{result_of, tell_result};
-use crate::request::policy::NumberedPolicy;
+use crate::request::policy::{Generation, NumberedPolicy};
 use crate::worker::Worker;
 use crate::worker::identity::Identity;
 
@@ -97,8 +99,14 @@ enum State {
 #[derive(Debug)]
 pub struct Edge {
     id: StreamId,
+    generation: Rc<Generation>,
+    /// The site that the request is for.
+    site: SiteIndex,
+    /// The policy of that site.
     policy: NumberedPolicy,
     identity: Rc<Identity>,
+    /// Whether the client has used HTTPS.
+    is_secure: bool,
     state: State,
     /// Its part in cross-origin resource sharing, if the edge answers for that.
     cors: Option<Cors>,
@@ -111,12 +119,21 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// A request under `policy`, which `identity` vouches for towards ORIGIN.
-    pub fn new(context: u32, policy: NumberedPolicy, identity: Rc<Identity>) -> Self {
+    /// A request for one of the sites of `generation`, which `identity` vouches for towards ORIGIN. Until its site is
+    /// known it is under `policy`, that of the first site.
+    pub fn new(
+        context: u32,
+        generation: Rc<Generation>,
+        policy: NumberedPolicy,
+        identity: Rc<Identity>,
+    ) -> Self {
         Self {
             id: StreamId(context),
+            generation,
+            site: 0,
             policy,
             identity,
+            is_secure: false,
             state: State::New,
             cors: None,
             invalidation: None,
@@ -129,8 +146,9 @@ impl Edge {
         self.policy.policy.website.cors.as_ref()
     }
 
-    /// Says on the response who may read it.
+    /// Says on the response who may read it, and that the site wants HTTPS.
     fn mark_response(&self, host: &dyn Host) -> Result<(), HostError> {
+        self.mark_secure(host)?;
         match (&self.cors, self.cors_policy()) {
             (Some(cors), Some(policy)) => cors.mark_response(host, policy),
             _ => Ok(()),

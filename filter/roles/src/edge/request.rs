@@ -52,23 +52,42 @@ impl Edge {
         end_of_stream: bool,
     ) -> Result<Action, Refusal> {
         let headers = host.headers(Map::Request)?;
+        if headers.has(LINK_HEADER)
+            && let Some((link, site)) = own_link(host, &self.identity, &headers)?
+        {
+            self.keep_to_site(site)?;
+            if link.purpose != Purpose::Empty {
+                return self.receive_own(worker.ok_or(Refusal::Stranger)?, link, &headers);
+            }
+            if !end_of_stream {
+                return Err(Refusal::Stranger);
+            }
+            restore(host, &headers)?;
+            let headers = host.headers(Map::Request)?;
+            return self.receive_for_site(host, worker, &headers, end_of_stream);
+        }
+        let target = self.choose_site(host, &headers)?;
+        if self.must_use_https() {
+            canonicalize(&self.policy.policy, &target).map_err(Refusal::Rejected)?;
+            self.redirect_to_https(host, &target, headers.text(":method"))?;
+            return Ok(Action::Pause);
+        }
+        self.receive_for_site(host, worker, &headers, end_of_stream)
+    }
+
+    /// Handles the headers of a client's request, whose site is known.
+    fn receive_for_site(
+        &mut self,
+        host: &dyn Host,
+        worker: Lent<'_>,
+        headers: &Headers,
+        end_of_stream: bool,
+    ) -> Result<Action, Refusal> {
         let facts = RequestFacts::of(&self.policy.policy, headers.fields(), end_of_stream);
         if facts.internal {
-            match own_link(host, &self.identity, &headers)? {
-                Some(link) if link.purpose == Purpose::Empty => {
-                    if !end_of_stream {
-                        return Err(Refusal::Stranger);
-                    }
-                    restore(host, &headers)?;
-                    return self.receive(host, worker, end_of_stream);
-                }
-                Some(link) => {
-                    return self.receive_own(worker.ok_or(Refusal::Stranger)?, link, &headers);
-                }
-                None => strip_internal(host, &headers)?,
-            }
+            strip_internal(host, headers)?;
         }
-        self.cors = self.cors_policy().map(|_| Cors::of(&headers));
+        self.cors = self.cors_policy().map(|_| Cors::of(headers));
         let policy = &self.policy.policy;
         let target = canonicalize(policy, &facts.target).map_err(Refusal::Rejected)?;
         let reason = match (classify(policy, &facts), worker) {
@@ -78,7 +97,7 @@ impl Edge {
                 return Ok(Action::Pause);
             }
             (Disposition::Cacheable | Disposition::Authenticated, Some(worker)) => {
-                return self.visit(worker, target, &headers, &facts);
+                return self.visit(worker, target, headers, &facts);
             }
             (Disposition::AwaitsBody, Some(worker)) if self.is_for_bucket() => {
                 self.state = State::Awaiting(target);
@@ -87,7 +106,7 @@ impl Edge {
             // The client sends its body only when the origin wants it (RFC 9110, 10.1.1).
             (Disposition::AwaitsBody, Some(_)) if headers.has("expect") => PassReason::Body,
             (Disposition::AwaitsBody, Some(worker)) => {
-                self.go_around(host, PassReason::Body, &facts, target, &headers)?;
+                self.go_around(host, PassReason::Body, &facts, target, headers)?;
                 return Ok(self.await_body(worker));
             }
             (Disposition::AwaitsBody, None) if self.is_for_bucket() => {
@@ -97,11 +116,11 @@ impl Edge {
             (Disposition::Authenticated, None) => PassReason::Authorization,
             (Disposition::Cacheable, None) => PassReason::WorkerInUse,
             (Disposition::Pass(reason), _) => {
-                self.invalidation = Invalidation::of(policy, facts.method, &headers, target.url());
+                self.invalidation = Invalidation::of(policy, facts.method, headers, target.url());
                 reason
             }
         };
-        self.go_around(host, reason, &facts, target, &headers)
+        self.go_around(host, reason, &facts, target, headers)
     }
 
     /// Handles a cacheable request: for an object, or for the document that is known to take its place.
@@ -265,7 +284,9 @@ impl Edge {
             stream: self.id,
             policy: self.policy.number,
         };
-        host.add_header(Map::Request, LINK_HEADER, &self.identity.encode_link(link))?;
+        let site = &self.policy.policy.site.name;
+        let link = self.identity.encode_link(link, site);
+        host.add_header(Map::Request, LINK_HEADER, &link)?;
         if !headers.has("if-range") {
             host.set_header(Map::Request, "if-range", BYPASS_SENTINEL)?;
         }

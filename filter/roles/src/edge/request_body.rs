@@ -5,14 +5,6 @@
 //! Envoy's cache filter ignores a request that its headers do not end, whatever follows. So a request that proves to have
 //! no body comes back to EDGE by the background listener, where its headers end it, and is coalesced like any other.
 
-use sluice_core::host::HostError;
-use sluice_core::key::Rejection;
-use sluice_core::link::{
-    BYPASS_SENTINEL, EMPTY_HEADER, LINK_HEADER, Link, ORIGINAL_PATH_HEADER, Purpose,
-};
-use sluice_core::metrics::Metric;
-use sluice_core::policy::Origin;
-
 use super::request_headers::strip_internal;
 use super::{Edge, Refusal, State};
 use crate::callbacks::Lent;
@@ -21,6 +13,14 @@ use crate::host::{Action, Host, Map};
 use crate::request::headers::keep_path;
 use crate::worker::Worker;
 use crate::worker::bodies::{self, Late};
+use sluice_core::host::HostError;
+use sluice_core::key::Rejection;
+use sluice_core::link::{
+    BYPASS_SENTINEL, EMPTY_HEADER, LINK_HEADER, Link, ORIGINAL_PATH_HEADER, Purpose,
+};
+use sluice_core::metrics::Metric;
+use sluice_core::policy::Origin;
+use sluice_core::sites::NAME_END;
 
 impl Edge {
     /// Waits for the body of a request that the store would answer if it had none. Towards a bucket it goes no further
@@ -94,7 +94,9 @@ impl Edge {
             stream: self.id,
             policy: self.policy.number,
         };
-        let link = self.identity.encode_link(link);
+        let link = self
+            .identity
+            .encode_link(link, &self.policy.policy.site.name);
         let set = [
             (LINK_HEADER, link.as_str()),
             (EMPTY_HEADER, "1"),
@@ -109,6 +111,10 @@ impl Edge {
 pub fn restore(host: &dyn Host, headers: &Headers) -> Result<(), HostError> {
     strip_internal(host, headers)?;
     host.remove_header(Map::Request, "content-length")?;
+    let authority = headers.text(":authority").unwrap_or_default();
+    if let Some((_, authority)) = authority.split_once(NAME_END) {
+        host.set_header(Map::Request, ":authority", authority)?;
+    }
     if let Some(path) = headers.text(ORIGINAL_PATH_HEADER) {
         host.set_header(Map::Request, ":path", path)?;
         host.remove_header(Map::Request, ORIGINAL_PATH_HEADER)?;

@@ -5,7 +5,9 @@ use sluice_core::admission::RequestFacts;
 use sluice_core::host::HostError;
 use sluice_core::http::client_control::Way;
 use sluice_core::key::{CanonicalTarget, Target};
-use sluice_core::link::{INTERNAL_PREFIX, LINK_HEADER, Link, PATH_HEADER, Purpose, Vouched};
+use sluice_core::link::{
+    INTERNAL_PREFIX, LINK_HEADER, Link, PATH_HEADER, Purpose, Received, Vouched,
+};
 
 use super::Refusal;
 use crate::host::headers::Headers;
@@ -47,13 +49,13 @@ pub fn rewrite(
     Ok(())
 }
 
-/// The link of a request of the filter's own, which comes by the background listener. From anywhere else a link is worth
-/// nothing, not even a true one, which somebody may have read in a log.
-pub fn own_link(
+/// The link of a request of the filter's own, which comes by the background listener, and the name of its site. From
+/// anywhere else a link is worth nothing, not even a true one, which somebody may have read in a log.
+pub fn own_link<'a>(
     host: &dyn Host,
     identity: &Identity,
-    headers: &Headers,
-) -> Result<Option<Link>, Refusal> {
+    headers: &'a Headers,
+) -> Result<Option<(Link, &'a str)>, Refusal> {
     let Some(link) = headers.get(LINK_HEADER) else {
         return Ok(None);
     };
@@ -61,7 +63,10 @@ pub fn own_link(
         return Ok(None);
     }
     match identity.decode_link(link) {
-        Some(Vouched::Here(link)) if link.purpose.is_background() => Ok(Some(link)),
+        Some(Received {
+            vouched: Vouched::Here(link),
+            site,
+        }) if link.purpose.is_background() => Ok(Some((link, site))),
         _ => Err(Refusal::Stranger),
     }
 }

@@ -21,7 +21,9 @@ use fetch::Fetch;
 use foreign::ForeignRequest;
 use request::{is_late, keeps_unasked, not_served, prepare_request};
 use response::respond;
-use sluice_core::link::{FALLBACK_HEADER, LINK_HEADER, Link, PROOF_HEADER, Purpose, Vouched};
+use sluice_core::link::{
+    FALLBACK_HEADER, LINK_HEADER, Link, PROOF_HEADER, Purpose, Received, SITE_HEADER, Vouched,
+};
 use sluice_core::metrics::Metric;
 
 use crate::callbacks::{Lent, StreamContext};
@@ -54,18 +56,21 @@ impl OriginStream {
         let vouched = headers
             .get(LINK_HEADER)
             .and_then(|value| worker.identity.decode_link(value));
+        let Some(Received { vouched, site }) = vouched else {
+            return Ok(self.stop(worker));
+        };
+        if !site.is_empty() {
+            worker.host.set_header(Map::Request, SITE_HEADER, site)?;
+        }
         match vouched {
             // The hop brings it back to EDGE, and nowhere else.
-            Some(
-                Vouched::Here(Link {
-                    purpose: Purpose::Empty,
-                    ..
-                })
-                | Vouched::Elsewhere(Purpose::Empty),
-            ) => Ok(Action::Continue),
-            Some(Vouched::Here(link)) => self.receive_linked(worker, link, &headers),
-            Some(Vouched::Elsewhere(purpose)) => self.adopt(worker, purpose, &headers),
-            None => Ok(self.stop(worker)),
+            Vouched::Here(Link {
+                purpose: Purpose::Empty,
+                ..
+            })
+            | Vouched::Elsewhere(Purpose::Empty) => Ok(Action::Continue),
+            Vouched::Here(link) => self.receive_linked(worker, link, site, &headers),
+            Vouched::Elsewhere(purpose) => self.adopt(worker, purpose, site, &headers),
         }
     }
 
@@ -83,12 +88,14 @@ impl OriginStream {
         &mut self,
         worker: &mut Worker,
         purpose: Purpose,
+        site: &str,
         headers: &Headers,
     ) -> host::Result<Action> {
         if matches!(purpose, Purpose::Probe | Purpose::StoreOnly) {
             return Ok(self.refuse(worker, not_served(&*worker.host, purpose, headers)));
         }
-        let policy = worker.policies.newest().cloned();
+        let newest = worker.policies.newest();
+        let policy = newest.and_then(|newest| newest.policy_of(site)).cloned();
         let Some(policy) = policy.filter(|_| !purpose.is_background()) else {
             return Ok(self.stop(worker));
         };
@@ -104,9 +111,12 @@ impl OriginStream {
         &mut self,
         worker: &mut Worker,
         link: Link,
+        site: &str,
         headers: &Headers,
     ) -> host::Result<Action> {
-        let Some(policy) = worker.policies.get(link.policy).cloned() else {
+        let policy = worker.policies.get(link.policy);
+        let policy = policy.filter(|policy| policy.policy.site.name == site);
+        let Some(policy) = policy.cloned() else {
             return Ok(self.stop(worker));
         };
         if matches!(link.purpose, Purpose::Probe | Purpose::StoreOnly) {

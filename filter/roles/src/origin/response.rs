@@ -194,7 +194,7 @@ fn index(worker: &mut Worker, fetch: &Fetch, headers: &Headers) -> bool {
     if values.is_empty() && groups.is_empty() {
         return true;
     }
-    let tags = tags_of(&values)
+    let tags = tags_of(&policy.site.name, &values)
         .map(|tags| [tags, groups].concat())
         .filter(|tags| tags.len() <= MAX_TAGS);
     worker.keys.note_tags(url, tags.as_deref(), fetch.began)

@@ -13,7 +13,7 @@ use crate::host::{self, Host, Map};
 /// Whether a request with these headers may fetch for others under `key`. See [`admission::may_lead`], which has nothing to
 /// count where all headers together are within its bound.
 pub fn may_lead(policy: &Policy, key: &str, headers: &Headers) -> bool {
-    headers.bytes().len() <= policy.limits.lead_header_bytes
+    headers.bytes().len() <= policy.edge.limits.lead_header_bytes
         || admission::may_lead(policy, key, headers.iter())
 }
 

@@ -5,8 +5,9 @@ use std::rc::Rc;
 
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::policy::Policy;
+use sluice_core::sites::{Site, SiteIndex, Sites};
 
-/// A policy and its number within this VM.
+/// The policy of a site and its number within this VM.
 #[derive(Clone, Debug)]
 pub struct NumberedPolicy {
     /// Counts the policies that this VM has had.
@@ -15,4 +16,45 @@ pub struct NumberedPolicy {
     pub policy: Rc<Policy>,
     /// Its settings for flights.
     pub flights: FlightPolicy,
+}
+
+/// The sites that an edge serves under one configuration, each with its numbered policy.
+#[derive(Debug)]
+pub struct Generation {
+    /// The sites.
+    pub sites: Rc<Sites>,
+    /// The policies of the sites, in their order.
+    policies: Vec<NumberedPolicy>,
+}
+
+impl Generation {
+    /// The sites with their policies, in the same order.
+    pub const fn new(sites: Rc<Sites>, policies: Vec<NumberedPolicy>) -> Self {
+        Self { sites, policies }
+    }
+
+    /// A site, and its policy.
+    pub fn site(&self, index: SiteIndex) -> Option<(&Site, &NumberedPolicy)> {
+        Some((self.sites.sites.get(index)?, self.policies.get(index)?))
+    }
+
+    /// The policy of a site.
+    pub fn policy(&self, index: SiteIndex) -> Option<&NumberedPolicy> {
+        self.policies.get(index)
+    }
+
+    /// The policy of the site of that name.
+    pub fn policy_of(&self, site: &str) -> Option<&NumberedPolicy> {
+        self.policies.get(self.sites.named(site)?)
+    }
+
+    /// The policy of the site under which a key was made.
+    pub fn policy_of_key(&self, cache_key: &str) -> Option<&NumberedPolicy> {
+        self.policies.get(self.sites.index_of_key(cache_key)?)
+    }
+
+    /// The policies of all sites.
+    pub fn policies(&self) -> &[NumberedPolicy] {
+        &self.policies
+    }
 }

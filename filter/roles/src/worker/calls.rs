@@ -202,11 +202,12 @@ impl Calls {
         let (purpose, method, timeout) = call.kind.form();
         self.last = self.last.wrapping_add(1);
         let number = StreamId(self.last);
-        let link = identity.encode_link(Link {
+        let link = Link {
             purpose,
             stream: number,
             policy: call.policy.number,
-        });
+        };
+        let link = identity.encode_link(link, &call.policy.policy.site.name);
         let target = &call.target;
         let store_path = identity.store_path(target);
         let mut headers = vec![

@@ -6,7 +6,7 @@ use std::hash::Hasher;
 use siphasher::sip::SipHasher13;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::store_path::{SECRET_VARIABLE, StoreSecret};
-use sluice_core::link::{Link, Secrets, Vouched};
+use sluice_core::link::{Link, Received, Secrets};
 use sluice_core::store::entry::FillId;
 use sluice_core::workers::agreement::{agree_on, take_number};
 use sluice_core::workers::{KeyHash, StreamId, WorkerId};
@@ -46,13 +46,13 @@ impl Identity {
         })
     }
 
-    /// The value of the link header for `link`.
-    pub fn encode_link(&self, link: Link) -> String {
-        link.encode(self.secrets)
+    /// The value of the link header for a request of a site.
+    pub fn encode_link(&self, link: Link, site: &str) -> String {
+        link.encode(self.secrets, site)
     }
 
     /// What a link header says, if it is the filter's.
-    pub fn decode_link(&self, value: &[u8]) -> Option<Vouched> {
+    pub fn decode_link<'a>(&self, value: &'a [u8]) -> Option<Received<'a>> {
         Link::decode(value, self.secrets)
     }
 

@@ -42,15 +42,17 @@ use roots::Roots;
 use sluice_core::coalescing::Coalescer;
 use sluice_core::coalescing::hints::Hint;
 use sluice_core::coalescing::unread::UnreadFills;
+use sluice_core::host::HostError;
 use sluice_core::metrics::Metric;
-use sluice_core::policy::Policy;
+use sluice_core::policy::EdgePolicy;
 use sluice_core::policy::purge::bucket_of;
 use sluice_core::purge::{Order, TagHash, url_of};
+use sluice_core::sites::Sites;
 use sluice_core::workers::{KeyHash, Millis, StreamId};
 
 use crate::host::{self, Host};
 use crate::request::EdgeRequest;
-use crate::request::policy::NumberedPolicy;
+use crate::request::policy::{Generation, NumberedPolicy};
 
 /// One worker's part of the filter.
 #[derive(Debug)]
@@ -86,26 +88,34 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Brings the worker under a new policy, whose root context gets the timer and the queue. The first policy starts
-    /// it.
+    /// Brings the worker under a new configuration, whose root context gets the timer and the queue. The first one
+    /// starts it.
     ///
     /// # Errors
-    /// The host refused what the worker cannot do without.
+    /// What is wrong with the configuration, or what the host refused that the worker cannot do without.
     pub fn configure(
         worker: &mut Option<Self>,
         host: &Rc<dyn Host>,
         root: u32,
-        policy: Policy,
-    ) -> host::Result<(NumberedPolicy, Rc<Identity>)> {
-        let policy = Rc::new(policy);
+        configuration: &[u8],
+    ) -> Result<(Rc<Generation>, Rc<Identity>), String> {
+        let failed = |error: HostError| error.to_string();
+        if let Some(worker) = worker
+            && let Some(generation) = worker.policies.of(configuration)
+        {
+            worker.keep(root).map_err(failed)?;
+            return Ok((generation, Rc::clone(&worker.identity)));
+        }
+        let sites = Sites::parse(configuration).map_err(|error| error.to_string())?;
         let worker = match worker {
             Some(worker) => worker,
-            None => worker.insert(Self::start(Rc::clone(host), &policy)?),
+            None => worker.insert(Self::start(Rc::clone(host), &sites.edge).map_err(failed)?),
         };
-        Ok((worker.adopt(root, policy)?, Rc::clone(&worker.identity)))
+        let generation = worker.adopt(root, configuration, sites).map_err(failed)?;
+        Ok((generation, Rc::clone(&worker.identity)))
     }
 
-    fn start(host: Rc<dyn Host>, policy: &Rc<Policy>) -> host::Result<Self> {
+    fn start(host: Rc<dyn Host>, policy: &EdgePolicy) -> host::Result<Self> {
         let identity = Rc::new(Identity::new(&*host)?);
         let metrics = Rc::new(Metrics::define(Rc::clone(&host)));
         let worker = identity.worker;
@@ -114,7 +124,7 @@ impl Worker {
                 Rc::clone(&host),
                 Rc::clone(&metrics),
                 Rc::clone(&identity),
-                Rc::clone(policy),
+                policy,
             ),
             coalescer: Coalescer::new(worker, policy.limits.hints),
             roots: Roots::new(Rc::clone(&host), Rc::clone(&metrics), worker),
@@ -133,16 +143,30 @@ impl Worker {
         })
     }
 
-    fn adopt(&mut self, root: u32, policy: Rc<Policy>) -> host::Result<NumberedPolicy> {
+    fn adopt(
+        &mut self,
+        root: u32,
+        configuration: &[u8],
+        sites: Sites,
+    ) -> host::Result<Rc<Generation>> {
         // Whatever may fail comes before the former root context loses the timer and the queue.
-        self.purge_calls.begin(&policy)?;
+        self.purge_calls.begin(&sites)?;
         self.roots.add(root);
         self.roots.register()?;
-        self.coalescer.hints().set_capacity(policy.limits.hints);
-        self.keys.keep_to(Rc::clone(&policy));
-        let policy = self.policies.add(policy);
+        let hints = sites.edge.limits.hints;
+        self.coalescer.hints().set_capacity(hints);
+        let generation = self.policies.renew(configuration, sites);
+        self.keys.keep_to(Rc::clone(&generation.sites));
         self.resync();
-        Ok(policy)
+        Ok(generation)
+    }
+
+    /// Gives the timer and the queue to another root context of the same configuration.
+    fn keep(&mut self, root: u32) -> host::Result<()> {
+        self.roots.add(root);
+        self.roots.register()?;
+        self.resync();
+        Ok(())
     }
 
     /// Its part in coalescing.

@@ -1,45 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The policies under which this worker has requests.
 
-use std::collections::VecDeque;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hasher as _};
 use std::rc::Rc;
 
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::policy::Policy;
+use sluice_core::sites::Sites;
 
-use crate::request::policy::NumberedPolicy;
+use crate::request::policy::{Generation, NumberedPolicy};
 
-/// The policies, the newest last.
+/// The policies of the newest configuration, and those of former ones under which requests are on their way.
 #[derive(Debug, Default)]
 pub struct Policies {
-    known: VecDeque<NumberedPolicy>,
+    newest: Option<Rc<Generation>>,
+    /// The hash of the newest configuration, which each root context of the worker is given.
+    configuration: u64,
+    known: HashMap<u32, NumberedPolicy>,
+    last: u32,
 }
 
 impl Policies {
-    /// Adds the newest policy, and forgets those under which nothing is any more.
-    pub fn add(&mut self, policy: Rc<Policy>) -> NumberedPolicy {
-        let last = self.known.back();
-        let number = last.map_or(1, |last| last.number.wrapping_add(1));
-        let flights = FlightPolicy::of(&policy);
-        let added = NumberedPolicy {
-            number,
-            policy,
-            flights,
-        };
+    /// Takes the sites of the newest configuration, and forgets the policies under which nothing is any more. A site
+    /// whose policy has not changed keeps its number, and what is known under it.
+    pub fn renew(&mut self, configuration: &[u8], mut sites: Sites) -> Rc<Generation> {
         // Root contexts and requests that came under a policy keep it.
+        let former = self.newest.take();
+        let mut policies = Vec::with_capacity(sites.sites.len());
+        for site in &mut sites.sites {
+            let known = former.as_ref();
+            let known = known.and_then(|former| former.policy_of(site.name()));
+            let numbered = match known.filter(|known| known.policy == site.policy) {
+                Some(known) => known.clone(),
+                None => self.number(&site.policy),
+            };
+            site.policy = Rc::clone(&numbered.policy);
+            policies.push(numbered);
+        }
+        drop(former);
         self.known
-            .retain(|known| Rc::strong_count(&known.policy) > 1);
-        self.known.push_back(added.clone());
-        added
+            .retain(|_, known| Rc::strong_count(&known.policy) > 1);
+        let numbered = policies
+            .iter()
+            .map(|policy| (policy.number, policy.clone()));
+        self.known.extend(numbered);
+        let generation = Rc::new(Generation::new(Rc::new(sites), policies));
+        self.newest = Some(Rc::clone(&generation));
+        self.configuration = hash(configuration);
+        generation
     }
 
-    /// The newest policy.
-    pub fn newest(&self) -> Option<&NumberedPolicy> {
-        self.known.back()
+    /// The sites of the newest configuration, if it is this one.
+    pub fn of(&self, configuration: &[u8]) -> Option<Rc<Generation>> {
+        let newest = self.newest.clone();
+        newest.filter(|_| self.configuration == hash(configuration))
+    }
+
+    /// The newest configuration.
+    pub fn newest(&self) -> Option<&Rc<Generation>> {
+        self.newest.as_ref()
     }
 
     /// The policy of that number, if it is not long gone.
     pub fn get(&self, number: u32) -> Option<&NumberedPolicy> {
-        self.known.iter().find(|policy| policy.number == number)
+        self.known.get(&number)
     }
+
+    fn number(&mut self, policy: &Rc<Policy>) -> NumberedPolicy {
+        self.last = self.last.wrapping_add(1);
+        NumberedPolicy {
+            number: self.last,
+            policy: Rc::clone(policy),
+            flights: FlightPolicy::of(policy),
+        }
+    }
+}
+
+fn hash(configuration: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(configuration);
+    hasher.finish()
 }

@@ -6,12 +6,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use sluice_core::metrics::Metric;
-use sluice_core::policy::Policy;
 use sluice_core::policy::purge::Record;
 use sluice_core::purge::{
     Initial, JOURNAL_PATIENCE, Order, PendingPurges, Receipt, SharedPurges, TagHash, carry_out,
     discard, invalidate, invalidate_groups,
 };
+use sluice_core::sites::Sites;
 use sluice_core::workers::message::Message;
 use sluice_core::workers::shared_value::SharedError;
 use sluice_core::workers::{KeyHash, Millis, Roster, WorkerId};
@@ -86,10 +86,10 @@ impl PurgeCalls {
     ///
     /// # Errors
     /// Shared data could not be written.
-    pub fn begin(&mut self, policy: &Policy) -> host::Result<()> {
-        self.journal = policy.purge.recorded;
+    pub fn begin(&mut self, sites: &Sites) -> host::Result<()> {
+        self.journal = sites.edge.purge.recorded;
         let now = u64::try_from(self.host.unix_seconds()).unwrap_or(0);
-        let started = SharedPurges::new(&*self.host).start(&Initial::of(policy, now));
+        let started = SharedPurges::new(&*self.host).start(&Initial::of(sites, now));
         Ok(started?)
     }
 

@@ -138,11 +138,9 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, purpose: Purpose) -> host
         stream.progress.account.leads();
     }
     // `add`, not `set`: there is no such header yet, and `set` would make Envoy build its header index to find out.
-    worker.host.add_header(
-        Map::Request,
-        LINK_HEADER,
-        &worker.identity.encode_link(stream.link()),
-    )?;
+    let site = &stream.policy.policy.site.name;
+    let link = worker.identity.encode_link(stream.link(), site);
+    worker.host.add_header(Map::Request, LINK_HEADER, &link)?;
     if matches!(purpose, Purpose::Lead | Purpose::Alone)
         && worker
             .keys

@@ -79,7 +79,9 @@ impl Worker {
                 None => self.event(|coalescer, turn| coalescer.fill_broken(stream, turn)),
             },
             Effect::Probe { key, target } => {
-                if let Some(policy) = self.policies.newest().cloned() {
+                let newest = self.policies.newest();
+                let policy = newest.and_then(|newest| newest.policy_of_key(target.cache_key()));
+                if let Some(policy) = policy.cloned() {
                     self.calls.push(BackgroundCall::new(
                         &*self.host,
                         CallKind::Probe(key),

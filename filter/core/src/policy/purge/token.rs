@@ -39,14 +39,17 @@ impl TokenHash {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Whether an `Authorization` header's value (RFC 6750) names the token, in a time that does not
-    /// depend on how much of it is right.
-    pub fn admits(&self, authorization: Option<&[u8]>) -> bool {
-        let Some((scheme, token)) = authorization.and_then(|value| value.split_at_checked(7))
-        else {
-            return false;
-        };
-        scheme.eq_ignore_ascii_case(b"bearer ") && Self::of(token).0.ct_eq(&self.0).into()
+    /// The hash of the token that an `Authorization` header's value names (RFC 6750); `None`: it names none.
+    pub fn shown(authorization: Option<&[u8]>) -> Option<Self> {
+        let (scheme, token) = authorization?.split_at_checked(7)?;
+        scheme
+            .eq_ignore_ascii_case(b"bearer ")
+            .then(|| Self::of(token))
+    }
+
+    /// Whether it is the hash `shown`, in a time that does not depend on how much of it is right.
+    pub fn is(&self, shown: Self) -> bool {
+        shown.0.ct_eq(&self.0).into()
     }
 }
 
@@ -57,8 +60,10 @@ mod tests {
     #[test]
     fn only_the_token_itself_is_admitted() {
         let hash = TokenHash::of(b"correct horse battery");
-        assert!(hash.admits(Some(b"Bearer correct horse battery")));
-        assert!(hash.admits(Some(b"bearer correct horse battery")));
+        let admits =
+            |authorization| TokenHash::shown(authorization).is_some_and(|shown| hash.is(shown));
+        assert!(admits(Some(b"Bearer correct horse battery")));
+        assert!(admits(Some(b"bearer correct horse battery")));
         for wrong in [
             None,
             Some(&b""[..]),
@@ -69,7 +74,7 @@ mod tests {
             Some(b"Basic correct horse battery"),
             Some(b"correct horse battery"),
         ] {
-            assert!(!hash.admits(wrong));
+            assert!(!admits(wrong));
         }
     }
 

@@ -15,7 +15,7 @@ use crate::policy::key::{Query, QueryRule};
 use crate::policy::names::{HeaderName, PathGlob};
 use crate::policy::origin::{BucketSection, HttpSection, OriginSection};
 use crate::policy::purge::{Record, TokenHash};
-use crate::policy::rules::{CanonicalGlob, HeaderValues};
+use crate::policy::rules::{CanonicalGlob, FieldValue, HeaderValues};
 use crate::policy::ttl::{ORIGIN, RuleTtl, TtlTable};
 use crate::policy::website::{ContentTypes, CorsPolicy, CorsSection};
 use crate::policy::website_names::{ContentType, FileExtension};
@@ -215,12 +215,18 @@ fn shown_pairs(pairs: &Pairs) -> Value {
         .collect()
 }
 
+impl Described<String> for FieldValue {
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": "^([!-~]([ -~]*[!-~])?)?$" })
+    }
+}
+
 impl Described<Pairs> for HeaderValues {
     fn schema() -> Value {
         json!({
             "type": "object",
             "propertyNames": HeaderName::schema(),
-            "additionalProperties": { "type": "string", "pattern": "^([!-~]([ -~]*[!-~])?)?$" },
+            "additionalProperties": FieldValue::schema(),
         })
     }
 

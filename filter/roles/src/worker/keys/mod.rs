@@ -16,8 +16,9 @@ use sluice_core::http::accept_encoding::Coding;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::qualifiers;
 use sluice_core::key::vary::{self, ACCEPT_ENCODING, TooLong, VaryNames};
-use sluice_core::policy::Policy;
-use sluice_core::purge::{Invalidations, Purges};
+use sluice_core::policy::{EdgePolicy, HotPolicy, Policy};
+use sluice_core::purge::{Invalidations, Purges, url_of};
+use sluice_core::sites::Sites;
 use sluice_core::store::body_lengths::BodyLengths;
 use sluice_core::workers::message::Message;
 use sluice_core::workers::recent_keys::RecentKeys;
@@ -52,8 +53,8 @@ pub struct Keys {
     host: Rc<dyn Host>,
     metrics: Rc<Metrics>,
     identity: Rc<Identity>,
-    /// The newest policy, which tells the URL of a key.
-    policy: Rc<Policy>,
+    /// The newest sites, whose policies tell the URLs of keys.
+    sites: Option<Rc<Sites>>,
     /// All purges that this worker knows.
     purges: Purges,
     /// All changes by unsafe requests that this worker knows.
@@ -70,6 +71,7 @@ pub struct Keys {
     missing: RecentKeys<(MissingObject, Millis)>,
     /// The hot tier.
     pub hot: HotTier,
+    hot_policy: HotPolicy,
 }
 
 impl Keys {
@@ -78,7 +80,7 @@ impl Keys {
         host: Rc<dyn Host>,
         metrics: Rc<Metrics>,
         identity: Rc<Identity>,
-        policy: Rc<Policy>,
+        policy: &EdgePolicy,
     ) -> Self {
         Self {
             host,
@@ -92,19 +94,29 @@ impl Keys {
             authenticated: RecentKeys::new(policy.limits.hints),
             missing: RecentKeys::new(MOST_MISSING),
             hot: HotTier::new(policy.hot),
-            policy,
+            hot_policy: policy.hot,
+            sites: None,
         }
     }
 
-    /// Keeps to a new policy. Under another one keys and headers may be others.
-    pub fn keep_to(&mut self, policy: Rc<Policy>) {
-        self.body_lengths.set_capacity(policy.limits.hints);
-        self.varying.set_capacity(policy.limits.varying_urls);
-        self.authenticated.set_capacity(policy.limits.hints);
-        if self.policy != policy {
-            self.hot = HotTier::new(policy.hot);
+    /// Keeps to new sites. Under other policies keys and headers may be others.
+    pub fn keep_to(&mut self, sites: Rc<Sites>) {
+        let (limits, hot) = (sites.edge.limits, sites.edge.hot);
+        self.body_lengths.set_capacity(limits.hints);
+        self.varying.set_capacity(limits.varying_urls);
+        self.authenticated.set_capacity(limits.hints);
+        if self.hot_policy != hot {
+            self.hot = HotTier::new(hot);
+            self.hot_policy = hot;
         }
-        self.policy = policy;
+        self.sites = Some(sites);
+    }
+
+    /// What a purge calls the URL of a key; the key itself where its site is gone.
+    fn url_of<'a>(&self, cache_key: &'a str) -> &'a str {
+        let policy = self.sites.as_ref();
+        let policy = policy.and_then(|sites| sites.policy_of_key(cache_key));
+        policy.map_or(cache_key, |policy| url_of(policy, cache_key))
     }
 
     /// The hash under which requests wait for each other and hints are remembered. It changes with a soft purge, after

@@ -103,7 +103,7 @@ impl Keys {
         if self.purges.is_empty() && self.invalidations.is_empty() {
             return 0;
         }
-        let url = url_of(&self.policy, cache_key);
+        let url = self.url_of(cache_key);
         let purged = self.purges.generations(url);
         if self.invalidations.is_empty() {
             return purged.soft;
@@ -145,7 +145,7 @@ impl Keys {
         if self.invalidations.is_empty() {
             return false;
         }
-        let url = url_of(&self.policy, cache_key);
+        let url = self.url_of(cache_key);
         let purged = self.purges.generations(url);
         let changed = self.invalidations.newest(self.url_hash(url));
         let newest = changed > purged.soft.max(purged.hard);

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The sections of a configuration with several sites, around the policies of the sites.
+
+use serde_json::{Value, json};
+
+use super::error::PolicyError;
+use super::form::{Form, Kind, Whole, object};
+use super::names::{HostPattern, SiteName, SitePath};
+use super::purge::TokenHash;
+use super::rules::FieldValue;
+use super::section::section;
+
+section! {
+    /// An edge with several sites.
+    pub(crate) struct SitesSection {
+        /// The sections of the policy that are the edge's: store, hot, purge, limits and
+        /// coalesce.lease.
+        edge: Value as AnyObject = json!({}),
+        /// The sites.
+        sites: Vec<SiteSection>,
+    }
+}
+
+section! {
+    /// One site.
+    pub(crate) struct SiteSection {
+        /// Its name in keys, metrics and logs.
+        name: String as SiteName,
+        /// The hosts whose requests it takes. Default: all others.
+        hosts: Vec<String> as Vec<HostPattern> = Vec::new(),
+        /// The beginning of the paths that it takes. Default: all others.
+        path: String as SitePath = String::new(),
+        /// The name of the certificate that the edge shows for its hosts. Default: none.
+        certificate: Option<String> as Option<SiteName>,
+        /// Whether requests over cleartext are redirected to HTTPS.
+        redirect_to_https: bool = false,
+        /// The value of Strict-Transport-Security in responses over HTTPS. Default: none.
+        hsts: Option<String> as Option<FieldValue>,
+        /// Its weight where sites compete for the cache and for memory.
+        share: u32 as Whole<1, 1_000> = 1,
+        /// SHA-256 of the token for purges of this site alone, in hexadecimal. Default: none.
+        purge_token as "purge_token_sha256": Option<TokenHash>,
+        /// Its part of the policy.
+        policy: Value as AnyObject,
+    }
+}
+
+impl SitesSection {
+    /// Reads the sections; the error's path is that of the field.
+    pub(crate) fn parse(value: &Value) -> Result<Self, PolicyError> {
+        // No default of these sections depends on the kind of an origin.
+        let read = Self::read(value, Kind::Http)?;
+        if read.sites.is_empty() {
+            return Err(PolicyError::new(
+                "sites",
+                "a list without sites: expected at least one",
+            ));
+        }
+        Ok(read)
+    }
+}
+
+/// An object, which is read later.
+pub(super) struct AnyObject;
+
+impl Form<Value> for AnyObject {
+    fn read(value: &Value, _: Kind) -> Result<Value, PolicyError> {
+        object(value).map(|_| value.clone())
+    }
+}
+
+#[cfg(test)]
+impl super::tests::Described<Value> for AnyObject {
+    fn schema() -> Value {
+        json!({ "type": "object" })
+    }
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which site takes a host and a path.
+
+use std::collections::HashMap;
+
+use super::SiteIndex;
+use crate::http::authority::append_authority;
+use crate::http::escaping::{Escaping, append_path};
+use crate::http::rejection::Rejection;
+use crate::key::{Target, split_absolute};
+
+/// The hosts of all sites.
+#[derive(Debug, Default)]
+pub struct Hosts {
+    /// By the name of the host.
+    exact: HashMap<String, Host>,
+    /// By what follows the first label, with its dot.
+    wildcard: HashMap<String, Host>,
+    /// All others.
+    others: Option<Host>,
+    /// Whether not all hosts have the same certificate.
+    has_certificates: bool,
+    /// The one site of the edge, where it takes every request.
+    only: Option<SiteIndex>,
+    /// Whether the one site of the edge has no name.
+    is_unnamed: bool,
+}
+
+/// The sites of one host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Host {
+    /// The certificate of its connections.
+    certificate: Option<String>,
+    /// The beginnings of paths and their sites, the longest first.
+    paths: Vec<(String, SiteIndex)>,
+}
+
+/// What one site takes.
+pub struct Claim<'a> {
+    /// Its position.
+    pub site: SiteIndex,
+    /// Its hosts: names, or `*.` and what follows the first label. None: all others.
+    pub hosts: &'a [String],
+    /// The beginning of its paths, whole segments; empty for all.
+    pub path: &'a str,
+    /// The certificate of its hosts.
+    pub certificate: Option<&'a str>,
+}
+
+/// Two sites claim the same.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The host, empty for all others.
+    pub host: String,
+    /// The site that has it.
+    pub holder: SiteIndex,
+    /// Whether the certificates differ; else the paths are equal.
+    pub by_certificate: bool,
+}
+
+impl Hosts {
+    /// Those of an edge with one site that has no name and takes every request.
+    pub fn for_all() -> Self {
+        Self {
+            only: Some(0),
+            is_unnamed: true,
+            ..Self::default()
+        }
+    }
+
+    /// The one site, where it takes every request.
+    pub const fn only(&self) -> Option<SiteIndex> {
+        self.only
+    }
+
+    /// Whether the edge has one site, without a name.
+    pub const fn is_unnamed(&self) -> bool {
+        self.is_unnamed
+    }
+
+    /// Adds the claim of a site.
+    ///
+    /// # Errors
+    /// Another site has claimed the same path of a host, or another certificate for it.
+    pub fn add(&mut self, claim: &Claim<'_>) -> Result<(), Conflict> {
+        if claim.hosts.is_empty() {
+            let host = self.others.get_or_insert_default();
+            return host.add(claim).map_err(|conflict| conflict.of(""));
+        }
+        for name in claim.hosts {
+            let host = match name.strip_prefix('*') {
+                Some(suffix) => self.wildcard.entry(suffix.to_owned()),
+                None => self.exact.entry(name.clone()),
+            };
+            let added = host.or_default().add(claim);
+            added.map_err(|conflict| conflict.of(name))?;
+        }
+        Ok(())
+    }
+
+    /// All claims are there.
+    pub fn complete(&mut self) {
+        let hosts = || {
+            self.exact
+                .values()
+                .chain(self.wildcard.values())
+                .chain(&self.others)
+        };
+        let mut certificates = hosts().map(|host| &host.certificate);
+        let first = certificates.next();
+        self.has_certificates = certificates.any(|other| Some(other) != first);
+        let takes_all = self.exact.is_empty() && self.wildcard.is_empty();
+        self.only = self.others.iter().find_map(|host| match &*host.paths {
+            [(path, site)] if takes_all && path.is_empty() => Some(*site),
+            _ => None,
+        });
+    }
+
+    /// The site of a target; see [`super::Sites::find`].
+    pub fn find(
+        &self,
+        target: &Target<'_>,
+        server_name: impl FnOnce() -> Option<Vec<u8>>,
+    ) -> Result<SiteIndex, Rejection> {
+        let name = host_name(target)?;
+        let host = self.host(&name).ok_or(Rejection::Misdirected)?;
+        if self.has_certificates
+            && target.scheme == Some("https")
+            && let Some(server_name) = server_name()
+            && self.certificate(&server_name) != host.certificate.as_deref()
+        {
+            return Err(Rejection::Misdirected);
+        }
+        match &*host.paths {
+            [(path, site)] if path.is_empty() => Ok(*site),
+            paths => {
+                let path = canonical_path(target)?;
+                let found = paths.iter().find(|(start, _)| is_below(&path, start));
+                found.map(|(_, site)| *site).ok_or(Rejection::NoSite)
+            }
+        }
+    }
+
+    /// The sites that have a URL which begins as `target` does.
+    pub fn below(&self, target: &Target<'_>) -> Result<Vec<SiteIndex>, Rejection> {
+        let host = self
+            .host(&host_name(target)?)
+            .ok_or(Rejection::Misdirected)?;
+        let path = canonical_path(target)?;
+        let holder = host.paths.iter().find(|(start, _)| is_below(&path, start));
+        let holder = holder.map(|(_, site)| *site);
+        let starts = |start: &str| start.as_bytes().starts_with(&path);
+        let below = host.paths.iter().filter(|(start, _)| starts(start));
+        let mut sites: Vec<_> = below.map(|(_, site)| *site).chain(holder).collect();
+        sites.sort_unstable();
+        sites.dedup();
+        Ok(sites)
+    }
+
+    /// The certificate of connections for a server name. `None`: it has none of its own.
+    fn certificate(&self, server_name: &[u8]) -> Option<&str> {
+        let mut name = Vec::new();
+        append_authority(&mut name, server_name, None).ok()?;
+        self.host(&name)?.certificate.as_deref()
+    }
+
+    fn host(&self, name: &[u8]) -> Option<&Host> {
+        let name = str::from_utf8(name).ok()?;
+        let exact = self.exact.get(name);
+        let wildcard = || {
+            let suffix = name.find('.').and_then(|dot| name.get(dot..))?;
+            self.wildcard.get(suffix)
+        };
+        exact.or_else(wildcard).or(self.others.as_ref())
+    }
+}
+
+impl Host {
+    fn add(&mut self, claim: &Claim<'_>) -> Result<(), Conflict> {
+        let conflict = |holder, by_certificate| Conflict {
+            host: String::new(),
+            holder,
+            by_certificate,
+        };
+        if let Some((_, holder)) = self.paths.first()
+            && self.certificate.as_deref() != claim.certificate
+        {
+            return Err(conflict(*holder, true));
+        }
+        self.certificate = claim.certificate.map(str::to_owned);
+        if let Some((_, holder)) = self.paths.iter().find(|(path, _)| *path == claim.path) {
+            return Err(conflict(*holder, false));
+        }
+        let longer = |(path, _): &(String, SiteIndex)| path.len() >= claim.path.len();
+        let position = self.paths.partition_point(longer);
+        self.paths
+            .insert(position, (claim.path.to_owned(), claim.site));
+        Ok(())
+    }
+}
+
+impl Conflict {
+    fn of(self, host: &str) -> Self {
+        Self {
+            host: host.to_owned(),
+            ..self
+        }
+    }
+}
+
+/// Whether a canonical path is `start` itself or below it. Empty is above every path.
+pub fn is_below(path: &[u8], start: &str) -> bool {
+    let rest = path.strip_prefix(start.as_bytes());
+    rest.is_some_and(|rest| start.is_empty() || matches!(rest.first(), None | Some(b'/')))
+}
+
+/// The name of the target's host in its canonical spelling, without the port.
+fn host_name(target: &Target<'_>) -> Result<Vec<u8>, Rejection> {
+    let mut name = Vec::with_capacity(target.authority.len());
+    append_authority(&mut name, target.authority, target.scheme)?;
+    let from = name.iter().rposition(|&byte| byte == b']').unwrap_or(0);
+    let port = name.iter().skip(from).position(|&byte| byte == b':');
+    name.truncate(port.map_or(name.len(), |port| from + port));
+    Ok(name)
+}
+
+/// The target's path, without its query, in the one spelling by which sites are told apart.
+fn canonical_path(target: &Target<'_>) -> Result<Vec<u8>, Rejection> {
+    let resource = match target.path.starts_with(b"/") {
+        true => target.path,
+        false => {
+            split_absolute(target.path)
+                .ok_or(Rejection::RequestTarget)?
+                .2
+        }
+    };
+    let path = resource
+        .split(|&byte| byte == b'?')
+        .next()
+        .unwrap_or_default();
+    let path = if path.is_empty() { b"/" } else { path };
+    let mut canonical = Vec::with_capacity(path.len());
+    append_path(&mut canonical, path, Escaping::Unreserved, true)?;
+    Ok(canonical)
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The site of a client's request, and what the site wants of its connection.
+
+use sluice_core::host::HostError;
+use sluice_core::key::{Rejection, Target};
+use sluice_core::sites::SiteIndex;
+
+use super::{Edge, Refusal, State};
+use crate::host::headers::Headers;
+use crate::host::{Host, Map};
+
+/// The name by which a client over TLS has chosen the certificate of its connection (RFC 6066, 3).
+const SERVER_NAME: &str = "connection\0requested_server_name";
+
+impl Edge {
+    /// Finds the site of a client's request; gives what it asks for.
+    pub(super) fn choose_site<'a>(
+        &mut self,
+        host: &dyn Host,
+        headers: &'a Headers,
+    ) -> Result<Target<'a>, Refusal> {
+        let target = Target {
+            scheme: headers.text(":scheme"),
+            authority: headers.get(":authority").unwrap_or_default(),
+            path: headers.get(":path").unwrap_or_default(),
+        };
+        let server_name = || host.property(SERVER_NAME).ok().flatten();
+        let found = self.generation.sites.find(&target, server_name);
+        self.turn_to_site(found.map_err(Refusal::Rejected)?)?;
+        self.is_secure = target.scheme == Some("https");
+        Ok(target)
+    }
+
+    /// Keeps to the site that EDGE has found for the request before.
+    pub(super) fn keep_to_site(&mut self, name: &str) -> Result<(), Refusal> {
+        let found = self.generation.sites.named(name);
+        self.turn_to_site(found.ok_or(Refusal::Stranger)?)
+    }
+
+    fn turn_to_site(&mut self, site: SiteIndex) -> Result<(), Refusal> {
+        if site != self.site {
+            let policy = self.generation.policy(site);
+            self.policy = policy.ok_or(Refusal::Rejected(Rejection::NoSite))?.clone();
+            self.site = site;
+        }
+        Ok(())
+    }
+
+    /// Whether the site wants the request to come over HTTPS, over which it has not come.
+    pub(super) fn must_use_https(&self) -> bool {
+        let site = self.generation.sites.sites.get(self.site);
+        !self.is_secure && site.is_some_and(|site| site.redirect_to_https)
+    }
+
+    /// Sends the client to the same URL over HTTPS, on its own port. A GET stays a GET, and any other method what it is.
+    pub(super) fn redirect_to_https(
+        &mut self,
+        host: &dyn Host,
+        target: &Target<'_>,
+        method: Option<&str>,
+    ) -> Result<(), HostError> {
+        self.state = State::Answered;
+        let status = if matches!(method, Some("GET" | "HEAD")) {
+            301
+        } else {
+            308
+        };
+        let location = https_location(target);
+        host.respond(status, "sluice_https", &[("location", &location)], "")
+    }
+
+    /// Says on a response over HTTPS that the site wants nothing else (RFC 6797, 7.1).
+    pub(super) fn mark_secure(&self, host: &dyn Host) -> Result<(), HostError> {
+        let site = self.generation.sites.sites.get(self.site);
+        match site.and_then(|site| site.hsts.as_deref()) {
+            Some(hsts) if self.is_secure => {
+                host.set_header(Map::Response, "strict-transport-security", hsts)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The same URL over HTTPS. The target is known to be one that the edge serves.
+fn https_location(target: &Target<'_>) -> String {
+    let authority = String::from_utf8_lossy(target.authority);
+    let port = authority
+        .rfind(':')
+        .filter(|colon| authority.rfind(']') < Some(*colon));
+    let name = port.map_or(&*authority, |port| {
+        authority.get(..port).unwrap_or_default()
+    });
+    let path = String::from_utf8_lossy(target.path);
+    let path = match path.split_once("://") {
+        Some((_, rest)) if !path.starts_with('/') => rest
+            .find('/')
+            .map_or("/", |start| rest.get(start..).unwrap_or("/")),
+        _ => &path,
+    };
+    format!("https://{name}{path}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn https_is_on_its_own_port_whatever_form_the_target_has() {
+        for (authority, path, expected) in [
+            ("a.test", "/x?y=1", "https://a.test/x?y=1"),
+            ("a.test:8080", "/", "https://a.test/"),
+            ("[::1]", "/x", "https://[::1]/x"),
+            ("[::1]:8080", "/x", "https://[::1]/x"),
+            (
+                "a.test:80",
+                "http://a.test:80/x?u=http://b/",
+                "https://a.test/x?u=http://b/",
+            ),
+            ("a.test", "http://a.test", "https://a.test/"),
+            ("a.test", "/x?u=http://b/", "https://a.test/x?u=http://b/"),
+        ] {
+            let target = Target {
+                scheme: Some("http"),
+                authority: authority.as_bytes(),
+                path: path.as_bytes(),
+            };
+            assert_eq!(https_location(&target), expected);
+        }
+    }
+}
