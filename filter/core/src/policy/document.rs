@@ -113,10 +113,10 @@ impl EdgePolicy {
                 }
             }
         }
-        let mut document = value.clone();
+        let mut document = object(value)?.clone();
         // The edge's sections are the same for all kinds.
-        document["origin"] = serde_json::json!({"kind": "http"});
-        Ok(Document::read(&document, Kind::Http)?.edge())
+        document.insert("origin".to_owned(), serde_json::json!({"kind": "http"}));
+        Ok(Document::read(&document.into(), Kind::Http)?.edge())
     }
 }
 

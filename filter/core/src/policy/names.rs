@@ -202,12 +202,12 @@ text!(
     "^(/[-._~A-Za-z0-9]+)*/?$",
     |text| {
         let path = text.strip_suffix('/').unwrap_or(text);
-        let segments = path.strip_prefix('/').into_iter().flat_map(|path| path.split('/'));
+        let mut segments = path.strip_prefix('/').into_iter().flat_map(|path| path.split('/'));
         let is_segment = |segment: &str| {
             !matches!(segment, "" | "." | "..") && segment.bytes().all(is_unreserved)
         };
         let is_path = path.is_empty() || path.starts_with('/');
-        (is_path && segments.map(is_segment).all(|good| good)).then(|| path.to_owned())
+        (is_path && segments.all(is_segment)).then(|| path.to_owned())
     }
 );
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The sites as the filter's configuration has them: one policy, or what is the edge's and a list of sites.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use serde_json::Value;
 
 use super::hosts::{Claim, Conflict, Hosts};
-use super::{Site, Sites};
+use super::{Site, SiteIndex, Sites};
 use crate::policy::{EdgePolicy, Policy, PolicyError, SiteScope, SiteSection, SitesSection};
 
 /// The field with the list of sites, which no policy has.
@@ -50,41 +51,47 @@ impl Sites {
             sites.push(read_site(section, &edge).map_err(within)?);
         }
         hosts.complete();
-        let mut by_name: Vec<_> = (0..sites.len()).collect();
-        by_name.sort_by(|one, other| {
-            sections
-                .get(*one)
-                .map(name)
-                .cmp(&sections.get(*other).map(name))
-        });
-        if let Some([_, twin]) = by_name
-            .array_windows::<2>()
-            .find(|[one, other]| sections.get(*one).map(name) == sections.get(*other).map(name))
-        {
-            let text = sections.get(*twin).map(name).unwrap_or_default();
-            let error = PolicyError::text("name", text, "a name that no other site has");
-            return Err(error.within(&format!("{SITES}[{twin}]")));
-        }
-        if let Some((index, _)) = sites.iter().enumerate().find(|(index, site)| {
-            let earlier = sites.iter().take(*index).map(|site| site.purge_token);
-            site.purge_token.is_some()
-                && earlier
-                    .chain([edge.purge.token])
-                    .any(|token| token == site.purge_token)
-        }) {
-            let error = PolicyError::new(
-                "purge_token_sha256",
-                "expected a token that nothing else has",
-            );
-            return Err(error.within(&format!("{SITES}[{index}]")));
-        }
+        check_tokens(&edge, &sites)?;
         Ok(Self {
+            by_name: by_name(&sections)?,
             edge,
             sites,
-            by_name,
             hosts,
         })
     }
+}
+
+/// The positions of the sites, in the order of their names.
+fn by_name(sections: &[SiteSection]) -> Result<Vec<SiteIndex>, PolicyError> {
+    let mut named: Vec<_> = sections.iter().map(name).zip(0..).collect();
+    named.sort_unstable();
+    let twins = named.iter().zip(named.iter().skip(1));
+    if let Some((_, (name, index))) = twins.into_iter().find(|(one, other)| one.0 == other.0) {
+        let error = PolicyError::text("name", name, "a name that no other site has");
+        return Err(error.within(&format!("{SITES}[{index}]")));
+    }
+    Ok(named.into_iter().map(|(_, index)| index).collect())
+}
+
+/// Checks that a token stands for one site, or for the edge.
+fn check_tokens(edge: &EdgePolicy, sites: &[Site]) -> Result<(), PolicyError> {
+    let mut seen: HashSet<String> = edge
+        .purge
+        .token
+        .iter()
+        .map(|token| token.to_hex())
+        .collect();
+    for (index, site) in sites.iter().enumerate() {
+        if site
+            .purge_token
+            .is_some_and(|token| !seen.insert(token.to_hex()))
+        {
+            let expected = "expected a token that nothing else has";
+            let error = PolicyError::new("purge_token_sha256", expected);
+            return Err(error.within(&format!("{SITES}[{index}]")));
+        }
+    }
+    Ok(())
 }
 
 fn name(section: &SiteSection) -> &str {
