@@ -81,7 +81,7 @@ pub(crate) struct Exchange {
     pub responded: bool,
 }
 
-/// A request's headers, as a client sends them.
+/// A request's headers, as a client sends them: these, and `more`, of which some may take the place of these.
 pub(crate) fn request(method: &str, key: u64, more: &[(&str, &str)]) -> HeaderMap {
     let path = format!("/{key}");
     let lines = [
@@ -90,6 +90,8 @@ pub(crate) fn request(method: &str, key: u64, more: &[(&str, &str)]) -> HeaderMa
         (":authority", HOST),
         (":path", path.as_str()),
     ];
-    let lines: Vec<_> = lines.into_iter().chain(more.iter().copied()).collect();
+    let is_more = |name| more.iter().any(|(known, _)| *known == name);
+    let lines = lines.into_iter().filter(|(name, _)| !is_more(*name));
+    let lines: Vec<_> = lines.chain(more.iter().copied()).collect();
     HeaderMap::of(&lines)
 }

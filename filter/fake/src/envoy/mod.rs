@@ -245,11 +245,9 @@ impl FakeEnvoy {
     }
 }
 
-/// Whether a key of the cache is that of a path, with qualifiers or without.
+/// Whether a key of the cache is that of a path on any host, with qualifiers or without.
 fn is_of(known: &str, key: u64) -> bool {
-    let path = known
-        .strip_prefix(HOST)
-        .and_then(|path| path.strip_prefix('/'));
+    let path = known.split_once('/').map(|(_, path)| path);
     let rest = path.and_then(|path| path.strip_prefix(&key.to_string()));
     rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
 }

@@ -20,12 +20,17 @@ impl FakeEnvoy {
 
     /// Somebody purges what a JSON document says.
     pub fn purge(&mut self, seat: usize, order: &str) -> Client {
+        self.purge_with(seat, TOKEN, order)
+    }
+
+    /// Somebody with that token purges what a JSON document says.
+    pub fn purge_with(&mut self, seat: usize, token: &str, order: &str) -> Client {
         let purge_root = self.vms[seat].as_ref().map(|vm| vm.root("purge").is_some());
         if purge_root == Some(false) {
             self.configure(seat, "purge");
             self.run();
         }
-        let authorization = format!("Bearer {TOKEN}");
+        let authorization = format!("Bearer {token}");
         let headers = HeaderMap::of(&[
             (":method", "POST"),
             (":scheme", "http"),

@@ -127,6 +127,14 @@ impl FakeEnvoy {
         self.vms[seat].as_mut()?.probes.pop_front()
     }
 
+    /// All workers get another configuration.
+    pub fn reconfigure(&mut self, document: &str) {
+        self.document = document.as_bytes().into();
+        for seat in 0..self.vms.len() {
+            self.update_policy(seat);
+        }
+    }
+
     /// A worker gets the policy anew, with a new root context, and the former one goes. A worker that does not take it
     /// dies.
     pub fn update_policy(&mut self, seat: usize) {

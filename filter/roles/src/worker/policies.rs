@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::policy::Policy;
-use sluice_core::sites::Sites;
+use sluice_core::sites::{NAME_END, Sites};
 
 use crate::request::policy::{Generation, NumberedPolicy};
 
@@ -65,6 +65,18 @@ impl Policies {
     /// The policy of that number, if it is not long gone.
     pub fn get(&self, number: u32) -> Option<&NumberedPolicy> {
         self.known.get(&number)
+    }
+
+    /// The policy of the site under which a key was made, which may be gone while requests for it are on their way.
+    pub fn of_key(&self, cache_key: &str) -> Option<&NumberedPolicy> {
+        let newest = self.newest.as_ref();
+        newest
+            .and_then(|newest| newest.policy_of_key(cache_key))
+            .or_else(|| {
+                let (site, _) = cache_key.split_once(NAME_END)?;
+                let mut known = self.known.values();
+                known.find(|known| known.policy.site.name == site)
+            })
     }
 
     fn number(&mut self, policy: &Rc<Policy>) -> NumberedPolicy {

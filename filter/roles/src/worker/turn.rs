@@ -79,9 +79,7 @@ impl Worker {
                 None => self.event(|coalescer, turn| coalescer.fill_broken(stream, turn)),
             },
             Effect::Probe { key, target } => {
-                let newest = self.policies.newest();
-                let policy = newest.and_then(|newest| newest.policy_of_key(target.cache_key()));
-                if let Some(policy) = policy.cloned() {
+                if let Some(policy) = self.policies.of_key(target.cache_key()).cloned() {
                     self.calls.push(BackgroundCall::new(
                         &*self.host,
                         CallKind::Probe(key),
