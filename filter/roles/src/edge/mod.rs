@@ -100,8 +100,8 @@ enum State {
 pub struct Edge {
     id: StreamId,
     generation: Rc<Generation>,
-    /// The site that the request is for.
-    site: SiteIndex,
+    /// The site that the request is for, unless that is gone.
+    site: Option<SiteIndex>,
     /// The policy of that site.
     policy: NumberedPolicy,
     identity: Rc<Identity>,
@@ -130,7 +130,7 @@ impl Edge {
         Self {
             id: StreamId(context),
             generation,
-            site: 0,
+            site: Some(0),
             policy,
             identity,
             is_secure: false,

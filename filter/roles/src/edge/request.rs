@@ -53,18 +53,19 @@ impl Edge {
     ) -> Result<Action, Refusal> {
         let headers = host.headers(Map::Request)?;
         if headers.has(LINK_HEADER)
-            && let Some((link, site)) = own_link(host, &self.identity, &headers)?
+            && let Some(link) = own_link(host, &self.identity, &headers)?
         {
-            self.keep_to_site(site)?;
+            let worker = worker.ok_or(Refusal::Stranger)?;
+            self.keep_to_policy(worker, link)?;
             if link.purpose != Purpose::Empty {
-                return self.receive_own(worker.ok_or(Refusal::Stranger)?, link, &headers);
+                return self.receive_own(worker, link, &headers);
             }
             if !end_of_stream {
                 return Err(Refusal::Stranger);
             }
             restore(host, &headers)?;
             let headers = host.headers(Map::Request)?;
-            return self.receive_for_site(host, worker, &headers, end_of_stream);
+            return self.receive_for_site(host, Some(worker), &headers, end_of_stream);
         }
         let target = self.choose_site(host, &headers)?;
         if self.must_use_https() {

@@ -49,13 +49,13 @@ pub fn rewrite(
     Ok(())
 }
 
-/// The link of a request of the filter's own, which comes by the background listener, and the name of its site. From
-/// anywhere else a link is worth nothing, not even a true one, which somebody may have read in a log.
-pub fn own_link<'a>(
+/// The link of a request of the filter's own, which comes by the background listener. From anywhere else a link is worth
+/// nothing, not even a true one, which somebody may have read in a log.
+pub fn own_link(
     host: &dyn Host,
     identity: &Identity,
-    headers: &'a Headers,
-) -> Result<Option<(Link, &'a str)>, Refusal> {
+    headers: &Headers,
+) -> Result<Option<Link>, Refusal> {
     let Some(link) = headers.get(LINK_HEADER) else {
         return Ok(None);
     };
@@ -65,8 +65,8 @@ pub fn own_link<'a>(
     match identity.decode_link(link) {
         Some(Received {
             vouched: Vouched::Here(link),
-            site,
-        }) if link.purpose.is_background() => Ok(Some((link, site))),
+            ..
+        }) if link.purpose.is_background() => Ok(Some(link)),
         _ => Err(Refusal::Stranger),
     }
 }

@@ -3,11 +3,13 @@
 
 use sluice_core::host::HostError;
 use sluice_core::key::{Rejection, Target};
-use sluice_core::sites::SiteIndex;
+use sluice_core::link::Link;
+use sluice_core::sites::{Site, SiteIndex};
 
 use super::{Edge, Refusal, State};
 use crate::host::headers::Headers;
 use crate::host::{Host, Map};
+use crate::worker::Worker;
 
 /// The name by which a client over TLS has chosen the certificate of its connection (RFC 6066, 3).
 const SERVER_NAME: &str = "connection\0requested_server_name";
@@ -31,25 +33,31 @@ impl Edge {
         Ok(target)
     }
 
-    /// Keeps to the site that EDGE has found for the request before.
-    pub(super) fn keep_to_site(&mut self, name: &str) -> Result<(), Refusal> {
-        let found = self.generation.sites.named(name);
-        self.turn_to_site(found.ok_or(Refusal::Stranger)?)
+    /// Keeps to the policy that EDGE has found for the request before, even if its site is gone by now.
+    pub(super) fn keep_to_policy(&mut self, worker: &Worker, link: Link) -> Result<(), Refusal> {
+        let policy = worker.policies.get(link.policy);
+        self.policy = policy.ok_or(Refusal::Stranger)?.clone();
+        self.site = self.generation.sites.named(&self.policy.policy.site.name);
+        Ok(())
+    }
+
+    /// What the site says beside its policy, unless it is gone.
+    fn site(&self) -> Option<&Site> {
+        self.generation.sites.sites.get(self.site?)
     }
 
     fn turn_to_site(&mut self, site: SiteIndex) -> Result<(), Refusal> {
-        if site != self.site {
+        if self.site != Some(site) {
             let policy = self.generation.policy(site);
             self.policy = policy.ok_or(Refusal::Rejected(Rejection::NoSite))?.clone();
-            self.site = site;
+            self.site = Some(site);
         }
         Ok(())
     }
 
     /// Whether the site wants the request to come over HTTPS, over which it has not come.
     pub(super) fn must_use_https(&self) -> bool {
-        let site = self.generation.sites.sites.get(self.site);
-        !self.is_secure && site.is_some_and(|site| site.redirect_to_https)
+        !self.is_secure && self.site().is_some_and(|site| site.redirect_to_https)
     }
 
     /// Sends the client to the same URL over HTTPS, on its own port. A GET stays a GET, and any other method what it is.
@@ -71,8 +79,7 @@ impl Edge {
 
     /// Says on a response over HTTPS that the site wants nothing else (RFC 6797, 7.1).
     pub(super) fn mark_secure(&self, host: &dyn Host) -> Result<(), HostError> {
-        let site = self.generation.sites.sites.get(self.site);
-        match site.and_then(|site| site.hsts.as_deref()) {
+        match self.site().and_then(|site| site.hsts.as_deref()) {
             Some(hsts) if self.is_secure => {
                 host.set_header(Map::Response, "strict-transport-security", hsts)
             }
