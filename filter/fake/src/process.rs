@@ -90,6 +90,8 @@ pub(crate) struct Process {
     pub environment: RefCell<BTreeMap<String, String>>,
     pub before: RefCell<Before>,
     counters: RefCell<Vec<i64>>,
+    /// The names of the counters of sites, whose numbers follow those of the edge.
+    counters_of_sites: RefCell<Vec<String>>,
     calls: Cell<u32>,
     random: Cell<u64>,
 }
@@ -107,6 +109,7 @@ impl Process {
             environment: RefCell::default(),
             before: RefCell::default(),
             counters: RefCell::new(vec![0; Metric::ALL.len()]),
+            counters_of_sites: RefCell::default(),
             calls: Cell::new(0),
             random: Cell::new(0),
         }
@@ -141,6 +144,20 @@ impl Process {
     /// What a metric says.
     pub fn counted(&self, metric: usize) -> i64 {
         self.counters.borrow()[metric]
+    }
+
+    /// The number of a site's counter with that name; `None` if it is no such name.
+    pub fn counter_of_site(&self, name: &str) -> Option<usize> {
+        let (metric, _) = name.split_once(".site.")?;
+        Metric::ALL.iter().find(|known| known.name() == metric)?;
+        let mut names = self.counters_of_sites.borrow_mut();
+        let position = names.iter().position(|known| known == name);
+        let position = position.unwrap_or_else(|| {
+            names.push(name.to_owned());
+            self.counters.borrow_mut().push(0);
+            names.len() - 1
+        });
+        Some(Metric::ALL.len() + position)
     }
 
     /// Adds to a metric.

@@ -324,7 +324,10 @@ impl Host for WorkerHost {
 
     fn define_metric(&self, _: MetricKind, name: &str) -> Result<u32> {
         let metric = Metric::ALL.iter().position(|metric| metric.name() == name);
-        let number = metric.ok_or(BAD_ARGUMENT)?;
+        let number = match metric {
+            Some(number) => number,
+            None => self.process.counter_of_site(name).ok_or(BAD_ARGUMENT)?,
+        };
         Ok(u32::try_from(number).unwrap_or(u32::MAX))
     }
 

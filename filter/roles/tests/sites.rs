@@ -77,6 +77,10 @@ fn the_same_path_of_two_sites_is_two_objects_of_two_origins() {
     let hit = get(&mut envoy, "ONE.test", KEY);
     assert_eq!(admission(&envoy, hit), Some(Purpose::Fresh));
     envoy.close_all();
+    for (site, hits) in [("one", 1), ("two", 0)] {
+        assert_eq!(envoy.counter_of(site, Metric::RequestsHit), hits);
+        assert_eq!(envoy.counter_of(site, Metric::OriginFetches), 1);
+    }
     let key = &envoy.fetches[0].cache_key;
     assert!(key.starts_with("one!one.test/7#"), "{key}");
 }
@@ -155,7 +159,7 @@ fn a_request_over_cleartext_is_sent_to_https_where_its_site_wants_that() {
         let sts = header(&envoy, client, "strict-transport-security");
         assert_eq!(sts, Some("max-age=9"));
     }
-    assert!(envoy.counter(Metric::HotHits) > 0);
+    assert!(envoy.counter_of("one", Metric::HotHits) > 0);
     // The other site wants neither.
     let other = get(&mut envoy, "two.test", KEY);
     assert_eq!(admission(&envoy, other), Some(Purpose::Lead));
@@ -252,20 +256,21 @@ fn a_site_whose_policy_stays_keeps_its_copies_and_requests_under_way_keep_theirs
     }
     let leader = get(&mut envoy, "one.test", 8);
     let follower = get(&mut envoy, "one.test", 8);
-    let hot = envoy.counter(Metric::HotHits);
+    let ones = envoy.counter_of("one", Metric::HotHits);
+    let hot = envoy.counter_of("two", Metric::HotHits);
     envoy.reconfigure(&document(r#", "cache": {"ttl": "1h"}"#, ""));
     let same = get(&mut envoy, "two.test", KEY);
     envoy.close(same);
     assert_eq!(
-        envoy.counter(Metric::HotHits),
+        envoy.counter_of("two", Metric::HotHits),
         hot + 1,
         "the policy is the same"
     );
     let other = get(&mut envoy, "one.test", KEY);
     envoy.close(other);
     assert_eq!(
-        envoy.counter(Metric::HotHits),
-        hot + 1,
+        envoy.counter_of("one", Metric::HotHits),
+        ones,
         "the policy is another"
     );
     fill(&mut envoy, FetchId(2));

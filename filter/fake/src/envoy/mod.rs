@@ -159,6 +159,13 @@ impl FakeEnvoy {
         u32::try_from(self.process.counted(metric.index())).unwrap_or(0)
     }
 
+    /// What a counter of a site says.
+    pub fn counter_of(&self, site: &str, metric: Metric) -> u32 {
+        let name = format!("{}.site.{site}", metric.name());
+        let number = self.process.counter_of_site(&name).expect("a counter");
+        u32::try_from(self.process.counted(number)).unwrap_or(0)
+    }
+
     /// What the filter has logged.
     pub fn log(&self) -> Vec<String> {
         self.process.log.borrow().clone()

@@ -7,7 +7,7 @@ use sluice_core::coalescing::FillVerdict;
 use sluice_core::hot::{Capture, HotCopy, Sighting, Wanted};
 use sluice_core::http::cache_status::CacheStatus;
 use sluice_core::http::demand::Demand;
-use sluice_core::policy::ResponsePolicy;
+use sluice_core::metrics::Metric;
 use sluice_core::website::cors::CORS_PREFIX;
 
 use crate::host::headers::{Headers, serialize};
@@ -16,6 +16,7 @@ use crate::reply::{CACHE_STATUS, DueReply, hot_copy};
 use crate::request::EdgeRequest;
 use crate::request::account::tell_hit;
 use crate::request::body::Sharing;
+use crate::request::policy::NumberedPolicy;
 use crate::worker::{Worker, mismatches};
 
 /// Headers that each response has of its own.
@@ -41,11 +42,14 @@ pub fn answer(
     wanted: &Wanted<'_>,
     demand: Option<&Demand>,
     head: bool,
-    policy: &ResponsePolicy,
+    numbered: &NumberedPolicy,
 ) -> host::Result<Option<Answered>> {
     let Some((copy, still)) = worker.keys.hot_copy(wanted) else {
         return Ok(None);
     };
+    let policy = &numbered.policy.response;
+    worker.metrics.count_of(numbered, Metric::RequestsHit);
+    worker.metrics.count_of(numbered, Metric::HotHits);
     if policy.account {
         tell_hit(&*worker.host, wanted.known_as)?;
     }

@@ -56,10 +56,14 @@ enum Refusal {
 }
 
 impl Refusal {
-    /// Counts it.
-    fn count(&self, worker: &mut Worker) {
+    /// Counts it, of a request under that policy.
+    fn count(&self, worker: &mut Worker, policy: &NumberedPolicy) {
         match self {
-            Self::Rejected(_) => worker.metrics.count(Metric::RequestsRejected, 1),
+            // No site has it.
+            Self::Rejected(Rejection::Misdirected | Rejection::NoSite) => {
+                worker.metrics.count(Metric::RequestsRejected, 1);
+            }
+            Self::Rejected(_) => worker.metrics.count_of(policy, Metric::RequestsRejected),
             Self::Host(error) => worker.metrics.fault("a request could not be read", *error),
             Self::Stranger => {}
         }
@@ -264,12 +268,14 @@ impl StreamContext for Edge {
         if let Some(worker) = worker {
             match &received {
                 Ok(_) if matches!(self.state, State::Passed(..)) && !self.awaits_body => {
-                    worker.metrics.count(Metric::RequestsPassed, 1);
+                    worker
+                        .metrics
+                        .count_of(&self.policy, Metric::RequestsPassed);
                 }
                 Ok(_) => {}
                 Err(refusal) => {
                     worker.close(self.id);
-                    refusal.count(worker);
+                    refusal.count(worker, &self.policy);
                 }
             }
         }

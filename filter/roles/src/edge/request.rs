@@ -201,7 +201,7 @@ impl Edge {
             Destination::Requested => sought.visit = Some(visitor),
             Destination::Redirect(location) => {
                 self.state = State::Answered;
-                website::answer_redirect(worker, &location)?;
+                website::answer_redirect(worker, &self.policy, &location)?;
                 return Ok(None);
             }
             Destination::Document(stand_in, document) => {
@@ -243,8 +243,7 @@ impl Edge {
             known_as: key,
             policy: self.policy.number,
         };
-        let policy = &self.policy.policy.response;
-        let Some(answered) = hot::answer(worker, &wanted, demand, head, policy)? else {
+        let Some(answered) = hot::answer(worker, &wanted, demand, head, &self.policy)? else {
             return Ok(false);
         };
         self.state = if answered.typed {

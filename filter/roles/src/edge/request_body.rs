@@ -60,7 +60,9 @@ impl Edge {
             (false, _) if passes => return Action::Continue,
             (false, _) => return Action::Pause,
             (true, true) if passes => {
-                worker.metrics.count(Metric::RequestsPassed, 1);
+                worker
+                    .metrics
+                    .count_of(&self.policy, Metric::RequestsPassed);
                 return Action::Continue;
             }
             (true, true) => Err(Refusal::Rejected(Rejection::UnexpectedBody)),
@@ -69,7 +71,7 @@ impl Edge {
         match outcome {
             Ok(()) => Action::Continue,
             Err(refusal) => {
-                refusal.count(worker);
+                refusal.count(worker, &self.policy);
                 self.refuse(host, &refusal);
                 Action::Pause
             }

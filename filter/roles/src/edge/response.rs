@@ -216,7 +216,9 @@ fn finish(
         return Ok(Action::Pause);
     }
     if let Some(stand_in) = stream.stand_in.filter(|_| status == 200) {
-        worker.metrics.count(Metric::RequestsSubstituted, 1);
+        worker
+            .metrics
+            .count_of(&stream.policy, Metric::RequestsSubstituted);
         substitute::finish(&*worker.host, stand_in, &stream.policy.policy)?;
     }
     if is_plain_hit(stream, served) {
@@ -261,7 +263,7 @@ fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
         worker.keys.drop_hot_copy(stream.target.cache_key());
     }
     let result = served.metric(stream.progress.purpose.get());
-    worker.metrics.count(result, 1);
+    worker.metrics.count_of(&stream.policy, result);
     stream.progress.account.results_in(result_of(result));
     worker.turn(stream.id.0, |coalescer, turn| {
         let left = match served.failure {
@@ -304,7 +306,9 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
     let bypass = stream.progress.purpose.get() == Purpose::Bypass;
     let is_ahead = stream.progress.purpose.get() == Purpose::Ahead;
     if !bypass && !is_ahead {
-        worker.metrics.count(Metric::RequestsMiss, 1);
+        worker
+            .metrics
+            .count_of(&stream.policy, Metric::RequestsMiss);
     }
     stream
         .progress

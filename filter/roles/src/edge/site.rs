@@ -9,6 +9,7 @@ use sluice_core::sites::{Site, SiteIndex};
 use super::{Edge, Refusal, State};
 use crate::host::headers::Headers;
 use crate::host::{Host, Map};
+use crate::request::account::tell_site;
 use crate::worker::Worker;
 
 /// The name by which a client over TLS has chosen the certificate of its connection (RFC 6066, 3).
@@ -30,6 +31,11 @@ impl Edge {
         let found = self.generation.sites.find(&target, server_name);
         self.turn_to_site(found.map_err(Refusal::Rejected)?)?;
         self.is_secure = target.scheme == Some("https");
+        let policy = &self.policy.policy;
+        if policy.response.account && !policy.site.name.is_empty() {
+            let authority = headers.text(":authority").unwrap_or_default();
+            tell_site(host, &policy.site.name, authority)?;
+        }
         Ok(target)
     }
 

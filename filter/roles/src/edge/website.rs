@@ -19,6 +19,7 @@ use crate::reply::CACHE_STATUS;
 use crate::reply::substitute::{HeldResponse, MOST_BYTES};
 use crate::request::EdgeRequest;
 use crate::request::body::Passing;
+use crate::request::policy::NumberedPolicy;
 use crate::request::stand_in::StandIn;
 use crate::worker::Worker;
 use crate::worker::keys::MissingObject;
@@ -69,8 +70,12 @@ pub fn destination(
 }
 
 /// Answers a request for a directory.
-pub fn answer_redirect(worker: &mut Worker, location: &str) -> host::Result<()> {
-    worker.metrics.count(Metric::RequestsSubstituted, 1);
+pub fn answer_redirect(
+    worker: &mut Worker,
+    policy: &NumberedPolicy,
+    location: &str,
+) -> host::Result<()> {
+    worker.metrics.count_of(policy, Metric::RequestsSubstituted);
     let headers = [
         ("location", location),
         (CACHE_STATUS, "sluice; detail=directory"),

@@ -15,6 +15,7 @@ use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
 use crate::request::account::Account;
 use crate::request::body::Body;
+use crate::request::policy::NumberedPolicy;
 use crate::worker::Worker;
 
 /// A request to the origin, as far as it tells what its response means.
@@ -97,13 +98,13 @@ pub fn note_failure(worker: &mut Worker, headers: &Headers) -> host::Result<bool
 /// for the access log. A response that is the operator's business gets another status.
 pub fn note_bucket_error(
     worker: &Worker,
-    policy: &Policy,
+    policy: &NumberedPolicy,
     account: Option<&Account>,
     headers: &Headers,
     status: u16,
 ) -> host::Result<Option<Trouble>> {
     // Envoy has made a response that is marked as a failure.
-    if status < 300 || !policy.origin.is_bucket() || headers.has(FAILURE_HEADER) {
+    if status < 300 || !policy.policy.origin.is_bucket() || headers.has(FAILURE_HEADER) {
         return Ok(None);
     }
     let fields = ErrorHeaders {
@@ -120,10 +121,10 @@ pub fn note_bucket_error(
     let Some(trouble) = error.trouble() else {
         return Ok(None);
     };
-    worker.metrics.count(trouble.metric(), 1);
+    worker.metrics.count_of(policy, trouble.metric());
     worker
         .metrics
-        .warn(|| format!("sluice: {}", error.message(trouble)));
+        .warn(|| warning(&policy.policy.site.name, &error.message(trouble)));
     let told = trouble.client_status(status);
     if told != status {
         worker
@@ -131,6 +132,14 @@ pub fn note_bucket_error(
             .set_header(Map::Response, ":status", &told.to_string())?;
     }
     Ok(Some(trouble))
+}
+
+/// What the log says of a site's bucket.
+fn warning(site: &str, message: &str) -> String {
+    match site {
+        "" => format!("sluice: {message}"),
+        site => format!("sluice: site {site}: {message}"),
+    }
 }
 
 /// Removes the fields that concern the origin's connection only, and parts the directives of `Cache-Control`, whose

@@ -190,7 +190,7 @@ impl Fetch {
 
     /// Tells the worker that the origin is asked.
     pub fn begin(&self, worker: &mut Worker) {
-        worker.metrics.count(Metric::OriginFetches, 1);
+        worker.metrics.count_of(&self.policy, Metric::OriginFetches);
         fills::origin_is_asked(worker, self.link.stream);
         if !self.link.purpose.avoids_the_store() {
             fills::begin(worker, self.link.stream, self.context, self.fallback());

@@ -36,7 +36,7 @@ impl ForeignRequest {
         headers: &Headers,
         cacheable: bool,
     ) -> Self {
-        worker.metrics.count(Metric::OriginFetches, 1);
+        worker.metrics.count_of(&policy, Metric::OriginFetches);
         worker.metrics.count(Metric::OriginAdopted, 1);
         Self {
             policy,
@@ -56,7 +56,7 @@ impl ForeignRequest {
         remove_hidden(&*worker.host, policy, &headers)?;
         let status = headers.text(":status");
         let status = status.and_then(|status| status.parse().ok()).unwrap_or(502);
-        let trouble = note_bucket_error(worker, policy, None, &headers, status)?;
+        let trouble = note_bucket_error(worker, &self.policy, None, &headers, status)?;
         let status = trouble.map_or(status, |trouble| trouble.client_status(status));
         let asked = Asked {
             path: &self.path,

@@ -52,8 +52,7 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
         .unwrap_or(502);
     let stream = worker.stream(fetch.link.stream);
     let account = stream.as_deref().map(|stream| &*stream.progress.account);
-    let policy = &fetch.policy.policy;
-    if let Some(trouble) = note_bucket_error(worker, policy, account, &headers, status)? {
+    if let Some(trouble) = note_bucket_error(worker, &fetch.policy, account, &headers, status)? {
         status = trouble.client_status(status);
         fetch.response.refused = trouble.is_never_stored();
     }

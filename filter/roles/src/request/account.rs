@@ -116,6 +116,12 @@ impl Account {
     }
 }
 
+/// Tells Envoy the site that a request is for, and the host that its client has named: the store is asked with another.
+pub fn tell_site(host: &dyn Host, site: &str, authority: &str) -> host::Result<()> {
+    host.set_property("sluice.site", site)?;
+    host.set_property("sluice.host", authority)
+}
+
 /// Tells Envoy of a hit that nothing else is to be said of.
 pub fn tell_hit(host: &dyn Host, key: KeyHash) -> host::Result<()> {
     tell_result(host, result_of(Metric::RequestsHit))?;

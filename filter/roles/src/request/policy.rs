@@ -5,7 +5,9 @@ use std::rc::Rc;
 
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::policy::Policy;
-use sluice_core::sites::{Site, SiteIndex, Sites};
+use sluice_core::sites::{SiteIndex, Sites};
+
+use crate::worker::metrics::SiteCounters;
 
 /// The policy of a site and its number within this VM.
 #[derive(Clone, Debug)]
@@ -16,6 +18,8 @@ pub struct NumberedPolicy {
     pub policy: Rc<Policy>,
     /// Its settings for flights.
     pub flights: FlightPolicy,
+    /// The counters of its site.
+    pub counters: Rc<SiteCounters>,
 }
 
 /// The sites that an edge serves under one configuration, each with its numbered policy.
@@ -33,11 +37,6 @@ impl Generation {
         Self { sites, policies }
     }
 
-    /// A site, and its policy.
-    pub fn site(&self, index: SiteIndex) -> Option<(&Site, &NumberedPolicy)> {
-        Some((self.sites.sites.get(index)?, self.policies.get(index)?))
-    }
-
     /// The policy of a site.
     pub fn policy(&self, index: SiteIndex) -> Option<&NumberedPolicy> {
         self.policies.get(index)
@@ -51,10 +50,5 @@ impl Generation {
     /// The policy of the site under which a key was made.
     pub fn policy_of_key(&self, cache_key: &str) -> Option<&NumberedPolicy> {
         self.policies.get(self.sites.index_of_key(cache_key)?)
-    }
-
-    /// The policies of all sites.
-    pub fn policies(&self) -> &[NumberedPolicy] {
-        &self.policies
     }
 }

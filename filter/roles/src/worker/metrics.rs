@@ -9,6 +9,7 @@ use sluice_core::metrics::Metric;
 use sluice_core::workers::Millis;
 
 use crate::host::{self, Host, Level};
+use crate::request::policy::NumberedPolicy;
 
 /// The host's numbers of the metrics and what the gauges last said, by [`Metric::index`], and when the log was last used.
 #[derive(Debug)]
@@ -17,6 +18,44 @@ pub struct Metrics {
     ids: Vec<Option<u32>>,
     gauges: RefCell<Vec<i64>>,
     logged: Cell<Option<Millis>>,
+}
+
+/// The counters of a site, which are defined when something is counted for the first time.
+#[derive(Debug)]
+pub struct SiteCounters {
+    /// What the names end with; empty for the one site of an edge that has no name.
+    suffix: String,
+    /// The host's numbers, by [`Metric::index`]. A counter that the host refuses counts for the edge alone.
+    ids: RefCell<Vec<Option<Option<u32>>>>,
+}
+
+impl SiteCounters {
+    /// The counters of the site of that name.
+    pub fn new(site: &str) -> Self {
+        let suffix = match site {
+            "" => String::new(),
+            site => format!(".site.{site}"),
+        };
+        Self {
+            suffix,
+            ids: RefCell::default(),
+        }
+    }
+
+    /// The host's number of a counter of a named site.
+    fn id(&self, host: &dyn Host, metric: Metric) -> Option<u32> {
+        if self.suffix.is_empty() {
+            return None;
+        }
+        let mut ids = self.ids.borrow_mut();
+        ids.resize(Metric::ALL.len(), None);
+        let known = ids.get_mut(metric.index())?;
+        let define = || {
+            let name = [metric.name(), &self.suffix].concat();
+            host.define_metric(metric.kind(), &name).ok()
+        };
+        *known.get_or_insert_with(define)
+    }
 }
 
 impl Metrics {
@@ -36,6 +75,14 @@ impl Metrics {
         if let Some(id) = self.id(metric) {
             // There is nowhere to report a failure to count.
             let _ = self.host.increment_metric(id, i64::from(amount));
+        }
+    }
+
+    /// Adds one to a counter, for the site of that policy.
+    pub fn count_of(&self, policy: &NumberedPolicy, metric: Metric) {
+        let id = policy.counters.id(&*self.host, metric);
+        if let Some(id) = id.or_else(|| self.id(metric)) {
+            let _ = self.host.increment_metric(id, 1);
         }
     }
 

@@ -9,6 +9,7 @@ use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::policy::Policy;
 use sluice_core::sites::{NAME_END, Sites};
 
+use super::metrics::SiteCounters;
 use crate::request::policy::{Generation, NumberedPolicy};
 
 /// The policies of the newest configuration, and those of former ones under which requests are on their way.
@@ -85,6 +86,7 @@ impl Policies {
             number: self.last,
             policy: Rc::clone(policy),
             flights: FlightPolicy::of(policy),
+            counters: Rc::new(SiteCounters::new(&policy.site.name)),
         }
     }
 }

@@ -79,7 +79,7 @@ impl Worker {
         });
         for (id, waited, answer) in answered {
             let result = Metric::RequestsCollapsed;
-            self.metrics.count(result, 1);
+            self.metrics.count_of(&leader.policy, result);
             self.answer_follower(id, waited, result_of(result), answer);
         }
     }

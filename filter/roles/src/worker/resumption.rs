@@ -160,7 +160,7 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, purpose: Purpose) -> host
                 _ => None,
             };
             if let Some(result) = result {
-                worker.metrics.count(result, 1);
+                worker.metrics.count_of(&stream.policy, result);
                 stream
                     .progress
                     .account
@@ -193,7 +193,7 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, purpose: Purpose) -> host
 /// store from it as well.
 fn ask_ahead(worker: &mut Worker, stream: &EdgeRequest) -> host::Result<()> {
     let result = Metric::RequestsMiss;
-    worker.metrics.count(result, 1);
+    worker.metrics.count_of(&stream.policy, result);
     worker.metrics.count(Metric::RangesAhead, 1);
     stream
         .progress

@@ -59,7 +59,9 @@ fn release_with(
     };
     let url = stream.target.url();
     worker.keys.learn_missing(url, known, held.known_for);
-    worker.metrics.count(Metric::RequestsSubstituted, 1);
+    worker
+        .metrics
+        .count_of(&stream.policy, Metric::RequestsSubstituted);
     let released = worker
         .roots
         .act_as(held.stream.0)

@@ -15,10 +15,7 @@ impl Keys {
             return None;
         }
         let key = self.entry_hash(wanted.key);
-        let found = self.hot.get(key, wanted, self.host.unix_millis())?;
-        self.metrics.count(Metric::RequestsHit, 1);
-        self.metrics.count(Metric::HotHits, 1);
-        Some(found)
+        self.hot.get(key, wanted, self.host.unix_millis())
     }
 
     /// Whether the body of `length` bytes that passes to a client should be copied.
