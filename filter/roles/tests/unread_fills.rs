@@ -16,8 +16,10 @@ fn bounded(fills: usize, bytes: u64) -> FakeEnvoy {
 }
 
 fn bounded_workers(workers: usize, fills: usize, bytes: u64) -> FakeEnvoy {
+    let token = FakeEnvoy::token_hash();
     let policy = format!(
-        r#"{{"origin": {{"kind": "http"}}, "purge": {{"warm": false}}, "store": {{"max_object_bytes": 2000}},
+        r#"{{"origin": {{"kind": "http"}}, "purge": {{"warm": false, "token_sha256": "{token}"}},
+            "store": {{"max_object_bytes": 2000}},
             "limits": {{"hints": 64, "unread_fills": {fills}, "unread_fill_bytes": {bytes}}}}}"#
     );
     FakeEnvoy::new(&policy, workers)
@@ -212,6 +214,28 @@ fn a_conditional_request_that_may_not_lead_goes_to_the_origin_as_it_is() {
     assert_eq!(envoy.fetches[1].purpose, Purpose::Lead);
     envoy.answer(FetchId(1), Answer::Storable);
     assert_eq!(envoy.clients[client.0].status(), 412);
+}
+
+/// The origin is asked on behalf of a conditional request that may not lead, though the store has what it asks about.
+fn asks_after_a_soft_purge(fills: usize, padding: usize) {
+    let mut envoy = bounded(fills, 1 << 20);
+    envoy.get(0, KEY);
+    fill(&mut envoy, FIRST);
+    let soft = format!(r#"{{"url": "http://edge.test/{KEY}", "soft": true}}"#);
+    envoy.purge(0, &soft);
+    let padding = "x".repeat(padding);
+    let headers = [("if-none-match", "\"v0\""), ("x-long", padding.as_str())];
+    let client = envoy.request(0, "GET", KEY, &headers);
+    envoy.answer_probe(0);
+    assert_eq!(release(&envoy, client), Some(Onward::Unfilled));
+    assert_eq!(envoy.fetches[1].purpose, Purpose::Bypass);
+    assert!(envoy.fetches[1].headers.has("if-none-match"));
+}
+
+#[test]
+fn a_conditional_request_that_may_not_lead_gets_nothing_from_before_a_soft_purge() {
+    asks_after_a_soft_purge(8, 5_000);
+    asks_after_a_soft_purge(0, 0);
 }
 
 #[test]

@@ -52,26 +52,22 @@ pub fn looked(worker: &mut Worker, key: KeyHash, target: &CanonicalTarget, answe
         let Some(stream) = worker.stream(id) else {
             continue;
         };
+        let purged = worker
+            .keys
+            .must_revalidate(stream.target.cache_key(), stream.key.key);
         let onward = match seen {
             Seen::Served {
                 allows_authenticated: true,
-            } if stream.authenticated
-                && !worker
-                    .keys
-                    .must_revalidate(stream.target.cache_key(), stream.key.key) =>
-            {
+            } if stream.authenticated && !purged => {
                 worker.keys.note_audience(key, Some(Audience::All));
                 Onward::Fresh
             }
             _ if stream.authenticated => unshared(&stream),
-            Seen::Nothing if !stream.head => Onward::Unfilled,
-            Seen::Served { .. } | Seen::Expired if !stream.head => Onward::Fresh,
+            // What was purged softly is validated by a request that may lead.
+            Seen::Served { .. } | Seen::Expired if !stream.head && !purged => Onward::Fresh,
+            _ if !stream.head => Onward::Unfilled,
             Seen::Nothing => Onward::Varies,
-            Seen::Served { .. }
-                if !worker
-                    .keys
-                    .must_revalidate(stream.target.cache_key(), stream.key.key) =>
-            {
+            Seen::Served { .. } if !purged => {
                 stream.progress.prelude.set(Prelude::Done);
                 Onward::Alone
             }
