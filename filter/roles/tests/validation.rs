@@ -209,3 +209,27 @@ fn a_purge_ends_that_a_missing_object_is_served_stale() {
         assert_eq!(served_for(&mut envoy, 404), 404, "{order}");
     }
 }
+
+/// A cache whose object was purged softly.
+fn softly_purged(sections: &str) -> FakeEnvoy {
+    let mut envoy = FakeEnvoy::new(&document(sections), 1);
+    envoy.get(0, KEY);
+    fill(&mut envoy, FIRST);
+    envoy.purge(0, r#"{"everything": true, "soft": true}"#);
+    envoy
+}
+
+#[test]
+fn a_response_that_breaks_off_is_no_validation_of_what_was_purged_softly() {
+    let mut envoy = softly_purged("");
+    let long = "x".repeat(5_000);
+    envoy.request(0, "GET", KEY, &[("x-long", long.as_str())]);
+    assert_eq!(envoy.fetches[1].purpose, Purpose::Alone);
+    envoy.answer(SECOND, Answer::Storable);
+    envoy.progress(SECOND);
+    envoy.reset(SECOND);
+    envoy.close_all();
+    let client = envoy.get(0, KEY);
+    assert_eq!(admission(&envoy, client), Some(Purpose::Lead));
+    assert_eq!(envoy.stage(client), Stage::Fetching(FetchId(2)));
+}

@@ -128,9 +128,11 @@ pub fn served_to<'a>(
 /// Confirms the response after a soft purge, has it refreshed if it is stale, and leaves an origin alone that has
 /// failed.
 fn follow_up(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
-    // The store is seen to have it first: until then it serves what was purged.
-    let committed = stream.progress.purpose.get() != Purpose::Lead;
-    if stream.progress.forced.get() && served.own && served.entry.stored && committed {
+    // What a leader brings is confirmed once the store is seen to have it: until then it serves what was purged. Nobody
+    // looks whether it takes another's fill.
+    let revalidated = served.own && served.entry.stored && served.entry.revalidated;
+    let leads = stream.progress.purpose.get() == Purpose::Lead;
+    if stream.progress.forced.get() && revalidated && !leads {
         worker.keys.confirm(stream.key.key);
     }
     if served.failure.is_some() {
