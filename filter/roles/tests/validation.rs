@@ -233,3 +233,21 @@ fn a_response_that_breaks_off_is_no_validation_of_what_was_purged_softly() {
     assert_eq!(admission(&envoy, client), Some(Purpose::Lead));
     assert_eq!(envoy.stage(client), Stage::Fetching(FetchId(2)));
 }
+
+#[test]
+fn what_was_purged_softly_is_validated_whatever_the_client_takes() {
+    let obeying = r#""request": {"cache_control": "obey"}"#;
+    for control in ["max-age=100", "min-fresh=5", "max-stale=100"] {
+        let mut envoy = softly_purged(obeying);
+        let client = envoy.request(0, "GET", KEY, &[("cache-control", control)]);
+        assert_eq!(envoy.fetches.len(), 2, "{control}");
+        envoy.answer(SECOND, Answer::Unchanged);
+        assert_eq!(envoy.clients[client.0].status(), 200);
+        envoy.close_all();
+        is_served(&mut envoy, 200);
+    }
+    let mut envoy = softly_purged(obeying);
+    let client = envoy.request(0, "GET", KEY, &[("cache-control", "only-if-cached")]);
+    assert_eq!(envoy.clients[client.0].status(), 504);
+    assert_eq!(envoy.fetches.len(), 1);
+}

@@ -85,7 +85,7 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
     let served = served_to(worker, stream, entry, &fields);
     let shared = !stream.authenticated || served.entry.allows_authenticated;
     if stream.progress.purpose.get() == Purpose::StoreOnly
-        && !(served.satisfies(&stream.control) && shared)
+        && !(served.satisfies(&stream.control) && shared && !served.predates_purge)
     {
         return refuse_not_stored(&*worker.host, stream);
     }

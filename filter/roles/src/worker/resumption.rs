@@ -141,7 +141,7 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, purpose: Purpose) -> host
     let site = &stream.policy.policy.site.name;
     let link = worker.identity.encode_link(stream.link(), site);
     worker.host.add_header(Map::Request, LINK_HEADER, &link)?;
-    if matches!(purpose, Purpose::Lead | Purpose::Alone)
+    if matches!(purpose, Purpose::Lead | Purpose::Alone | Purpose::Checked)
         && worker
             .keys
             .must_revalidate(stream.target.cache_key(), stream.key.key)
