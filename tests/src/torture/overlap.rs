@@ -181,8 +181,14 @@ impl<'a> Overlaps<'a> {
         let leaders: Vec<_> = all
             .map(|&number| self.world.ledger.leaders(number))
             .collect();
+        let world = self.world;
+        let purges = world.purges.within(path, since, fetch.begun);
+        let departures = world.departures.within(fetch.object, since, fetch.begun);
+        let [stalls, full] =
+            [&world.stalls, &world.full].map(|spans| spans.within(since, fetch.begun));
         let what = format!(
-            "fetched twice; {path} {} {fetch:?} beside {running:?}; for {leaders:?}; before {before:?}",
+            "fetched twice; {path} {} {fetch:?} beside {running:?}; for {leaders:?}; before {before:?}; \
+             purges {purges:?}; departures {departures:?}; stalls {stalls:?}; full {full:?}",
             overlap.fetch
         );
         self.world
