@@ -48,19 +48,20 @@ pub struct Served<'a> {
     pub predates_purge: bool,
     /// Milliseconds for which the store serves it without asking; 0 if it does not have it.
     pub served_for: Millis,
+    date: Option<&'a str>,
     seen: Millis,
 }
 
 impl<'a> Served<'a> {
     /// The response with that mark and these `fields`.
-    pub fn of(entry: Entry<'a>, fields: &StoredFields<'_>, arrival: &Arrival) -> Self {
+    pub fn of(entry: Entry<'a>, fields: &StoredFields<'a>, arrival: &Arrival) -> Self {
         let own = entry.fill == arrival.fill;
         let counted = fields.age();
         let age = match counted {
             Some(age) => age,
             // ORIGIN has taken the header with the age that the response came with.
             None if own => entry.age,
-            None => age_by_date(fields, arrival.now),
+            None => age_by_date(fields.date(), arrival.now),
         };
         Self {
             own,
@@ -70,6 +71,7 @@ impl<'a> Served<'a> {
             has_age: counted.is_some(),
             predates_purge: arrival.purged && !own,
             served_for: fields.served_for(&entry, arrival.now),
+            date: fields.date(),
             seen: arrival.now,
             entry,
         }
@@ -80,11 +82,16 @@ impl<'a> Served<'a> {
         self.predates_purge || self.is_past_its_time()
     }
 
-    /// What is seen of the stored response now.
+    /// What is seen of the stored response now. Envoy counted its `Age` a moment ago, maybe in another second.
     pub fn sighting(&self) -> Sighting {
+        let age = if self.has_age {
+            self.age.max(age_by_date(self.date, self.seen))
+        } else {
+            self.age
+        };
         Sighting {
             lifetime: self.entry.lifetime,
-            age: self.age,
+            age,
             seen: self.seen,
             left: self.served_for,
         }
@@ -206,10 +213,10 @@ impl<'a> Served<'a> {
     }
 }
 
-/// The age of a response that Envoy has not counted, as it comes from a revalidation.
-fn age_by_date(fields: &StoredFields<'_>, now: Millis) -> u64 {
+/// The age of a stored response with that `Date`. Envoy does not count that of one that comes from a revalidation.
+fn age_by_date(date: Option<&str>, now: Millis) -> u64 {
     let now = i64::try_from(now / 1_000).unwrap_or(i64::MAX);
-    let date = fields.date().and_then(date::parse);
+    let date = date.and_then(date::parse);
     let age = date.map_or(0, |date| now.saturating_sub(date));
     u64::try_from(age).unwrap_or(0)
 }

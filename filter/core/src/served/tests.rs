@@ -54,13 +54,17 @@ fn arrival() -> Arrival {
     }
 }
 
-fn served(entry: Entry<'static>, headers: &[(&str, &str)], arrival: &Arrival) -> Served<'static> {
+fn served(
+    entry: Entry<'static>,
+    headers: &[(&'static str, &'static str)],
+    arrival: &Arrival,
+) -> Served<'static> {
     let fields = headers.iter();
     let fields = fields.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
     Served::of(entry, &StoredFields::of(fields), arrival)
 }
 
-fn aged(entry: Entry<'static>, age: &str) -> Served<'static> {
+fn aged(entry: Entry<'static>, age: &'static str) -> Served<'static> {
     served(entry, &[("age", age)], &arrival())
 }
 
@@ -172,6 +176,17 @@ fn what_the_store_does_not_have_it_does_not_serve() {
     let unstored = served(unstored, &headers, &arrival());
     assert_eq!(unstored.served_for, 0);
     assert_eq!(unstored.sighting_without_room().left, 6_000);
+}
+
+#[test]
+fn what_was_counted_in_another_second_is_seen_as_old_as_it_is() {
+    let seen = |age| {
+        let headers = [("date", DATE), ("age", age)];
+        served(entry(), &headers, &arrival()).sighting().age
+    };
+    assert_eq!(seen("3"), 4, "its `Age` is from the second before");
+    assert_eq!(seen("4"), 4);
+    assert_eq!(seen("9"), 9, "the clock was set back");
 }
 
 #[test]

@@ -113,7 +113,7 @@ pub fn served_to<'a>(
     worker: &Worker,
     stream: &EdgeRequest,
     entry: Entry<'a>,
-    fields: &StoredFields<'_>,
+    fields: &StoredFields<'a>,
 ) -> Served<'a> {
     let arrival = Arrival {
         fill: worker.identity.fill_id(stream.id),
