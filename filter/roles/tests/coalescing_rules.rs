@@ -692,6 +692,26 @@ fn range_waits_on_when_the_gets_of_its_worker_have_left() {
 }
 
 #[test]
+fn others_wait_for_a_range_that_the_store_was_to_answer_and_has_nothing_for() {
+    let mut envoy = envoy(2);
+    envoy.get(0, KEY);
+    fill(&mut envoy, FIRST);
+    envoy.evict(KEY);
+    let range = envoy.range(0, KEY);
+    assert_eq!(admission(&envoy, range), Some(Purpose::Fresh));
+    assert_eq!(envoy.fetches[1].headers.get("range"), None, "it fills");
+    let others = [envoy.get(0, KEY), envoy.get(1, KEY)];
+    assert_eq!(envoy.open_fetches(), [FetchId(1)]);
+    fill(&mut envoy, FetchId(1));
+    assert_eq!(envoy.clients[range.0].status(), 206);
+    for client in others {
+        assert_eq!(envoy.clients[client.0].status(), 200);
+    }
+    assert_eq!(envoy.fetches.len(), 2);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
 fn unexpected_miss_is_counted_and_others_wait_for_it() {
     let mut envoy = envoy(1);
     envoy.get(0, KEY);

@@ -206,8 +206,8 @@ impl Fetch {
             return;
         };
         let mut request = stream.request();
-        // The stores let a HEAD pass, and its response as well.
-        request.may_lead &= !self.head || self.for_headers;
+        // Whatever its client wants of it, the store fetches the whole object. It lets a HEAD pass, and its response as well.
+        request.may_lead = stream.may_lead && (!self.head || self.for_headers);
         worker.turn(self.context, |coalescer, turn| {
             coalescer.unexpected_miss(&request, turn);
         });
