@@ -158,6 +158,8 @@ mod tests {
             ("two trailing dots", "example.com.."),
             ("leading dot", ".example.com"),
             ("empty label", "example..com"),
+            // Envoy's configuration has a host of this name for the filter's own requests.
+            ("sign", "next+turn"),
             ("user", "user@example.com"),
             ("user and password", "user:secret@example.com"),
             ("two ports", "example.com:80:80"),

@@ -130,6 +130,21 @@ async fn an_empty_body_before_an_http_origin_is_coalesced_and_any_other_passes()
     assert_eq!(edge.counter("sluice_requests_passed").await, 2);
 }
 
+/// The edge has hosts of its own where requests without a body come back.
+#[test_case("next-turn", 200; "a host like another")]
+#[test_case("next+turn", 400; "a host of the edge's own")]
+#[tokio::test]
+async fn no_host_leads_a_request_with_an_empty_body_astray(host: &str, status: u16) {
+    let origin = Origin::start().ready().await;
+    origin.on("/a", Reply::ok(1000).max_age(60));
+    let edge = Edge::http(&origin).workers(1).start().await;
+    let fields = [("host", host), ("transfer-encoding", "chunked")];
+    let mut bytes = request("GET", "/a", &fields);
+    bytes.extend_from_slice(b"0\r\n\r\n");
+    let response = Client::connect(edge.address()).await.exchange(bytes).await;
+    assert_eq!(response.status, status, "{response}");
+}
+
 #[test_case("GET"; "get")]
 #[test_case("HEAD"; "head")]
 #[tokio::test]
