@@ -12,7 +12,7 @@ use lifetime::{
 };
 use said::{refuse_cookies, refuse_forbidden, said, varies};
 
-pub use said::is_for_all;
+pub use said::may_be_kept_downstream;
 pub use verdict::{Lifetime, Storage, UncacheableReason, Verdict};
 
 /// What Envoy's cache filters store; any other status is stored in disguise.

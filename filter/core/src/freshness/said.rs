@@ -37,7 +37,7 @@ pub(super) fn said<'a>(policy: &Policy, rule: &Rule, facts: &ResponseFacts<'a>) 
 
 /// Whether a response that is not stored is not for one client only, so that caches behind the edge
 /// may be told to keep it.
-pub fn is_for_all(rule: &Rule, cache_control: &str, has_set_cookie: bool) -> bool {
+pub fn may_be_kept_downstream(rule: &Rule, cache_control: &str, has_set_cookie: bool) -> bool {
     let control = CacheControl::parse(cache_control);
     let forbidden = control.no_store || control.private || control.no_cache;
     let for_one = rule.honor_cache_control && forbidden;

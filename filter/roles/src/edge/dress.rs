@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the rule of a path wants clients to see: headers, and a `Cache-Control` of the edge's own.
 
-use sluice_core::freshness::is_for_all;
+use sluice_core::freshness::may_be_kept_downstream;
 use sluice_core::policy::{Policy, Rule};
 
 use crate::host::{self, Host, Map};
@@ -41,5 +41,5 @@ fn is_public(host: &dyn Host, rule: &Rule) -> host::Result<bool> {
     let cache_control = cache_control.unwrap_or_default();
     let has_set_cookie = host.header(Map::Response, "set-cookie")?.is_some();
     let text = String::from_utf8_lossy(&cache_control);
-    Ok(is_for_all(rule, &text, has_set_cookie))
+    Ok(may_be_kept_downstream(rule, &text, has_set_cookie))
 }
