@@ -54,6 +54,33 @@ fn join(envoy: &mut FakeEnvoy, seat: usize) {
     envoy.fetches.clear();
 }
 
+/// That many workers, whose store has one of several responses of a URL.
+fn with_one(workers: usize) -> FakeEnvoy {
+    let mut envoy = envoy(workers);
+    ask(&mut envoy, 0, &ONE);
+    vary(&mut envoy, FIRST);
+    envoy
+}
+
+/// A worker that has forgotten what it knew, beside a store that has not.
+fn restart(envoy: &mut FakeEnvoy, seat: usize) {
+    envoy.kill(seat);
+    envoy.revive(seat);
+}
+
+/// The same beside a store that has one of several responses of a URL.
+fn restarted_with_one() -> FakeEnvoy {
+    let mut envoy = with_one(1);
+    restart(&mut envoy, 0);
+    envoy
+}
+
+/// Whether all of them have got a whole response.
+fn are_served(envoy: &FakeEnvoy, clients: &[Client]) -> bool {
+    let served = |client: &_| envoy.stage(*client) == Stage::Over(Ending::Served);
+    clients.iter().all(served)
+}
+
 /// The fetch that has brought what a client has got in the end.
 fn brought(envoy: &mut FakeEnvoy, client: Client) -> Option<FetchId> {
     envoy.close_all();
@@ -77,17 +104,14 @@ fn a_stampede_on_a_url_that_varies_costs_one_request_for_each_variant() {
         assert_eq!(envoy.parked(), 29, "{workers} workers");
         vary_all(&mut envoy);
         assert_eq!(envoy.fetches.len(), 2, "{workers} workers");
-        let served = |client: &_| envoy.stage(*client) == Stage::Over(Ending::Served);
-        assert!(clients.iter().all(served), "{workers} workers");
+        assert!(are_served(&envoy, &clients), "{workers} workers");
         assert_all_over(&mut envoy);
     }
 }
 
 #[test]
 fn the_first_response_with_a_vary_is_stored() {
-    let mut envoy = envoy(1);
-    ask(&mut envoy, 0, &ONE);
-    vary(&mut envoy, FIRST);
+    let mut envoy = with_one(1);
     let again = ask(&mut envoy, 0, &ONE);
     assert_eq!(brought(&mut envoy, again), Some(FIRST));
     let other = ask(&mut envoy, 0, &OTHER);
@@ -117,18 +141,9 @@ fn other_workers_know_the_variants_before_they_are_asked() {
     assert_eq!(envoy.fetches.len(), 2);
 }
 
-/// A worker that has forgotten what it knew, beside a store that has not.
-fn restart(envoy: &mut FakeEnvoy, seat: usize) {
-    envoy.kill(seat);
-    envoy.revive(seat);
-}
-
 #[test]
 fn after_a_restart_a_hit_teaches_the_variant_that_is_stored() {
-    let mut envoy = envoy(1);
-    ask(&mut envoy, 0, &ONE);
-    vary(&mut envoy, FIRST);
-    restart(&mut envoy, 0);
+    let mut envoy = restarted_with_one();
     let one = ask(&mut envoy, 0, &ONE);
     assert_eq!(brought(&mut envoy, one), Some(FIRST));
     ask(&mut envoy, 0, &OTHER);
@@ -138,10 +153,7 @@ fn after_a_restart_a_hit_teaches_the_variant_that_is_stored() {
 
 #[test]
 fn after_a_restart_a_request_for_another_variant_costs_one_request_and_gets_it() {
-    let mut envoy = envoy(1);
-    ask(&mut envoy, 0, &ONE);
-    vary(&mut envoy, FIRST);
-    restart(&mut envoy, 0);
+    let mut envoy = restarted_with_one();
     let other = ask(&mut envoy, 0, &OTHER);
     assert_eq!(envoy.fetches.len(), 2);
     vary_all(&mut envoy);
@@ -157,9 +169,7 @@ fn after_a_restart_a_request_for_another_variant_costs_one_request_and_gets_it()
 
 #[test]
 fn after_a_restart_a_stored_variant_is_found_without_the_origin() {
-    let mut envoy = envoy(1);
-    ask(&mut envoy, 0, &ONE);
-    vary(&mut envoy, FIRST);
+    let mut envoy = with_one(1);
     ask(&mut envoy, 0, &OTHER);
     vary(&mut envoy, FetchId(1));
     restart(&mut envoy, 0);
@@ -173,10 +183,7 @@ fn after_a_restart_a_stored_variant_is_found_without_the_origin() {
 
 #[test]
 fn a_call_for_a_variant_brings_errors_too() {
-    let mut envoy = envoy(1);
-    ask(&mut envoy, 0, &ONE);
-    vary(&mut envoy, FIRST);
-    restart(&mut envoy, 0);
+    let mut envoy = restarted_with_one();
     let other = ask(&mut envoy, 0, &OTHER);
     envoy.answer(FetchId(1), Answer::Failed(404));
     envoy.end(FetchId(1));
@@ -186,9 +193,7 @@ fn a_call_for_a_variant_brings_errors_too() {
 
 #[test]
 fn a_stale_variant_is_not_validated_by_a_request_for_another() {
-    let mut envoy = envoy(1);
-    ask(&mut envoy, 0, &ONE);
-    vary(&mut envoy, FIRST);
+    let mut envoy = with_one(1);
     envoy.advance(1_000 * (envoy.ttl + 5));
     restart(&mut envoy, 0);
     let other = ask(&mut envoy, 0, &OTHER);
@@ -202,9 +207,7 @@ fn a_stale_variant_is_not_validated_by_a_request_for_another() {
 #[test]
 fn a_stale_variant_is_validated_with_the_headers_that_vary_names() {
     for restarted in [false, true] {
-        let mut envoy = envoy(1);
-        ask(&mut envoy, 0, &ONE);
-        vary(&mut envoy, FIRST);
+        let mut envoy = with_one(1);
         envoy.advance(1_000 * (envoy.ttl + 5));
         if restarted {
             restart(&mut envoy, 0);
@@ -249,9 +252,7 @@ fn a_refresh_asks_for_the_variant_that_is_stale() {
 #[test]
 fn a_purge_reaches_every_variant() {
     for soft in [false, true] {
-        let mut envoy = envoy(2);
-        ask(&mut envoy, 0, &ONE);
-        vary(&mut envoy, FIRST);
+        let mut envoy = with_one(2);
         ask(&mut envoy, 1, &OTHER);
         vary(&mut envoy, FetchId(1));
         envoy.purge(
@@ -285,10 +286,7 @@ fn what_is_not_stored_is_not_shared_with_who_wants_another_variant() {
 
 #[test]
 fn a_header_that_is_too_long_for_a_key_costs_no_error_after_a_restart() {
-    let mut envoy = envoy(1);
-    ask(&mut envoy, 0, &ONE);
-    vary(&mut envoy, FIRST);
-    restart(&mut envoy, 0);
+    let mut envoy = restarted_with_one();
     let long = "x".repeat(300);
     let other = ask(&mut envoy, 0, &[("accept", &long)]);
     assert_eq!(envoy.fetches[1].headers.get("accept"), Some(&*long));
@@ -299,10 +297,7 @@ fn a_header_that_is_too_long_for_a_key_costs_no_error_after_a_restart() {
 #[test]
 fn a_head_and_a_range_get_their_variant_after_a_restart() {
     for (method, more) in [("HEAD", None), ("GET", Some(("range", "bytes=0-9")))] {
-        let mut envoy = envoy(1);
-        ask(&mut envoy, 0, &ONE);
-        vary(&mut envoy, FIRST);
-        restart(&mut envoy, 0);
+        let mut envoy = restarted_with_one();
         let headers: Vec<_> = OTHER.into_iter().chain(more).collect();
         let other = envoy.request(0, method, KEY, &headers);
         envoy.answer_probe(0);
@@ -362,8 +357,7 @@ fn lost_news_of_variants_costs_nobody_a_wrong_one() {
     vary_all(&mut envoy);
     live(&mut envoy, 1_000);
     vary_all(&mut envoy);
-    let served = |client: &_| envoy.stage(*client) == Stage::Over(Ending::Served);
-    assert!(clients.iter().all(served));
+    assert!(are_served(&envoy, &clients));
     assert!(envoy.fetches.len() <= 3);
     assert_all_over(&mut envoy);
 }
