@@ -9,3 +9,4 @@ mod origin_decides;
 mod revalidation;
 mod stale_if_error;
 mod stale_while_revalidate;
+mod validation;

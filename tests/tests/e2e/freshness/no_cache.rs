@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A response with `no-cache` is stored and validated at each use, once for all who wait.
 
+use super::validation::{CLIENTS, conditional, share, tagged};
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::edge::Edge;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
 
-const CLIENTS: usize = 50;
 const ROUNDS: usize = 8;
 
 fn object(version: &str) -> Reply {
-    let reply = Reply::ok(10_000).etag("v1");
-    let reply = reply.header("cache-control", "no-cache, max-age=600");
-    reply.header("x-version", version)
-}
-
-/// Requests that ask the origin only whether the object has changed.
-fn conditional(origin: &Origin) -> usize {
-    origin
-        .requests()
-        .matching(|request| request.headers.get("if-none-match") == Some("\"v1\""))
+    tagged(10_000, version).header("cache-control", "no-cache, max-age=600")
 }
 
 #[tokio::test]
@@ -33,17 +24,8 @@ async fn those_who_wait_share_one_validation() {
     edge.get("/a").await;
     let before = origin.count("/a");
     origin.on("/a", object("2").hold(&gate));
-    let crowd = Crowd::connect(edge.address(), CLIENTS).await.fire("/a");
-    gate.wait_reached(1).await;
-    edge.wait_for_value("sluice_parked_now", CLIENTS as u64 - 1)
-        .await;
-    gate.open();
-    let crowd = crowd.land().await;
-    crowd.same_object("/a");
-    for response in crowd.all(200) {
+    for response in share(&edge, &gate).await.all(200) {
         assert_eq!(response.header("x-version"), "2", "{response}");
-        let status = response.header("cache-status");
-        assert!(status.starts_with("sluice; fwd=stale; "), "{status}");
     }
     assert_eq!(origin.count("/a"), before + 1);
     assert_eq!(conditional(&origin), before);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A stale object is revalidated by one conditional request for all who wait, and a 304 brings its new headers.
 
+use super::validation::{CLIENTS, conditional, share, tagged};
 use sluice_tests::bare::Bare;
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::edge::Edge;
@@ -9,23 +10,14 @@ use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
 
-const CLIENTS: usize = 50;
-
 /// An object that is fresh for so many seconds.
 fn object(seconds: u32, version: &str) -> Reply {
-    let reply = Reply::ok(1_000).etag("v1").max_age(seconds);
-    reply.header("x-version", version)
+    tagged(1_000, version).max_age(seconds)
 }
 
 /// From now on the object has other headers, once the gate is open.
 fn change(origin: &Origin, gate: &Gate) {
     origin.on("/a", object(600, "2").hold(gate));
-}
-
-fn conditional(origin: &Origin) -> usize {
-    origin
-        .requests()
-        .matching(|request| request.headers.get("if-none-match") == Some("\"v1\""))
 }
 
 /// Until what is stored at `/a` is older than the second that it is fresh.
@@ -44,17 +36,7 @@ async fn a_304_freshens_the_object_and_its_headers_for_all_followers() {
     let first = first.stamp("/a");
     expired().await;
     change(&origin, &gate);
-    let crowd = Crowd::connect(edge.address(), CLIENTS).await.fire("/a");
-    gate.wait_reached(1).await;
-    edge.wait_for_value("sluice_parked_now", CLIENTS as u64 - 1)
-        .await;
-    gate.open();
-    let crowd = crowd.land().await;
-    crowd.same_object("/a");
-    for response in crowd.all(200) {
-        let status = response.header("cache-status");
-        assert!(status.starts_with("sluice; fwd=stale; "), "{status}");
-    }
+    share(&edge, &gate).await;
     assert_eq!((origin.count("/a"), conditional(&origin)), (2, 1));
     // The store needs a moment to take in what the 304 says.
     eventually("a hit with the new headers", async || {
