@@ -3,7 +3,8 @@
 //!
 //! - `folder`: the folder that one edge takes at its start, and the format of what is in it
 //! - `journal`: the journal of purges
-//! - `entries`: the files of Envoy's store: their names, how much they take, and what changes
+//! - `entries`: the files of Envoy's store: their names, their sites, how much they take, and what changes
+//! - `shares`: the weights by which sites share the cache
 //! - `keeper`: the thread that follows the entries and does the work of `recovery` and `eviction`
 //!
 //! Each of the other modules answers one behaviour of Envoy. Its header names the test that will tell when the module
@@ -22,9 +23,11 @@ mod free_space;
 mod journal;
 mod keeper;
 mod recovery;
+mod shares;
 
 pub use early_deaths::EarlyDeaths;
 pub use folder::{CacheFolder, ENTRIES, EntrySecret};
 pub use free_space::{FreeSpace, Shortage, Space};
 pub use journal::{EarlierRuns, Journal};
 pub use keeper::Keeper;
+pub use shares::Shares;

@@ -22,7 +22,7 @@ pub use bucket_check::check_bucket;
 pub use health::health_check;
 pub use restart::keep_running;
 
-use crate::cache::{CacheFolder, EntrySecret, FreeSpace, Keeper, Shortage};
+use crate::cache::{CacheFolder, EntrySecret, FreeSpace, Keeper, Shares, Shortage};
 use crate::demo::Demo;
 use crate::log::say;
 use crate::net::ca_bundle;
@@ -81,7 +81,8 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     let config = render::render_for_run(settings, &origin, &cache.entries, &earlier_runs, sns)?;
     let config = write_config(settings, &config)?;
     // NB: declared before Envoy, so that it is dropped after it, and sees all files that Envoy stores.
-    let keeper = Keeper::start(&settings.cache, &cache, shortage, CHECK_PATIENCE);
+    let shares = Shares::default();
+    let keeper = Keeper::start(&settings.cache, &cache, shortage, shares, CHECK_PATIENCE);
     let _keeper = keeper.map_err(at(&cache.entries))?;
     let mut edge = RunningEdge {
         settings,

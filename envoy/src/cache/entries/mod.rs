@@ -4,12 +4,14 @@
 //! `Entries` lists, reads, moves and removes them. `FolderWatch` reports those that come and go. `Usage` says how much
 //! they take. All knowledge of the store's file names is here.
 
+mod key;
 mod usage;
 mod watch;
 
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
@@ -18,6 +20,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+pub use key::SiteId;
 pub use usage::Usage;
 pub use watch::{Change, FolderWatch};
 
@@ -33,7 +36,7 @@ const PACE: usize = 512;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
     /// The time of the last use, a read or a write, in seconds and nanoseconds since the epoch. A check is no use.
-    touched: (i64, u32),
+    pub touched: (i64, u32),
     /// The number in the file's name.
     pub number: u64,
     /// The file's length.
@@ -128,6 +131,29 @@ impl Entries {
         let flags = OFlags::RDONLY | OFlags::NOATIME | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(&self.folder, name(number), flags, Mode::empty());
         found(file.map(File::from).map_err(io::Error::from))
+    }
+
+    /// The site of an entry, read from its key, which is no use of it. What has no key is as if of the site without a
+    /// name.
+    pub fn site(&self, number: u64) -> SiteId {
+        let mut head = [0; key::HEAD];
+        let file = self.open_without_use(number).ok().flatten();
+        let length = file.and_then(|file| file.read_at(&mut head, 0).ok());
+        let head = head.get(..length.unwrap_or(0));
+        head.and_then(SiteId::read).unwrap_or(SiteId::of(b""))
+    }
+
+    /// The sites of the entries with these numbers. Calls `pause` every few hundred files, and ends when that gives
+    /// `false`.
+    pub fn sites(&self, numbers: &[u64], pause: &mut dyn FnMut() -> bool) -> Vec<(u64, SiteId)> {
+        let mut sites = Vec::new();
+        for (seen, number) in numbers.iter().enumerate() {
+            if seen % PACE == PACE - 1 && !pause() {
+                break;
+            }
+            sites.push((*number, self.site(*number)));
+        }
+        sites
     }
 
     /// An entry as it is now; `None`: there is no such file, or something else has its name.

@@ -5,6 +5,7 @@
 //! runs back, see [`crate::cache::recovery`]. It evicts files shortly before the cache reaches its bound, or when the
 //! disk lacks space, see [`crate::cache::eviction`].
 
+mod sites;
 #[cfg(test)]
 mod tests;
 
@@ -15,14 +16,16 @@ use std::sync::mpsc::{self, Sender};
 use std::time::{Duration, Instant};
 
 use super::early_deaths::{EARLY, EarlyDeaths};
-use super::entries::{Change, Entries, FolderWatch, Usage};
+use super::entries::{Change, Entries, Entry, FolderWatch, SiteId, Usage};
 use super::eviction;
 use super::folder::CacheFolder;
 use super::free_space::Shortage;
 use super::recovery::{Check, Fingerprint, Fingerprints, Manifest, UncheckedFiles};
+use super::shares::Shares;
 use crate::log::say;
 use crate::settings::Cache;
 use crate::system::joining_thread::{JoiningThread, StopToken};
+use sites::FileSites;
 
 /// The time between two looks at the changes.
 const LOOK: Duration = Duration::from_millis(50);
@@ -37,6 +40,8 @@ pub struct Keeper {
     files: Fingerprints,
     /// The usage of the files in use.
     usage: Usage,
+    sites: FileSites,
+    shares: Shares,
     unchecked: UncheckedFiles,
     /// `None`: the cache ends with the edge.
     manifest: Option<Manifest>,
@@ -48,8 +53,8 @@ pub struct Keeper {
 
 impl Keeper {
     /// Starts to keep the cache in `folder` within the bounds of `settings`, and to evict for `shortage`, until the thread
-    /// is dropped. Must start before Envoy, which would store files unseen, and end after it. Waits until all files of
-    /// earlier runs have been checked, but no longer than `patience`.
+    /// is dropped. Sites share the cache by `shares`. Must start before Envoy, which would store files unseen, and end
+    /// after it. Waits until all files of earlier runs have been checked, but no longer than `patience`.
     ///
     /// # Errors
     /// The folder cannot be watched, or there can be no more threads.
@@ -57,6 +62,7 @@ impl Keeper {
         settings: &Cache,
         folder: &CacheFolder,
         shortage: Shortage,
+        shares: Shares,
         patience: Duration,
     ) -> io::Result<JoiningThread> {
         let bound = Usage {
@@ -64,7 +70,7 @@ impl Keeper {
             files: settings.max_entries,
         };
         let manifest = (!folder.ends_with_edge).then(|| folder.root.clone());
-        let keeper = Self::new(&folder.entries, manifest, bound, shortage)?;
+        let keeper = Self::new(&folder.entries, manifest, bound, shortage, shares)?;
         let (unchecked, deaths) = (folder.unchecked.clone(), folder.early_deaths());
         let (checks, checked) = mpsc::channel();
         let thread = JoiningThread::start("keeper", move |stop| {
@@ -84,12 +90,15 @@ impl Keeper {
         manifest: Option<PathBuf>,
         bound: Usage,
         shortage: Shortage,
+        shares: Shares,
     ) -> io::Result<Self> {
         Ok(Self {
             live: Arc::new(Entries::open(folder)?),
             watch: FolderWatch::start(folder)?,
             files: Fingerprints::new(),
             usage: Usage::default(),
+            sites: FileSites::default(),
+            shares,
             unchecked: UncheckedFiles::default(),
             manifest: manifest.map(Manifest::new),
             bound,
@@ -204,11 +213,15 @@ impl Keeper {
         self.forget(number);
         self.files.insert(number, file);
         self.usage = self.usage.with(file.bytes);
+        if self.shares.weights().is_some() {
+            self.sites.learn(&self.live, number);
+        }
     }
 
     fn forget(&mut self, number: u64) {
         if let Some(file) = self.files.remove(&number) {
             self.usage = self.usage.without(file.bytes);
+            self.sites.forget(number);
         }
     }
 
@@ -227,6 +240,7 @@ impl Keeper {
                 _ => stored.extend(self.learn(entry.number)),
             }
         }
+        self.sites.retain(&self.files);
         stored
     }
 
@@ -257,22 +271,48 @@ impl Keeper {
         self.shortage.publish(0);
     }
 
-    /// Removes the oldest files in use, until the others are within `target`.
+    /// Removes the oldest files in use of the sites that are above their shares, until the others are within `target`.
     fn evict(&mut self, stop: &StopToken, target: Usage) -> io::Result<()> {
         let live = Arc::clone(&self.live);
+        let weights = self.shares.weights();
+        let listed = live.list(&mut self.pace(stop))?;
+        let entries = match weights {
+            Some(_) => self.with_sites(stop, listed),
+            None => listed
+                .into_iter()
+                .map(|entry| (SiteId::default(), entry))
+                .collect(),
+        };
+        let gone = eviction::surplus(entries, &weights.unwrap_or_default(), target);
+        live.remove_unused(&gone, &mut self.pace(stop))?;
+        self.follow();
+        Ok(())
+    }
+
+    /// The entries with their sites.
+    fn with_sites(&mut self, stop: &StopToken, entries: Vec<Entry>) -> Vec<(SiteId, Entry)> {
+        let live = Arc::clone(&self.live);
+        let unknown = self.sites.unknown(&entries);
+        let read = live.sites(&unknown, &mut self.pace(stop));
+        self.sites.add(read);
+        let entries = self.sites.of(entries);
+        // Some of what has been read may be gone meanwhile.
+        self.sites.retain(&self.files);
+        entries
+    }
+
+    /// A pause between two batches of files. The eviction leaves half of the time to others, unless more comes into the
+    /// cache than it removes.
+    fn pace(&mut self, stop: &StopToken) -> impl FnMut() -> bool {
         let mut worked = Instant::now();
-        let mut pause = || {
+        move || {
             self.follow();
-            // The eviction leaves half of the time to others, unless more comes into the cache than it removes.
             let late = !self.usage.is_within(self.bound);
             let pause = worked.elapsed().min(LONGEST_PAUSE);
             let goes_on = stop.wait(if late { Duration::ZERO } else { pause });
             worked = Instant::now();
             goes_on
-        };
-        eviction::evict(&live, target, &mut pause)?;
-        self.follow();
-        Ok(())
+        }
     }
 
     /// Logs an error and its consequence, unless one has been logged. Gives what there is without an error.

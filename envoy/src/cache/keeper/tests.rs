@@ -16,13 +16,31 @@ const ROOM: Usage = Usage {
 /// The folder of a cache that a thread keeps.
 struct KeptCache {
     dir: TempDir,
+    shares: Shares,
 }
 
 impl KeptCache {
     fn new() -> Self {
         let dir = TempDir::new().unwrap();
         fs::create_dir(dir.path().join("entries")).unwrap();
-        Self { dir }
+        let shares = Shares::default();
+        Self { dir, shares }
+    }
+
+    /// The same with these sites of equal weights.
+    fn with_sites(mut self, sites: &[&str]) -> Self {
+        self.shares = Shares::new(sites.iter().map(|name| (*name, 1)));
+        self
+    }
+
+    /// Stores an entry of a site, with as much of Envoy's form as says so.
+    fn store_of(&self, site: &str, number: u64) {
+        let (host, zeros) = (format!("{site}!a"), "\0".repeat(16));
+        let length = char::from(host.len() as u8);
+        self.store(
+            number,
+            &format!("CACH0000{zeros}\n\x20\n\x01c\x12{length}{host}"),
+        );
     }
 
     fn store(&self, number: u64, text: &str) {
@@ -57,7 +75,8 @@ impl KeptCache {
         let (ended, end) = mpsc::channel();
         let folder = self.dir.path().join("entries");
         let root = self.dir.path().to_owned();
-        let mut keeper = Keeper::new(&folder, Some(root), ROOM, shortage).unwrap();
+        let mut keeper =
+            Keeper::new(&folder, Some(root), ROOM, shortage, self.shares.clone()).unwrap();
         let thread = JoiningThread::start("test", move |stop| {
             play(&self, &mut keeper, &stop);
             ended.send(()).unwrap();
@@ -150,4 +169,62 @@ fn a_shortage_is_acted_on_once() {
         assert_eq!(cache.files(), 44);
     });
     assert_eq!(shortage.bytes(), 0);
+}
+
+#[test]
+fn a_scan_of_one_site_evicts_none_of_the_older_files_of_another() {
+    let cache = KeptCache::new().with_sites(&["a", "b"]);
+    cache.play(Shortage::default(), |cache, thread, stop| {
+        for number in 0..300 {
+            cache.store_of("a", number);
+        }
+        for number in 300..5_000 {
+            cache.store_of("b", number);
+            thread.follow();
+            thread.make_room(stop);
+        }
+        assert!(cache.files() <= ROOM.files);
+        let kept = (0..300).filter(|number| thread.files.contains_key(number));
+        assert_eq!(kept.count(), 300);
+    });
+}
+
+#[test]
+fn the_sites_of_files_are_read_when_a_second_site_is_added() {
+    let cache = KeptCache::new().with_sites(&["a"]);
+    let shares = cache.shares.clone();
+    cache.play(Shortage::default(), move |cache, thread, stop| {
+        for number in 0..800 {
+            cache.store_of(if number < 200 { "a" } else { "b" }, number);
+        }
+        thread.follow();
+        assert_eq!(thread.sites.len(), 0, "nothing is read for one site");
+        shares.publish([("a", 1), ("b", 1)]);
+        for number in 800..1_000 {
+            cache.store_of("b", number);
+            thread.follow();
+        }
+        assert_eq!(thread.sites.len(), 200);
+        thread.make_room(stop);
+        assert_eq!((thread.files.len(), thread.sites.len()), (924, 924));
+        assert!((0..200).all(|number| thread.files.contains_key(&number)));
+    });
+}
+
+#[test]
+fn the_files_of_a_site_that_is_removed_go_first() {
+    let cache = KeptCache::new().with_sites(&["a", "b", "c"]);
+    let shares = cache.shares.clone();
+    cache.play(Shortage::default(), move |cache, thread, stop| {
+        for (site, numbers) in [("a", 0..300), ("b", 300..985), ("c", 985..986)] {
+            for number in numbers {
+                cache.store_of(site, number);
+            }
+        }
+        shares.publish([("a", 1), ("b", 1)]);
+        thread.follow();
+        thread.make_room(stop);
+        assert_eq!(thread.files.len(), 924);
+        assert!(!thread.files.contains_key(&985), "it is the newest");
+    });
 }

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whose an entry is, by the key that Envoy's v1 store writes into the head of each file.
+//!
+//! A file begins with a block of [`BLOCK`] bytes. The message `CacheFileHeader` follows, in the encoding of Protocol
+//! Buffers, and begins with the key. The key's first fields are a name that is the same in all files, and the host. The
+//! filter asks the store for the host `SITE!AUTHORITY`, and without `SITE!` for the site without a name.
+
+use twox_hash::XxHash3_64;
+
+/// The bytes of a file within which the name of its site ends.
+pub const HEAD: usize = 128;
+/// The bytes before the message.
+const BLOCK: usize = 24;
+/// What every file begins with.
+const MAGIC: &[u8] = b"CACH0000";
+/// The tag of the field `key` of `CacheFileHeader`, and of `cluster_name` in `Key`: field 1, with a length.
+const FIRST: u8 = 0x0a;
+/// The tag of the field `host` of `Key`: field 2, with a length.
+const HOST: u8 = 0x12;
+
+/// A site's number while the edge runs, which follows from its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SiteId(u64);
+
+impl SiteId {
+    /// The number of the site `name`.
+    pub fn of(name: &[u8]) -> Self {
+        Self(XxHash3_64::oneshot(name))
+    }
+
+    /// The site of the file that begins with `head`; `None`: Envoy's store has not written it so.
+    pub fn read(head: &[u8]) -> Option<Self> {
+        let message = head.strip_prefix(MAGIC)?.get(BLOCK - MAGIC.len()..)?;
+        let (_, key) = field(message, FIRST)?;
+        let (name_length, rest) = field(key, FIRST)?;
+        let (host_length, rest) = field(rest.get(name_length..)?, HOST)?;
+        let host = rest.get(..host_length).unwrap_or(rest);
+        let end = host.iter().position(|byte| *byte == b'!').unwrap_or(0);
+        host.get(..end).map(Self::of)
+    }
+}
+
+/// The length of a message's first field, if that has this `tag`, and what follows the length.
+fn field(message: &[u8], tag: u8) -> Option<(usize, &[u8])> {
+    let (found, rest) = message.split_first()?;
+    if *found != tag {
+        return None;
+    }
+    // A varint has seven bits in each byte, the lowest first. The last byte is below 128.
+    let digits = rest.iter().position(|byte| *byte < 0x80)? + 1;
+    let (digits, rest) = rest.split_at_checked(digits).filter(|_| digits <= 5)?;
+    let length = digits
+        .iter()
+        .rev()
+        .fold(0_u64, |length, byte| (length << 7) | u64::from(byte & 0x7f));
+    Some((usize::try_from(length).ok()?, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The head of a file that Envoy 1.40 has written for `GET /a?b=c` with `Host: assets!edge.test:80`.
+    const NAMED: &[u8] =
+        b"CACH0000\x00\x00\x00\xff\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x07\
+        \n7\n\x16cluster_name_goes_here\x12\x13assets!edge.test:80\x1a\x06/a?b=c@\x01\
+        \x12\x0c\x08\xeb\xbf\x90\xd8\x06\x10\xc0\xa6\xe4\x85\x02\x1a\x0e\n\x07:status\x12\x03200";
+    /// The same with `Host: plain.test`.
+    const PLAIN: &[u8] =
+        b"CACH0000\x00\x00\x00\xf6\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x07\
+        \n.\n\x16cluster_name_goes_here\x12\nplain.test\x1a\x06/a?b=c@\x01\
+        \x12\x0c\x08\xeb\xbf\x90\xd8\x06\x10\xc0\xaf\xde\x86\x02\x1a\x0e\n\x07:status\x12\x03200";
+
+    #[test]
+    fn a_file_of_envoys_says_its_site() {
+        assert_eq!(SiteId::read(NAMED), Some(SiteId::of(b"assets")));
+        assert_eq!(SiteId::read(PLAIN), Some(SiteId::of(b"")));
+    }
+
+    #[test]
+    fn the_longest_name_is_within_the_head() {
+        let name = "s".repeat(63);
+        let host = format!("{name}!{}", "h".repeat(9_000));
+        let mut file = NAMED.get(..BLOCK).unwrap().to_vec();
+        // The key has 9,100 bytes, and the host 9,064.
+        file.extend(b"\n\x8c\x47\n\x16cluster_name_goes_here\x12\xe8\x46");
+        file.extend(host.as_bytes());
+        let head = file.get(..HEAD).unwrap();
+        assert_eq!(SiteId::read(head), Some(SiteId::of(name.as_bytes())));
+    }
+
+    #[test]
+    fn what_envoy_does_not_write_has_no_site() {
+        for end in 0..BLOCK + 27 {
+            assert_eq!(SiteId::read(NAMED.get(..end).unwrap()), None, "{end} bytes");
+        }
+        let mut other = NAMED.to_vec();
+        *other.first_mut().unwrap() = b'B';
+        assert_eq!(SiteId::read(&other), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_head_is_too_strange(at in 0..HEAD, bytes in prop::collection::vec(any::<u8>(), 0..HEAD)) {
+            SiteId::read(&bytes);
+            let mut changed = NAMED.to_vec();
+            let end = changed.len().min(at + bytes.len());
+            let at = at.min(end);
+            changed.splice(at..end, bytes);
+            SiteId::read(&changed);
+        }
+    }
+}

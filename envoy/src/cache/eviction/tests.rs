@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which entries go, of one site and of several.
+#![allow(clippy::cast_precision_loss)]
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File, FileTimes};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+use crate::cache::entries::{Entries, Entry, SiteId, Usage};
+use crate::cache::shares::Shares;
+
+const ALL: Usage = Usage {
+    bytes: u64::MAX,
+    files: u64::MAX,
+};
+const NONE: Usage = Usage { bytes: 0, files: 0 };
+
+fn list(folder: &Path) -> Vec<Entry> {
+    let entries = Entries::open(folder).unwrap();
+    entries.list(&mut || true).unwrap()
+}
+
+/// The numbers of the entries that go if all are of one site.
+fn gone(entries: Vec<Entry>, target: Usage) -> Vec<u64> {
+    let owned = entries.into_iter().map(|entry| (SiteId::default(), entry));
+    numbers(&surplus(owned.collect(), &Default::default(), target))
+}
+
+fn numbers(entries: &[Entry]) -> Vec<u64> {
+    entries.iter().map(|entry| entry.number).collect()
+}
+
+#[test]
+fn as_many_of_the_oldest_go_as_leave_the_others_within_both_bounds() {
+    let dir = TempDir::new().unwrap();
+    for (second, number, bytes) in [(30, 1, 5), (10, 2, 70), (20, 3, 5)] {
+        let file = File::create(dir.path().join(format!("cache-{number}"))).unwrap();
+        file.set_len(bytes).unwrap();
+        let used = SystemTime::UNIX_EPOCH + Duration::from_secs(second);
+        let times = FileTimes::new().set_accessed(used).set_modified(used);
+        file.set_times(times).unwrap();
+    }
+    let gone = |target| gone(list(dir.path()), target);
+    let keep = |bytes, files| Usage { bytes, files };
+    assert!(gone(ALL).is_empty());
+    assert!(gone(keep(80, 3)).is_empty());
+    assert_eq!(gone(keep(80, 2)), [2]);
+    assert_eq!(gone(keep(79, 3)), [2]);
+    assert_eq!(gone(keep(9, 3)), [2, 3]);
+    assert_eq!(gone(NONE), [2, 3, 1]);
+    assert!(super::surplus(Vec::new(), &Default::default(), NONE).is_empty());
+}
+
+#[test]
+fn what_was_read_or_written_last_stays_longest() {
+    let dir = TempDir::new().unwrap();
+    let path = |number: u64| dir.path().join(format!("cache-{number}"));
+    let later = SystemTime::now() + Duration::from_secs(60);
+    for number in [3, 1, 2] {
+        let file = File::create(path(number)).unwrap();
+        let read = later + Duration::from_secs(number);
+        file.set_times(FileTimes::new().set_accessed(read)).unwrap();
+    }
+    // This entry has been moved a moment ago, and has not been used for long.
+    let long_ago = FileTimes::new()
+        .set_accessed(SystemTime::UNIX_EPOCH)
+        .set_modified(SystemTime::UNIX_EPOCH);
+    let file = File::create(dir.path().join("elsewhere")).unwrap();
+    file.set_times(long_ago).unwrap();
+    fs::rename(dir.path().join("elsewhere"), path(9)).unwrap();
+    assert_eq!(gone(list(dir.path()), NONE), [9, 1, 2, 3]);
+}
+
+/// Entries of several sites, with the sites' names and weights. Site 0 is not in use any more.
+#[derive(Clone, Debug)]
+struct Cached {
+    shares: Vec<u32>,
+    /// The site, the age and the bytes of each entry.
+    entries: Vec<(usize, i64, u64)>,
+    target: Usage,
+}
+
+/// What was evicted, in its order: the site and the number.
+type Evicted = Vec<(usize, u64)>;
+
+impl Cached {
+    fn name(site: usize) -> String {
+        format!("site-{site}")
+    }
+
+    fn listed(&self) -> Vec<(SiteId, Entry)> {
+        let entries = self.entries.iter().zip(0..);
+        let entries = entries.map(|((site, second, bytes), number)| {
+            let touched = (*second, 0);
+            let entry = Entry {
+                touched,
+                number,
+                bytes: *bytes,
+            };
+            (SiteId::of(Self::name(*site).as_bytes()), entry)
+        });
+        entries.collect()
+    }
+
+    fn evict(&self) -> Evicted {
+        let names: Vec<_> = (0..self.shares.len()).map(Self::name).collect();
+        let sites = names
+            .iter()
+            .map(String::as_str)
+            .zip(self.shares.iter().copied());
+        let shares = Shares::new(sites.skip(1));
+        let weights = shares.weights().unwrap();
+        let gone = surplus(self.listed(), &weights, self.target);
+        let site = |number: u64| self.entries[number as usize].0;
+        gone.iter()
+            .map(|entry| (site(entry.number), entry.number))
+            .collect()
+    }
+
+    /// How much each site and all sites have without the entries `gone`.
+    fn left(&self, gone: &[(usize, u64)]) -> (HashMap<usize, Usage>, Usage) {
+        let gone: HashSet<_> = gone.iter().map(|(_, number)| *number).collect();
+        let (mut sites, mut all) = (HashMap::<usize, Usage>::new(), Usage::default());
+        for ((site, _, bytes), number) in self.entries.iter().zip(0_u64..) {
+            if !gone.contains(&number) {
+                let usage = sites.entry(*site).or_default();
+                *usage = usage.with(*bytes);
+                all = all.with(*bytes);
+            }
+        }
+        (sites, all)
+    }
+
+    /// How many times its share a site uses, by what there is too much of.
+    fn load(&self, site: usize, usage: Usage, all: Usage) -> f64 {
+        let share = if site == 0 {
+            0.0
+        } else {
+            f64::from(self.shares[site])
+        };
+        let load = |used: u64, all: u64, bound: u64| {
+            if all > bound {
+                used as f64 / bound.max(1) as f64 / share
+            } else {
+                0.0
+            }
+        };
+        let bytes = load(usage.bytes, all.bytes, self.target.bytes);
+        bytes.max(load(usage.files, all.files, self.target.files))
+    }
+}
+
+fn cached() -> impl Strategy<Value = Cached> {
+    let shares = prop::collection::vec(1_u32..10, 3..6);
+    let entries = prop::collection::vec((0_usize..6, 0_i64..50, 1_u64..1_000), 0..80);
+    (shares, entries, 0_u64..30_000, 0_u64..80).prop_map(|(shares, mut entries, bytes, files)| {
+        entries.retain(|(site, ..)| *site < shares.len());
+        let target = Usage { bytes, files };
+        Cached {
+            shares,
+            entries,
+            target,
+        }
+    })
+}
+
+/// `count` entries of a site, of ten bytes each, with ages from `second` on.
+fn entries(site: usize, count: usize, second: i64) -> Vec<(usize, i64, u64)> {
+    (second..)
+        .take(count)
+        .map(|second| (site, second, 10))
+        .collect()
+}
+
+proptest! {
+    #[test]
+    fn as_many_go_as_must_and_no_more(cached in cached()) {
+        let gone = cached.evict();
+        prop_assert!(cached.left(&gone).1.is_within(cached.target));
+        if let Some((_, but_last)) = gone.split_last() {
+            prop_assert!(!cached.left(but_last).1.is_within(cached.target));
+        }
+    }
+
+    #[test]
+    fn of_one_site_the_oldest_go_first(cached in cached()) {
+        let gone = cached.evict();
+        let entry = |number: u64| &cached.entries[number as usize];
+        let gone_numbers: HashSet<_> = gone.iter().map(|(_, number)| *number).collect();
+        for (site, number) in &gone {
+            for (other, kept) in cached.entries.iter().zip(0_u64..) {
+                let stays = !gone_numbers.contains(&kept) && other.0 == *site;
+                prop_assert!(!stays || (other.1, kept) > (entry(*number).1, *number));
+            }
+        }
+    }
+
+    #[test]
+    fn each_goes_of_the_site_that_is_furthest_above_its_share(cached in cached()) {
+        let gone = cached.evict();
+        for (done, (site, _)) in gone.iter().enumerate() {
+            let (sites, all) = cached.left(&gone[..done]);
+            let load = |site: usize| cached.load(site, sites[&site], all);
+            for other in sites.keys() {
+                prop_assert!(load(*site) >= load(*other) * (1.0 - 1e-9));
+            }
+        }
+    }
+
+    #[test]
+    fn a_site_within_its_share_loses_nothing(cached in cached()) {
+        let (sites, all) = cached.left(&[]);
+        let whole: u32 = cached.shares[1..].iter().sum();
+        for (site, usage) in sites {
+            let share = 1.0 / f64::from(whole);
+            if cached.load(site, usage, all) <= share {
+                prop_assert!(cached.evict().iter().all(|(gone, _)| *gone != site));
+            }
+        }
+    }
+
+    #[test]
+    fn a_site_that_is_not_in_use_any_more_goes_first(cached in cached()) {
+        let gone = cached.evict();
+        let of_used = gone.iter().position(|(site, _)| *site != 0);
+        let rest = &gone[of_used.unwrap_or(gone.len())..];
+        prop_assert!(rest.iter().all(|(site, _)| *site != 0));
+        if of_used.is_some() {
+            prop_assert!(!cached.left(&gone).0.contains_key(&0));
+        }
+    }
+
+    #[test]
+    fn with_one_site_the_oldest_of_all_go(mut cached in cached()) {
+        for (site, ..) in &mut cached.entries {
+            *site = 1;
+        }
+        let gone = cached.evict();
+        let mut oldest: Vec<_> = cached.entries.iter().zip(0_u64..).collect();
+        oldest.sort_by_key(|((_, second, _), number)| (*second, *number));
+        let oldest = oldest.iter().map(|(_, number)| (1, *number));
+        prop_assert_eq!(&gone, &oldest.take(gone.len()).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_scan_of_one_site_takes_the_scan_and_not_the_older_entries_of_another() {
+    let cached = Cached {
+        shares: vec![0, 1, 1],
+        entries: [entries(1, 400, 0), entries(2, 9_600, 1_000)].concat(),
+        target: Usage {
+            bytes: 1 << 40,
+            files: 9_000,
+        },
+    };
+    let gone = cached.evict();
+    assert_eq!(gone.len(), 1_000);
+    assert!(gone.iter().all(|(site, _)| *site == 2));
+}
+
+#[test]
+fn what_a_site_leaves_of_its_share_is_lent_to_the_others() {
+    let cached = |second: usize| Cached {
+        shares: vec![0, 3, 1],
+        entries: [entries(1, 100, 0), entries(2, second, 0)].concat(),
+        target: Usage {
+            bytes: 10_000,
+            files: 1_000,
+        },
+    };
+    assert!(cached(900).evict().is_empty(), "nine tenths for a quarter");
+    let gone = cached(1_000).evict();
+    assert_eq!(gone.len(), 100);
+    assert!(gone.iter().all(|(site, _)| *site == 2));
+}
+
+#[test]
+fn sites_above_their_shares_keep_what_their_weights_say() {
+    let cached = Cached {
+        shares: vec![0, 3, 1],
+        entries: [entries(1, 1_000, 0), entries(2, 1_000, 0)].concat(),
+        target: Usage {
+            bytes: 4_000,
+            files: 1_000,
+        },
+    };
+    let (sites, _) = cached.left(&cached.evict());
+    assert_eq!((sites[&1].files, sites[&2].files), (300, 100));
+}
+
+#[test]
+fn many_small_entries_do_not_go_for_the_bytes_of_large_ones() {
+    let large = (0..10).map(|second| (2, second, 1_000)).collect();
+    let cached = Cached {
+        shares: vec![0, 1, 1],
+        entries: [entries(1, 500, 0), large].concat(),
+        target: Usage {
+            bytes: 12_000,
+            files: 511,
+        },
+    };
+    assert_eq!(cached.evict(), [(2, 500), (2, 501), (2, 502)]);
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The weights of the sites, by which they share the cache.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::entries::SiteId;
+
+/// The weights of the sites in use. The keeper reads them, and a reload replaces them.
+#[derive(Clone, Debug, Default)]
+pub struct Shares(Arc<Mutex<Arc<Weights>>>);
+
+impl Shares {
+    /// The weights of these sites, each with its name.
+    pub fn new<'a>(sites: impl IntoIterator<Item = (&'a str, u32)>) -> Self {
+        let shares = Self::default();
+        shares.publish(sites);
+        shares
+    }
+
+    /// Replaces the weights by those of `sites`, which are all sites in use, each with its name.
+    pub fn publish<'a>(&self, sites: impl IntoIterator<Item = (&'a str, u32)>) {
+        let weights = sites.into_iter();
+        let weights = weights.map(|(name, share)| (SiteId::of(name.as_bytes()), share));
+        let weights = Arc::new(Weights(weights.collect()));
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = weights;
+    }
+
+    /// The weights now; `None`: there is one site at most, which shares the cache with nobody.
+    pub(super) fn weights(&self) -> Option<Arc<Weights>> {
+        let weights = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (weights.0.len() > 1).then(|| Arc::clone(&weights))
+    }
+}
+
+/// The weights of the sites in use.
+#[derive(Debug, Default)]
+pub(super) struct Weights(HashMap<SiteId, u32>);
+
+impl Weights {
+    /// The weight of a site; 0 for a site that is not in use any more.
+    pub fn of(&self, site: SiteId) -> u32 {
+        self.0.get(&site).copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_weights_published_last_count() {
+        let shares = Shares::new([("a", 2), ("b", 1)]);
+        let keeper = shares.clone();
+        let of = |name: &str| keeper.weights().unwrap().of(SiteId::of(name.as_bytes()));
+        assert_eq!((of("a"), of("b"), of("c")), (2, 1, 0));
+        shares.publish([("a", 1), ("c", 3)]);
+        assert_eq!((of("a"), of("b"), of("c")), (1, 0, 3));
+    }
+
+    #[test]
+    fn one_site_has_the_cache_for_itself() {
+        assert!(Shares::default().weights().is_none());
+        assert!(Shares::new([("", 1)]).weights().is_none());
+    }
+}
