@@ -9,9 +9,12 @@
 mod capture;
 mod copy;
 mod sighting;
+mod sites;
+mod table;
 mod tier;
 
 pub use capture::Capture;
 pub use copy::{HotCopy, Wanted};
 pub use sighting::{REREAD_MILLIS, Sighting, Still};
+pub use sites::SiteNumber;
 pub use tier::{HotTier, Kept};

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The bounded table of copies.
+//! The bounded tables of copies, and what is copied.
 
-use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
-
-use quick_cache::Weighter;
-use quick_cache::unsync::{Cache, DefaultLifecycle};
 
 use super::copy::{HotCopy, Wanted};
 use super::sighting::Still;
+use super::sites::{SiteNumber, SiteTables};
 use crate::policy::HotPolicy;
-use crate::workers::recent_keys::RecentKeys;
 use crate::workers::{KeyHash, Millis};
 
 /// The size of a copy by which the room for keys is reckoned: about the median of what web sites serve.
@@ -33,10 +29,7 @@ pub struct Kept {
 /// Copies of one worker.
 #[derive(Debug)]
 pub struct HotTier {
-    copies: Cache<KeyHash, Rc<HotCopy>, Bytes, BuildHasherDefault<Hashed>>,
-    /// The keys that were asked for lately; of one that is asked for again a copy is made. (The doorkeeper of TinyLFU:
-    /// Einziger, Friedman, Manes, "TinyLFU: A Highly Efficient Cache Admission Policy", 2017.)
-    doorkeeper: RecentKeys<()>,
+    copies: SiteTables,
     most_object_bytes: usize,
     /// Bytes of bodies that are being copied.
     in_the_making: usize,
@@ -51,38 +44,41 @@ impl HotTier {
         let most_in_the_making = room / IN_THE_MAKING;
         let room = room - most_in_the_making;
         Self {
-            copies: Cache::with(
-                keys,
-                room as u64,
-                Bytes,
-                BuildHasherDefault::default(),
-                DefaultLifecycle::default(),
-            ),
-            doorkeeper: RecentKeys::new(keys),
+            copies: SiteTables::new(keys, room as u64),
             most_object_bytes: policy.max_object_bytes.min(room),
             in_the_making: 0,
             most_in_the_making,
         }
     }
 
+    /// Replaces the weights of the sites by `shares`, in the order of their numbers. Before, there is one site. A number
+    /// must stand for the same site for as long as it has a weight; the copies of a site without a weight go.
+    pub fn set_shares(&mut self, shares: &[u32]) {
+        self.copies.set_shares(shares);
+    }
+
     /// What the store would serve at `now`, under a key of that hash.
     pub fn get(
         &self,
+        site: SiteNumber,
         key: KeyHash,
         wanted: &Wanted<'_>,
         now: Millis,
     ) -> Option<(Rc<HotCopy>, Still)> {
-        let copy = self.copies.get(&key)?;
+        let copy = self.copies.of(site)?.get(key)?;
         let still = copy.stands_for(wanted, now)?;
         Some((Rc::clone(copy), still))
     }
 
     /// Whether an object of `length` bytes under `key` should be copied.
     ///
-    /// While there is room, all are. Then only what is asked for twice is, so that what comes once is not even copied.
-    pub fn wants(&mut self, key: KeyHash, length: usize) -> bool {
+    /// While there is room, all are. Then only what is asked for twice is, so that what comes once is not even copied. (The
+    /// doorkeeper of TinyLFU: Einziger, Friedman, Manes, "TinyLFU: A Highly Efficient Cache Admission Policy", 2017.)
+    pub fn wants(&mut self, site: SiteNumber, key: KeyHash, length: usize) -> bool {
         (1..=self.most_object_bytes).contains(&length)
-            && (self.has_room() || self.holds(key) || self.was_asked_for(key))
+            && (self.copies.has_room(site, self.most_object_bytes as u64)
+                || self.copies.holds(site, key)
+                || self.copies.was_asked_for(site, key))
     }
 
     /// Makes room for a copy in the making, until [`HotTier::end`]. False if there are too many.
@@ -100,11 +96,11 @@ impl HotTier {
     }
 
     /// Takes a copy in the place of the one that there is.
-    pub fn insert(&mut self, key: KeyHash, copy: HotCopy) -> Kept {
-        let held = self.holds(key);
+    pub fn insert(&mut self, site: SiteNumber, key: KeyHash, copy: HotCopy) -> Kept {
+        let held = self.copies.holds(site, key);
         let others = self.len() - usize::from(held);
-        self.copies.insert(key, Rc::new(copy));
-        let holds = self.holds(key);
+        self.copies.insert(site, key, copy);
+        let holds = self.copies.holds(site, key);
         let left = self.len() - usize::from(holds);
         Kept {
             admitted: holds && !held,
@@ -113,13 +109,13 @@ impl HotTier {
     }
 
     /// Forgets `key`.
-    pub fn remove(&mut self, key: KeyHash) {
-        self.copies.remove(&key);
+    pub fn remove(&mut self, site: SiteNumber, key: KeyHash) {
+        self.copies.remove(site, key);
     }
 
     /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
-        self.copies.is_empty()
+        self.copies.len() == 0
     }
 
     /// Number of copies, outdated ones included.
@@ -129,55 +125,6 @@ impl HotTier {
 
     /// What they take of the memory.
     pub fn bytes(&self) -> u64 {
-        self.copies.weight()
-    }
-
-    /// Whether `key` was asked for before. It has been, from now on.
-    fn was_asked_for(&mut self, key: KeyHash) -> bool {
-        let known = self.doorkeeper.peek(key).is_some();
-        if !known {
-            self.doorkeeper.insert(key, ());
-        }
-        known
-    }
-
-    fn holds(&self, key: KeyHash) -> bool {
-        self.copies.contains_key(&key)
-    }
-
-    fn has_room(&self) -> bool {
-        let most = self.most_object_bytes as u64;
-        self.copies.weight().saturating_add(most) <= self.copies.capacity()
-    }
-}
-
-/// Copies are weighed by what they take of the memory.
-#[derive(Clone, Debug)]
-struct Bytes;
-
-impl Weighter<KeyHash, Rc<HotCopy>> for Bytes {
-    fn weight(&self, _: &KeyHash, copy: &Rc<HotCopy>) -> u64 {
-        copy.bytes() as u64
-    }
-}
-
-/// Keys are hashes already.
-#[derive(Clone, Debug, Default)]
-struct Hashed(u64);
-
-impl Hasher for Hashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        // A key writes its number only; nothing else would be wrong, only slow.
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = number;
+        self.copies.bytes()
     }
 }

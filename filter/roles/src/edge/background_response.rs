@@ -78,7 +78,9 @@ pub fn respond_refreshed(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
         .is_some_and(|served| served.entry.lacks_room());
     let stored = served.filter(|served| served.own && served.entry.stored);
     if let Some(stored) = &stored {
-        worker.keys.drop_hot_copy(stream.target.cache_key());
+        worker
+            .keys
+            .drop_hot_copy(stream.policy.site, stream.target.cache_key());
         worker.turn(stream.id.0, |coalescer, turn| {
             let until = turn.now.saturating_add(stored.served_for);
             coalescer.hints().set(stream.key.key, Hint::Fresh, until);

@@ -44,7 +44,7 @@ pub fn answer(
     head: bool,
     numbered: &NumberedPolicy,
 ) -> host::Result<Option<Answered>> {
-    let Some((copy, still)) = worker.keys.hot_copy(wanted) else {
+    let Some((copy, still)) = worker.keys.hot_copy(numbered.site, wanted) else {
         return Ok(None);
     };
     let policy = &numbered.policy.response;
@@ -75,7 +75,10 @@ pub fn begin(
     let Some(length) = length.and_then(|length| usize::try_from(length).ok()) else {
         return Ok(());
     };
-    if !worker.keys.wants_copy(stream.target.cache_key(), length) {
+    if !worker
+        .keys
+        .wants_copy(stream.policy.site, stream.target.cache_key(), length)
+    {
         return Ok(());
     }
     let copy = copy_of(&*worker.host, stream, sighting)?;
@@ -184,7 +187,9 @@ fn end_capture(worker: &mut Worker, stream: &EdgeRequest, capture: Capture) {
     let sharing = share_copy(worker, stream, copy.as_ref());
     let keeps = sharing.is_none_or(|sharing| !sharing.once);
     if let Some(copy) = copy.filter(|_| keeps) {
-        worker.keys.keep_copy(Rc::unwrap_or_clone(copy));
+        worker
+            .keys
+            .keep_copy(stream.policy.site, Rc::unwrap_or_clone(copy));
     }
 }
 

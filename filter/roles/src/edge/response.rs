@@ -262,7 +262,9 @@ fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
     let entry = &served.entry;
     let filled = (served.own || served.failure.is_some()) && entry.stored;
     if served.own {
-        worker.keys.drop_hot_copy(stream.target.cache_key());
+        worker
+            .keys
+            .drop_hot_copy(stream.policy.site, stream.target.cache_key());
     }
     let result = served.metric(stream.progress.purpose.get());
     worker.metrics.count_of(&stream.policy, result);

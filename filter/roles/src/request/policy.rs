@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use sluice_core::coalescing::flight::FlightPolicy;
+use sluice_core::hot::SiteNumber;
 use sluice_core::policy::Policy;
 use sluice_core::sites::{SiteIndex, Sites};
 
@@ -18,6 +19,8 @@ pub struct NumberedPolicy {
     pub policy: Rc<Policy>,
     /// Its settings for flights.
     pub flights: FlightPolicy,
+    /// The number of its site in this VM, which stays whatever sites come and go.
+    pub site: SiteNumber,
     /// The counters of its site.
     pub counters: Rc<SiteCounters>,
 }
@@ -50,5 +53,10 @@ impl Generation {
     /// The policy of the site under which a key was made.
     pub fn policy_of_key(&self, cache_key: &str) -> Option<&NumberedPolicy> {
         self.policies.get(self.sites.index_of_key(cache_key)?)
+    }
+
+    /// The policies of the sites, in their order.
+    pub fn policies(&self) -> &[NumberedPolicy] {
+        &self.policies
     }
 }

@@ -17,7 +17,9 @@ use crate::request::EdgeRequest;
 
 /// Lets later requests for the key of `stream` go around the store, and those that wait for it.
 pub fn avoid_the_store(worker: &mut Worker, stream: &EdgeRequest) {
-    worker.keys.drop_hot_copy(stream.target.cache_key());
+    worker
+        .keys
+        .drop_hot_copy(stream.policy.site, stream.target.cache_key());
     let until = worker.mark_hit_for_miss(stream.key.key, &stream.policy);
     worker.turn(stream.id.0, |coalescer, turn| {
         coalescer.fill_headers(stream.id, FillVerdict::HitForMiss { until }, turn);

@@ -157,6 +157,7 @@ impl Worker {
         self.coalescer.hints().set_capacity(hints);
         let generation = self.policies.renew(configuration, sites);
         self.keys.keep_to(Rc::clone(&generation.sites));
+        self.keys.hot.set_shares(&self.policies.shares());
         self.resync();
         Ok(generation)
     }

@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hasher as _};
 use std::rc::Rc;
 
 use sluice_core::coalescing::flight::FlightPolicy;
+use sluice_core::hot::SiteNumber;
 use sluice_core::policy::Policy;
 use sluice_core::sites::{NAME_END, Sites};
 
@@ -19,6 +20,8 @@ pub struct Policies {
     /// The hash of the newest configuration, which each root context of the worker is given.
     configuration: u64,
     known: HashMap<u32, NumberedPolicy>,
+    /// The names of all sites that there were, by their numbers.
+    names: Vec<String>,
     last: u32,
 }
 
@@ -80,9 +83,33 @@ impl Policies {
             })
     }
 
+    /// The weights of the sites, by their numbers. A site that is gone has none.
+    pub fn shares(&self) -> Vec<u32> {
+        let mut shares = vec![0; self.names.len()];
+        let newest = self.newest.iter();
+        let sites = newest.flat_map(|newest| newest.sites.sites.iter().zip(newest.policies()));
+        for (site, policy) in sites {
+            if let Some(share) = shares.get_mut(usize::from(policy.site.0)) {
+                *share = site.share;
+            }
+        }
+        shares
+    }
+
+    /// The number of the site of that name, which a site that comes back has again.
+    fn site(&mut self, name: &str) -> SiteNumber {
+        let known = self.names.iter().position(|known| known == name);
+        let position = known.unwrap_or_else(|| {
+            self.names.push(name.to_owned());
+            self.names.len() - 1
+        });
+        SiteNumber(u16::try_from(position).unwrap_or(u16::MAX))
+    }
+
     fn number(&mut self, policy: &Rc<Policy>) -> NumberedPolicy {
         self.last = self.last.wrapping_add(1);
         NumberedPolicy {
+            site: self.site(&policy.site.name),
             number: self.last,
             policy: Rc::clone(policy),
             flights: FlightPolicy::of(policy),

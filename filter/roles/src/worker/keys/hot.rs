@@ -3,29 +3,29 @@
 
 use std::rc::Rc;
 
-use sluice_core::hot::{HotCopy, Still, Wanted};
+use sluice_core::hot::{HotCopy, SiteNumber, Still, Wanted};
 use sluice_core::metrics::Metric;
 
 use super::Keys;
 
 impl Keys {
     /// The hot copy that the store would serve now.
-    pub fn hot_copy(&self, wanted: &Wanted<'_>) -> Option<(Rc<HotCopy>, Still)> {
+    pub fn hot_copy(&self, site: SiteNumber, wanted: &Wanted<'_>) -> Option<(Rc<HotCopy>, Still)> {
         if self.hot.is_empty() {
             return None;
         }
         let key = self.entry_hash(wanted.key);
-        self.hot.get(key, wanted, self.host.unix_millis())
+        self.hot.get(site, key, wanted, self.host.unix_millis())
     }
 
     /// Whether the body of `length` bytes that passes to a client should be copied.
-    pub fn wants_copy(&mut self, cache_key: &str, length: usize) -> bool {
-        self.hot.wants(self.entry_hash(cache_key), length)
+    pub fn wants_copy(&mut self, site: SiteNumber, cache_key: &str, length: usize) -> bool {
+        self.hot.wants(site, self.entry_hash(cache_key), length)
     }
 
     /// Keeps a copy, if the hot tier finds it worth that.
-    pub fn keep_copy(&mut self, copy: HotCopy) {
-        let kept = self.hot.insert(self.entry_hash(&copy.key), copy);
+    pub fn keep_copy(&mut self, site: SiteNumber, copy: HotCopy) {
+        let kept = self.hot.insert(site, self.entry_hash(&copy.key), copy);
         if kept.admitted {
             self.metrics.count(Metric::HotAdmissions, 1);
         }
@@ -36,9 +36,9 @@ impl Keys {
     }
 
     /// Drops the hot copy of a key: the store has another response, or has asked the origin.
-    pub fn drop_hot_copy(&mut self, cache_key: &str) {
+    pub fn drop_hot_copy(&mut self, site: SiteNumber, cache_key: &str) {
         if !self.hot.is_empty() {
-            self.hot.remove(self.entry_hash(cache_key));
+            self.hot.remove(site, self.entry_hash(cache_key));
         }
     }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The hot tier keeps what is asked for often, and its bounds, whatever passes by.
 
+mod sites;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use proptest::prelude::*;
 use sluice_core::freshness::Lifetime;
-use sluice_core::hot::{HotCopy, HotTier, Kept, Sighting, Still, Wanted};
+use sluice_core::hot::{HotCopy, HotTier, Kept, Sighting, SiteNumber, Still, Wanted};
 use sluice_core::policy::HotPolicy;
 use sluice_core::workers::KeyHash;
 
@@ -43,6 +45,7 @@ static COUNTING: Counting = Counting;
 
 const NOW: u64 = 784_111_777_000;
 const POLICY: u32 = 3;
+const SITE: SiteNumber = SiteNumber(0);
 
 fn bounds(max_bytes: usize) -> HotPolicy {
     HotPolicy {
@@ -79,23 +82,33 @@ fn copy(object: u64, length: usize) -> HotCopy {
 }
 
 fn get(tier: &HotTier, object: u64, now: u64) -> Option<Still> {
+    get_of(tier, SITE, object, now)
+}
+
+fn get_of(tier: &HotTier, site: SiteNumber, object: u64, now: u64) -> Option<Still> {
     let wanted = Wanted {
         key: &object.to_string(),
         known_as: hash(object),
         policy: POLICY,
     };
-    let (_, still) = tier.get(hash(object), &wanted, now)?;
+    let (_, still) = tier.get(site, hash(object), &wanted, now)?;
     Some(still)
 }
 
 /// A request for an object: whether it is answered from the tier. If not, the store's answer passes.
 fn ask(tier: &mut HotTier, object: u64, length: usize) -> bool {
-    if get(tier, object, NOW).is_some() {
+    ask_of(tier, SITE, object, length, NOW)
+}
+
+fn ask_of(tier: &mut HotTier, site: SiteNumber, object: u64, length: usize, now: u64) -> bool {
+    if get_of(tier, site, object, now).is_some() {
         return true;
     }
-    if tier.wants(hash(object), length) && tier.begin(length) {
+    if tier.wants(site, hash(object), length) && tier.begin(length) {
         tier.end(length);
-        tier.insert(hash(object), copy(object, length));
+        let mut copy = copy(object, length);
+        copy.sighting.seen = now;
+        tier.insert(site, hash(object), copy);
     }
     false
 }
@@ -146,24 +159,24 @@ fn the_smallest_objects_outgrow_it_no_more_than_others() {
 fn what_comes_once_is_not_even_copied_when_it_is_full() {
     let mut tier = HotTier::new(bounds(1 << 20));
     let mut object = 0;
-    while tier.wants(hash(object), 10_000) {
-        tier.insert(hash(object), copy(object, 10_000));
+    while tier.wants(SITE, hash(object), 10_000) {
+        tier.insert(SITE, hash(object), copy(object, 10_000));
         object += 1;
     }
     assert!((60..=105).contains(&object), "{object}");
-    assert!(tier.wants(hash(object), 10_000), "the second time");
+    assert!(tier.wants(SITE, hash(object), 10_000), "the second time");
 }
 
 #[test]
 fn a_copy_is_of_one_key_one_policy_and_no_purge() {
     let mut tier = HotTier::new(bounds(1 << 20));
-    tier.insert(hash(7), copy(7, 10));
+    tier.insert(SITE, hash(7), copy(7, 10));
     let wanted = Wanted {
         key: "7",
         known_as: hash(7),
         policy: POLICY,
     };
-    let gets = |wanted| tier.get(hash(7), &wanted, NOW).is_some();
+    let gets = |wanted| tier.get(SITE, hash(7), &wanted, NOW).is_some();
     assert!(gets(wanted));
     assert!(!gets(Wanted { key: "8", ..wanted }), "another of one hash");
     let known_as = hash(8);
@@ -179,12 +192,12 @@ fn a_copy_takes_the_place_of_the_one_before() {
         admitted,
         evicted: 0,
     };
-    assert_eq!(tier.insert(hash(7), copy(7, 10)), kept(true));
+    assert_eq!(tier.insert(SITE, hash(7), copy(7, 10)), kept(true));
     let before = tier.bytes();
-    assert_eq!(tier.insert(hash(7), copy(7, 20)), kept(false));
+    assert_eq!(tier.insert(SITE, hash(7), copy(7, 20)), kept(false));
     assert_eq!((tier.len(), tier.bytes()), (1, before + 10));
     assert_eq!(get(&tier, 7, NOW + 1_000).unwrap().age, 2);
-    tier.remove(hash(7));
+    tier.remove(SITE, hash(7));
     assert!(tier.is_empty());
     assert_eq!(get(&tier, 7, NOW), None);
 }
@@ -192,11 +205,11 @@ fn a_copy_takes_the_place_of_the_one_before() {
 #[test]
 fn large_and_empty_objects_and_those_without_a_tier_are_not_copied() {
     let mut tier = HotTier::new(bounds(1 << 20));
-    assert!(tier.wants(hash(1), 64 << 10));
-    assert!(!tier.wants(hash(2), (64 << 10) + 1));
-    assert!(!tier.wants(hash(3), 0));
+    assert!(tier.wants(SITE, hash(1), 64 << 10));
+    assert!(!tier.wants(SITE, hash(2), (64 << 10) + 1));
+    assert!(!tier.wants(SITE, hash(3), 0));
     let mut none = HotTier::new(bounds(0));
-    assert!(!none.wants(hash(1), 1));
+    assert!(!none.wants(SITE, hash(1), 1));
     assert_eq!(get(&none, 1, NOW), None);
 }
 
@@ -220,7 +233,7 @@ proptest! {
         for (object, length, forget) in requests {
             ask(&mut tier, object, length);
             if forget {
-                tier.remove(hash(object / 2));
+                tier.remove(SITE, hash(object / 2));
             }
             prop_assert!(tier.bytes() <= max_bytes as u64);
         }
