@@ -13,6 +13,7 @@
 //! | the order of start and stop, drain, signals | `run/` |
 //! | the cache's folder, its format, what a restart keeps | `cache/folder/`, `cache/recovery/` |
 //! | eviction, a full disk, a cache that kills Envoy | `cache/eviction/`, `cache/free_space/`, `cache/early_deaths.rs` |
+//! | how sites share the cache | `cache/eviction/surplus.rs`, `cache/shares.rs` |
 //! | the journal of purges | `cache/journal.rs` |
 //! | the verification of messages of Amazon SNS | `sns/` |
 //! | the demo site and its MinIO | `demo/` |
