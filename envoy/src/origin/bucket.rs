@@ -52,6 +52,19 @@ impl BucketName {
         })
     }
 
+    /// The bucket at an endpoint, or at AWS without one, addressed as usual there unless the user has set the addressing.
+    pub fn placed(
+        self,
+        endpoint: Option<Endpoint>,
+        region: &str,
+        addressing: Option<Addressing>,
+    ) -> Bucket {
+        match endpoint {
+            Some(endpoint) => self.at(endpoint, region, addressing.unwrap_or(Addressing::Path)),
+            None => self.at_aws(region, addressing),
+        }
+    }
+
     /// The bucket at AWS itself, addressed as usual there unless the user has set the addressing.
     pub fn at_aws(self, region: &str, addressing: Option<Addressing>) -> Bucket {
         let domain = if region.starts_with("cn-") {
@@ -88,6 +101,12 @@ impl BucketName {
             region: region.into(),
         }
     }
+}
+
+/// Whether a text can be the name of a region.
+pub fn is_region(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=32).contains(&text.len()) && text.bytes().all(allowed)
 }
 
 #[cfg(test)]

@@ -6,7 +6,9 @@ mod endpoint;
 
 use std::fmt;
 
-pub use bucket::{Addressing, Bucket, BucketName};
+use serde_json::{Value, json};
+
+pub use bucket::{Addressing, Bucket, BucketName, is_region};
 pub use endpoint::Endpoint;
 
 /// The server behind the edge.
@@ -24,6 +26,20 @@ impl Origin {
         match self {
             Self::Bucket(bucket) => &bucket.endpoint,
             Self::Http(endpoint) => endpoint,
+        }
+    }
+
+    /// The section `origin` of the policy's document.
+    pub fn policy_section(&self) -> Value {
+        match self {
+            Self::Bucket(bucket) => json!({
+                "kind": "bucket",
+                "bucket": bucket.name,
+                "prefix": bucket.prefix,
+                "addressing": bucket.addressing,
+                "authority": bucket.endpoint.authority(),
+            }),
+            Self::Http(_) => json!({"kind": "http"}),
         }
     }
 }

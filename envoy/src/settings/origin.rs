@@ -2,7 +2,7 @@
 //! The origin and its credentials, as `ORIGIN`, `S3_…` and `AWS_…` name them.
 
 use super::environment::Environment;
-use crate::origin::{Addressing, BucketName, Endpoint, Origin};
+use crate::origin::{Addressing, BucketName, Endpoint, Origin, is_region};
 
 /// Reads the origin. `None`: there is a problem, or nothing is set and the demo is the origin.
 pub fn read(env: &mut Environment<'_>) -> Option<Origin> {
@@ -40,18 +40,9 @@ pub fn read(env: &mut Environment<'_>) -> Option<Origin> {
             "path, or S3_ENDPOINT to have a name: no bucket's name stands before an address";
         env.refuse("S3_ADDRESSING", Some("virtual_host".into()), accepted);
     }
-    let region = region?;
-    Some(Origin::Bucket(match endpoint {
-        Some(endpoint) => bucket.at(endpoint, &region, addressing.unwrap_or(Addressing::Path)),
-        None => bucket.at_aws(&region, addressing),
-    }))
-}
-
-fn is_region(text: &str) -> bool {
-    text.len() <= 32
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+    Some(Origin::Bucket(
+        bucket.placed(endpoint, &region?, addressing),
+    ))
 }
 
 /// Whether there are credentials. Envoy reads them from its environment; this checks only that they are complete.
