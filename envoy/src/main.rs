@@ -4,7 +4,7 @@
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use sluice::demo::Demo;
 use sluice::settings::{Settings, docs};
 use sluice::{cache, log, render, run};
@@ -31,7 +31,14 @@ fn main() -> ExitCode {
 
 fn act(arguments: &[Option<&str>]) -> anyhow::Result<ExitCode> {
     match arguments {
-        [] => Ok(run::run(&Settings::from_env()?)?.into()),
+        [] => {
+            let settings = Settings::from_env()?;
+            ensure!(
+                settings.sites.is_none(),
+                "SITES: this version checks the file and serves ORIGIN only"
+            );
+            Ok(run::run(&settings)?.into())
+        }
         [Some("--restart")] => Ok(run::keep_running()?.into()),
         [Some("render")] => {
             let settings = Settings::from_env()?;

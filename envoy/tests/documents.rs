@@ -78,6 +78,36 @@ fn the_policy_reference_lists_every_field() {
     assert_has_table("docs/policy-reference.md", "policy", &table);
 }
 
+#[test]
+fn the_page_of_sites_lists_every_field() {
+    let schema: Value = serde_json::from_str(&read("envoy/sites.schema.json")).unwrap();
+    let mut table = String::from("| field | default | meaning |\n|---|---|---|\n");
+    let site = &schema["properties"]["sites"]["items"];
+    add_site_fields(site, "", &mut table);
+    assert_has_table("docs/sites.md", "site", &table);
+}
+
+/// Adds a row for each field of a site. Its meaning ends with the default, unless it must be there.
+fn add_site_fields(schema: &Value, path: &str, table: &mut String) {
+    let required = schema["required"].as_array();
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let path = format!("{path}{name}");
+        let meaning = field["description"].as_str().unwrap();
+        let (meaning, default) = match meaning.split_once(" Default: ") {
+            Some((meaning, default)) => (meaning, default.trim_end_matches('.')),
+            None => (meaning, "required"),
+        };
+        let is_required = required.is_some_and(|names| names.contains(&name.as_str().into()));
+        assert_eq!(is_required, default == "required", "{path}");
+        let meaning = meaning.replace('*', "\\*").replace('|', "\\|");
+        let _ = writeln!(table, "| `{path}` | {default} | {meaning} |");
+        add_site_fields(field, &format!("{path}."), table);
+        for form in field["oneOf"].as_array().into_iter().flatten() {
+            add_site_fields(form, &format!("{path}."), table);
+        }
+    }
+}
+
 /// Adds a row for each field of `schema`, and for the fields within it.
 fn add_fields(schema: &Value, path: &str, table: &mut String) {
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {

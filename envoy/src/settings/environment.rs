@@ -30,6 +30,11 @@ impl<'a> Environment<'a> {
         }
     }
 
+    /// Finds the variables.
+    pub fn lookup(&self) -> &'a dyn Fn(&str) -> Option<OsString> {
+        self.lookup
+    }
+
     /// The value that the user set; an empty variable counts as unset.
     pub fn set(&mut self, name: &'static str) -> Option<String> {
         let value = (self.lookup)(name).filter(|value| !value.is_empty())?;
@@ -148,6 +153,11 @@ impl<'a> Environment<'a> {
             Some(value) => format!("{name}={value:?}: expected {accepted}"),
             None => format!("{name}: {accepted}"),
         });
+    }
+
+    /// Notes a problem in a file that a setting names.
+    pub fn report(&mut self, problem: impl Display) {
+        self.problems.push(problem.to_string());
     }
 
     /// The value that was read.

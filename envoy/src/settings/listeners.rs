@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use super::environment::Environment;
+use crate::sites::Sites;
 
 /// The TLS listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,17 @@ impl TlsListener {
             key: key?,
         })
     }
+}
+
+/// Reads `EDGE_TLS_PORT` for sites that have certificates. `None`: none has, or there is a problem.
+pub fn read_tls_port(env: &mut Environment<'_>, sites: &Sites) -> Option<u16> {
+    let is_set = env.set("EDGE_TLS_PORT").is_some();
+    let port = env.port("EDGE_TLS_PORT");
+    let certified = sites.sites.iter().any(|site| site.certificate.is_some());
+    if is_set && !certified {
+        env.refuse("EDGE_TLS_PORT", None, "needs tls in a site of SITES");
+    }
+    port.filter(|_| certified)
 }
 
 /// The addresses of clients.

@@ -15,6 +15,7 @@ mod origin;
 mod policy;
 mod purge;
 mod reserve;
+mod sites;
 mod size;
 #[cfg(test)]
 mod tests;
@@ -29,23 +30,29 @@ use environment::Environment;
 pub use listeners::{Clients, TlsListener};
 pub use locations::Locations;
 pub use observability::{AccessLog, Tracing};
-pub use policy::{BUCKET, HTTP, PolicyChoice, READY_MADE};
+pub use policy::PolicyChoice;
 pub use purge::PurgeListener;
 pub use reserve::Reserve;
 pub use size::Size;
 
 use crate::origin::Origin;
+use crate::sites::Sites;
+pub use crate::sites::{BUCKET, HTTP, READY_MADE};
 use crate::sns::Sns;
 use crate::system::machine::Machine;
 
 /// A valid set of settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The origin; `None` is the embedded demo.
+    /// The origin; `None` is the embedded demo, or there are `sites`.
     pub origin: Option<Origin>,
+    /// The sites of the file that `SITES` names; `None`: there is one site, in front of `origin`.
+    pub sites: Option<Sites>,
     /// Whether requests to the bucket are signed with the credentials in the environment, rather than with those
     /// of a role.
     pub static_credentials: bool,
+    /// Whether the credentials in the environment are temporary, with a session token.
+    pub session_token: bool,
     /// How often a request to the bucket is sent again.
     pub bucket_retries: u32,
     /// Whether the bucket is checked when the edge is ready.
@@ -54,8 +61,10 @@ pub struct Settings {
     pub bind: IpAddr,
     /// The cleartext listener's port.
     pub edge_port: u16,
-    /// The TLS listener.
+    /// The TLS listener of the one site in front of `origin`.
     pub tls: Option<TlsListener>,
+    /// The TLS listener's port; `None`: no site has a certificate.
+    pub tls_port: Option<u16>,
     /// Whose requests these listeners take, and how many.
     pub clients: Clients,
     /// The listener for purges.
@@ -119,22 +128,34 @@ impl Settings {
 
     fn read(env: &mut Environment<'_>) -> Option<Self> {
         // NB: every setting is read before the first `?`, so that one start reports all problems.
-        let origin = origin::read(env);
+        let clients = Clients::read(env);
+        let sites = sites::read(env, clients.as_ref());
+        let (origin, tls, policy) = match env.set("SITES") {
+            Some(_) => (None, None, None),
+            None => (
+                origin::read(env),
+                TlsListener::read(env),
+                PolicyChoice::read(env),
+            ),
+        };
+        let session_token = env.set("AWS_SESSION_TOKEN").is_some();
         let static_credentials = origin::check_credentials(env);
         let bucket_retries = env.number("S3_RETRIES", 0..=10, "a number of retries");
         let checks_bucket = env.choice("S3_CHECK", &[("on", true), ("off", false)]);
         let bind = env.address("BIND");
         let edge_port = env.port("EDGE_PORT");
-        let tls = TlsListener::read(env);
-        let clients = Clients::read(env);
         let purge = PurgeListener::read(env);
         let sns = purge::read_sns(env);
         let metrics = env.socket_address("METRICS_BIND", "METRICS_PORT");
         let few_stats = env.choice("STATS", &[("few", true), ("all", false)]);
         let access_log = AccessLog::read(env);
         let tracing = Tracing::read(env);
-        let purge_listens = purge.filter(|purge| purge.token.is_some() || sns.is_some());
-        let tls_port = tls.as_ref().map(|tls| tls.port);
+        let of_site = sites.as_ref().is_some_and(Sites::take_purges);
+        let purge_listens = purge.filter(|purge| purge.token.is_some() || of_site || sns.is_some());
+        let tls_port = match &sites {
+            Some(sites) => listeners::read_tls_port(env, sites),
+            None => tls.as_ref().map(|tls| tls.port),
+        };
         let purge_port = purge_listens.map(|purge| purge.address.port());
         let metrics_port = metrics.map(|address| address.port());
         let ports = [edge_port, tls_port, purge_port, metrics_port];
@@ -144,7 +165,6 @@ impl Settings {
         let locations = Locations::read(env);
         let cache = Cache::read(env, locations.as_ref());
         let hot = HotTier::read(env);
-        let policy = PolicyChoice::read(env);
         let concurrency = read_concurrency(env);
         let ca_file = env.file("SSL_CERT_FILE");
         let (cache, hot, concurrency) = (cache?, hot?, concurrency?);
@@ -152,11 +172,14 @@ impl Settings {
         Some(Self {
             static_credentials: static_credentials || origin.is_none(),
             origin,
+            sites,
+            session_token,
             bucket_retries: bucket_retries?,
             checks_bucket: checks_bucket?,
             bind: bind?,
             edge_port: edge_port?,
             tls,
+            tls_port,
             clients: clients?,
             purge: purge?,
             sns,
@@ -186,7 +209,8 @@ impl Settings {
 
     /// Whether there is a listener for purges.
     pub fn takes_purges(&self) -> bool {
-        self.purge.token.is_some() || self.sns.is_some()
+        let of_site = self.sites.as_ref().is_some_and(Sites::take_purges);
+        self.purge.token.is_some() || of_site || self.sns.is_some()
     }
 }
 

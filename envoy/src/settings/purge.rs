@@ -7,6 +7,7 @@ use sluice_core::policy::purge::TokenHash;
 
 use super::environment::Environment;
 use crate::origin::Endpoint;
+use crate::sites::{ACCEPTED_TOKEN, hash_of_token};
 use crate::sns::{Sns, Topic};
 
 /// The listener for purges.
@@ -21,20 +22,14 @@ pub struct PurgeListener {
 impl PurgeListener {
     /// Reads `PURGE_…`.
     pub fn read(env: &mut Environment<'_>) -> Option<Self> {
-        const SHORTEST: usize = 16;
-        let token = env.set("PURGE_TOKEN");
-        let visible = |text: &String| text.bytes().all(|byte| byte.is_ascii_graphic());
-        let good = token
-            .as_ref()
-            .is_none_or(|token| token.len() >= SHORTEST && visible(token));
-        if !good {
-            // NB: a secret; the error must not show it.
-            let accepted = "must be at least 16 visible ASCII characters without spaces";
-            env.refuse("PURGE_TOKEN", None, accepted);
+        let text = env.set("PURGE_TOKEN");
+        let token = text.as_deref().and_then(hash_of_token);
+        if text.is_some() && token.is_none() {
+            env.refuse("PURGE_TOKEN", None, ACCEPTED_TOKEN);
         }
         let address = env.socket_address("PURGE_BIND", "PURGE_PORT");
         Some(Self {
-            token: token.map(|token| TokenHash::of(token.as_bytes())),
+            token,
             address: address?,
         })
     }

@@ -370,3 +370,74 @@ fn settings_for_sns_that_make_no_sense_are_refused() {
         );
     }
 }
+
+#[test]
+fn a_file_of_sites_takes_the_place_of_the_settings_of_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("sites.yaml");
+    let text = "sites:\n- {name: a, origin: 's3://site', purge_token: TOKEN}\n";
+    std::fs::write(&file, text).unwrap();
+    let file = file.to_str().unwrap();
+    let token = ("TOKEN", "correct-horse-battery");
+    let settings = read(&[("SITES", file), token, ("AWS_REGION", "eu-west-1")]).unwrap();
+    assert!(settings.origin.is_none() && settings.tls_port.is_none() && settings.takes_purges());
+    let sites = settings.sites.unwrap();
+    assert!(sites.sites[0].origin.to_string().contains("eu-west-1"));
+    for name in [
+        "ORIGIN",
+        "S3_ENDPOINT",
+        "S3_ADDRESSING",
+        "POLICY",
+        "TLS_CERT",
+        "TLS_KEY",
+    ] {
+        let problems = problems(&[("SITES", file), token, (name, "x")]);
+        let expected = format!("{name}: must be unset beside SITES: ");
+        assert!(
+            problems.len() == 1 && problems[0].starts_with(&expected),
+            "{problems:?}"
+        );
+    }
+    let needs = "EDGE_TLS_PORT: needs tls in a site of SITES";
+    assert_eq!(
+        problems(&[("SITES", file), token, ("EDGE_TLS_PORT", "8443")]),
+        [needs]
+    );
+    let twice = problems(&[("SITES", file), token, ("PURGE_PORT", "8080")]);
+    assert!(
+        twice[0].starts_with("PURGE_PORT=\"8080\": expected another port"),
+        "{twice:?}"
+    );
+    let problems = problems(&[("SITES", file), ("CACHE", "ram")]);
+    assert!(
+        problems[0].starts_with(&format!("{file}:2: sites[0].purge_token: ")),
+        "{problems:?}"
+    );
+    assert!(problems[1].starts_with("CACHE="), "{problems:?}");
+}
+
+#[test]
+fn one_origin_is_one_site_without_a_name() {
+    let keys = [
+        ("ORIGIN", "s3://site"),
+        ("AWS_ACCESS_KEY_ID", "k"),
+        ("AWS_SECRET_ACCESS_KEY", "s"),
+        ("AWS_SESSION_TOKEN", "t"),
+    ];
+    let settings = read(&keys).unwrap();
+    let sites = Sites::single(&settings, settings.origin.as_ref().unwrap());
+    let site = &sites.sites[0];
+    assert_eq!(
+        (site.name.as_str(), site.policy_name.as_str()),
+        ("", "bucket")
+    );
+    let named = crate::sites::Credentials::Environment {
+        access_key_id: "AWS_ACCESS_KEY_ID".into(),
+        secret_access_key: "AWS_SECRET_ACCESS_KEY".into(),
+        session_token: Some("AWS_SESSION_TOKEN".into()),
+    };
+    assert_eq!(site.credentials, named);
+    let settings = read(&[("ORIGIN", "s3://site")]).unwrap();
+    let sites = Sites::single(&settings, settings.origin.as_ref().unwrap());
+    assert_eq!(sites.sites[0].credentials, crate::sites::Credentials::Chain);
+}

@@ -1,13 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The sites that one edge serves, each with an origin, a policy, credentials and perhaps a certificate of its own.
+//!
+//! `fields` defines the file of sites, `reader` makes [`Sites`] of it, and `table` checks what the sites say together.
+//! `file` is what any file of the user's needs: lines, forms, problems.
 
+mod built_in;
+mod certificate;
 mod credentials;
+mod fields;
+mod file;
+mod host;
+mod policy;
+mod profile;
+mod purge_token;
+mod reader;
 mod site;
+mod surroundings;
+mod table;
+#[cfg(test)]
+mod tests;
 
 use serde_json::Value;
 
+pub use built_in::{BUCKET, HTTP, READY_MADE, ready_made};
+pub use certificate::{Certificate, CertificateProblem, CertifiedNames};
 pub use credentials::Credentials;
-pub use site::{Certificate, Site};
+pub use fields::{SITE, schema};
+pub use file::{Field, Form, Problem, Text};
+pub use policy::part_policy;
+pub use profile::ProfileKeys;
+pub use purge_token::{ACCEPTED_TOKEN, hash_of_token};
+pub use site::Site;
+pub use surroundings::Surroundings;
 
 /// The sites of an edge, and what they share.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,4 +41,11 @@ pub struct Sites {
     pub edge: Value,
     /// The sites, in the order of the file. Not empty.
     pub sites: Vec<Site>,
+}
+
+impl Sites {
+    /// Whether any site has a token for purges of its own.
+    pub fn take_purges(&self) -> bool {
+        self.sites.iter().any(|site| site.purge_token.is_some())
+    }
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One site: which requests it takes, and what answers them.
 
-use std::path::PathBuf;
-
 use serde_json::Value;
 use sluice_core::policy::purge::TokenHash;
 
+use super::certificate::Certificate;
 use super::credentials::Credentials;
 use crate::origin::Origin;
 
@@ -37,13 +36,4 @@ pub struct Site {
     pub share: u32,
     /// The hash of the token for purges of this site alone.
     pub purge_token: Option<TokenHash>,
-}
-
-/// A certificate and its key, which may be replaced while the edge serves.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Certificate {
-    /// The certificate chain, a PEM file.
-    pub chain: PathBuf,
-    /// The private key, a PEM file.
-    pub key: PathBuf,
 }

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What `POLICY` can name: a policy that comes with the edge, or a file.
+
+use super::environment::Environment;
+use crate::sites::ready_made;
+
+/// The policy that a user has chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyChoice {
+    /// The name of a policy that comes with the edge, or the path of a file.
+    pub name: String,
+    /// The policy, in YAML or JSON.
+    pub text: String,
+}
+
+impl PolicyChoice {
+    /// Reads `POLICY`: the name of a policy that comes with the edge, or else a file.
+    pub fn read(env: &mut Environment<'_>) -> Option<Self> {
+        let name = env.set("POLICY")?;
+        let text = match ready_made(&name) {
+            Some(text) => text.to_owned(),
+            None => env.file_text("POLICY")?,
+        };
+        Some(Self { name, text })
+    }
+}

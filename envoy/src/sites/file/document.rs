@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A file of the user's in YAML or JSON, as a value whose fields have lines.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::lines::Lines;
+use super::problem::Problem;
+
+/// A file that has been read.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// The file, as messages name it.
+    pub name: String,
+    /// The folder from which paths in the file start.
+    pub folder: PathBuf,
+    /// What the file says.
+    pub value: Value,
+    lines: Lines,
+}
+
+impl Document {
+    /// Reads a file. `name` is its name in messages.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no YAML.
+    pub fn read(path: &Path, name: &str) -> Result<Self, Problem> {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            let message = format!("expected a file that can be read ({error})");
+            whole(name, None, message)
+        })?;
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        Self::parse(&text, name, folder)
+    }
+
+    /// Reads a text. `name` is its name in messages, `folder` where paths in it start.
+    ///
+    /// # Errors
+    /// The text is no YAML.
+    pub fn parse(text: &str, name: &str, folder: PathBuf) -> Result<Self, Problem> {
+        // JSON is YAML, so one reader does for both.
+        let yaml: Result<serde_yaml_ng::Value, _> = serde_yaml_ng::from_str(text);
+        let yaml = yaml.map_err(|error| {
+            let line = error.location().map(|location| location.line());
+            whole(name, line, format!("expected YAML or JSON: {error}"))
+        })?;
+        let value = serde_json::to_value(yaml)
+            .map_err(|error| whole(name, None, format!("expected YAML or JSON: {error}")))?;
+        Ok(Self {
+            name: name.to_owned(),
+            folder,
+            value,
+            lines: Lines::of(text),
+        })
+    }
+
+    /// The problem that the field of this path has.
+    pub fn problem(&self, field: &str, message: impl Into<String>) -> Problem {
+        Problem {
+            file: self.name.clone(),
+            line: self.lines.line(field),
+            field: field.to_owned(),
+            message: message.into(),
+        }
+    }
+
+    /// The name in messages of a file beside this one.
+    pub fn beside(&self, text: &str) -> String {
+        let name = Path::new(&self.name).with_file_name("").join(text);
+        name.display().to_string()
+    }
+
+    /// The file that a field names.
+    pub fn path(&self, text: &str) -> PathBuf {
+        let path = self.folder.join(text);
+        std::path::absolute(&path).unwrap_or(path)
+    }
+}
+
+fn whole(name: &str, line: Option<usize>, message: String) -> Problem {
+    Problem {
+        file: name.to_owned(),
+        line,
+        field: String::new(),
+        message,
+    }
+}

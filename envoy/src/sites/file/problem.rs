@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is wrong with a file of the user's, and where.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// Longest part of a value that a message repeats, in characters.
+const LONGEST: usize = 80;
+
+/// Something wrong with a field of a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    /// The file, as the user has named it.
+    pub file: String,
+    /// The line of the field, from 1; `None`: the file as a whole.
+    pub line: Option<usize>,
+    /// The path of the field, such as `sites[1].hosts[0]`; empty for the document itself.
+    pub field: String,
+    /// The value and what is accepted, or what is to be done.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:", self.file)?;
+        if let Some(line) = self.line {
+            write!(out, "{line}:")?;
+        }
+        match self.field.as_str() {
+            "" => write!(out, " {}", self.message),
+            field => write!(out, " {field}: {}", self.message),
+        }
+    }
+}
+
+/// A value in a message: on one line, and not too long.
+pub fn shown(value: &Value) -> String {
+    match value {
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "a mapping of fields".to_owned(),
+        other => {
+            let text = other.to_string();
+            match text.char_indices().nth(LONGEST) {
+                Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+                None => text,
+            }
+        }
+    }
+}
+
+/// `a, b or c`.
+pub fn one_of(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The policy of a site: where it stands, and what is wrong with it.
+
+use serde_json::{Map, Value, json};
+use sluice_core::policy::{Policy, PolicyError};
+
+use super::built_in::{self, READY_MADE};
+use super::fields::EDGE_SECTIONS;
+use super::file::{Document, Problem, join, one_of, shown};
+use crate::origin::Origin;
+
+/// A policy that a site has chosen.
+#[derive(Debug)]
+pub struct ChosenPolicy<'a> {
+    /// The name of a policy that comes with the edge, the path of a file, or the field of the policy itself.
+    pub name: String,
+    /// The sections. An object.
+    pub value: Value,
+    place: Place<'a>,
+}
+
+/// Where a policy is written.
+#[derive(Debug)]
+enum Place<'a> {
+    /// It comes with the edge; the field names it.
+    BuiltIn(&'a Document, String),
+    /// A file of its own.
+    File(Document),
+    /// A field of the file of sites.
+    Field(&'a Document, String),
+}
+
+impl<'a> ChosenPolicy<'a> {
+    /// Reads the policy that `field` of the file of sites has or names; `value` is what stands there.
+    ///
+    /// # Errors
+    /// There is no such policy, or it is for another kind of origin.
+    pub fn read(
+        sites: &'a Document,
+        field: &str,
+        value: Option<&Value>,
+        origin: &Origin,
+    ) -> Result<Self, Problem> {
+        let usual = match origin {
+            Origin::Bucket(_) => "bucket",
+            Origin::Http(_) => "http",
+        };
+        let name = match value {
+            Some(sections @ Value::Object(_)) => {
+                return Ok(Self {
+                    name: field.to_owned(),
+                    value: sections.clone(),
+                    place: Place::Field(sites, field.to_owned()),
+                });
+            }
+            Some(value) => value.as_str().unwrap_or_default(),
+            None => usual,
+        };
+        match built_in::ready_made(name) {
+            Some(text) => Self::built_in(sites, field, name, text, origin),
+            None => Self::file(sites, field, name),
+        }
+    }
+
+    fn built_in(
+        sites: &'a Document,
+        field: &str,
+        name: &str,
+        text: &str,
+        origin: &Origin,
+    ) -> Result<Self, Problem> {
+        let document = Document::parse(text, name, sites.folder.clone())?;
+        let mut value = document.value;
+        let section = value
+            .as_object_mut()
+            .and_then(|sections| sections.remove("origin"));
+        let kind = section.as_ref().and_then(|section| section.get("kind"));
+        if kind.is_some_and(|kind| Some(kind) != origin.policy_section().get("kind")) {
+            let message = format!("{name:?}: expected a policy for this kind of origin, or a file");
+            return Err(sites.problem(field, message));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            value,
+            place: Place::BuiltIn(sites, field.to_owned()),
+        })
+    }
+
+    fn file(sites: &'a Document, field: &str, name: &str) -> Result<Self, Problem> {
+        let path = sites.path(name);
+        std::fs::File::open(&path).map_err(|error| {
+            let known: Vec<_> = READY_MADE.iter().map(|(name, _)| *name).collect();
+            let message = format!(
+                "{}: expected {}, or a file that can be read ({}: {error})",
+                shown(&name.into()),
+                one_of(&known),
+                path.display()
+            );
+            sites.problem(field, message)
+        })?;
+        let document = Document::read(&path, &sites.beside(name))?;
+        let value = document.value.clone();
+        if !value.is_object() {
+            let message = format!(
+                "{}: expected a mapping with sections of the policy",
+                shown(&value)
+            );
+            return Err(document.problem("", message));
+        }
+        Ok(Self {
+            name: document.name.clone(),
+            value,
+            place: Place::File(document),
+        })
+    }
+
+    /// What is wrong with the policy, for an origin and beside these sections of the edge.
+    pub fn check(&self, edge: &Value, origin: &Origin) -> Vec<Problem> {
+        let misplaced = self.misplaced();
+        if !misplaced.is_empty() {
+            return misplaced;
+        }
+        let error = parse(edge, &self.value, origin).err();
+        let problem = |error: PolicyError| self.problem(error.path(), &without_path(&error));
+        error.map(problem).into_iter().collect()
+    }
+
+    /// The sections that a site's policy does not have.
+    fn misplaced(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        if self.value.get("origin").is_some() {
+            let message = "a site's policy has none: remove it, since `origin` of the site says what stands behind it";
+            problems.push(self.problem("origin", message));
+        }
+        for section in EDGE_SECTIONS {
+            if self.value.get(section).is_some() {
+                problems.push(self.belongs_to_the_edge(section));
+            }
+        }
+        if self.value.pointer("/coalesce/lease").is_some() {
+            problems.push(self.belongs_to_the_edge("coalesce.lease"));
+        }
+        problems
+    }
+
+    fn belongs_to_the_edge(&self, path: &str) -> Problem {
+        let message =
+            format!("all sites share this: move it to `edge.{path}` of the file of sites");
+        self.problem(path, &message)
+    }
+
+    fn problem(&self, path: &str, message: &str) -> Problem {
+        match &self.place {
+            Place::File(document) => document.problem(path, message),
+            Place::Field(sites, field) => sites.problem(&within(field, path), message),
+            Place::BuiltIn(sites, field) => {
+                sites.problem(field, format!("{:?}: {path}: {message}", self.name))
+            }
+        }
+    }
+}
+
+/// What is wrong with the sections that all sites share, which stand in the field `edge`.
+pub fn check_edge(sites: &Document, edge: &Value) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut of_a_site = |path: &str| {
+        let message = "each site has its own: move it to the policy of the sites, expected \
+                       store, hot, purge, limits or coalesce.lease";
+        problems.push(sites.problem(&join("edge", path), message));
+    };
+    for (section, value) in edge.as_object().into_iter().flatten() {
+        match (section.as_str(), value.as_object()) {
+            ("coalesce", Some(fields)) => {
+                let others = fields.keys().filter(|field| *field != "lease");
+                others.for_each(|field| of_a_site(&join(section, field)));
+            }
+            ("coalesce", None) => {}
+            (name, _) if EDGE_SECTIONS.contains(&name) => {}
+            (name, _) => of_a_site(name),
+        }
+    }
+    if problems.is_empty() {
+        let http = json!({"origin": {"kind": "http"}});
+        let error = Policy::parse(merged(edge, &http).to_string().as_bytes()).err();
+        let problem =
+            |error: PolicyError| sites.problem(&within("edge", error.path()), without_path(&error));
+        problems.extend(error.map(problem));
+    }
+    problems
+}
+
+/// The sections of a whole policy that all sites share, and those that are a site's.
+pub fn part_policy(mut policy: Value) -> (Value, Value) {
+    let mut edge = Map::new();
+    if let Some(sections) = policy.as_object_mut() {
+        sections.remove("origin");
+        for section in EDGE_SECTIONS {
+            let shared = sections.remove(section);
+            edge.extend(shared.map(|shared| (section.to_owned(), shared)));
+        }
+        let coalesce = sections.get_mut("coalesce").and_then(Value::as_object_mut);
+        let lease = coalesce.and_then(|fields| fields.remove("lease"));
+        edge.extend(lease.map(|lease| ("coalesce".to_owned(), json!({"lease": lease}))));
+    }
+    (edge.into(), policy)
+}
+
+fn parse(edge: &Value, policy: &Value, origin: &Origin) -> Result<Policy, PolicyError> {
+    let origin = json!({"origin": origin.policy_section()});
+    let document = merged(&merged(edge, policy), &origin);
+    Policy::parse(document.to_string().as_bytes())
+}
+
+/// Both documents; a section that both have gets the fields of both.
+fn merged(one: &Value, other: &Value) -> Value {
+    let mut sections = one.as_object().cloned().unwrap_or_default();
+    for (name, section) in other.as_object().into_iter().flatten() {
+        match (
+            sections.get_mut(name).and_then(Value::as_object_mut),
+            section,
+        ) {
+            (Some(present), Value::Object(fields)) => present.extend(copied(fields)),
+            _ => {
+                sections.insert(name.clone(), section.clone());
+            }
+        }
+    }
+    Value::Object(sections)
+}
+
+fn copied(fields: &Map<String, Value>) -> impl Iterator<Item = (String, Value)> {
+    fields
+        .iter()
+        .map(|(name, value)| (name.clone(), value.clone()))
+}
+
+/// The path of a field of the policy in `field`.
+fn within(field: &str, path: &str) -> String {
+    match path {
+        "" => field.to_owned(),
+        path => join(field, path),
+    }
+}
+
+/// An error's words without the path, which the problem has itself.
+fn without_path(error: &PolicyError) -> String {
+    let text = error.to_string();
+    match text.split_once(": ") {
+        Some((_, message)) => message.to_owned(),
+        None => text,
+    }
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reads the file of sites.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use sluice_core::policy::purge::TokenHash;
+
+use super::certificate::Certificate;
+use super::credentials::Credentials;
+use super::fields::{FILE, max_age};
+use super::file::{Document, Problem, shown};
+use super::policy::{ChosenPolicy, check_edge};
+use super::profile::ProfileKeys;
+use super::purge_token::{ACCEPTED_TOKEN, hash_of_token};
+use super::site::Site;
+use super::surroundings::Surroundings;
+use super::{Sites, table};
+use crate::origin::{Addressing, BucketName, Endpoint, Origin, is_region};
+
+impl Sites {
+    /// Reads a file of sites in YAML or JSON.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the file, and with the files that it names.
+    pub fn read(file: &str, surroundings: Surroundings<'_>) -> Result<Self, Vec<Problem>> {
+        let document = Document::read(Path::new(file), file).map_err(|problem| vec![problem])?;
+        let mut reader = Reader {
+            document: &document,
+            surroundings,
+            edge: json!({}),
+            problems: Vec::new(),
+        };
+        let sites = reader.read();
+        let mut problems = reader.problems;
+        if problems.is_empty() {
+            return Ok(sites);
+        }
+        problems.sort();
+        problems.dedup();
+        Err(problems)
+    }
+}
+
+struct Reader<'a> {
+    document: &'a Document,
+    surroundings: Surroundings<'a>,
+    /// The sections that all sites share, as far as they are valid.
+    edge: Value,
+    problems: Vec<Problem>,
+}
+
+/// A site in the file.
+struct Entry<'a> {
+    /// The path of the site, such as `sites[1]`.
+    path: String,
+    value: &'a Value,
+}
+
+impl Entry<'_> {
+    fn text(&self, field: &str) -> Option<&str> {
+        self.value.get(field)?.as_str()
+    }
+
+    fn field(&self, name: &str) -> String {
+        format!("{}.{name}", self.path)
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// Reads all that can be read. What is not as it should be is noted.
+    fn read(&mut self) -> Sites {
+        let value = &self.document.value;
+        let mut unfit = Vec::new();
+        FILE.check(value, "", &mut unfit);
+        for (field, message) in unfit {
+            self.refuse(&field, message);
+        }
+        let edge = value.get("edge").filter(|edge| edge.is_object());
+        let edge = edge.cloned().unwrap_or_else(|| json!({}));
+        let of_edge = check_edge(self.document, &edge);
+        if of_edge.is_empty() {
+            self.edge.clone_from(&edge);
+        }
+        self.problems.extend(of_edge);
+        let entries = value.get("sites").and_then(Value::as_array);
+        let mut sites = Vec::new();
+        let mut paths = Vec::new();
+        for (index, value) in entries.into_iter().flatten().enumerate() {
+            let path = format!("sites[{index}]");
+            if let Some(site) = self.read_site(&Entry {
+                path: path.clone(),
+                value,
+            }) {
+                sites.push(site);
+                paths.push(path);
+            }
+        }
+        let document = self.document;
+        let mut refuse =
+            |field: &str, message: String| self.problems.push(document.problem(field, message));
+        table::check(&sites, &paths, self.surroundings, &mut refuse);
+        Sites { edge, sites }
+    }
+
+    /// Reads a site; `None`: its origin cannot be read, without which nothing else is known.
+    fn read_site(&mut self, entry: &Entry<'_>) -> Option<Site> {
+        // NB: every field is read before the `?`, so that one start reports all problems.
+        let origin = self.read_origin(entry);
+        let credentials = self.read_credentials(entry);
+        let purge_token = self.read_purge_token(entry);
+        let hsts = self.read_hsts(entry);
+        let origin = origin?;
+        self.check_bucket_fields(entry, &origin);
+        let (policy_name, policy) = self.read_policy(entry, &origin);
+        let hosts = entry.value.get("hosts").and_then(Value::as_array);
+        let hosts = hosts.into_iter().flatten().filter_map(Value::as_str);
+        let redirect = entry.value.get("redirect_to_https");
+        let share = entry.value.get("share").and_then(Value::as_u64);
+        Some(Site {
+            name: entry.text("name").unwrap_or_default().to_owned(),
+            hosts: hosts.map(str::to_ascii_lowercase).collect(),
+            path: entry.text("path").map(str::to_owned),
+            origin,
+            credentials,
+            policy_name,
+            policy,
+            certificate: self.read_certificate(entry),
+            redirect_to_https: redirect.and_then(Value::as_bool).unwrap_or_default(),
+            hsts,
+            share: share
+                .and_then(|share| u32::try_from(share).ok())
+                .unwrap_or(1),
+            purge_token,
+        })
+    }
+
+    fn read_origin(&mut self, entry: &Entry<'_>) -> Option<Origin> {
+        let text = entry.text("origin")?;
+        let Some(bucket) = text.strip_prefix("s3://") else {
+            return Endpoint::parse(text).map(Origin::Http);
+        };
+        let endpoint = entry.text("endpoint").and_then(Endpoint::parse);
+        let addressing = match entry.text("addressing") {
+            Some("path") => Some(Addressing::Path),
+            Some("virtual_host") => Some(Addressing::VirtualHost),
+            _ => None,
+        };
+        let by_host = addressing == Some(Addressing::VirtualHost);
+        if by_host
+            && endpoint
+                .as_ref()
+                .is_some_and(|endpoint| endpoint.ip().is_some())
+        {
+            let message = "\"virtual_host\": expected path, or an endpoint with a name: no bucket's name stands before \
+                           an address";
+            self.refuse(&entry.field("addressing"), message);
+        }
+        let region = entry.text("region").filter(|region| is_region(region));
+        let region = region.unwrap_or(self.surroundings.region);
+        let bucket = BucketName::parse(bucket)?;
+        Some(Origin::Bucket(bucket.placed(endpoint, region, addressing)))
+    }
+
+    /// Refuses what only a bucket has.
+    fn check_bucket_fields(&mut self, entry: &Entry<'_>, origin: &Origin) {
+        if matches!(origin, Origin::Bucket(_)) {
+            return;
+        }
+        for name in ["endpoint", "region", "addressing", "credentials"] {
+            if entry.value.get(name).is_some() {
+                let message =
+                    format!("expected no {name}, or an origin that is s3://BUCKET[/PREFIX]");
+                self.refuse(&entry.field(name), message);
+            }
+        }
+    }
+
+    fn read_credentials(&mut self, entry: &Entry<'_>) -> Credentials {
+        let path = entry.field("credentials");
+        let Some(value) = entry
+            .value
+            .get("credentials")
+            .filter(|value| value.is_object())
+        else {
+            return Credentials::Chain;
+        };
+        let text = |field: &str| value.get(field).and_then(Value::as_str).map(str::to_owned);
+        if let (Some(file), None) = (text("file"), text("access_key_id")) {
+            let file = self.document.path(&file);
+            let profile = text("profile").unwrap_or_else(|| "default".to_owned());
+            if let Err(error) = ProfileKeys::read(&file, &profile) {
+                let message = format!(
+                    "{}: expected {error:#}",
+                    shown(&file.to_string_lossy().into())
+                );
+                self.refuse(&format!("{path}.file"), message);
+            }
+            return Credentials::File {
+                path: file,
+                profile,
+            };
+        }
+        for field in ["access_key_id", "secret_access_key", "session_token"] {
+            if let Some(name) = text(field) {
+                self.check_variable(&format!("{path}.{field}"), &name);
+            }
+        }
+        Credentials::Environment {
+            access_key_id: text("access_key_id").unwrap_or_default(),
+            secret_access_key: text("secret_access_key").unwrap_or_default(),
+            session_token: text("session_token"),
+        }
+    }
+
+    /// Refuses the name of a variable that is not set. What is no name is refused already.
+    fn check_variable(&mut self, field: &str, name: &str) -> Option<String> {
+        let is_name = |byte: u8| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'_');
+        if !name.bytes().all(is_name) {
+            return None;
+        }
+        let value = self.surroundings.variable(name);
+        if value.is_none() {
+            self.refuse(
+                field,
+                format!("{name:?}: expected the name of an environment variable that is set"),
+            );
+        }
+        value?.into_string().ok()
+    }
+
+    fn read_purge_token(&mut self, entry: &Entry<'_>) -> Option<TokenHash> {
+        let field = entry.field("purge_token");
+        let name = entry.text("purge_token")?;
+        let token = self.check_variable(&field, name)?;
+        let hash = hash_of_token(&token);
+        if hash.is_none() {
+            // NB: a secret; the error must not show it.
+            self.refuse(&field, format!("the value of {name} {ACCEPTED_TOKEN}"));
+        }
+        hash
+    }
+
+    fn read_hsts(&mut self, entry: &Entry<'_>) -> Option<String> {
+        let value = entry.value.get("hsts")?;
+        let field = |name: &str| value.get(name).and_then(Value::as_bool).unwrap_or_default();
+        let age = value
+            .as_str()
+            .or(value.get("max_age").and_then(Value::as_str))?;
+        let seconds = max_age(age)?.as_secs();
+        let (subdomains, preload) = (field("include_subdomains"), field("preload"));
+        // What the list that browsers ship asks for (hstspreload.org).
+        const YEAR: u64 = 365 * 24 * 60 * 60;
+        if preload && !(subdomains && seconds >= YEAR) {
+            let message =
+                "true: expected include_subdomains to be true and max_age to be at least 365d";
+            self.refuse(&entry.field("hsts.preload"), message);
+        }
+        let subdomains = if subdomains {
+            "; includeSubDomains"
+        } else {
+            ""
+        };
+        let preload = if preload { "; preload" } else { "" };
+        Some(format!("max-age={seconds}{subdomains}{preload}"))
+    }
+
+    fn read_certificate(&self, entry: &Entry<'_>) -> Option<Certificate> {
+        let path = |field: &str| {
+            let text = entry.value.get("tls")?.get(field)?.as_str()?;
+            Some(self.document.path(text))
+        };
+        Some(Certificate {
+            chain: path("certificate")?,
+            key: path("key")?,
+        })
+    }
+
+    /// The name of the policy, and its sections as far as they can be read.
+    fn read_policy(&mut self, entry: &Entry<'_>, origin: &Origin) -> (String, Value) {
+        let value = entry.value.get("policy");
+        if value.is_some_and(|value| !value.is_object() && value.as_str().is_none_or(str::is_empty))
+        {
+            return (String::new(), json!({}));
+        }
+        match ChosenPolicy::read(self.document, &entry.field("policy"), value, origin) {
+            Ok(policy) => {
+                self.problems.extend(policy.check(&self.edge, origin));
+                (policy.name, policy.value)
+            }
+            Err(problem) => {
+                self.problems.push(problem);
+                (String::new(), json!({}))
+            }
+        }
+    }
+
+    fn refuse(&mut self, field: &str, message: impl Into<String>) {
+        self.problems.push(self.document.problem(field, message));
+    }
+}
