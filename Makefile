@@ -111,7 +111,8 @@ test-image: image minio ## Test the images: make them twice, push and pull them,
 
 .PHONY: release
 release:
-	@RUSTFLAGS=$$(.ci/rustflags.sh) cargo build --locked --release -p sluice
+	@export SLUICE_COMMIT=$$(git describe --always --dirty --exclude='*' --abbrev=12 2>/dev/null); \
+	RUSTFLAGS=$$(.ci/rustflags.sh) cargo build --locked --release -p sluice
 
 .PHONY: soak
 soak: wasm trap release envoy minio prometheus $(conformance) ## Run the long tests

@@ -1,27 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `sluice`: the edge's entry point.
 
+mod arguments;
+
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use anyhow::{bail, ensure};
+use anyhow::ensure;
+use clap::{CommandFactory as _, Parser as _};
+use clap_complete::{Shell, generate};
 use sluice::demo::Demo;
 use sluice::settings::{Settings, docs};
-use sluice::{cache, log, render, run};
+use sluice::{cache, log, render, run, sites};
 
-const USAGE: &str = "\
-usage: sluice             run the edge; settings come from the environment
-       sluice --restart   the same, and start it again when it has ended by a fault
-       sluice render      print the Envoy configuration that the settings give
-       sluice settings    print the settings, as Markdown tables
-       sluice check       ask the bucket, by way of a running edge with the same settings, and tell what is wrong
-       sluice healthcheck ask a running edge with the same settings whether it is ready
-";
+use arguments::{Action, Arguments, Document};
+
+/// The JSON Schema of the policy.
+const POLICY_SCHEMA: &str = include_str!("../../filter/core/policy.schema.json");
 
 fn main() -> ExitCode {
-    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-    let arguments: Vec<_> = arguments.iter().map(|argument| argument.to_str()).collect();
-    act(&arguments).unwrap_or_else(|error| {
+    act(&Arguments::parse()).unwrap_or_else(|error| {
         for line in format!("{error:#}").lines() {
             log::say(line);
         }
@@ -29,9 +27,10 @@ fn main() -> ExitCode {
     })
 }
 
-fn act(arguments: &[Option<&str>]) -> anyhow::Result<ExitCode> {
-    match arguments {
-        [] => {
+fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    match &arguments.action {
+        None if arguments.restart => Ok(run::keep_running()?.into()),
+        None => {
             let settings = Settings::from_env()?;
             ensure!(
                 settings.sites.is_none(),
@@ -39,26 +38,34 @@ fn act(arguments: &[Option<&str>]) -> anyhow::Result<ExitCode> {
             );
             Ok(run::run(&settings)?.into())
         }
-        [Some("--restart")] => Ok(run::keep_running()?.into()),
-        [Some("render")] => {
+        Some(Action::Render) => {
             let settings = Settings::from_env()?;
             let example = Demo::example_origin();
             let origin = settings.origin.as_ref().unwrap_or(&example);
             let cache_dir = settings.cache.dir.join(cache::ENTRIES);
             Ok(print(&render::render(&settings, origin, &cache_dir)?))
         }
-        [Some("settings")] => Ok(print(&docs::tables())),
-        [Some("check")] => {
+        Some(Action::Settings) => Ok(print(&docs::tables())),
+        Some(Action::Check(_)) => {
             run::check_bucket(&Settings::from_env()?)?;
             Ok(ExitCode::SUCCESS)
         }
-        [Some("healthcheck")] => {
+        Some(Action::Healthcheck) => {
             let ready = run::health_check(&Settings::from_env()?);
             Ok(ExitCode::from(u8::from(!ready())))
         }
-        [Some("help" | "--help" | "-h")] => Ok(print(USAGE)),
-        _ => bail!(USAGE.trim_end()),
+        Some(Action::Schema { document }) => Ok(match document {
+            Document::Sites => print(&format!("{:#}\n", sites::schema())),
+            Document::Policy => print(POLICY_SCHEMA),
+        }),
+        Some(Action::Completions { shell }) => Ok(print(&completions((*shell).into()))),
     }
+}
+
+fn completions(shell: Shell) -> String {
+    let mut script = Vec::new();
+    generate(shell, &mut Arguments::command(), "sluice", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
 }
 
 fn print(text: &str) -> ExitCode {

@@ -142,8 +142,12 @@ fn an_unknown_argument_is_answered_with_the_usage() {
         .arg("serve")
         .output()
         .unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("usage: sluice"));
+    assert_eq!(output.status.code(), Some(2));
+    let says = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        says.contains("'serve'") && says.contains("Usage: sluice"),
+        "{says}"
+    );
 }
 
 #[test]

