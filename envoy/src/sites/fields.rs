@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use sluice_core::policy::duration;
+use sluice_core::policy::{duration, is_site_name};
 
 use super::file::{Field, Form, Text};
-use super::host::{is_host_pattern, is_path, is_site_name};
+use super::host::{is_host_pattern, is_path};
 use crate::origin::{BucketName, Endpoint, is_region};
 
 /// The policy's JSON Schema.
@@ -49,8 +49,8 @@ pub const SITE: &[Field] = &[
     },
     Field {
         name: "hosts",
-        about: "The hosts whose requests the site takes, without ports: names, and *.example.com for all names below \
-                example.com. Default: all hosts that no other site names.",
+        about: "The hosts whose requests the site takes, without ports: names, and *.example.com for all names with one \
+                label before example.com. Default: all hosts that no other site names.",
         required: false,
         form: Form::List(&Form::Text(Text {
             expected: "a host such as www.example.com or *.example.com, without a port",
@@ -171,7 +171,7 @@ pub const SITE: &[Field] = &[
     Field {
         name: "purge_token",
         about: "The name of the variable with the secret of callers that may purge this site and no other, at least 16 \
-                characters. Default: the site can be purged with the edge's PURGE_TOKEN only.",
+                characters. Neither another site nor PURGE_TOKEN has the same. Default: the site can be purged with the edge's PURGE_TOKEN only.",
         required: false,
         form: VARIABLE,
     },

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The names of sites, hosts and paths, and which hosts a certificate's names cover.
+//! The names of hosts and paths, and which hosts a certificate's names cover.
 
 use std::net::Ipv4Addr;
 
 /// Longest name of a host, in bytes (RFC 1035, section 3.1).
 const LONGEST_HOST: usize = 253;
-/// Longest label of a host or name of a site, in bytes.
+/// Longest label of a host, in bytes.
 const LONGEST_LABEL: usize = 63;
-
-/// Whether a text can be the name of a site.
-pub fn is_site_name(text: &str) -> bool {
-    let allowed = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
-    (1..=LONGEST_LABEL).contains(&text.len())
-        && text.bytes().all(allowed)
-        && !text.starts_with('-')
-        && !text.ends_with('-')
-}
 
 /// Whether a text is the name of a host or an IPv4 address, or `*.` and a name.
 pub fn is_host_pattern(text: &str) -> bool {
@@ -45,8 +36,8 @@ pub fn is_path(text: &str) -> bool {
     segments.is_some_and(|segments| segments.split('/').all(is_segment))
 }
 
-/// Whether a certificate's name covers a host, or all names below one that a `*.` host stands for (RFC 9525, section
-/// 6.3): a `*` in a certificate stands for one label.
+/// Whether a certificate's name covers a host, or all that a `*.` host stands for (RFC 9525, section 6.3): in both a `*`
+/// stands for one label.
 pub fn covers(certified: &str, host: &str) -> bool {
     let certified = certified.to_ascii_lowercase();
     if certified == host {

@@ -2,7 +2,8 @@
 //! The policy of a site: where it stands, and what is wrong with it.
 
 use serde_json::{Map, Value, json};
-use sluice_core::policy::{Policy, PolicyError};
+use sluice_core::policy::PolicyError;
+use sluice_core::sites::Sites;
 
 use super::built_in::{self, READY_MADE};
 use super::fields::EDGE_SECTIONS;
@@ -114,14 +115,22 @@ impl<'a> ChosenPolicy<'a> {
         })
     }
 
-    /// What is wrong with the policy, for an origin and beside these sections of the edge.
-    pub fn check(&self, edge: &Value, origin: &Origin) -> Vec<Problem> {
+    /// What is wrong with the policy, for an origin, beside these sections of the edge, and for a site below this path.
+    pub fn check(&self, edge: &Value, origin: &Origin, path: Option<&str>) -> Vec<Problem> {
         let misplaced = self.misplaced();
         if !misplaced.is_empty() {
             return misplaced;
         }
-        let error = parse(edge, &self.value, origin).err();
-        let problem = |error: PolicyError| self.problem(error.path(), &without_path(&error));
+        let mut complete = self.value.clone();
+        if let Some(sections) = complete.as_object_mut() {
+            sections.insert("origin".to_owned(), origin.policy_section());
+        }
+        let error = parse(edge, &complete, path).err();
+        let problem = |error: PolicyError| {
+            let path = error.path().strip_prefix("sites[0].policy");
+            let path = path.map(|path| path.trim_start_matches('.'));
+            self.problem(path.unwrap_or_default(), &without_path(&error))
+        };
         error.map(problem).into_iter().collect()
     }
 
@@ -161,32 +170,10 @@ impl<'a> ChosenPolicy<'a> {
 }
 
 /// What is wrong with the sections that all sites share, which stand in the field `edge`.
-pub fn check_edge(sites: &Document, edge: &Value) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    let mut of_a_site = |path: &str| {
-        let message = "each site has its own: move it to the policy of the sites, expected \
-                       store, hot, purge, limits or coalesce.lease";
-        problems.push(sites.problem(&join("edge", path), message));
-    };
-    for (section, value) in edge.as_object().into_iter().flatten() {
-        match (section.as_str(), value.as_object()) {
-            ("coalesce", Some(fields)) => {
-                let others = fields.keys().filter(|field| *field != "lease");
-                others.for_each(|field| of_a_site(&join(section, field)));
-            }
-            ("coalesce", None) => {}
-            (name, _) if EDGE_SECTIONS.contains(&name) => {}
-            (name, _) => of_a_site(name),
-        }
-    }
-    if problems.is_empty() {
-        let http = json!({"origin": {"kind": "http"}});
-        let error = Policy::parse(merged(edge, &http).to_string().as_bytes()).err();
-        let problem =
-            |error: PolicyError| sites.problem(&within("edge", error.path()), without_path(&error));
-        problems.extend(error.map(problem));
-    }
-    problems
+pub fn check_edge(sites: &Document, edge: &Value) -> Option<Problem> {
+    let http = json!({"origin": {"kind": "http"}});
+    let error = parse(edge, &http, None).err()?;
+    Some(sites.problem(error.path(), without_path(&error)))
 }
 
 /// The sections of a whole policy that all sites share, and those that are a site's.
@@ -205,33 +192,12 @@ pub fn part_policy(mut policy: Value) -> (Value, Value) {
     (edge.into(), policy)
 }
 
-fn parse(edge: &Value, policy: &Value, origin: &Origin) -> Result<Policy, PolicyError> {
-    let origin = json!({"origin": origin.policy_section()});
-    let document = merged(&merged(edge, policy), &origin);
-    Policy::parse(document.to_string().as_bytes())
-}
-
-/// Both documents; a section that both have gets the fields of both.
-fn merged(one: &Value, other: &Value) -> Value {
-    let mut sections = one.as_object().cloned().unwrap_or_default();
-    for (name, section) in other.as_object().into_iter().flatten() {
-        match (
-            sections.get_mut(name).and_then(Value::as_object_mut),
-            section,
-        ) {
-            (Some(present), Value::Object(fields)) => present.extend(copied(fields)),
-            _ => {
-                sections.insert(name.clone(), section.clone());
-            }
-        }
-    }
-    Value::Object(sections)
-}
-
-fn copied(fields: &Map<String, Value>) -> impl Iterator<Item = (String, Value)> {
-    fields
-        .iter()
-        .map(|(name, value)| (name.clone(), value.clone()))
+/// Reads a policy as the filter does, for a site below this path.
+fn parse(edge: &Value, policy: &Value, path: Option<&str>) -> Result<Sites, PolicyError> {
+    let path = path.unwrap_or_default();
+    let site = json!({"name": "a", "path": path, "policy": policy});
+    let document = json!({"edge": edge, "sites": [site]});
+    Sites::parse(document.to_string().as_bytes())
 }
 
 /// The path of a field of the policy in `field`.

@@ -10,6 +10,7 @@ use super::certificate::Certificate;
 use super::credentials::Credentials;
 use super::fields::{FILE, max_age};
 use super::file::{Document, Problem, shown};
+use super::host::is_path;
 use super::policy::{ChosenPolicy, check_edge};
 use super::profile::ProfileKeys;
 use super::purge_token::{ACCEPTED_TOKEN, hash_of_token};
@@ -78,11 +79,10 @@ impl<'a> Reader<'a> {
         }
         let edge = value.get("edge").filter(|edge| edge.is_object());
         let edge = edge.cloned().unwrap_or_else(|| json!({}));
-        let of_edge = check_edge(self.document, &edge);
-        if of_edge.is_empty() {
-            self.edge.clone_from(&edge);
+        match check_edge(self.document, &edge) {
+            Some(problem) => self.problems.push(problem),
+            None => self.edge.clone_from(&edge),
         }
-        self.problems.extend(of_edge);
         let entries = value.get("sites").and_then(Value::as_array);
         let mut sites = Vec::new();
         let mut paths = Vec::new();
@@ -99,6 +99,7 @@ impl<'a> Reader<'a> {
         let document = self.document;
         let mut refuse =
             |field: &str, message: String| self.problems.push(document.problem(field, message));
+        table::share_certificates(&mut sites);
         table::check(&sites, &paths, self.surroundings, &mut refuse);
         Sites { edge, sites }
     }
@@ -285,7 +286,8 @@ impl<'a> Reader<'a> {
         }
         match ChosenPolicy::read(self.document, &entry.field("policy"), value, origin) {
             Ok(policy) => {
-                self.problems.extend(policy.check(&self.edge, origin));
+                let path = entry.text("path").filter(|path| is_path(path));
+                self.problems.extend(policy.check(&self.edge, origin, path));
                 (policy.name, policy.value)
             }
             Err(problem) => {

@@ -5,11 +5,34 @@
 use std::collections::HashMap;
 
 use super::certificate::Certificate;
+use super::purge_token::hash_of_token;
 use super::site::Site;
 use super::surroundings::Surroundings;
 
 /// Takes the path of a field and what is wrong with it.
 type Refuse<'a> = dyn FnMut(&str, String) + 'a;
+
+/// Gives a site without a certificate that of a site with one of its hosts.
+pub fn share_certificates(sites: &mut [Site]) {
+    let mut certified = HashMap::new();
+    loop {
+        let known = certified.len();
+        for site in &mut *sites {
+            let known = hosts(site).find_map(|host| certified.get(host).cloned());
+            site.certificate = site.certificate.take().or(known);
+            if let Some(certificate) = &site.certificate {
+                for host in hosts(site) {
+                    let entry = certified.entry(host.to_owned());
+                    entry.or_insert_with(|| certificate.clone());
+                }
+            }
+        }
+        // A site that has got a certificate may have another host, which a third site has too.
+        if certified.len() == known {
+            return;
+        }
+    }
+}
 
 /// Checks the sites, which stand at these paths of the file.
 pub fn check(
@@ -20,6 +43,7 @@ pub fn check(
 ) {
     check_names(sites, paths, refuse);
     check_hosts(sites, paths, refuse);
+    check_tokens(sites, paths, surroundings, refuse);
     let certified = certificates_of_hosts(sites, paths, refuse);
     for (site, path) in sites.iter().zip(paths) {
         check_certificate(site, path, surroundings, refuse);
@@ -42,6 +66,33 @@ fn check_names(sites: &[Site], paths: &[String], refuse: &mut Refuse<'_>) {
                 site.name
             );
             refuse(&format!("{path}.name"), message);
+        }
+    }
+}
+
+/// Refuses a token that would not say which site it is for.
+fn check_tokens(
+    sites: &[Site],
+    paths: &[String],
+    surroundings: Surroundings<'_>,
+    refuse: &mut Refuse<'_>,
+) {
+    let of_edge = surroundings.variable("PURGE_TOKEN");
+    let of_edge = of_edge.and_then(|token| hash_of_token(token.to_str()?));
+    let mut known: Vec<_> = of_edge
+        .map(|token| (token, "PURGE_TOKEN"))
+        .into_iter()
+        .collect();
+    for (site, path) in sites.iter().zip(paths) {
+        let Some(token) = site.purge_token else {
+            continue;
+        };
+        match known.iter().find(|(other, _)| *other == token) {
+            Some((_, other)) => {
+                let message = format!("expected another token than that of {other}");
+                refuse(&format!("{path}.purge_token"), message);
+            }
+            None => known.push((token, path)),
         }
     }
 }

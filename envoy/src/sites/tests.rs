@@ -501,16 +501,24 @@ sites:
             "sites.yaml:9: sites[1].policy.coalesce.lease: all sites share this: move it to `edge.coalesce.lease` of the file of sites",
         ]
     );
-    let text = "edge:\n  cache: {}\n  coalesce: {max_wait: 1s}\nsites:\n- {name: a, origin: 's3://site'}\n";
-    let problems = folder.problems(text);
-    assert!(
-        problems[0].starts_with("sites.yaml:2: edge.cache: each site has its own"),
-        "{problems:?}"
-    );
-    assert!(
-        problems[1].starts_with("sites.yaml:3: edge.coalesce.max_wait: each site has its own"),
-        "{problems:?}"
-    );
+    for (edge, expected) in [
+        (
+            "cache: {}",
+            "edge.cache: no part of the edge's, expected store, hot, ",
+        ),
+        (
+            "coalesce: {max_wait: 1s}",
+            "edge.coalesce.max_wait: belongs to the policy of a site",
+        ),
+    ] {
+        let text = format!("edge:\n  {edge}\nsites:\n- {{name: a, origin: 's3://site'}}\n");
+        let problems = folder.problems(&text);
+        let expected = format!("sites.yaml:2: {expected}");
+        assert!(
+            problems.len() == 1 && problems[0].starts_with(&expected),
+            "{problems:?}"
+        );
+    }
     let text = "edge:\n  limits: {waiters_per_key: 0}\nsites:\n- {name: a, origin: 's3://site'}\n";
     let expected =
         "sites.yaml:2: edge.limits.waiters_per_key: 0: expected a whole number from 1 to 1000000";
@@ -608,7 +616,14 @@ fn a_host_has_one_certificate() {
         )
     };
     folder.read(&text("")).unwrap();
-    folder.read(&text(", hsts: 1h")).unwrap();
+    let sites = folder.read(&text(", hsts: 1h")).unwrap();
+    assert_eq!(sites.sites[0].certificate, sites.sites[1].certificate);
+    let other_host = text(", hsts: 1h").replace("[a.test], path", "[a.test, c.test], path");
+    let problems = folder.problems(&other_host);
+    assert!(
+        problems.len() == 1 && problems[0].starts_with("sites.yaml:3: sites[1].tls.certificate: \"a.pem\": expected a certificate for c.test too"),
+        "{problems:?}"
+    );
     folder
         .read(&text(", tls: {certificate: a.pem, key: a.key}"))
         .unwrap();
@@ -671,4 +686,24 @@ sites:
             "{problem}"
         );
     }
+}
+
+#[test]
+fn a_token_is_for_one_site() {
+    let text = "sites:\n- {name: a, origin: 's3://site', purge_token: TOKEN}\n- {name: b, origin: 's3://site', path: /b, purge_token: TOKEN}\n";
+    let expected =
+        "sites.yaml:3: sites[1].purge_token: expected another token than that of sites[0]";
+    assert_eq!(Folder::new().problems(text), [expected]);
+}
+
+#[test]
+fn the_host_of_a_request_makes_no_second_site_of_a_bucket() {
+    let text = "sites:\n- name: a\n  origin: s3://site\n  policy:\n    key: {host: true}\n";
+    let problems = Folder::new().problems(text);
+    assert!(
+        problems.len() == 1
+            && problems[0]
+                .starts_with("sites.yaml:5: sites[0].policy.key.host: true: expected false"),
+        "{problems:?}"
+    );
 }
