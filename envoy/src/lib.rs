@@ -10,6 +10,7 @@
 //! | the sites of one edge, and their file | `sites/` |
 //! | Envoy's configuration | `render/` and `envoy.yaml.j2` |
 //! | the policies that come with the edge | `policies/` and `settings/policy.rs` |
+//! | what `sluice check` finds | `check/` |
 //! | the order of start and stop, drain, signals | `run/` |
 //! | the cache's folder, its format, what a restart keeps | `cache/folder/`, `cache/recovery/` |
 //! | eviction, a full disk, a cache that kills Envoy | `cache/eviction/`, `cache/free_space/`, `cache/early_deaths.rs` |
@@ -21,10 +22,11 @@
 //! | child processes, threads, limits of the machine | `system/` |
 //! | messages to the user | `log.rs` |
 //!
-//! A room uses only rooms that follow it in this list: `run`, `render`, `cache` and `demo`, `settings`, `sites`, `sns`, `net`,
+//! A room uses only rooms that follow it in this list: `check`, `run`, `render`, `cache` and `demo`, `settings`, `sites`, `sns`, `net`,
 //! `origin`, `system` and `log`.
 
 pub mod cache;
+pub mod check;
 pub mod demo;
 pub mod log;
 mod net;

@@ -9,9 +9,10 @@ use std::process::ExitCode;
 use anyhow::ensure;
 use clap::{CommandFactory as _, Parser as _};
 use clap_complete::{Shell, generate};
+use sluice::check::Finding;
 use sluice::demo::Demo;
 use sluice::settings::{Settings, docs};
-use sluice::{cache, log, render, run, sites};
+use sluice::{cache, check, log, render, run, sites};
 
 use arguments::{Action, Arguments, Document};
 
@@ -46,9 +47,13 @@ fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             Ok(print(&render::render(&settings, origin, &cache_dir)?))
         }
         Some(Action::Settings) => Ok(print(&docs::tables())),
-        Some(Action::Check(_)) => {
-            run::check_bucket(&Settings::from_env()?)?;
-            Ok(ExitCode::SUCCESS)
+        Some(Action::Check(arguments)) => {
+            let findings = check::check(arguments.online);
+            for finding in &findings {
+                log::say(&finding.to_string());
+            }
+            let failed = findings.iter().any(Finding::is_problem);
+            Ok(ExitCode::from(u8::from(failed)))
         }
         Some(Action::Healthcheck) => {
             let ready = run::health_check(&Settings::from_env()?);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Asks the bucket, through an edge that runs, for an object that does not exist, and tells what is wrong.
+//! Asks the buckets, through an edge that runs, for objects that do not exist, and tells what is wrong.
 
 use std::time::Duration;
 
@@ -10,39 +10,52 @@ use crate::log::say;
 use crate::net::http;
 use crate::origin::Origin;
 use crate::settings::Settings;
+use crate::sites::{Site, Sites};
 use crate::system::random;
 
 /// Bound on the time for the answer, which a bucket in trouble takes for retries.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Checks the bucket beside the edge, which goes on in any case, and tells in the log what is wrong.
+/// Checks the buckets beside the edge, which goes on in any case, and tells in the log what is wrong.
 pub fn check_bucket_beside(settings: &Settings) {
-    if !settings.checks_bucket || !matches!(settings.origin, Some(Origin::Bucket(_))) {
+    let sites = settings.all_sites().filter(|_| settings.checks_bucket);
+    let Some(Sites { sites, .. }) = sites else {
         return;
-    }
+    };
     let settings = settings.clone();
     // The thread ends with the process. Where there can be none, nothing is checked.
     let _ = std::thread::Builder::new()
         .name("bucket-check".into())
         .spawn(move || {
-            if let Err(error) = check_bucket(&settings) {
-                say(&format!("{error:#}"));
+            let buckets = sites
+                .iter()
+                .filter(|site| matches!(site.origin, Origin::Bucket(_)));
+            for site in buckets {
+                if let Err(error) = check_bucket(&settings, site) {
+                    let of_site = match site.name.as_str() {
+                        "" => String::new(),
+                        name => format!("site {name}: "),
+                    };
+                    say(&format!("{of_site}{error:#}"));
+                }
             }
         });
 }
 
-/// Asks the edge with these settings, which runs on this machine, for an object that the bucket cannot have.
+/// Asks the edge with these settings, which runs on this machine, for an object that a site's bucket cannot have.
 ///
 /// # Errors
 /// The edge does not answer, or the bucket's answer says that the edge cannot read it.
-pub fn check_bucket(settings: &Settings) -> anyhow::Result<()> {
-    if let Some(Origin::Http(endpoint)) = &settings.origin {
-        bail!("ORIGIN={endpoint}: expected a bucket, s3://BUCKET[/PREFIX]");
-    }
+pub fn check_bucket(settings: &Settings, site: &Site) -> anyhow::Result<()> {
     let edge = local_address(settings.bind, settings.edge_port);
     let name = random::hex().context("random bits")?;
-    let uri = format!("http://{edge}/.well-known/sluice-check-{name}");
-    let request = http::client().get(uri);
+    let path = site.path.as_deref().unwrap_or_default();
+    let uri = format!("http://{edge}{path}/.well-known/sluice-check-{name}");
+    let mut request = http::client().get(uri);
+    if let Some(host) = site.hosts.first() {
+        // A `*` stands for any label.
+        request = request.header("host", host.replacen('*', "sluice-check", 1));
+    }
     let request = request.config().timeout_global(Some(PATIENCE)).build();
     let answer = request
         .call()

@@ -46,6 +46,14 @@ pub fn read(env: &mut Environment<'_>, clients: Option<&Clients>) -> Option<Site
     }
 }
 
+impl Settings {
+    /// The sites of the file, or the one of `ORIGIN`; `None`: the edge serves the demo.
+    pub fn all_sites(&self) -> Option<Sites> {
+        let single = || Some(Sites::single(self, self.origin.as_ref()?));
+        self.sites.clone().or_else(single)
+    }
+}
+
 impl Sites {
     /// The one site of `ORIGIN` and its companions, which has no name, with the sections of its policy as far as the
     /// policy can be read. `origin` is what stands behind it, which for the demo the settings do not know.

@@ -3,14 +3,12 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::crypto::ring::default_provider;
-use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Proxy};
 
 use super::refusal::Refusal;
+use crate::net::http::trust;
 use crate::origin::Endpoint;
 
 /// Bound on an answer of SNS, which is small, in bytes.
@@ -29,22 +27,9 @@ pub type Service = Box<dyn Fn(&str) -> Result<Vec<u8>, Refusal> + Send + Sync>;
 /// # Errors
 /// The file cannot be read, or has no certificate.
 pub fn over_https(roots: &Path, proxy: Option<&Endpoint>) -> io::Result<Service> {
-    let roots: Vec<_> = parse_pem(&std::fs::read(roots)?)
-        .filter_map(|item| match item {
-            Ok(PemItem::Certificate(certificate)) => Some(certificate),
-            _ => None,
-        })
-        .collect();
-    if roots.is_empty() {
-        let reason = "expected CA certificates in PEM";
-        return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
-    }
-    let tls = TlsConfig::builder()
-        .root_certs(RootCerts::Specific(Arc::new(roots)))
-        .unversioned_rustls_crypto_provider(Arc::new(default_provider()));
     let proxy = proxy.map(|proxy| Proxy::new(&proxy.to_string()));
     let config = Agent::config_builder()
-        .tls_config(tls.build())
+        .tls_config(trust(roots)?)
         .https_only(true)
         .http_status_as_error(false)
         .max_redirects(0)

@@ -408,23 +408,34 @@ async fn a_bucket_that_may_not_be_listed_is_told_at_the_start() {
 }
 
 #[tokio::test]
-async fn whoever_checks_a_running_edge_learns_whether_its_bucket_can_be_read() {
+async fn whoever_checks_online_learns_whether_the_bucket_can_be_read() {
     let bucket = Bucket::new().await;
-    let good = Edge::bucket(&bucket).workers(1);
-    let bad = good.clone().env("AWS_SECRET_ACCESS_KEY", "not-the-secret");
-    let (good, bad) = tokio::join!(good.start(), bad.start());
-    let check = async |edge: &Edge| {
+    let edge = Edge::bucket(&bucket).workers(1).start().await;
+    let check = async |name: &str, value: &str| {
         let mut command = edge.entry_point("check");
+        command.arg("--online").env(name, value);
         let output = tokio::task::spawn_blocking(move || command.output());
         let output = output.await.unwrap().unwrap();
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         (output.status.code(), told)
     };
-    assert_eq!(check(&good).await, (Some(0), String::new()));
-    let (code, told) = check(&bad).await;
-    assert_eq!(code, Some(1));
-    assert!(
-        told.contains("the bucket cannot be read (status 502)"),
-        "{told}"
-    );
+    assert_eq!(check("BIND", "127.0.0.1").await, (Some(0), String::new()));
+    for (name, value, expected) in [
+        (
+            "AWS_SECRET_ACCESS_KEY",
+            "not-the-secret",
+            "(403 SignatureDoesNotMatch)",
+        ),
+        ("AWS_ACCESS_KEY_ID", "nobody", "(403 InvalidAccessKeyId)"),
+        ("AWS_REGION", "eu-west-1", "set AWS_REGION=us-east-1"),
+        (
+            "ORIGIN",
+            "s3://no-such-bucket",
+            "(404 NoSuchBucket): correct ORIGIN",
+        ),
+    ] {
+        let (code, told) = check(name, value).await;
+        assert_eq!(code, Some(1), "{name}: {told}");
+        assert!(told.contains(expected), "{name}: {told}");
+    }
 }

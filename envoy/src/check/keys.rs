@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The keys with which a site's bucket is asked.
+
+use std::ffi::OsString;
+
+use anyhow::Context as _;
+use rusty_s3::Credentials as Keys;
+
+use crate::sites::{Credentials, ProfileKeys};
+
+/// The keys that a site's credentials stand for; `None`: those of the standard chain, which only Envoy can get.
+/// `lookup` finds the environment's variables.
+///
+/// # Errors
+/// A variable is not set, or the file has no such profile.
+pub fn keys(
+    credentials: &Credentials,
+    lookup: &dyn Fn(&str) -> Option<OsString>,
+) -> anyhow::Result<Option<Keys>> {
+    let variable = |name: &str| {
+        let value = lookup(name).and_then(|value| value.into_string().ok());
+        value.with_context(|| format!("{name}: must be set"))
+    };
+    let (id, secret, token) = match credentials {
+        Credentials::Chain => return Ok(None),
+        Credentials::Environment {
+            access_key_id,
+            secret_access_key,
+            session_token,
+        } => {
+            let token = session_token.as_deref().map(variable).transpose()?;
+            (
+                variable(access_key_id)?,
+                variable(secret_access_key)?,
+                token,
+            )
+        }
+        Credentials::File { path, profile } => {
+            let keys = ProfileKeys::read(path, profile);
+            let keys = keys.with_context(|| path.display().to_string())?;
+            (
+                keys.access_key_id,
+                keys.secret_access_key,
+                keys.session_token,
+            )
+        }
+    };
+    Ok(Some(match token {
+        Some(token) => Keys::new_with_token(id, secret, token),
+        None => Keys::new(id, secret),
+    }))
+}

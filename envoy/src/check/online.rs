@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Asks the buckets of all sites, several at one time.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::Finding;
+use super::bucket::ask;
+use super::keys::keys;
+use crate::net::ca_bundle;
+use crate::origin::{Bucket, Origin};
+use crate::run;
+use crate::settings::Settings;
+use crate::sites::Site;
+
+/// How many buckets are asked at one time.
+const AT_ONE_TIME: usize = 16;
+
+/// What a message about the settings of one origin is for a site of a file: the names of its fields.
+const FIELDS: [(&str, &str); 6] = [
+    (
+        "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN",
+        "what `credentials` names",
+    ),
+    ("AWS_REGION=", "region: "),
+    ("AWS_REGION", "`region`"),
+    ("S3_ENDPOINT", "`endpoint`"),
+    ("S3_ADDRESSING", "`addressing`"),
+    ("ORIGIN", "`origin`"),
+];
+
+/// Asks each bucket, and tells what is wrong, in the order of the sites.
+pub fn check(settings: &Settings) -> Vec<Finding> {
+    let sites = settings.all_sites();
+    let sites: Vec<_> = sites.iter().flat_map(|sites| &sites.sites).collect();
+    let (next, findings) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONE_TIME.min(sites.len()) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(site) = sites.get(index) else { break };
+                    let found = check_site(settings, site).into_iter();
+                    let found = found.map(|finding| (index, of_site(site, finding)));
+                    if let Ok(mut findings) = findings.lock() {
+                        findings.extend(found);
+                    }
+                }
+            });
+        }
+    });
+    let mut findings = findings.into_inner().unwrap_or_default();
+    findings.sort_by_key(|(index, _)| *index);
+    findings.into_iter().map(|(_, finding)| finding).collect()
+}
+
+fn check_site(settings: &Settings, site: &Site) -> Vec<Finding> {
+    let Origin::Bucket(bucket) = &site.origin else {
+        return Vec::new();
+    };
+    match keys(&site.credentials, &|name| std::env::var_os(name)) {
+        Ok(Some(keys)) => {
+            let answer =
+                roots(settings, bucket).and_then(|roots| ask(bucket, &keys, roots.as_deref()));
+            match answer {
+                Ok(answer) => answer.findings(),
+                Err(error) => {
+                    let remedy = "correct S3_ENDPOINT, or look at the network";
+                    vec![Finding::Problem(format!("{error:#}: {remedy}"))]
+                }
+            }
+        }
+        Ok(None) => check_by_edge(settings, site),
+        Err(error) => vec![Finding::Problem(format!("{error:#}"))],
+    }
+}
+
+/// The file with the CA certificates that the bucket's endpoint needs.
+fn roots(settings: &Settings, bucket: &Bucket) -> anyhow::Result<Option<std::path::PathBuf>> {
+    let server = bucket.endpoint.to_string();
+    let find = || ca_bundle::find(settings.ca_file.as_deref(), &server);
+    bucket.endpoint.tls.then(find).transpose()
+}
+
+/// Asks by way of the edge with these settings, which alone has the credentials of the standard chain.
+fn check_by_edge(settings: &Settings, site: &Site) -> Vec<Finding> {
+    if !run::health_check(settings)() {
+        let text = "the bucket has not been asked: only Envoy gets credentials of the standard chain (web identity, \
+                    container and instance roles): start the edge, and check again";
+        return vec![Finding::Warning(text.to_owned())];
+    }
+    let problem = run::check_bucket(settings, site).err();
+    let problem = problem.map(|error| Finding::Problem(format!("{error:#}")));
+    problem.into_iter().collect()
+}
+
+/// Says of which site a finding is, and names the fields of the site's entry.
+fn of_site(site: &Site, finding: Finding) -> Finding {
+    if site.name.is_empty() {
+        return finding;
+    }
+    let tell = |text: String| {
+        let mut text = text;
+        for (setting, field) in FIELDS {
+            text = text.replace(setting, field);
+        }
+        format!("site {}: {text}", site.name)
+    };
+    match finding {
+        Finding::Problem(text) => Finding::Problem(tell(text)),
+        Finding::Warning(text) => Finding::Warning(tell(text)),
+    }
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `sluice check`: what it tells, and how it ends.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use rcgen::{CertificateParams, KeyPair};
+use tempfile::TempDir;
+
+/// The exit status of `sluice check`, and what it tells on standard error.
+fn check(
+    folder: &Path,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+) -> (Option<i32>, Vec<String>) {
+    let output = Command::new(env!("CARGO_BIN_EXE_sluice"))
+        .arg("check")
+        .args(arguments)
+        .env_clear()
+        .envs(variables.iter().copied())
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    (
+        output.status.code(),
+        told.lines().map(str::to_owned).collect(),
+    )
+}
+
+/// A certificate for `a.test` that ends after so many days, in `NAME.pem` and `NAME.key`.
+fn write_certificate(folder: &Path, name: &str, days: u64) {
+    let mut params = CertificateParams::new(["a.test".to_owned()]).unwrap();
+    params.not_after = (SystemTime::now() + Duration::from_secs(days * 86_400)).into();
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.self_signed(&key).unwrap();
+    std::fs::write(folder.join(format!("{name}.pem")), certificate.pem()).unwrap();
+    std::fs::write(folder.join(format!("{name}.key")), key.serialize_pem()).unwrap();
+}
+
+/// A bucket's endpoint that gives every request this status and body.
+fn bucket(status: u16, body: &'static str) -> String {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4_096]);
+            let length = body.len();
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {status} x\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            );
+        }
+    });
+    url
+}
+
+#[test]
+fn good_settings_are_checked_without_a_word() {
+    let folder = TempDir::new().unwrap();
+    let sites = "sites:\n- {name: a, origin: 's3://site'}\n";
+    std::fs::write(folder.path().join("sites.yaml"), sites).unwrap();
+    for variables in [
+        &[][..],
+        &[("ORIGIN", "s3://site")],
+        &[("SITES", "sites.yaml")],
+    ] {
+        assert_eq!(
+            check(folder.path(), &[], variables),
+            (Some(0), vec![]),
+            "{variables:?}"
+        );
+    }
+}
+
+#[test]
+fn each_problem_is_a_line_and_the_status_is_one() {
+    let folder = TempDir::new().unwrap();
+    let sites =
+        "sites:\n- {name: A, origin: 's3://site'}\n- {name: b, path: b, origin: 's3://site'}\n";
+    std::fs::write(folder.path().join("sites.yaml"), sites).unwrap();
+    let (code, told) = check(
+        folder.path(),
+        &[],
+        &[("SITES", "sites.yaml"), ("CACHE", "ram")],
+    );
+    assert_eq!((code, told.len()), (Some(1), 3), "{told:?}");
+    assert!(told[0].starts_with("sluice: sites.yaml:2: sites[0].name: \"A\": expected "));
+    assert!(told[1].starts_with("sluice: sites.yaml:3: sites[1].path: \"b\": expected "));
+    assert_eq!(told[2], "sluice: CACHE=\"ram\": expected disk or memory");
+
+    std::fs::write(folder.path().join("policy.yaml"), "cache: {tll: 1}\n").unwrap();
+    let (code, told) = check(
+        folder.path(),
+        &[],
+        &[("ORIGIN", "s3://site"), ("POLICY", "policy.yaml")],
+    );
+    assert_eq!((code, told.len()), (Some(1), 1), "{told:?}");
+    assert!(
+        told[0].starts_with("sluice: POLICY=policy.yaml: cache.tll: unknown field"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_certificate_that_ends_soon_is_warned_of_and_one_that_has_ended_is_a_problem() {
+    let folder = TempDir::new().unwrap();
+    write_certificate(folder.path(), "soon", 10);
+    write_certificate(folder.path(), "late", 60);
+    let sites = |name: &str| {
+        let text = format!(
+            "sites:\n- {{name: a, origin: 's3://site', hosts: [a.test], tls: {{certificate: {name}.pem, key: {name}.key}}}}\n"
+        );
+        std::fs::write(folder.path().join("sites.yaml"), text).unwrap();
+        check(folder.path(), &[], &[("SITES", "sites.yaml")])
+    };
+    assert_eq!(sites("late"), (Some(0), vec![]));
+    let (code, told) = sites("soon");
+    assert_eq!((code, told.len()), (Some(0), 1), "{told:?}");
+    assert!(
+        told[0].starts_with("sluice: warning: ")
+            && told[0]
+                .ends_with("soon.pem: the certificate of the site a expires in 9 days: renew it"),
+        "{told:?}"
+    );
+    let one = |key| {
+        [
+            ("ORIGIN", "s3://site"),
+            ("TLS_CERT", "soon.pem"),
+            ("TLS_KEY", key),
+        ]
+    };
+    assert_eq!(check(folder.path(), &[], &one("soon.key")).0, Some(0));
+    let (code, told) = check(folder.path(), &[], &one("late.key"));
+    assert_eq!(code, Some(1));
+    assert!(
+        told[0].starts_with("sluice: TLS_KEY=\"")
+            && told[0].contains("expected the key of the certificate in "),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_bucket_is_asked_online_only_and_each_with_its_credentials() {
+    let folder = TempDir::new().unwrap();
+    let refusing = bucket(403, "<Error><Code>InvalidAccessKeyId</Code></Error>");
+    let elsewhere = bucket(
+        400,
+        "<Error><Code>AuthorizationHeaderMalformed</Code><Region>eu-west-3</Region></Error>",
+    );
+    let good = bucket(404, "<Error><Code>NoSuchKey</Code></Error>");
+    let keys = "credentials: {access_key_id: KEY, secret_access_key: SECRET}";
+    let text = format!(
+        "sites:\n\
+         - {{name: a, origin: 's3://site', endpoint: '{refusing}', {keys}}}\n\
+         - {{name: b, path: /b, origin: 's3://site', endpoint: '{elsewhere}', {keys}}}\n\
+         - {{name: c, path: /c, origin: 's3://site', endpoint: '{good}', {keys}}}\n\
+         - {{name: d, path: /d, origin: 's3://site', endpoint: 'http://127.0.0.1:1', {keys}}}\n\
+         - {{name: e, path: /e, origin: 'http://127.0.0.1:1'}}\n"
+    );
+    std::fs::write(folder.path().join("sites.yaml"), text).unwrap();
+    let variables = [("SITES", "sites.yaml"), ("KEY", "k"), ("SECRET", "hush")];
+    assert_eq!(check(folder.path(), &[], &variables), (Some(0), vec![]));
+    let (code, told) = check(folder.path(), &["--online"], &variables);
+    assert_eq!((code, told.len()), (Some(1), 3), "{told:#?}");
+    assert_eq!(
+        told[0],
+        "sluice: site a: the bucket refuses the credentials (403 InvalidAccessKeyId): renew or correct what `credentials` names, or the role"
+    );
+    assert_eq!(
+        told[1],
+        "sluice: site b: the bucket is in the region eu-west-3 (400 AuthorizationHeaderMalformed): set region: eu-west-3"
+    );
+    assert!(
+        told[2].starts_with("sluice: site d: no answer from http://127.0.0.1:1: ")
+            && told[2].ends_with(": correct `endpoint`, or look at the network"),
+        "{told:?}"
+    );
+    assert!(!told.concat().contains("hush"));
+}
+
+#[test]
+fn a_bucket_with_credentials_of_the_standard_chain_is_not_asked_without_an_edge() {
+    let folder = TempDir::new().unwrap();
+    let variables = [("ORIGIN", "s3://site"), ("EDGE_PORT", "1")];
+    let (code, told) = check(folder.path(), &["--online"], &variables);
+    assert_eq!((code, told.len()), (Some(0), 1), "{told:?}");
+    assert!(
+        told[0].starts_with("sluice: warning: the bucket has not been asked: "),
+        "{told:?}"
+    );
+}
