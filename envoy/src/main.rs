@@ -31,16 +31,9 @@ fn main() -> ExitCode {
 fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.action {
         None if arguments.restart => Ok(run::keep_running()?.into()),
-        None => {
-            let settings = Settings::from_env()?;
-            ensure!(
-                settings.sites.is_none(),
-                "SITES: this version checks the file and serves ORIGIN only"
-            );
-            Ok(run::run(&settings)?.into())
-        }
+        None => Ok(run::run(&settings_of_one_site()?)?.into()),
         Some(Action::Render) => {
-            let settings = Settings::from_env()?;
+            let settings = settings_of_one_site()?;
             let example = Demo::example_origin();
             let origin = settings.origin.as_ref().unwrap_or(&example);
             let cache_dir = settings.cache.dir.join(cache::ENTRIES);
@@ -65,6 +58,15 @@ fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }),
         Some(Action::Completions { shell }) => Ok(print(&completions((*shell).into()))),
     }
+}
+
+fn settings_of_one_site() -> anyhow::Result<Settings> {
+    let settings = Settings::from_env()?;
+    ensure!(
+        settings.sites.is_none(),
+        "SITES: this version checks the file and serves ORIGIN only"
+    );
+    Ok(settings)
 }
 
 fn completions(shell: Shell) -> String {

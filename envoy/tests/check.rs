@@ -33,9 +33,10 @@ fn check(
     )
 }
 
-/// A certificate for `a.test` that ends after so many days, in `NAME.pem` and `NAME.key`.
-fn write_certificate(folder: &Path, name: &str, days: u64) {
-    let mut params = CertificateParams::new(["a.test".to_owned()]).unwrap();
+/// A certificate for these hosts that ends after so many days, in `NAME.pem` and `NAME.key`.
+fn write_certificate(folder: &Path, name: &str, hosts: &[&str], days: u64) {
+    let hosts: Vec<_> = hosts.iter().map(|host| (*host).to_owned()).collect();
+    let mut params = CertificateParams::new(hosts).unwrap();
     params.not_after = (SystemTime::now() + Duration::from_secs(days * 86_400)).into();
     let key = KeyPair::generate().unwrap();
     let certificate = params.self_signed(&key).unwrap();
@@ -110,8 +111,8 @@ fn each_problem_is_a_line_and_the_status_is_one() {
 #[test]
 fn a_certificate_that_ends_soon_is_warned_of_and_one_that_has_ended_is_a_problem() {
     let folder = TempDir::new().unwrap();
-    write_certificate(folder.path(), "soon", 10);
-    write_certificate(folder.path(), "late", 60);
+    write_certificate(folder.path(), "soon", &["a.test"], 10);
+    write_certificate(folder.path(), "late", &["a.test"], 60);
     let sites = |name: &str| {
         let text = format!(
             "sites:\n- {{name: a, origin: 's3://site', hosts: [a.test], tls: {{certificate: {name}.pem, key: {name}.key}}}}\n"
@@ -194,4 +195,23 @@ fn a_bucket_with_credentials_of_the_standard_chain_is_not_asked_without_an_edge(
         told[0].starts_with("sluice: warning: the bucket has not been asked: "),
         "{told:?}"
     );
+}
+
+#[test]
+fn the_file_on_the_page_of_sites_is_good() {
+    let page = include_str!("../../docs/sites.md");
+    let (_, block) = page.split_once("```yaml\n# sites.yaml\n").unwrap();
+    let (file, _) = block.split_once("```").unwrap();
+    let folder = TempDir::new().unwrap();
+    std::fs::create_dir(folder.path().join("certs")).unwrap();
+    let hosts = ["assets.example.com", "*.cdn.example.com"];
+    write_certificate(folder.path(), "certs/assets", &hosts, 60);
+    std::fs::write(folder.path().join("shop.yaml"), "cache: {}\n").unwrap();
+    std::fs::write(folder.path().join("sites.yaml"), file).unwrap();
+    let variables = [
+        ("SITES", "sites.yaml"),
+        ("ASSETS_KEY", "k"),
+        ("ASSETS_SECRET", "s"),
+    ];
+    assert_eq!(check(folder.path(), &[], &variables), (Some(0), vec![]));
 }

@@ -36,7 +36,7 @@ impl Lines {
             if let Some(line) = self.0.get(path) {
                 return Some(*line);
             }
-            path = &path[..path.rfind(['.', '['])?];
+            path = path.get(..path.rfind(['.', '['])?)?;
         }
     }
 
