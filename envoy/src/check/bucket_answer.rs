@@ -61,7 +61,12 @@ impl BucketAnswer {
 
     fn refusal(&self) -> Option<Finding> {
         let text = |tag| element(&self.body, tag).unwrap_or_default();
-        let words = format!("{} {}", text("Code"), text("Region"));
+        let code = match text("Code") {
+            // The request is signed in its URL, and the edge's are in a header, for which S3 has another code.
+            "AuthorizationQueryParametersError" => "AuthorizationHeaderMalformed",
+            code => code,
+        };
+        let words = format!("{code} {}", text("Region"));
         let headers = ErrorHeaders {
             body: Some(words.trim_end()),
             code: None,
@@ -120,6 +125,11 @@ mod tests {
                 400,
                 "<Error><Code>AuthorizationHeaderMalformed</Code><Region>eu-west-1</Region></Error>",
                 "set AWS_REGION=eu-west-1",
+            ),
+            (
+                400,
+                "<Error><Code>AuthorizationQueryParametersError</Code><Region>eu-west-1</Region></Error>",
+                "(400 AuthorizationHeaderMalformed): set AWS_REGION=eu-west-1",
             ),
             (
                 301,

@@ -409,7 +409,9 @@ async fn a_bucket_that_may_not_be_listed_is_told_at_the_start() {
 
 #[tokio::test]
 async fn whoever_checks_online_learns_whether_the_bucket_can_be_read() {
-    let bucket = Bucket::new().await;
+    let region = [("MINIO_SITE_REGION", "us-east-1")];
+    let minio: &'static Minio = Box::leak(Box::new(Minio::start_with(&region).await));
+    let bucket = minio.bucket().await;
     let edge = Edge::bucket(&bucket).workers(1).start().await;
     let check = async |name: &str, value: &str| {
         let mut command = edge.entry_point("check");
