@@ -22,8 +22,8 @@
 //! | child processes, threads, limits of the machine | `system/` |
 //! | messages to the user | `log.rs` |
 //!
-//! A room uses only rooms that follow it in this list: `check`, `run`, `render`, `cache` and `demo`, `settings`, `sites`, `sns`, `net`,
-//! `origin`, `system` and `log`.
+//! A room uses only rooms that follow it in this list: `check`, `run`, `render`, `cache` and `demo`, `settings`, `sites`,
+//! `sns`, `net`, `origin`, `system` and `log`.
 
 pub mod cache;
 pub mod check;

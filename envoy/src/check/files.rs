@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is wrong with the policy and the certificates. The settings and the file of sites have been checked as they were
+//! What is wrong with the policy and the certificates. Settings and the file of sites have been checked as they were
 //! read.
 
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `sluice check`: tells what is wrong with settings, sites, policies, certificates and buckets before requests meet it.
+//! `sluice check`: tells what is wrong with settings, sites, policies, certificates and buckets.
 //!
 //! `files` needs neither an edge nor a network. `bucket` asks a bucket with the credentials of its site, and
 //! `bucket_answer` says what the answer means.

@@ -34,7 +34,7 @@ pub const FILE: Form = Form::Mapping(&[
 ]);
 
 /// A site.
-pub const SITE: &[Field] = &[
+const SITE: &[Field] = &[
     Field {
         name: "name",
         about: "The name of the site in keys, metrics, logs and traces. No two sites have the same. A site that gets \
