@@ -8,7 +8,7 @@
 //! | a setting: its name, default, meaning or check | `docs/settings.md` and `settings/` |
 //! | the address of a bucket or an HTTP origin | `origin/` |
 //! | the sites of one edge, and their file | `sites/` |
-//! | Envoy's configuration | `render/` and `envoy.yaml.j2` |
+//! | Envoy's configuration | `render/` and `templates/` |
 //! | the policies that come with the edge | `policies/` and `settings/policy.rs` |
 //! | what `sluice check` finds | `check/` |
 //! | the order of start and stop, drain, signals | `run/` |

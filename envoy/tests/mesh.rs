@@ -117,6 +117,135 @@ fn assert_same(what: &str, mesh: &Value, standalone: &Value) {
     assert_eq!(mesh, standalone, "{what}: in the mesh, and standalone");
 }
 
+/// A filter's chain, from which one filter is taken.
+fn take(filters: &mut Value, name: &str) -> Value {
+    let filters = filters.as_array_mut().unwrap();
+    let at = filters.iter().position(|filter| filter["name"] == name);
+    filters.remove(at.unwrap_or_else(|| panic!("no {name}")))
+}
+
+/// The hop of an edge with one site, whose parts do not change by themselves: what each route has for its site stands in
+/// the listener's chain, as in the mesh.
+fn hop_of_one_site(edge: &Value) -> Value {
+    let mut hop = named(&edge["static_resources"]["listeners"], "origin");
+    let mut manager = hop.pointer_mut(MANAGER).unwrap().take();
+    let mut chain = manager["http_filters"].take();
+    take(&mut chain, "paths");
+    take(&mut chain, "compressors");
+    manager["route_config"]
+        .as_object_mut()
+        .unwrap()
+        .remove("name");
+    let host = manager["route_config"]["virtual_hosts"][0]
+        .as_object_mut()
+        .unwrap();
+    let is_bucket = host.remove("typed_per_filter_config").is_some();
+    let mut compressors = Vec::new();
+    for route in host["routes"].as_array_mut().unwrap() {
+        let fields = route.as_object_mut().unwrap();
+        let untyped = fields["match"].to_string().contains("untyped");
+        if let Some(action) = fields["route"].as_object_mut() {
+            action.remove("upgrade_configs");
+        }
+        let Some(filters) = fields.get_mut("typed_per_filter_config") else {
+            continue;
+        };
+        let filters = filters.as_object_mut().unwrap();
+        if let Some(disabled) = filters.remove("paths") {
+            if is_bucket {
+                filters.insert("sign".to_owned(), disabled);
+            }
+            continue;
+        }
+        let suffix = if untyped { "_untyped" } else { "" };
+        let of_route = filters.remove("compressors").unwrap();
+        for compressor in of_route["filter_chain"]["filters"].as_array().unwrap() {
+            let name = format!("{}{suffix}", compressor["name"].as_str().unwrap());
+            let on = "type.googleapis.com/envoy.extensions.filters.http.compressor.v3.CompressorPerRoute";
+            filters.insert(name.clone(), json!({"@type": on, "overrides": {}}));
+            let mut compressor = compressor.clone();
+            compressor["name"] = name.clone().into();
+            compressor["disabled"] = true.into();
+            compressor["typed_config"]["compressor_library"]["name"] = name.into();
+            if !compressors.contains(&compressor) {
+                compressors.push(compressor);
+            }
+        }
+    }
+    let chain = chain.as_array_mut().unwrap();
+    chain.splice(1..1, compressors);
+    if is_bucket {
+        let fields = manager.as_object_mut().unwrap();
+        for other in [
+            "http_protocol_options",
+            "proxy_100_continue",
+            "upgrade_configs",
+        ] {
+            fields.remove(other);
+        }
+        let (of_server, sign) = server_filters_of_the_hop(edge);
+        let router = chain.pop().unwrap();
+        let strip = chain.last_mut().unwrap();
+        let removed = &mut strip["typed_config"]["mutations"]["request_mutations"];
+        removed.as_array_mut().unwrap().extend(of_server);
+        chain.extend([sign, router]);
+    }
+    manager["http_filters"] = chain.clone().into();
+    *hop.pointer_mut(MANAGER).unwrap() = manager;
+    hop
+}
+
+/// What the server's chain of a bucket does to requests, which the hop does in the mesh: headers that it removes, and the
+/// signature.
+fn server_filters_of_the_hop(edge: &Value) -> (Vec<Value>, Value) {
+    let server = named(&edge["static_resources"]["clusters"], "origin_server");
+    let chain = upstream_filters(&server);
+    let strip = named(chain, "strip_internal_headers");
+    let removed = &strip["typed_config"]["mutations"]["request_mutations"];
+    (removed.as_array().unwrap().clone(), named(chain, "sign"))
+}
+
+/// The cluster of a bucket's server, without what the hop does in the mesh.
+fn server_of_one_site(edge: &Value) -> Value {
+    let mut server = named(&edge["static_resources"]["clusters"], "origin_server");
+    let chain = &mut server["typed_extension_protocol_options"][PROTOCOL_OPTIONS]["http_filters"];
+    take(chain, "sign");
+    let filters = chain.as_array_mut().unwrap().iter_mut();
+    for filter in filters.filter(|filter| filter["name"] == "strip_internal_headers") {
+        let mutations = filter["typed_config"]["mutations"].as_object_mut().unwrap();
+        mutations.remove("request_mutations");
+        let responses = mutations["response_mutations"].as_array_mut().unwrap();
+        // Istio's gateways overwrite the header.
+        responses.retain(|mutation| mutation["remove"] != "server");
+    }
+    server
+}
+
+const PROTOCOL_OPTIONS: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
+
+fn upstream_filters(cluster: &Value) -> &Value {
+    &cluster["typed_extension_protocol_options"][PROTOCOL_OPTIONS]["http_filters"]
+}
+
+/// The guard of a bucket's paths as it stands behind EDGE in the mesh, where a path towards the store has qualifiers.
+fn guard_behind_edge(edge: &Value) -> Value {
+    let hop = named(&edge["static_resources"]["listeners"], "origin");
+    let host = &hop.pointer(MANAGER).unwrap()["route_config"]["virtual_hosts"][0];
+    let mut rbac = host["typed_per_filter_config"]["paths"]["rbac"].clone();
+    let rules = "/rules/policies/canonical/permissions/0/and_rules/rules";
+    let rules = rbac.pointer_mut(rules).unwrap();
+    let allowed = &mut rules[1]["header"]["string_match"]["safe_regex"]["regex"];
+    *allowed = format!("{}(?:#[^#]*)?", allowed.as_str().unwrap()).into();
+    let forbidden = &mut rules[2]["not_rule"]["header"]["string_match"]["safe_regex"]["regex"];
+    let both = forbidden.as_str().unwrap();
+    *forbidden = both
+        .replace("[^?]", "[^?#]")
+        .replace("[/?]", "[/?#]")
+        .into();
+    rbac["@type"] = "type.googleapis.com/envoy.extensions.filters.http.rbac.v3.RBAC".into();
+    json!({"name": "guard", "typed_config": rbac})
+}
+
 fn bucket() -> Value {
     let any_file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/localhost.crt");
     standalone(&[("ORIGIN", "s3://bucket"), ("SSL_CERT_FILE", any_file)])
@@ -126,7 +255,8 @@ const BUCKETS_HOST: &str = "bucket.s3.nowhere-1.amazonaws.com";
 
 #[test]
 fn the_gateways_clusters_are_those_of_the_standalone_edge() {
-    let edge = &bucket()["static_resources"]["clusters"];
+    let bucket = bucket();
+    let edge = &bucket["static_resources"]["clusters"];
     for (file, name) in [
         ("base/edge.yaml", "sluice_background"),
         ("base/hop.yaml", "origin"),
@@ -138,7 +268,7 @@ fn the_gateways_clusters_are_those_of_the_standalone_edge() {
         );
     }
     // Istio adds the last one.
-    let mut server = named(edge, "origin_server");
+    let mut server = server_of_one_site(&bucket);
     server.as_object_mut().unwrap().retain(|field, _| {
         [
             "per_connection_buffer_limit_bytes",
@@ -155,7 +285,7 @@ fn the_gateways_clusters_are_those_of_the_standalone_edge() {
 
 #[test]
 fn the_gateways_hop_is_that_of_the_standalone_edge() {
-    let edge = named(&bucket()["static_resources"]["listeners"], "origin");
+    let edge = hop_of_one_site(&bucket());
     let names = [
         ("origin_server", "outbound|443||BUCKET_HOST"),
         (BUCKETS_HOST, "BUCKET_HOST"),
@@ -170,12 +300,24 @@ fn the_gateways_hop_is_that_of_the_standalone_edge() {
 
 #[test]
 fn the_gateways_filters_are_those_of_the_standalone_edge() {
-    let listeners = &bucket()["static_resources"]["listeners"];
+    let bucket = bucket();
+    let listeners = &bucket["static_resources"]["listeners"];
+    let guard = guard_behind_edge(&bucket);
     let background = unsized_cache(discovered(named(listeners, "sluice_background")));
-    let mesh = unsized_cache(value("base/edge.yaml", "LISTENER", "sluice_background"));
+    let mut mesh = unsized_cache(value("base/edge.yaml", "LISTENER", "sluice_background"));
+    let manager = mesh.pointer_mut(MANAGER).unwrap();
+    let next_turn = &mut manager["route_config"]["virtual_hosts"][0]["typed_per_filter_config"];
+    next_turn.as_object_mut().unwrap().remove("guard");
+    let of_mesh = take(&mut manager["http_filters"], "guard");
+    assert_same("the background listener's guard", &of_mesh, &guard);
     assert_same("the background listener", &mesh, &background);
+    assert_same(
+        "guard",
+        &value("base/edge.yaml", "HTTP_FILTER", "guard"),
+        &guard,
+    );
     let filters = &listeners[0].pointer(MANAGER).unwrap()["http_filters"];
-    for name in ["sluice.edge", "guard", "cache"] {
+    for name in ["sluice.edge", "cache"] {
         let standalone = unsized_cache(discovered(named(filters, name)));
         assert_same(
             name,
@@ -193,7 +335,6 @@ fn clients_connections_have_the_standalone_edges_bounds() {
     let mesh = &patches[0]["patch"]["value"]["typed_config"];
     for field in [
         "server_name",
-        "server_header_transformation",
         "common_http_protocol_options",
         "http2_protocol_options",
         "request_headers_timeout",
@@ -251,7 +392,7 @@ fn a_sidecars_part_is_that_of_the_standalone_edge_before_an_http_origin() {
         &discovered(named(clusters, "origin")),
     );
     let hop = renamed(
-        &named(listeners, "origin"),
+        &hop_of_one_site(&edge),
         &[("origin_server", "inbound|8080||")],
     );
     assert_same("the hop", &value(file, "LISTENER", "origin"), &hop);

@@ -9,6 +9,7 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -493,20 +494,19 @@ fn a_cache_in_memory_leaves_nothing_behind() {
 #[test]
 fn the_configuration_is_for_its_user_only() {
     let edge = edge(&Origin::start()).start();
-    let path = edge
-        .folder()
-        .join(format!("state/envoy-{}.yaml", edge.port));
-    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(
-        edge.folder()
-            .join("state")
-            .metadata()
-            .unwrap()
-            .permissions()
-            .mode()
-            & 0o777,
-        0o700
-    );
+    let state = edge.folder().join("state");
+    let files = state.join(format!("envoy-{}", edge.port));
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    for folder in [&state, &files] {
+        assert_eq!(mode(folder), 0o700, "{}", folder.display());
+    }
+    let mut count = 0;
+    for file in files.read_dir().unwrap() {
+        let path = file.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+        count += 1;
+    }
+    assert!(count > 3, "{count}");
 }
 
 #[test]

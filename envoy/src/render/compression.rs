@@ -15,11 +15,11 @@ pub fn compressions(settings: &Settings, origin: &Origin, policy: &Policy) -> Ve
     if !(settings.filter && policy.enabled) {
         return Vec::new();
     }
-    let typed = compression(policy, COMPRESS_TYPED, "", &[]);
+    let typed = compression(policy, COMPRESS_TYPED, &[]);
     // The filter adds media types to the objects of buckets only.
     match origin {
         Origin::Bucket(_) => {
-            let untyped = compression(policy, COMPRESS_UNTYPED, "_untyped", &NONE);
+            let untyped = compression(policy, COMPRESS_UNTYPED, &NONE);
             vec![typed, untyped]
         }
         Origin::Http(_) => vec![typed],
@@ -28,21 +28,15 @@ pub fn compressions(settings: &Settings, origin: &Origin, policy: &Policy) -> Ve
 
 /// The compressors for the responses that the filter marks with the word `wanted`. They have `more_types` beside those
 /// of the policy.
-fn compression(
-    policy: &CompressionPolicy,
-    wanted: &str,
-    suffix: &str,
-    more_types: &[&str],
-) -> Value {
+fn compression(policy: &CompressionPolicy, wanted: &str, more_types: &[&str]) -> Value {
     let types = policy.content_types.iter().map(String::as_str);
     let codings = policy.codings.iter().map(|coding| coding.token());
-    let compressor =
-        |coding| context! { name => format!("compress_{coding}{suffix}"), coding => coding };
     context! {
         wanted => wanted,
+        anchor => format!("compressors_{wanted}"),
         // Envoy's field has 32 bits, and no stored object is larger.
         min_bytes => policy.min_bytes.min(u64::from(u32::MAX)),
         content_types => types.chain(more_types.iter().copied()).collect::<Vec<_>>(),
-        compressors => codings.map(compressor).collect::<Vec<_>>(),
+        codings => codings.collect::<Vec<_>>(),
     }
 }

@@ -5,68 +5,55 @@ use anyhow::{Context as _, ensure};
 use serde_json::{Map, Value, json};
 use sluice_core::policy::Policy;
 
-use crate::cache::EarlierRuns;
 use crate::origin::Origin;
-use crate::settings::{AccessLog, BUCKET, HTTP, Settings};
+use crate::settings::{AccessLog, Settings};
+use crate::sites::Site;
 
-/// A policy as a document for the filter, and as what the document means.
+/// A site's policy as a document for the filter, and as what the document means.
 #[derive(Clone, Debug)]
 pub struct PolicyDocument {
-    /// The complete document.
+    /// The document. That of a named site is without the sections of the edge.
     pub json: Value,
-    /// The policy that the document means.
+    /// The policy that the document means beside those sections.
     pub policy: Policy,
 }
 
 impl PolicyDocument {
-    /// Loads and completes the policy for `origin`: the one that the user has chosen, or the built-in one.
+    /// Completes the policy of a site. `edge` has the sections of the edge.
     ///
     /// # Errors
     /// The policy is not valid, or contradicts the settings.
-    pub fn load(settings: &Settings, origin: &Origin) -> anyhow::Result<Self> {
-        let (name, text) = match (&settings.policy, origin) {
-            (Some(chosen), _) => (format!("POLICY={}", chosen.name), chosen.text.as_str()),
-            (None, Origin::Bucket(_)) => ("the built-in policy for buckets".into(), BUCKET),
-            (None, Origin::Http(_)) => ("the built-in policy for HTTP origins".into(), HTTP),
+    pub fn complete(site: &Site, edge: &Value, settings: &Settings) -> anyhow::Result<Self> {
+        let complete = || -> anyhow::Result<Self> {
+            let mut json = site.policy.clone();
+            fill(&mut json, &decided(settings, &site.origin))?;
+            let mut whole = json.clone();
+            fill(&mut whole, edge)?;
+            let policy = Policy::parse(whole.to_string().as_bytes())?;
+            let json = if site.name.is_empty() { whole } else { json };
+            Ok(Self { json, policy })
         };
-        Self::parse(text, settings, origin).context(name)
+        complete().with_context(|| site.policy_name.clone())
     }
+}
 
-    /// Adds what the filter must know of earlier runs.
-    ///
-    /// # Errors
-    /// The document says otherwise.
-    pub fn add_earlier_runs(&mut self, runs: &EarlierRuns) -> anyhow::Result<()> {
-        let Some(purges) = &runs.purges else {
-            return Ok(());
-        };
-        let records: Vec<&str> = purges.lines().collect();
-        let (recorded, warm) = (runs.socket.is_some(), runs.warm);
-        self.fill(&json!({"purge": {"journal": records, "recorded": recorded, "warm": warm}}))
+/// The sections of the edge: those that the user has written, completed from the settings.
+///
+/// # Errors
+/// The sections contradict the settings.
+pub fn edge_sections(written: &Value, settings: &Settings) -> anyhow::Result<Value> {
+    let hot = &settings.hot;
+    let mut edge = written.clone();
+    let decided = json!({
+        "store": {"max_object_bytes": settings.cache.max_object_bytes},
+        "hot": {"max_bytes": hot.max_bytes, "max_object_bytes": hot.max_object_bytes},
+    });
+    fill(&mut edge, &decided)?;
+    if let Some(token) = settings.purge.token {
+        let token = json!({"purge": {"token_sha256": token.to_hex()}});
+        fill(&mut edge, &token)?;
     }
-
-    /// Adds fields that the entry point decides at this start.
-    ///
-    /// # Errors
-    /// The document says otherwise.
-    pub fn fill(&mut self, sections: &Value) -> anyhow::Result<()> {
-        fill(&mut self.json, sections).context("the policy")
-    }
-
-    fn parse(text: &str, settings: &Settings, origin: &Origin) -> anyhow::Result<Self> {
-        // JSON is YAML, so one reader does for both.
-        let yaml: serde_yaml_ng::Value = serde_yaml_ng::from_str(text)?;
-        let mut json = serde_json::to_value(yaml)?;
-        fill(&mut json, &decided(settings, origin))?;
-        if let Some(token) = settings.purge.token {
-            fill(
-                &mut json,
-                &json!({"purge": {"token_sha256": token.to_hex()}}),
-            )?;
-        }
-        let policy = Policy::parse(json.to_string().as_bytes())?;
-        Ok(Self { json, policy })
-    }
+    Ok(edge)
 }
 
 /// The fields that the settings decide in every policy.
@@ -82,17 +69,14 @@ fn decided(settings: &Settings, origin: &Origin) -> Value {
         Origin::Http(_) => json!({"kind": "http"}),
     };
     let account = settings.access_log == AccessLog::Json || settings.tracing.is_some();
-    let hot = &settings.hot;
-    json!({
-        "origin": origin,
-        "store": {"max_object_bytes": settings.cache.max_object_bytes},
-        "response": {"account": account},
-        "hot": {"max_bytes": hot.max_bytes, "max_object_bytes": hot.max_object_bytes},
-    })
+    json!({"origin": origin, "response": {"account": account}})
 }
 
 /// Fills in the fields of `sections`. A document that says otherwise is refused.
-fn fill(document: &mut Value, sections: &Value) -> anyhow::Result<()> {
+///
+/// # Errors
+/// The document says otherwise, or is none.
+pub fn fill(document: &mut Value, sections: &Value) -> anyhow::Result<()> {
     for (section, fields) in sections.as_object().into_iter().flatten() {
         let present = object(document, "the document")?
             .entry(section)
@@ -117,7 +101,8 @@ fn object<'a>(value: &'a mut Value, name: &str) -> anyhow::Result<&'a mut Map<St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::READY_MADE;
+    use crate::render::one_site;
+    use crate::settings::{BUCKET, HTTP, PolicyChoice, READY_MADE};
     use sluice_core::policy::{self, QueryRule, Ttl};
     use std::time::Duration;
 
@@ -126,9 +111,17 @@ mod tests {
     }
 
     fn parse(text: &str, origin: &str) -> Result<PolicyDocument, String> {
-        let settings = settings(origin);
-        let document = PolicyDocument::parse(text, &settings, settings.origin.as_ref().unwrap());
-        document.map_err(|error| format!("{error:#}"))
+        complete(text, settings(origin)).map_err(|error| format!("{error:#}"))
+    }
+
+    fn complete(text: &str, mut settings: Settings) -> anyhow::Result<PolicyDocument> {
+        settings.policy = Some(PolicyChoice {
+            name: "test".to_owned(),
+            text: text.to_owned(),
+        });
+        let sites = one_site(&settings, settings.origin.as_ref().unwrap())?;
+        let edge = edge_sections(&sites.edge, &settings)?;
+        PolicyDocument::complete(&sites.sites[0], &edge, &settings)
     }
 
     #[test]
@@ -169,8 +162,7 @@ mod tests {
                 name => (name == variable).then(|| value.into()),
             };
             let settings = Settings::from_lookup(&lookup).unwrap();
-            let origin = settings.origin.as_ref().unwrap();
-            let document = PolicyDocument::parse(HTTP, &settings, origin).unwrap();
+            let document = complete(HTTP, settings).unwrap();
             assert_eq!(
                 document.policy.response.account, shown,
                 "{variable}={value}"
@@ -195,7 +187,8 @@ mod tests {
         ] {
             let error = parse(text, origin).unwrap_err();
             assert!(
-                error.starts_with(field) && error.contains("contradicts"),
+                error.starts_with(&format!("POLICY=test: {field}"))
+                    && error.contains("contradicts"),
                 "{error}"
             );
         }

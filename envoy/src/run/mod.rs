@@ -9,7 +9,7 @@ mod running;
 use std::fs::File;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ use crate::log::say;
 use crate::net::ca_bundle;
 use crate::net::local_socket::LocalSocket;
 use crate::origin::Origin;
-use crate::render;
+use crate::render::{self, Resource};
 use crate::settings::Settings;
 use crate::sns::{Sns, Verifier};
 use crate::system::child::Child;
@@ -78,8 +78,15 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     let sns = settings.sns.as_ref().map(|sns| serve_sns(settings, sns));
     let sns = sns.transpose()?;
     let sns = sns.as_ref().map(LocalSocket::path);
-    let config = render::render_for_run(settings, &origin, &cache.entries, &earlier_runs, sns)?;
-    let config = write_config(settings, &config)?;
+    let run = render::Run {
+        cache_dir: &cache.entries,
+        earlier_runs: &earlier_runs,
+        sns,
+    };
+    let sites = render::one_site(settings, &origin)?;
+    let rendered = render::render_files(settings, &sites, run)?;
+    rendered.write().map_err(at(&rendered.folder))?;
+    let config = Resource::Bootstrap.path(&rendered.folder);
     // NB: declared before Envoy, so that it is dropped after it, and sees all files that Envoy stores.
     let shares = Shares::default();
     let keeper = Keeper::start(&settings.cache, &cache, shortage, shares, CHECK_PATIENCE);
@@ -147,14 +154,6 @@ fn check_ports(settings: &Settings) -> anyhow::Result<()> {
         })?;
     }
     Ok(())
-}
-
-/// Writes the configuration to a file that only this user can read.
-fn write_config(settings: &Settings, config: &str) -> anyhow::Result<PathBuf> {
-    let name = format!("envoy-{}.yaml", settings.edge_port);
-    let path = settings.locations.state.join(name);
-    private::write(&path, config).map_err(at(&path))?;
-    Ok(path)
 }
 
 fn start_envoy(

@@ -207,6 +207,12 @@ impl Settings {
         self.locations.admin_socket(self.edge_port)
     }
 
+    /// The folder of Envoy's configuration. Edges that share a state folder have folders of their own.
+    pub fn files(&self) -> PathBuf {
+        let name = format!("envoy-{}", self.edge_port);
+        self.locations.state.join(name)
+    }
+
     /// Whether there is a listener for purges.
     pub fn takes_purges(&self) -> bool {
         let of_site = self.sites.as_ref().is_some_and(Sites::take_purges);

@@ -26,7 +26,7 @@ const AHEAD_SECONDS: i64 = 300;
 /// Bound on the keys that are remembered. SNS changes its certificates about once a year.
 const MOST_KEYS: usize = 32;
 /// Bound on the certificates that are fetched at one time. It is half of the messages that Envoy has verified at one time
-/// (`envoy.yaml.j2`), so that those whose key is known always get through. It is far more than genuine messages need, so
+/// (`clusters.yaml.j2`), so that those whose key is known always get through. It is far more than genuine messages need, so
 /// that they find room beside forged ones with invented certificates.
 const MOST_FETCHES: usize = 8;
 /// The pause after SNS could not be reached.

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How Envoy gets the credentials of a site's bucket: from its environment, or from a file with a profile.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::anyhow;
+use minijinja::{Value, context};
+
+use crate::sites::{Credentials, Site, Sites};
+
+/// The values of the credential provider for a site, with the edge's own file for those that variables have. Without
+/// values Envoy goes through the standard chain.
+pub fn provider(site: &Site, own: Option<&Path>) -> Value {
+    let from_file = |file: &Path, profile: &str| {
+        context! { file => file, folder => file.parent(), profile => profile }
+    };
+    match &site.credentials {
+        Credentials::Chain => Value::from(()),
+        Credentials::File { path, profile } => from_file(path, profile),
+        // Envoy's own variables are those of the one site of ORIGIN.
+        Credentials::Environment { .. } if site.name.is_empty() => Value::from("environment"),
+        Credentials::Environment { .. } => match own {
+            Some(own) => from_file(own, &site.name),
+            None => Value::from(()),
+        },
+    }
+}
+
+/// The file in the format of AWS's `credentials` with a profile for each site whose credentials are in variables, which
+/// `lookup` finds. `None`: there is no such site.
+///
+/// # Errors
+/// A variable is missing, or its value cannot stand in such a file.
+pub fn file(
+    sites: &Sites,
+    lookup: &dyn Fn(&str) -> Option<OsString>,
+) -> anyhow::Result<Option<String>> {
+    let mut text = String::new();
+    for site in sites.sites.iter().filter(|site| !site.name.is_empty()) {
+        let Credentials::Environment {
+            access_key_id,
+            secret_access_key,
+            session_token,
+        } = &site.credentials
+        else {
+            continue;
+        };
+        let _ = writeln!(text, "[{}]", site.name);
+        let fields = [
+            ("aws_access_key_id", Some(access_key_id)),
+            ("aws_secret_access_key", Some(secret_access_key)),
+            ("aws_session_token", session_token.as_ref()),
+        ];
+        for (field, variable) in fields {
+            let Some(variable) = variable else { continue };
+            let value = value(variable, lookup)?;
+            let _ = writeln!(text, "{field} = {value}");
+        }
+    }
+    Ok((!text.is_empty()).then_some(text))
+}
+
+/// The value of a variable with a part of credentials. No error has the value.
+fn value(variable: &str, lookup: &dyn Fn(&str) -> Option<OsString>) -> anyhow::Result<String> {
+    let refused = || anyhow!("{variable}: must be set, to visible characters of ASCII");
+    let value = lookup(variable).and_then(|value| value.into_string().ok());
+    let visible =
+        |value: &String| !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_graphic());
+    value.filter(visible).ok_or_else(refused)
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The configuration of the filter: the policies of all sites, and what they share.
+
+use serde_json::{Map, Value, json};
+
+use super::Run;
+use super::certificates::NamedCertificate;
+use super::policy_document::{PolicyDocument, edge_sections, fill};
+use crate::settings::Settings;
+use crate::sites::{Site, Sites};
+
+/// The configuration of the filter, and what it means.
+#[derive(Clone, Debug)]
+pub struct FilterConfiguration {
+    /// The document that the filter reads.
+    pub json: Value,
+    /// The policies of the sites, in their order.
+    pub policies: Vec<PolicyDocument>,
+    /// Whether there is a token for purges.
+    pub has_purge_token: bool,
+}
+
+impl FilterConfiguration {
+    /// The configuration for these sites.
+    ///
+    /// # Errors
+    /// A policy is not valid, or contradicts the settings.
+    pub fn new(
+        settings: &Settings,
+        sites: &Sites,
+        certificates: &[NamedCertificate],
+        run: Run<'_>,
+    ) -> anyhow::Result<Self> {
+        let edge = edge_sections(&sites.edge, settings)?;
+        let policies = sites.sites.iter();
+        let policies = policies.map(|site| PolicyDocument::complete(site, &edge, settings));
+        let policies = policies.collect::<anyhow::Result<Vec<_>>>()?;
+        let edge_token = policies.iter().any(|it| it.policy.edge.purge.token.is_some());
+        let site_token = sites.sites.iter().any(|site| site.purge_token.is_some());
+        let mut json = match (sites.sites.as_slice(), policies.as_slice()) {
+            ([site], [policy]) if site.name.is_empty() => policy.json.clone(),
+            (sites, policies) => {
+                let both = sites.iter().zip(policies);
+                let sites = both.map(|(site, policy)| describe(site, policy, certificates));
+                json!({"edge": edge, "sites": sites.collect::<Vec<_>>()})
+            }
+        };
+        let part = match json.get_mut("edge") {
+            Some(edge) => edge,
+            None => &mut json,
+        };
+        fill(part, &of_run(run))?;
+        Ok(Self {
+            json,
+            policies,
+            has_purge_token: edge_token || site_token,
+        })
+    }
+}
+
+/// What the filter must know of a named site.
+fn describe(site: &Site, policy: &PolicyDocument, certificates: &[NamedCertificate]) -> Value {
+    let mut fields = Map::new();
+    let mut add = |name: &str, value: Value| fields.insert(name.to_owned(), value);
+    add("name", json!(site.name));
+    if !site.hosts.is_empty() {
+        add("hosts", json!(site.hosts));
+    }
+    if let Some(path) = &site.path {
+        add("path", json!(path));
+    }
+    if let Some(certificate) = NamedCertificate::of(site, certificates) {
+        add("certificate", json!(certificate.name));
+    }
+    if site.redirect_to_https {
+        add("redirect_to_https", json!(true));
+    }
+    if let Some(hsts) = &site.hsts {
+        add("hsts", json!(hsts));
+    }
+    add("share", json!(site.share));
+    if let Some(token) = site.purge_token {
+        add("purge_token_sha256", json!(token.to_hex()));
+    }
+    add("policy", policy.json.clone());
+    Value::Object(fields)
+}
+
+/// The fields that this run decides.
+fn of_run(run: Run<'_>) -> Value {
+    let mut purge = Map::new();
+    if let Some(purges) = &run.earlier_runs.purges {
+        let records: Vec<&str> = purges.lines().collect();
+        purge.insert("journal".to_owned(), json!(records));
+        let recorded = run.earlier_runs.socket.is_some();
+        purge.insert("recorded".to_owned(), json!(recorded));
+        purge.insert("warm".to_owned(), json!(run.earlier_runs.warm));
+    }
+    if run.sns.is_some() {
+        purge.insert("sns".to_owned(), json!(true));
+    }
+    if purge.is_empty() {
+        return json!({});
+    }
+    json!({"purge": purge})
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The one site of an edge whose settings name an origin and no file of sites.
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+
+use crate::origin::Origin;
+use crate::settings::{BUCKET, HTTP, Settings};
+use crate::sites::{Certificate, Credentials, Site, Sites};
+
+/// The one site for `origin`. It has no name, and takes all requests.
+///
+/// # Errors
+/// The policy is no document.
+pub fn one_site(settings: &Settings, origin: &Origin) -> anyhow::Result<Sites> {
+    let (policy_name, text) = match (&settings.policy, origin) {
+        (Some(chosen), _) => (format!("POLICY={}", chosen.name), chosen.text.as_str()),
+        (None, Origin::Bucket(_)) => ("the built-in policy for buckets".into(), BUCKET),
+        (None, Origin::Http(_)) => ("the built-in policy for HTTP origins".into(), HTTP),
+    };
+    let policy = parse(text).with_context(|| policy_name.clone())?;
+    let credentials = if settings.static_credentials {
+        let variable = |name: &str| name.to_owned();
+        Credentials::Environment {
+            access_key_id: variable("AWS_ACCESS_KEY_ID"),
+            secret_access_key: variable("AWS_SECRET_ACCESS_KEY"),
+            session_token: Some(variable("AWS_SESSION_TOKEN")),
+        }
+    } else {
+        Credentials::Chain
+    };
+    let certificate = settings.tls.as_ref().map(|tls| Certificate {
+        chain: tls.cert.clone(),
+        key: tls.key.clone(),
+    });
+    let site = Site {
+        name: String::new(),
+        hosts: Vec::new(),
+        path: None,
+        origin: origin.clone(),
+        credentials,
+        policy_name,
+        policy,
+        certificate,
+        redirect_to_https: false,
+        hsts: None,
+        share: 1,
+        purge_token: None,
+    };
+    Ok(Sites {
+        edge: json!({}),
+        sites: vec![site],
+    })
+}
+
+/// Reads a policy's document.
+fn parse(text: &str) -> anyhow::Result<Value> {
+    // JSON is YAML, so one reader does for both.
+    let yaml: serde_yaml_ng::Value = serde_yaml_ng::from_str(text)?;
+    Ok(serde_json::to_value(yaml)?)
+}

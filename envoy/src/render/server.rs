@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The values of a site's virtual host in the hop and of its origin's server, and of the guard that keeps requests inside
+//! a bucket.
+
+use std::path::Path;
+
+use minijinja::{Value, context};
+use sluice_core::policy::{self, BucketOrigin, Policy, QueryRule};
+
+use super::compression::compressions;
+use super::credentials;
+use super::seconds;
+use crate::net::ca_bundle;
+use crate::origin::{Bucket, Origin};
+use crate::settings::Settings;
+use crate::sites::Site;
+
+/// The values for a site with this `policy`, with the edge's own file of `credentials`.
+///
+/// # Errors
+/// There are no CA certificates to verify the origin with.
+pub fn site(
+    settings: &Settings,
+    site: &Site,
+    policy: &Policy,
+    credentials: Option<&Path>,
+) -> anyhow::Result<Value> {
+    let endpoint = site.origin.endpoint();
+    let ca_file = || ca_bundle::find(settings.ca_file.as_deref(), "an https origin");
+    let bucket = match (&site.origin, &policy.origin) {
+        (Origin::Bucket(bucket), policy::Origin::Bucket(paths)) => {
+            let credentials = credentials::provider(site, credentials);
+            let query = &policy.key.query;
+            Some(guarded(bucket, settings, paths, query, credentials))
+        }
+        (Origin::Bucket(_) | Origin::Http(_), _) => None,
+    };
+    let name = &site.name;
+    let named = !name.is_empty();
+    Ok(context! {
+        // The virtual host, and the value of x-sluice-site that leads to it.
+        label => if named { name } else { "all" },
+        hop => named.then_some(name),
+        server => if named { format!("origin_server_{name}") } else { "origin_server".to_owned() },
+        host => endpoint.host,
+        port => endpoint.port,
+        authority => endpoint.authority(),
+        is_ip => endpoint.ip().is_some(),
+        tls => endpoint.tls,
+        ca_file => endpoint.tls.then(ca_file).transpose()?,
+        idle => seconds(settings.origin_idle),
+        bucket => bucket,
+        compressions => compressions(settings, &site.origin, policy),
+    })
+}
+
+/// The values for a bucket. Every canonical path matches `path_regex` and does not match `forbidden_regex`.
+fn guarded(
+    bucket: &Bucket,
+    settings: &Settings,
+    paths: &BucketOrigin,
+    query: &QueryRule,
+    credentials: Value,
+) -> Value {
+    // NB: the prefix is percent-encoded, so only its dots have a meaning in a regular expression.
+    let start = paths.path_prefix.replace('.', r"\.");
+    let query = match query {
+        QueryRule::Drop { allow } if allow.is_empty() => "",
+        QueryRule::Drop { .. } | QueryRule::Keep { .. } | QueryRule::Sort { .. } => r"(?:\?[^#]*)?",
+    };
+    context! {
+        region => bucket.region,
+        retries => settings.bucket_retries,
+        credentials => credentials,
+        path_regex => format!("{start}/(?:[A-Za-z0-9._~/-]|%[0-9A-F][0-9A-F])*{query}"),
+        forbidden_regex => r"[^?]*(?:/\.\.?(?:[/?].*)?|%(?:00|2E|2F).*)",
+    }
+}

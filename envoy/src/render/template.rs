@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The templates, and the values that they are filled in with.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context as _, anyhow};
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
+
+use super::certificates::NamedCertificate;
+use super::filter::FilterConfiguration;
+use super::rendered::Resource;
+use super::{Run, seconds, server};
+use crate::settings::{Settings, Tracing};
+use crate::sites::Sites;
+
+/// Templates by name.
+macro_rules! templates {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_str!(concat!("../../templates/", $name)))),*]
+    };
+}
+
+const TEMPLATES: [(&str, &str); 17] = templates![
+    "background.yaml.j2",
+    "certificate.yaml.j2",
+    "clients.yaml.j2",
+    "clusters.yaml.j2",
+    "envoy.yaml.j2",
+    "filters.yaml.j2",
+    "hop.yaml.j2",
+    "hop_route.yaml.j2",
+    "hop_routes.yaml.j2",
+    "listeners.yaml.j2",
+    "metrics.yaml.j2",
+    "parts.yaml.j2",
+    "purge.yaml.j2",
+    "role.yaml.j2",
+    "routes.yaml.j2",
+    "server.yaml.j2",
+    "servers.yaml.j2",
+];
+
+/// What the filter reports of each request, where it applies.
+const ACCOUNT: &[&str] = &[
+    "result",
+    "key",
+    "role",
+    "wait_ms",
+    "origin_ms",
+    "attempts",
+    "bucket_error",
+];
+/// The host of a request of HTTP/1.0 that names none, where there are sites to choose from. It is nobody's.
+const NO_HOST: &str = "host.invalid";
+
+/// The templates with the values of one edge.
+pub struct Templates {
+    environment: Environment<'static>,
+    values: Value,
+    /// The certificates of the edge.
+    pub certificates: Vec<NamedCertificate>,
+    /// Whether there is a listener for purges.
+    pub takes_purges: bool,
+}
+
+impl Templates {
+    /// The templates for these settings and sites. With the files of `folder` Envoy reads again what has changed there.
+    ///
+    /// # Errors
+    /// A policy cannot be used, or there are no CA certificates to verify an origin with.
+    pub fn new(
+        settings: &Settings,
+        sites: &Sites,
+        run: Run<'_>,
+        folder: Option<&std::path::Path>,
+    ) -> anyhow::Result<Self> {
+        let certificates = NamedCertificate::all(sites);
+        let filter = FilterConfiguration::new(settings, sites, &certificates, run)?;
+        let credentials = Resource::Credentials.path(&settings.files());
+        let servers = sites.sites.iter().zip(&filter.policies);
+        let servers = servers.map(|(site, document)| {
+            server::site(settings, site, &document.policy, Some(&credentials))
+        });
+        let servers = servers.collect::<anyhow::Result<Vec<_>>>()?;
+        let takes_purges = settings.filter && (filter.has_purge_token || settings.sns.is_some());
+        let purge = takes_purges.then_some(settings.purge.address);
+        let certificate = |each: &NamedCertificate| {
+            context! {
+                name => each.resource(),
+                chain => each.files.chain,
+                key => each.files.key,
+                folder => each.folder(),
+                file => folder.map(|folder| Resource::of(each).path(folder)),
+            }
+        };
+        let values = context! {
+            edge => edge(settings, sites),
+            cache => context! {
+                dir => run.cache_dir,
+                max_bytes => settings.cache.max_bytes,
+                max_entries => settings.cache.max_entries,
+                threads => settings.concurrency.clamp(2, 16),
+            },
+            sites => servers,
+            named_sites => sites.sites.iter().any(|site| !site.name.is_empty()),
+            certificates => certificates.iter().map(certificate).collect::<Vec<_>>(),
+            files => folder.map(|folder| context! {
+                clusters => Resource::Clusters.path(folder),
+                routes => Resource::Routes.path(folder),
+                listeners => Resource::Listeners.path(folder),
+                edge => Resource::Edge.path(folder),
+                purge => Resource::Purge.path(folder),
+            }),
+            discovered => false,
+            filter => settings.filter,
+            wasm => settings.locations.wasm,
+            policy => indented(&filter.json),
+            purge => purge.map(listener),
+            metrics => settings.metrics.map(listener),
+            tracing => settings.tracing.as_ref().map(tracing),
+            access_log => settings.access_log,
+            account => if settings.filter { ACCOUNT } else { &[] },
+            few_stats => settings.few_stats,
+            journal => run.earlier_runs.socket,
+            sns => run.sns,
+        };
+        Ok(Self {
+            environment: environment()?,
+            values,
+            certificates,
+            takes_purges,
+        })
+    }
+
+    /// Fills in the template of this name.
+    ///
+    /// # Errors
+    /// It asks for a value that there is not.
+    pub fn render(&self, name: &str) -> anyhow::Result<String> {
+        self.render_with(name, &Value::UNDEFINED)
+    }
+
+    /// Fills in the template of this name, with `more` values.
+    ///
+    /// # Errors
+    /// It asks for a value that there is not.
+    pub fn render_with(&self, name: &str, more: &Value) -> anyhow::Result<String> {
+        let template = self.environment.get_template(name)?;
+        let values = context! { ..more.clone(), ..self.values.clone() };
+        let rendered = template.render(values);
+        rendered.map_err(|error| anyhow!("{name}: {error:#}"))
+    }
+}
+
+fn environment() -> anyhow::Result<Environment<'static>> {
+    let mut environment = Environment::new();
+    // NB: every value comes out as JSON, which is YAML, so that none can break out of its place in a template.
+    environment.set_auto_escape_callback(|_| AutoEscape::Json);
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_trim_blocks(true);
+    environment.set_lstrip_blocks(true);
+    for (name, text) in TEMPLATES {
+        environment.add_template(name, text).context(name)?;
+    }
+    Ok(environment)
+}
+
+/// The values of the bootstrap and of the listeners for clients.
+fn edge(settings: &Settings, sites: &Sites) -> Value {
+    let plain = context! { name => "edge", port => settings.edge_port, tls => false };
+    let tls = |port| context! { name => "edge_tls", port => port, tls => true };
+    let tls = settings.tls_port.map(tls);
+    let default_host = match sites.sites.as_slice() {
+        [site] if site.name.is_empty() => site.origin.endpoint().authority(),
+        _ => NO_HOST.to_owned(),
+    };
+    context! {
+        bind => settings.bind.to_string(),
+        listeners => std::iter::once(plain).chain(tls).collect::<Vec<_>>(),
+        default_host => default_host,
+        admin => settings.admin_socket(),
+        health_path => settings.health_path,
+        trusted_hops => settings.clients.trusted_hops,
+        rate_limit => settings.clients.rate_limit,
+        stream_idle => seconds(settings.stream_idle),
+        connections => settings.machine.connections,
+        heap_bytes => settings.machine.heap_bytes,
+    }
+}
+
+fn listener(address: SocketAddr) -> Value {
+    context! { bind => address.ip().to_string(), port => address.port() }
+}
+
+fn tracing(tracing: &Tracing) -> Value {
+    let collector = &tracing.collector;
+    context! {
+        host => collector.host,
+        port => collector.port,
+        authority => collector.authority(),
+        is_ip => collector.ip().is_some(),
+        service => tracing.service,
+        // The percentage of requests.
+        percent => tracing.ratio * 100.0,
+    }
+}
+
+/// The filter's configuration over several lines, each indented as the template indents the first.
+fn indented(json: &serde_json::Value) -> Value {
+    const INDENT: &str = "\n      ";
+    Value::from_safe_string(format!("{json:#}").replace('\n', INDENT))
+}
