@@ -77,9 +77,9 @@ ROWS = [
          [("{{envoy_response_code_class}}xx", by("envoy_response_code_class", "envoy_http_downstream_rq_xx", ORIGIN))]),
         ("Time of the origin", "ms", percentiles("envoy_http_downstream_rq_time", ORIGIN)),
         ("Connections to the origin", "short",
-         [("open", f'sum(envoy_cluster_upstream_cx_active{{{EDGE},envoy_cluster_name="origin_server"}})'),
-          ("failed", rate("envoy_cluster_upstream_cx_connect_fail", 'envoy_cluster_name="origin_server"')),
-          ("retried requests", rate("envoy_cluster_upstream_rq_retry", 'envoy_cluster_name="origin_server"'))]),
+         [("open", f'sum(envoy_cluster_upstream_cx_active{{{EDGE},envoy_cluster_name=~"origin_server.*"}})'),
+          ("failed", rate("envoy_cluster_upstream_cx_connect_fail", 'envoy_cluster_name=~"origin_server.*"')),
+          ("retried requests", rate("envoy_cluster_upstream_rq_retry", 'envoy_cluster_name=~"origin_server.*"'))]),
     ]),
     ("Store", [
         ("Fullness", "percentunit",

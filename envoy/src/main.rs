@@ -6,11 +6,12 @@ mod arguments;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use anyhow::ensure;
 use clap::{CommandFactory as _, Parser as _};
 use clap_complete::{Shell, generate};
+use sluice::cache::EarlierRuns;
 use sluice::check::Finding;
 use sluice::demo::Demo;
+use sluice::render::Run;
 use sluice::settings::{Settings, docs};
 use sluice::{cache, check, log, render, run, sites};
 
@@ -31,13 +32,19 @@ fn main() -> ExitCode {
 fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.action {
         None if arguments.restart => Ok(run::keep_running()?.into()),
-        None => Ok(run::run(&settings_of_one_site()?)?.into()),
+        None => Ok(run::run(&Settings::from_env()?)?.into()),
         Some(Action::Render) => {
-            let settings = settings_of_one_site()?;
+            let settings = Settings::from_env()?;
             let example = Demo::example_origin();
-            let origin = settings.origin.as_ref().unwrap_or(&example);
+            let sites = render::sites(&settings, Some(&example))?;
             let cache_dir = settings.cache.dir.join(cache::ENTRIES);
-            Ok(print(&render::render(&settings, origin, &cache_dir)?))
+            let earlier_runs = EarlierRuns::default();
+            let run = Run {
+                cache_dir: &cache_dir,
+                earlier_runs: &earlier_runs,
+                sns: None,
+            };
+            Ok(print(&render::render_whole(&settings, &sites, run)?))
         }
         Some(Action::Settings) => Ok(print(&docs::tables())),
         Some(Action::Check(arguments)) => {
@@ -58,15 +65,6 @@ fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         }),
         Some(Action::Completions { shell }) => Ok(print(&completions((*shell).into()))),
     }
-}
-
-fn settings_of_one_site() -> anyhow::Result<Settings> {
-    let settings = Settings::from_env()?;
-    ensure!(
-        settings.sites.is_none(),
-        "SITES: this version checks the file and serves ORIGIN only"
-    );
-    Ok(settings)
 }
 
 fn completions(shell: Shell) -> String {

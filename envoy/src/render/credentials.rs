@@ -8,11 +8,11 @@ use std::path::Path;
 use anyhow::anyhow;
 use minijinja::{Value, context};
 
-use crate::sites::{Credentials, Site, Sites};
+use crate::sites::{Credentials, Site};
 
 /// The values of the credential provider for a site, with the edge's own file for those that variables have. Without
 /// values Envoy goes through the standard chain.
-pub fn provider(site: &Site, own: Option<&Path>) -> Value {
+pub fn provider(site: &Site, own: &Path) -> Value {
     let from_file = |file: &Path, profile: &str| {
         context! { file => file, folder => file.parent(), profile => profile }
     };
@@ -21,45 +21,42 @@ pub fn provider(site: &Site, own: Option<&Path>) -> Value {
         Credentials::File { path, profile } => from_file(path, profile),
         // Envoy's own variables are those of the one site of ORIGIN.
         Credentials::Environment { .. } if site.name.is_empty() => Value::from("environment"),
-        Credentials::Environment { .. } => match own {
-            Some(own) => from_file(own, &site.name),
-            None => Value::from(()),
-        },
+        Credentials::Environment { .. } => from_file(own, &site.name),
     }
 }
 
-/// The file in the format of AWS's `credentials` with a profile for each site whose credentials are in variables, which
-/// `lookup` finds. `None`: there is no such site.
+/// The profile of a site whose credentials are in variables, which `lookup` finds, as a file in the format of AWS's
+/// `credentials` has it. `None`: Envoy gets the credentials otherwise.
 ///
 /// # Errors
 /// A variable is missing, or its value cannot stand in such a file.
-pub fn file(
-    sites: &Sites,
+pub fn profile(
+    site: &Site,
     lookup: &dyn Fn(&str) -> Option<OsString>,
 ) -> anyhow::Result<Option<String>> {
-    let mut text = String::new();
-    for site in sites.sites.iter().filter(|site| !site.name.is_empty()) {
-        let Credentials::Environment {
-            access_key_id,
-            secret_access_key,
-            session_token,
-        } = &site.credentials
-        else {
-            continue;
-        };
-        let _ = writeln!(text, "[{}]", site.name);
-        let fields = [
-            ("aws_access_key_id", Some(access_key_id)),
-            ("aws_secret_access_key", Some(secret_access_key)),
-            ("aws_session_token", session_token.as_ref()),
-        ];
-        for (field, variable) in fields {
-            let Some(variable) = variable else { continue };
-            let value = value(variable, lookup)?;
-            let _ = writeln!(text, "{field} = {value}");
-        }
+    let Credentials::Environment {
+        access_key_id,
+        secret_access_key,
+        session_token,
+    } = &site.credentials
+    else {
+        return Ok(None);
+    };
+    if site.name.is_empty() {
+        return Ok(None);
     }
-    Ok((!text.is_empty()).then_some(text))
+    let mut text = format!("[{}]\n", site.name);
+    let fields = [
+        ("aws_access_key_id", Some(access_key_id)),
+        ("aws_secret_access_key", Some(secret_access_key)),
+        ("aws_session_token", session_token.as_ref()),
+    ];
+    for (field, variable) in fields {
+        let Some(variable) = variable else { continue };
+        let value = value(variable, lookup)?;
+        let _ = writeln!(text, "{field} = {value}");
+    }
+    Ok(Some(text))
 }
 
 /// The value of a variable with a part of credentials. No error has the value.

@@ -35,8 +35,6 @@ impl FilterConfiguration {
         let policies = sites.sites.iter();
         let policies = policies.map(|site| PolicyDocument::complete(site, &edge, settings));
         let policies = policies.collect::<anyhow::Result<Vec<_>>>()?;
-        let edge_token = policies.iter().any(|it| it.policy.edge.purge.token.is_some());
-        let site_token = sites.sites.iter().any(|site| site.purge_token.is_some());
         let mut json = match (sites.sites.as_slice(), policies.as_slice()) {
             ([site], [policy]) if site.name.is_empty() => policy.json.clone(),
             (sites, policies) => {
@@ -50,10 +48,11 @@ impl FilterConfiguration {
             None => &mut json,
         };
         fill(part, &of_run(run))?;
+        let understood = sluice_core::sites::Sites::parse(json.to_string().as_bytes())?;
         Ok(Self {
+            has_purge_token: understood.take_purges(),
             json,
             policies,
-            has_purge_token: edge_token || site_token,
         })
     }
 }

@@ -10,7 +10,7 @@
 //! | credentials in a file for Envoy | `credentials` |
 //! | the certificates of the listener for TLS | `certificates` |
 //! | the templates, and their other values | `template` |
-//! | the files of a running edge | `rendered` |
+//! | the files of a running edge | `resource`, `rendered` |
 
 mod certificates;
 mod compression;
@@ -19,14 +19,16 @@ mod filter;
 mod one_site;
 mod policy_document;
 mod rendered;
+mod resource;
 mod server;
 mod template;
 
 use std::path::Path;
 use std::time::Duration;
 
-pub use one_site::one_site;
-pub use rendered::{Rendered, Resource};
+pub use one_site::{one_site, sites};
+pub use rendered::Rendered;
+pub use resource::Resource;
 
 use crate::cache::EarlierRuns;
 use crate::origin::Origin;
@@ -63,14 +65,6 @@ pub fn render(settings: &Settings, origin: &Origin, cache_dir: &Path) -> anyhow:
 /// A policy cannot be used, or there are no CA certificates to verify an origin with.
 pub fn render_whole(settings: &Settings, sites: &Sites, run: Run<'_>) -> anyhow::Result<String> {
     template::Templates::new(settings, sites, run, None)?.render("envoy.yaml.j2")
-}
-
-/// Renders the configuration as the files of a running edge.
-///
-/// # Errors
-/// As [`render_whole`], or a variable with credentials is missing.
-pub fn render_files(settings: &Settings, sites: &Sites, run: Run<'_>) -> anyhow::Result<Rendered> {
-    Rendered::new(settings, sites, run)
 }
 
 /// A duration as Envoy's configuration writes it.

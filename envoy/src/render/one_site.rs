@@ -8,6 +8,18 @@ use crate::origin::Origin;
 use crate::settings::{BUCKET, HTTP, Settings};
 use crate::sites::{Certificate, Credentials, Site, Sites};
 
+/// The sites that the settings name; with neither `SITES` nor `ORIGIN` the one site for `demo`.
+///
+/// # Errors
+/// The policy is no document.
+pub fn sites(settings: &Settings, demo: Option<&Origin>) -> anyhow::Result<Sites> {
+    if let Some(sites) = &settings.sites {
+        return Ok(sites.clone());
+    }
+    let origin = settings.origin.as_ref().or(demo);
+    one_site(settings, origin.context("ORIGIN or SITES: must be set")?)
+}
+
 /// The one site for `origin`. It has no name, and takes all requests.
 ///
 /// # Errors

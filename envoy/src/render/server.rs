@@ -2,7 +2,9 @@
 //! The values of a site's virtual host in the hop and of its origin's server, and of the guard that keeps requests inside
 //! a bucket.
 
+use std::fmt;
 use std::path::Path;
+use std::time::Instant;
 
 use minijinja::{Value, context};
 use sluice_core::policy::{self, BucketOrigin, Policy, QueryRule};
@@ -15,15 +17,51 @@ use crate::origin::{Bucket, Origin};
 use crate::settings::Settings;
 use crate::sites::Site;
 
-/// The values for a site with this `policy`, with the edge's own file of `credentials`.
-///
-/// # Errors
-/// There are no CA certificates to verify the origin with.
-pub fn site(
+/// A site's virtual host in the hop, and its origin's server.
+#[derive(Clone)]
+pub struct Server {
+    /// The site's name.
+    pub name: String,
+    /// The values of both.
+    pub values: Value,
+    /// The profile with the site's credentials, where Envoy finds them in a file of the edge's.
+    pub profile: Option<String>,
+    /// When the site was removed.
+    pub removed: Option<Instant>,
+}
+
+impl fmt::Debug for Server {
+    // NB: the profile is a secret.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Server {{ name: {:?}, .. }}", self.name)
+    }
+}
+
+impl Server {
+    /// The server of a site with this `policy`, with the edge's own file of `credentials`.
+    ///
+    /// # Errors
+    /// There are no CA certificates to verify the origin with, or a variable with credentials is missing.
+    pub fn new(
+        settings: &Settings,
+        site: &Site,
+        policy: &Policy,
+        credentials: &Path,
+    ) -> anyhow::Result<Self> {
+        Ok(Self {
+            name: site.name.clone(),
+            values: values(settings, site, policy, credentials)?,
+            profile: credentials::profile(site, &|name| std::env::var_os(name))?,
+            removed: None,
+        })
+    }
+}
+
+fn values(
     settings: &Settings,
     site: &Site,
     policy: &Policy,
-    credentials: Option<&Path>,
+    credentials: &Path,
 ) -> anyhow::Result<Value> {
     let endpoint = site.origin.endpoint();
     let ca_file = || ca_bundle::find(settings.ca_file.as_deref(), "an https origin");
@@ -31,17 +69,22 @@ pub fn site(
         (Origin::Bucket(bucket), policy::Origin::Bucket(paths)) => {
             let credentials = credentials::provider(site, credentials);
             let query = &policy.key.query;
-            Some(guarded(bucket, settings, paths, query, credentials))
+            Some(guarded(bucket, settings, paths, query, &credentials))
         }
         (Origin::Bucket(_) | Origin::Http(_), _) => None,
     };
     let name = &site.name;
-    let named = !name.is_empty();
+    let is_named = !name.is_empty();
+    let server = if is_named {
+        format!("origin_server_{name}")
+    } else {
+        "origin_server".to_owned()
+    };
     Ok(context! {
-        // The virtual host, and the value of x-sluice-site that leads to it.
-        label => if named { name } else { "all" },
-        hop => named.then_some(name),
-        server => if named { format!("origin_server_{name}") } else { "origin_server".to_owned() },
+        // The name of the virtual host, and the value of x-sluice-site that leads to it.
+        label => if is_named { name } else { "all" },
+        name => is_named.then_some(name),
+        server => server,
         host => endpoint.host,
         port => endpoint.port,
         authority => endpoint.authority(),
@@ -60,7 +103,7 @@ fn guarded(
     settings: &Settings,
     paths: &BucketOrigin,
     query: &QueryRule,
-    credentials: Value,
+    credentials: &Value,
 ) -> Value {
     // NB: the prefix is percent-encoded, so only its dots have a meaning in a regular expression.
     let start = paths.path_prefix.replace('.', r"\.");

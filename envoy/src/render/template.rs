@@ -2,14 +2,16 @@
 //! The templates, and the values that they are filled in with.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 
 use super::certificates::NamedCertificate;
 use super::filter::FilterConfiguration;
-use super::rendered::Resource;
-use super::{Run, seconds, server};
+use super::resource::Resource;
+use super::server::Server;
+use super::{Run, seconds};
 use crate::settings::{Settings, Tracing};
 use crate::sites::Sites;
 
@@ -57,10 +59,15 @@ const NO_HOST: &str = "host.invalid";
 pub struct Templates {
     environment: Environment<'static>,
     values: Value,
+    /// The servers of the sites' origins.
+    pub servers: Vec<Server>,
     /// The certificates of the edge.
     pub certificates: Vec<NamedCertificate>,
     /// Whether there is a listener for purges.
     pub takes_purges: bool,
+    /// Whether the filter is in place.
+    pub has_filter: bool,
+    folder: Option<PathBuf>,
 }
 
 impl Templates {
@@ -72,27 +79,19 @@ impl Templates {
         settings: &Settings,
         sites: &Sites,
         run: Run<'_>,
-        folder: Option<&std::path::Path>,
+        folder: Option<&Path>,
     ) -> anyhow::Result<Self> {
         let certificates = NamedCertificate::all(sites);
         let filter = FilterConfiguration::new(settings, sites, &certificates, run)?;
         let credentials = Resource::Credentials.path(&settings.files());
         let servers = sites.sites.iter().zip(&filter.policies);
-        let servers = servers.map(|(site, document)| {
-            server::site(settings, site, &document.policy, Some(&credentials))
-        });
+        let servers = servers
+            .map(|(site, document)| Server::new(settings, site, &document.policy, &credentials));
         let servers = servers.collect::<anyhow::Result<Vec<_>>>()?;
         let takes_purges = settings.filter && (filter.has_purge_token || settings.sns.is_some());
         let purge = takes_purges.then_some(settings.purge.address);
-        let certificate = |each: &NamedCertificate| {
-            context! {
-                name => each.resource(),
-                chain => each.files.chain,
-                key => each.files.key,
-                folder => each.folder(),
-                file => folder.map(|folder| Resource::of(each).path(folder)),
-            }
-        };
+        let of_certificates = certificates.iter();
+        let of_certificates = of_certificates.map(|each| of_certificate(each, folder));
         let values = context! {
             edge => edge(settings, sites),
             cache => context! {
@@ -101,9 +100,8 @@ impl Templates {
                 max_entries => settings.cache.max_entries,
                 threads => settings.concurrency.clamp(2, 16),
             },
-            sites => servers,
             named_sites => sites.sites.iter().any(|site| !site.name.is_empty()),
-            certificates => certificates.iter().map(certificate).collect::<Vec<_>>(),
+            certificates => of_certificates.collect::<Vec<_>>(),
             files => folder.map(|folder| context! {
                 clusters => Resource::Clusters.path(folder),
                 routes => Resource::Routes.path(folder),
@@ -127,8 +125,11 @@ impl Templates {
         Ok(Self {
             environment: environment()?,
             values,
+            servers,
             certificates,
             takes_purges,
+            has_filter: settings.filter,
+            folder: folder.map(Path::to_owned),
         })
     }
 
@@ -137,18 +138,44 @@ impl Templates {
     /// # Errors
     /// It asks for a value that there is not.
     pub fn render(&self, name: &str) -> anyhow::Result<String> {
-        self.render_with(name, &Value::UNDEFINED)
+        self.render_with(name, context! {})
     }
 
-    /// Fills in the template of this name, with `more` values.
+    /// Fills in the template of a certificate.
     ///
     /// # Errors
     /// It asks for a value that there is not.
-    pub fn render_with(&self, name: &str, more: &Value) -> anyhow::Result<String> {
+    pub fn render_certificate(&self, certificate: &NamedCertificate) -> anyhow::Result<String> {
+        let certificate = of_certificate(certificate, self.folder.as_deref());
+        let values = context! { certificate => certificate };
+        self.render_with("certificate.yaml.j2", values)
+    }
+
+    /// Fills in the template of the filter's configuration for a role.
+    ///
+    /// # Errors
+    /// It asks for a value that there is not.
+    pub fn render_role(&self, role: &str) -> anyhow::Result<String> {
+        self.render_with("role.yaml.j2", context! { role => role })
+    }
+
+    fn render_with(&self, name: &str, more: Value) -> anyhow::Result<String> {
         let template = self.environment.get_template(name)?;
-        let values = context! { ..more.clone(), ..self.values.clone() };
+        let sites = self.servers.iter().map(|server| &server.values);
+        let sites = context! { sites => sites.collect::<Vec<_>>() };
+        let values = context! { ..more, ..sites, ..self.values.clone() };
         let rendered = template.render(values);
         rendered.map_err(|error| anyhow!("{name}: {error:#}"))
+    }
+}
+
+fn of_certificate(certificate: &NamedCertificate, folder: Option<&Path>) -> Value {
+    context! {
+        name => certificate.resource(),
+        chain => certificate.files.chain,
+        key => certificate.files.key,
+        folder => certificate.folder(),
+        file => folder.map(|folder| Resource::of(certificate).path(folder)),
     }
 }
 

@@ -28,8 +28,9 @@ use crate::log::say;
 use crate::net::ca_bundle;
 use crate::net::local_socket::LocalSocket;
 use crate::origin::Origin;
-use crate::render::{self, Resource};
+use crate::render::{self, Rendered, Resource};
 use crate::settings::Settings;
+use crate::sites::Sites;
 use crate::sns::{Sns, Verifier};
 use crate::system::child::Child;
 use crate::system::machine::Machine;
@@ -64,13 +65,11 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     let shortage = Shortage::default();
     let free_space = FreeSpace::new(settings, &cache.entries, shortage.clone())?;
     // NB: declared before Envoy, so that it is dropped, and MinIO stopped, after it.
-    let (origin, demo) = match &settings.origin {
-        Some(origin) => (origin.clone(), None),
-        None => {
-            let demo = Demo::start(settings)?;
-            (demo.origin.clone(), Some(demo))
-        }
+    let demo = match (&settings.origin, &settings.sites) {
+        (None, None) => Some(Demo::start(settings)?),
+        _ => None,
     };
+    let sites = render::sites(settings, demo.as_ref().map(|demo| &demo.origin))?;
     let mut earlier_runs = cache.earlier_runs();
     let journal = cache.journal.take().map(|journal| journal.serve(state));
     let journal = journal.transpose().map_err(at(state))?;
@@ -83,8 +82,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
         earlier_runs: &earlier_runs,
         sns,
     };
-    let sites = render::one_site(settings, &origin)?;
-    let rendered = render::render_files(settings, &sites, run)?;
+    let rendered = Rendered::new(settings, &sites, run, None)?;
     rendered.write().map_err(at(&rendered.folder))?;
     let config = Resource::Bootstrap.path(&rendered.folder);
     // NB: declared before Envoy, so that it is dropped after it, and sees all files that Envoy stores.
@@ -101,7 +99,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     if let Some(code) = edge.wait_until_ready()? {
         return Ok(code);
     }
-    announce(settings, &origin.to_string());
+    announce(settings, &sites);
     bucket_check::check_bucket_beside(settings);
     let free_space = free_space.map(FreeSpace::watch).transpose();
     let _free_space = free_space.context("a thread")?;
@@ -140,10 +138,7 @@ fn check_ports(settings: &Settings) -> anyhow::Result<()> {
     let purge = settings.takes_purges().then_some(settings.purge.address);
     for (name, address) in [
         ("EDGE_PORT", Some(edge(settings.edge_port))),
-        (
-            "EDGE_TLS_PORT",
-            settings.tls.as_ref().map(|tls| edge(tls.port)),
-        ),
+        ("EDGE_TLS_PORT", settings.tls_port.map(edge)),
         ("PURGE_PORT", purge),
         ("METRICS_PORT", settings.metrics),
     ] {
@@ -194,14 +189,18 @@ fn access_log() -> io::Result<Stdio> {
     Ok(writer.into())
 }
 
-fn announce(settings: &Settings, origin: &str) {
+fn announce(settings: &Settings, sites: &Sites) {
     let edge = health::local_address(settings.bind, settings.edge_port);
-    say(&format!("http://{edge}/ is ready, in front of {origin}"));
+    let what = match sites.sites.as_slice() {
+        [site] => site.origin.to_string(),
+        sites => format!("{} sites", sites.len()),
+    };
+    say(&format!("http://{edge}/ is ready, in front of {what}"));
     if let (Some(Origin::Http(_)), None) = (&settings.origin, &settings.policy) {
         say(ORIGIN_DECIDES);
     }
-    if let Some(tls) = &settings.tls {
-        let edge = health::local_address(settings.bind, tls.port);
+    if let Some(port) = settings.tls_port {
+        let edge = health::local_address(settings.bind, port);
         say(&format!("https://{edge}/ is ready too"));
     }
     let admin = settings.admin_socket();
