@@ -11,6 +11,7 @@
 //! | Envoy's configuration | `render/` and `templates/` |
 //! | the policies that come with the edge | `policies/` and `settings/policy.rs` |
 //! | what `sluice check` finds | `check/` |
+//! | what a reload changes, and in which order | `reload/` |
 //! | the order of start and stop, drain, signals | `run/` |
 //! | the cache's folder, its format, what a restart keeps | `cache/folder/`, `cache/recovery/` |
 //! | eviction, a full disk, a cache that kills Envoy | `cache/eviction/`, `cache/free_space/`, `cache/early_deaths.rs` |
@@ -22,8 +23,8 @@
 //! | child processes, threads, limits of the machine | `system/` |
 //! | messages to the user | `log.rs` |
 //!
-//! A room uses only rooms that follow it in this list: `check`, `run`, `render`, `cache` and `demo`, `settings`, `sites`,
-//! `sns`, `net`, `origin`, `system` and `log`.
+//! A room uses only rooms that follow it in this list: `check`, `run`, `reload`, `render`, `cache` and `demo`, `settings`,
+//! `sites`, `sns`, `net`, `origin`, `system` and `log`.
 
 pub mod cache;
 pub mod check;
@@ -31,6 +32,7 @@ pub mod demo;
 pub mod log;
 mod net;
 pub mod origin;
+mod reload;
 pub mod render;
 pub mod run;
 pub mod settings;

@@ -163,27 +163,25 @@ fn a_signal_ends_the_edge_and_its_envoy_in_good_order() {
 }
 
 #[test]
-fn a_hangup_is_ignored_and_said_while_the_edge_starts_serves_and_drains() {
-    const SAID: &str = "sluice: SIGHUP is ignored";
+fn a_hangup_reloads_an_edge_that_starts_or_serves_and_is_ignored_while_it_drains() {
+    const RELOADED: &str = "sluice: reloaded: nothing has changed";
     let origin = Origin::start();
     let mut edge = edge(&origin).set("DRAIN_SECONDS", "3600").launch();
     eventually("an Envoy", || edge.has_envoy());
     let envoy = edge.envoy();
-    let mut client = None;
-    for (times, state) in ["starting", "serving", "draining"].iter().enumerate() {
-        match *state {
-            "serving" => edge.wait_until_ready(),
-            "draining" => {
-                client = Some(held_request(&edge, &origin));
-                edge.signal(Signal::TERM);
-                wait_until_it_drains(&edge);
-            }
-            _ => {}
-        }
-        edge.signal(Signal::HUP);
-        eventually(state, || edge.log().matches(SAID).count() == times + 1);
-    }
-    assert_answered(&origin, client.unwrap());
+    edge.signal(Signal::HUP);
+    edge.wait_until_ready();
+    eventually("a reload", || edge.log().matches(RELOADED).count() == 1);
+    edge.signal(Signal::HUP);
+    eventually("a reload", || edge.log().matches(RELOADED).count() == 2);
+    let client = held_request(&edge, &origin);
+    edge.signal(Signal::TERM);
+    wait_until_it_drains(&edge);
+    edge.signal(Signal::HUP);
+    eventually("the line", || {
+        edge.log().contains("sluice: SIGHUP is ignored")
+    });
+    assert_answered(&origin, client);
     assert_eq!(edge.end(), 0);
     assert!(!runs(envoy));
 }
@@ -236,7 +234,7 @@ fn with_restart_an_edge_whose_envoy_has_crashed_comes_back_each_time() {
     }
     let envoy = edge.envoy();
     edge.signal(Signal::HUP);
-    eventually("the line", || edge.log().contains("SIGHUP is ignored"));
+    eventually("the line", || edge.log().contains("sluice: reloaded: "));
     edge.signal(Signal::TERM);
     assert_eq!(edge.end(), 0);
     assert!(!runs(envoy));

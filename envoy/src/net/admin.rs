@@ -2,6 +2,7 @@
 //! The calls to Envoy's admin interface that the entry point makes. The interface is a Unix socket that only this user
 //! can open: no browser reaches it, and no other user of the machine.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -49,6 +50,17 @@ impl Admin {
         Some(values.sum())
     }
 
+    /// The counters and gauges whose names match `filter`, a regular expression. `None`: Envoy does not answer.
+    pub fn statistics(&self, filter: &str) -> Option<BTreeMap<String, u64>> {
+        let filter = percent_encoded(filter);
+        let text = self.call("GET", &format!("/stats?filter={filter}")).ok()?;
+        let lines = text.lines().filter_map(|line| {
+            let (name, value) = line.rsplit_once(": ")?;
+            Some((name.to_owned(), value.parse().ok()?))
+        });
+        Some(lines.collect())
+    }
+
     /// The body of the answer to a call on a connection of its own.
     fn call(&self, method: &str, path: &str) -> io::Result<String> {
         let mut stream = UnixStream::connect(&self.socket)?;
@@ -62,6 +74,17 @@ impl Admin {
         stream.read_to_string(&mut answer)?;
         body(&answer).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
+}
+
+/// A text as the value of a query's parameter (RFC 3986, section 2.1).
+fn percent_encoded(text: &str) -> String {
+    let encode = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'.' | b'-' => {
+            char::from(byte).to_string()
+        }
+        byte => format!("%{byte:02X}"),
+    };
+    text.bytes().map(encode).collect()
 }
 
 /// The body of an answer, which Envoy sends in chunks (RFC 9112, section 7.1). `None`: it is not whole.

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::Run;
+use super::certificates::NamedCertificate;
 use super::resource::Resource;
 use super::server::Server;
 use super::template::Templates;
@@ -26,6 +27,7 @@ pub struct Rendered {
     pub files: BTreeMap<Resource, String>,
     /// The servers of the sites, and those of removed ones.
     servers: Vec<Server>,
+    certificates: Vec<NamedCertificate>,
 }
 
 impl Rendered {
@@ -50,6 +52,7 @@ impl Rendered {
             folder,
             files,
             servers: templates.servers,
+            certificates: templates.certificates,
         })
     }
 
@@ -60,6 +63,18 @@ impl Rendered {
     pub fn write(&self) -> io::Result<()> {
         let mut files = self.files.iter();
         files.try_for_each(|(resource, text)| resource.write(&self.folder, text))
+    }
+
+    /// What a resource is to whoever has written the settings.
+    pub fn describe(&self, resource: &Resource) -> String {
+        let of_resource = |each: &&NamedCertificate| Resource::of(each) == *resource;
+        match self.certificates.iter().find(of_resource) {
+            Some(NamedCertificate { files, .. }) => {
+                let (chain, key) = (files.chain.display(), files.key.display());
+                format!("the certificate {chain} with the key {key}")
+            }
+            None => resource.path(&self.folder).display().to_string(),
+        }
     }
 
     /// The servers beside the `present` ones that requests may still be on their way to.
@@ -85,6 +100,7 @@ fn files(templates: &Templates) -> anyhow::Result<BTreeMap<Resource, String>> {
     if !profiles.is_empty() {
         files.insert(Resource::Credentials, profiles);
     }
+    files.insert(Resource::Refused, "0".to_owned());
     for certificate in &templates.certificates {
         let text = templates.render_certificate(certificate)?;
         files.insert(Resource::of(certificate), text);

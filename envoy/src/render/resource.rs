@@ -25,6 +25,8 @@ pub enum Resource {
     Purge,
     /// The filter's configuration for clients' requests.
     Edge,
+    /// Whether the last reload was refused: 1 or 0.
+    Refused,
     /// All that cannot change.
     Bootstrap,
 }
@@ -46,6 +48,7 @@ impl Resource {
             Self::Listeners => folder.join("listeners.yaml"),
             Self::Purge => folder.join("purge.yaml"),
             Self::Edge => folder.join("edge.yaml"),
+            Self::Refused => folder.join("refused"),
             Self::Bootstrap => folder.join("envoy.yaml"),
         }
     }

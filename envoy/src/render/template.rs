@@ -108,6 +108,7 @@ impl Templates {
                 listeners => Resource::Listeners.path(folder),
                 edge => Resource::Edge.path(folder),
                 purge => Resource::Purge.path(folder),
+                refused => Resource::Refused.path(folder),
             }),
             discovered => false,
             filter => settings.filter,

@@ -2,6 +2,7 @@
 //! One run of the edge from start to end: checks, starts, watches and stops everything.
 
 mod bucket_check;
+mod configuration;
 mod health;
 mod restart;
 mod running;
@@ -25,9 +26,11 @@ pub use restart::keep_running;
 use crate::cache::{CacheFolder, EntrySecret, FreeSpace, Keeper, Shares, Shortage};
 use crate::demo::Demo;
 use crate::log::say;
+use crate::net::admin::Admin;
 use crate::net::ca_bundle;
 use crate::net::local_socket::LocalSocket;
 use crate::origin::Origin;
+use crate::reload;
 use crate::render::{self, Rendered, Resource};
 use crate::settings::Settings;
 use crate::sites::Sites;
@@ -35,6 +38,7 @@ use crate::sns::{Sns, Verifier};
 use crate::system::child::Child;
 use crate::system::machine::Machine;
 use crate::system::private::{self, at};
+use configuration::Configuration;
 use running::RunningEdge;
 
 /// Bound on the time for which Envoy's start waits for the check of earlier runs' files. Later files come back while
@@ -95,15 +99,25 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
         started: Instant::now(),
         deaths: cache.early_deaths(),
         signals,
+        wants_reload: false,
     };
     if let Some(code) = edge.wait_until_ready()? {
         return Ok(code);
     }
+    reload::check_start(&rendered, &Admin::new(settings.admin_socket()))?;
+    let mut configuration = Configuration {
+        settings,
+        demo: demo.as_ref().map(|demo| demo.origin.clone()),
+        run,
+        rendered,
+        watch: None,
+    };
+    configuration.watch_files(&settings.files_of_the_user());
     announce(settings, &sites);
     bucket_check::check_bucket_beside(settings);
     let free_space = free_space.map(FreeSpace::watch).transpose();
     let _free_space = free_space.context("a thread")?;
-    Ok(edge.watch(demo))
+    Ok(edge.watch(&mut configuration, demo))
 }
 
 /// The signals that arrive from now on.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use rustix::process::Signal;
-use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use super::running::{POLL, tells_to_stop};
@@ -60,6 +60,7 @@ fn wait_for_end(mut edge: Child, signals: &mut Signals) -> (ExitStatus, bool) {
             match signal {
                 SIGINT | SIGTERM => edge.signal(Signal::TERM),
                 SIGUSR1 => edge.signal(Signal::USR1),
+                SIGHUP => edge.signal(Signal::HUP),
                 _ => {}
             }
         }

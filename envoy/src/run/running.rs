@@ -11,6 +11,7 @@ use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
+use super::configuration::Configuration;
 use super::health_check;
 use crate::cache::EarlyDeaths;
 use crate::demo::Demo;
@@ -36,6 +37,8 @@ pub struct RunningEdge<'a> {
     pub deaths: EarlyDeaths,
     /// The signals that arrive at this process.
     pub signals: Signals,
+    /// Whether SIGHUP has arrived, and the configuration has not been read again since.
+    pub wants_reload: bool,
 }
 
 impl RunningEdge<'_> {
@@ -55,7 +58,7 @@ impl RunningEdge<'_> {
                 say(&told);
                 return Ok(Some(exit_code(status)));
             }
-            if self.signals.pending().any(tells_to_stop) {
+            if self.is_told_to_stop() {
                 self.deaths.forget();
                 // Envoy may have begun to serve since the last look.
                 return Ok(Some(if ready() {
@@ -73,8 +76,11 @@ impl RunningEdge<'_> {
     }
 
     /// Waits until a process ends or a signal arrives, and stops the edge. Gives the exit code.
-    pub fn watch(&mut self, mut demo: Option<Demo>) -> u8 {
+    pub fn watch(&mut self, configuration: &mut Configuration<'_>, mut demo: Option<Demo>) -> u8 {
         loop {
+            if std::mem::take(&mut self.wants_reload) {
+                configuration.reload();
+            }
             if let Some(status) = self.envoy.exited() {
                 say(&format!("Envoy ended: {status}"));
                 self.deaths.note_end(status, self.started.elapsed());
@@ -86,15 +92,27 @@ impl RunningEdge<'_> {
                 return exit_code(status).max(1);
             }
             for signal in self.signals.wait() {
-                if signal == SIGUSR1 {
-                    self.envoy.signal(Signal::USR1);
-                }
-                if tells_to_stop(signal) {
-                    self.deaths.forget();
-                    return self.stop_in_order();
+                match signal {
+                    SIGUSR1 => self.envoy.signal(Signal::USR1),
+                    SIGHUP => self.wants_reload = true,
+                    SIGINT | SIGTERM => {
+                        self.deaths.forget();
+                        return self.stop_in_order();
+                    }
+                    _ => {}
                 }
             }
         }
+    }
+
+    /// Whether a signal tells the edge to stop. SIGHUP is for later.
+    fn is_told_to_stop(&mut self) -> bool {
+        let mut is_told = false;
+        for signal in self.signals.pending() {
+            self.wants_reload |= signal == SIGHUP;
+            is_told |= tells_to_stop(signal);
+        }
+        is_told
     }
 
     /// Drains the edge: it answers "not ready", and requests in flight may end, until the drain time is over or the
@@ -109,7 +127,11 @@ impl RunningEdge<'_> {
                 break;
             }
             let is_late = start.elapsed() >= self.settings.drain;
-            if is_late || self.signals.pending().any(tells_to_stop) {
+            let is_told = self.is_told_to_stop();
+            if std::mem::take(&mut self.wants_reload) {
+                say("SIGHUP is ignored: the edge is stopping");
+            }
+            if is_late || is_told {
                 let active = active.unwrap_or(0);
                 say(&format!("stopping with {active} requests in flight"));
                 // NB: not SIGTERM: Envoy would crash where its store is being filled.
@@ -122,11 +144,7 @@ impl RunningEdge<'_> {
     }
 }
 
-/// Whether a signal tells the edge to stop. One that is ignored is named in the log: others read their configuration
-/// again at SIGHUP.
+/// Whether a signal tells the edge to stop.
 pub fn tells_to_stop(signal: c_int) -> bool {
-    if signal == SIGHUP {
-        say("SIGHUP is ignored: settings and policy are read at the start");
-    }
     matches!(signal, SIGINT | SIGTERM)
 }

@@ -22,7 +22,7 @@ mod tests;
 
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use cache::{Cache, HotTier, Medium};
@@ -51,6 +51,8 @@ pub struct Settings {
     /// Whether requests to the bucket are signed with the credentials in the environment, rather than with those
     /// of a role.
     pub static_credentials: bool,
+    /// The file that `SITES` names.
+    pub sites_file: Option<PathBuf>,
     /// Whether the credentials in the environment are temporary, with a session token.
     pub session_token: bool,
     /// How often a request to the bucket is sent again.
@@ -82,6 +84,8 @@ pub struct Settings {
     pub tracing: Option<Tracing>,
     /// The path on which a worker answers whether it is ready.
     pub health_path: String,
+    /// Whether the edge reads the user's files again when one is replaced.
+    pub watches: bool,
     /// How long requests in flight may take to end when the edge stops.
     pub drain: Duration,
     /// The cache on files.
@@ -161,6 +165,7 @@ impl Settings {
         let ports = [edge_port, tls_port, purge_port, metrics_port];
         listeners::check_ports(env, ports);
         let health_path = listeners::read_health_path(env);
+        let watches = env.choice("WATCH", &[("1", true), ("0", false)]);
         let drain = env.number("DRAIN_SECONDS", 0..=3600, "a number of seconds");
         let locations = Locations::read(env);
         let cache = Cache::read(env, locations.as_ref());
@@ -172,6 +177,7 @@ impl Settings {
         Some(Self {
             static_credentials: static_credentials || origin.is_none(),
             origin,
+            sites_file: env.set("SITES").map(PathBuf::from),
             sites,
             session_token,
             bucket_retries: bucket_retries?,
@@ -188,6 +194,7 @@ impl Settings {
             access_log: access_log?,
             tracing,
             health_path: health_path?,
+            watches: watches?,
             drain: Duration::from_secs(drain?),
             policy,
             concurrency,
@@ -211,6 +218,21 @@ impl Settings {
     pub fn files(&self) -> PathBuf {
         let name = format!("envoy-{}", self.edge_port);
         self.locations.state.join(name)
+    }
+
+    /// The files of the user's that a reload reads again: those of the sites and the policies. Envoy itself watches
+    /// certificates and credentials.
+    pub fn files_of_the_user(&self) -> Vec<PathBuf> {
+        let base = self.sites_file.as_deref().and_then(Path::parent);
+        let sites = self.sites.iter().flat_map(|sites| &sites.sites);
+        let of_sites = sites.map(|site| site.policy_name.as_str());
+        let named = of_sites.chain(self.policy.iter().map(|policy| policy.name.as_str()));
+        let paths = named.map(|name| base.map_or_else(|| name.into(), |base| base.join(name)));
+        let files = paths.chain(self.sites_file.clone());
+        let files = files.filter(|path| path.is_file());
+        files
+            .filter_map(|path| std::path::absolute(path).ok())
+            .collect()
     }
 
     /// Whether there is a listener for purges.

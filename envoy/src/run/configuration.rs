@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The configuration of the edge that serves, and its change at SIGHUP.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use rustix::process::{Signal, getpid, kill_process};
+
+use crate::log::say;
+use crate::net::admin::Admin;
+use crate::origin::Origin;
+use crate::reload::{FileWatch, reload};
+use crate::render::{Rendered, Resource, Run, sites};
+use crate::settings::Settings;
+
+/// The configuration of the edge that serves.
+pub struct Configuration<'a> {
+    /// The settings with which it was started.
+    pub settings: &'a Settings,
+    /// The origin of the demo.
+    pub demo: Option<Origin>,
+    /// What the configuration says of this run.
+    pub run: Run<'a>,
+    /// What Envoy has.
+    pub rendered: Rendered,
+    /// The watch over the user's files.
+    pub watch: Option<FileWatch>,
+}
+
+impl Configuration<'_> {
+    /// Reads the files that the settings name again, and has the edge go on with what they say. Where something is wrong,
+    /// nothing changes, and the log and a metric say so.
+    pub fn reload(&mut self) {
+        let result = self.try_reload();
+        let refused = match &result {
+            Ok(changed) if changed.is_empty() => {
+                say("reloaded: nothing has changed");
+                false
+            }
+            Ok(changed) => {
+                say(&format!("reloaded: {changed:?}"));
+                false
+            }
+            Err(error) => {
+                for line in format!("{error:#}").lines() {
+                    say(&format!("reload refused, nothing has changed: {line}"));
+                }
+                true
+            }
+        };
+        let text = if refused { "1" } else { "0" };
+        // Where this fails, the log has said it.
+        let _ = Resource::Refused.write(&self.rendered.folder, text);
+    }
+
+    fn try_reload(&mut self) -> anyhow::Result<Vec<Resource>> {
+        let lookup = |name: &str| -> Option<OsString> { std::env::var_os(name) };
+        let mut settings = Settings::from_lookup(&lookup)?;
+        // What the machine has counts at the start only.
+        settings.machine = self.settings.machine.clone();
+        let sites = sites(&settings, self.demo.as_ref())?;
+        let new = Rendered::new(&settings, &sites, self.run, Some(&self.rendered))?;
+        let admin = Admin::new(self.settings.admin_socket());
+        let changed = reload(&self.rendered, &new, &admin)?;
+        self.rendered = new;
+        self.watch_files(&settings.files_of_the_user());
+        Ok(changed)
+    }
+
+    /// Watches the user's files from now on, if the settings want it. Where one is replaced, this process gets SIGHUP.
+    pub fn watch_files(&mut self, files: &[PathBuf]) {
+        if !self.settings.watches {
+            return;
+        }
+        let tell = || {
+            // It is this process, so the signal arrives.
+            let _ = kill_process(getpid(), Signal::HUP);
+        };
+        match FileWatch::start(files, tell) {
+            Ok(watch) => self.watch = Some(watch),
+            Err(error) => say(&format!("WATCH=1: the files cannot be watched: {error}")),
+        }
+    }
+}
