@@ -26,14 +26,15 @@ pub struct FileWatch {
 }
 
 impl FileWatch {
-    /// Calls `told` each time that something has been moved into the folder of one of these files.
+    /// Calls `told` each time that something has been moved into the folder of one of these files, and once at the start:
+    /// a file may have been replaced before the watch began.
     ///
     /// # Errors
     /// A folder cannot be watched.
     pub fn start(files: &[PathBuf], told: impl Fn() + Send + 'static) -> io::Result<Self> {
         let folders: BTreeSet<_> = files.iter().filter_map(|file| file.parent()).collect();
         let inotify = watch(&folders)?;
-        let mut changed: Option<Instant> = None;
+        let mut changed = Some(Instant::now());
         let thread = JoiningThread::start("file-watch", move |stop| {
             while stop.wait(POLL) {
                 if has_changed(&inotify) {
@@ -84,7 +85,7 @@ mod tests {
     use tempfile::TempDir;
 
     #[test]
-    fn a_rename_and_a_swap_of_links_are_told_and_a_write_is_not() {
+    fn a_rename_and_a_swap_of_links_are_told_and_the_start_and_a_write_is_not() {
         let dir = TempDir::new().unwrap();
         let path = |name: &str| dir.path().join(name);
         fs::write(path("file"), "1").unwrap();
@@ -92,6 +93,7 @@ mod tests {
         let tell = move || told.send(()).unwrap();
         let watch = FileWatch::start(&[path("file")], tell).unwrap();
         let quiet = 3 * CALM;
+        changes.recv().unwrap();
         fs::write(path("file"), "2").unwrap();
         assert!(changes.recv_timeout(quiet).is_err());
         fs::write(path("new"), "3").unwrap();

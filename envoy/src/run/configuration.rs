@@ -3,6 +3,8 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -23,18 +25,22 @@ pub struct Configuration<'a> {
     pub run: Run<'a>,
     /// What Envoy has.
     pub rendered: Rendered,
-    /// The watch over the user's files.
-    pub watch: Option<FileWatch>,
+    /// The watch over the user's files, and which these are.
+    pub watch: Option<(FileWatch, Vec<PathBuf>)>,
+    /// Whether the watch has told of a change, and the files have not been read since.
+    pub watch_has_told: Arc<AtomicBool>,
 }
 
 impl Configuration<'_> {
     /// Reads the files that the settings name again, and has the edge go on with what they say. Where something is wrong,
     /// nothing changes, and the log and a metric say so.
     pub fn reload(&mut self) {
-        let result = self.try_reload();
-        let refused = match &result {
+        let by_watch = self.watch_has_told.swap(false, Ordering::Relaxed);
+        let refused = match &self.try_reload() {
             Ok(changed) if changed.is_empty() => {
-                say("reloaded: nothing has changed");
+                if !by_watch {
+                    say("reloaded: nothing has changed");
+                }
                 false
             }
             Ok(changed) => {
@@ -69,15 +75,18 @@ impl Configuration<'_> {
 
     /// Watches the user's files from now on, if the settings want it. Where one is replaced, this process gets SIGHUP.
     pub fn watch_files(&mut self, files: &[PathBuf]) {
-        if !self.settings.watches {
+        let watched = self.watch.as_ref().map(|(_, watched)| watched.as_slice());
+        if !self.settings.watches || watched == Some(files) {
             return;
         }
-        let tell = || {
+        let has_told = Arc::clone(&self.watch_has_told);
+        let tell = move || {
+            has_told.store(true, Ordering::Relaxed);
             // It is this process, so the signal arrives.
             let _ = kill_process(getpid(), Signal::HUP);
         };
         match FileWatch::start(files, tell) {
-            Ok(watch) => self.watch = Some(watch),
+            Ok(watch) => self.watch = Some((watch, files.to_owned())),
             Err(error) => say(&format!("WATCH=1: the files cannot be watched: {error}")),
         }
     }

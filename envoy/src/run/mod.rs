@@ -12,6 +12,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, ensure};
@@ -111,6 +112,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
         run,
         rendered,
         watch: None,
+        watch_has_told: Arc::default(),
     };
     configuration.watch_files(&settings.files_of_the_user());
     announce(settings, &sites);
@@ -178,6 +180,8 @@ fn start_envoy(
     // NB: a secret that Envoy does not need.
     command.env_remove("PURGE_TOKEN");
     command.env(SECRET_VARIABLE, secret.digits());
+    // When certificates come or go, connections keep what they have begun with for that long: a day.
+    command.args(["--drain-time-s", "86400"]);
     // Several edges may run on one machine, and none may take over from another.
     command.arg("--disable-hot-restart");
     command.args(["--log-level", "warning", "--component-log-level", QUIETER]);

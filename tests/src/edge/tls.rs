@@ -24,28 +24,49 @@ const NAME: &str = "edge.test";
 /// A self-signed certificate and its key, in files.
 pub struct Certificate {
     folder: TempDir,
+    name: String,
     der: CertificateDer<'static>,
 }
 
 impl Certificate {
     /// Makes one.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::named(NAME)
+    }
+
+    /// Makes one for a host.
     ///
     /// # Panics
     /// When it cannot be made.
     #[must_use]
-    pub fn new() -> Self {
-        let made = rcgen::generate_simple_self_signed([NAME.to_owned()]).unwrap();
+    pub fn named(name: &str) -> Self {
         let folder = TempDir::with_prefix("sluice-tls-").unwrap();
-        std::fs::write(folder.path().join("cert.pem"), made.cert.pem()).unwrap();
-        std::fs::write(
-            folder.path().join("key.pem"),
-            made.signing_key.serialize_pem(),
-        )
-        .unwrap();
-        Self {
+        let mut certificate = Self {
             folder,
-            der: made.cert.der().clone(),
+            name: name.to_owned(),
+            der: CertificateDer::from(Vec::new()),
+        };
+        certificate.renew();
+        certificate
+    }
+
+    /// Replaces certificate and key by others for the same host, each file by a rename.
+    ///
+    /// # Panics
+    /// When they cannot be made.
+    pub fn renew(&mut self) {
+        let made = rcgen::generate_simple_self_signed([self.name.clone()]).unwrap();
+        let texts = [
+            (self.cert(), made.cert.pem()),
+            (self.key(), made.signing_key.serialize_pem()),
+        ];
+        for (path, text) in texts {
+            let part = path.with_extension("part");
+            std::fs::write(&part, text).unwrap();
+            std::fs::rename(part, path).unwrap();
         }
+        self.der = made.cert.der().clone();
     }
 
     /// The file for `TLS_CERT`.
@@ -107,7 +128,7 @@ impl Certificate {
             .map(|name| name.as_bytes().into())
             .collect();
         let stream = TcpStream::connect(address).await?;
-        let name = ServerName::try_from(NAME).unwrap();
+        let name = ServerName::try_from(self.name.clone()).unwrap();
         TlsConnector::from(Arc::new(config))
             .connect(name, stream)
             .await

@@ -8,6 +8,7 @@ mod host_calls;
 mod memory_bounds;
 mod observability;
 mod readiness;
+mod reload;
 mod secrets;
 mod settings_errors;
 mod tls;
