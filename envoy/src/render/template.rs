@@ -44,6 +44,7 @@ const TEMPLATES: [(&str, &str); 17] = templates![
 
 /// What the filter reports of each request, where it applies.
 const ACCOUNT: &[&str] = &[
+    "site",
     "result",
     "key",
     "role",
