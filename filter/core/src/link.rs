@@ -11,9 +11,9 @@ use crate::workers::StreamId;
 pub const LINK_HEADER: &str = "x-sluice-link";
 /// Name of the request header by which ORIGIN tells the native guard that it has checked a request.
 pub const PROOF_HEADER: &str = "x-sluice-proof";
-/// Name of the request header by which ORIGIN tells the hop which site's origin a request is for. A site without a name
-/// has none.
-pub const SITE_HEADER: &str = "x-sluice-site";
+/// Name of the request header by which ORIGIN tells the hop which server a request is for, of all servers of sites. A
+/// site without a name has none.
+pub const SERVER_HEADER: &str = "x-sluice-server";
 /// Name of the request header with the store's `:path`, for a request that the filter sends through a
 /// listener: Envoy's connection manager answers a `:path` with a `#` with 400, so there `:path` has no
 /// qualifiers, and EDGE replaces it.

@@ -4,7 +4,7 @@
 
 mod support;
 
-use sluice_core::link::{Purpose, SITE_HEADER};
+use sluice_core::link::{Purpose, SERVER_HEADER};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::purge::TokenHash;
 use sluice_fake::{Client, FakeEnvoy, FetchId};
@@ -26,7 +26,7 @@ fn document(first: &str, fields: &str) -> String {
         "sites": [
             {{"name": "one", "hosts": ["one.test"], {fields} "policy": {{"origin": {{"kind": "http"}} {first}}}}},
             {{"name": "two", "hosts": ["two.test"], "purge_token_sha256": "{}",
-              "policy": {{"origin": {{"kind": "http"}}}}}},
+              "server": "two-2", "policy": {{"origin": {{"kind": "http"}}}}}},
             {{"name": "three", "hosts": ["two.test"], "path": "/3", "policy": {{"origin": {{"kind": "http"}}}}}}
         ]}}"#,
         FakeEnvoy::token_hash(),
@@ -52,10 +52,10 @@ fn header<'a>(envoy: &'a FakeEnvoy, client: Client, name: &str) -> Option<&'a st
     response.headers.get(name)
 }
 
-/// The site to whose origin the hop sends a fetch, and the `Host` that this origin sees.
+/// The server to which the hop sends a fetch, and the `Host` that this origin sees.
 fn destination(envoy: &FakeEnvoy, fetch: FetchId) -> (Option<&str>, Option<&str>) {
     let headers = &envoy.fetches[fetch.0].headers;
-    (headers.get(SITE_HEADER), headers.get(":authority"))
+    (headers.get(SERVER_HEADER), headers.get(":authority"))
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn the_same_path_of_two_sites_is_two_objects_of_two_origins() {
     assert_eq!(destination(&envoy, FIRST), (Some("one"), Some("one.test")));
     assert_eq!(
         destination(&envoy, FetchId(1)),
-        (Some("two"), Some("two.test:8080"))
+        (Some("two-2"), Some("two.test:8080"))
     );
     fill(&mut envoy, FIRST);
     envoy.close_all();
@@ -98,7 +98,7 @@ fn a_path_of_its_own_makes_a_site_of_its_own() {
     );
     assert_eq!(admission(&envoy, odd), Some(Purpose::Lead));
     let sites = [0, 1, 2].map(|fetch| destination(&envoy, FetchId(fetch)).0);
-    assert_eq!(sites, [Some("three"), Some("two"), Some("three")]);
+    assert_eq!(sites, [Some("three"), Some("two-2"), Some("three")]);
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn what_no_site_takes_is_answered_by_the_edge() {
 #[test]
 fn no_client_chooses_its_site_by_a_header_of_the_filters_own() {
     let mut envoy = envoy(1);
-    let headers = [(":authority", "one.test"), (SITE_HEADER, "two")];
+    let headers = [(":authority", "one.test"), (SERVER_HEADER, "two")];
     envoy.request(0, "GET", KEY, &headers);
     envoy.request(0, "POST", KEY, &headers);
     for fetch in [FIRST, FetchId(1)] {
@@ -172,7 +172,10 @@ fn a_request_that_proves_to_have_no_body_comes_back_to_its_site() {
     let client = envoy.open_ended(0, "GET", KEY, &headers);
     envoy.send_body(client, 0, true);
     assert_eq!(envoy.fetches.len(), 1);
-    assert_eq!(destination(&envoy, FIRST), (Some("two"), Some("two.test")));
+    assert_eq!(
+        destination(&envoy, FIRST),
+        (Some("two-2"), Some("two.test"))
+    );
 }
 
 #[test]

@@ -155,6 +155,8 @@ pub struct SiteScope {
     pub name: String,
     /// The beginning of the paths of its requests, whole segments in their canonical spelling; empty for all paths.
     pub path: String,
+    /// The name by which the hop knows its origin's server; empty where there is one.
+    pub server: String,
 }
 
 /// The policy of a site. Parsed once per configuration, never per request.

@@ -40,6 +40,10 @@ section! {
         share: u32 as Whole<1, 1_000> = 1,
         /// SHA-256 of the token for purges of this site alone, in hexadecimal. Default: none.
         purge_token as "purge_token_sha256": Option<TokenHash>,
+        /// The name by which the hop knows its origin's server, with credentials and compressors.
+        /// Another one for another server, so that no request meets a server that its policy is not
+        /// for. Default: the site's name.
+        server: Option<String> as Option<SiteName>,
         /// Its part of the policy.
         policy: Value as AnyObject,
     }

@@ -102,6 +102,10 @@ fn read_site(section: &SiteSection, edge: &Rc<EdgePolicy>) -> Result<Site, Polic
     let scope = SiteScope {
         name: section.name.clone(),
         path: section.path.clone(),
+        server: section
+            .server
+            .clone()
+            .unwrap_or_else(|| section.name.clone()),
     };
     let policy = Policy::of_site(&section.policy, edge, scope);
     Ok(Site {

@@ -22,7 +22,7 @@ use foreign::ForeignRequest;
 use request::{is_late, keeps_unasked, not_served, prepare_request};
 use response::respond;
 use sluice_core::link::{
-    FALLBACK_HEADER, LINK_HEADER, Link, PROOF_HEADER, Purpose, Received, SITE_HEADER, Vouched,
+    FALLBACK_HEADER, LINK_HEADER, Link, PROOF_HEADER, Purpose, Received, SERVER_HEADER, Vouched,
 };
 use sluice_core::metrics::Metric;
 
@@ -30,6 +30,7 @@ use crate::callbacks::{Lent, StreamContext};
 use crate::host::headers::Headers;
 use crate::host::{self, Action, Half, Host, Map};
 use crate::reply::DueReply;
+use crate::request::policy::NumberedPolicy;
 use crate::worker::Worker;
 use crate::worker::fills;
 
@@ -59,8 +60,22 @@ impl OriginStream {
         let Some(Received { vouched, site }) = vouched else {
             return Ok(self.stop(worker));
         };
-        if !site.is_empty() {
-            worker.host.set_header(Map::Request, SITE_HEADER, site)?;
+        let policy = match vouched {
+            Vouched::Here(link) => worker.policies.get(link.policy),
+            Vouched::Elsewhere(_) => {
+                let newest = worker.policies.newest();
+                newest.and_then(|newest| newest.policy_of(site))
+            }
+        };
+        let policy = policy.filter(|policy| policy.policy.site.name == site);
+        let Some(policy) = policy.cloned() else {
+            return Ok(self.stop(worker));
+        };
+        let server = &policy.policy.site.server;
+        if !server.is_empty() {
+            worker
+                .host
+                .set_header(Map::Request, SERVER_HEADER, server)?;
         }
         match vouched {
             // The hop brings it back to EDGE, and nowhere else.
@@ -69,8 +84,8 @@ impl OriginStream {
                 ..
             })
             | Vouched::Elsewhere(Purpose::Empty) => Ok(Action::Continue),
-            Vouched::Here(link) => self.receive_linked(worker, link, site, &headers),
-            Vouched::Elsewhere(purpose) => self.adopt(worker, purpose, site, &headers),
+            Vouched::Here(link) => self.receive_linked(worker, link, policy, &headers),
+            Vouched::Elsewhere(purpose) => self.adopt(worker, purpose, policy, &headers),
         }
     }
 
@@ -88,17 +103,15 @@ impl OriginStream {
         &mut self,
         worker: &mut Worker,
         purpose: Purpose,
-        site: &str,
+        policy: NumberedPolicy,
         headers: &Headers,
     ) -> host::Result<Action> {
         if matches!(purpose, Purpose::Probe | Purpose::StoreOnly) {
             return Ok(self.refuse(worker, not_served(&*worker.host, purpose, headers)));
         }
-        let newest = worker.policies.newest();
-        let policy = newest.and_then(|newest| newest.policy_of(site)).cloned();
-        let Some(policy) = policy.filter(|_| !purpose.is_background()) else {
+        if purpose.is_background() {
             return Ok(self.stop(worker));
-        };
+        }
         let path = headers.text(":path").unwrap_or_default();
         prepare_request(&*worker.host, &policy.policy, purpose, headers, path)?;
         let cacheable = !purpose.avoids_the_store();
@@ -111,14 +124,9 @@ impl OriginStream {
         &mut self,
         worker: &mut Worker,
         link: Link,
-        site: &str,
+        policy: NumberedPolicy,
         headers: &Headers,
     ) -> host::Result<Action> {
-        let policy = worker.policies.get(link.policy);
-        let policy = policy.filter(|policy| policy.policy.site.name == site);
-        let Some(policy) = policy.cloned() else {
-            return Ok(self.stop(worker));
-        };
         if matches!(link.purpose, Purpose::Probe | Purpose::StoreOnly) {
             return Ok(self.refuse(worker, not_served(&*worker.host, link.purpose, headers)));
         }
