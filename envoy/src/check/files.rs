@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
 use super::Finding;
-use crate::cache;
+use crate::cache::{self, EarlierRuns};
 use crate::demo::Demo;
-use crate::render;
+use crate::render::{self, Run};
 use crate::settings::Settings;
 use crate::sites::{Certificate, Site};
 
@@ -16,16 +16,11 @@ use crate::sites::{Certificate, Site};
 const RENEWAL: Duration = Duration::from_secs(30 * DAY);
 const DAY: u64 = 24 * 60 * 60;
 
-/// Checks the policy of `ORIGIN` and the certificates.
+/// Checks the policies and the certificates.
 pub fn check(settings: &Settings) -> Vec<Finding> {
     let mut findings = Vec::new();
-    if settings.sites.is_none() {
-        let example = Demo::example_origin();
-        let origin = settings.origin.as_ref().unwrap_or(&example);
-        let entries = settings.cache.dir.join(cache::ENTRIES);
-        if let Err(error) = render::render(settings, origin, &entries) {
-            findings.push(Finding::Problem(format!("{error:#}")));
-        }
+    if let Err(error) = render(settings) {
+        findings.push(Finding::Problem(format!("{error:#}")));
     }
     let now = SystemTime::now();
     let sites = settings.all_sites();
@@ -41,6 +36,17 @@ pub fn check(settings: &Settings) -> Vec<Finding> {
     findings
 }
 
+/// Renders what an edge with these settings would be started with.
+fn render(settings: &Settings) -> anyhow::Result<String> {
+    let sites = render::sites(settings, Some(&Demo::example_origin()))?;
+    let run = Run {
+        cache_dir: &settings.cache.dir.join(cache::ENTRIES),
+        earlier_runs: &EarlierRuns::default(),
+        sns: None,
+    };
+    render::render_whole(settings, &sites, run)
+}
+
 fn check_certificate(certificate: &Certificate, site: &Site, now: SystemTime) -> Vec<Finding> {
     match certificate.inspect(now) {
         Ok(certified) => {
@@ -51,9 +57,15 @@ fn check_certificate(certificate: &Certificate, site: &Site, now: SystemTime) ->
                 "" => String::new(),
                 name => format!(" of the site {name}"),
             };
-            let text = format!("{chain}: the certificate{of} expires in {days} days: renew it");
-            let warning = (left < RENEWAL).then_some(Finding::Warning(text));
-            warning.into_iter().collect()
+            let text = |when| format!("{chain}: the certificate{of} {when}: renew it");
+            let finding = if certified.not_after < now {
+                Some(Finding::Problem(text("has expired".to_owned())))
+            } else if left < RENEWAL {
+                Some(Finding::Warning(text(format!("expires in {days} days"))))
+            } else {
+                None
+            };
+            finding.into_iter().collect()
         }
         Err(problems) => {
             let name = |of_key: bool| if of_key { "TLS_KEY" } else { "TLS_CERT" };

@@ -560,12 +560,7 @@ fn a_certificate_fits_its_key_and_covers_the_hosts_of_its_site() {
             "old.key",
             Some("key: \"old.key\": expected the key of the certificate in a.pem: it is another's"),
         ),
-        (
-            "a.test",
-            "old.pem",
-            "old.key",
-            Some("certificate: \"old.pem\": expected a certificate that is valid: it expired on "),
-        ),
+        ("a.test", "old.pem", "old.key", None),
         (
             "a.test",
             "text",
