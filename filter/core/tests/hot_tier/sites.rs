@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Several sites share the hot tier by their weights.
 
-use super::*;
+use proptest::prelude::*;
+use sluice_core::hot::{HotTier, SiteNumber};
+
+use super::support::{BYTES, MOST, NOW, ask_of, bounds, copy, get_of, hash};
 
 const A: SiteNumber = SiteNumber(0);
 const B: SiteNumber = SiteNumber(1);

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Objects, requests for them, and how much memory they take.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use sluice_core::freshness::Lifetime;
+use sluice_core::hot::{HotCopy, HotTier, Sighting, SiteNumber, Still, Wanted};
+use sluice_core::policy::HotPolicy;
+use sluice_core::workers::KeyHash;
+
+thread_local! {
+    pub static BYTES: Cell<isize> = const { Cell::new(0) };
+    pub static MOST: Cell<isize> = const { Cell::new(0) };
+}
+
+/// Counts what a thread has allocated and not given back.
+struct Counting;
+
+fn count(change: isize) {
+    BYTES.set(BYTES.get() + change);
+    MOST.set(MOST.get().max(BYTES.get()));
+}
+
+// SAFETY: everything is left to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+pub const NOW: u64 = 784_111_777_000;
+pub const POLICY: u32 = 3;
+pub const SITE: SiteNumber = SiteNumber(0);
+
+pub fn bounds(max_bytes: usize) -> HotPolicy {
+    HotPolicy {
+        max_bytes,
+        max_object_bytes: 64 << 10,
+    }
+}
+
+pub fn hash(object: u64) -> KeyHash {
+    // Odd, so that no two are the same.
+    KeyHash((object + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+pub fn copy(object: u64, length: usize) -> HotCopy {
+    HotCopy {
+        status: 200,
+        key: object.to_string(),
+        known_as: hash(object),
+        policy: POLICY,
+        sighting: Sighting {
+            lifetime: Lifetime {
+                ttl: 60,
+                ..Lifetime::default()
+            },
+            age: 1,
+            seen: NOW,
+            left: 60_000,
+        },
+        headers: vec![0; 300],
+        aged: true,
+        typed: true,
+        body: vec![0; length],
+    }
+}
+
+pub fn get(tier: &HotTier, object: u64, now: u64) -> Option<Still> {
+    get_of(tier, SITE, object, now)
+}
+
+pub fn get_of(tier: &HotTier, site: SiteNumber, object: u64, now: u64) -> Option<Still> {
+    let wanted = Wanted {
+        key: &object.to_string(),
+        known_as: hash(object),
+        policy: POLICY,
+    };
+    let (_, still) = tier.get(site, hash(object), &wanted, now)?;
+    Some(still)
+}
+
+/// A request for an object: whether it is answered from the tier. If not, the store's answer passes.
+pub fn ask(tier: &mut HotTier, object: u64, length: usize) -> bool {
+    ask_of(tier, SITE, object, length, NOW)
+}
+
+pub fn ask_of(tier: &mut HotTier, site: SiteNumber, object: u64, length: usize, now: u64) -> bool {
+    if get_of(tier, site, object, now).is_some() {
+        return true;
+    }
+    if tier.wants(site, hash(object), length) && tier.begin(length) {
+        tier.end(length);
+        let mut copy = copy(object, length);
+        copy.sighting.seen = now;
+        tier.insert(site, hash(object), copy);
+    }
+    false
+}
