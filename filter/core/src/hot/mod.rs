@@ -4,7 +4,8 @@
 //! What is here is a [`HotCopy`] of a response that the store has just served as a fresh hit, as its client got it.
 //! It is asked for under the key of the store, purges included, and stands for what is stored only as long as a
 //! [`Sighting`] says; whatever is not so goes to the store. So a copy is never the only one, and losing it costs
-//! nothing but time. Where the store has no room, a copy of what passes takes its place, for as long.
+//! nothing but time. Where the store has no room, a copy of what passes takes its place, for as long. Sites share the
+//! memory by their weights, so that none flushes the copies of another.
 
 mod capture;
 mod copy;

@@ -211,7 +211,7 @@ impl SiteTables {
     /// What a site may have of `whole` when all active sites need more.
     fn share_of(&self, number: usize, whole: u64) -> u64 {
         let share = self.sites.get(number).map_or(0, |site| site.share);
-        (u128::from(whole) * u128::from(share) / u128::from(self.active_shares.max(1))) as u64
+        whole.saturating_mul(u64::from(share)) / self.active_shares.max(1)
     }
 
     /// Notes that a site uses its share.
@@ -295,15 +295,15 @@ impl Site {
 
     /// How far above its share the site would be without `part` bytes of its room. A site that would lose no copy counts as
     /// above all others.
-    fn load_without(&self, part: u64) -> u128 {
+    fn load_without(&self, part: u64) -> u64 {
         if self.bytes().saturating_add(part) <= self.room() {
-            return u128::MAX;
+            return u64::MAX;
         }
         load(self.room().saturating_sub(part), self.share)
     }
 }
 
 /// How many times its share a site uses, in a unit that is the same for all sites.
-fn load(used: u64, share: u32) -> u128 {
-    (u128::from(used) << 32) / u128::from(share.max(1))
+fn load(used: u64, share: u32) -> u64 {
+    used.saturating_mul(1 << 24) / u64::from(share.max(1))
 }

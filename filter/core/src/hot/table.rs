@@ -58,6 +58,9 @@ impl CopyTable {
     }
 
     /// Changes what they may take. Copies go until the others fit.
+    ///
+    /// The library remembers keys of copies that it has given up, in proportion to the room, and rounds their number down at
+    /// each change. That costs no hits: what has no copy is asked for twice before it gets one.
     pub fn resize(&mut self, room: u64) {
         self.0.set_capacity(room);
     }
