@@ -14,8 +14,10 @@ use crate::http::authority::append_authority;
 use crate::http::escaping::{Escaping, append_path, decoded_len, push_strict};
 pub use crate::http::rejection::Rejection;
 use crate::policy::{KeyPolicy, Origin, Policy};
-use crate::sites::{NAME_END, is_below};
 use query::append_query;
+
+/// What ends the name of a site, before the authority in a key. No authority contains it.
+pub const NAME_END: char = '!';
 
 /// What the client sent, as far as it names an object. The method is no part of it: `GET` and
 /// `HEAD` share a key.
@@ -314,6 +316,12 @@ fn append_name(out: &mut Vec<u8>, name: &str) {
         out.extend_from_slice(name.as_bytes());
         out.push(NAME_END as u8);
     }
+}
+
+/// Whether a canonical path is `start` itself or below it. Empty is above every path.
+pub(crate) fn is_below(path: &[u8], start: &str) -> bool {
+    let rest = path.strip_prefix(start.as_bytes());
+    rest.is_some_and(|rest| start.is_empty() || matches!(rest.first(), None | Some(b'/')))
 }
 
 /// Completes a path that ends in a slash.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whose purges a caller may order: those of the whole edge, or of one site.
 
-use super::order::OrderError;
+use super::order_error::OrderError;
 use super::url::{self, UrlError, beginning_of_site};
 use crate::key::{Rejection, Target, split_absolute};
 use crate::policy::Policy;

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::caller::Caller;
-use super::order::OrderError;
+use super::order_error::OrderError;
 use super::url::url_of_object;
 use crate::http::escaping::{escape_key, unescaped};
 use crate::policy::{Origin, Policy};

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a purge call asks for.
 
-use std::fmt;
-
 use serde_json::Value;
 
 use super::caller::Caller;
+use super::order_error::{OrderError, shown};
 use super::table::MAX_PREFIX_BYTES;
 use super::tags::{MAX_TAGS, TagHash, tags_of};
 use super::url::UrlError;
@@ -29,39 +28,6 @@ pub struct Order {
     pub what: What,
     /// How.
     pub kind: Kind,
-}
-
-/// Why a call or a notification is refused: the field, its value and what is accepted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OrderError(String);
-
-impl fmt::Display for OrderError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
-    }
-}
-
-impl OrderError {
-    /// Something is wrong with that field.
-    pub(super) fn new(field: &str, message: &str) -> Self {
-        Self(format!("{field}: {message}"))
-    }
-
-    /// The field has a value that is not accepted.
-    fn unexpected(field: &str, value: &Value, expected: &str) -> Self {
-        let value = shown(value.to_string());
-        Self::new(field, &format!("{value}: expected {expected}"))
-    }
-}
-
-/// The beginning of what a caller has sent, for a message.
-fn shown(mut text: String) -> String {
-    const SHOWN: usize = 200;
-    if let Some((end, _)) = text.char_indices().nth(SHOWN) {
-        text.truncate(end);
-        text.push('…');
-    }
-    text
 }
 
 impl Order {

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
+use crate::key::NAME_END;
 use crate::policy::purge::{Kind, Record, Scope, bucket_of};
-use crate::sites::NAME_END;
 
 /// Prefixes that are kept apart. One more, and the two that have most in common become one.
 pub const MAX_PREFIXES: usize = 256;

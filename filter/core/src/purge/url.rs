@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a purge calls a URL: the part of a cache key that all copies of one resource share.
 
-use crate::key::{Rejection, Target, canonicalize, canonicalize_prefix, split_absolute};
+use crate::key::{NAME_END, Rejection, Target, canonicalize, canonicalize_prefix, split_absolute};
 use crate::policy::{BucketOrigin, Origin, Policy};
-use crate::sites::NAME_END;
 
 /// The URL of a cache key, qualified or not. An object of a bucket is the same whatever host and query
 /// it was asked with; of an HTTP origin, host and query tell resources apart as they do in the key.

@@ -7,7 +7,7 @@ use super::SiteIndex;
 use crate::http::authority::append_authority;
 use crate::http::escaping::{Escaping, append_path};
 use crate::http::rejection::Rejection;
-use crate::key::{Target, split_absolute};
+use crate::key::{Target, is_below, split_absolute};
 
 /// The hosts of all sites.
 #[derive(Debug, Default)]
@@ -206,12 +206,6 @@ impl Conflict {
             ..self
         }
     }
-}
-
-/// Whether a canonical path is `start` itself or below it. Empty is above every path.
-pub fn is_below(path: &[u8], start: &str) -> bool {
-    let rest = path.strip_prefix(start.as_bytes());
-    rest.is_some_and(|rest| start.is_empty() || matches!(rest.first(), None | Some(b'/')))
 }
 
 /// The name of the target's host in its canonical spelling, without the port.

@@ -11,14 +11,10 @@ mod tests;
 use std::rc::Rc;
 
 use crate::http::rejection::Rejection;
-use crate::key::Target;
+use crate::key::{NAME_END, Target};
 use crate::policy::purge::TokenHash;
 use crate::policy::{EdgePolicy, Policy};
 use hosts::Hosts;
-pub(crate) use hosts::is_below;
-
-/// What ends the name of a site, before the authority in a key. No authority contains it.
-pub const NAME_END: char = '!';
 
 /// The position of a site among those of its edge.
 pub type SiteIndex = usize;

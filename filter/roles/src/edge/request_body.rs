@@ -14,13 +14,12 @@ use crate::request::headers::keep_path;
 use crate::worker::Worker;
 use crate::worker::bodies::{self, Late};
 use sluice_core::host::HostError;
-use sluice_core::key::Rejection;
+use sluice_core::key::{NAME_END, Rejection};
 use sluice_core::link::{
     BYPASS_SENTINEL, EMPTY_HEADER, LINK_HEADER, Link, ORIGINAL_PATH_HEADER, Purpose,
 };
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Origin;
-use sluice_core::sites::NAME_END;
 
 impl Edge {
     /// Waits for the body of a request that the store would answer if it had none. Towards a bucket it goes no further

@@ -3,6 +3,7 @@
 
 pub mod account;
 pub mod body;
+pub mod counters;
 pub mod headers;
 pub mod policy;
 pub mod stand_in;

@@ -8,7 +8,7 @@ use sluice_core::hot::SiteNumber;
 use sluice_core::policy::Policy;
 use sluice_core::sites::{SiteIndex, Sites};
 
-use crate::worker::metrics::SiteCounters;
+use super::counters::SiteCounters;
 
 /// The policy of a site and its number within this VM.
 #[derive(Clone, Debug)]

@@ -7,10 +7,11 @@ use std::rc::Rc;
 
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::hot::SiteNumber;
+use sluice_core::key::NAME_END;
 use sluice_core::policy::Policy;
-use sluice_core::sites::{NAME_END, Sites};
+use sluice_core::sites::Sites;
 
-use super::metrics::SiteCounters;
+use crate::request::counters::SiteCounters;
 use crate::request::policy::{Generation, NumberedPolicy};
 
 /// The policies of the newest configuration, and those of former ones under which requests are on their way.
