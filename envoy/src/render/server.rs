@@ -81,7 +81,7 @@ fn values(
         "origin_server".to_owned()
     };
     Ok(context! {
-        // The name of the virtual host, and the value of x-sluice-site that leads to it.
+        // The name of the virtual host, and the value of x-sluice-server that leads to it.
         label => if is_named { name } else { "all" },
         name => is_named.then_some(name),
         server => server,
