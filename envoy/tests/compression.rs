@@ -43,6 +43,22 @@ fn the_coding_that_is_asked_for_is_the_one_that_comes() {
 }
 
 #[test]
+fn a_policy_that_compresses_otherwise_has_compressors_of_its_own() {
+    let origin = Origin::start();
+    let variables = bucket(&origin, COMPRESSING);
+    let policy = variables.folder().join("policy.yaml");
+    let text = "compression: {min_bytes: 1, codings: [gzip], content_types: [image/png]}\n";
+    std::fs::write(&policy, text).unwrap();
+    let edge = variables.set("POLICY", policy.to_str().unwrap()).start();
+    let accept = "accept-encoding: br, gzip\r\n";
+    for (path, compressed) in [("/site/image", true), ("/site/style", false)] {
+        let answer = exchange(edge.port, &format!("GET {path}"), accept);
+        let is_compressed = answer.contains("content-encoding: gzip\r\n");
+        assert_eq!(is_compressed, compressed, "{answer}");
+    }
+}
+
+#[test]
 fn small_responses_and_other_types_stay_as_they_are() {
     let origin = Origin::start();
     let edge = bucket(&origin, COMPRESSING).start();

@@ -140,10 +140,8 @@ fn hop_of_one_site(edge: &Value) -> Value {
         .as_object_mut()
         .unwrap();
     let is_bucket = host.remove("typed_per_filter_config").is_some();
-    let mut compressors = Vec::new();
     for route in host["routes"].as_array_mut().unwrap() {
         let fields = route.as_object_mut().unwrap();
-        let untyped = fields["match"].to_string().contains("untyped");
         if let Some(action) = fields["route"].as_object_mut() {
             action.remove("upgrade_configs");
         }
@@ -151,29 +149,13 @@ fn hop_of_one_site(edge: &Value) -> Value {
             continue;
         };
         let filters = filters.as_object_mut().unwrap();
-        if let Some(disabled) = filters.remove("paths") {
-            if is_bucket {
-                filters.insert("sign".to_owned(), disabled);
-            }
-            continue;
-        }
-        let suffix = if untyped { "_untyped" } else { "" };
-        let of_route = filters.remove("compressors").unwrap();
-        for compressor in of_route["filter_chain"]["filters"].as_array().unwrap() {
-            let name = format!("{}{suffix}", compressor["name"].as_str().unwrap());
-            let on = "type.googleapis.com/envoy.extensions.filters.http.compressor.v3.CompressorPerRoute";
-            filters.insert(name.clone(), json!({"@type": on, "overrides": {}}));
-            let mut compressor = compressor.clone();
-            compressor["name"] = name.clone().into();
-            compressor["disabled"] = true.into();
-            compressor["typed_config"]["compressor_library"]["name"] = name.into();
-            if !compressors.contains(&compressor) {
-                compressors.push(compressor);
-            }
+        if let Some(disabled) = filters.remove("paths")
+            && is_bucket
+        {
+            filters.insert("sign".to_owned(), disabled);
         }
     }
     let chain = chain.as_array_mut().unwrap();
-    chain.splice(1..1, compressors);
     if is_bucket {
         let fields = manager.as_object_mut().unwrap();
         for other in [
@@ -189,6 +171,9 @@ fn hop_of_one_site(edge: &Value) -> Value {
         let removed = &mut strip["typed_config"]["mutations"]["request_mutations"];
         removed.as_array_mut().unwrap().extend(of_server);
         chain.extend([sign, router]);
+    } else {
+        // A policy that says nothing of compression asks for none before an HTTP origin.
+        chain.retain(|filter| filter["disabled"].is_null());
     }
     manager["http_filters"] = chain.clone().into();
     *hop.pointer_mut(MANAGER).unwrap() = manager;

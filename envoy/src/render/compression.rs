@@ -9,30 +9,78 @@ use sluice_core::website::media_type::NONE;
 use crate::origin::Origin;
 use crate::settings::Settings;
 
-/// The compressors that the policy needs. Without the filter nothing asks for them.
-pub fn compressions(settings: &Settings, origin: &Origin, policy: &Policy) -> Vec<Value> {
-    let policy = &policy.compression;
-    if !(settings.filter && policy.enabled) {
-        return Vec::new();
+/// The compressors that most policies need. All sites with such a policy share them: a thousand sites with compressors of
+/// their own would take Envoy many seconds to start.
+#[derive(Clone, Debug)]
+pub struct UsualCompression {
+    policy: CompressionPolicy,
+}
+
+impl UsualCompression {
+    /// As a policy that says nothing of compression has it.
+    ///
+    /// # Errors
+    /// Never: such a policy is valid.
+    pub fn new() -> anyhow::Result<Self> {
+        let policy = Policy::parse(br#"{"origin": {"kind": "http"}}"#)?;
+        Ok(Self {
+            policy: policy.compression,
+        })
     }
-    let typed = compression(policy, COMPRESS_TYPED, &[]);
-    // The filter adds media types to the objects of buckets only.
-    match origin {
-        Origin::Bucket(_) => {
-            let untyped = compression(policy, COMPRESS_UNTYPED, &NONE);
-            vec![typed, untyped]
+
+    /// Those that stand in the hop. Without the filter nothing asks for them.
+    pub fn shared(&self, settings: &Settings) -> Vec<Value> {
+        if !settings.filter {
+            return Vec::new();
         }
-        Origin::Http(_) => vec![typed],
+        vec![self.typed(&self.policy), self.untyped(&self.policy)]
+    }
+
+    /// Those that a site's policy needs.
+    pub fn of(&self, settings: &Settings, origin: &Origin, policy: &Policy) -> Vec<Value> {
+        let policy = &policy.compression;
+        if !(settings.filter && policy.enabled) {
+            return Vec::new();
+        }
+        // The filter adds media types to the objects of buckets only.
+        match origin {
+            Origin::Bucket(_) => vec![self.typed(policy), self.untyped(policy)],
+            Origin::Http(_) => vec![self.typed(policy)],
+        }
+    }
+
+    fn typed(&self, policy: &CompressionPolicy) -> Value {
+        compression(policy, self.is_met(policy), COMPRESS_TYPED, "", &[])
+    }
+
+    fn untyped(&self, policy: &CompressionPolicy) -> Value {
+        let usual = self.is_met(policy);
+        compression(policy, usual, COMPRESS_UNTYPED, "_untyped", &NONE)
+    }
+
+    /// Whether a policy that compresses does so as most do.
+    fn is_met(&self, policy: &CompressionPolicy) -> bool {
+        let usual = &self.policy;
+        (policy.min_bytes, &policy.content_types, &policy.codings)
+            == (usual.min_bytes, &usual.content_types, &usual.codings)
     }
 }
 
 /// The compressors for the responses that the filter marks with the word `wanted`. They have `more_types` beside those
 /// of the policy.
-fn compression(policy: &CompressionPolicy, wanted: &str, more_types: &[&str]) -> Value {
+fn compression(
+    policy: &CompressionPolicy,
+    usual: bool,
+    wanted: &str,
+    suffix: &str,
+    more_types: &[&str],
+) -> Value {
     let types = policy.content_types.iter().map(String::as_str);
     let codings = policy.codings.iter().map(|coding| coding.token());
     context! {
         wanted => wanted,
+        suffix => suffix,
+        is_usual => usual,
         anchor => format!("compressors_{wanted}"),
         // Envoy's field has 32 bits, and no stored object is larger.
         min_bytes => policy.min_bytes.min(u64::from(u32::MAX)),

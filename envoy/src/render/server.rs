@@ -9,7 +9,7 @@ use std::time::Instant;
 use minijinja::{Value, context};
 use sluice_core::policy::{self, BucketOrigin, Policy, QueryRule};
 
-use super::compression::compressions;
+use super::compression::UsualCompression;
 use super::credentials;
 use super::seconds;
 use crate::net::ca_bundle;
@@ -46,11 +46,12 @@ impl Server {
         settings: &Settings,
         site: &Site,
         policy: &Policy,
+        usual: &UsualCompression,
         credentials: &Path,
     ) -> anyhow::Result<Self> {
         Ok(Self {
             name: site.name.clone(),
-            values: values(settings, site, policy, credentials)?,
+            values: values(settings, site, policy, usual, credentials)?,
             profile: credentials::profile(site, &|name| std::env::var_os(name))?,
             removed: None,
         })
@@ -61,6 +62,7 @@ fn values(
     settings: &Settings,
     site: &Site,
     policy: &Policy,
+    usual: &UsualCompression,
     credentials: &Path,
 ) -> anyhow::Result<Value> {
     let endpoint = site.origin.endpoint();
@@ -93,7 +95,7 @@ fn values(
         ca_file => endpoint.tls.then(ca_file).transpose()?,
         idle => seconds(settings.origin_idle),
         bucket => bucket,
-        compressions => compressions(settings, &site.origin, policy),
+        compressions => usual.of(settings, &site.origin, policy),
     })
 }
 

@@ -8,6 +8,7 @@ use anyhow::{Context as _, anyhow};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 
 use super::certificates::NamedCertificate;
+use super::compression::UsualCompression;
 use super::filter::FilterConfiguration;
 use super::resource::Resource;
 use super::server::Server;
@@ -22,11 +23,12 @@ macro_rules! templates {
     };
 }
 
-const TEMPLATES: [(&str, &str); 17] = templates![
+const TEMPLATES: [(&str, &str); 18] = templates![
     "background.yaml.j2",
     "certificate.yaml.j2",
     "clients.yaml.j2",
     "clusters.yaml.j2",
+    "compressors.yaml.j2",
     "envoy.yaml.j2",
     "filters.yaml.j2",
     "hop.yaml.j2",
@@ -84,10 +86,12 @@ impl Templates {
     ) -> anyhow::Result<Self> {
         let certificates = NamedCertificate::all(sites);
         let filter = FilterConfiguration::new(settings, sites, &certificates, run)?;
+        let usual = UsualCompression::new()?;
         let credentials = Resource::Credentials.path(&settings.files());
         let servers = sites.sites.iter().zip(&filter.policies);
-        let servers = servers
-            .map(|(site, document)| Server::new(settings, site, &document.policy, &credentials));
+        let servers = servers.map(|(site, document)| {
+            Server::new(settings, site, &document.policy, &usual, &credentials)
+        });
         let servers = servers.collect::<anyhow::Result<Vec<_>>>()?;
         let takes_purges = settings.filter && (filter.has_purge_token || settings.sns.is_some());
         let purge = takes_purges.then_some(settings.purge.address);
@@ -102,6 +106,7 @@ impl Templates {
                 threads => settings.concurrency.clamp(2, 16),
             },
             named_sites => sites.sites.iter().any(|site| !site.name.is_empty()),
+            usual_compressions => usual.shared(settings),
             certificates => of_certificates.collect::<Vec<_>>(),
             files => folder.map(|folder| context! {
                 clusters => Resource::Clusters.path(folder),
