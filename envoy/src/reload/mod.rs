@@ -37,12 +37,13 @@ pub fn reload(old: &Rendered, new: &Rendered, admin: &Admin) -> anyhow::Result<V
         let put = put(new, resource, text(new, resource), admin);
         if let Err(error) = put {
             let done = changed.iter().take(index + 1).rev();
-            let restored = done.filter_map(|resource| {
+            let mut failures = Vec::new();
+            for resource in done {
+                // NB: each is put back, whatever becomes of the others.
                 let restored = self::put(old, resource, text(old, resource), admin);
-                restored.err()
-            });
-            // NB: each is restored, whatever becomes of the others.
-            return match restored.last() {
+                failures.extend(restored.err());
+            }
+            return match failures.pop() {
                 None => Err(error),
                 Some(failed) => Err(error.context(format!("not all is as it was ({failed:#})"))),
             };

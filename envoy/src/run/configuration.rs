@@ -63,7 +63,7 @@ impl Configuration<'_> {
         let lookup = |name: &str| -> Option<OsString> { std::env::var_os(name) };
         let mut settings = Settings::from_lookup(&lookup)?;
         // What the machine has counts at the start only.
-        settings.machine = self.settings.machine.clone();
+        settings.machine = self.settings.machine;
         let sites = sites(&settings, self.demo.as_ref())?;
         let new = Rendered::new(&settings, &sites, self.run, Some(&self.rendered))?;
         let admin = Admin::new(self.settings.admin_socket());
