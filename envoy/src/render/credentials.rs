@@ -10,9 +10,9 @@ use minijinja::{Value, context};
 
 use crate::sites::{Credentials, Site};
 
-/// The values of the credential provider for a site, with the edge's own file for those that variables have. Without
-/// values Envoy goes through the standard chain.
-pub fn provider(site: &Site, own: &Path) -> Value {
+/// The values of the credential provider for a site's `server`, with the edge's own file for those that variables have.
+/// Without values Envoy goes through the standard chain.
+pub fn provider(site: &Site, server: &str, own: &Path) -> Value {
     let from_file = |file: &Path, profile: &str| {
         context! { file => file, folder => file.parent(), profile => profile }
     };
@@ -21,17 +21,18 @@ pub fn provider(site: &Site, own: &Path) -> Value {
         Credentials::File { path, profile } => from_file(path, profile),
         // Envoy's own variables are those of the one site of ORIGIN.
         Credentials::Environment { .. } if site.name.is_empty() => Value::from("environment"),
-        Credentials::Environment { .. } => from_file(own, &site.name),
+        Credentials::Environment { .. } => from_file(own, server),
     }
 }
 
-/// The profile of a site whose credentials are in variables, which `lookup` finds, as a file in the format of AWS's
-/// `credentials` has it. `None`: Envoy gets the credentials otherwise.
+/// The profile of a site's `server` whose credentials are in variables, which `lookup` finds, as a file in the format of
+/// AWS's `credentials` has it. `None`: Envoy gets the credentials otherwise.
 ///
 /// # Errors
 /// A variable is missing, or its value cannot stand in such a file.
 pub fn profile(
     site: &Site,
+    server: &str,
     lookup: &dyn Fn(&str) -> Option<OsString>,
 ) -> anyhow::Result<Option<String>> {
     let Credentials::Environment {
@@ -45,7 +46,7 @@ pub fn profile(
     if site.name.is_empty() {
         return Ok(None);
     }
-    let mut text = format!("[{}]\n", site.name);
+    let mut text = format!("[{server}]\n");
     let fields = [
         ("aws_access_key_id", Some(access_key_id)),
         ("aws_secret_access_key", Some(secret_access_key)),

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::Run;
 use super::certificates::NamedCertificate;
 use super::policy_document::{PolicyDocument, edge_sections, fill};
+use super::server::Server;
 use crate::settings::Settings;
 use crate::sites::{Site, Sites};
 
@@ -54,6 +55,18 @@ impl FilterConfiguration {
             json,
             policies,
         })
+    }
+}
+
+impl FilterConfiguration {
+    /// Names the server of each site, whose own name it does not have.
+    pub fn name_servers(&mut self, servers: &[Server]) {
+        let sites = self.json.get_mut("sites").and_then(Value::as_array_mut);
+        for (site, server) in sites.into_iter().flatten().zip(servers) {
+            if let Some(site) = site.as_object_mut().filter(|_| server.name != server.site) {
+                site.insert("server".to_owned(), json!(server.name));
+            }
+        }
     }
 }
 

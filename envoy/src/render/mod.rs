@@ -64,7 +64,7 @@ pub fn render(settings: &Settings, origin: &Origin, cache_dir: &Path) -> anyhow:
 /// # Errors
 /// A policy cannot be used, or there are no CA certificates to verify an origin with.
 pub fn render_whole(settings: &Settings, sites: &Sites, run: Run<'_>) -> anyhow::Result<String> {
-    template::Templates::new(settings, sites, run, None)?.render("envoy.yaml.j2")
+    template::Templates::new(settings, sites, run, None, None)?.render("envoy.yaml.j2")
 }
 
 /// A duration as Envoy's configuration writes it.

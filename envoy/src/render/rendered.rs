@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::Run;
 use super::certificates::NamedCertificate;
 use super::resource::Resource;
-use super::server::Server;
+use super::server::{Former, Server};
 use super::template::Templates;
 use crate::settings::Settings;
 use crate::sites::Sites;
@@ -27,6 +27,8 @@ pub struct Rendered {
     pub files: BTreeMap<Resource, String>,
     /// The servers of the sites, and those of removed ones.
     servers: Vec<Server>,
+    /// Counts the configurations of this run.
+    number: u32,
     certificates: Vec<NamedCertificate>,
 }
 
@@ -42,7 +44,12 @@ impl Rendered {
         former: Option<&Self>,
     ) -> anyhow::Result<Self> {
         let folder = settings.files();
-        let mut templates = Templates::new(settings, sites, run, Some(&folder))?;
+        let number = former.map_or(0, |former| former.number + 1);
+        let servers = former.map(|former| Former {
+            servers: &former.servers,
+            number,
+        });
+        let mut templates = Templates::new(settings, sites, run, Some(&folder), servers)?;
         if let Some(former) = former {
             let removed = former.removed(&templates.servers);
             templates.servers.extend(removed);
@@ -52,6 +59,7 @@ impl Rendered {
             folder,
             files,
             servers: templates.servers,
+            number,
             certificates: templates.certificates,
         })
     }

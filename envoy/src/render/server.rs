@@ -21,13 +21,18 @@ use crate::sites::Site;
 #[derive(Clone)]
 pub struct Server {
     /// The site's name.
+    pub site: String,
+    /// The name of the server: that of the site, and a number once it is another server than at the start. A request finds
+    /// the server that its policy is for, whatever has changed since it came.
     pub name: String,
     /// The values of both.
     pub values: Value,
     /// The profile with the site's credentials, where Envoy finds them in a file of the edge's.
     pub profile: Option<String>,
-    /// When the site was removed.
+    /// When the site's origin, or the site, was replaced or removed.
     pub removed: Option<Instant>,
+    /// The values and the profile of the first server with these settings.
+    pub plain: (Value, Option<String>),
 }
 
 impl fmt::Debug for Server {
@@ -37,8 +42,18 @@ impl fmt::Debug for Server {
     }
 }
 
+/// The servers of the configuration that Envoy has, and the number of the next.
+#[derive(Clone, Copy, Debug)]
+pub struct Former<'a> {
+    /// The servers.
+    pub servers: &'a [Server],
+    /// Counts the configurations of this run.
+    pub number: u32,
+}
+
 impl Server {
-    /// The server of a site with this `policy`, with the edge's own file of `credentials`.
+    /// The server of a site with this `policy`, with the edge's own file of `credentials`. It is the `former` one if
+    /// nothing has changed.
     ///
     /// # Errors
     /// There are no CA certificates to verify the origin with, or a variable with credentials is missing.
@@ -48,13 +63,40 @@ impl Server {
         policy: &Policy,
         usual: &UsualCompression,
         credentials: &Path,
+        former: Option<Former<'_>>,
     ) -> anyhow::Result<Self> {
+        let make = |name: &str| -> anyhow::Result<_> {
+            let values = values(settings, site, policy, usual, credentials, name)?;
+            let profile = credentials::profile(site, name, &|name| std::env::var_os(name))?;
+            Ok((values, profile))
+        };
+        let plain = make(&site.name)?;
+        let name = match former {
+            Some(former) if !site.name.is_empty() => former.name(&site.name, &plain),
+            _ => site.name.clone(),
+        };
+        let (values, profile) = make(&name)?;
         Ok(Self {
-            name: site.name.clone(),
-            values: values(settings, site, policy, usual, credentials)?,
-            profile: credentials::profile(site, &|name| std::env::var_os(name))?,
+            site: site.name.clone(),
+            name,
+            values,
+            profile,
             removed: None,
+            plain,
         })
+    }
+}
+
+impl Former<'_> {
+    /// The name of a site's server that has these values and profile.
+    fn name(self, site: &str, plain: &(Value, Option<String>)) -> String {
+        let mut servers = self.servers.iter().filter(|server| server.site == site);
+        let same = servers.clone().find(|server| server.plain == *plain);
+        match (same, servers.next()) {
+            (Some(same), _) => same.name.clone(),
+            (None, None) => site.to_owned(),
+            (None, Some(_)) => format!("{site}.{}", self.number),
+        }
     }
 }
 
@@ -64,18 +106,18 @@ fn values(
     policy: &Policy,
     usual: &UsualCompression,
     credentials: &Path,
+    name: &str,
 ) -> anyhow::Result<Value> {
     let endpoint = site.origin.endpoint();
     let ca_file = || ca_bundle::find(settings.ca_file.as_deref(), "an https origin");
     let bucket = match (&site.origin, &policy.origin) {
         (Origin::Bucket(bucket), policy::Origin::Bucket(paths)) => {
-            let credentials = credentials::provider(site, credentials);
+            let credentials = credentials::provider(site, name, credentials);
             let query = &policy.key.query;
             Some(guarded(bucket, settings, paths, query, &credentials))
         }
         (Origin::Bucket(_) | Origin::Http(_), _) => None,
     };
-    let name = &site.name;
     let is_named = !name.is_empty();
     let server = if is_named {
         format!("origin_server_{name}")
@@ -86,6 +128,8 @@ fn values(
         // The name of the virtual host, and the value of x-sluice-server that leads to it.
         label => if is_named { name } else { "all" },
         name => is_named.then_some(name),
+        // The name of the site in statistics.
+        site => is_named.then_some(&site.name),
         server => server,
         host => endpoint.host,
         port => endpoint.port,

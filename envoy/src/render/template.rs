@@ -11,7 +11,7 @@ use super::certificates::NamedCertificate;
 use super::compression::UsualCompression;
 use super::filter::FilterConfiguration;
 use super::resource::Resource;
-use super::server::Server;
+use super::server::{Former, Server};
 use super::{Run, seconds};
 use crate::settings::{Settings, Tracing};
 use crate::sites::Sites;
@@ -83,16 +83,19 @@ impl Templates {
         sites: &Sites,
         run: Run<'_>,
         folder: Option<&Path>,
+        former: Option<Former<'_>>,
     ) -> anyhow::Result<Self> {
         let certificates = NamedCertificate::all(sites);
-        let filter = FilterConfiguration::new(settings, sites, &certificates, run)?;
+        let mut filter = FilterConfiguration::new(settings, sites, &certificates, run)?;
         let usual = UsualCompression::new()?;
         let credentials = Resource::Credentials.path(&settings.files());
         let servers = sites.sites.iter().zip(&filter.policies);
         let servers = servers.map(|(site, document)| {
-            Server::new(settings, site, &document.policy, &usual, &credentials)
+            let policy = &document.policy;
+            Server::new(settings, site, policy, &usual, &credentials, former)
         });
         let servers = servers.collect::<anyhow::Result<Vec<_>>>()?;
+        filter.name_servers(&servers);
         let takes_purges = settings.filter && (filter.has_purge_token || settings.sns.is_some());
         let purge = takes_purges.then_some(settings.purge.address);
         let of_certificates = certificates.iter();

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{Signal, getpid, kill_process};
 
+use crate::cache::Shares;
 use crate::log::say;
 use crate::net::admin::Admin;
 use crate::origin::Origin;
@@ -25,6 +26,8 @@ pub struct Configuration<'a> {
     pub run: Run<'a>,
     /// What Envoy has.
     pub rendered: Rendered,
+    /// The weights of the sites, for the keeper of the cache.
+    pub shares: Shares,
     /// The watch over the user's files, and which these are.
     pub watch: Option<(FileWatch, Vec<PathBuf>)>,
     /// Whether the watch has told of a change, and the files have not been read since.
@@ -69,6 +72,7 @@ impl Configuration<'_> {
         let admin = Admin::new(self.settings.admin_socket());
         let changed = reload(&self.rendered, &new, &admin)?;
         self.rendered = new;
+        self.shares.publish(sites.shares());
         self.watch_files(&settings.files_of_the_user());
         Ok(changed)
     }

@@ -91,8 +91,14 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     rendered.write().map_err(at(&rendered.folder))?;
     let config = Resource::Bootstrap.path(&rendered.folder);
     // NB: declared before Envoy, so that it is dropped after it, and sees all files that Envoy stores.
-    let shares = Shares::default();
-    let keeper = Keeper::start(&settings.cache, &cache, shortage, shares, CHECK_PATIENCE);
+    let shares = Shares::new(sites.shares());
+    let keeper = Keeper::start(
+        &settings.cache,
+        &cache,
+        shortage,
+        shares.clone(),
+        CHECK_PATIENCE,
+    );
     let _keeper = keeper.map_err(at(&cache.entries))?;
     let mut edge = RunningEdge {
         settings,
@@ -111,6 +117,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
         demo: demo.as_ref().map(|demo| demo.origin.clone()),
         run,
         rendered,
+        shares,
         watch: None,
         watch_has_told: Arc::default(),
     };

@@ -44,6 +44,14 @@ pub struct Sites {
 }
 
 impl Sites {
+    /// The names and the weights of the sites.
+    pub fn shares(&self) -> impl Iterator<Item = (&str, u32)> {
+        let sites = self.sites.iter();
+        sites.map(|site| (site.name.as_str(), site.share))
+    }
+}
+
+impl Sites {
     /// Whether any site has a token for purges of its own.
     pub fn take_purges(&self) -> bool {
         self.sites.iter().any(|site| site.purge_token.is_some())

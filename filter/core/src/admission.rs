@@ -205,6 +205,10 @@ fn for_bucket(
             return Err(Rejection::MethodNotAllowed { allow });
         }
     };
+    // Envoy leaves the request of a client open that wants a WebSocket.
+    if request.upgrade && request.open_ended {
+        return Err(Rejection::Upgrade);
+    }
     if request.announced_body {
         return Err(Rejection::UnexpectedBody);
     }

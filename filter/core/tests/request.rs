@@ -245,6 +245,16 @@ fn a_cookie_that_makes_no_difference_goes_on_and_keeps_nobody_from_the_cache() {
 }
 
 #[test]
+fn a_bucket_has_no_web_socket() {
+    let headers: [(&[u8], &[u8]); 2] = [(b":method", b"GET"), (b"upgrade", b"websocket")];
+    let policy = bucket();
+    let facts = RequestFacts::of(&policy, headers, false);
+    let refused = Disposition::Reject(Rejection::Upgrade);
+    assert_eq!(classify(&policy, &facts), refused);
+    assert_eq!(Rejection::Upgrade.status(), 403);
+}
+
+#[test]
 fn a_bucket_does_not_care_who_asks() {
     for header in ["authorization", "cookie", "upgrade"] {
         let headers = [(header, "x")];

@@ -26,6 +26,8 @@ pub enum Rejection {
     AboveRoot,
     /// The decoded path, or a decoded parameter, is not UTF-8 (bucket only).
     InvalidUtf8,
+    /// A connection to a bucket becomes nothing else.
+    Upgrade,
     /// A `GET` or `HEAD` for a bucket announces a body.
     UnexpectedBody,
     /// The path names no object: the root of a bucket without an index document, which S3 would
@@ -48,6 +50,7 @@ impl Rejection {
     /// The response's status.
     pub fn status(&self) -> u16 {
         match self {
+            Self::Upgrade => 403,
             Self::NoObject | Self::NoSite => 404,
             Self::MethodNotAllowed { .. } => 405,
             Self::KeyTooLong => 414,
@@ -75,6 +78,7 @@ impl Rejection {
             }
             Self::AboveRoot => "The path leads above the root.",
             Self::InvalidUtf8 => "The URL is not valid UTF-8 once it is decoded.",
+            Self::Upgrade => "There is no other protocol for objects.",
             Self::UnexpectedBody => "A request for an object must not have a body.",
             Self::NoObject => "The path names no object.",
             Self::MethodNotAllowed { .. } => "The method is not allowed here.",
@@ -97,6 +101,7 @@ impl Rejection {
             Self::HiddenDotSegment => "hidden_dot_segment",
             Self::AboveRoot => "above_root",
             Self::InvalidUtf8 => "invalid_utf8",
+            Self::Upgrade => "upgrade",
             Self::UnexpectedBody => "unexpected_body",
             Self::NoObject => "no_object",
             Self::MethodNotAllowed { .. } => "method_not_allowed",

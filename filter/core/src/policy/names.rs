@@ -182,6 +182,18 @@ text!(
 );
 
 text!(
+    /// The name of a server of a site's.
+    ServerName => String,
+    "the name of a site, or that and a dot and a number",
+    "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][0-9]+)?$",
+    |text| {
+        let (site, number) = text.split_once('.').unwrap_or((text, "0"));
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        (is_site_name(site) && is_number).then(|| text.to_owned())
+    }
+);
+
+text!(
     /// A host without a port, or all below a name by one label.
     HostPattern => String,
     "a host without a port, such as www.example.com, or *.example.com",

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::error::PolicyError;
 use super::form::{Form, Kind, Whole, object};
-use super::names::{HostPattern, SiteName, SitePath};
+use super::names::{HostPattern, ServerName, SiteName, SitePath};
 use super::purge::TokenHash;
 use super::rules::FieldValue;
 use super::section::section;
@@ -43,7 +43,7 @@ section! {
         /// The name by which the hop knows its origin's server, with credentials and compressors.
         /// Another one for another server, so that no request meets a server that its policy is not
         /// for. Default: the site's name.
-        server: Option<String> as Option<SiteName>,
+        server: Option<String> as Option<ServerName>,
         /// Its part of the policy.
         policy: Value as AnyObject,
     }
