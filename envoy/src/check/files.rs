@@ -23,7 +23,7 @@ pub fn check(settings: &Settings) -> Vec<Finding> {
         findings.push(Finding::Problem(format!("{error:#}")));
     }
     let now = SystemTime::now();
-    let sites = settings.all_sites();
+    let sites = render::sites(settings, None).ok();
     let mut known = BTreeSet::new();
     for site in sites.iter().flat_map(|sites| &sites.sites) {
         let certificate = site.certificate.as_ref();

@@ -9,6 +9,7 @@ use super::bucket::ask;
 use super::keys::keys;
 use crate::net::ca_bundle;
 use crate::origin::{Bucket, Origin};
+use crate::render;
 use crate::run;
 use crate::settings::Settings;
 use crate::sites::Site;
@@ -31,7 +32,7 @@ const FIELDS: [(&str, &str); 6] = [
 
 /// Asks each bucket, and tells what is wrong, in the order of the sites.
 pub fn check(settings: &Settings) -> Vec<Finding> {
-    let sites = settings.all_sites();
+    let sites = render::sites(settings, None).ok();
     let sites: Vec<_> = sites.iter().flat_map(|sites| &sites.sites).collect();
     let (next, findings) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {

@@ -36,7 +36,9 @@ pub fn one_site(settings: &Settings, origin: &Origin) -> anyhow::Result<Sites> {
         Credentials::Environment {
             access_key_id: variable("AWS_ACCESS_KEY_ID"),
             secret_access_key: variable("AWS_SECRET_ACCESS_KEY"),
-            session_token: Some(variable("AWS_SESSION_TOKEN")),
+            session_token: settings
+                .session_token
+                .then(|| variable("AWS_SESSION_TOKEN")),
         }
     } else {
         Credentials::Chain
@@ -70,4 +72,38 @@ fn parse(text: &str) -> anyhow::Result<Value> {
     // JSON is YAML, so one reader does for both.
     let yaml: serde_yaml_ng::Value = serde_yaml_ng::from_str(text)?;
     Ok(serde_json::to_value(yaml)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_origin_is_one_site_without_a_name() {
+        let all = [
+            ("ORIGIN", "s3://site"),
+            ("AWS_ACCESS_KEY_ID", "k"),
+            ("AWS_SECRET_ACCESS_KEY", "s"),
+            ("AWS_SESSION_TOKEN", "t"),
+        ];
+        let read = |variables: &[(&str, &str)]| {
+            let lookup = |name: &str| {
+                let found = variables.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| (*value).into())
+            };
+            sites(&Settings::from_lookup(&lookup).unwrap(), None).unwrap()
+        };
+        let [site] = &read(&all).sites[..] else {
+            panic!("one site")
+        };
+        assert_eq!(site.name, "");
+        let named = Credentials::Environment {
+            access_key_id: "AWS_ACCESS_KEY_ID".into(),
+            secret_access_key: "AWS_SECRET_ACCESS_KEY".into(),
+            session_token: Some("AWS_SESSION_TOKEN".into()),
+        };
+        assert_eq!(site.credentials, named);
+        let chain = read(&all[..1]);
+        assert_eq!(chain.sites[0].credentials, Credentials::Chain);
+    }
 }

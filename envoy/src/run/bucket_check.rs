@@ -9,6 +9,7 @@ use super::health::local_address;
 use crate::log::say;
 use crate::net::http;
 use crate::origin::Origin;
+use crate::render;
 use crate::settings::Settings;
 use crate::sites::{Site, Sites};
 use crate::system::random;
@@ -18,7 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Checks the buckets beside the edge, which goes on in any case, and tells in the log what is wrong.
 pub fn check_bucket_beside(settings: &Settings) {
-    let sites = settings.all_sites().filter(|_| settings.checks_bucket);
+    let sites = render::sites(settings, None)
+        .ok()
+        .filter(|_| settings.checks_bucket);
     let Some(Sites { sites, .. }) = sites else {
         return;
     };

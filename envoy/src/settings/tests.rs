@@ -415,29 +415,3 @@ fn a_file_of_sites_takes_the_place_of_the_settings_of_one() {
     );
     assert!(problems[1].starts_with("CACHE="), "{problems:?}");
 }
-
-#[test]
-fn one_origin_is_one_site_without_a_name() {
-    let keys = [
-        ("ORIGIN", "s3://site"),
-        ("AWS_ACCESS_KEY_ID", "k"),
-        ("AWS_SECRET_ACCESS_KEY", "s"),
-        ("AWS_SESSION_TOKEN", "t"),
-    ];
-    let settings = read(&keys).unwrap();
-    let sites = Sites::single(&settings, settings.origin.as_ref().unwrap());
-    let site = &sites.sites[0];
-    assert_eq!(
-        (site.name.as_str(), site.policy_name.as_str()),
-        ("", "bucket")
-    );
-    let named = crate::sites::Credentials::Environment {
-        access_key_id: "AWS_ACCESS_KEY_ID".into(),
-        secret_access_key: "AWS_SECRET_ACCESS_KEY".into(),
-        session_token: Some("AWS_SESSION_TOKEN".into()),
-    };
-    assert_eq!(site.credentials, named);
-    let settings = read(&[("ORIGIN", "s3://site")]).unwrap();
-    let sites = Sites::single(&settings, settings.origin.as_ref().unwrap());
-    assert_eq!(sites.sites[0].credentials, crate::sites::Credentials::Chain);
-}

@@ -27,7 +27,6 @@ pub use certificate::{Certificate, CertificateProblem, CertifiedNames};
 pub use credentials::Credentials;
 pub use fields::schema;
 pub use file::Problem;
-pub use policy::part_policy;
 pub use profile::ProfileKeys;
 pub use purge_token::{ACCEPTED_TOKEN, hash_of_token};
 pub use site::Site;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The policy of a site: where it stands, and what is wrong with it.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sluice_core::policy::PolicyError;
 use sluice_core::sites::Sites;
 
@@ -174,22 +174,6 @@ pub fn check_edge(sites: &Document, edge: &Value) -> Option<Problem> {
     let http = json!({"origin": {"kind": "http"}});
     let error = parse(edge, &http, None).err()?;
     Some(sites.problem(error.path(), without_path(&error)))
-}
-
-/// The sections of a whole policy that all sites share, and those that are a site's.
-pub fn part_policy(mut policy: Value) -> (Value, Value) {
-    let mut edge = Map::new();
-    if let Some(sections) = policy.as_object_mut() {
-        sections.remove("origin");
-        for section in EDGE_SECTIONS {
-            let shared = sections.remove(section);
-            edge.extend(shared.map(|shared| (section.to_owned(), shared)));
-        }
-        let coalesce = sections.get_mut("coalesce").and_then(Value::as_object_mut);
-        let lease = coalesce.and_then(|fields| fields.remove("lease"));
-        edge.extend(lease.map(|lease| ("coalesce".to_owned(), json!({"lease": lease}))));
-    }
-    (edge.into(), policy)
 }
 
 /// Reads a policy as the filter does, for a site below this path.
