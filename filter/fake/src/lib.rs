@@ -14,6 +14,7 @@ mod header_map;
 mod process;
 mod records;
 mod shared_data;
+pub mod sites;
 mod vm;
 mod worker_host;
 

@@ -116,11 +116,13 @@ impl Hosts {
         });
     }
 
-    /// The site of a target; see [`super::Sites::find`].
+    /// The site of a target; see [`super::Sites::find`]. `merges_slashes` says of a site whether `//` in a path is one
+    /// separator to its policy.
     pub fn find(
         &self,
         target: &Target<'_>,
         server_name: impl FnOnce() -> Option<Vec<u8>>,
+        merges_slashes: impl FnOnce(SiteIndex) -> bool,
     ) -> Result<SiteIndex, Rejection> {
         let name = host_name(target)?;
         let host = self.host(&name).ok_or(Rejection::Misdirected)?;
@@ -133,10 +135,14 @@ impl Hosts {
         }
         match &*host.paths {
             [(path, site)] if path.is_empty() => Ok(*site),
-            paths => {
-                let path = canonical_path(target)?;
-                let found = paths.iter().find(|(start, _)| is_below(&path, start));
-                found.map(|(_, site)| *site).ok_or(Rejection::NoSite)
+            _ => {
+                let found = host.holder(&canonical_path(target, true)?);
+                let found = found.ok_or(Rejection::NoSite)?;
+                // The site's origin is asked with empty segments, and must not find by them what is another site's.
+                let is_same = !has_empty_segments(target)
+                    || merges_slashes(found)
+                    || host.holder(&canonical_path(target, false)?) == Some(found);
+                is_same.then_some(found).ok_or(Rejection::NoSite)
             }
         }
     }
@@ -146,9 +152,10 @@ impl Hosts {
         let host = self
             .host(&host_name(target)?)
             .ok_or(Rejection::Misdirected)?;
-        let path = canonical_path(target)?;
-        let holder = host.paths.iter().find(|(start, _)| is_below(&path, start));
-        let holder = holder.map(|(_, site)| *site);
+        let path = canonical_path(target, true)?;
+        // The last segment may go on: below `/a/b` is `/a/bc`, which the site of `/a/b` does not have.
+        let end = path.iter().rposition(|&byte| byte == b'/');
+        let holder = host.holder(path.get(..=end.unwrap_or(0)).unwrap_or_default());
         let starts = |start: &str| start.as_bytes().starts_with(&path);
         let below = host.paths.iter().filter(|(start, _)| starts(start));
         let mut sites: Vec<_> = below.map(|(_, site)| *site).chain(holder).collect();
@@ -176,6 +183,12 @@ impl Hosts {
 }
 
 impl Host {
+    /// The site that has a canonical path.
+    fn holder(&self, path: &[u8]) -> Option<SiteIndex> {
+        let found = self.paths.iter().find(|(start, _)| is_below(path, start));
+        found.map(|(_, site)| *site)
+    }
+
     fn add(&mut self, claim: &Claim<'_>) -> Result<(), Conflict> {
         let conflict = |holder, by_certificate| Conflict {
             host: String::new(),
@@ -218,8 +231,13 @@ fn host_name(target: &Target<'_>) -> Result<Vec<u8>, Rejection> {
     Ok(name)
 }
 
+/// Whether the target may have empty segments in its path.
+fn has_empty_segments(target: &Target<'_>) -> bool {
+    target.path.windows(2).any(|pair| pair == b"//")
+}
+
 /// The target's path, without its query, in the one spelling by which sites are told apart.
-fn canonical_path(target: &Target<'_>) -> Result<Vec<u8>, Rejection> {
+fn canonical_path(target: &Target<'_>, merge_slashes: bool) -> Result<Vec<u8>, Rejection> {
     let resource = match target.path.starts_with(b"/") {
         true => target.path,
         false => {
@@ -234,6 +252,6 @@ fn canonical_path(target: &Target<'_>) -> Result<Vec<u8>, Rejection> {
         .unwrap_or_default();
     let path = if path.is_empty() { b"/" } else { path };
     let mut canonical = Vec::with_capacity(path.len());
-    append_path(&mut canonical, path, Escaping::Unreserved, true)?;
+    append_path(&mut canonical, path, Escaping::Unreserved, merge_slashes)?;
     Ok(canonical)
 }

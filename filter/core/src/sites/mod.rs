@@ -78,8 +78,8 @@ impl Sites {
     /// The site of a request for `target`. `server_name` gives the name by which a client over TLS has chosen the edge's
     /// certificate (RFC 6066, 3), and is asked where there are several certificates.
     ///
-    /// The site is that of the canonical host and path. [`crate::key::canonicalize`] refuses a target that is not below
-    /// the site's path in the spelling of the site's own policy.
+    /// The site is that of the canonical host and path. Empty segments do not count in that spelling; where they count to
+    /// the site's own policy, the path with them must be the same site's.
     ///
     /// # Errors
     /// No site takes the request, or it has come over a connection for other sites (RFC 9110, 15.5.20).
@@ -90,8 +90,15 @@ impl Sites {
     ) -> Result<SiteIndex, Rejection> {
         match self.hosts.only() {
             Some(only) => Ok(only),
-            None => self.hosts.find(target, server_name),
+            None => self
+                .hosts
+                .find(target, server_name, |site| self.merges_slashes(site)),
         }
+    }
+
+    fn merges_slashes(&self, site: SiteIndex) -> bool {
+        let site = self.sites.get(site);
+        site.is_some_and(|site| site.policy.key.merge_slashes)
     }
 
     /// The sites that have a URL which begins as `target` does.

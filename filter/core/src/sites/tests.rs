@@ -119,13 +119,43 @@ fn the_longest_path_wins_however_it_is_spelled() {
 #[test]
 fn a_path_that_another_spelling_would_move_to_another_site_is_refused() {
     let sites = sites(&[http("root"), with(http("deep"), &json!({ "path": "/x" }))]);
-    // Found with merged slashes, an HTTP origin would see a path that is not below the site's.
-    assert_eq!(found(&sites, "a.test", "//x/y"), Ok("deep"));
-    assert_eq!(key(&sites, "a.test", "//x/y"), Err(Rejection::NoSite));
+    // With merged slashes the first is deep's, and an HTTP origin would see a path that is not below the site's; the
+    // second is root's, and root's origin would see a path of deep's.
+    for path in ["//x/y", "/x//../y"] {
+        assert_eq!(found(&sites, "a.test", path), Err(Rejection::NoSite));
+    }
     assert_eq!(
         key(&sites, "a.test", "/x//y"),
         Ok("deep!a.test/x//y".into())
     );
+}
+
+#[test]
+fn a_prefix_is_of_every_site_that_has_a_url_which_begins_so() {
+    let sites = sites(&[
+        with(http("root"), &json!({ "hosts": ["a.test"] })),
+        with(http("deep"), &json!({ "hosts": ["a.test"], "path": "/x" })),
+        with(
+            http("deeper"),
+            &json!({ "hosts": ["a.test"], "path": "/x/yy" }),
+        ),
+    ]);
+    let below = |path| {
+        let sites = sites.below(&target("http", "a.test", path));
+        sites.unwrap()
+    };
+    for (path, expected) in [
+        ("/", vec![0, 1, 2]),
+        ("/x", vec![0, 1, 2]),
+        ("/x/", vec![1, 2]),
+        ("/x/y", vec![1, 2]),
+        ("/x/yy", vec![1, 2]),
+        ("/x/yyy", vec![1]),
+        ("/x/yy/", vec![2]),
+        ("/xx", vec![0]),
+    ] {
+        assert_eq!(below(path), expected, "{path}");
+    }
 }
 
 #[test]
