@@ -3,3 +3,4 @@
 
 pub mod minio;
 pub mod proxy;
+pub mod role;

@@ -146,12 +146,26 @@ impl Default for Certificate {
 /// # Errors
 /// When nobody listens, or the handshake fails.
 pub async fn connect_trusting(address: SocketAddr) -> io::Result<TlsStream<TcpStream>> {
+    connect_trusting_for(address, NAME).await
+}
+
+/// The same, by a client that asks for that host (SNI).
+///
+/// # Errors
+/// When nobody listens, or the handshake fails.
+///
+/// # Panics
+/// When no host can have that name.
+pub async fn connect_trusting_for(
+    address: SocketAddr,
+    host: &str,
+) -> io::Result<TlsStream<TcpStream>> {
     let config = ClientConfig::builder()
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Trusting))
         .with_no_client_auth();
     let stream = TcpStream::connect(address).await?;
-    let name = ServerName::try_from(NAME).unwrap();
+    let name = ServerName::try_from(host.to_owned()).unwrap();
     TlsConnector::from(Arc::new(config))
         .connect(name, stream)
         .await

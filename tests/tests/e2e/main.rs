@@ -21,6 +21,7 @@ mod operations;
 mod origin;
 mod policy;
 mod purge;
+mod sites;
 mod store;
 mod website;
 mod workers;

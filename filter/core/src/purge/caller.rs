@@ -92,12 +92,18 @@ impl<'a> Caller<'a> {
             return url::parse_prefix(policy, text).map(|prefix| vec![prefix]);
         };
         let below = self.sites.below(&target).map_err(UrlError::Rejected)?;
-        let mine = below.into_iter().filter(|site| self.may_purge(*site));
-        let prefixes: Vec<_> = mine
-            .map(|site| url::parse_prefix(self.policy_at(Ok(site))?, text))
-            .collect::<Result<_, _>>()?;
+        let (mut prefixes, mut refused) = (Vec::new(), Rejection::NoSite);
+        for site in below.into_iter().filter(|site| self.may_purge(*site)) {
+            match url::parse_prefix(self.policy_at(Ok(site))?, text) {
+                // The site serves nothing that begins so, and another one may.
+                Err(UrlError::Rejected(none @ (Rejection::NoObject | Rejection::NoSite))) => {
+                    refused = none;
+                }
+                prefix => prefixes.push(prefix?),
+            }
+        }
         match prefixes.is_empty() {
-            true => Err(UrlError::Rejected(Rejection::NoSite)),
+            true => Err(UrlError::Rejected(refused)),
             false => Ok(prefixes),
         }
     }

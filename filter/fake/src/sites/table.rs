@@ -94,7 +94,7 @@ impl Table {
 impl Site {
     /// The token for purges of this site alone.
     pub fn token(&self) -> String {
-        format!("the token of {}", self.name)
+        format!("token-of-the-site-{}", self.name)
     }
 
     fn claims_as(&self, other: &Self) -> bool {
