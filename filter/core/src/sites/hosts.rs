@@ -126,8 +126,8 @@ impl Hosts {
     ) -> Result<SiteIndex, Rejection> {
         let name = host_name(target)?;
         let host = self.host(&name).ok_or(Rejection::Misdirected)?;
+        // NB: a client names any scheme in an absolute URL, or in HTTP/2.
         if self.has_certificates
-            && target.scheme == Some("https")
             && let Some(server_name) = server_name()
             && self.certificate(&server_name) != host.certificate.as_deref()
         {

@@ -27,7 +27,7 @@ impl Table {
             .iter()
             .any(|site| site.certificate != self.sites[*first].certificate);
         if differ
-            && let ("https", Some(name)) = (request.scheme, &request.server_name)
+            && let Some(name) = &request.server_name
             && self.of_host(&host(name)).first().and_then(certificate) != certificate(first)
         {
             return Verdict::Misdirected;

@@ -27,7 +27,11 @@ impl Edge {
             authority: headers.get(":authority").unwrap_or_default(),
             path: headers.get(":path").unwrap_or_default(),
         };
-        let server_name = || host.property(SERVER_NAME).ok().flatten();
+        let server_name = || {
+            let name = host.property(SERVER_NAME).ok().flatten();
+            // A connection in cleartext has none.
+            name.filter(|name| !name.is_empty())
+        };
         let found = self.generation.sites.find(&target, server_name);
         self.turn_to_site(found.map_err(Refusal::Rejected)?)?;
         self.is_secure = target.scheme == Some("https");
