@@ -8,11 +8,12 @@ use std::path::Path;
 use anyhow::anyhow;
 use minijinja::{Value, context};
 
+use super::resource::Resource;
 use crate::sites::{Credentials, Site};
 
-/// The values of the credential provider for a site's `server`, with the edge's own file for those that variables have.
+/// The values of the credential provider for a site's `server`, with a file among the edge's own `files` for those that variables have.
 /// Without values Envoy goes through the standard chain.
-pub fn provider(site: &Site, server: &str, own: &Path) -> Value {
+pub fn provider(site: &Site, server: &str, files: &Path) -> Value {
     let from_file = |file: &Path, profile: &str| {
         context! { file => file, folder => file.parent(), profile => profile }
     };
@@ -21,7 +22,10 @@ pub fn provider(site: &Site, server: &str, own: &Path) -> Value {
         Credentials::File { path, profile } => from_file(path, profile),
         // Envoy's own variables are those of the one site of ORIGIN.
         Credentials::Environment { .. } if site.name.is_empty() => Value::from("environment"),
-        Credentials::Environment { .. } => from_file(own, server),
+        Credentials::Environment { .. } => {
+            let own = Resource::Credentials(server.to_owned()).path(files);
+            from_file(&own, server)
+        }
     }
 }
 

@@ -101,12 +101,11 @@ impl Rendered {
 
 fn files(templates: &Templates) -> anyhow::Result<BTreeMap<Resource, String>> {
     let mut files = BTreeMap::new();
-    let profiles = templates.servers.iter();
-    let profiles: String = profiles
-        .filter_map(|server| server.profile.as_deref())
-        .collect();
-    if !profiles.is_empty() {
-        files.insert(Resource::Credentials, profiles);
+    for server in &templates.servers {
+        if let Some(profile) = &server.profile {
+            let resource = Resource::Credentials(server.name.clone());
+            files.insert(resource, profile.clone());
+        }
     }
     files.insert(Resource::Refused, "0".to_owned());
     for certificate in &templates.certificates {

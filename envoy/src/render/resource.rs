@@ -11,8 +11,9 @@ use crate::system::private;
 /// names what comes after it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resource {
-    /// The credentials that variables of the environment have, for the clusters.
-    Credentials,
+    /// The credentials that variables of the environment have for the server with this name. Envoy takes no credentials
+    /// from a file of more than 4 KiB, so there is one for each.
+    Credentials(String),
     /// The servers of the sites' origins.
     Clusters,
     /// The hop's routes.
@@ -41,7 +42,7 @@ impl Resource {
     pub fn path(&self, folder: &Path) -> PathBuf {
         match self {
             // NB: a folder of its own, as Envoy reads the credentials again when anything moves there.
-            Self::Credentials => folder.join("credentials").join("aws"),
+            Self::Credentials(server) => folder.join("credentials").join(server),
             Self::Clusters => folder.join("clusters.yaml"),
             Self::Routes => folder.join("routes.yaml"),
             Self::Certificate(name) => folder.join(format!("{name}.yaml")),

@@ -52,7 +52,7 @@ pub struct Former<'a> {
 }
 
 impl Server {
-    /// The server of a site with this `policy`, with the edge's own file of `credentials`. It is the `former` one if
+    /// The server of a site with this `policy`, with its files in that folder. It is the `former` one if
     /// nothing has changed.
     ///
     /// # Errors
@@ -62,11 +62,11 @@ impl Server {
         site: &Site,
         policy: &Policy,
         usual: &UsualCompression,
-        credentials: &Path,
+        files: &Path,
         former: Option<Former<'_>>,
     ) -> anyhow::Result<Self> {
         let make = |name: &str| -> anyhow::Result<_> {
-            let values = values(settings, site, policy, usual, credentials, name)?;
+            let values = values(settings, site, policy, usual, files, name)?;
             let profile = credentials::profile(site, name, &|name| std::env::var_os(name))?;
             Ok((values, profile))
         };
@@ -105,14 +105,14 @@ fn values(
     site: &Site,
     policy: &Policy,
     usual: &UsualCompression,
-    credentials: &Path,
+    files: &Path,
     name: &str,
 ) -> anyhow::Result<Value> {
     let endpoint = site.origin.endpoint();
     let ca_file = || ca_bundle::find(settings.ca_file.as_deref(), "an https origin");
     let bucket = match (&site.origin, &policy.origin) {
         (Origin::Bucket(bucket), policy::Origin::Bucket(paths)) => {
-            let credentials = credentials::provider(site, name, credentials);
+            let credentials = credentials::provider(site, name, files);
             let query = &policy.key.query;
             Some(guarded(bucket, settings, paths, query, &credentials))
         }

@@ -88,11 +88,11 @@ impl Templates {
         let certificates = NamedCertificate::all(sites);
         let mut filter = FilterConfiguration::new(settings, sites, &certificates, run)?;
         let usual = UsualCompression::new()?;
-        let credentials = Resource::Credentials.path(&settings.files());
+        let files = settings.files();
         let servers = sites.sites.iter().zip(&filter.policies);
         let servers = servers.map(|(site, document)| {
             let policy = &document.policy;
-            Server::new(settings, site, policy, &usual, &credentials, former)
+            Server::new(settings, site, policy, &usual, &files, former)
         });
         let servers = servers.collect::<anyhow::Result<Vec<_>>>()?;
         filter.name_servers(&servers);
