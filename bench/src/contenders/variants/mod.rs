@@ -3,6 +3,7 @@
 //! request.
 
 mod changes;
+mod sites;
 
 use crate::origins::Responder;
 use crate::peers::Peer;
@@ -24,6 +25,8 @@ pub struct Variant {
     /// Names of changes and paths of Wasm modules, joined by `+`.
     pub name: String,
     changes: Vec<changes::Change>,
+    /// How many named sites the edge has, in place of the one without a name.
+    sites: Option<usize>,
     module: Option<PathBuf>,
 }
 
@@ -76,16 +79,22 @@ impl Variant {
     fn parse(name: &str) -> Result<Self, String> {
         let (modules, names): (Vec<_>, Vec<_>) =
             name.split('+').partition(|part| part.ends_with(".wasm"));
+        let (sites, names): (Vec<_>, Vec<_>) = names
+            .into_iter()
+            .partition(|name| sites::number(name).is_some());
         let change = |name: &str| {
             changes::find(name).ok_or_else(|| {
                 let known = changes::names().join(", ");
-                format!("there is no change {name:?}; there are {known}, and paths of .wasm files")
+                format!(
+                    "there is no change {name:?}; there are {known}, sites-NUMBER, and paths of .wasm files"
+                )
             })
         };
         let module = modules.first().map(std::path::absolute).transpose();
         Ok(Self {
             name: name.to_owned(),
             changes: names.into_iter().map(change).collect::<Result<_, _>>()?,
+            sites: sites.first().and_then(|name| sites::number(name)),
             module: module.map_err(|error| format!("{name}: {error}"))?,
         })
     }
@@ -124,10 +133,12 @@ impl Variant {
         // As the entry point does when it starts.
         std::fs::create_dir_all(cache.join("entries")).unwrap();
         let mut render = Command::new(entry_point());
-        render
-            .arg("render")
-            .env("ORIGIN", format!("http://{}", origin.address))
-            .env("ACCESS_LOG", "off");
+        render.arg("render").env("ACCESS_LOG", "off");
+        let origin = format!("http://{}", origin.address);
+        match self.sites {
+            Some(number) => render.env("SITES", sites::write(folder, number, &origin, address)),
+            None => render.env("ORIGIN", origin),
+        };
         render.env("EDGE_PORT", address.port().to_string());
         render.env("SLUICE_STATE", folder).env("CACHE_DIR", cache);
         render.envs(self.module.as_ref().map(|module| ("SLUICE_WASM", module)));
@@ -148,10 +159,11 @@ mod tests {
 
     #[test]
     fn a_variant_is_changes_and_a_module() {
-        let variant = Variant::parse("bare+some/build.wasm+no-stats")
+        let variant = Variant::parse("bare+some/build.wasm+sites-10+no-stats")
             .ok()
             .unwrap();
         assert_eq!(variant.changes.len(), 2);
+        assert_eq!(variant.sites, Some(10));
         assert!(variant.module.unwrap().ends_with("some/build.wasm"));
     }
 
