@@ -127,7 +127,12 @@ fn no_hot_tier(config: &mut Value) {
         let value = &mut filter["typed_config"]["config"]["configuration"]["value"];
         let mut policy: Value =
             serde_json::from_str(value.as_str().expect("a policy")).expect("a policy");
-        policy["hot"] = json!({"max_bytes": 0});
+        // With named sites the hot tier is in the edge's part.
+        let part = match policy.get_mut("edge") {
+            Some(edge) => edge,
+            None => &mut policy,
+        };
+        part["hot"] = json!({"max_bytes": 0});
         *value = policy.to_string().into();
     });
 }
