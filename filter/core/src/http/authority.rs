@@ -43,23 +43,13 @@ fn split_at_byte(bytes: &[u8], byte: u8) -> Option<(&[u8], &[u8])> {
 
 fn append_name(out: &mut Vec<u8>, name: &[u8]) -> Result<(), Rejection> {
     let name = name.strip_suffix(b".").unwrap_or(name);
-    if name.len() > MAX_HOST_BYTES {
+    let is_inner = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let is_label = |label: &[u8]| !label.is_empty() && label.iter().all(is_inner);
+    if name.len() > MAX_HOST_BYTES || !name.split(|&byte| byte == b'.').all(is_label) {
         return Err(Rejection::Authority);
     }
-    // Each request pays for this loop, twice where the edge has named sites.
-    let mut last = b'.';
-    for &byte in name {
-        let is_inner = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-        if !is_inner && (byte != b'.' || last == b'.') {
-            return Err(Rejection::Authority);
-        }
-        out.push(byte.to_ascii_lowercase());
-        last = byte;
-    }
-    match last {
-        b'.' => Err(Rejection::Authority),
-        _ => Ok(()),
-    }
+    out.extend(name.iter().map(u8::to_ascii_lowercase));
+    Ok(())
 }
 
 fn append_port(out: &mut Vec<u8>, port: &[u8], scheme: Option<&str>) -> Result<(), Rejection> {
