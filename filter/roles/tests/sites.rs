@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Several sites of one edge: no request gets what belongs to another site.
-#![allow(clippy::indexing_slicing, clippy::unwrap_used)]
+#![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
 
 mod support;
 
 use sluice_core::link::{Purpose, SERVER_HEADER};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::purge::TokenHash;
+use sluice_fake::sites::{Rng, SiteRequest, Table, Verdict};
 use sluice_fake::{Client, FakeEnvoy, FetchId};
 use support::{FIRST, KEY, admission, assert_all_over, fill};
 
@@ -301,4 +302,44 @@ fn a_site_that_goes_takes_no_more_requests_and_serves_those_under_way() {
         [200; 2]
     );
     assert_all_over(&mut envoy);
+}
+
+#[test]
+fn the_origin_of_a_request_is_that_of_its_site_however_it_is_spelled() {
+    let mut served = 0;
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let table = Table::random(&mut rng);
+        let document = table.document(r#""limits": {"hints": 64, "varying_urls": 64}"#, |token| {
+            TokenHash::of(token.as_bytes()).to_hex()
+        });
+        let mut envoy = FakeEnvoy::new(&document, 1);
+        for _ in 0..40 {
+            let asked = SiteRequest {
+                server_name: None,
+                ..SiteRequest::random(&mut rng)
+            };
+            let before = envoy.fetches.len();
+            let client = envoy.request(
+                0,
+                "GET",
+                KEY,
+                &[
+                    (":scheme", asked.scheme),
+                    (":authority", &asked.authority),
+                    (":path", &asked.path),
+                ],
+            );
+            for fetch in before..envoy.fetches.len() {
+                let (server, _) = destination(&envoy, FetchId(fetch));
+                let Verdict::Site(site) = table.verdict(&asked) else {
+                    panic!("{asked:?} reached {server:?} of {table:?}");
+                };
+                assert_eq!(server, Some(&*table.sites[site].name), "{asked:?}");
+                served += 1;
+            }
+            envoy.abort(client);
+        }
+    }
+    assert!(served > 200, "{served}");
 }

@@ -140,7 +140,7 @@ async fn the_counters_and_the_access_log_name_the_site() {
     let edge = world.start().await;
     assert_own_objects(&world, &edge).await;
     eventually("the counters of all sites", async || {
-        let text = get(edge.metrics(), "/metrics").await;
+        let text = get(edge.metrics(), "/stats/prometheus").await;
         let text = String::from_utf8_lossy(&text.body).into_owned();
         let fetches = text
             .lines()
