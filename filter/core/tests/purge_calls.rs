@@ -108,7 +108,8 @@ fn surrogate_keys_and_everything_are_taken() {
     let order = parse(&support::http(), body).unwrap();
     let mut tags = vec![TagHash::of("red"), TagHash::of("blue")];
     tags.sort_unstable();
-    assert_eq!(order.what, What::Tags(tags));
+    let unless_known = Scope::Everything;
+    assert_eq!(order.what, What::Tags { tags, unless_known });
 }
 
 #[test]

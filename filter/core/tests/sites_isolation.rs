@@ -179,7 +179,7 @@ impl Case {
             let all = Order::parse(caller, br#"{"everything": true}"#).unwrap();
             match all.what {
                 What::Scopes(scopes) => self.check_prefix(index, &scopes[0]),
-                What::Tags(_) => panic!("no surrogate keys were named"),
+                What::Tags { .. } => panic!("no surrogate keys were named"),
             }
             let tagged = Order::parse(caller, br#"{"surrogate_keys": ["a", "b"]}"#);
             let shown = format!("{:?}", tagged.unwrap().what);
@@ -209,7 +209,7 @@ fn scopes(caller: Caller<'_>, field: &str, text: &str) -> Result<Vec<Scope>, Ord
     let order = serde_json::json!({ field: text }).to_string();
     match Order::parse(caller, order.as_bytes())?.what {
         What::Scopes(scopes) => Ok(scopes),
-        What::Tags(_) => panic!("no surrogate keys were named"),
+        What::Tags { .. } => panic!("no surrogate keys were named"),
     }
 }
 

@@ -343,3 +343,19 @@ fn the_origin_of_a_request_is_that_of_its_site_however_it_is_spelled() {
     }
     assert!(served > 200, "{served}");
 }
+
+#[test]
+fn a_site_without_an_index_of_its_surrogate_keys_loses_its_own_objects_only() {
+    let unindexed = document("", "").replace(r#""warm": false"#, r#""warm": true, "journal": []"#);
+    let mut envoy = FakeEnvoy::new(&unindexed, 1);
+    for (fetch, host) in ["one.test", "two.test"].into_iter().enumerate() {
+        get(&mut envoy, host, KEY);
+        fill(&mut envoy, FetchId(fetch));
+    }
+    let purge = envoy.purge_with(0, TOKEN, r#"{"surrogate_keys": ["a"]}"#);
+    assert_eq!(status(&envoy, purge), 200);
+    let kept = get(&mut envoy, "one.test", KEY);
+    assert_eq!(admission(&envoy, kept), Some(Purpose::Fresh));
+    let gone = get(&mut envoy, "two.test", KEY);
+    assert_eq!(admission(&envoy, gone), Some(Purpose::Lead));
+}

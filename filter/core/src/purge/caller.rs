@@ -2,7 +2,7 @@
 //! Whose purges a caller may order: those of the whole edge, or of one site.
 
 use super::order_error::OrderError;
-use super::url::{self, UrlError, beginning_of_site};
+use super::url::{self, UrlError, everything_of};
 use crate::key::{Rejection, Target, split_absolute};
 use crate::policy::Policy;
 use crate::policy::purge::Scope;
@@ -68,12 +68,7 @@ impl<'a> Caller<'a> {
 
     /// All that the caller may purge.
     pub(super) fn everything(&self) -> Scope {
-        match self.policy() {
-            Some(policy) if !policy.site.name.is_empty() => {
-                Scope::Prefix(beginning_of_site(&policy.site.name))
-            }
-            _ => Scope::Everything,
-        }
+        self.policy().map_or(Scope::Everything, everything_of)
     }
 
     /// The URL that `text` stands for.

@@ -5,12 +5,14 @@ use super::invalidations::SharedInvalidations;
 use super::order::{Order, What};
 use super::shared::SharedPurges;
 use super::tags::{TagHash, Tags};
+use super::url::everything_of;
 use crate::host::SharedStore;
+use crate::policy::Policy;
 use crate::policy::purge::{Kind, Record, Scope};
 use crate::workers::KeyHash;
 use crate::workers::shared_value::SharedError;
 
-/// URLs of one purge by surrogate key; of more, everything is purged.
+/// URLs of one purge by surrogate key; of more, all that its caller may purge is purged.
 const MAX_URLS: usize = 4_096;
 
 /// Writes the purges that `order` asks for. What comes back is for every worker and for the journal.
@@ -18,15 +20,15 @@ const MAX_URLS: usize = 4_096;
 /// # Errors
 /// The host refused a call, or other workers were faster too often. Some may have been written.
 pub fn carry_out(store: &dyn SharedStore, order: &Order) -> Result<Vec<Record>, SharedError> {
-    let tags = match &order.what {
+    let (tags, unless_known) = match &order.what {
         What::Scopes(scopes) => return SharedPurges::new(store).commit(order.kind, scopes),
-        What::Tags(tags) => tags,
+        What::Tags { tags, unless_known } => (tags, unless_known),
     };
     // NB: the number first. A response that comes between the look into the index and the purge of what
     // is found there, then sees in the index that it is too old.
     let mut records = SharedPurges::new(store).commit(order.kind, &[Scope::Nothing])?;
     let number = records.last().map_or(0, |record| record.number);
-    let scopes = urls_with(store, tags, number)?.unwrap_or_else(|| vec![Scope::Everything]);
+    let scopes = urls_with(store, tags, number)?.unwrap_or_else(|| vec![unless_known.clone()]);
     records.extend(SharedPurges::new(store).commit(order.kind, &scopes)?);
     Ok(records)
 }
@@ -67,13 +69,14 @@ pub fn invalidate(store: &dyn SharedStore, urls: &[KeyHash]) -> Result<u64, Shar
     Ok(number)
 }
 
-/// Has the stored responses of these cache groups revalidated, as the response to an unsafe request wants it (RFC 9875,
-/// 3). What comes back is for every worker.
+/// Has the stored responses of these cache groups of a site revalidated, as the response to an unsafe request wants it
+/// (RFC 9875, 3): of too many URLs, all of the site's. What comes back is for every worker.
 ///
 /// # Errors
 /// As [`carry_out`].
 pub fn invalidate_groups(
     store: &dyn SharedStore,
+    policy: &Policy,
     groups: &[TagHash],
 ) -> Result<Vec<Record>, SharedError> {
     let mut shared = SharedPurges::new(store);
@@ -87,7 +90,7 @@ pub fn invalidate_groups(
     buckets.sort_unstable();
     buckets.dedup();
     let scopes = if buckets.len() > MAX_URLS {
-        vec![Scope::Everything]
+        vec![everything_of(policy)]
     } else {
         buckets.into_iter().map(Scope::Bucket).collect()
     };

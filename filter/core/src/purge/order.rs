@@ -18,7 +18,12 @@ pub enum What {
     /// This.
     Scopes(Vec<Scope>),
     /// The URLs that have one of these surrogate keys.
-    Tags(Vec<TagHash>),
+    Tags {
+        /// The surrogate keys.
+        tags: Vec<TagHash>,
+        /// What is purged where the index cannot tell the URLs: all that the caller may purge.
+        unless_known: Scope,
+    },
 }
 
 /// A purge, ordered.
@@ -156,5 +161,8 @@ fn read_tags(caller: &Caller<'_>, value: &Value) -> Result<What, OrderError> {
         .map(|item| item.as_str().filter(is_tag))
         .collect();
     let tags = tags_of(&policy.site.name, &tags.ok_or_else(refuse)?).ok_or_else(refuse)?;
-    Ok(What::Tags(tags))
+    Ok(What::Tags {
+        tags,
+        unless_known: caller.everything(),
+    })
 }

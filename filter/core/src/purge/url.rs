@@ -2,6 +2,7 @@
 //! What a purge calls a URL: the part of a cache key that all copies of one resource share.
 
 use crate::key::{NAME_END, Rejection, Target, canonicalize, canonicalize_prefix, split_absolute};
+use crate::policy::purge::Scope;
 use crate::policy::{BucketOrigin, Origin, Policy};
 
 /// The URL of a cache key, qualified or not. An object of a bucket is the same whatever host and query
@@ -28,9 +29,12 @@ pub(super) fn url_of_object(policy: &Policy, bucket: &BucketOrigin, path: &str) 
     }
 }
 
-/// What the URLs of a named site begin with.
-pub fn beginning_of_site(name: &str) -> String {
-    format!("{name}{NAME_END}")
+/// All URLs of a site.
+pub fn everything_of(policy: &Policy) -> Scope {
+    match policy.site.name.as_str() {
+        "" => Scope::Everything,
+        name => Scope::Prefix(format!("{name}{NAME_END}")),
+    }
 }
 
 /// Why a text names no URL of this edge.

@@ -94,7 +94,10 @@ fn use_shared(store: &FakeSharedData) {
     let noted = Tags::new(store, 0).note(&[tag], 1, 0);
     noted.expect("the store is well");
     for what in [
-        What::Tags(vec![tag]),
+        What::Tags {
+            tags: vec![tag],
+            unless_known: Scope::Everything,
+        },
         What::Scopes(vec![Scope::Bucket(1), Scope::Prefix("/site/a".into())]),
     ] {
         let order = Order {

@@ -56,7 +56,7 @@ fn check_message(message: &str) {
 fn check_order(order: &Order) {
     let scopes = match &order.what {
         What::Scopes(scopes) => scopes,
-        What::Tags(tags) => return assert!(!tags.is_empty()),
+        What::Tags { tags, .. } => return assert!(!tags.is_empty()),
     };
     assert_eq!(scopes.len(), 1);
     for scope in scopes {

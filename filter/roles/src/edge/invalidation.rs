@@ -62,7 +62,7 @@ impl Invalidation {
         let field = field.as_deref().map(String::from_utf8_lossy);
         let groups = field.map_or_else(Vec::new, |field| groups_of(&self.url, &field));
         if !groups.is_empty() {
-            worker.invalidate_groups(&groups);
+            worker.invalidate_groups(policy, &groups);
         }
         Ok(())
     }

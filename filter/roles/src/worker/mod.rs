@@ -44,8 +44,8 @@ use sluice_core::coalescing::hints::Hint;
 use sluice_core::coalescing::unread::UnreadFills;
 use sluice_core::host::HostError;
 use sluice_core::metrics::Metric;
-use sluice_core::policy::EdgePolicy;
 use sluice_core::policy::purge::bucket_of;
+use sluice_core::policy::{EdgePolicy, Policy};
 use sluice_core::purge::{Order, TagHash, url_of};
 use sluice_core::sites::Sites;
 use sluice_core::workers::{KeyHash, Millis, StreamId};
@@ -220,9 +220,10 @@ impl Worker {
     }
 
     /// Has the stored responses of these cache groups revalidated: an unsafe request has changed them (RFC 9875, 3).
-    pub fn invalidate_groups(&mut self, groups: &[TagHash]) {
+    pub fn invalidate_groups(&mut self, policy: &Policy, groups: &[TagHash]) {
         let (keys, roots) = (&mut self.keys, &mut self.roots);
-        self.purge_calls.invalidate_groups(keys, roots, groups);
+        self.purge_calls
+            .invalidate_groups(keys, roots, policy, groups);
     }
 
     /// Puts a stored response out of reach that the store has spoilt.

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use sluice_core::metrics::Metric;
+use sluice_core::policy::Policy;
 use sluice_core::policy::purge::Record;
 use sluice_core::purge::{
     Initial, JOURNAL_PATIENCE, Order, PendingPurges, Receipt, SharedPurges, TagHash, carry_out,
@@ -158,8 +159,14 @@ impl PurgeCalls {
 
     /// Has the stored responses of these cache groups revalidated: an unsafe request has changed them (RFC 9875, 3). Its
     /// own URL has been invalidated before.
-    pub fn invalidate_groups(&self, keys: &mut Keys, roots: &mut Roots, groups: &[TagHash]) {
-        let written = invalidate_groups(&*self.host, groups)
+    pub fn invalidate_groups(
+        &self,
+        keys: &mut Keys,
+        roots: &mut Roots,
+        policy: &Policy,
+        groups: &[TagHash],
+    ) {
+        let written = invalidate_groups(&*self.host, policy, groups)
             .and_then(|records| Ok((records, keys.others()?)));
         match written {
             Ok((records, others)) => {
