@@ -54,6 +54,20 @@ impl Resource {
         }
     }
 
+    /// What whoever has changed the user's files calls it.
+    pub fn part(&self) -> &str {
+        match self {
+            Self::Credentials(_) => "credentials",
+            Self::Clusters => "servers",
+            Self::Routes => "routes",
+            Self::Certificate(_) => "certificates",
+            Self::Listeners => "listeners",
+            Self::Purge => "purges",
+            Self::Edge => "policies",
+            Self::Refused | Self::Bootstrap => "settings",
+        }
+    }
+
     /// Puts a file with `text` into the place of the resource at once, which Envoy notices.
     ///
     /// # Errors

@@ -47,7 +47,9 @@ impl Configuration<'_> {
                 false
             }
             Ok(changed) => {
-                say(&format!("reloaded: {changed:?}"));
+                let mut parts: Vec<_> = changed.iter().map(Resource::part).collect();
+                parts.dedup();
+                say(&format!("reloaded: {}", parts.join(", ")));
                 false
             }
             Err(error) => {
