@@ -142,9 +142,4 @@ impl Sites {
             || purge.sns
             || self.sites.iter().any(|site| site.purge_token.is_some())
     }
-
-    /// The weights of the sites, in their order.
-    pub fn shares(&self) -> Vec<u32> {
-        self.sites.iter().map(|site| site.share).collect()
-    }
 }
