@@ -58,18 +58,8 @@ pub fn edge_sections(written: &Value, settings: &Settings) -> anyhow::Result<Val
 
 /// The fields that the settings decide in every policy.
 fn decided(settings: &Settings, origin: &Origin) -> Value {
-    let origin = match origin {
-        Origin::Bucket(bucket) => json!({
-            "kind": "bucket",
-            "bucket": bucket.name,
-            "prefix": bucket.prefix,
-            "addressing": bucket.addressing,
-            "authority": bucket.endpoint.authority(),
-        }),
-        Origin::Http(_) => json!({"kind": "http"}),
-    };
     let account = settings.access_log == AccessLog::Json || settings.tracing.is_some();
-    json!({"origin": origin, "response": {"account": account}})
+    json!({"origin": origin.policy_section(), "response": {"account": account}})
 }
 
 /// Fills in the fields of `sections`. A document that says otherwise is refused.

@@ -75,7 +75,10 @@ impl Server {
             Some(former) if !site.name.is_empty() => former.name(&site.name, &plain),
             _ => site.name.clone(),
         };
-        let (values, profile) = make(&name)?;
+        let (values, profile) = match name == site.name {
+            true => plain.clone(),
+            false => make(&name)?,
+        };
         Ok(Self {
             site: site.name.clone(),
             name,

@@ -43,6 +43,22 @@ fn get(envoy: &mut FakeEnvoy, host: &str, key: u64) -> Client {
     envoy.request(0, "GET", key, &[(":authority", host)])
 }
 
+/// The same path of the sites `one` and `two` is stored.
+fn fill_both(envoy: &mut FakeEnvoy) {
+    for (fetch, host) in ["one.test", "two.test"].into_iter().enumerate() {
+        get(envoy, host, KEY);
+        fill(envoy, FetchId(fetch));
+    }
+}
+
+/// The object of the site `one` is there, and that of the site `two` is purged.
+fn assert_purged_of_two_alone(envoy: &mut FakeEnvoy) {
+    let kept = get(envoy, "one.test", KEY);
+    assert_eq!(admission(envoy, kept), Some(Purpose::Fresh));
+    let gone = get(envoy, "two.test", KEY);
+    assert_eq!(admission(envoy, gone), Some(Purpose::Lead));
+}
+
 /// The status that a client has got.
 fn status(envoy: &FakeEnvoy, client: Client) -> u16 {
     envoy.clients[client.0].status()
@@ -182,10 +198,7 @@ fn a_request_that_proves_to_have_no_body_comes_back_to_its_site() {
 #[test]
 fn a_purge_reaches_no_further_than_its_token() {
     let mut envoy = envoy(1);
-    for (fetch, host) in ["one.test", "two.test"].into_iter().enumerate() {
-        get(&mut envoy, host, KEY);
-        fill(&mut envoy, FetchId(fetch));
-    }
+    fill_both(&mut envoy);
     for (order, expected) in [
         (r#"{"url": "http://one.test/7"}"#, 400),
         (r#"{"url": "http://two.test/3"}"#, 400),
@@ -200,19 +213,13 @@ fn a_purge_reaches_no_further_than_its_token() {
     }
     let stranger = envoy.purge_with(0, "something else", r#"{"everything": true}"#);
     assert_eq!(status(&envoy, stranger), 401);
-    let kept = get(&mut envoy, "one.test", KEY);
-    assert_eq!(admission(&envoy, kept), Some(Purpose::Fresh));
-    let gone = get(&mut envoy, "two.test", KEY);
-    assert_eq!(admission(&envoy, gone), Some(Purpose::Lead));
+    assert_purged_of_two_alone(&mut envoy);
 }
 
 #[test]
 fn the_edges_own_token_purges_every_site() {
     let mut envoy = envoy(1);
-    for (fetch, host) in ["one.test", "two.test"].into_iter().enumerate() {
-        get(&mut envoy, host, KEY);
-        fill(&mut envoy, FetchId(fetch));
-    }
+    fill_both(&mut envoy);
     for (order, expected) in [
         (r#"{"surrogate_keys": ["a"]}"#, 400),
         (r#"{"site": "one", "surrogate_keys": ["a"]}"#, 200),
@@ -241,10 +248,7 @@ fn surrogate_keys_are_those_of_their_site() {
     }
     let purge = envoy.purge_with(0, TOKEN, r#"{"surrogate_keys": ["a"]}"#);
     assert_eq!(status(&envoy, purge), 200);
-    let kept = get(&mut envoy, "one.test", KEY);
-    assert_eq!(admission(&envoy, kept), Some(Purpose::Fresh));
-    let gone = get(&mut envoy, "two.test", KEY);
-    assert_eq!(admission(&envoy, gone), Some(Purpose::Lead));
+    assert_purged_of_two_alone(&mut envoy);
 }
 
 #[test]
@@ -348,14 +352,8 @@ fn the_origin_of_a_request_is_that_of_its_site_however_it_is_spelled() {
 fn a_site_without_an_index_of_its_surrogate_keys_loses_its_own_objects_only() {
     let unindexed = document("", "").replace(r#""warm": false"#, r#""warm": true, "journal": []"#);
     let mut envoy = FakeEnvoy::new(&unindexed, 1);
-    for (fetch, host) in ["one.test", "two.test"].into_iter().enumerate() {
-        get(&mut envoy, host, KEY);
-        fill(&mut envoy, FetchId(fetch));
-    }
+    fill_both(&mut envoy);
     let purge = envoy.purge_with(0, TOKEN, r#"{"surrogate_keys": ["a"]}"#);
     assert_eq!(status(&envoy, purge), 200);
-    let kept = get(&mut envoy, "one.test", KEY);
-    assert_eq!(admission(&envoy, kept), Some(Purpose::Fresh));
-    let gone = get(&mut envoy, "two.test", KEY);
-    assert_eq!(admission(&envoy, gone), Some(Purpose::Lead));
+    assert_purged_of_two_alone(&mut envoy);
 }

@@ -383,7 +383,7 @@ fn append_target_authority<'a>(
 }
 
 /// Scheme, authority and the rest of an absolute-form target.
-pub(crate) fn split_absolute(target: &[u8]) -> Option<(&'static str, &[u8], &[u8])> {
+pub fn split_absolute(target: &[u8]) -> Option<(&'static str, &[u8], &[u8])> {
     let (scheme, rest) = [("http", "http://"), ("https", "https://")]
         .into_iter()
         .find_map(|(scheme, start)| {

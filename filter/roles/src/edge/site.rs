@@ -2,7 +2,7 @@
 //! The site of a client's request, and what the site wants of its connection.
 
 use sluice_core::host::HostError;
-use sluice_core::key::{Rejection, Target};
+use sluice_core::key::{Rejection, Target, split_absolute};
 use sluice_core::link::Link;
 use sluice_core::sites::{Site, SiteIndex};
 
@@ -107,14 +107,11 @@ fn https_location(target: &Target<'_>) -> String {
     let name = port.map_or(&*authority, |port| {
         authority.get(..port).unwrap_or_default()
     });
-    let path = String::from_utf8_lossy(target.path);
-    let path = match path.split_once("://") {
-        Some((_, rest)) if !path.starts_with('/') => rest
-            .find('/')
-            .map_or("/", |start| rest.get(start..).unwrap_or("/")),
-        _ => &path,
-    };
-    format!("https://{name}{path}")
+    let absolute = split_absolute(target.path);
+    let resource = absolute.map_or(target.path, |(_, _, resource)| resource);
+    let slash = if resource.starts_with(b"/") { "" } else { "/" };
+    let resource = String::from_utf8_lossy(resource);
+    format!("https://{name}{slash}{resource}")
 }
 
 #[cfg(test)]
@@ -134,6 +131,7 @@ mod tests {
                 "https://a.test/x?u=http://b/",
             ),
             ("a.test", "http://a.test", "https://a.test/"),
+            ("a.test", "http://a.test?u=/x", "https://a.test/?u=/x"),
             ("a.test", "/x?u=http://b/", "https://a.test/x?u=http://b/"),
         ] {
             let target = Target {

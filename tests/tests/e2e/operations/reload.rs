@@ -154,6 +154,14 @@ async fn sites_come_change_and_go_under_load_and_no_request_fails() {
     }
 }
 
+/// What Envoy reads of the sites.
+fn configuration(edge: &Edge) -> [String; 3] {
+    let folder = format!("envoy-{}", edge.address().port());
+    let files = edge.folder().join("state").join(folder);
+    ["edge.yaml", "routes.yaml", "clusters.yaml"]
+        .map(|name| fs::read_to_string(files.join(name)).unwrap())
+}
+
 #[tokio::test]
 async fn what_is_wrong_changes_nothing_and_shows_until_it_is_right() {
     let origin = Origin::start().ready().await;
@@ -162,15 +170,7 @@ async fn what_is_wrong_changes_nothing_and_shows_until_it_is_right() {
     let file = SitesFile::new(&good);
     let mut edge = file.edge().start().await;
     assert_eq!(edge.counter(REFUSED).await, 0);
-    let files = edge
-        .folder()
-        .join("state")
-        .join(format!("envoy-{}", edge.address().port()));
-    let read = || {
-        ["edge.yaml", "routes.yaml", "clusters.yaml"]
-            .map(|name| fs::read_to_string(files.join(name)).unwrap())
-    };
-    let before = read();
+    let before = configuration(&edge);
     for (bad, field) in [
         (good.replace("default: 60s", "default: soon"), "ttl"),
         (good.replace("name: b", "name: a"), "name"),
@@ -190,7 +190,7 @@ async fn what_is_wrong_changes_nothing_and_shows_until_it_is_right() {
         );
         edge.wait_for_value(REFUSED, 100).await;
         assert_eq!(get(&edge, "b.test", "/").await.0, 200);
-        assert_eq!(read(), before);
+        assert_eq!(configuration(&edge), before);
     }
     file.put(&good);
     reload(&mut edge).await;
@@ -214,22 +214,14 @@ async fn what_envoy_refuses_is_put_back() {
         .env("SLUICE_WASM", wasm.to_str().unwrap())
         .start()
         .await;
-    let files = edge
-        .folder()
-        .join("state")
-        .join(format!("envoy-{}", edge.address().port()));
-    let read = || {
-        ["edge.yaml", "routes.yaml", "clusters.yaml"]
-            .map(|name| fs::read_to_string(files.join(name)).unwrap())
-    };
-    let before = read();
+    let before = configuration(&edge);
     // Envoy cannot load the module any more.
     fs::remove_file(&wasm).unwrap();
     file.put(&sites(&["a", "b"].map(|name| site(name, &origin, 61))));
     edge.signal(libc::SIGHUP);
     edge.wait_for_log("reload refused").await;
     edge.wait_for_value(REFUSED, 100).await;
-    assert_eq!(read(), before);
+    assert_eq!(configuration(&edge), before);
     assert_eq!(get(&edge, "a.test", "/").await.0, 200);
     assert_eq!(get(&edge, "b.test", "/").await.0, 421);
 }

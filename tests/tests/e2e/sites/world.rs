@@ -108,12 +108,17 @@ impl World {
         }
         let role = Role::reading(&bucket).await;
         self.add(name, hosts, path, true);
+        self.stand_before(bucket, name, &role);
+    }
+
+    /// The last site stands before `bucket`, and signs its requests as `role`.
+    fn stand_before(&mut self, bucket: Bucket, name: &str, role: &Role) {
         self.text += &format!(
             "  origin: s3://{}\n  endpoint: {}\n  region: {REGION}\n",
             bucket.name(),
             bucket.endpoint()
         );
-        self.sign_as(name, &role);
+        self.sign_as(name, role);
         self.buckets.push(bucket);
     }
 
@@ -154,13 +159,7 @@ impl World {
         let bucket = Bucket::new().await;
         bucket.put("o", &[], name.as_bytes()).await;
         self.add(name, hosts, "", true);
-        self.text += &format!(
-            "  origin: s3://{}\n  endpoint: {}\n  region: {REGION}\n",
-            bucket.name(),
-            bucket.endpoint()
-        );
-        self.sign_as(name, &role);
-        self.buckets.push(bucket);
+        self.stand_before(bucket, name, &role);
     }
 
     /// The edge of these sites.
