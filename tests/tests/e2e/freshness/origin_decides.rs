@@ -48,7 +48,7 @@ async fn what_says_when_it_was_changed_is_kept_for_a_tenth_of_the_time_since() {
         let status = response.cache_status();
         assert!(status.ends_with(&format!("stored; {ttl}")), "{response}");
     }
-    assert!(!edge.log_lines(START_LINE).is_empty());
+    edge.wait_for_log(START_LINE).await;
 }
 
 #[tokio::test]
