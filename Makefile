@@ -69,6 +69,7 @@ run: wasm release envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or what O
 
 .PHONY: test
 test: wasm trap envoy minio prometheus $(conformance) ## Run all tests, native and end to end
+	@.ci/need.sh ip
 	@cargo build --locked -p sluice
 	@chromium=$$(.ci/chromium.sh) || [ -z "$${CI:-}" ]; \
 	env $(tested) $${chromium:+SLUICE_CHROMIUM="$$chromium"} \

@@ -28,6 +28,10 @@ need_cxx() {
     command -v c++ >/dev/null || .ci/debian.sh g++
 }
 
+need_ip() {
+    command -v ip >/dev/null || .ci/debian.sh iproute2
+}
+
 need_rust_linters() {
     cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 ||
         timeout 120 rustup component add rustfmt clippy ||

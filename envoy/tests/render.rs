@@ -174,6 +174,27 @@ fn the_store_has_room_until_the_entry_point_says_otherwise() {
 }
 
 #[test]
+fn only_a_listener_on_the_unspecified_ipv6_address_takes_clients_of_both_families() {
+    for (bind, both) in [("::", true), ("::1", false), ("0.0.0.0", false)] {
+        let config = parsed(&settings(&[
+            ("ORIGIN", "http://127.0.0.1:8000"),
+            ("PURGE_TOKEN", "0123456789abcdef"),
+            ("METRICS_PORT", "9902"),
+            ("BIND", bind),
+            ("METRICS_BIND", bind),
+            ("PURGE_BIND", bind),
+        ]));
+        let listeners = config["static_resources"]["listeners"].as_sequence();
+        let addresses = listeners.unwrap().iter().filter_map(|listener| {
+            let address = &listener["address"]["socket_address"];
+            (address["address"].as_str()? == bind).then(|| address["ipv4_compat"].as_bool())
+        });
+        let expected = both.then_some(true);
+        assert_eq!(addresses.collect::<Vec<_>>(), [expected; 3], "{bind}");
+    }
+}
+
+#[test]
 fn an_https_origin_is_verified_by_its_name() {
     let config = parsed(&settings(&[
         ("ORIGIN", "https://example.com"),

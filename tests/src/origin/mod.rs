@@ -6,6 +6,7 @@ mod reply;
 
 pub use reply::Reply;
 
+use crate::machine::ports::{free_port, loopback};
 use crate::server::Server;
 use crate::server::exchange;
 use crate::server::requests::Requests;
@@ -59,9 +60,18 @@ impl Origin {
     /// When no socket is to be had.
     #[must_use]
     pub fn start() -> Self {
+        Self::start_at(loopback(free_port()))
+    }
+
+    /// The same at an address of this machine's.
+    ///
+    /// # Panics
+    /// When no socket is to be had.
+    #[must_use]
+    pub fn start_at(address: SocketAddr) -> Self {
         let shared = Arc::new(Shared::default());
         let served = Arc::clone(&shared);
-        let server = Server::start("origin", move |stream, listening| {
+        let server = Server::start_at("origin", address, move |stream, listening| {
             let served = Arc::clone(&served);
             async move { exchange::serve(stream, listening, &*served).await }
         });

@@ -38,7 +38,19 @@ impl Server {
         F: Fn(TcpStream, Listening) -> T + Send + Sync + 'static,
         T: Future<Output: Send> + Send + 'static,
     {
-        let address = loopback(free_port());
+        Self::start_at(name, loopback(free_port()), serve)
+    }
+
+    /// The same at an address of this machine's.
+    ///
+    /// # Panics
+    /// When no socket or thread is to be had.
+    #[must_use]
+    pub fn start_at<F, T>(name: &str, address: SocketAddr, serve: F) -> Self
+    where
+        F: Fn(TcpStream, Listening) -> T + Send + Sync + 'static,
+        T: Future<Output: Send> + Send + 'static,
+    {
         let (wanted, asked) = watch::channel(true);
         let (report, listens) = watch::channel(false);
         let (stop, stopped) = oneshot::channel();
@@ -118,7 +130,12 @@ async fn first_time(mut listens: Listening, ready: std::sync::mpsc::Sender<()>) 
 
 async fn listener(address: SocketAddr) -> TcpListener {
     loop {
-        let socket = TcpSocket::new_v4().unwrap();
+        let socket = if address.is_ipv4() {
+            TcpSocket::new_v4()
+        } else {
+            TcpSocket::new_v6()
+        };
+        let socket = socket.unwrap();
         socket.set_reuseaddr(true).unwrap();
         if socket.bind(address).is_ok() {
             return socket.listen(8192).unwrap();

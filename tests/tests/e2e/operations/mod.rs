@@ -5,6 +5,7 @@ mod access_log;
 mod drain;
 mod health_check;
 mod host_calls;
+mod ipv6;
 mod memory_bounds;
 mod observability;
 mod readiness;

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A network for one test: loopback with the addresses that the test names, and no way out of it.
+
+use crate::PATIENCE;
+use std::process::Command;
+
+/// Set in the process that runs in the network.
+const INSIDE: &str = "SLUICE_NETWORK";
+
+/// Runs a command in a network namespace of its own. The user namespace, which lets anybody make one, clears the signal
+/// that ends the process with the test, so `setpriv` sets that again.
+const ENTER: &str = r#"
+set -eu
+ip link set lo up
+for address in $1; do
+    ip address add "$address" dev lo
+done
+shift
+exec setpriv --pdeathsig KILL -- "$@"
+"#;
+
+/// Whether this process is in a network with these addresses beside 127.0.0.1 and `::1`. Where it is not, this very test
+/// has run in a process that is, and there is nothing left to do.
+///
+/// # Panics
+/// When the test fails there, or when there is no such network to be had.
+#[must_use]
+pub fn is_own(addresses: &[&str]) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    let thread = std::thread::current();
+    let mut test = Command::new("unshare");
+    test.args(["--map-root-user", "--net", "timeout"])
+        .arg(PATIENCE.as_secs().saturating_mul(2).to_string())
+        .args(["sh", "-c", ENTER, "sh"])
+        .arg(addresses.join(" "))
+        .arg(std::env::current_exe().unwrap())
+        .args(["--nocapture", "--exact", thread.name().unwrap()])
+        .env(INSIDE, "1");
+    let output = test.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    false
+}
