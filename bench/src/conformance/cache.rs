@@ -2,8 +2,8 @@
 //! The caches that the suite asks.
 
 use crate::machine;
-use crate::peers::conforming::{APACHE, HAPROXY, NGINX, Recipe, SQUID, TRAFFIC_SERVER, VARNISH};
-use crate::peers::{Peer, WORKERS};
+use crate::peers::conforming::{APACHE, HAPROXY, NGINX, SQUID, TRAFFIC_SERVER, VARNISH};
+use crate::peers::{Peer, Recipe, WORKERS};
 use sluice_tests::bare::Bare;
 use sluice_tests::conformance::{Between, Outcomes, Suite};
 use sluice_tests::edge::store::Store;

@@ -2,8 +2,8 @@
 //! Which servers there are, and how each is started.
 
 use crate::contenders::Contender;
-use crate::peers::nginx::Lock;
-use crate::peers::{WORKERS, direct, haproxy, nginx, varnish};
+use crate::peers::nginx::Caching;
+use crate::peers::{WORKERS, direct, haproxy, nginx, trafficserver, varnish};
 use sluice_tests::bare::Bare;
 use sluice_tests::bucket::minio::Bucket;
 use sluice_tests::bucket::proxy::Proxy;
@@ -15,6 +15,10 @@ use sluice_tests::origin::Origin;
 use std::fmt;
 use std::net::SocketAddr;
 
+/// The same as nginx's `proxy_cache_background_update`.
+const STALE: &str =
+    "origin: {kind: http}\ncache: {stale_while_revalidate: 60s, retry_interval: 1s}\n";
+
 /// A server with its way of caching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -22,12 +26,14 @@ pub enum Kind {
     Origin,
     /// Envoy's `direct_response`, which is no cache, and the limit for any in Envoy.
     Direct,
-    /// nginx, by how it coalesces.
-    Nginx(Lock),
+    /// nginx, by how it caches.
+    Nginx(Caching),
     /// Varnish as it comes.
     Varnish,
     /// HAProxy with its cache for small objects, which does not coalesce.
     Haproxy,
+    /// Traffic Server, which coalesces as its documentation says.
+    TrafficServer,
     /// Envoy's cache filter with its files, without Sluice's.
     Bare,
     /// Envoy's cache filter with its own, unbounded store in memory, without Sluice's.
@@ -36,6 +42,8 @@ pub enum Kind {
     Sluice,
     /// Sluice with its files on a tmpfs.
     SluiceMemory,
+    /// Sluice that serves what has expired while one request revalidates it.
+    SluiceStale,
     /// Sluice without copies of hot objects: each hit is one of Envoy's cache.
     SluiceCold,
 }
@@ -45,15 +53,20 @@ impl fmt::Display for Kind {
         f.write_str(match self {
             Self::Origin => "no cache",
             Self::Direct => "Envoy direct_response",
-            Self::Nginx(Lock::On) => "nginx, lock",
-            Self::Nginx(Lock::Off) => "nginx, no lock",
-            Self::Nginx(Lock::Timeout) => "nginx, lock 400 ms",
+            Self::Nginx(Caching::Lock) => "nginx, lock",
+            Self::Nginx(Caching::NoLock) => "nginx, no lock",
+            Self::Nginx(Caching::LockTimeout) => "nginx, lock 400 ms",
+            Self::Nginx(Caching::Slices) => "nginx, slice 1m",
+            Self::Nginx(Caching::BackgroundUpdate) => "nginx, background update",
+            Self::Nginx(Caching::Gateway) => "nginx-s3-gateway's settings",
+            Self::TrafficServer => "Traffic Server",
             Self::Varnish => "Varnish",
             Self::Haproxy => "HAProxy",
             Self::Bare => "bare Envoy",
             Self::BareMemory => "bare Envoy, memory",
             Self::Sluice => "Sluice",
             Self::SluiceMemory => "Sluice, CACHE=memory",
+            Self::SluiceStale => "Sluice, stale while revalidating",
             Self::SluiceCold => "Sluice, HOT_BYTES=0",
         })
     }
@@ -89,7 +102,10 @@ impl<'a> Before<'a> {
 impl Kind {
     /// Whether it is ours.
     pub const fn is_sluice(self) -> bool {
-        matches!(self, Self::Sluice | Self::SluiceMemory | Self::SluiceCold)
+        matches!(
+            self,
+            Self::Sluice | Self::SluiceMemory | Self::SluiceStale | Self::SluiceCold
+        )
     }
 
     /// Starts it; nothing where it is not installed.
@@ -98,12 +114,13 @@ impl Kind {
         let peer = match self {
             Self::Origin => return Some(Contender::origin(origin)),
             Self::Bare | Self::BareMemory => return Some(self.bare(before).await),
-            Self::Sluice | Self::SluiceMemory | Self::SluiceCold => {
+            Self::Sluice | Self::SluiceMemory | Self::SluiceStale | Self::SluiceCold => {
                 return Some(self.sluice(before).await);
             }
             Self::Direct => direct::start(certificate).await,
             Self::Nginx(lock) => nginx::start(origin, lock, certificate).await?,
             Self::Varnish => varnish::start(origin).await?,
+            Self::TrafficServer => trafficserver::COALESCING.start(origin).await?,
             Self::Haproxy => haproxy::start(origin, certificate).await?,
         };
         let started = Contender::peer(self, peer);
@@ -154,6 +171,7 @@ impl Kind {
         };
         let edge = match self {
             Self::SluiceMemory => edge.medium(Medium::Memory),
+            Self::SluiceStale => edge.medium(Medium::Disk).policy(STALE),
             Self::SluiceCold => edge.medium(Medium::Disk).env("HOT_BYTES", "0"),
             _ => edge.medium(Medium::Disk),
         };

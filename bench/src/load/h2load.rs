@@ -2,7 +2,7 @@
 //! h2load of nghttp2, which asks over HTTP/1.1 and HTTP/2: as fast as it is answered, or at a constant rate.
 
 use crate::figures::Distribution;
-use crate::peers;
+use crate::peers::packages;
 use sluice_tests::machine::process::Process;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -93,9 +93,9 @@ pub struct Paced {
 
 /// Whether it is there; says so where it is not.
 pub fn is_there() -> bool {
-    let there = peers::program("h2load").is_some();
+    let there = packages::program("h2load").is_some();
     if !there {
-        peers::missing("nghttp2-client");
+        packages::missing("h2load");
     }
     there
 }
@@ -239,7 +239,7 @@ fn command(ask: &Ask<'_>) -> Command {
 }
 
 fn options(ask: &Ask<'_>) -> Command {
-    let mut command = Command::new(peers::program("h2load").unwrap());
+    let mut command = Command::new(packages::program("h2load").unwrap());
     // One thread carries what two cores serve beside it.
     command.args(["-t1", "--tls13-ciphers=TLS_AES_128_GCM_SHA256"]);
     match ask.protocol {

@@ -5,7 +5,7 @@ pub mod spent;
 pub mod usage;
 
 use crate::figures::Figures;
-use crate::peers::program;
+use crate::peers::packages::program;
 use sluice_tests::http::http_date;
 use sluice_tests::machine::tool;
 use std::path::PathBuf;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! HAProxy with its cache, see `peers/haproxy.cfg`.
 
+use crate::peers::packages::{missing, program};
 use crate::peers::peer::fill;
-use crate::peers::{Peer, WORKERS, missing, program};
+use crate::peers::{Peer, WORKERS};
 use sluice_tests::edge::tls::Certificate;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -10,8 +11,8 @@ use std::process::Command;
 
 const TEMPLATE: &str = include_str!("../../peers/haproxy.cfg");
 
-/// Starts it before `origin`; with a certificate it speaks TLS 1.3 at its second address. Nothing where it is not
-/// installed.
+/// Starts it before `origin`; with a certificate it speaks TLS 1.3 at its second address. Nothing where the packages
+/// do not have it.
 pub async fn start(origin: SocketAddr, certificate: Option<&Certificate>) -> Option<Peer> {
     let Some(program) = program("haproxy") else {
         missing("haproxy");

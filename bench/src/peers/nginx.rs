@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! nginx with its cache, see `peers/nginx.conf` and `peers/nginx-lua.conf`.
+//! nginx with its cache, see `peers/nginx.conf` and those beside it.
 
+use crate::peers::packages::{self, missing, program};
 use crate::peers::peer::fill;
-use crate::peers::{Peer, WORKERS, missing, program};
+use crate::peers::{Peer, WORKERS};
 use sluice_tests::client;
 use sluice_tests::edge::tls::Certificate;
 use std::net::SocketAddr;
@@ -11,38 +12,61 @@ use std::path::Path;
 use std::process::Command;
 
 const TEMPLATE: &str = include_str!("../../peers/nginx.conf");
+const GATEWAY: &str = include_str!("../../peers/nginx-s3-gateway.conf");
 const WITH_METRICS: &str = include_str!("../../peers/nginx-lua.conf");
 const LADDER: &str = include_str!("../../peers/slow-origin/nginx.conf");
 const OF_WORKERS: &str = include_str!("../../peers/nginx-workers.conf");
-/// Where Debian has the modules.
-const MODULES: &str = "/usr/lib/nginx/modules";
 
-/// How it treats a second request for what is being fetched.
+/// How it caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lock {
-    /// It waits for the first, and looks every 500 ms.
-    On,
-    /// It goes to the origin.
-    Off,
-    /// It waits for 400 ms, and then goes to the origin.
-    Timeout,
+pub enum Caching {
+    /// A second request for what is being fetched waits for the first, and looks every 500 ms.
+    Lock,
+    /// A second request goes to the origin.
+    NoLock,
+    /// A second request waits for 400 ms, and then goes to the origin.
+    LockTimeout,
+    /// As with the lock, in slices of 1 MiB, each of which is fetched and stored by itself.
+    Slices,
+    /// As with the lock; what has expired is served while one request fetches it anew.
+    BackgroundUpdate,
+    /// The settings of nginx-s3-gateway, see `peers/nginx-s3-gateway.conf`.
+    Gateway,
 }
 
-impl Lock {
+impl Caching {
+    const fn template(self) -> &'static str {
+        match self {
+            Self::Gateway => GATEWAY,
+            _ => TEMPLATE,
+        }
+    }
+
     const fn directives(self) -> &'static str {
         match self {
-            Self::On => "proxy_cache_lock on;",
-            Self::Off => "proxy_cache_lock off;",
-            Self::Timeout => "proxy_cache_lock on; proxy_cache_lock_timeout 400ms;",
+            Self::Lock => "proxy_cache_lock on;",
+            Self::NoLock => "proxy_cache_lock off;",
+            Self::LockTimeout => "proxy_cache_lock on; proxy_cache_lock_timeout 400ms;",
+            // As the module's page has it.
+            Self::Slices => {
+                "proxy_cache_lock on; slice 1m; proxy_cache_key $uri$is_args$args$slice_range; \
+                 proxy_set_header Range $slice_range; proxy_cache_valid 200 206 1h;"
+            }
+            Self::BackgroundUpdate => {
+                "proxy_cache_lock on; proxy_cache_revalidate on; proxy_cache_background_update on; \
+                 proxy_cache_use_stale updating;"
+            }
+            Self::Gateway => "",
         }
     }
 }
 
 /// Starts it before `origin`. At its second address it speaks HTTP/2 in cleartext, or TLS 1.3 with a certificate.
-/// Connections to there do not end after 1000 requests, which h2load counts as failed. Nothing where it is not installed.
+/// Connections to there do not end after 1000 requests, which h2load counts as failed. Nothing where the
+/// packages do not have it.
 pub async fn start(
     origin: SocketAddr,
-    lock: Lock,
+    caching: Caching,
     certificate: Option<&Certificate>,
 ) -> Option<Peer> {
     let listen = certificate.map_or_else(
@@ -54,33 +78,30 @@ pub async fn start(
         },
     );
     let values = [
-        ("LOCK", lock.directives().to_owned()),
+        ("CACHING", caching.directives().to_owned()),
         ("LISTEN", format!("{listen} keepalive_requests 100000000;")),
     ];
-    launch(TEMPLATE, origin, &values).await
+    launch(caching.template(), origin, &values).await
 }
 
-/// Starts it with so many series to be scraped at `/stats/prometheus`; nothing where it or its module for Lua is not
-/// installed.
+/// Starts it with so many series to be scraped at `/stats/prometheus`; nothing where the packages do not have
+/// it.
 pub async fn start_with_metrics(origin: SocketAddr, series: u32) -> Option<Peer> {
-    if !Path::new(MODULES).join("ngx_http_lua_module.so").is_file() {
-        missing("libnginx-mod-http-lua");
-        return None;
-    }
+    let packages = packages::root(packages::RELEASE);
     let values = [
-        ("MODULES", MODULES.to_owned()),
+        ("PACKAGES", packages.display().to_string()),
         ("SERIES", series.to_string()),
     ];
     launch(WITH_METRICS, origin, &values).await
 }
 
-/// Starts it with these lines for its only location; nothing where it is not installed.
+/// Starts it with these lines for its only location; nothing where the packages do not have it.
 pub async fn start_ladder(origin: SocketAddr, location: &str) -> Option<Peer> {
     launch(LADDER, origin, &[("RUNG", location.to_owned())]).await
 }
 
 /// Starts it with compression and with the worker in each answer, whose workers have accept queues of their own or one
-/// for all; nothing where it is not installed.
+/// for all; nothing where the packages do not have it.
 pub async fn start_workers(origin: SocketAddr, own_queues: bool) -> Option<Peer> {
     let reuseport = if own_queues { "reuseport" } else { "" };
     let reuseport = ("REUSEPORT", reuseport.to_owned());
@@ -89,7 +110,7 @@ pub async fn start_workers(origin: SocketAddr, own_queues: bool) -> Option<Peer>
 
 async fn launch(template: &str, origin: SocketAddr, more: &[(&str, String)]) -> Option<Peer> {
     let Some(program) = program("nginx") else {
-        missing("nginx-light");
+        missing("nginx");
         return None;
     };
     let command = |folder: &Path, address: SocketAddr, second: SocketAddr| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Another project's server: found on this machine, configured from a template, ended when dropped.
+//! Another project's server: configured from a template, ended when dropped.
 
 use sluice_tests::PATIENCE;
 use sluice_tests::client::{Client, request};
@@ -8,7 +8,7 @@ use sluice_tests::machine::process::Process;
 use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt as _, chown};
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -22,20 +22,6 @@ pub struct Peer {
     process: Process,
     // Goes after the process.
     folder: TempDir,
-}
-
-/// The program, where Debian or the user's `PATH` has it.
-pub fn program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .chain(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from))
-        .map(|folder| folder.join(name))
-        .find(|program| program.is_file())
-}
-
-/// Says in one line which package is missing.
-pub fn missing(package: &str) {
-    eprintln!("not measured: {package} is not installed (Debian: apt-get install {package})");
 }
 
 /// The template with its `${NAME}` replaced.

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Varnish with its defaults, see `peers/varnish.vcl`.
 
+use crate::peers::Peer;
+use crate::peers::packages::{missing, program};
 use crate::peers::peer::fill;
-use crate::peers::{Peer, missing, program};
 use std::net::SocketAddr;
 use std::process::Command;
 
 const TEMPLATE: &str = include_str!("../../peers/varnish.vcl");
 
-/// Starts it before `origin`; nothing where it is not installed.
+/// Starts it before `origin`; nothing where the packages do not have it.
 pub async fn start(origin: SocketAddr) -> Option<Peer> {
     let programs = program("varnishd").zip(program("varnishstat"));
     let Some((program, _)) = programs else {

@@ -9,7 +9,7 @@ use plotters::prelude::*;
 use std::ops::Range;
 
 const SIZE: (u32, u32) = (1000, 460);
-/// More than these are not told apart; the rest is in the table.
+/// More lines than these are not told apart; the rest is in the table.
 const MOST: usize = 6;
 /// From one name to the next, in pixels.
 const LINE_HEIGHT: i32 = 21;
@@ -20,12 +20,13 @@ const NAMES: u32 = 260;
 
 const SLUICE: RGBColor = RGBColor(0, 90, 200);
 const OTHER: RGBColor = RGBColor(110, 110, 110);
-/// Servers by how their names begin. Told apart by most eyes: Okabe and Ito's palette.
-const COLOURS: [(&str, RGBColor); 6] = [
+/// Servers by how their names begin. Told apart by most eyes: Okabe and Ito's palette, and an olive of Tol's.
+const COLOURS: [(&str, RGBColor); 7] = [
     ("Sluice", SLUICE),
     ("nginx", RGBColor(213, 94, 0)),
     ("Varnish", RGBColor(0, 158, 115)),
     ("HAProxy", RGBColor(204, 121, 167)),
+    ("Traffic Server", RGBColor(153, 153, 51)),
     ("bare Envoy", RGBColor(230, 159, 0)),
     ("Envoy", RGBColor(60, 60, 60)),
 ];
@@ -239,7 +240,7 @@ fn name(root: &DrawingArea<SVGBackend<'_>, Shift>, mut ends: Vec<((i32, i32), St
     }
 }
 
-/// The values of some servers, a bar each with its value at its end; the first six are drawn.
+/// The values of some servers, a bar each with its value at its end.
 ///
 /// # Panics
 /// Not with finite values.
@@ -249,10 +250,7 @@ pub fn bars<N: Into<String>>(
     bars: impl IntoIterator<Item = (N, f64)>,
 ) -> String {
     let bars = bars.into_iter().map(|(name, value)| (name.into(), value));
-    let bars: Vec<(String, f64)> = bars
-        .filter(|(_, value)| value.is_finite())
-        .take(MOST)
-        .collect();
+    let bars: Vec<(String, f64)> = bars.filter(|(_, value)| value.is_finite()).collect();
     let most = bars.iter().map(|(_, value)| *value).fold(1e-9, f64::max);
     let (height, top) = (30, 56);
     let rows = i32::try_from(bars.len()).unwrap_or(0);
@@ -315,6 +313,7 @@ mod tests {
             "nginx, lock",
             "Varnish",
             "HAProxy",
+            "Traffic Server",
             "bare Envoy",
             "Envoy direct_response",
             "the bucket",

@@ -8,7 +8,7 @@ use crate::machine;
 use crate::machine::usage::{Bystander, Meter, Taken};
 use crate::origins::application::{Application, PAGE, RENDERING, VALIDATED};
 use crate::origins::feed;
-use crate::peers::nginx::{self, Lock};
+use crate::peers::nginx::{self, Caching};
 use crate::progress::Progress;
 use crate::report::{Report, bars};
 use sluice_tests::client::{Client, request};
@@ -146,7 +146,7 @@ async fn start(settings: Settings, origin: SocketAddr) -> Option<Contender> {
     match settings {
         Settings::Nginx(location) => {
             let nginx = nginx::start_ladder(origin, location).await?;
-            Some(Contender::peer(Kind::Nginx(Lock::On), nginx))
+            Some(Contender::peer(Kind::Nginx(Caching::Lock), nginx))
         }
         Settings::Sluice(policy) => {
             let edge = Builder::new().env("ORIGIN", format!("http://{origin}"));

@@ -6,7 +6,7 @@ use crate::figures::format::{count, ms, whole};
 use crate::figures::{Conclusions, Distribution, Figures, Rounds, Table};
 use crate::machine;
 use crate::machine::usage::Bystander;
-use crate::peers::nginx::Lock;
+use crate::peers::nginx::Caching;
 use crate::progress::Progress;
 use crate::report::{Report, bars};
 use sluice_tests::client::{Client, Response, request};
@@ -31,7 +31,7 @@ const MAX_LIMIT: f64 = 20.0;
 
 const KINDS: [Kind; 5] = [
     Kind::Origin,
-    Kind::Nginx(Lock::On),
+    Kind::Nginx(Caching::Lock),
     Kind::Varnish,
     Kind::Sluice,
     Kind::SluiceMemory,

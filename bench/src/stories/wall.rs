@@ -8,7 +8,7 @@ use crate::figures::{Conclusions, Rounds, Table};
 use crate::load::k6::{self, Load, Outcome};
 use crate::machine;
 use crate::machine::usage::{Bystander, Meter, Taken};
-use crate::peers::nginx::Lock;
+use crate::peers::nginx::Caching;
 use crate::progress::Progress;
 use crate::report::{Report, bars, by_percentile};
 use sluice_tests::bucket::minio::{Bucket, Minio};
@@ -19,9 +19,21 @@ const SIZE: usize = 10_000;
 /// How long a request is on its way to the bucket: S3 takes 100 to 200 ms for a small object, as its documentation says.
 /// A bucket on the same machine answers in one, and hardly ever do two clients ask for an object within that.
 const DISTANCE: Duration = Duration::from_millis(100);
-const NGINX: Kind = Kind::Nginx(Lock::On);
+const NGINX: Kind = Kind::Nginx(Caching::Lock);
+const GATEWAY: Kind = Kind::Nginx(Caching::Gateway);
 /// Whose times are drawn.
 const DRAWN: [Kind; 4] = [Kind::Origin, NGINX, Kind::Varnish, Kind::Sluice];
+/// Who is measured at one rate only.
+const OTHERS: [Kind; 8] = [
+    Kind::Nginx(Caching::NoLock),
+    Kind::Nginx(Caching::LockTimeout),
+    Kind::SluiceMemory,
+    Kind::Nginx(Caching::Slices),
+    GATEWAY,
+    Kind::Haproxy,
+    Kind::TrafficServer,
+    Kind::Bare,
+];
 
 const CPU_REASON: &str = "Envoy by itself takes more for a request than they do (the row of the bare Envoy); with Sluice a Wasm filter is in \
      each, and a miss passes a second listener and is signed.";
@@ -40,7 +52,7 @@ struct Scale {
 impl Scale {
     fn new(quick: bool) -> Self {
         if quick {
-            let kinds = [&DRAWN[..], &[Kind::Haproxy, Kind::Bare]].concat();
+            let kinds = [&DRAWN[..], &OTHERS[3..]].concat();
             return Self {
                 objects: 300,
                 seconds: 2,
@@ -49,15 +61,13 @@ impl Scale {
             };
         }
         let foremost = |rate| (rate, DRAWN.to_vec());
-        let others = [Lock::Off, Lock::Timeout].map(Kind::Nginx);
-        let more = [Kind::Haproxy, Kind::Bare, Kind::SluiceMemory];
         Self {
             objects: 10_000,
             seconds: 10,
             rounds: 3,
             rates: vec![
                 foremost(100),
-                (500, [&DRAWN[..], &others, &more].concat()),
+                (500, [&DRAWN[..], &OTHERS].concat()),
                 foremost(1_000),
                 foremost(2_000),
             ],
@@ -271,8 +281,10 @@ fn pictures(scale: &Scale, rows: &[Row]) -> Vec<(String, String)> {
     };
     let servers = [
         NGINX,
+        GATEWAY,
         Kind::Varnish,
         Kind::Haproxy,
+        Kind::TrafficServer,
         Kind::Bare,
         Kind::Sluice,
     ];
@@ -307,7 +319,13 @@ fn name_of_line(row: &Row) -> String {
 fn findings(rows: &[Row]) -> Vec<String> {
     let mut findings = Conclusions::default();
     for ours in rows.iter().filter(|row| row.kind.is_sluice()) {
-        let compared = [Kind::Origin, NGINX, Kind::Varnish];
+        let compared = [
+            Kind::Origin,
+            NGINX,
+            GATEWAY,
+            Kind::Varnish,
+            Kind::TrafficServer,
+        ];
         let of_rate = rows.iter().filter(|row| row.rate == ours.rate);
         for theirs in of_rate.filter(|row| compared.contains(&row.kind)) {
             let what = format!("longest time at {}/s", ours.rate);
@@ -333,7 +351,14 @@ fn usage_findings(findings: &mut Conclusions, rows: &[Row]) {
     };
     let rate = all.rate;
     let of = |kind| rows.iter().find(|row| row.kind == kind && row.rate == rate);
-    for peer in [NGINX, Kind::Varnish, Kind::Haproxy, Kind::Bare] {
+    for peer in [
+        NGINX,
+        GATEWAY,
+        Kind::Varnish,
+        Kind::Haproxy,
+        Kind::TrafficServer,
+        Kind::Bare,
+    ] {
         let Some((ours, theirs)) = of(Kind::Sluice).zip(of(peer)) else {
             continue;
         };

@@ -10,7 +10,7 @@ use crate::load::h2load::{self, Ask, Pace, Paced, Protocol};
 use crate::machine;
 use crate::machine::spent::Watch;
 use crate::machine::usage::Bystander;
-use crate::peers::nginx::Lock;
+use crate::peers::nginx::Caching;
 use crate::progress::Progress;
 use crate::report::Report;
 use report::report;
@@ -22,7 +22,7 @@ use std::time::Duration;
 const PRIVATE: &str = "/private.bin";
 /// What the aims are about, with its files on a disk.
 const OURS: Kind = Kind::Sluice;
-const NGINX: Kind = Kind::Nginx(Lock::On);
+const NGINX: Kind = Kind::Nginx(Caching::Lock);
 /// Who is drawn.
 const DRAWN: [Kind; 6] = [
     OURS,

@@ -10,7 +10,7 @@ use crate::figures::{Conclusions, Figures, Rounds, Table};
 use crate::load::k6::{self, Load, Outcome};
 use crate::machine;
 use crate::machine::usage::{Bystander, Meter, Taken};
-use crate::peers::nginx::{self, Lock};
+use crate::peers::nginx::{self, Caching};
 use crate::progress::Progress;
 use crate::report::{Report, bars};
 use rendering::Rendering;
@@ -161,7 +161,7 @@ async fn start(kind: Kind, origin: &Origin) -> Option<Contender> {
         }),
         Kind::Nginx => {
             let nginx = nginx::start_with_metrics(origin.address(), SERIES).await?;
-            return Some(Contender::peer(Server::Nginx(Lock::On), nginx));
+            return Some(Contender::peer(Server::Nginx(Caching::Lock), nginx));
         }
     };
     Some(Contender::sluice(Server::Sluice, edge).await)

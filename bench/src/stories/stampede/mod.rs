@@ -9,7 +9,7 @@ use crate::contenders::{Before, Contender, Kind, start_all};
 use crate::figures::{Distribution, Rounds};
 use crate::machine;
 use crate::machine::usage::{Bystander, Meter, Taken};
-use crate::peers::nginx::Lock;
+use crate::peers::nginx::Caching;
 use crate::progress::Progress;
 use crate::report::Report;
 use clients::{Answer, after_a_leader, again_and_again, at_once};
@@ -24,15 +24,20 @@ const ORIGIN: Duration = Duration::from_millis(100);
 /// How long clients that come again and again rest in between.
 const REST: Duration = Duration::from_millis(10);
 
-const NGINX: Kind = Kind::Nginx(Lock::On);
-const KINDS: [Kind; 6] = [
+const NGINX: Kind = Kind::Nginx(Caching::Lock);
+const KINDS: [Kind; 9] = [
     Kind::Origin,
     NGINX,
     Kind::Varnish,
     Kind::Sluice,
     Kind::Bare,
     Kind::Haproxy,
+    Kind::TrafficServer,
+    UPDATING,
+    Kind::SluiceStale,
 ];
+const UPDATING: Kind = Kind::Nginx(Caching::BackgroundUpdate);
+
 /// How much is measured.
 struct Scale {
     rounds: usize,
@@ -91,9 +96,9 @@ pub async fn run(quick: bool) -> Report {
     let scale = Scale::new(quick);
     let before = machine::load();
     let scenes = Scene::all(quick);
-    let kinds = &KINDS[..if quick { 5 } else { 6 }];
     let of_scene = |&scene: &Scene| {
-        kinds.iter().map(move |&kind| Row {
+        let kinds = KINDS.into_iter().filter(move |kind| scene.concerns(*kind));
+        kinds.map(move |kind| Row {
             scene,
             kind,
             runs: Rounds::default(),
@@ -104,10 +109,13 @@ pub async fn run(quick: bool) -> Report {
     for round in 1..=scale.rounds {
         let origin = Origin::start().ready().await;
         // NB: anew in each round, as not everyone survives the last scene.
-        let contenders = start_all(kinds, Before::Origin(&origin)).await;
+        let contenders = start_all(&KINDS, Before::Origin(&origin)).await;
         for &scene in &scenes {
             progress.step(format_args!("{scene}, round {round}"));
-            for (contender, at) in contenders.iter().zip(0..) {
+            let concerned = contenders
+                .iter()
+                .filter(|contender| scene.concerns(contender.kind));
+            for (contender, at) in concerned.zip(0..) {
                 let name = scene.to_string().replace([' ', ','], "-");
                 let target = format!("/{round}/{at}/{name}");
                 origin.on(&target, scene.reply());

@@ -2,7 +2,7 @@
 //! The story's tables, pictures and findings.
 
 use super::scene::Scene;
-use super::{NGINX, ORIGIN, Row, Run, SIZE, Scale};
+use super::{NGINX, ORIGIN, Row, Run, SIZE, Scale, UPDATING};
 use crate::contenders::Kind;
 use crate::figures::format::{count, ms, remark, whole};
 use crate::figures::{Conclusions, Distribution, Figures, Table};
@@ -116,7 +116,7 @@ fn findings(rows: &[Row]) -> Vec<String> {
             ));
         }
         let of_scene = rows.iter().filter(|row| row.scene == scene);
-        for theirs in of_scene.filter(|row| [NGINX, Kind::Varnish].contains(&row.kind)) {
+        for theirs in of_scene.filter(|row| compared(ours.kind).contains(&row.kind)) {
             let what = format!("{scene}, longest time");
             findings.compare(
                 what,
@@ -127,12 +127,20 @@ fn findings(rows: &[Row]) -> Vec<String> {
     }
     for ours in ours() {
         let of_scene = rows.iter().filter(|row| row.scene == ours.scene);
-        for theirs in of_scene.filter(|row| [NGINX, Kind::Varnish, Kind::Bare].contains(&row.kind))
-        {
+        let compared = [compared(ours.kind), &[Kind::Bare]].concat();
+        for theirs in of_scene.filter(|row| compared.contains(&row.kind)) {
             usage_findings(&mut findings, ours, theirs);
         }
     }
     findings.all()
+}
+
+/// The peers that do the same.
+const fn compared(ours: Kind) -> &'static [Kind] {
+    match ours {
+        Kind::SluiceStale => &[UPDATING],
+        _ => &[NGINX, Kind::Varnish, Kind::TrafficServer],
+    }
 }
 
 /// What ours takes as it comes, beside one of the peers.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The situations, and who asks in them.
 
-use super::{ORIGIN, SIZE};
+use super::{ORIGIN, SIZE, UPDATING};
+use crate::contenders::Kind;
 use sluice_tests::origin::Reply;
 use std::fmt;
 use std::time::Duration;
@@ -49,6 +50,11 @@ impl Scene {
             Self::LeaderLeaves,
         ];
         cold.chain(others).collect()
+    }
+
+    /// Whether it tells anything of this one: what is served stale must have expired.
+    pub fn concerns(self, kind: Kind) -> bool {
+        self == Self::Expiring || ![UPDATING, Kind::SluiceStale].contains(&kind)
     }
 
     pub fn reply(self) -> Reply {

@@ -9,7 +9,7 @@ use crate::figures::{Conclusions, Figures, PERCENTILES, Rounds, Table};
 use crate::load::h2load::{self, Ask, Pace, Paced, Protocol};
 use crate::machine;
 use crate::machine::spent::{Spent, Watch};
-use crate::peers::nginx::Lock;
+use crate::peers::nginx::Caching;
 use crate::progress::Progress;
 use crate::report::{Report, bars, by_percentile};
 use capacity::Capacity;
@@ -23,7 +23,7 @@ const KINDS: [Kind; 5] = [
     Kind::Sluice,
     Kind::Bare,
     Kind::Direct,
-    Kind::Nginx(Lock::On),
+    Kind::Nginx(Caching::Lock),
     Kind::Haproxy,
 ];
 

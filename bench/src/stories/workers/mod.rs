@@ -10,7 +10,7 @@ use crate::figures::{Distribution, Rounds};
 use crate::machine;
 use crate::machine::usage::{self, Bystander, Meter, Taken};
 use crate::origins::feed::feed;
-use crate::peers::nginx::{self, Lock};
+use crate::peers::nginx::{self, Caching};
 use crate::progress::Progress;
 use crate::report::Report;
 use load::{Answers, Load, ask, exchange};
@@ -115,7 +115,7 @@ async fn start(kind: Kind, origin: &Origin) -> Option<Contender> {
         Kind::Nginx | Kind::NginxReuseport => {
             let own_queues = kind == Kind::NginxReuseport;
             let nginx = nginx::start_workers(origin.address(), own_queues).await?;
-            Contender::peer(Server::Nginx(Lock::On), nginx)
+            Contender::peer(Server::Nginx(Caching::Lock), nginx)
         }
         Kind::Sluice | Kind::Balanced => {
             let direct = Direct {
