@@ -10,10 +10,18 @@ pub const ROUNDS: usize = 3;
 /// A conclusion needs a machine of which other work takes no more than this part.
 pub const QUIET: f64 = 0.1;
 
+/// How the names of other projects' caches begin.
+const PEERS: [&str; 4] = ["nginx", "Varnish", "HAProxy", "Traffic Server"];
+
+/// A peer is ahead by no less than this factor.
+const AHEAD: f64 = 1.05;
+
 /// What comparisons allow to be said, in the order in which they were made. Less is better.
 #[derive(Default)]
 pub struct Conclusions {
     said: Vec<String>,
+    /// Those among them by which a peer has less than ours.
+    peer_ahead: Vec<String>,
     /// Comparisons of too few rounds.
     few: usize,
     /// Comparisons during which the machine was too busy, and the most that other work took.
@@ -53,14 +61,14 @@ impl Conclusions {
             self.noisy = (self.noisy.0 + 1, self.noisy.1.max(foreign));
         } else {
             let factors = theirs.1.with(&ours.1, |their, our| their / our);
-            let said = ratio(
-                &what.to_string(),
-                &ours.0.to_string(),
-                &theirs.0.to_string(),
-                &factors,
-            );
-            let ours_is_more = factors.extremes().1 < 1.0 && !reason.is_empty();
-            self.said.push(if ours_is_more {
+            let (our_name, their_name) = (ours.0.to_string(), theirs.0.to_string());
+            let said = ratio(&what.to_string(), &our_name, &their_name, &factors);
+            let ours_is_more = factors.extremes().1 < 1.0;
+            let is_peer = PEERS.iter().any(|peer| their_name.starts_with(peer));
+            if ours_is_more && is_peer && factors.median().recip() >= AHEAD {
+                self.peer_ahead.push(said.clone());
+            }
+            self.said.push(if ours_is_more && !reason.is_empty() {
                 format!("{said} {reason}")
             } else {
                 said
@@ -68,9 +76,14 @@ impl Conclusions {
         }
     }
 
+    /// Where a peer has less in every round.
+    pub fn peer_ahead(&self) -> &[String] {
+        &self.peer_ahead
+    }
+
     /// All of them; those that were left out are one.
-    pub fn all(self) -> Vec<String> {
-        let mut all = self.said;
+    pub fn all(&self) -> Vec<String> {
+        let mut all = self.said.clone();
         if let count @ 1.. = self.few {
             all.push(format!(
                 "{count} comparison(s) allow no conclusion: there were fewer than {ROUNDS} rounds."
@@ -141,6 +154,27 @@ mod tests {
         assert_eq!(
             said(&one, &noisy, ""),
             "2 comparison(s) allow no conclusion: others took up to 30 % of the cores meanwhile."
+        );
+    }
+
+    #[test]
+    fn a_peer_is_ahead_where_it_has_less_in_every_round() {
+        let figures = |rounds: [f64; 3]| rounds.map(|value| (value, 0.0)).into_iter().collect();
+        let mut conclusions = Conclusions::default();
+        for (peer, rounds) in [
+            ("nginx, lock", [1.0; 3]),
+            ("Varnish", [1.0, 3.0, 1.0]),
+            ("HAProxy", [1.98; 3]),
+            ("Traffic Server", [3.0; 3]),
+            ("bare Envoy", [1.0; 3]),
+        ] {
+            let ours: (&str, Figures) = ("Sluice", figures([2.0; 3]));
+            conclusions.compare("time", ours, (peer, figures(rounds)));
+        }
+        assert_eq!(conclusions.all().len(), 5);
+        assert_eq!(
+            conclusions.peer_ahead(),
+            ["time: Sluice has 2.0 times that of nginx, lock (2.0 to 2.0 over the rounds)."]
         );
     }
 

@@ -28,6 +28,41 @@ pub fn described(before: f64, foreign: impl IntoIterator<Item = f64>) -> String 
     )
 }
 
+/// The commit that is checked out, with `-dirty` where files differ from it.
+pub fn commit() -> String {
+    let mut git = Command::new("git");
+    git.args([
+        "describe",
+        "--always",
+        "--dirty",
+        "--exclude=*",
+        "--abbrev=12",
+    ]);
+    let said = git.current_dir(tool::repository()).output();
+    let text = said.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    text.ok()
+        .filter(|text| !text.is_empty())
+        .unwrap_or_else(|| "?".to_owned())
+}
+
+/// The processor, how many cores there are, and the memory.
+pub fn hardware() -> String {
+    let field = |file: &str, name: &str| {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let value = line.map(|line| line.trim_start_matches([' ', '\t', ':']).to_owned());
+        value.unwrap_or_default()
+    };
+    let memory = field("/proc/meminfo", "MemTotal");
+    let kib: u64 = memory.trim_end_matches(" kB").parse().unwrap_or(0);
+    let processor = field("/proc/cpuinfo", "model name");
+    format!(
+        "{processor}, {} cores, {} GiB of memory",
+        cores(),
+        kib.div_ceil(1 << 20)
+    )
+}
+
 /// The load average of the last minute.
 pub fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
@@ -46,14 +81,14 @@ pub fn versions() -> String {
     let mut parts = vec![format!("Linux {}", kernel.trim())];
     let said = |program: PathBuf, option| version(Command::new(program).arg(option));
     parts.push(format!("Envoy {}", said(tool::envoy(), "--version")));
-    if let Some(nginx) = program("nginx") {
-        parts.push(format!("nginx {}", said(nginx, "-v")));
-    }
-    if let Some(haproxy) = program("haproxy") {
-        parts.push(format!("HAProxy {}", said(haproxy, "-v")));
-    }
-    if let Some(varnish) = program("varnishd") {
-        parts.push(format!("Varnish {}", said(varnish, "-V")));
+    let peers = [
+        ("nginx", "nginx", "-v"),
+        ("HAProxy", "haproxy", "-v"),
+        ("Varnish", "varnishd", "-V"),
+        ("Traffic Server", "traffic_server", "--version"),
+    ];
+    for (name, peer, option) in peers {
+        parts.extend(program(peer).map(|peer| format!("{name} {}", said(peer, option))));
     }
     parts.join(", ")
 }

@@ -6,7 +6,10 @@ mod picture;
 
 pub use picture::{Axis, Line, Picture, bars, by_percentile};
 
-use crate::figures::{Distribution, Table, interval_log};
+use crate::figures::{Conclusions, Distribution, Table, interval_log};
+use crate::machine;
+use crate::peers::packages;
+use page::Page;
 use serde_json::{Value, json};
 use sluice_tests::machine::tool::repository;
 use std::path::{Path, PathBuf};
@@ -22,7 +25,7 @@ pub struct Report {
     /// The one with the results is the last.
     pub tables: Vec<Table>,
     /// What follows from them, a sentence each.
-    pub findings: Vec<String>,
+    pub findings: Conclusions,
     /// Drawn, as SVG, each by the name of its file.
     pub pictures: Vec<(String, String)>,
     /// Each measured time, by the name of its run.
@@ -35,9 +38,9 @@ impl Report {
     /// # Panics
     /// When the folder cannot be written.
     pub fn keep(&self, story: &str, quick: bool) {
-        let results = self.json(story, quick);
-        println!("{}", page::section(&results));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let results = self.json(story, quick, now.as_secs());
+        println!("{}", page::section(&results));
         let stem = format!("{story}-{}", now.as_secs());
         let write = |ending: &str, content: &[u8]| {
             std::fs::create_dir_all(folder()).unwrap();
@@ -54,10 +57,12 @@ impl Report {
         }
     }
 
-    fn json(&self, story: &str, quick: bool) -> Value {
+    fn json(&self, story: &str, quick: bool, ended: u64) -> Value {
         let pictures = self.pictures.iter().map(|(_, svg)| svg);
         json!({
-            "story": story, "quick": quick, "title": self.title, "about": self.about, "findings": self.findings,
+            "story": story, "quick": quick, "ended": ended, "commit": machine::commit(), "machine": machine::hardware(),
+            "packages": packages::versions(), "title": self.title, "about": self.about,
+            "findings": self.findings.all(), "peer_ahead": self.findings.peer_ahead(),
             "tables": self.tables.iter().map(Table::json).collect::<Vec<_>>(),
             "pictures": pictures.collect::<Vec<_>>(),
         })
@@ -68,7 +73,8 @@ fn folder() -> PathBuf {
     repository().join(".sluice/bench")
 }
 
-/// Writes `report.html` and `report.md` from the newest results of each of these stories, and says where.
+/// Writes `report.html` and `report.md` from the newest results of each of these stories that are of one commit, and says
+/// where.
 ///
 /// # Panics
 /// When there are none, or a file cannot be written.
@@ -81,10 +87,8 @@ pub fn write(stories: &[&str]) {
         "no results in {}: run `make bench`",
         folder.display()
     );
-    for (name, page) in [
-        ("report.html", page::html(&results)),
-        ("report.md", page::markdown(&results)),
-    ] {
+    let page = Page::of(results);
+    for (name, page) in [("report.html", page.html()), ("report.md", page.markdown())] {
         let file = folder.join(name);
         std::fs::write(&file, page).unwrap();
         println!("{}", file.display());

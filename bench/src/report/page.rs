@@ -6,17 +6,44 @@ use minijinja::{Environment, context};
 use serde_json::Value;
 
 const HTML: &str = include_str!("../../report.html.j2");
+const HEAD: &str = include_str!("../../head.md.j2");
 const SECTION: &str = include_str!("../../section.md.j2");
 
-/// The page of these results, with their pictures.
-pub fn html(results: &[Value]) -> String {
-    rendered("report.html", context! { results })
+/// Results of one commit.
+pub struct Page {
+    results: Vec<Value>,
+    /// Those of other commits, which are named and not shown.
+    left_out: Vec<Value>,
 }
 
-/// What each story has printed, below the command that made it.
-pub fn markdown(results: &[Value]) -> String {
-    let sections: Vec<_> = results.iter().map(section).collect();
-    format!("# Sluice beside its peers\n\n{}", sections.join("\n"))
+impl Page {
+    /// Of the commit of the newest of these results.
+    pub fn of(results: Vec<Value>) -> Self {
+        let newest = results.iter().max_by_key(|result| result["ended"].as_u64());
+        let commit = newest.map(|result| result["commit"].clone());
+        let (results, left_out) = results
+            .into_iter()
+            .partition(|result| Some(&result["commit"]) == commit.as_ref());
+        Self { results, left_out }
+    }
+
+    /// With the pictures.
+    pub fn html(&self) -> String {
+        rendered("report.html", self.context())
+    }
+
+    /// What each story has printed, below the command that made it.
+    pub fn markdown(&self) -> String {
+        let head = rendered("head.md", self.context());
+        let sections: Vec<_> = self.results.iter().map(section).collect();
+        format!("{head}\n{}", sections.join("\n"))
+    }
+
+    fn context(&self) -> minijinja::Value {
+        let (results, left_out) = (&self.results, &self.left_out);
+        let newest = results.iter().max_by_key(|result| result["ended"].as_u64());
+        context! { results, left_out, newest }
+    }
 }
 
 /// What one story has found, without its pictures.
@@ -32,9 +59,9 @@ fn rendered(template: &str, context: minijinja::Value) -> String {
     environment
         .add_template("report.html", HTML)
         .expect("a template");
-    environment
-        .add_template("section.md", SECTION)
-        .expect("a template");
+    for (name, source) in [("head.md", HEAD), ("section.md", SECTION)] {
+        environment.add_template(name, source).expect("a template");
+    }
     let template = environment.get_template(template).expect("a template");
     template.render(context).expect("results")
 }
@@ -61,7 +88,8 @@ mod tests {
 
     fn results() -> Value {
         json!({
-            "story": "wall", "title": "The 500 ms wall", "about": "2 cores\nLinux", "quick": true,
+            "story": "wall", "ended": 2, "commit": "1a2b", "machine": "a processor", "packages": "nginx 1.26.3-3",
+            "peer_ahead": ["nginx has less."], "title": "The 500 ms wall", "about": "2 cores\nLinux", "quick": true,
             "findings": ["1 < 2 & 3"],
             "tables": [{"columns": ["ms", "max"], "rows": [["the bucket itself", "4.0"], ["nginx", "500"]]}],
             "pictures": [bars("CPU time in microseconds", "us", [("nginx", 80.0)])],
@@ -70,7 +98,7 @@ mod tests {
 
     #[test]
     fn the_page_needs_nothing_from_elsewhere() {
-        let page = html(&[results()]);
+        let page = Page::of(vec![results()]).html();
         let addresses = page.matches("://").count();
         assert_eq!(addresses, page.matches("http://www.w3.org/").count());
         for part in ["src=", "href=", "@import", "url("] {
@@ -80,8 +108,11 @@ mod tests {
 
     #[test]
     fn each_story_stands_below_its_command() {
-        let page = markdown(&[results(), json!({"story": "hits", "title": "Hits"})]);
+        let hits = json!({"story": "hits", "ended": 1, "commit": "1a2b", "title": "Hits"});
+        let page = Page::of(vec![results(), hits]).markdown();
         for part in [
+            "Commit `1a2b`, on a processor. The peers are Debian's packages: nginx 1.26.3-3.\n",
+            "## Where a peer is ahead\n\n- `wall`: nginx has less.\n",
             "## The 500 ms wall\n\n`make bench STORY=wall QUICK=1`\n\n2 cores\nLinux\n",
             "| ms                | max |\n|-------------------|-----|\n| the bucket itself | 4.0 |\n",
             "- 1 < 2 & 3\n",
@@ -89,6 +120,16 @@ mod tests {
         ] {
             assert!(page.contains(part), "{part}: {page}");
         }
+    }
+
+    #[test]
+    fn a_page_has_the_results_of_one_commit_and_names_the_others() {
+        let older = json!({"story": "hits", "ended": 1, "commit": "0f0f", "title": "Hits"});
+        let page = Page::of(vec![older, results()]);
+        let (html, markdown) = (page.html(), page.markdown());
+        assert!(!html.contains("<h2>Hits") && !markdown.contains("## Hits"));
+        assert!(html.contains("hits of 0f0f."), "{html}");
+        assert!(markdown.contains("`hits` of `0f0f`."), "{markdown}");
     }
 
     #[test]
@@ -100,7 +141,7 @@ mod tests {
         let file = folder.path().join("report.html");
         let script = "<script>document.title = [...document.querySelectorAll('svg')].map(\
              (svg) => Math.round(svg.getBoundingClientRect().height / 10)).join()</script></body>";
-        let page = html(&[results()]).replace("</body>", script);
+        let page = Page::of(vec![results()]).html().replace("</body>", script);
         std::fs::write(&file, page).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

@@ -225,7 +225,7 @@ fn report(rows: &[Row], rounds: &str, before: f64) -> Report {
 }
 
 /// Each coding, compressed once and for each response.
-fn findings(rows: &[Row]) -> Vec<String> {
+fn findings(rows: &[Row]) -> Conclusions {
     let (pairs, _) = rows.as_chunks::<2>();
     let mut findings = Conclusions::default();
     for [ours, theirs] in pairs {
@@ -236,5 +236,5 @@ fn findings(rows: &[Row]) -> Vec<String> {
             times(theirs),
         );
     }
-    findings.all()
+    findings
 }

@@ -291,7 +291,7 @@ const TIME_REASON: &str = "A hit of nginx takes less CPU time, and the applicati
 const CPU_REASON: &str = "Envoy takes a stored body in pieces through its filters, of which one is in Wasm; nginx sends the stored file.";
 
 /// Each step of Sluice beside the same of nginx, and the whole ladder.
-fn findings(rows: &[Row]) -> Vec<String> {
+fn findings(rows: &[Row]) -> Conclusions {
     let mut findings = Conclusions::default();
     let ours = || rows.iter().filter(|row| row.server() == "Sluice");
     for ours in ours() {
@@ -317,5 +317,5 @@ fn findings(rows: &[Row]) -> Vec<String> {
             time(first),
         );
     }
-    findings.all()
+    findings
 }

@@ -236,7 +236,7 @@ fn report(rows: &[Row], rounds: usize, before: f64) -> Report {
     }
 }
 
-fn findings(rows: &[Row], before: f64) -> Vec<String> {
+fn findings(rows: &[Row], before: f64) -> Conclusions {
     let mut findings = Conclusions::default();
     let cores = machine::cores();
     // The run itself keeps about one core busy.
@@ -254,5 +254,5 @@ fn findings(rows: &[Row], before: f64) -> Vec<String> {
             findings.compare(what, ours.medians(), theirs.medians());
         }
     }
-    findings.all()
+    findings
 }

@@ -316,7 +316,7 @@ fn name_of_line(row: &Row) -> String {
 }
 
 /// What is said of ours and each peer, and what cannot be.
-fn findings(rows: &[Row]) -> Vec<String> {
+fn findings(rows: &[Row]) -> Conclusions {
     let mut findings = Conclusions::default();
     for ours in rows.iter().filter(|row| row.kind.is_sluice()) {
         let compared = [
@@ -341,7 +341,7 @@ fn findings(rows: &[Row]) -> Vec<String> {
         let (kind, rate, most) = (row.kind, row.rate, row.most_per_key());
         findings.say(format!("{kind} asked the bucket up to {most} times for one object at {rate}/s: it should be once."));
     }
-    findings.all()
+    findings
 }
 
 /// What ours takes of the machine as it comes, beside the peers at the rate at which all are.

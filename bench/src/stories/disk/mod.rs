@@ -250,7 +250,7 @@ fn report(found: &Found, scale: &Scale, before: f64) -> Report {
     }
 }
 
-fn findings(found: &Found, scale: &Scale) -> Vec<String> {
+fn findings(found: &Found, scale: &Scale) -> Conclusions {
     let mut findings = Conclusions::default();
     for &medium in scale.media {
         let of_medium = || found.pools.iter().filter(|pool| pool.medium == medium);
@@ -265,5 +265,5 @@ fn findings(found: &Found, scale: &Scale) -> Vec<String> {
     for full in &found.full {
         findings.say(full.finding());
     }
-    findings.all()
+    findings
 }

@@ -105,7 +105,7 @@ impl Found {
         goals
     }
 
-    fn findings(&self) -> Vec<String> {
+    fn findings(&self) -> Conclusions {
         let mut findings = Conclusions::default();
         for growing in COMPARED {
             if let (Some(few), Some(many)) = (self.of(growing).next(), self.of(growing).last()) {
@@ -119,7 +119,7 @@ impl Found {
                 "{growing}: {failed} requests failed when about {count} keys had been asked for."
             ));
         }
-        findings.all()
+        findings
     }
 }
 

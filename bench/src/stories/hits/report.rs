@@ -97,7 +97,7 @@ impl Found {
     }
 
     /// What a hit costs, ours and the others'.
-    fn findings(&self) -> Vec<String> {
+    fn findings(&self) -> Conclusions {
         let mut findings = Conclusions::default();
         for (what, figure) in [
             ("CPU time of a hit", (|run| run.cpu) as fn(&Run) -> f64),
@@ -117,7 +117,7 @@ impl Found {
                 );
             }
         }
-        findings.all()
+        findings
     }
 }
 

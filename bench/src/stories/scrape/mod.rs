@@ -328,7 +328,7 @@ fn report(rows: &[Row], rendered: &[Rendering], scale: &Scale, before: f64) -> R
     }
 }
 
-fn findings(rows: &[Row], rendered: &[Rendering]) -> Vec<String> {
+fn findings(rows: &[Row], rendered: &[Rendering]) -> Conclusions {
     let mut findings = Conclusions::default();
     for quiet in rows.iter().filter(|row| !row.scraped) {
         let of_kind = |row: &&Row| row.kind == quiet.kind && row.scraped;
@@ -362,5 +362,5 @@ fn findings(rows: &[Row], rendered: &[Rendering]) -> Vec<String> {
         compare("CPU time per request, scrapes included", Run::cpu);
         compare("peak memory", Run::memory);
     }
-    findings.all()
+    findings
 }

@@ -100,7 +100,7 @@ fn pictures(rows: &[Row]) -> Vec<(String, String)> {
     pictures
 }
 
-fn findings(rows: &[Row]) -> Vec<String> {
+fn findings(rows: &[Row]) -> Conclusions {
     let mut findings = Conclusions::default();
     let ours = || rows.iter().filter(|row| row.kind.is_sluice());
     for ours in ours() {
@@ -132,7 +132,7 @@ fn findings(rows: &[Row]) -> Vec<String> {
             usage_findings(&mut findings, ours, theirs);
         }
     }
-    findings.all()
+    findings
 }
 
 /// The peers that do the same.

@@ -262,7 +262,7 @@ fn pictures(found: &Found) -> Vec<(String, String)> {
     rates.into_iter().flat_map(of_rate).collect()
 }
 
-fn findings(found: &Found) -> Vec<String> {
+fn findings(found: &Found) -> Conclusions {
     let mut findings = Conclusions::default();
     for capacity in &found.capacities {
         capacity.compare(&mut findings);
@@ -280,7 +280,7 @@ fn findings(found: &Found) -> Vec<String> {
             }
         }
     }
-    findings.all()
+    findings
 }
 
 #[cfg(test)]

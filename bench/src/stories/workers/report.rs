@@ -89,7 +89,7 @@ const CPU_REASON: &str =
     "Envoy takes more for a connection and for a request, and a Wasm filter is in it.";
 
 /// Sluice as it comes beside the other way, and beside nginx.
-fn findings(rows: &[Row]) -> Vec<String> {
+fn findings(rows: &[Row]) -> Conclusions {
     let mut findings = Conclusions::default();
     let of = |kind, load| rows.iter().find(|row| row.kind == kind && row.load == load);
     for load in Load::ALL {
@@ -129,5 +129,5 @@ fn findings(rows: &[Row]) -> Vec<String> {
             compare("CPU time per request", Run::cpu_us);
         }
     }
-    findings.all()
+    findings
 }
