@@ -42,7 +42,14 @@ impl Page {
     fn context(&self) -> minijinja::Value {
         let (results, left_out) = (&self.results, &self.left_out);
         let newest = results.iter().max_by_key(|result| result["ended"].as_u64());
-        context! { results, left_out, newest }
+        let of_story = |result: &Value| {
+            let sentences = result["peer_ahead"].as_array().cloned();
+            let sentences = sentences.unwrap_or_default().into_iter();
+            let story = result["story"].clone();
+            sentences.map(move |sentence| (story.clone(), sentence))
+        };
+        let peer_ahead: Vec<_> = results.iter().flat_map(of_story).collect();
+        context! { results, left_out, newest, peer_ahead }
     }
 }
 

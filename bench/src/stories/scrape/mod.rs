@@ -95,7 +95,7 @@ pub async fn run(quick: bool) -> Report {
             rate: 300,
             seconds: 2,
             rounds: 1,
-            every: 1,
+            every: 2,
         }
     } else {
         Scale {
