@@ -51,7 +51,7 @@ packages_of() {
 # what this machine has installed, of its sources and of its preferences.
 download() {
     local release=$1 state=$2 options packages suites
-    mkdir -p "$state/lists/partial" "$state/archives/partial" "$state/etc/sources.list.d"
+    mkdir -p "$state/lists/partial" "$state/archives/partial" "$state"/etc/{sources.list,preferences}.d
     : >"$state/status"
     for suites in "debian $release $release-updates" "debian-security $release-security"; do
         printf 'Types: deb\nTargets: Packages\nURIs: %s/%s\nSuites: %s\nComponents: main\nSigned-By: %s\n\n' \

@@ -70,7 +70,7 @@ pub async fn start(
     certificate: Option<&Certificate>,
 ) -> Option<Peer> {
     let listen = certificate.map_or_else(
-        || "http2 backlog=4096;".to_owned(),
+        || "backlog=4096; http2 on;".to_owned(),
         |certificate| {
             let (cert, key) = (certificate.cert(), certificate.key());
             let (cert, key) = (cert.display(), key.display());
