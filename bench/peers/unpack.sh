@@ -10,7 +10,7 @@ folder=$2
 part=$folder.part
 log=.sluice/apt.log
 mirror=http://deb.debian.org
-keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+keyrings=/usr/share/keyrings
 # Where the machine's own keyring is older than the releases: a package of the mirror, by its SHA-256.
 keyring_package=pool/main/d/debian-archive-keyring/debian-archive-keyring_2025.1_all.deb
 keyring_sha256=9ea7778e443144ca490668737a8ab22dd3e748bb99e805e22ec055abeb3c7fac
@@ -34,8 +34,11 @@ failed() {
 
 # Sets keyring to a file with the keys of all releases of the list.
 find_keyring() {
-    ! [ -e "${keyring%/*}/debian-archive-trixie-stable.gpg" ] || return 0
-    local package=$part/keyring.deb
+    local ending package=$part/keyring.deb
+    for ending in gpg pgp; do
+        keyring=$keyrings/debian-archive-keyring.$ending
+        ! [ -e "$keyrings/debian-archive-trixie-stable.$ending" ] || return 0
+    done
     /usr/lib/apt/apt-helper download-file "$mirror/debian/$keyring_package" "$package" "SHA256:$keyring_sha256" \
         >>"$log" 2>&1 || failed "Debian's keys: install debian-archive-keyring 2023.3+deb12u2 or later"
     dpkg-deb --extract "$package" "$part/keyring"

@@ -22,7 +22,7 @@ pub fn root(release: &str) -> PathBuf {
 /// Says in one line that a program is missing.
 pub fn missing(name: &str) {
     eprintln!(
-        "not measured: {name}, which is not among the peers' packages (`make peers` unpacks them)"
+        "left out: {name}, which is not among the peers' packages (`make peers` unpacks them)"
     );
 }
 

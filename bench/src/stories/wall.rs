@@ -23,7 +23,7 @@ const NGINX: Kind = Kind::Nginx(Caching::Lock);
 const GATEWAY: Kind = Kind::Nginx(Caching::Gateway);
 /// Whose times are drawn.
 const DRAWN: [Kind; 4] = [Kind::Origin, NGINX, Kind::Varnish, Kind::Sluice];
-/// Who is measured at one rate only.
+/// Who is measured at one rate only; the first three are not part of a quick run.
 const OTHERS: [Kind; 8] = [
     Kind::Nginx(Caching::NoLock),
     Kind::Nginx(Caching::LockTimeout),
