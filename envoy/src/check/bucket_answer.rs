@@ -139,7 +139,7 @@ mod tests {
             (
                 404,
                 "<Error><Code>NoSuchBucket</Code></Error>",
-                "correct ORIGIN or S3_ENDPOINT",
+                "correct ORIGIN, S3_ENDPOINT or S3_ADDRESSING",
             ),
             (
                 403,

@@ -76,6 +76,8 @@ impl<'a> BucketError<'a> {
         by_code.or(match self.status {
             400 if self.code.is_none() && self.region.is_some() => Some(Trouble::Region),
             400 if self.code.is_none() => Some(Trouble::Refused),
+            // Amazon S3 has no 401. No client's Authorization reaches a bucket, so it is about the edge's own.
+            401 => Some(Trouble::Credentials),
             429 => Some(Trouble::Throttled),
             500..=599 => Some(Trouble::Failed),
             _ => None,
@@ -110,7 +112,9 @@ impl<'a> BucketError<'a> {
                 "the clock of this machine and that of the bucket differ by too much ({answer}): set the clock"
             ),
             (Trouble::NoBucket, _) => {
-                format!("there is no such bucket ({answer}): correct ORIGIN or S3_ENDPOINT")
+                format!(
+                    "there is no such bucket ({answer}): correct ORIGIN, S3_ENDPOINT or S3_ADDRESSING"
+                )
             }
             (Trouble::Refused, _) => format!(
                 "the bucket refuses a request and does not say why ({answer}): check AWS_REGION, S3_ADDRESSING and \
@@ -209,6 +213,8 @@ mod tests {
             (503, "SlowDown", Some(Trouble::Throttled), 503),
             (429, "", Some(Trouble::Throttled), 429),
             (503, "", Some(Trouble::Failed), 503),
+            (401, "", Some(Trouble::Credentials), 502),
+            (401, "Unauthorized", Some(Trouble::Credentials), 502),
             (500, "InternalError", Some(Trouble::Failed), 500),
             (301, "PermanentRedirect", Some(Trouble::Region), 502),
             (301, "", Some(Trouble::Region), 502),
