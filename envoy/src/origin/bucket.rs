@@ -103,9 +103,9 @@ impl BucketName {
     }
 }
 
-/// Whether a text can be the name of a region.
+/// Whether a text can be the name of a region. Those of AWS have no capitals; OpenStack's usual one is `RegionOne`.
 pub fn is_region(text: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     (1..=32).contains(&text.len()) && text.bytes().all(allowed)
 }
 
@@ -153,6 +153,16 @@ mod tests {
             "s3.cn-north-1.amazonaws.com.cn"
         );
         assert_eq!(dotted.addressing, Addressing::Path);
+    }
+
+    #[test]
+    fn a_region_is_one_word() {
+        for region in ["us-east-1", "auto", "RegionOne", "s_1", "a"] {
+            assert!(is_region(region), "{region}");
+        }
+        for text in ["", "mars one", "a.b", "a/b", "é", &"a".repeat(33)] {
+            assert!(!is_region(text), "{text}");
+        }
     }
 
     #[test]

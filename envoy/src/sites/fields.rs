@@ -104,7 +104,7 @@ const SITE: &[Field] = &[
         required: false,
         form: Form::Text(Text {
             expected: "a region such as us-east-1",
-            pattern: "^[a-z0-9-]{1,32}$",
+            pattern: "^[A-Za-z0-9_-]{1,32}$",
             accepts: is_region,
             hidden: false,
         }),
