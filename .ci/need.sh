@@ -51,6 +51,7 @@ go_for() { # MODULE: a folder
 need_go() {
     go_for envoy/minio
     go_for tests/tools/prometheus
+    go_for tests/tools/versitygw
 }
 
 need_go_for_bench() {

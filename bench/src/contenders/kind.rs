@@ -5,7 +5,7 @@ use crate::contenders::Contender;
 use crate::peers::nginx::Caching;
 use crate::peers::{WORKERS, direct, haproxy, nginx, trafficserver, varnish};
 use sluice_tests::bare::Bare;
-use sluice_tests::bucket::minio::Bucket;
+use sluice_tests::bucket::Bucket;
 use sluice_tests::bucket::proxy::Proxy;
 use sluice_tests::edge::store::{Medium, Store, Version};
 use sluice_tests::edge::tls::Certificate;

@@ -11,8 +11,8 @@ use crate::machine::usage::{Bystander, Meter, Taken};
 use crate::peers::nginx::Caching;
 use crate::progress::Progress;
 use crate::report::{Report, bars, by_percentile};
-use sluice_tests::bucket::minio::{Bucket, Minio};
 use sluice_tests::bucket::proxy::Proxy;
+use sluice_tests::bucket::{Bucket, minio};
 use std::time::Duration;
 
 const SIZE: usize = 10_000;
@@ -115,7 +115,7 @@ pub async fn run(quick: bool) -> Report {
             for row in &mut of_rate {
                 progress.step(format_args!("{}, {rate} a second, round {round}", row.kind));
                 // Each starts anew: cold, and with its own peak of memory.
-                let proxy = Proxy::distant(bucket.minio().address(), DISTANCE);
+                let proxy = Proxy::distant(bucket.server().address(), DISTANCE);
                 if let Some(server) = row.kind.start(Before::Bucket(&bucket, &proxy)).await {
                     let load = Load {
                         rate,
@@ -135,7 +135,7 @@ pub async fn run(quick: bool) -> Report {
 
 /// A bucket that everyone may read.
 async fn fill(objects: u32) -> Bucket {
-    let bucket = Minio::shared().await.bucket().await;
+    let bucket = minio::shared().await.bucket().await;
     bucket.publish().await;
     let content = vec![b'x'; SIZE];
     let headers = [("cache-control", "max-age=86400")];

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Temporary credentials that open one bucket.
+//! Credentials that open one bucket, or a part of what there is in it.
 
-use super::minio::{Bucket, REGION};
+use super::{Bucket, REGION};
 use crate::client::{Client, request};
 use ring::digest::{SHA256, digest};
 use ring::hmac::{self, HMAC_SHA256};
+use serde_json::{Value, json};
 
 /// What a client needs to sign requests.
 #[derive(Clone, Debug)]
@@ -13,25 +14,30 @@ pub struct Role {
     pub access_key_id: String,
     /// The secret.
     pub secret_access_key: String,
-    /// The token of the session.
+    /// The token of the session; empty for credentials that are not temporary.
     pub session_token: String,
 }
 
 impl Role {
-    /// Credentials that may read the objects of that bucket, and list it (`AssumeRole` of AWS STS).
+    /// Credentials that may read the objects of that bucket, and list it.
+    pub async fn reading(bucket: &Bucket) -> Self {
+        let arn = format!("arn:aws:s3:::{}", bucket.name());
+        let list = json!({"Effect": "Allow", "Action": ["s3:ListBucket"], "Resource": [arn]});
+        Self::assume(bucket, &[get_objects(bucket), list]).await
+    }
+
+    /// Credentials that may read the objects of that bucket, but not list it.
+    pub async fn not_listing(bucket: &Bucket) -> Self {
+        Self::assume(bucket, &[get_objects(bucket)]).await
+    }
+
+    /// `AssumeRole` of AWS STS.
     ///
     /// # Panics
     /// When MinIO refuses.
-    pub async fn reading(bucket: &Bucket) -> Self {
-        let minio = bucket.minio();
-        let arn = format!("arn:aws:s3:::{}", bucket.name());
-        let policy = serde_json::json!({
-            "Version": "2012-10-17",
-            "Statement": [
-                {"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": [format!("{arn}/*")]},
-                {"Effect": "Allow", "Action": ["s3:ListBucket"], "Resource": [arn]},
-            ],
-        });
+    async fn assume(bucket: &Bucket, statements: &[Value]) -> Self {
+        let minio = bucket.server();
+        let policy = json!({"Version": "2012-10-17", "Statement": statements});
         let body = format!(
             "Action=AssumeRole&Version=2011-06-15&DurationSeconds=3600&Policy={}",
             form_encoded(&policy.to_string())
@@ -70,6 +76,11 @@ impl Role {
             session_token: element("SessionToken"),
         }
     }
+}
+
+fn get_objects(bucket: &Bucket) -> Value {
+    let objects = format!("arn:aws:s3:::{}/*", bucket.name());
+    json!({"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": [objects]})
 }
 
 /// The signature of a form that is posted to STS (AWS Signature Version 4).

@@ -14,7 +14,7 @@ pub mod tls;
 pub use builder::Builder;
 pub use statistics::ADMIN_PAGES;
 
-use crate::bucket::minio::{Bucket, REGION};
+use crate::bucket::{Bucket, REGION};
 use crate::client::{self, Response};
 use crate::machine::disk::Disk;
 use crate::machine::ports::loopback;
@@ -50,8 +50,8 @@ impl Edge {
             .env("ORIGIN", format!("s3://{}", bucket.name()))
             .env("S3_ENDPOINT", bucket.endpoint())
             .env("AWS_REGION", REGION)
-            .env("AWS_ACCESS_KEY_ID", &bucket.minio().access_key)
-            .env("AWS_SECRET_ACCESS_KEY", &bucket.minio().secret_key)
+            .env("AWS_ACCESS_KEY_ID", &bucket.server().access_key)
+            .env("AWS_SECRET_ACCESS_KEY", &bucket.server().secret_key)
     }
 
     /// An edge before a bucket whose endpoint is a scripted origin: what would reach S3, and how it was signed, is seen.

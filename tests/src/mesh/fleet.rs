@@ -9,7 +9,7 @@ use super::gateway::{DOMAIN, HTTP_PORT, HTTPS_PORT, endpoint, minio, roles, secr
 use super::kustomize::Overlay;
 use super::pod::{Place, Pod};
 use super::tls_front::TlsFront;
-use crate::bucket::minio::{Bucket, REGION};
+use crate::bucket::{Bucket, REGION};
 use crate::client::{self, Client, Response, request};
 use crate::edge::tls::Certificate;
 use crate::eventually;

@@ -6,7 +6,8 @@ use super::istiod::ROOT_NAMESPACE;
 use super::kustomize::Overlay;
 use super::pod::{Place, Pod};
 use super::tls_front::TlsFront;
-use crate::bucket::minio::{Bucket, Minio, REGION};
+use crate::bucket::server::S3Server;
+use crate::bucket::{Bucket, REGION, minio};
 use crate::client::{self, Response};
 use crate::edge::tls::Certificate;
 use serde_json::{Value, json};
@@ -59,10 +60,10 @@ pub struct Gateway {
 }
 
 /// MinIO with the buckets' names in the host, as AWS has them.
-pub(super) async fn minio() -> &'static Minio {
-    static SHARED: OnceCell<Minio> = OnceCell::const_new();
+pub(super) async fn minio() -> &'static S3Server {
+    static SHARED: OnceCell<S3Server> = OnceCell::const_new();
     SHARED
-        .get_or_init(async || Minio::start_with(&[("MINIO_DOMAIN", DOMAIN)]).await)
+        .get_or_init(async || minio::start(&[("MINIO_DOMAIN", DOMAIN)]).await)
         .await
 }
 
@@ -291,8 +292,8 @@ pub(super) fn secrets(mesh: &Mesh, namespace: &str, bucket: &Bucket, certificate
         "kind": "Secret",
         "metadata": {"name": "sluice-bucket-key", "namespace": namespace},
         "stringData": {
-            "AWS_ACCESS_KEY_ID": bucket.minio().access_key,
-            "AWS_SECRET_ACCESS_KEY": bucket.minio().secret_key,
+            "AWS_ACCESS_KEY_ID": bucket.server().access_key,
+            "AWS_SECRET_ACCESS_KEY": bucket.server().secret_key,
         },
     });
     mesh.cluster.apply(&key.to_string());

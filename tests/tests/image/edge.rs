@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The standalone edge out of its image.
 
-use sluice_tests::bucket::minio::Bucket;
+use sluice_tests::bucket::Bucket;
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::image::container::Container;
 use std::os::unix::fs::MetadataExt as _;

@@ -2,7 +2,7 @@
 //! Any number of clients that ask for one cold object at the same moment cause one request to the origin.
 
 use sluice_tests::bare::Bare;
-use sluice_tests::bucket::minio::Bucket;
+use sluice_tests::bucket::Bucket;
 use sluice_tests::client::crowd::{Crowd, stampede};
 use sluice_tests::edge::Edge;
 use sluice_tests::edge::store::{Medium, Store};

@@ -3,7 +3,7 @@
 //! one.
 
 use sluice_tests::bare::Bare;
-use sluice_tests::bucket::minio::Bucket;
+use sluice_tests::bucket::Bucket;
 use sluice_tests::client::crowd::Crowd;
 use sluice_tests::client::{Response, request};
 use sluice_tests::edge::Edge;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A private bucket is read with signed requests, and only by those that the filter has vouched for.
 
-use sluice_tests::bucket::minio::{Bucket, Minio};
+use sluice_tests::bucket::Bucket;
 use sluice_tests::client;
 use sluice_tests::edge::{ADMIN_PAGES, Edge};
 use sluice_tests::machine::process::command_lines;
@@ -83,28 +83,6 @@ async fn a_range_ahead_of_the_fill_is_signed_too_and_heeds_the_version() {
     assert_eq!(part.body, whole.body[50_000..50_100]);
 }
 
-/// The proxy before the bucket sees `BUCKET.localhost`, which is loopback everywhere (RFC 6761, 6.3).
-#[tokio::test]
-async fn a_bucket_may_stand_in_the_hosts_name() {
-    let domain = [("MINIO_DOMAIN", "localhost")];
-    let minio: &'static Minio = Box::leak(Box::new(Minio::start_with(&domain).await));
-    let bucket = minio.bucket().await;
-    bucket.put_stamped("a b+c", 1, 1000).await;
-    let endpoint = bucket.endpoint().replace("127.0.0.1", "localhost");
-    let edge = Edge::bucket(&bucket)
-        .env("S3_ENDPOINT", &endpoint)
-        .env("S3_ADDRESSING", "virtual_host")
-        .start()
-        .await;
-    let response = edge.get("/a%20b%2Bc").await;
-    assert_eq!(response.status, 200, "{response}");
-    let asked = bucket.requests().of("/a%20b%2Bc");
-    let hosts: Vec<_> = asked.iter().map(|it| it.headers.get("host")).collect();
-    let host = endpoint.replace("http://", &format!("{}.", bucket.name()));
-    assert_eq!(hosts, [Some(host.as_str())]);
-    assert_eq!(edge.get("/missing").await.status, 404);
-}
-
 #[tokio::test]
 async fn a_missing_object_is_404_and_appears_a_second_later() {
     let bucket = Bucket::new().await;
@@ -168,12 +146,4 @@ fn no_readable_secret(folder: &Path, secret: &str) {
             );
         }
     }
-}
-
-#[tokio::test]
-async fn control_the_bucket_refuses_unsigned_requests() {
-    let bucket = Bucket::new().await;
-    bucket.put_stamped("a", 1, 1000).await;
-    let response = client::get(Minio::shared().await.address(), &bucket.target("a")).await;
-    assert_eq!(response.status, 403, "{response}");
 }

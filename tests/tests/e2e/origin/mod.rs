@@ -6,4 +6,5 @@ mod background_listener;
 mod bucket_signing;
 mod bucket_trouble;
 mod hop;
+mod s3_servers;
 mod websocket;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rules for paths: for how long, and what clients are told.
 
-use sluice_tests::bucket::minio::Bucket;
+use sluice_tests::bucket::Bucket;
 use sluice_tests::client::Response;
 use sluice_tests::edge::Edge;
 use sluice_tests::origin::{Origin, Reply};

@@ -2,7 +2,7 @@
 //! A purge has taken effect on every worker when its call returns, and no purged object comes back.
 
 use serde_json::json;
-use sluice_tests::bucket::minio::Bucket;
+use sluice_tests::bucket::Bucket;
 use sluice_tests::client::crowd::stampede;
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A bucket of the real MinIO that notifies the edge: a changed object is served at once.
 
-use sluice_tests::bucket::minio::Minio;
+use sluice_tests::bucket::minio;
 use sluice_tests::edge::Edge;
 use sluice_tests::edge::purger::{Purger, TOKEN};
 use sluice_tests::eventually;
@@ -12,7 +12,7 @@ const POLICY: &str = "key: {index_document: index.html}\ncache: {ttl: {default: 
 #[tokio::test]
 async fn a_new_version_of_an_object_is_served_soon() {
     let purger = Purger::new();
-    let minio = Minio::notifying(purger.address(), TOKEN).await;
+    let minio = minio::notifying(purger.address(), TOKEN).await;
     let bucket = minio.bucket().await;
     bucket.notify().await;
     let edge = purger.open(Edge::bucket(&bucket)).workers(2);
@@ -38,7 +38,7 @@ async fn a_new_version_of_an_object_is_served_soon() {
 
 #[tokio::test]
 async fn control_without_notifications_the_old_version_stays() {
-    let bucket = Minio::shared().await.bucket().await;
+    let bucket = minio::shared().await.bucket().await;
     let edge = Edge::bucket(&bucket).policy(POLICY).start().await;
     bucket.put("a", &[], b"one").await;
     assert_eq!(edge.get("/a").await.body, b"one");

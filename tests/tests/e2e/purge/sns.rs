@@ -2,7 +2,7 @@
 //! A bucket that notifies through Amazon SNS: signed messages of listed topics purge, and nothing else does anything.
 
 use serde_json::{Value, json};
-use sluice_tests::bucket::minio::{Bucket, Minio};
+use sluice_tests::bucket::{Bucket, minio};
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;
 use sluice_tests::edge::purger::Purger;
@@ -86,7 +86,7 @@ async fn the_listener_holds_little_of_a_caller_that_it_does_not_know() {
 
 #[tokio::test]
 async fn a_new_version_is_served_once_sns_has_told_of_it() {
-    let minio = Minio::shared().await;
+    let minio = minio::shared().await;
     let (sns, purger) = (Sns::start(), Purger::new());
     let bucket = minio.bucket().await;
     let edge = sns.open(purger.listen(Edge::bucket(&bucket))).workers(2);

@@ -3,8 +3,8 @@
 //! origins, paths of one host, and two certificates. Each origin answers with its site's name.
 
 use sluice_fake::sites::{Site, Table};
-use sluice_tests::bucket::minio::{Bucket, REGION};
 use sluice_tests::bucket::role::Role;
+use sluice_tests::bucket::{Bucket, REGION};
 use sluice_tests::client::{Client, Response, request};
 use sluice_tests::edge::purger::Purger;
 use sluice_tests::edge::store::Medium;

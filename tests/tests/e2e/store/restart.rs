@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A cache on disk survives a restart: nothing is fetched again.
 
-use sluice_tests::bucket::minio::Bucket;
+use sluice_tests::bucket::Bucket;
 use sluice_tests::edge::Edge;
 use sluice_tests::edge::store::Medium;
 use sluice_tests::origin::{Origin, Reply};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Objects that were uploaded without a media type get one, where the policy says so.
 
-use sluice_tests::bucket::minio::Bucket;
+use sluice_tests::bucket::Bucket;
 use sluice_tests::edge::Edge;
 
 const POLICY: &str =

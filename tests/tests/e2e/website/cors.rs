@@ -2,7 +2,7 @@
 //! Cross-origin resource sharing at the edge: preflights are answered there, and the origin of a page
 //! does not multiply what is cached.
 
-use sluice_tests::bucket::minio::Bucket;
+use sluice_tests::bucket::Bucket;
 use sluice_tests::client::Response;
 use sluice_tests::edge::Edge;
 use sluice_tests::origin::{Origin, Reply};

@@ -2,7 +2,7 @@
 //! What a site serves where there is no such object: a redirect to a directory, the document of an
 //! application that routes in the browser, a page of the site's own.
 
-use sluice_tests::bucket::minio::Bucket;
+use sluice_tests::bucket::Bucket;
 use sluice_tests::client::{Client, Response, request};
 use sluice_tests::edge::Edge;
 use sluice_tests::eventually;

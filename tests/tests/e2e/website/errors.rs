@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A bucket's error responses name the bucket, for its owner. Clients get a page of the edge that names nothing.
 
-use sluice_tests::bucket::minio::Bucket;
+use sluice_tests::bucket::Bucket;
 use sluice_tests::client::{Client, Response, request};
 use sluice_tests::edge::Edge;
 use sluice_tests::origin::{Origin, Reply};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The policies that come with the edge, by their names.
 
-use sluice_tests::bucket::minio::Bucket;
+use sluice_tests::bucket::Bucket;
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;
 
