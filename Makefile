@@ -176,7 +176,7 @@ lint: $(linters) $(istio_files) ## Check format, style, circles of modules, the 
 	PYTHONPATH=$(linters) .ci/manifests.py $(addprefix $(istio_files)/,crd-all.gen.yaml gateway-api.yaml)
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets --features sluice-tests/mesh -- --deny warnings
-	cargo test --locked --quiet -p sluice --test documents
+	cargo test --locked --quiet -p sluice --test documents --test guides
 
 .PHONY: docs
 docs: $(mdbook) ## Build the documents as a book, .sluice/book/index.html
