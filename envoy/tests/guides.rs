@@ -188,3 +188,31 @@ fn no_page_names_an_alert_that_there_is_not() {
     }
     assert!(named.len() >= 6, "{named:?}");
 }
+
+#[test]
+fn the_lines_of_a_bucket_that_a_page_quotes_are_those_that_are_told() {
+    let sources = [
+        "filter/core/src/bucket_error.rs",
+        "envoy/src/check/bucket_answer.rs",
+    ];
+    let told = sources.map(|path| fs::read_to_string(repository().join(path)).unwrap());
+    // A message may go over several lines of the source.
+    let told = told.concat().replace("\\\n", " ");
+    let told: Vec<_> = told.split_whitespace().collect();
+    let told = told.join(" ");
+    for name in ["troubleshooting", "operations"] {
+        let text = page(name);
+        let mut quoted = 0;
+        for line in code(&text) {
+            let line = line.split(" (").next().unwrap();
+            let is_message = ["the bucket ", "the clock ", "there is no such bucket"];
+            if !is_message.iter().any(|start| line.starts_with(start)) {
+                continue;
+            }
+            let known = line.split("the region ").next().unwrap();
+            assert!(told.contains(known), "docs/{name}.md: {line}");
+            quoted += 1;
+        }
+        assert!(quoted >= 6, "docs/{name}.md: {quoted} lines");
+    }
+}

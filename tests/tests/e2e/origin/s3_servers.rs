@@ -114,7 +114,12 @@ async fn ranges_conditions_and_heads_are_answered(software: Software, most: &str
         .send("GET", "/a.bin", &[("range", "bytes=5000-")])
         .await;
     assert_eq!(beyond.status, 416, "{beyond}");
-    for condition in [("if-none-match", tag), ("if-modified-since", modified)] {
+    let mut conditions = vec![("if-none-match", tag)];
+    // VersityGW compares fractions of a second, which Last-Modified does not show.
+    if software == Software::Minio || whole.cache_status().contains("stored") {
+        conditions.push(("if-modified-since", modified));
+    }
+    for condition in conditions {
         let response = edge.send("GET", "/a.bin", &[condition]).await;
         assert_eq!(response.status, 304, "{condition:?}: {response}");
     }
