@@ -136,6 +136,28 @@ async fn ranges_conditions_and_heads_are_answered(software: Software, most: &str
 #[test_case(Software::Minio; "with minio")]
 #[test_case(Software::VersityGw; "with versitygw")]
 #[tokio::test]
+async fn an_object_that_has_not_changed_is_confirmed(software: Software) {
+    let bucket = software.bucket().await;
+    bucket.put_stamped("a.bin", 1, 10_000).await;
+    let edge = Edge::bucket(&bucket).policy("cache: {ttl: 1s, stale_while_revalidate: 0s}\n");
+    let edge = edge.start().await;
+    let first = edge.get("/a.bin").await.stamp("/a.bin");
+    sluice_tests::eventually("the bucket confirms it", async || {
+        let response = edge.get("/a.bin").await;
+        assert_eq!(response.stamp("/a.bin"), first);
+        response.cache_status().contains("fwd-status=304")
+    })
+    .await;
+    bucket.put_stamped("a.bin", 2, 10_000).await;
+    sluice_tests::eventually("the new version", async || {
+        edge.get("/a.bin").await.stamp("/a.bin") != first
+    })
+    .await;
+}
+
+#[test_case(Software::Minio; "with minio")]
+#[test_case(Software::VersityGw; "with versitygw")]
+#[tokio::test]
 async fn an_object_of_parts_is_one_object(software: Software) {
     let bucket = software.bucket().await;
     let content = bucket.put_in_parts("large.bin").await;
