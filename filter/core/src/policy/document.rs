@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::cache::{Cache, Store};
 use super::compression::CompressionPolicy;
+use super::configuration;
 use super::error::PolicyError;
 use super::form::{Form, Kind, object, one_of};
 use super::key::KeyPolicy;
@@ -56,14 +57,12 @@ section! {
 }
 
 impl Policy {
-    /// Reads the policy's document, of an edge with one site, from JSON.
+    /// Reads the policy's document, of an edge with one site, from JSON or an encoded `google.protobuf.Struct`.
     ///
     /// # Errors
     /// The field, its value and what is accepted.
     pub fn parse(document: &[u8]) -> Result<Self, PolicyError> {
-        let value: Value = serde_json::from_slice(document)
-            .map_err(|error| PolicyError::new("", format!("no JSON document: {error}")))?;
-        Self::of_edge(&value)
+        Self::of_edge(&configuration::read(document)?)
     }
 
     /// Reads the policy's document of an edge with one site, which has no name.

@@ -6,6 +6,7 @@
 
 mod cache;
 mod compression;
+pub(crate) mod configuration;
 mod document;
 pub mod duration;
 mod error;

@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use super::hosts::{Claim, Conflict, Hosts};
 use super::{Site, SiteIndex, Sites};
-use crate::policy::{EdgePolicy, Policy, PolicyError, SiteScope, SiteSection, SitesSection};
+use crate::policy::{
+    EdgePolicy, Policy, PolicyError, SiteScope, SiteSection, SitesSection, configuration,
+};
 
 /// The field with the list of sites, which no policy has.
 const SITES: &str = "sites";
@@ -22,8 +24,7 @@ impl Sites {
     /// # Errors
     /// The field, its value and what is accepted.
     pub fn parse(document: &[u8]) -> Result<Self, PolicyError> {
-        let value: Value = serde_json::from_slice(document)
-            .map_err(|error| PolicyError::new("", format!("no JSON document: {error}")))?;
+        let value = configuration::read(document)?;
         match value.get(SITES) {
             Some(_) => Self::read(&value),
             None => Policy::of_edge(&value).map(Self::of_one),
