@@ -15,6 +15,7 @@ versitygw_version := $(shell sed -n 's/.*github.com\/versity\/versitygw v\([^ ]*
 k6_version := $(shell sed -n 's/.*go.k6.io\/k6 v\([^ ]*\).*/\1/p' bench/tools/k6/go.mod)
 etcd_version := $(shell sed -n 's/.*go.etcd.io\/etcd\/server\/v3 v\([^ ]*\).*/\1/p' tests/tools/etcd/go.mod)
 kubernetes_version := $(shell sed -n 's/.*k8s.io\/kubernetes v\([^ ]*\).*/\1/p' tests/tools/kubernetes/go.mod)
+kustomize_version := $(shell sed -n 's/.*sigs.k8s.io\/kustomize\/kustomize\/v5 v\([^ ]*\).*/\1/p' tests/tools/kustomize/go.mod)
 istio_version := $(shell sed -n 's/.*istio.io\/istio v\([^ ]*\).*/\1/p' tests/tools/istio/go.mod)
 crane_version := $(shell sed -n 's/.*github.com\/google\/go-containerregistry v\([^ ]*\).*/\1/p' envoy/image/go.mod)
 image_tools_version := $(shell cksum < envoy/image/requirements.txt | cut -d' ' -f1)
@@ -30,6 +31,7 @@ prometheus := $(addprefix .sluice/tools/prometheus-$(prometheus_version)/,promet
 k6 := .sluice/tools/k6-$(k6_version)/k6
 etcd := .sluice/tools/etcd-$(etcd_version)/etcd
 kubernetes := $(addprefix .sluice/tools/kubernetes-$(kubernetes_version)/,kubectl kube-apiserver)
+kustomize := .sluice/tools/kustomize-$(kustomize_version)/kustomize
 istio := $(addprefix .sluice/tools/istio-$(istio_version)/,pilot-discovery pilot-agent istioctl)
 # What Istio has in its images beside the binaries.
 istio_files := .sluice/tools/istio-$(istio_version)/files
@@ -53,7 +55,8 @@ locations = SLUICE_ENVOY="$(here)/$(envoy)" SLUICE_WASM="$(here)/$(wasm)" \
 	SLUICE_MINIO="$(here)/$(minio)" SLUICE_STATE="$(here)/.sluice/state"
 image_locations = SLUICE_CRANE="$(here)/$(dir $(crane))" SLUICE_IMAGE="$(here)/$(image)"
 mesh_locations = $(image_locations) SLUICE_ETCD="$(here)/$(dir $(etcd))" \
-	SLUICE_KUBERNETES="$(here)/$(dir $(firstword $(kubernetes)))" SLUICE_ISTIO="$(here)/$(dir $(istio_files))"
+	SLUICE_KUBERNETES="$(here)/$(dir $(firstword $(kubernetes)))" SLUICE_ISTIO="$(here)/$(dir $(istio_files))" \
+	SLUICE_KUSTOMIZE="$(here)/$(dir $(kustomize))"
 tested = $(locations) SLUICE_TRAP_WASM="$(here)/$(trap_wasm)" \
 	SLUICE_VERSITYGW="$(here)/$(versitygw)" \
 	SLUICE_PROMETHEUS="$(here)/$(dir $(firstword $(prometheus)))" \
@@ -93,7 +96,7 @@ test-mesh: image trap envoy minio prometheus mesh-tools ## Test mesh/ with a rea
 		tests/run.sh -p sluice-tests --features mesh --test mesh
 
 .PHONY: mesh-tools
-mesh-tools: $(etcd) $(kubernetes) $(istio) $(istio_files) ## Build the control plane for test-mesh, once: a quarter of an hour
+mesh-tools: $(etcd) $(kubernetes) $(kustomize) $(istio) $(istio_files) ## Build the control plane for test-mesh, once: a quarter of an hour
 
 .PHONY: image
 image: wasm release envoy $(crane) $(image_tools) ## Build the images: the standalone edge, and the module for mesh/
@@ -245,6 +248,10 @@ $(etcd):
 $(kubernetes):
 	@.ci/need.sh go-for-mesh
 	@.ci/go-tool.sh tests/tools/kubernetes k8s.io/kubernetes/cmd/$(@F) $@
+
+$(kustomize):
+	@.ci/need.sh go-for-mesh
+	@.ci/go-tool.sh tests/tools/kustomize sigs.k8s.io/kustomize/kustomize/v5 $@
 
 $(istio):
 	@.ci/need.sh go-for-mesh
