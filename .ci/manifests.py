@@ -18,6 +18,8 @@ import yaml
 ROOT = pathlib.Path(__file__).parent.parent
 # Patches and lists of resources, which no schema describes.
 KUSTOMIZE = "kustomize.config.k8s.io"
+# What only kustomize reads, such as the policy: no object for the cluster.
+LOCAL = "config.kubernetes.io/local-config"
 
 
 def documents(path):
@@ -85,7 +87,10 @@ def manifests():
     """The objects in mesh/, with their files."""
     for path in sorted((ROOT / "mesh").rglob("*.yaml")):
         for document in documents(path):
-            if "kind" in document and not document.get("apiVersion", "").startswith(KUSTOMIZE):
+            annotations = document.get("metadata", {}).get("annotations", {})
+            if document.get("apiVersion", "").startswith(KUSTOMIZE) or annotations.get(LOCAL) == "true":
+                continue
+            if "kind" in document:
                 yield path.relative_to(ROOT), document
 
 

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 use sluice::render::render;
 use sluice::settings::Settings;
@@ -35,6 +36,31 @@ fn patches(file: &str) -> Vec<Value> {
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let filter: Value = serde_yaml_ng::from_str(&text).unwrap();
     filter["spec"]["configPatches"].as_array().unwrap().clone()
+}
+
+/// The value of the only patch of this kind.
+fn only(file: &str, kind: &str) -> Value {
+    let patches = patches(file);
+    let mut found = patches.iter().filter(|patch| patch["applyTo"] == kind);
+    let only = found.next().unwrap()["patch"]["value"].clone();
+    assert!(found.next().is_none(), "{file}: {kind}");
+    only
+}
+
+/// The listener for the filter's own requests, with the filters that `kustomization.yaml` copies into it.
+fn background_of_the_gateway() -> Value {
+    let mut listener = only("base/background.yaml", "LISTENER");
+    let filters = &mut listener.pointer_mut(MANAGER).unwrap()["http_filters"];
+    for filter in filters.as_array_mut().unwrap() {
+        let file = match filter["name"].as_str().unwrap() {
+            "sluice.edge" => "base/edge.yaml",
+            "guard" => "base/guard.yaml",
+            "cache" => "base/cache.yaml",
+            _ => continue,
+        };
+        *filter = only(file, "HTTP_FILTER");
+    }
+    listener
 }
 
 /// The value of the patch of this kind and name.
@@ -243,8 +269,8 @@ fn the_gateways_clusters_are_those_of_the_standalone_edge() {
     let bucket = bucket();
     let edge = &bucket["static_resources"]["clusters"];
     for (file, name) in [
-        ("base/edge.yaml", "sluice_background"),
-        ("base/hop.yaml", "origin"),
+        ("base/background.yaml", "sluice_background"),
+        ("base/origin.yaml", "origin"),
     ] {
         assert_same(
             name,
@@ -261,11 +287,7 @@ fn the_gateways_clusters_are_those_of_the_standalone_edge() {
         ]
         .contains(&field.as_str())
     });
-    let patches = patches("base/hop.yaml");
-    let merged = patches
-        .iter()
-        .find(|patch| patch["match"]["cluster"]["service"] == "BUCKET_HOST");
-    assert_same("origin_server", &merged.unwrap()["patch"]["value"], &server);
+    assert_same("origin_server", &only("base/hop.yaml", "CLUSTER"), &server);
 }
 
 #[test]
@@ -289,7 +311,7 @@ fn the_gateways_filters_are_those_of_the_standalone_edge() {
     let listeners = &bucket["static_resources"]["listeners"];
     let guard = guard_behind_edge(&bucket);
     let background = unsized_cache(discovered(named(listeners, "sluice_background")));
-    let mut mesh = unsized_cache(value("base/edge.yaml", "LISTENER", "sluice_background"));
+    let mut mesh = unsized_cache(background_of_the_gateway());
     let manager = mesh.pointer_mut(MANAGER).unwrap();
     let next_turn = &mut manager["route_config"]["virtual_hosts"][0]["typed_per_filter_config"];
     next_turn.as_object_mut().unwrap().remove("guard");
@@ -298,15 +320,18 @@ fn the_gateways_filters_are_those_of_the_standalone_edge() {
     assert_same("the background listener", &mesh, &background);
     assert_same(
         "guard",
-        &value("base/edge.yaml", "HTTP_FILTER", "guard"),
+        &value("base/guard.yaml", "HTTP_FILTER", "guard"),
         &guard,
     );
     let filters = &listeners[0].pointer(MANAGER).unwrap()["http_filters"];
-    for name in ["sluice.edge", "cache"] {
+    for (file, name) in [
+        ("base/edge.yaml", "sluice.edge"),
+        ("base/cache.yaml", "cache"),
+    ] {
         let standalone = unsized_cache(discovered(named(filters, name)));
         assert_same(
             name,
-            &unsized_cache(value("base/edge.yaml", "HTTP_FILTER", name)),
+            &unsized_cache(value(file, "HTTP_FILTER", name)),
             &standalone,
         );
     }
@@ -316,8 +341,7 @@ fn the_gateways_filters_are_those_of_the_standalone_edge() {
 fn clients_connections_have_the_standalone_edges_bounds() {
     let standalone = &bucket()["static_resources"]["listeners"][0];
     let edge = standalone.pointer(MANAGER).unwrap();
-    let patches = patches("base/connections.yaml");
-    let mesh = &patches[0]["patch"]["value"]["typed_config"];
+    let mesh = &only("base/connections.yaml", "NETWORK_FILTER")["typed_config"];
     for field in [
         "server_name",
         "common_http_protocol_options",
@@ -325,19 +349,13 @@ fn clients_connections_have_the_standalone_edges_bounds() {
         "request_headers_timeout",
         "request_timeout",
         "stream_idle_timeout",
+        "early_header_mutation_extensions",
     ] {
         assert_same(field, &mesh[field], &edge[field]);
     }
     let limit = "per_connection_buffer_limit_bytes";
-    assert_same(
-        limit,
-        &patches[1]["patch"]["value"][limit],
-        &standalone[limit],
-    );
-    let stripped = &value("base/edge.yaml", "HTTP_FILTER", "strip_clients_headers")["typed_config"]
-        ["mutations"]["request_mutations"];
-    let early = &edge["early_header_mutation_extensions"][0]["typed_config"]["mutations"];
-    assert_same("clients' headers", stripped, early);
+    let listener = only("base/connections.yaml", "LISTENER");
+    assert_same(limit, &listener[limit], &standalone[limit]);
 }
 
 /// A list of filters of an HTTP connection manager.
@@ -391,11 +409,10 @@ fn a_sidecars_policy_is_the_built_in_one() {
         "sluice.edge",
     );
     let edge = &filter["typed_config"]["config"]["configuration"]["value"];
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mesh/overlays/sidecar/policy.json");
     let parse = |text: &str| Policy::parse(text.as_bytes()).unwrap();
     let (mut edge, mesh) = (
         parse(edge.as_str().unwrap()),
-        parse(&std::fs::read_to_string(path).unwrap()),
+        parse(&policy_of("overlays/sidecar").to_string()),
     );
     // A sidecar stores smaller objects, and has no memory for a hot tier.
     edge.cache.max_object_bytes = mesh.cache.max_object_bytes;
@@ -406,12 +423,24 @@ fn a_sidecars_policy_is_the_built_in_one() {
 
 #[test]
 fn the_roles_are_the_standalone_edges() {
-    for file in ["base/roles.yaml", "overlays/sidecar/roles.yaml"] {
-        assert_roles(file);
-    }
+    let sidecars = "overlays/sidecar/roles.yaml";
+    let mesh = |file, name| value(file, "EXTENSION_CONFIG", name);
+    assert_roles(["sluice.edge", "sluice.origin"].map(|name| mesh(sidecars, name)));
+    // The other roles of a gateway have the VM of this one.
+    let probe = mesh("base/probe.yaml", "sluice.probe");
+    let vm = &probe["typed_config"]["config"]["vm_config"];
+    let roles = [
+        ("base/edge.yaml", "sluice.edge"),
+        ("base/origin.yaml", "sluice.origin"),
+    ];
+    assert_roles(roles.map(|(file, name)| {
+        let mut role = mesh(file, name);
+        role["typed_config"]["config"]["vm_config"] = vm.clone();
+        role
+    }));
 }
 
-fn assert_roles(file: &str) {
+fn assert_roles(mesh: [Value; 2]) {
     let edge = bucket();
     let filters = edge["static_resources"]["listeners"][0]
         .pointer(MANAGER)
@@ -421,26 +450,33 @@ fn assert_roles(file: &str) {
     let chain = cluster["typed_extension_protocol_options"]
         ["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"]["http_filters"]
         .clone();
-    for (name, chain) in [("sluice.edge", filters), ("sluice.origin", chain)] {
-        let [mesh, standalone] =
-            [value(file, "EXTENSION_CONFIG", name), named(&chain, name)].map(|mut role| {
-                let config = role["typed_config"]["config"].as_object_mut().unwrap();
-                config["vm_config"]["code"].take();
-                if let Some(configuration) = config.get_mut("configuration") {
-                    configuration["value"].take();
-                }
-                role
-            });
-        assert_same(name, &mesh, &standalone);
+    let standalone = [
+        named(&filters, "sluice.edge"),
+        named(&chain, "sluice.origin"),
+    ];
+    for (mesh, standalone) in mesh.into_iter().zip(standalone) {
+        let [mesh, standalone] = [mesh, standalone].map(|mut role| {
+            let config = role["typed_config"]["config"].as_object_mut().unwrap();
+            config["vm_config"]["code"].take();
+            // A text here, and fields there: compared below.
+            config.remove("configuration");
+            role
+        });
+        assert_same("a role", &mesh, &standalone);
     }
+}
+
+/// The policy that a folder comes with.
+fn policy_of(folder: &str) -> Value {
+    let file = format!("../mesh/{folder}/policy.yaml");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    let text = std::fs::read_to_string(path).unwrap();
+    serde_yaml_ng::from_str::<Value>(&text).unwrap()["spec"].clone()
 }
 
 #[test]
 fn the_gateways_policy_is_the_built_in_one() {
-    let text = std::fs::read_to_string(
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../mesh/base/policy.json"),
-    );
-    let policy: Value = serde_json::from_str(&text.unwrap()).unwrap();
+    let policy = policy_of("base");
     let edge = bucket();
     let edge = edge["static_resources"]["listeners"][0]
         .pointer(MANAGER)
@@ -468,6 +504,57 @@ fn the_gateways_policy_is_the_built_in_one() {
     edge_wide.hot.max_bytes = policy.edge.hot.max_bytes;
     assert_told(&mut edge, &policy);
     assert_eq!(policy, edge);
+}
+
+/// Every `EnvoyFilter` of the manifests, by its file.
+fn envoy_filters() -> Vec<(String, Value)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../mesh");
+    let mut folders = vec![root.clone()];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|name| name == "yaml") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let documents = serde_yaml_ng::Deserializer::from_str(&text);
+                let documents = documents.map(|one| Value::deserialize(one).unwrap());
+                let file = path.strip_prefix(&root).unwrap().display().to_string();
+                found.extend(
+                    documents
+                        .filter(|document| document["kind"] == "EnvoyFilter")
+                        .map(|document| (file.clone(), document)),
+                );
+            }
+        }
+    }
+    assert!(found.len() > 10);
+    found
+}
+
+#[test]
+fn every_patch_is_for_the_tested_versions_of_istio() {
+    for (file, filter) in envoy_filters() {
+        for patch in filter["spec"]["configPatches"].as_array().unwrap() {
+            let versions = &patch["match"]["proxy"]["proxyVersion"];
+            assert_eq!(versions, "PROXY_VERSION", "{file}: {}", patch["applyTo"]);
+        }
+    }
+}
+
+#[test]
+fn a_caches_requests_lose_what_those_of_a_gateway_by_itself_lose() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../mesh/components/tier-two/request-mutations.yaml");
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut fleets: Value = serde_yaml_ng::from_str(&text).unwrap();
+    let fleets = fleets["spec"].as_array_mut().unwrap();
+    assert_eq!(fleets.remove(0)["append"]["header"]["key"], "cdn-loop");
+    let hop = only("base/hop.yaml", "LISTENER");
+    let strip = named(&http_filters(&hop), "strip_internal_headers");
+    let own = strip["typed_config"]["mutations"]["request_mutations"].clone();
+    assert_eq!(Value::from(fleets.clone()), own);
 }
 
 /// The standalone edge reports on requests only if the access log or traces show it. In a mesh it always does.

@@ -5,8 +5,8 @@
 //! patched in by the pod's label. What Kubernetes would do as pods come and go is done here, in its order.
 
 use super::Mesh;
-use super::gateway::{DOMAIN, HTTP_PORT, HTTPS_PORT, endpoint, minio, roles, secrets};
-use super::kustomize::Overlay;
+use super::gateway::{DOMAIN, HTTP_PORT, HTTPS_PORT, endpoint, minio, secrets};
+use super::kustomize::{GATEWAYS_ROLES, Overlay, TIER_ONES_ROLES};
 use super::pod::{Place, Pod};
 use super::tls_front::TlsFront;
 use crate::bucket::{Bucket, REGION};
@@ -80,15 +80,13 @@ impl Fleet {
                 .setting("BUCKET_AUTHORITY", &host)
                 .patch("EnvoyFilter", "sluice-health", &nobody)
         };
-        let tier_one = tier("base", name).component("tier-one").patch(
-            "EnvoyFilter",
-            "sluice-roles",
-            &roles(&code, 2),
-        );
+        let tier_one = tier("base", name)
+            .component("tier-one")
+            .code(&TIER_ONES_ROLES, &code);
         let tier_two = tier("overlays/s3", &caches)
             .component("bucket-key")
             .component("tier-two")
-            .patch("EnvoyFilter", "sluice-roles", &roles(&code, 3))
+            .code(&GATEWAYS_ROLES, &code)
             // Below the pod's own folder, in which its Envoy runs.
             .store("cache_path", "cache");
         Builder {

@@ -3,7 +3,7 @@
 
 use super::Mesh;
 use super::istiod::ROOT_NAMESPACE;
-use super::kustomize::Overlay;
+use super::kustomize::{GATEWAYS_ROLES, Overlay};
 use super::pod::{Place, Pod};
 use super::tls_front::TlsFront;
 use crate::bucket::server::S3Server;
@@ -16,10 +16,9 @@ use tokio::sync::OnceCell;
 
 /// What the bucket's host ends with.
 pub(super) const DOMAIN: &str = "s3.test";
-/// EDGE, ORIGIN, and what probes pass.
-pub const ROLES: usize = 3;
-/// The container ports of clients.
-pub(super) const HTTP_PORT: u16 = 8080;
+/// The container port of clients that speak HTTP.
+pub const HTTP_PORT: u16 = 8080;
+/// The container port of clients that speak HTTPS.
 pub(super) const HTTPS_PORT: u16 = 8443;
 
 /// A gateway that is to be started.
@@ -203,7 +202,13 @@ impl Builder {
     pub fn module(mut self, url: &str) -> Self {
         let code = json!({"remote": {"http_uri": {"uri": url, "timeout": "30s", "cluster": "_"}}});
         self.place.fetches = true;
-        self.with(|overlay| overlay.patch("EnvoyFilter", "sluice-roles", &roles(&code, ROLES)))
+        self.with(|overlay| overlay.code(&GATEWAYS_ROLES, &code))
+    }
+
+    /// With a proxy that says it is of that version of Istio.
+    pub fn istio_version(mut self, version: &str) -> Self {
+        self.place.istio_version = version.to_owned();
+        self
     }
 
     /// With Kubernetes' Gateway API.
@@ -340,23 +345,12 @@ pub(super) fn endpoint(overlay: Overlay, front: &TlsFront) -> Overlay {
         )
 }
 
-/// A patch that has the module of the first `count` roles from `code`.
-#[must_use]
-pub fn roles(code: &Value, count: usize) -> Value {
-    let role = |number: usize| {
-        let path =
-            format!("/spec/configPatches/{number}/patch/value/typed_config/config/vm_config/code");
-        json!({"op": "replace", "path": path, "value": code})
-    };
-    (0..count).map(role).collect()
-}
-
 /// Where on this machine the module, the cache and the pod are. Nothing else differs from a cluster.
 fn on_this_machine(overlay: Overlay, place: &Place) -> Overlay {
     let code = json!({"local": {"filename": crate::machine::tool::module()}});
     let health = "/spec/configPatches/0/patch/value/address/socket_address/address";
     overlay
-        .patch("EnvoyFilter", "sluice-roles", &roles(&code, ROLES))
+        .code(&GATEWAYS_ROLES, &code)
         .store("cache_path", place.cache().display().to_string())
         .patch(
             "EnvoyFilter",

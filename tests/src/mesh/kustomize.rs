@@ -2,9 +2,10 @@
 //! The manifests of `mesh/`, through an overlay like a user's own: settings, and where things are on this machine.
 
 use super::cluster::kubectl;
-use crate::machine::tool::repository;
+use crate::machine::tool::{repository, tool};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tempfile::TempDir;
 
 /// An overlay on one of `mesh/`, `overlays/s3` for example.
@@ -16,18 +17,24 @@ pub struct Overlay {
     patches: Vec<Value>,
     namespace: Option<String>,
     settings: Vec<(String, String)>,
-    policy: Option<String>,
+    policy: Option<Value>,
 }
 
-/// The text of the policy that a folder of `mesh/` comes with, changed.
+/// The roles of a gateway before a bucket, by their `EnvoyFilter`s.
+pub const GATEWAYS_ROLES: [&str; 3] = ["sluice-probe", "sluice-edge", "sluice-origin"];
+/// The roles of a gateway of tier one.
+pub const TIER_ONES_ROLES: [&str; 2] = ["sluice-probe", "sluice-front"];
+
+/// The policy that a folder of `mesh/` comes with, changed.
 ///
 /// # Panics
 /// When the folder has none.
-pub fn changed_policy(folder: &str, change: impl FnOnce(&mut Value)) -> String {
-    let path = repository().join("mesh").join(folder).join("policy.json");
-    let mut policy = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+pub fn changed_policy(folder: &str, change: impl FnOnce(&mut Value)) -> Value {
+    let path = repository().join("mesh").join(folder).join("policy.yaml");
+    let resource: Value = serde_yaml_ng::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let mut policy = resource["spec"].clone();
     change(&mut policy);
-    policy.to_string()
+    policy
 }
 
 impl Overlay {
@@ -64,10 +71,10 @@ impl Overlay {
         self
     }
 
-    /// With that text in place of `policy.json`.
-    pub fn policy(self, text: &str) -> Self {
+    /// With that policy in place of the one of `policy.yaml`.
+    pub fn policy(self, policy: &Value) -> Self {
         Self {
-            policy: Some(text.to_owned()),
+            policy: Some(policy.clone()),
             ..self
         }
     }
@@ -83,16 +90,30 @@ impl Overlay {
 
     /// With that field of the store, for clients and for what is fetched in the background.
     pub fn store(self, field: &str, value: impl Into<Value>) -> Self {
-        const PLACES: [&str; 2] = [
-            "3/patch/value",
-            "4/patch/value/filter_chains/0/filters/0/typed_config/http_filters/2",
+        const PLACES: [(&str, &str); 2] = [
+            ("sluice-cache", ""),
+            (
+                "sluice-background",
+                "/filter_chains/0/filters/0/typed_config/http_filters/2",
+            ),
         ];
         let value = value.into();
-        let operations = PLACES.map(|place| {
-            let path = format!("/spec/configPatches/{place}/typed_config/typed_config/{field}");
-            json!({"op": "replace", "path": path, "value": value})
-        });
-        self.patch("EnvoyFilter", "sluice-edge", &json!(operations))
+        PLACES.into_iter().fold(self, |overlay, (name, filter)| {
+            let path = format!(
+                "/spec/configPatches/0/patch/value{filter}/typed_config/typed_config/{field}"
+            );
+            let operations = json!([{"op": "replace", "path": path, "value": value}]);
+            overlay.patch("EnvoyFilter", name, &operations)
+        })
+    }
+
+    /// With the module of these roles from `code`.
+    pub fn code(self, roles: &[&str], code: &Value) -> Self {
+        let path = format!("{ROLE}/vm_config/code");
+        let operations = json!([{"op": "replace", "path": path, "value": code}]);
+        roles.iter().fold(self, |overlay, role| {
+            overlay.patch("EnvoyFilter", role, &operations)
+        })
     }
 
     /// The manifests, as `kubectl apply -k` would apply them.
@@ -101,14 +122,33 @@ impl Overlay {
     /// When `kubectl` does not take them.
     #[must_use]
     pub fn build(&self) -> String {
+        self.build_by(newest_kustomize())
+    }
+
+    /// The manifests, as this command builds them.
+    ///
+    /// # Panics
+    /// When it does not take them.
+    #[must_use]
+    pub fn build_by(&self, kustomize: Command) -> String {
         let folder = TempDir::with_prefix("sluice-overlay-").unwrap();
-        let mesh = climb(folder.path()).join("mesh");
+        self.write(folder.path());
+        build(kustomize, folder.path())
+    }
+
+    /// Writes the overlay into a folder.
+    fn write(&self, folder: &Path) {
+        let mesh = climb(folder).join("mesh");
         let path = |name: &str| mesh.join(name).display().to_string();
         let mut components: Vec<_> = self
             .components
             .iter()
             .map(|name| path(&format!("components/{name}")))
             .collect();
+        if let Some(policy) = &self.policy {
+            write_policy(&folder.join("policy"), policy);
+            components.push("policy".to_owned());
+        }
         if !self.settings.is_empty() || self.policy.is_some() {
             components.push(path("components/settings"));
         }
@@ -123,12 +163,6 @@ impl Overlay {
                 "name": "sluice-settings", "namespace": "sluice", "behavior": "merge", "literals": literals,
             }));
         }
-        if let Some(policy) = &self.policy {
-            std::fs::write(folder.path().join("policy.json"), policy).unwrap();
-            generators.push(json!({
-                "name": "sluice-policy", "namespace": "sluice", "behavior": "replace", "files": ["policy.json"],
-            }));
-        }
         let mut kustomization = json!({
             "apiVersion": "kustomize.config.k8s.io/v1beta1",
             "kind": "Kustomization",
@@ -141,21 +175,67 @@ impl Overlay {
         if let Some(namespace) = &self.namespace {
             kustomization["namespace"] = namespace.as_str().into();
         }
-        build(folder.path(), &kustomization)
+        write_kustomization(folder, &kustomization);
     }
 }
 
-fn build(folder: &Path, kustomization: &Value) -> String {
-    let text = serde_yaml_ng::to_string(kustomization).unwrap();
-    std::fs::write(folder.join("kustomization.yaml"), &text).unwrap();
-    let output = kubectl().arg("kustomize").arg(folder).output().unwrap();
+/// The kustomize of the `kubectl` of these tests.
+#[must_use]
+pub fn newest_kustomize() -> Command {
+    let mut command = kubectl();
+    command.arg("kustomize");
+    command
+}
+
+/// The oldest kustomize for which the manifests are made.
+#[must_use]
+pub fn oldest_kustomize() -> Command {
+    let mut command = Command::new(tool("SLUICE_KUSTOMIZE", "kustomize"));
+    command.env_clear().arg("build");
+    command
+}
+
+/// What it builds from a folder.
+///
+/// # Panics
+/// When it does not take it.
+#[must_use]
+pub fn build(mut kustomize: Command, folder: &Path) -> String {
+    let output = kustomize.arg(folder).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}\n{text}");
+    assert!(output.status.success(), "{}: {errors}", folder.display());
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// Where a role is configured in its `EnvoyFilter`.
+pub const ROLE: &str = "/spec/configPatches/0/patch/value/typed_config/config";
+
+/// A component with a policy, as a user's own.
+fn write_policy(folder: &Path, policy: &Value) {
+    std::fs::create_dir(folder).unwrap();
+    let replace = json!([{"op": "replace", "path": "/spec", "value": policy}]);
+    let component = json!({
+        "apiVersion": "kustomize.config.k8s.io/v1alpha1",
+        "kind": "Component",
+        "patches": [{
+            "target": {"kind": "Policy", "name": "sluice-policy"},
+            "patch": replace.to_string(),
+        }],
+    });
+    write_kustomization(folder, &component);
+}
+
+fn write_kustomization(folder: &Path, kustomization: &Value) {
+    let text = serde_yaml_ng::to_string(kustomization).unwrap();
+    std::fs::write(folder.join("kustomization.yaml"), text).unwrap();
+}
+
 /// The way from a folder to the top of the repository: kustomize takes relative paths only.
-fn climb(from: &Path) -> PathBuf {
+///
+/// # Panics
+/// When there is no such folder.
+#[must_use]
+pub fn climb(from: &Path) -> PathBuf {
     let from = from.canonicalize().unwrap();
     let up = from.components().skip(1).map(|_| "..");
     let down = repository().canonicalize().unwrap();

@@ -5,14 +5,15 @@ use serde_json::json;
 use sluice_tests::client::{Client, request};
 use sluice_tests::eventually;
 use sluice_tests::machine::tool::trap_module;
-use sluice_tests::mesh::gateway::{Gateway, ROLES, roles};
+use sluice_tests::mesh::gateway::Gateway;
+use sluice_tests::mesh::kustomize::GATEWAYS_ROLES;
 
 #[tokio::test]
 async fn nothing_unchecked_is_signed_when_a_vm_dies() {
     let code = json!({"local": {"filename": trap_module()}});
     let gateway = Gateway::builder("dead-vm").await;
     let gateway = gateway
-        .with(|overlay| overlay.patch("EnvoyFilter", "sluice-roles", &roles(&code, ROLES)))
+        .with(|overlay| overlay.code(&GATEWAYS_ROLES, &code))
         .start()
         .await;
     gateway.bucket.put_stamped("a.bin", 1, 2_000).await;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every overlay with every component is valid, for Kubernetes, for Istio, and for Istio's own critic.
 
-use sluice_tests::machine::tool::tool;
+use sluice_tests::machine::tool::{repository, tool};
 use sluice_tests::mesh::Mesh;
-use sluice_tests::mesh::kustomize::{Overlay, names_in};
+use sluice_tests::mesh::kustomize::{
+    Overlay, build, climb, names_in, newest_kustomize, oldest_kustomize,
+};
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
@@ -42,7 +44,7 @@ fn assert_filled_in(name: &str, manifests: &str) {
     for placeholder in [
         "BUCKET_HOST\n",
         "MODULE\n",
-        "POLICY\n",
+        "PROXY_VERSION\n",
         "REGION\n",
         "/BUCKET/",
         "FLEET\n",
@@ -112,6 +114,52 @@ async fn every_variant_is_valid() {
             .join(format!("{}.yaml", name.replace('/', "-")));
         std::fs::write(&file, &manifests).unwrap();
         assert_istio_accepts(&name, &file, folder.path());
+    }
+}
+
+/// The overlay that the documents show, in a folder.
+fn write_the_documents_overlay(folder: &Path) {
+    let text = std::fs::read_to_string(repository().join("mesh/README.md")).unwrap();
+    let mesh = climb(folder).join("mesh").display().to_string();
+    let files = text.split("```yaml\n# mesh/my-site/").skip(1);
+    for file in files {
+        let (name, rest) = file.split_once('\n').unwrap();
+        let (content, _) = rest.split_once("```").unwrap();
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let content = ["overlays", "components"]
+            .into_iter()
+            .fold(content.to_owned(), |content, name| {
+                content.replace(&format!("../{name}"), &format!("{mesh}/{name}"))
+            });
+        std::fs::write(path, content).unwrap();
+    }
+    std::fs::write(folder.join("settings.env"), "BUCKET=my-site\n").unwrap();
+}
+
+#[test]
+fn the_overlay_that_the_documents_show_changes_bucket_and_policy() {
+    let folder = TempDir::new().unwrap();
+    write_the_documents_overlay(folder.path());
+    let [oldest, newest] = [oldest_kustomize(), newest_kustomize()];
+    let manifests = build(oldest, folder.path());
+    assert_eq!(manifests, build(newest, folder.path()));
+    // What it says, and beside it what it says nothing of.
+    for line in ["\"200\": 10m", "\"301\": 1h", "bucket: my-site"] {
+        assert!(
+            manifests.contains(&format!(" {line}\n")),
+            "{line}: {manifests}"
+        );
+    }
+}
+
+#[test]
+fn the_oldest_kustomize_builds_the_same() {
+    let base = ("base".to_owned(), Overlay::on("base"));
+    for (name, overlay) in variants().into_iter().chain([base]) {
+        let [oldest, newest] =
+            [oldest_kustomize(), newest_kustomize()].map(|kustomize| overlay.build_by(kustomize));
+        assert!(oldest == newest, "{name}: differs:\n{oldest}\n{newest}");
     }
 }
 

@@ -7,7 +7,7 @@ use sluice_tests::client::{self, Client, Response, request};
 use sluice_tests::eventually;
 use sluice_tests::machine::tool::repository;
 use sluice_tests::mesh::Mesh;
-use sluice_tests::mesh::kustomize::{Overlay, changed_policy};
+use sluice_tests::mesh::kustomize::{Overlay, ROLE, changed_policy};
 use sluice_tests::mesh::pod::{Place, Pod};
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
@@ -207,7 +207,7 @@ fn with_hot_tier(overlay: Overlay) -> Overlay {
     let policy = changed_policy("overlays/sidecar", |policy| {
         policy["hot"] = json!({"max_bytes": 1 << 20});
     });
-    let place = "/spec/configPatches/0/patch/value/typed_config/config/configuration/value";
+    let place = format!("{ROLE}/configuration/value");
     let replace = json!([{"op": "replace", "path": place, "value": policy}]);
     overlay.patch("EnvoyFilter", "sluice-sidecar-roles", &replace)
 }

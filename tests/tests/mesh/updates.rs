@@ -6,23 +6,20 @@ use sluice_tests::client::crowd::{Crowd, Flight};
 use sluice_tests::client::load::{Load, Plan};
 use sluice_tests::client::{self, Client, request};
 use sluice_tests::eventually;
-use sluice_tests::mesh::gateway::{Gateway, ROLES, roles};
-use sluice_tests::mesh::kustomize::Overlay;
+use sluice_tests::mesh::gateway::{Gateway, HTTP_PORT};
+use sluice_tests::mesh::kustomize::{GATEWAYS_ROLES, Overlay};
 use sluice_tests::mesh::pod::HEALTH_PORT;
 use sluice_tests::server::gate::Gate;
 use std::path::PathBuf;
 use std::time::Instant;
 use tempfile::TempDir;
 
-/// Where the policy and the module of EDGE are in the EnvoyFilter of the roles.
-const EDGE: &str = "/spec/configPatches/0/patch/value/typed_config/config";
-
-/// The roles' module from where nobody listens.
-fn nowhere() -> Value {
-    roles(
-        &json!({"remote": {"http_uri": {"uri": "http://127.0.0.1:1/none.wasm", "timeout": "1s", "cluster": "_"}}}),
-        ROLES,
-    )
+/// The overlay with the module from where nobody listens.
+fn without_a_module(overlay: Overlay) -> Overlay {
+    let nowhere = json!({"remote": {"http_uri": {
+        "uri": "http://127.0.0.1:1/none.wasm", "timeout": "1s", "cluster": "_",
+    }}});
+    overlay.code(&GATEWAYS_ROLES, &nowhere)
 }
 
 fn replace(path: &str, value: &Value) -> Value {
@@ -42,16 +39,11 @@ async fn serves(gateway: &Gateway, key: &str) {
 async fn a_policy_that_the_filter_refuses_leaves_the_former_one_in_force() {
     let gateway = Gateway::builder("refused-policy").await.start().await;
     serves(&gateway, "before").await;
-    let path = format!("{EDGE}/configuration/value");
     let good = gateway.overlay.clone();
-    let bad = good.clone().patch(
-        "EnvoyFilter",
-        "sluice-roles",
-        &replace(&path, &json!("{\"nonsense\": 1}")),
-    );
-    gateway.apply(&bad.build());
+    let misspelt = json!({"origin": {"kind": "bucket"}, "hot": {"max_byte": 5}});
+    gateway.apply(&good.clone().policy(&misspelt).build());
     eventually("the refusal", async || {
-        gateway.pod.log().contains("policy refused: ")
+        gateway.pod.log().contains("policy refused: hot.max_byte: ")
     })
     .await;
     eventually("the count of it", async || {
@@ -65,10 +57,10 @@ async fn a_policy_that_the_filter_refuses_leaves_the_former_one_in_force() {
     serves(&gateway, "while").await;
     assert!(gateway.get("/before").await.is_hit(), "the cache is gone");
     // What is right again is taken again.
-    let other = good.policy(
-        r#"{"origin": {"kind": "bucket"}, "rules":
-        [{"match": ["*"], "headers": {"X-Policy": "second"}}]}"#,
-    );
+    let other = good.policy(&json!({
+        "origin": {"kind": "bucket"},
+        "rules": [{"match": ["*"], "headers": {"X-Policy": "second"}}],
+    }));
     gateway.apply(&other.build());
     eventually("the next policy", async || {
         gateway.get("/before").await.header("x-policy") == "second"
@@ -81,10 +73,7 @@ async fn a_policy_that_the_filter_refuses_leaves_the_former_one_in_force() {
 async fn a_module_that_is_none_leaves_the_former_one_in_force() {
     let gateway = Gateway::builder("refused-module").await.start().await;
     serves(&gateway, "before").await;
-    let bad = gateway
-        .overlay
-        .clone()
-        .patch("EnvoyFilter", "sluice-roles", &nowhere());
+    let bad = without_a_module(gateway.overlay.clone());
     gateway.apply(&bad.build());
     // The agent says why, and Envoy counts that it has refused what came in its place.
     eventually("the refusal", async || {
@@ -109,10 +98,7 @@ async fn a_module_that_is_none_leaves_the_former_one_in_force() {
 #[tokio::test]
 async fn a_pod_without_the_module_is_never_ready() {
     let gateway = Gateway::builder("no-module").await;
-    let gateway = gateway
-        .with(|overlay| overlay.patch("EnvoyFilter", "sluice-roles", &nowhere()))
-        .start_unready()
-        .await;
+    let gateway = gateway.with(without_a_module).start_unready().await;
     eventually("the refusal", async || {
         gateway
             .pod
@@ -131,16 +117,46 @@ async fn a_pod_without_the_module_is_never_ready() {
 }
 
 #[tokio::test]
+async fn a_proxy_of_an_untested_istio_is_never_ready() {
+    let gateway = Gateway::builder("untested-istio").await;
+    let mut gateway = gateway.istio_version("1.29.4").start_unready().await;
+    gateway.pod.accepts(HTTP_PORT).await;
+    gateway.bucket.put_stamped("a.bin", 1, 2_000).await;
+    // Nobody answers probes. What comes all the same goes by Istio's own route, unsigned, so the bucket refuses it.
+    let probe = Client::try_connect(gateway.pod.at(HEALTH_PORT)).await;
+    assert!(probe.is_err(), "a listener for probes");
+    for asked in 1..=2 {
+        let host = gateway.host();
+        let refused = gateway.send("GET", "/a.bin", &[("host", &host)]).await;
+        assert_eq!(refused.status, 403, "{refused}");
+        assert_eq!(refused.cache_status(), "", "{refused}");
+        assert_eq!(gateway.fetches("a.bin"), asked);
+    }
+    let configuration = gateway.pod.configuration().await.to_string();
+    for part in [
+        "sluice.edge",
+        "sluice.probe",
+        "\"sluice_background\"",
+        "\"guard\"",
+    ] {
+        assert!(!configuration.contains(part), "{part}: {configuration}");
+    }
+    // The same pod with a proxy of a tested one.
+    gateway.pod.upgrade("1.31.0-alpha.1").await;
+    serves(&gateway, "after").await;
+}
+
+#[tokio::test]
 async fn a_listener_that_envoy_refuses_leaves_the_former_one_in_force() {
     let gateway = Gateway::builder("refused-listener").await.start().await;
     serves(&gateway, "before").await;
-    let regex = "/spec/configPatches/2/patch/value/typed_config/rules/policies/canonical/permissions/0/\
+    let regex = "/spec/configPatches/0/patch/value/typed_config/rules/policies/canonical/permissions/0/\
                  and_rules/rules/1/header/string_match/safe_regex/regex";
     let bad =
         gateway
             .overlay
             .clone()
-            .patch("EnvoyFilter", "sluice-edge", &replace(regex, &json!("(")));
+            .patch("EnvoyFilter", "sluice-guard", &replace(regex, &json!("(")));
     gateway.apply(&bad.build());
     // Envoy counts it, its log says why, and istiod counts it as well.
     eventually("the refusal", async || {
@@ -179,14 +195,13 @@ fn another_module(folder: &TempDir) -> PathBuf {
 }
 
 /// A policy that says its name in answers, under which followers wait for long.
-fn named_policy(name: &str) -> String {
-    let policy = json!({
+fn named_policy(name: &str) -> Value {
+    json!({
         "origin": {"kind": "bucket"},
         "cache": {"ttl": {"200": "1h"}},
         "coalesce": {"max_wait": "600s"},
         "rules": [{"match": ["*"], "headers": {"X-Policy": name}}],
-    });
-    policy.to_string()
+    })
 }
 
 /// A gateway under load, each of whose objects is in its store.
@@ -298,7 +313,7 @@ async fn a_policy_and_a_module_change_under_load_and_no_request_fails() {
 
     let folder = TempDir::new().unwrap();
     let another = json!({"local": {"filename": another_module(&folder)}});
-    let module = policy("module").patch("EnvoyFilter", "sluice-roles", &roles(&another, ROLES));
+    let module = policy("module").code(&GATEWAYS_ROLES, &another);
     let gate = gateway.bucket.proxy().hold("/held-by-module");
     let (leader, crowd) = edge.change("module", &module, &gate).await;
     let before = edge.roles_agree().await;

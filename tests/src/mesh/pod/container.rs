@@ -180,6 +180,7 @@ fn here(mesh: &Mesh, place: &Place, variables: &mut BTreeMap<String, String>) {
         ("PROXY_CONFIG", proxy.to_string()),
         ("CA_ADDR", istiod),
         ("ISTIOD_SAN", format!("istiod.{ROOT_NAMESPACE}.svc")),
+        ("ISTIO_META_ISTIO_VERSION", place.istio_version.clone()),
         ("ENVOY_STATUS_PORT", free_port().to_string()),
         ("ENVOY_PROMETHEUS_PORT", free_port().to_string()),
     ] {

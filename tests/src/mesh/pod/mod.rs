@@ -71,6 +71,12 @@ impl Pod {
         self.ready().await;
     }
 
+    /// The same with a proxy of another version of Istio.
+    pub async fn upgrade(&mut self, istio_version: &str) {
+        self.place.istio_version = istio_version.to_owned();
+        self.restart().await;
+    }
+
     /// Waits until a worker says that it is ready, and tells the API server, as the kubelet does.
     ///
     /// # Panics
