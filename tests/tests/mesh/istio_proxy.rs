@@ -18,7 +18,7 @@ const PLAIN: [&str; 2] = [
     "envoy.config.route.v3.FilterConfig",
     "google.protobuf.Struct",
 ];
-/// Extensions that no build of Envoy can leave out.
+/// Extensions that every build of Envoy has: its own list does not name them either.
 const IN_EVERY_BUILD: [&str; 2] = [
     "envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
     "envoy.filters.http.upstream_codec",

@@ -154,6 +154,22 @@ fn the_overlay_that_the_documents_show_changes_bucket_and_policy() {
 }
 
 #[test]
+fn an_envoy_filter_of_ones_own_stays_as_it_is() {
+    let folder = TempDir::new().unwrap();
+    write_the_documents_overlay(folder.path());
+    let path = folder.path().join("kustomization.yaml");
+    let overlay = std::fs::read_to_string(&path).unwrap();
+    let with_own = overlay.replace("resources: [", "resources: [own.yaml, ");
+    assert_ne!(with_own, overlay);
+    std::fs::write(path, with_own).unwrap();
+    let own = "apiVersion: networking.istio.io/v1alpha3\nkind: EnvoyFilter\nmetadata:\n  name: own\n  \
+               namespace: sluice\nspec:\n  workloadSelector:\n    labels:\n      istio: another\n";
+    std::fs::write(folder.path().join("own.yaml"), own).unwrap();
+    let manifests = build(oldest_kustomize(), folder.path());
+    assert!(manifests.contains(own), "{manifests}");
+}
+
+#[test]
 fn the_oldest_kustomize_builds_the_same() {
     let base = ("base".to_owned(), Overlay::on("base"));
     for (name, overlay) in variants().into_iter().chain([base]) {
