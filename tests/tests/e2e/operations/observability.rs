@@ -69,6 +69,7 @@ fn promtool_accepts_the_configuration_and_every_rule_and_alert_does_what_its_tes
     for arguments in [
         vec!["check", "config", "prometheus.yaml"],
         vec!["check", "config", "prometheus-istio.yaml"],
+        vec!["check", "config", "prometheus-compose.yaml"],
         vec![
             "check",
             "rules",

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The Compose file: its edge has settings that the edge takes, on the ports that are published, and its files are there.
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::unwrap_used)]
+
+use serde_json::Value;
+use sluice::settings::{Settings, docs};
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn envoy_folder() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn folder() -> PathBuf {
+    envoy_folder().join("compose")
+}
+
+fn read(path: &str) -> Value {
+    let text = fs::read_to_string(folder().join(path)).unwrap();
+    serde_yaml_ng::from_str(&text).unwrap()
+}
+
+fn services() -> Vec<(String, Value)> {
+    let document = read("compose.yaml");
+    let services = document["services"].as_object().unwrap().clone();
+    services.into_iter().collect()
+}
+
+fn edge() -> Value {
+    read("compose.yaml")["services"]["edge"].clone()
+}
+
+/// A value of the file where no variable of its own is set: `${NAME:-default}` is the default.
+fn by_default(value: &str) -> String {
+    let mut text = value.to_owned();
+    while let Some(start) = text.find("${") {
+        let end = start + text[start..].find('}').expect("an end of the variable");
+        let (_, default) = text[start..end].split_once(":-").expect("a default");
+        text = format!("{}{default}{}", &text[..start], &text[end + 1..]);
+    }
+    text
+}
+
+/// The strings of a list.
+fn strings(list: &Value) -> Vec<&str> {
+    let items = list.as_array().into_iter().flatten();
+    items.map(|item| item.as_str().unwrap()).collect()
+}
+
+/// The edge's environment: what the image sets, and what the file sets.
+fn environment() -> HashMap<String, String> {
+    let image = fs::read_to_string(envoy_folder().join("image/config.json")).unwrap();
+    let image: Value = serde_json::from_str(&image).unwrap();
+    let image = strings(&image["Env"]).into_iter().map(|line| {
+        let (name, value) = line.split_once('=').unwrap();
+        (name.to_owned(), value.to_owned())
+    });
+    let mut environment: HashMap<_, _> = image.collect();
+    let edge = edge();
+    for (name, value) in edge["environment"].as_object().unwrap() {
+        environment.insert(name.clone(), by_default(value.as_str().unwrap()));
+    }
+    environment
+}
+
+fn settings(environment: &HashMap<String, String>) -> Settings {
+    Settings::from_lookup(&|name| environment.get(name).map(Into::into)).unwrap()
+}
+
+/// The ports of the edge's container that are published.
+fn published() -> Vec<u16> {
+    let edge = edge();
+    let ports = strings(&edge["ports"]).into_iter();
+    ports
+        .map(|port| port.rsplit_once(':').unwrap().1.parse().unwrap())
+        .collect()
+}
+
+#[test]
+fn the_edge_takes_each_variable_and_its_value() {
+    let environment = environment();
+    for name in environment.keys() {
+        let row = format!("| `{name}` |");
+        assert!(docs::tables().contains(&row), "{name} is no setting");
+    }
+    settings(&environment);
+}
+
+#[test]
+fn the_ports_of_clients_and_purges_are_published_and_the_metrics_are_scraped() {
+    let mut environment = environment();
+    environment.insert("PURGE_TOKEN".into(), "a-token-for-tests-only".into());
+    let settings = settings(&environment);
+    let purge = settings.purge.address;
+    assert_eq!(published(), [settings.edge_port, purge.port()]);
+    let metrics = settings.metrics.expect("a port for the metrics");
+    for reached in [purge.ip(), metrics.ip(), settings.bind] {
+        assert!(reached.is_unspecified(), "{reached}");
+    }
+    let prometheus = read("../observability/prometheus-compose.yaml");
+    let target = &prometheus["scrape_configs"][0]["static_configs"][0]["targets"][0];
+    let expected = format!("edge:{}", metrics.port());
+    assert_eq!(target.as_str(), Some(expected.as_str()));
+}
+
+#[test]
+fn the_edge_is_this_version_and_its_health_is_watched_as_in_the_image() {
+    let edge = edge();
+    let image = by_default(edge["image"].as_str().unwrap());
+    assert_eq!(image, concat!("sluice:", env!("CARGO_PKG_VERSION")));
+    let config = fs::read_to_string(envoy_folder().join("image/config.json")).unwrap();
+    let config: Value = serde_json::from_str(&config).unwrap();
+    assert_eq!(edge["healthcheck"]["test"], config["Healthcheck"]["Test"]);
+    assert_eq!(edge["read_only"], true);
+}
+
+#[test]
+fn no_other_machine_reaches_a_port_and_every_service_is_pinned_and_confined() {
+    for (name, service) in services() {
+        for port in strings(&service["ports"]) {
+            assert!(port.starts_with("127.0.0.1:"), "{name}: {port}");
+        }
+        let image = by_default(service["image"].as_str().unwrap());
+        let (_, tag) = image.rsplit_once(':').expect("a version");
+        assert!(tag.contains(|c: char| c.is_ascii_digit()), "{name}: {tag}");
+        assert_eq!(strings(&service["cap_drop"]), ["ALL"], "{name}");
+        let options = strings(&service["security_opt"]);
+        assert_eq!(options, ["no-new-privileges:true"], "{name}");
+        assert!(service["restart"].is_string(), "{name}");
+    }
+}
+
+#[test]
+fn every_file_that_a_container_gets_is_there() {
+    for (name, service) in services() {
+        let sources = strings(&service["volumes"]).into_iter();
+        let sources = sources.map(|volume| volume.split_once(':').unwrap());
+        for (source, rest) in sources.filter(|(source, _)| source.starts_with('.')) {
+            assert!(folder().join(source).exists(), "{name}: {source}");
+            assert!(rest.ends_with(":ro"), "{name}: {source} could be written");
+        }
+    }
+}
