@@ -83,6 +83,7 @@ run: wasm release envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or what O
 test: wasm trap envoy minio versitygw prometheus $(conformance) $(former) ## Run all tests, native and end to end
 	@.ci/need.sh ip
 	@cargo build --locked -p sluice
+	@command -v systemd-analyze >/dev/null || .ci/debian.sh systemd || [ -z "$${CI:-}" ]
 	@chromium=$$(.ci/chromium.sh) || [ -z "$${CI:-}" ]; \
 	env $(tested) $${chromium:+SLUICE_CHROMIUM="$$chromium"} \
 		cargo test --locked --workspace --exclude sluice-filter --exclude sluice-tests; \

@@ -12,5 +12,6 @@ mod readiness;
 mod reload;
 mod secrets;
 mod settings_errors;
+mod systemd;
 mod tls;
 mod upgrade;

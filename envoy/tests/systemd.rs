@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The unit for systemd: systemd takes it, its sandbox is tight, and its variables are settings.
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)]
+
+use sluice::settings::docs;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// What `systemd-analyze security` may say at most, 0 to 100: below 50 it says "OK".
+const EXPOSURE: &str = "20";
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("systemd")
+}
+
+fn read(name: &str) -> String {
+    fs::read_to_string(folder().join(name)).unwrap()
+}
+
+/// Asserts that `systemd-analyze` succeeds, and says nothing of the lines of the unit. Where there is none, only CI minds.
+fn analyze(arguments: &[&OsStr]) {
+    let output = match Command::new("systemd-analyze").args(arguments).output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            println!("left out: no systemd-analyze, which is in Debian's package systemd");
+            assert!(std::env::var_os("CI").is_none());
+            return;
+        }
+        output => output.unwrap(),
+    };
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(output.status.success(), "{arguments:?}\n{said}");
+    // What it does not understand it ignores with a warning, `FILE:LINE: …`.
+    let mut after = said.split("sluice.service:").skip(1);
+    let is_line = |rest: &str| rest.starts_with(|first: char| first.is_ascii_digit());
+    assert!(!after.any(is_line), "{said}");
+}
+
+#[test]
+fn systemd_takes_the_unit() {
+    let installed = TempDir::new().unwrap();
+    let unit = installed.path().join("sluice.service");
+    // The program must be there to be verified.
+    fs::write(
+        &unit,
+        read("sluice.service").replace("/opt/sluice/sluice", "/bin/true"),
+    )
+    .unwrap();
+    analyze(&["verify".as_ref(), "--man=no".as_ref(), unit.as_ref()]);
+}
+
+#[test]
+fn the_unit_confines_the_edge() {
+    let (unit, threshold) = (
+        folder().join("sluice.service"),
+        format!("--threshold={EXPOSURE}"),
+    );
+    let arguments = [
+        "security",
+        "--no-pager",
+        "--offline=yes",
+        threshold.as_str(),
+    ];
+    let mut arguments: Vec<_> = arguments.iter().map(OsStr::new).collect();
+    arguments.push(unit.as_ref());
+    analyze(&arguments);
+}
+
+#[test]
+fn the_unit_and_its_example_set_only_what_is_a_setting() {
+    let (unit, example) = (read("sluice.service"), read("sluice.env"));
+    let of_unit = unit
+        .lines()
+        .filter_map(|line| line.strip_prefix("Environment="));
+    let of_unit = of_unit.flat_map(|assignments| assignments.split(' '));
+    let of_example = example
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let names = of_unit
+        .chain(of_example)
+        .map(|assignment| assignment.split_once('=').unwrap().0);
+    for name in names {
+        let row = format!("| `{name}` |");
+        assert!(docs::tables().contains(&row), "{name} is no setting");
+    }
+}

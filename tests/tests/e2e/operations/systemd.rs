@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The edge, started, reloaded and stopped as its unit says: by these commands, with these variables, in that folder.
+//! No systemd runs here, so of the sandbox there is only what `systemd-analyze` says (`envoy/tests/systemd.rs`).
+
+use sluice_tests::client::{get, is_healthy};
+use sluice_tests::eventually;
+use sluice_tests::machine::ports::{free_port, loopback};
+use sluice_tests::machine::process::Process;
+use sluice_tests::machine::tool::{entry_point, envoy, module, repository};
+use sluice_tests::origin::{Origin, Reply};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use tempfile::TempDir;
+
+const LASTING: &str = "{origin: {kind: http}, cache: {ttl: {\"200\": 1h, default: 1s}}}";
+
+/// The unit, where all that it names is in a folder of the test's.
+struct Unit {
+    root: TempDir,
+    text: String,
+}
+
+impl Unit {
+    /// Installs the edge as the unit expects it, with these lines after those of the example of its settings.
+    fn installed(settings: &str) -> Self {
+        let root = TempDir::with_prefix("sluice-unit-").unwrap();
+        let folder = |name: &str| {
+            let folder = root.path().join(name);
+            fs::create_dir_all(&folder).unwrap();
+            folder
+        };
+        let (opt, etc, _var) = (folder("opt"), folder("etc"), folder("var"));
+        // NB: no link, as the edge looks for the module beside itself.
+        fs::copy(entry_point(), opt.join("sluice")).unwrap();
+        fs::copy(module(), opt.join("sluice.wasm")).unwrap();
+        symlink(envoy(), opt.join("envoy")).unwrap();
+        let source = repository().join("envoy/systemd");
+        let example = fs::read_to_string(source.join("sluice.env")).unwrap();
+        fs::write(etc.join("sluice.env"), example + settings).unwrap();
+        let mut text = fs::read_to_string(source.join("sluice.service")).unwrap();
+        for (place, folder) in [
+            ("/opt/sluice", "opt"),
+            ("/etc/sluice", "etc"),
+            ("/var/lib/sluice", "var"),
+        ] {
+            text = text.replace(place, root.path().join(folder).to_str().unwrap());
+        }
+        Self { root, text }
+    }
+
+    /// The values of a key, in their order.
+    fn values(&self, key: &str) -> impl Iterator<Item = &str> {
+        let values = self.text.lines().filter_map(|line| line.split_once('='));
+        values.filter_map(move |(name, value)| (name == key).then_some(value))
+    }
+
+    fn value(&self, key: &str) -> &str {
+        self.values(key)
+            .next()
+            .unwrap_or_else(|| panic!("no {key}"))
+    }
+
+    /// One of its commands, with its variables, its folder and its limit on open files. What they are not given is not there.
+    fn command(&self, line: &str) -> Command {
+        let mut words = line.split(' ');
+        let mut command = Command::new("prlimit");
+        // As far as this machine lets us go.
+        let files = self
+            .value("LimitNOFILE")
+            .parse::<u64>()
+            .unwrap()
+            .min(hard_limit());
+        command.arg(format!("--nofile={files}")).args(&mut words);
+        command.env_clear().env("PATH", "/usr/bin:/bin");
+        for assignment in self.values("Environment").flat_map(|line| line.split(' ')) {
+            command.envs(assignment.split_once('='));
+        }
+        let settings = fs::read_to_string(self.value("EnvironmentFile")).unwrap();
+        let settings = settings.lines().filter(|line| !line.starts_with('#'));
+        command.envs(settings.filter_map(|line| line.split_once('=')));
+        command.current_dir(self.value("WorkingDirectory"));
+        command
+    }
+
+    /// What `systemctl reload` does: one command after the other, until one fails. Gives whether none has.
+    fn reload(&self, main: u32) -> bool {
+        self.values("ExecReload").all(|line| {
+            let line = line.replace("$MAINPID", &main.to_string());
+            self.command(&line).status().unwrap().success()
+        })
+    }
+
+    fn etc(&self, name: &str) -> PathBuf {
+        Path::new(self.value("WorkingDirectory")).join(name)
+    }
+}
+
+fn hard_limit() -> u64 {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: it writes into what it is given, and nothing else.
+    let read = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    assert_eq!(read, 0);
+    limit.rlim_max
+}
+
+#[tokio::test]
+async fn the_edge_serves_reloads_and_stops_as_its_unit_says() {
+    let origin = Origin::start().ready().await;
+    origin.on("*", Reply::ok(1_000));
+    let port = free_port();
+    let settings = format!(
+        "ORIGIN={}\nBIND=127.0.0.1\nEDGE_PORT={port}\nMETRICS_PORT={}\n",
+        origin.url(),
+        free_port()
+    );
+    let unit = Unit::installed(&(settings + "CACHE_MAX_BYTES=64MiB\nPOLICY=policy.yaml\n"));
+    fs::write(unit.etc("policy.yaml"), LASTING).unwrap();
+    let log = unit.root.path().join("log");
+    let mut edge = Process::start(unit.command(unit.value("ExecStart")), &log).unwrap();
+    eventually("a healthy edge", async || {
+        is_healthy(loopback(port), "/healthz").await
+    })
+    .await;
+    let _ = get(loopback(port), "/a").await.stamp("/a");
+
+    fs::write(unit.etc("policy.yaml"), LASTING.replace("1h", "2h")).unwrap();
+    assert!(unit.reload(edge.pid()));
+    eventually("a reload", async || edge.log().contains("reloaded:")).await;
+    fs::write(unit.etc("policy.yaml"), "{origin: {kind: nothing}}").unwrap();
+    assert!(!unit.reload(edge.pid()));
+    eventually("a hit", async || get(loopback(port), "/a").await.is_hit()).await;
+
+    assert_eq!(unit.value("KillMode"), "mixed", "SIGTERM to the edge alone");
+    let patience = unit.value("TimeoutStopSec").parse().unwrap();
+    let status = edge.stop(Duration::from_secs(patience));
+    let code = status.expect("an end in time").code();
+    assert_eq!(code, Some(0), "{}", edge.log());
+    assert!(unit.root.path().join("var/cache/entries").is_dir());
+}
