@@ -63,9 +63,8 @@ impl Unit {
             .unwrap_or_else(|| panic!("no {key}"))
     }
 
-    /// One of its commands, with its variables, its folder and its limit on open files. What they are not given is not there.
+    /// One of its commands, with its variables, its folder and its limit on open files, and no other variables.
     fn command(&self, line: &str) -> Command {
-        let mut words = line.split(' ');
         let mut command = Command::new("prlimit");
         // As far as this machine lets us go.
         let files = self
@@ -73,7 +72,9 @@ impl Unit {
             .parse::<u64>()
             .unwrap()
             .min(hard_limit());
-        command.arg(format!("--nofile={files}")).args(&mut words);
+        command
+            .arg(format!("--nofile={files}"))
+            .args(line.split(' '));
         command.env_clear().env("PATH", "/usr/bin:/bin");
         for assignment in self.values("Environment").flat_map(|line| line.split(' ')) {
             command.envs(assignment.split_once('='));

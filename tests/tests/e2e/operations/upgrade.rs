@@ -11,6 +11,8 @@ use std::fs;
 use std::path::PathBuf;
 
 const LONG: u32 = 3_600;
+/// The log line of a start that has checked the stored objects.
+const CHECKED: &str = "files of earlier runs";
 const KEPT: [&str; 3] = ["/kept", "/large", "/blue"];
 const PURGED: [&str; 4] = ["/url", "/css/site", "/soft", "/red"];
 
@@ -62,6 +64,7 @@ async fn replace(old: Release, new: Release, signal: i32) {
     let is_same_format = fs::read_to_string(format_file(&edge)).unwrap() == format;
     let notices = edge.log_lines("starting empty");
     assert_eq!(notices.is_empty(), is_same_format, "{notices:?}");
+    edge.wait_for_log(CHECKED).await;
     for path in KEPT {
         let response = edge.get(path).await;
         let _ = response.stamp(path);
