@@ -303,7 +303,7 @@ $(linters):
 
 .PHONY: clean
 clean: ## Remove what was built and the demo's state, keep the tools
-	rm -rf target .sluice/wasm .sluice/state .sluice/rustup-refused
+	rm -rf target .sluice/wasm .sluice/state .sluice/rustup-refused*
 
 .PHONY: distclean
 distclean: clean ## Remove the tools as well

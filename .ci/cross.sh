@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# cross.sh TARGET FILE OUTPUT OPTION...: builds for another target than this machine, with options of Cargo's, and copies
+# FILE of the target's build folder to OUTPUT. It takes rustup's target where it is installed or to be had within
+# seconds, else Debian's toolchain, which builds the standard library from source.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=$1 file=$2 output=$3
+options=("${@:4}")
+builds=${CARGO_TARGET_DIR:-target}
+refused=.sluice/rustup-refused-$target # the compiler for which rustup could not get the target: not tried again
+
+is_debian() {
+    grep -q '^ID=debian$' /etc/os-release 2>/dev/null
+}
+
+has_target() {
+    [ -d "$(rustc --print target-libdir --target "$target" 2>/dev/null)" ]
+}
+
+add_target() {
+    command -v rustup >/dev/null || return 1
+    [ "$(cat "$refused" 2>/dev/null)" != "$(rustc --version)" ] || return 1
+    local seconds=120
+    ! is_debian || seconds=20
+    echo "adding the Rust target $target (waiting $seconds s at most)"
+    if timeout "$seconds" rustup --quiet target add "$target" >/dev/null 2>&1 && has_target; then
+        return
+    fi
+    mkdir -p .sluice
+    rustc --version >"$refused"
+    return 1
+}
+
+# What links the target's programs. Debian's cross compilers are named after the machine.
+case $target in
+wasm32-*) linker=wasm-ld packages=(lld) ;;
+aarch64-*) linker=aarch64-linux-gnu-gcc packages=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross) ;;
+x86_64-*) linker=x86_64-linux-gnu-gcc packages=(gcc-x86-64-linux-gnu libc6-dev-amd64-cross) ;;
+esac
+
+use_linker() {
+    command -v "$linker" >/dev/null || .ci/debian.sh "${packages[@]}"
+    local name=${target//-/_}
+    export "CARGO_TARGET_${name^^}_LINKER=$linker" "CC_$name=$linker"
+}
+
+RUSTFLAGS=$(.ci/rustflags.sh)
+export RUSTFLAGS
+
+build() { # CARGO FOLDER OPTION...
+    "$1" build --locked --target "$target" --target-dir "$builds/$2" "${@:3}" "${options[@]}"
+    built=$builds/$2/$target/$file
+}
+
+if has_target || add_target; then
+    with=$(rustc --version | cut -d' ' -f1,2)
+    [ "$linker" = wasm-ld ] || use_linker # rustup's target has its own
+    build cargo cross-rustup
+elif is_debian; then
+    .ci/debian.sh rustc-web cargo-web rust-web-src
+    with="Debian's $(/usr/bin/rustc --version | cut -d' ' -f1,2)"
+    export RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1
+    use_linker
+    build /usr/bin/cargo cross-debian -Zbuild-std=std,panic_abort
+else
+    echo "missing: the Rust target $target. To mend it: rustup target add $target" >&2
+    exit 1
+fi
+
+mkdir -p "$(dirname "$output")"
+if ! cmp -s "$built" "$output"; then
+    cp "$built" "$output.part"
+    mv "$output.part" "$output"
+fi
+echo "$(basename "$output") for $target: $(wc -c <"$output") bytes, built with $with"
