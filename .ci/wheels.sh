@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# wheels.sh REQUIREMENTS FOLDER: installs pinned wheels into FOLDER, each verified by its hash, all of them or nothing.
+# wheels.sh REQUIREMENTS FOLDER [OPTION...]: installs pinned wheels into FOLDER, each verified by its hash, all of them or
+# nothing, with further options of pip's.
 set -euo pipefail
 requirements=$1
 folder=$2
@@ -17,5 +18,5 @@ if ! python3 -m pip --version >/dev/null 2>&1; then
 fi
 echo "installing $(basename "$folder") from PyPI"
 PIP_USER=0 PIP_ROOT_USER_ACTION=ignore "$python" -m pip install --quiet --disable-pip-version-check --no-compile --no-deps \
-    --require-hashes --only-binary :all: --target "$part" -r "$requirements"
+    --require-hashes --only-binary :all: --target "$part" -r "$requirements" "${@:3}"
 mv "$part" "$folder"

@@ -1,72 +1,55 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""An image on disk: https://github.com/opencontainers/image-spec/blob/v1.1.1/image-layout.md"""
+"""layout.py FOLDER OS ARCHITECTURE [CONFIG]: writes an image without layers for crane to build upon, with what crane
+has no options for: a date, volumes, a health check.
 
-import gzip
-import hashlib
+FOLDER is an image layout: https://github.com/opencontainers/image-spec/blob/v1.1.1/image-layout.md
+"""
+
+import datetime
 import json
 import pathlib
 import shutil
+import sys
+
+from provenance import Source, compact, sha256
 
 IMAGE = "application/vnd.oci.image.manifest.v1+json"
 CONFIG = "application/vnd.oci.image.config.v1+json"
-LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
-EMPTY = "application/vnd.oci.empty.v1+json"
 
 
-def sha256(content: bytes) -> str:
-    """The digest of a blob."""
-    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+def write(folder: pathlib.Path, config: tuple[str, bytes], layers: list[tuple[str, bytes]], **fields: object) -> None:
+    """Writes a manifest with these fields, its config and its layers, each a media type and its content."""
+    shutil.rmtree(folder, ignore_errors=True)
+    blobs = folder / "blobs" / "sha256"
+    blobs.mkdir(parents=True)
 
-
-def compact(document: dict) -> bytes:
-    """The one JSON text of a document."""
-    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
-
-
-class Layout:
-    """One manifest and its blobs. The same content always gives the same digests."""
-
-    def __init__(self, folder: pathlib.Path):
-        shutil.rmtree(folder, ignore_errors=True)
-        self.folder = folder
-        self.blobs = folder / "blobs" / "sha256"
-        self.blobs.mkdir(parents=True)
-
-    def blob(self, media_type: str, content: bytes) -> dict:
-        """Writes a blob and describes it."""
+    def blob(media_type: str, content: bytes) -> dict:
         digest = sha256(content)
-        (self.blobs / digest.removeprefix("sha256:")).write_bytes(content)
+        (blobs / digest.removeprefix("sha256:")).write_bytes(content)
         return {"mediaType": media_type, "digest": digest, "size": len(content)}
 
-    def image(self, config: dict, layers: list[bytes], annotations: dict, tag: str) -> dict:
-        """Makes it the image with these layers, which are tar archives, and describes its manifest."""
-        config = config | {"rootfs": {"type": "layers", "diff_ids": [sha256(layer) for layer in layers]}}
-        return self._finish(
-            {
-                "config": self.blob(CONFIG, compact(config)),
-                "layers": [self.blob(LAYER, gzip.compress(layer, 6, mtime=0)) for layer in layers],
-                "annotations": annotations,
-            },
-            {"org.opencontainers.image.ref.name": tag},
-        )
+    manifest = {"schemaVersion": 2, "mediaType": IMAGE, **fields, "config": blob(*config)}
+    manifest["layers"] = [blob(*layer) for layer in layers]
+    index = {"schemaVersion": 2, "manifests": [blob(IMAGE, compact(manifest))]}
+    (folder / "index.json").write_bytes(compact(index))
+    (folder / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}')
 
-    def referrer(self, media_type: str, document: bytes, subject: dict, annotations: dict) -> dict:
-        """Makes it a document on an image, which registries list with the image, and describes its manifest."""
-        return self._finish(
-            {
-                "artifactType": media_type,
-                "config": self.blob(EMPTY, b"{}"),
-                "layers": [self.blob(media_type, document)],
-                "subject": subject,
-                "annotations": annotations,
-            },
-            {},
-        )
 
-    def _finish(self, manifest: dict, annotations: dict) -> dict:
-        manifest = {"schemaVersion": 2, "mediaType": IMAGE} | manifest
-        described = self.blob(IMAGE, compact(manifest))
-        index = {"schemaVersion": 2, "manifests": [described | {"annotations": annotations}]}
-        (self.folder / "index.json").write_bytes(compact(index))
-        (self.folder / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}')
-        return described
+def main() -> None:
+    """Writes the image."""
+    if len(sys.argv) not in (4, 5):
+        raise SystemExit(__doc__)
+    folder, system, architecture, *config = sys.argv[1:]
+    image = {
+        "created": datetime.datetime.fromtimestamp(Source().made, datetime.timezone.utc).isoformat(),
+        "os": system,
+        "architecture": architecture,
+        "config": json.loads(pathlib.Path(*config).read_text()) if config else {},
+        "rootfs": {"type": "layers", "diff_ids": []},
+    }
+    write(pathlib.Path(folder), (CONFIG, compact(image)), [])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an image was made from, as an in-toto statement: https://slsa.dev/spec/v1.0/provenance"""
 
+import hashlib
+import json
 import pathlib
 import subprocess
-
-from layout import compact, sha256
 
 MEDIA_TYPE = "application/vnd.in-toto+json"
 BUILD_TYPE = "https://sluice.invalid/make-image/v1"
@@ -22,6 +22,16 @@ class Source:
     def revision(self) -> str:
         """The commit, marked where the work tree is not it."""
         return self.commit + ("-dirty" if self.changed else "") if self.commit else "unknown"
+
+
+def sha256(content: bytes) -> str:
+    """The digest of a blob."""
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def compact(document: dict) -> bytes:
+    """The one JSON text of a document."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
 
 def statement(name: str, digest: str, source: Source, materials: list[dict]) -> bytes:

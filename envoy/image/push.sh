@@ -11,7 +11,7 @@ digest() { # LAYOUT
 
 for image in edge filter; do
     "$crane" push "$folder/$image" "$repository/$image:$version"
-    for document in "$folder/$image".*; do
+    for document in "$folder/$image"-*/; do
         "$crane" push "$document" "$repository/$image@$(digest "$document")" >/dev/null
     done
 done

@@ -2,6 +2,7 @@
 //! The edge's image as an engine would run it: its own file system, read-only but for its volume, its user and its
 //! variables. What is an engine's and not here is a network of its own.
 
+use crate::image::architecture::Architecture;
 use crate::image::registry::Registry;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -33,16 +34,26 @@ pub struct Container {
 }
 
 impl Container {
-    /// The edge's, out of a registry.
+    /// The edge's for this machine, out of a registry.
     ///
     /// # Panics
     /// When it cannot be pulled.
     pub async fn edge() -> Arc<Self> {
+        Self::edge_for(Architecture::this()).await
+    }
+
+    /// The edge's for an architecture, out of a registry.
+    ///
+    /// # Panics
+    /// When it cannot be pulled.
+    pub async fn edge_for(architecture: Architecture) -> Arc<Self> {
         let registry = Registry::start().await;
         let name = format!("edge@{}", registry.push("edge"));
-        let config = serde_json::from_slice(&registry.ask(&["config"], &name)).unwrap();
+        let platform = format!("--platform=linux/{}", architecture.name());
+        let ask = |what| registry.ask(&[what, &platform], &name);
+        let config = serde_json::from_slice(&ask("config")).unwrap();
         let root = TempDir::with_prefix("sluice-image-").unwrap();
-        unpack(&registry.ask(&["export"], &name), root.path());
+        unpack(&ask("export"), root.path());
         Arc::new(Self { root, config })
     }
 

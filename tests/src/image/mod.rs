@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The edge's image: a registry, and what an engine runs of it.
 
+pub mod architecture;
 pub mod container;
 pub mod registry;

@@ -52,7 +52,7 @@ impl Registry {
         digest.to_owned()
     }
 
-    /// Pushes everything, as `make push` does, and gives what the script prints: a line for each image.
+    /// Pushes everything, as `make push-release` does, and gives what the script prints: a line for each image.
     ///
     /// # Panics
     /// When the script fails.

@@ -2,6 +2,7 @@
 //! What a registry has beside each image: its bill of materials, and what it was made from.
 
 use serde_json::Value;
+use sluice_tests::image::architecture::Architecture;
 use sluice_tests::image::container::Container;
 use sluice_tests::image::registry::Registry;
 use sluice_tests::machine::tool::repository;
@@ -31,14 +32,26 @@ fn document(registry: &Registry, image: &str, digest: &str, media_type: &str) ->
     serde_json::from_slice(&registry.ask(&["blob"], &layer)).unwrap()
 }
 
-/// The digests of both images after a push, `edge` first.
-fn pushed(registry: &Registry) -> [String; 2] {
+/// What a push has brought: each image with the digest of its manifest, the edge's of this machine first.
+fn pushed(registry: &Registry) -> Vec<(&'static str, String)> {
     let printed = registry.push_all("1.2.3");
-    let digests: Vec<_> = printed
-        .lines()
-        .map(|line| line.split_once('@').unwrap().1.to_owned())
-        .collect();
-    digests.try_into().unwrap()
+    let [edge, filter] = &printed.lines().collect::<Vec<_>>()[..] else {
+        panic!("{printed}");
+    };
+    let digest = |line: &str| line.split_once('@').unwrap().1.to_owned();
+    let index = registry.ask(&["manifest"], &format!("edge@{}", digest(edge)));
+    let index: Value = serde_json::from_slice(&index).unwrap();
+    let manifests = index["manifests"].as_array().unwrap();
+    let of = |architecture: Architecture| {
+        let mut manifests = manifests.iter();
+        let found = manifests.find(|one| one["platform"]["architecture"] == architecture.name());
+        let digest = found.unwrap()["digest"].as_str().unwrap();
+        ("edge", digest.to_owned())
+    };
+    let mut images: Vec<_> = Architecture::ALL.map(of).into();
+    images.sort_by_key(|image| *image != of(Architecture::this()));
+    images.push(("filter", digest(filter)));
+    images
 }
 
 fn names(bill: &Value) -> BTreeSet<&str> {
@@ -51,26 +64,25 @@ fn names(bill: &Value) -> BTreeSet<&str> {
 #[tokio::test]
 async fn a_push_brings_the_bill_and_the_provenance_of_each_image() {
     let registry = Registry::start().await;
-    let digests = pushed(&registry);
     let commit = Command::new("git")
         .args(["rev-parse", "HEAD"])
         .current_dir(repository())
         .output()
         .unwrap();
     let commit = String::from_utf8(commit.stdout).unwrap();
-    for (image, digest) in ["edge", "filter"].into_iter().zip(&digests) {
-        let bill = document(&registry, image, digest, BILL);
+    for (image, digest) in pushed(&registry) {
+        let bill = document(&registry, image, &digest, BILL);
         assert_eq!(bill["bomFormat"], "CycloneDX");
         let own = |name| names(&bill).iter().any(|purl| purl.starts_with(name));
         assert!(own("pkg:cargo/sluice-core@"), "{image}: {bill}");
-        let statement = document(&registry, image, digest, PROVENANCE);
+        let statement = document(&registry, image, &digest, PROVENANCE);
         let subject = format!(
             "sha256:{}",
             statement["subject"][0]["digest"]["sha256"]
                 .as_str()
                 .unwrap()
         );
-        assert_eq!(&subject, digest);
+        assert_eq!(subject, digest);
         let sources = &statement["predicate"]["buildDefinition"]["resolvedDependencies"];
         assert_eq!(
             sources[0]["digest"]["gitCommit"],
@@ -83,8 +95,8 @@ async fn a_push_brings_the_bill_and_the_provenance_of_each_image() {
 #[tokio::test]
 async fn the_bill_of_the_edge_names_what_is_in_its_file_system() {
     let registry = Registry::start().await;
-    let [edge, _] = pushed(&registry);
-    let bill = document(&registry, "edge", &edge, BILL);
+    let (image, digest) = pushed(&registry).swap_remove(0);
+    let bill = document(&registry, image, &digest, BILL);
     let names = names(&bill);
     let container = Container::edge().await;
     for package in std::fs::read_dir(container.root().join("var/lib/dpkg/status.d")).unwrap() {

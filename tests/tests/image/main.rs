@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The images that `make image` builds: run, and read, as those who pull them do. They take root: see
+//! The images that `make release` builds: run, and read, as those who pull them do. They take root: see
 //! `sluice_tests::image::container`.
 #![allow(
     clippy::unwrap_used,
@@ -10,3 +10,5 @@
 
 mod documents;
 mod edge;
+mod programs;
+mod release;

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# release.sh FOLDER MODULE BOOK [REPOSITORY]: completes the release in FOLDER, where build.sh has made FOLDER/images, from
+# the filter's module and the book of the documents, and prints what publishes it. With REPOSITORY everything names the
+# images as they are called there. The same commit always gives the same SHA256SUMS.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+umask 022
+export LC_ALL=C
+folder=$1 module=$2 book=$3 repository=${4:-}
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+made=$(git log -1 --format=%ct 2>/dev/null || echo 0)
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+archive() { # FOLDER PATH...: as a tar archive, the same for the same files
+    tar --create --format=ustar --sort=name --mtime="@$made" --owner=0 --group=0 --numeric-owner --directory "$@"
+}
+
+digest() { # LAYOUT
+    tr -d ' \n' <"$folder/images/$1/index.json" | sed 's/.*"digest":"\([^"]*\)".*/\1/'
+}
+
+find "$folder" -mindepth 1 -maxdepth 1 ! -name images -exec rm -r {} +
+install --mode=644 "$module" "$folder/sluice.wasm"
+archive "$folder/images/edge" oci-layout index.json blobs >"$folder/sluice-$version-image.tar"
+cp -R "$book" "$work/sluice-$version-docs"
+archive "$work" "sluice-$version-docs" | gzip --no-name >"$folder/sluice-$version-docs.tar.gz"
+
+image=${repository:-REPOSITORY}/edge:$version@$(digest edge)
+kit=$work/sluice-$version
+mkdir "$kit"
+cp -R --parents CHANGELOG.md LICENSE mesh envoy/{demo,observability,policies} "$kit"
+for service in envoy/compose envoy/systemd; do
+    [ ! -d "$service" ] || cp -R --parents "$service" "$kit"
+done
+if [ -n "$repository" ]; then
+    find "$kit" -name settings.env -exec sed -i "s|^MODULE=.*|MODULE=oci://$repository/filter:$version|" {} +
+    find "$kit" -name compose.yaml -exec sed -i "s|[$]{IMAGE:-[^}]*}|\${IMAGE:-$image}|" {} +
+fi
+archive "$work" "sluice-$version" | gzip --no-name >"$folder/sluice-$version.tar.gz"
+
+(cd "$folder" && find . -type f -printf '%P\n' | sort | xargs sha256sum) >"$work/SHA256SUMS"
+mv "$work/SHA256SUMS" "$folder"
+
+repository=${repository:-REPOSITORY}
+cat <<END
+To publish it and to sign it:
+  make push-release REPOSITORY=$repository
+  cosign sign --recursive $repository/edge@$(digest edge)
+  cosign sign $repository/filter@$(digest filter)
+  cosign sign-blob --bundle $folder/SHA256SUMS.sigstore.json $folder/SHA256SUMS
+IMAGE=$image
+END

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# base.sh ARCHITECTURE CACHE FOLDER: unpacks the packages of debian.txt into FOLDER, as distroless images have them: with
+# an entry for each in var/lib/dpkg/status.d, by which scanners know it, and without a shell. Packages are kept in CACHE.
+set -euo pipefail
+architecture=$1 cache=$2 root=$3
+here=$(dirname "$0")
+# Where a package is while its release has it, and afterwards.
+mirrors=(https://deb.debian.org/debian https://snapshot.debian.org/archive/debian/20261122T000000Z)
+
+has_digest() { # FILE SHA256
+    echo "$2  $1" | sha256sum --check --status 2>/dev/null
+}
+
+fetch() { # PATH SHA256: sets `package`
+    package=$cache/${1##*/}
+    if has_digest "$package" "$2"; then return; fi
+    local mirror
+    for mirror in "${mirrors[@]}"; do
+        curl --fail --silent --show-error --location --retry 3 --output "$package.part" "$mirror/$1" || continue
+        if has_digest "$package.part" "$2"; then
+            mv "$package.part" "$package"
+            return
+        fi
+        echo "$mirror/$1 has not the SHA-256 $2 of debian.txt" >&2
+    done
+    echo "${1##*/} is not to be had" >&2
+    exit 1
+}
+
+command -v curl >/dev/null || "$here/../../.ci/debian.sh" curl ca-certificates
+mkdir -p "$cache" "$root/var/lib/dpkg/status.d"
+while read -r of name _ path sha256; do
+    case $of in "$architecture" | all) ;; *) continue ;; esac
+    fetch "$path" "$sha256"
+    dpkg-deb --extract "$package" "$root"
+    dpkg-deb --field "$package" >"$root/var/lib/dpkg/status.d/$name"
+done <"$here/debian.txt"
+
+# What the package's own script would write.
+cat "$root"/usr/share/ca-certificates/mozilla/*.crt >"$root/etc/ssl/certs/ca-certificates.crt"
+# Nothing reads these there, or a shell would. What says the licence of a package stays.
+find "$root/usr/share/doc" ! -type d ! -name copyright ! -type l -delete
+find "$root/usr/share/doc" -mindepth 2 -name examples -prune -exec rm -r {} +
+rm -r "$root"/usr/share/{ca-certificates,info,lintian,man} "$root"/usr/lib/*/gconv "$root"/usr/sbin/* \
+    "$root/etc/update-motd.d"
+
+cat >"$root/etc/passwd" <<'END'
+root:x:0:0:root:/root:/sbin/nologin
+nobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin
+nonroot:x:65532:65532:nonroot:/var/lib/sluice:/sbin/nologin
+END
+printf '%s\n' root:x:0: nobody:x:65534: nonroot:x:65532: >"$root/etc/group"
+echo 'hosts: files dns' >"$root/etc/nsswitch.conf"

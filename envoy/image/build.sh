@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# build.sh CRANE PARTS CACHE FOLDER ARCHITECTURE...: makes the images below FOLDER, from what PARTS has, and prints their
+# digests. The same parts always give the same digests.
+#
+# FOLDER/edge is the standalone edge for these architectures: Debian's C library, Envoy and the edge, without a shell and
+# a package manager. FOLDER/filter is the Wasm module for Istio's agents. Beside them are their documents.
+set -euo pipefail
+umask 022
+export LC_ALL=C
+crane=$1 parts=$2 cache=$3 folder=$4
+architectures=("${@:5}")
+here=$(dirname "$0")
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$here/../../Cargo.toml")
+revision=$(git -C "$here" rev-parse HEAD 2>/dev/null || echo unknown)
+git -C "$here" diff --quiet HEAD 2>/dev/null || revision=$revision-dirty
+
+work=$(mktemp -d)
+trap 'kill "$registry_process"; rm -rf "$work"' EXIT
+"$crane" registry serve --address 127.0.0.1:0 2>"$work/registry.log" &
+registry_process=$!
+until port=$(sed -n 's/.*serving on port //p' "$work/registry.log") && [ -n "$port" ]; do sleep 0.1; done
+registry=127.0.0.1:$port
+
+quietly() { # COMMAND...: shows what it says only where it fails
+    "$@" >"$work/log" 2>&1 || {
+        cat "$work/log" >&2
+        return 1
+    }
+}
+
+archive() { # TAR-OPTION...: into or onto $work/layer.tar, of root's unless an option says otherwise
+    tar --format=ustar --sort=name --mtime=@0 --numeric-owner --file "$work/layer.tar" "$@"
+}
+
+layer() { # NAME: compresses the archive
+    gzip --no-name --stdout "$work/layer.tar" >"$work/$1.tar.gz"
+    rm "$work/layer.tar"
+}
+
+image() { # NAME TITLE OS ARCHITECTURE CONFIG LAYER...: pushes it to the registry
+    local tag=$registry/$1:$4 layers=("${@:6}") annotations
+    "$here/layout.py" "$work/begin" "$3" "$4" ${5:+"$5"}
+    quietly "$crane" push "$work/begin" "$tag"
+    layers=("${layers[@]/#/--new_layer=$work/}")
+    quietly "$crane" append --base "$tag" --new_tag "$tag" "${layers[@]/%/.tar.gz}"
+    annotations=org.opencontainers.image.title=$2,org.opencontainers.image.version=$version
+    annotations+=,org.opencontainers.image.revision=$revision,org.opencontainers.image.licenses=Apache-2.0
+    quietly "$crane" mutate "$tag" --annotation "$annotations" --label "$annotations"
+}
+
+edge() { # ARCHITECTURE
+    local root=$work/$1
+    "$here/base.sh" "$1" "$cache" "$root/base"
+    archive --create --owner=0 --group=0 --directory "$root/base" .
+    mkdir -p "$root/volume/var/lib/sluice"
+    archive --append --owner=65532 --group=65532 --directory "$root/volume" var/lib/sluice
+    layer base
+    install -D "$parts/$1/envoy" "$root/envoy/usr/local/bin/envoy"
+    archive --create --owner=0 --group=0 --directory "$root/envoy" usr
+    layer envoy
+    install -D "$parts/$1/sluice" "$root/edge/usr/local/bin/sluice"
+    install -D --mode=644 "$parts/sluice.wasm" "$root/edge/usr/local/lib/sluice/sluice.wasm"
+    archive --create --owner=0 --group=0 --directory "$root/edge" usr
+    layer edge
+    image edge sluice linux "$1" "$here/config.json" base envoy edge
+}
+
+filter() {
+    # One layer with one file, plugin.wasm: the layout that Istio's agent takes for oci:// (the "compat" variant of
+    # https://github.com/solo-io/wasm/blob/master/spec/spec-compat.md).
+    install -D --mode=644 "$parts/sluice.wasm" "$work/filter/plugin.wasm"
+    archive --create --owner=0 --group=0 --directory "$work/filter" plugin.wasm
+    layer filter
+    image filter sluice-filter wasi wasm "" filter
+}
+
+keep() { # NAME TAG TITLE: writes it below the folder, with the name that `podman load` gives it, and prints its digest
+    rm -rf "${folder:?}/$1"
+    "$crane" pull --format=oci --annotate-ref "$registry/$1:$2" "$folder/$1"
+    sed -i "s|$registry/$1:$2|$3:$version|" "$folder/$1/index.json"
+    echo "$1@$("$crane" digest "$registry/$1:$2")"
+}
+
+for architecture in "${architectures[@]}"; do
+    edge "$architecture"
+done
+quietly "$crane" index append "${architectures[@]/#/--manifest=$registry/edge:}" --tag "$registry/edge:index"
+filter
+mkdir -p "$folder"
+keep edge index sluice
+keep filter wasm sluice-filter
+"$here/documents.py" "$folder" "$cache"
