@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
@@ -250,5 +251,25 @@ fn add_tests(folder: &Path, found: &mut BTreeSet<String>) {
             let names = attributed.filter_map(|after| after.split_once("fn ")?.1.split_once('('));
             found.extend(names.map(|(name, _)| name.to_owned()));
         }
+    }
+}
+
+#[test]
+fn every_place_that_names_the_version_names_this_one() {
+    let version = env!("CARGO_PKG_VERSION");
+    let changelog = read("CHANGELOG.md");
+    let newest = changelog.lines().find_map(|line| line.strip_prefix("## ["));
+    let (newest, _) = newest.unwrap().split_once(']').unwrap();
+    assert_eq!(newest, version, "CHANGELOG.md");
+    let named = Command::new("git")
+        .args(["grep", "--untracked", "--only-matching", "-E"])
+        .arg("(sluice|/edge|/filter):[0-9]+[.][0-9]+[.][0-9]+")
+        .current_dir(repository())
+        .output()
+        .unwrap();
+    let named = String::from_utf8(named.stdout).unwrap();
+    assert!(named.contains("docs/quick-start.md:sluice:"), "{named}");
+    for place in named.lines() {
+        assert!(place.ends_with(&format!(":{version}")), "{place}");
     }
 }
