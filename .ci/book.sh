@@ -12,6 +12,6 @@ trap 'rm -rf "$source"' EXIT
 mkdir "$source/src"
 cp docs/book.* "$source"
 cp -R --parents ./*.md docs/*.md mesh bench/*.md bench/*.svg bench/peers bench/k6 filter/*.md filter/core/*.json \
-    envoy/policies envoy/observability "$source/src"
+    envoy/{compose,observability,policies,systemd} "$source/src"
 sed -e 's|](|](docs/|' -e 's|docs/[.][.]/||' docs/SUMMARY.md >"$source/src/SUMMARY.md"
 "$mdbook" build --dest-dir "$book" "$source"
