@@ -40,8 +40,8 @@ done <"$here/debian.txt"
 # What the package's own script would write.
 cat "$root"/usr/share/ca-certificates/mozilla/*.crt >"$root/etc/ssl/certs/ca-certificates.crt"
 # Nothing reads these there, or a shell would. What says the licence of a package stays.
-find "$root/usr/share/doc" ! -type d ! -name copyright ! -type l -delete
-find "$root/usr/share/doc" -mindepth 2 -name examples -prune -exec rm -r {} +
+find "$root/usr/share/doc" -mindepth 3 -delete
+find "$root/usr/share/doc" -mindepth 2 ! -name copyright -delete
 rm -r "$root"/usr/share/{ca-certificates,info,lintian,man} "$root"/usr/lib/*/gconv "$root"/usr/sbin/* \
     "$root/etc/update-motd.d"
 

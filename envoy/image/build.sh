@@ -13,13 +13,16 @@ architectures=("${@:5}")
 here=$(dirname "$0")
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$here/../../Cargo.toml")
 revision=$(git -C "$here" rev-parse HEAD 2>/dev/null || echo unknown)
-git -C "$here" diff --quiet HEAD 2>/dev/null || revision=$revision-dirty
+[ -z "$(git -C "$here" status --porcelain 2>/dev/null)" ] || revision=$revision-dirty
 
 work=$(mktemp -d)
-trap 'kill "$registry_process"; rm -rf "$work"' EXIT
 "$crane" registry serve --address 127.0.0.1:0 2>"$work/registry.log" &
 registry_process=$!
-until port=$(sed -n 's/.*serving on port //p' "$work/registry.log") && [ -n "$port" ]; do sleep 0.1; done
+trap 'kill "$registry_process" 2>/dev/null || true; rm -rf "$work"' EXIT
+until port=$(sed -n 's/.*serving on port //p' "$work/registry.log") && [ -n "$port" ]; do
+    kill -0 "$registry_process" # it may have failed
+    sleep 0.1
+done
 registry=127.0.0.1:$port
 
 quietly() { # COMMAND...: shows what it says only where it fails
