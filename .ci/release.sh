@@ -31,13 +31,10 @@ archive "$work" "sluice-$version-docs" | gzip --no-name >"$folder/sluice-$versio
 image=${repository:-REPOSITORY}/edge:$version@$(digest edge)
 kit=$work/sluice-$version
 mkdir "$kit"
-cp -R --parents CHANGELOG.md LICENSE mesh envoy/{demo,observability,policies} "$kit"
-for service in envoy/compose envoy/systemd; do
-    [ ! -d "$service" ] || cp -R --parents "$service" "$kit"
-done
+cp -R --parents CHANGELOG.md LICENSE mesh envoy/{compose,demo,observability,policies,systemd} "$kit"
 if [ -n "$repository" ]; then
     find "$kit" -name settings.env -exec sed -i "s|^MODULE=.*|MODULE=oci://$repository/filter:$version|" {} +
-    find "$kit" -name compose.yaml -exec sed -i "s|[$]{IMAGE:-[^}]*}|\${IMAGE:-$image}|" {} +
+    sed -i "s|[$]{IMAGE:-[^}]*}|\${IMAGE:-$image}|" "$kit/envoy/compose/compose.yaml"
 fi
 archive "$work" "sluice-$version" | gzip --no-name >"$folder/sluice-$version.tar.gz"
 
