@@ -22,7 +22,7 @@ trap 'rm -rf "$part"' EXIT
 git archive "$commit" | tar -x -C "$part/src"
 
 # The compiler for which rustup could not get the module's target is not tried again.
-cp .sluice/rustup-refused "$part/src/.sluice/" 2>/dev/null || true
+cp .sluice/rustup-refused-wasm32-unknown-unknown "$part/src/.sluice/rustup-refused" 2>/dev/null || true
 export CARGO_TARGET_DIR=$part/src/target CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0
 echo "building the former version, $commit"
 (
