@@ -4,14 +4,15 @@
 use super::Mesh;
 use super::istiod::ROOT_NAMESPACE;
 use super::kustomize::{GATEWAYS_ROLES, Overlay};
-use super::pod::{Place, Pod};
+use super::pod::{HEALTH_PORT, Place, Pod};
 use super::tls_front::TlsFront;
 use crate::bucket::server::S3Server;
 use crate::bucket::{Bucket, REGION, minio};
 use crate::client::{self, Response};
 use crate::edge::tls::Certificate;
+use crate::machine::ports::free_port;
 use serde_json::{Value, json};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::sync::OnceCell;
 
 /// What the bucket's host ends with.
@@ -72,14 +73,24 @@ impl Gateway {
     /// # Panics
     /// When there is no bucket to be had.
     pub async fn builder(namespace: &str) -> Builder {
+        Self::builder_in(Mesh::shared().await, namespace, Place::new()).await
+    }
+
+    /// The same of that control plane, at that place.
+    pub async fn builder_in(mesh: &'static Mesh, namespace: &str, place: Place) -> Builder {
         let bucket = minio().await.bucket().await;
         let host = format!("{}.{DOMAIN}", bucket.name());
-        let front = TlsFront::start(&host, bucket.proxy().address());
+        let same_family = match place.address {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        };
+        let address = SocketAddr::new(same_family, free_port());
+        let front = TlsFront::start_at(address, &host, bucket.proxy().address());
         let overlay = Overlay::on("overlays/s3")
             .component("bucket-key")
             .setting("BUCKET_HOST", &host)
             .setting("BUCKET_AUTHORITY", &host);
-        let mut builder = Self::before(namespace, bucket, front, overlay).await;
+        let mut builder = Self::before(mesh, namespace, place, bucket, front, overlay);
         builder.overlay = endpoint(builder.overlay, &builder.front);
         builder
     }
@@ -89,7 +100,8 @@ impl Gateway {
         let bucket = minio().await.bucket().await;
         let front = TlsFront::start("unused.test", bucket.proxy().address());
         let overlay = Overlay::on("overlays/minio").component("path-addressing");
-        let builder = Self::before(namespace, bucket, front, overlay).await;
+        let mesh = Mesh::shared().await;
+        let builder = Self::before(mesh, namespace, Place::new(), bucket, front, overlay);
         // In the place of the Service, which nobody here would give endpoints.
         let service = json!({
             "apiVersion": "networking.istio.io/v1",
@@ -113,15 +125,21 @@ impl Gateway {
         }
     }
 
-    async fn before(namespace: &str, bucket: Bucket, front: TlsFront, overlay: Overlay) -> Builder {
-        let place = Place::new();
+    fn before(
+        mesh: &'static Mesh,
+        namespace: &str,
+        place: Place,
+        bucket: Bucket,
+        front: TlsFront,
+        overlay: Overlay,
+    ) -> Builder {
         let overlay = overlay
             .namespace(namespace)
             .setting("GATEWAY", namespace)
             .setting("BUCKET", bucket.name())
             .setting("REGION", REGION);
         Builder {
-            mesh: Mesh::shared().await,
+            mesh,
             namespace: namespace.to_owned(),
             overlay: on_this_machine(overlay, &place),
             binding: Binding::Servers,
@@ -208,6 +226,12 @@ impl Builder {
     /// With a proxy that says it is of that version of Istio.
     pub fn istio_version(mut self, version: &str) -> Self {
         self.place.istio_version = version.to_owned();
+        self
+    }
+
+    /// With another object, which is applied before the pod starts.
+    pub fn besides(mut self, object: Value) -> Self {
+        self.besides.push(object);
         self
     }
 
@@ -331,7 +355,7 @@ pub(super) fn endpoint(overlay: Overlay, front: &TlsFront) -> Overlay {
             &json!([{
                 "op": "add",
                 "path": "/spec/endpoints",
-                "value": [{"address": "127.0.0.1", "ports": ports}],
+                "value": [{"address": front.address().ip(), "ports": ports}],
             }]),
         )
         .patch(
@@ -348,13 +372,14 @@ pub(super) fn endpoint(overlay: Overlay, front: &TlsFront) -> Overlay {
 /// Where on this machine the module, the cache and the pod are. Nothing else differs from a cluster.
 fn on_this_machine(overlay: Overlay, place: &Place) -> Overlay {
     let code = json!({"local": {"filename": crate::machine::tool::module()}});
-    let health = "/spec/configPatches/0/patch/value/address/socket_address/address";
+    let health = "/spec/configPatches/0/patch/value/address/socket_address";
+    let address = json!({"address": place.address, "port_value": HEALTH_PORT});
     overlay
         .code(&GATEWAYS_ROLES, &code)
         .store("cache_path", place.cache().display().to_string())
         .patch(
             "EnvoyFilter",
             "sluice-health",
-            &json!([{"op": "replace", "path": health, "value": place.address.to_string()}]),
+            &json!([{"op": "replace", "path": health, "value": address}]),
         )
 }

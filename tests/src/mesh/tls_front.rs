@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! TLS before a server that speaks none: a bucket's HTTPS endpoint.
 
+use crate::machine::ports::{free_port, loopback};
 use crate::server::Server;
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -26,6 +27,15 @@ impl TlsFront {
     /// When no certificate or no socket is to be had.
     #[must_use]
     pub fn start(host: &str, target: SocketAddr) -> Self {
+        Self::start_at(loopback(free_port()), host, target)
+    }
+
+    /// The same at that address.
+    ///
+    /// # Panics
+    /// When no certificate or no socket is to be had.
+    #[must_use]
+    pub fn start_at(address: SocketAddr, host: &str, target: SocketAddr) -> Self {
         let made = rcgen::generate_simple_self_signed([host.to_owned()]).unwrap();
         let folder = TempDir::with_prefix("sluice-tls-front-").unwrap();
         std::fs::write(folder.path().join("ca.pem"), made.cert.pem()).unwrap();
@@ -37,7 +47,7 @@ impl TlsFront {
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let names = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&names);
-        let server = Server::start("tls-front", move |stream, _| {
+        let server = Server::start_at("tls-front", address, move |stream, _| {
             let (acceptor, seen) = (acceptor.clone(), Arc::clone(&seen));
             async move {
                 // A client that does not trust the certificate ends the handshake, and is counted by nobody.

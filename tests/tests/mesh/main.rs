@@ -15,6 +15,7 @@ mod fleet;
 mod gateway;
 mod hot;
 mod image;
+mod ip_families;
 mod istio_proxy;
 mod manifests;
 mod metrics;

@@ -9,12 +9,11 @@ pub use place::Place;
 
 use super::Mesh;
 use crate::client::{self, Client, Response};
-use crate::machine::ports::loopback;
 use crate::machine::process::{self, Process};
 use crate::{PATIENCE, eventually};
 use container::{container, launch, mount};
 use serde_json::{Value, json};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 /// The port on which a worker answers probes.
@@ -127,13 +126,17 @@ impl Pod {
     /// One of its ports.
     #[must_use]
     pub const fn at(&self, port: u16) -> SocketAddr {
-        SocketAddr::new(IpAddr::V4(self.place.address), port)
+        SocketAddr::new(self.place.address, port)
     }
 
-    /// Envoy's admin interface.
+    /// Envoy's admin interface, on the loopback address of the pod's family.
     #[must_use]
     pub const fn admin(&self) -> SocketAddr {
-        loopback(self.place.admin_port)
+        let address = match self.place.address {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        };
+        SocketAddr::new(address, self.place.admin_port)
     }
 
     /// What agent and Envoy have logged.
@@ -176,7 +179,7 @@ impl Pod {
 
     /// Its address.
     #[must_use]
-    pub const fn address(&self) -> Ipv4Addr {
+    pub const fn address(&self) -> IpAddr {
         self.place.address
     }
 

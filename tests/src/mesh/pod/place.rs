@@ -5,13 +5,13 @@ use super::Pod;
 use crate::machine::ports::free_port;
 use crate::machine::tool::repository;
 use crate::mesh::pod_address;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use tempfile::TempDir;
 
 /// What must be known of a pod before it is there, as manifests name it.
 pub struct Place {
     /// Its address.
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     /// The version of Istio that its proxy says it is of.
     pub istio_version: String,
     /// Whether the agent gets a folder for modules that it fetches.
@@ -28,9 +28,18 @@ impl Place {
     /// When no folder is to be had.
     #[must_use]
     pub fn new() -> Self {
+        Self::at(pod_address().into())
+    }
+
+    /// A place at that loopback address.
+    ///
+    /// # Panics
+    /// When no folder is to be had.
+    #[must_use]
+    pub fn at(address: IpAddr) -> Self {
         let folder = TempDir::with_prefix("sluice-pod-").unwrap();
         let place = Self {
-            address: pod_address(),
+            address,
             istio_version: istio_version(),
             fetches: false,
             folder,
