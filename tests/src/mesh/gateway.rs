@@ -225,7 +225,7 @@ impl Builder {
 
     /// With a proxy that says it is of that version of Istio.
     pub fn istio_version(mut self, version: &str) -> Self {
-        self.place.istio_version = version.to_owned();
+        self.place.istio_version = Some(version.to_owned());
         self
     }
 

@@ -2,14 +2,14 @@
 //! istiod as it is, with its certificate authority and its injector.
 
 use super::cluster::Cluster;
+use super::release::Release;
 use crate::client;
 use crate::eventually;
 use crate::machine::ports::{free_port, loopback};
 use crate::machine::process::{self, Process};
-use crate::machine::tool::tool;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
@@ -21,6 +21,8 @@ pub struct Istiod {
     // Ends before its folder goes.
     process: Process,
     ports: Ports,
+    release: Release,
+    revision: Option<&'static str>,
     _folder: TempDir,
 }
 
@@ -33,31 +35,26 @@ struct Ports {
     monitoring: u16,
 }
 
-/// One of the files that Istio has beside its binaries.
-///
-/// # Panics
-/// When it is not there.
-#[must_use]
-pub fn file(name: &str) -> PathBuf {
-    tool("SLUICE_ISTIO", &format!("files/{name}"))
-}
-
-fn text(name: &str) -> String {
-    std::fs::read_to_string(file(name)).unwrap()
+/// Has the cluster know the kinds of Istio and of Kubernetes' Gateway API, and the namespace of Istio's own.
+pub fn define(cluster: &Cluster) {
+    for definitions in ["crd-all.gen.yaml", "gateway-api.yaml"] {
+        cluster.apply(&Release::Current.file(definitions));
+    }
+    let established = ["wait", "--for=condition=Established", "crd", "--all"];
+    cluster.kubectl(&established, "");
+    cluster.kubectl(&["create", "namespace", ROOT_NAMESPACE], "");
 }
 
 impl Istiod {
-    /// Installs Istio and Kubernetes' Gateway API into the cluster.
+    /// A control plane of the cluster: the default one, or that of a revision.
     ///
     /// # Panics
     /// When it does not come up.
-    pub async fn start(cluster: &Cluster) -> Self {
-        for definitions in ["crd-all.gen.yaml", "gateway-api.yaml"] {
-            cluster.apply(&text(definitions));
-        }
-        let established = ["wait", "--for=condition=Established", "crd", "--all"];
-        cluster.kubectl(&established, "");
-        cluster.kubectl(&["create", "namespace", ROOT_NAMESPACE], "");
+    pub async fn start(
+        cluster: &Cluster,
+        release: Release,
+        revision: Option<&'static str>,
+    ) -> Self {
         let folder = TempDir::with_prefix("sluice-istiod-").unwrap();
         let ports = Ports {
             http: free_port(),
@@ -66,12 +63,22 @@ impl Istiod {
             secure: free_port(),
             monitoring: free_port(),
         };
-        configure(folder.path(), ports);
-        let process = launch(folder.path(), &cluster.kubeconfig(), ports);
+        configure(folder.path(), ports, release);
+        let command = command(
+            folder.path(),
+            &cluster.kubeconfig(),
+            ports,
+            release,
+            revision,
+        );
+        let log = folder.path().join("istiod.log");
+        let process = Process::start_ending_by(libc::SIGKILL, command, &log).unwrap();
         process::end_with_this_process(&process, folder.path());
         let istiod = Self {
             process,
             ports,
+            release,
+            revision,
             _folder: folder,
         };
         eventually("istiod", async || istiod.is_ready().await).await;
@@ -81,6 +88,33 @@ impl Istiod {
 
     async fn is_ready(&self) -> bool {
         client::is_healthy(loopback(self.ports.http), "/ready").await
+    }
+
+    /// Of which release it is.
+    #[must_use]
+    pub const fn release(&self) -> Release {
+        self.release
+    }
+
+    /// Its revision; none is the default one.
+    #[must_use]
+    pub const fn revision(&self) -> Option<&'static str> {
+        self.revision
+    }
+
+    /// Whether the pod has its configuration from here.
+    ///
+    /// # Panics
+    /// When it cannot be asked.
+    pub async fn configures(&self, namespace: &str, pod: &str) -> bool {
+        let answer = client::get(loopback(self.ports.http), "/debug/syncz").await;
+        let proxies: Value = serde_json::from_slice(&answer.body).unwrap();
+        let wanted = format!("{pod}.{namespace}");
+        proxies
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|proxy| proxy["proxy"] == wanted.as_str())
     }
 
     /// Where agents connect.
@@ -112,29 +146,65 @@ impl Istiod {
         })
         .await;
         let root = cluster.object("default", root)["data"]["root-cert.pem"].clone();
-        let webhook = json!({
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "MutatingWebhookConfiguration",
-            "metadata": {"name": "istio-sidecar-injector"},
-            "webhooks": [{
-                "name": "object.sidecar-injector.istio.io",
-                "clientConfig": {
-                    "url": format!("https://{}/inject", loopback(self.ports.webhooks)),
-                    "caBundle": base64(root.as_str().unwrap().as_bytes()),
-                },
+        let client = json!({
+            "url": format!("https://{}/inject", loopback(self.ports.webhooks)),
+            "caBundle": base64(root.as_str().unwrap().as_bytes()),
+        });
+        let webhooks = selectors(self.revision).map(|(name, selectors)| {
+            let mut webhook = json!({
+                "name": format!("{name}.sidecar-injector.istio.io"),
+                "clientConfig": client,
                 "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}],
-                "objectSelector": {"matchLabels": {"sidecar.istio.io/inject": "true"}},
                 "sideEffects": "None",
                 "admissionReviewVersions": ["v1"],
                 "failurePolicy": "Fail",
-            }],
+            });
+            for (selector, expressions) in selectors {
+                webhook[selector] = json!({"matchExpressions": expressions});
+            }
+            webhook
+        });
+        let suffix = self
+            .revision
+            .map_or_else(String::new, |name| format!("-{name}"));
+        let webhook = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": format!("istio-sidecar-injector{suffix}")},
+            "webhooks": webhooks,
         });
         cluster.apply(&webhook.to_string());
     }
 }
 
+/// Which pods an injector gets, as Istio's chart says: by the namespace's label, or by the pod's own where the
+/// namespace has none.
+fn selectors(revision: Option<&str>) -> [(&'static str, [(&'static str, Value); 2]); 2] {
+    const REVISION: &str = "istio.io/rev";
+    let is = |key: &str, value: &str| json!({"key": key, "operator": "In", "values": [value]});
+    let absent = |key: &str| json!({"key": key, "operator": "DoesNotExist"});
+    let inject = "sidecar.istio.io/inject";
+    let may = json!({"key": inject, "operator": "NotIn", "values": ["false"]});
+    let no_namespace = json!([absent(REVISION), absent("istio-injection")]);
+    let (by_namespace, by_pod) = match revision {
+        Some(name) => (
+            json!([is(REVISION, name), absent("istio-injection")]),
+            json!([may, is(REVISION, name)]),
+        ),
+        None => (
+            json!([is("istio-injection", "enabled")]),
+            json!([is(inject, "true"), absent(REVISION)]),
+        ),
+    };
+    let webhook = |namespaces, pods| [("namespaceSelector", namespaces), ("objectSelector", pods)];
+    [
+        ("namespace", webhook(by_namespace, json!([may]))),
+        ("object", webhook(no_namespace, by_pod)),
+    ]
+}
+
 /// The mesh's configuration and the injector's, where istiod expects them below its working directory.
-fn configure(folder: &Path, ports: Ports) {
+fn configure(folder: &Path, ports: Ports, release: Release) {
     let write = |path: &str, text: String| {
         let path = folder.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -146,7 +216,7 @@ fn configure(folder: &Path, ports: Ports) {
         "defaultConfig": {"discoveryAddress": loopback(ports.secure).to_string()},
     });
     write("etc/istio/config/mesh", mesh.to_string());
-    let values: Value = serde_yaml_ng::from_str(&text("values.yaml")).unwrap();
+    let values: Value = serde_yaml_ng::from_str(&release.file("values.yaml")).unwrap();
     write(
         "var/lib/istio/inject/values",
         values["_internal_defaults_do_not_set"].to_string(),
@@ -154,16 +224,22 @@ fn configure(folder: &Path, ports: Ports) {
     let injector = json!({
         "policy": "enabled",
         "templates": {
-            "gateway": text("gateway-injection-template.yaml"),
-            "sidecar": text("injection-template.yaml"),
+            "gateway": release.file("gateway-injection-template.yaml"),
+            "sidecar": release.file("injection-template.yaml"),
         },
         "defaultTemplates": ["sidecar"],
     });
     write("var/lib/istio/inject/config", injector.to_string());
 }
 
-fn launch(folder: &Path, kubeconfig: &Path, ports: Ports) -> Process {
-    let mut command = Command::new(tool("SLUICE_ISTIO", "pilot-discovery"));
+fn command(
+    folder: &Path,
+    kubeconfig: &Path,
+    ports: Ports,
+    release: Release,
+    revision: Option<&str>,
+) -> Command {
+    let mut command = Command::new(release.binary("pilot-discovery"));
     command.arg("discovery").arg("--kubeconfig").arg(kubeconfig);
     for (flag, port) in [
         ("--httpAddr", ports.http),
@@ -184,7 +260,10 @@ fn launch(folder: &Path, kubeconfig: &Path, ports: Ports) -> Process {
         .env("PILOT_ENABLE_METADATA_EXCHANGE", "false")
         .env("PILOT_ENABLE_ALPN_FILTER", "false")
         .current_dir(folder);
-    Process::start_ending_by(libc::SIGKILL, command, &folder.join("istiod.log")).unwrap()
+    if let Some(revision) = revision {
+        command.env("REVISION", revision);
+    }
+    command
 }
 
 fn base64(bytes: &[u8]) -> String {

@@ -8,17 +8,19 @@ pub mod gateway;
 pub mod istiod;
 pub mod kustomize;
 pub mod pod;
+pub mod release;
 pub mod tls_front;
 
 use cluster::Cluster;
 use istiod::Istiod;
+use release::Release;
 use std::sync::atomic::{AtomicU8, Ordering};
 use tokio::sync::OnceCell;
 
 /// The control plane.
 pub struct Mesh {
     /// Kubernetes.
-    pub cluster: Cluster,
+    pub cluster: &'static Cluster,
     /// Istio.
     pub istiod: Istiod,
 }
@@ -29,12 +31,32 @@ impl Mesh {
         static SHARED: OnceCell<Mesh> = OnceCell::const_new();
         SHARED
             .get_or_init(async || {
-                let cluster = Cluster::start().await;
-                let istiod = Istiod::start(&cluster).await;
+                let cluster = cluster_with_istio().await;
+                let istiod = Istiod::start(cluster, Release::Current, None).await;
                 Self { cluster, istiod }
             })
             .await
     }
+
+    /// Two control planes of one cluster of their own, `stable` and `canary`, of two releases. None is the default.
+    pub async fn revisions() -> &'static [Self; 2] {
+        static SHARED: OnceCell<[Mesh; 2]> = OnceCell::const_new();
+        SHARED
+            .get_or_init(async || {
+                let cluster = cluster_with_istio().await;
+                let stable = Istiod::start(cluster, Release::Current, Some("stable")).await;
+                let canary = Istiod::start(cluster, Release::Former, Some("canary")).await;
+                [stable, canary].map(|istiod| Self { cluster, istiod })
+            })
+            .await
+    }
+}
+
+/// A cluster, for as long as this process lives.
+async fn cluster_with_istio() -> &'static Cluster {
+    let cluster = Box::leak(Box::new(Cluster::start().await));
+    istiod::define(cluster);
+    cluster
 }
 
 /// A loopback address that no other pod of this machine has, as far as can be.

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# files.sh FOLDER: copies what Istio has in its images and charts beside the binaries, from the modules that go.mod pins.
+# files.sh MODULE FOLDER: copies what Istio has in its images and charts beside the binaries, from the modules that the
+# go.mod in folder MODULE pins.
 set -euo pipefail
-rm -rf "$1.part"
-mkdir -p "$1.part"
-folder=$(cd "$1.part" && pwd)
-cd "$(dirname "$0")"
+rm -rf "$2.part"
+mkdir -p "$2.part"
+folder=$(cd "$2.part" && pwd)
+cd "$1"
 
 module() {
     go mod download "$1"

@@ -4,9 +4,9 @@
 use super::place::Place;
 use crate::machine::ports::free_port;
 use crate::machine::process::Process;
-use crate::machine::tool::{self, tool};
+use crate::machine::tool;
 use crate::mesh::Mesh;
-use crate::mesh::istiod::{self, ROOT_NAMESPACE};
+use crate::mesh::istiod::ROOT_NAMESPACE;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -65,7 +65,7 @@ pub fn mount(mesh: &Mesh, pod: &Value, folder: &Path) {
         write(&format!("etc/istio/pod/{field}"), &lines.join("\n"));
     }
     // As in the image, but that nothing listens outside this machine.
-    let template = std::fs::read_to_string(istiod::file("envoy_bootstrap.json")).unwrap();
+    let template = mesh.istiod.release().file("envoy_bootstrap.json");
     write(
         "bootstrap.json",
         &template.replace("{{ .wildcard }}", "{{ .localhost }}"),
@@ -89,7 +89,7 @@ pub fn launch(mesh: &Mesh, pod: &Value, place: &Place) -> Process {
         )
     };
     let folder = place.folder.path();
-    let mut command = agent(place.fetches);
+    let mut command = agent(mesh, place.fetches);
     command.args(
         container(pod)["args"]
             .as_array()
@@ -107,10 +107,10 @@ pub fn launch(mesh: &Mesh, pod: &Value, place: &Place) -> Process {
 
 /// The agent's command. It keeps what it fetches below a fixed folder of its container's, so a file system of that
 /// name is mounted for it alone, which takes root.
-fn agent(fetches: bool) -> Command {
+fn agent(mesh: &Mesh, fetches: bool) -> Command {
     const DATA: &str =
         "mount -t tmpfs tmpfs /var/lib && mkdir -p /var/lib/istio/data && exec \"$0\" \"$@\"";
-    let agent = tool("SLUICE_ISTIO", "pilot-agent");
+    let agent = mesh.istiod.release().binary("pilot-agent");
     if !fetches {
         return Command::new(agent);
     }
@@ -176,11 +176,13 @@ fn here(mesh: &Mesh, place: &Place, variables: &mut BTreeMap<String, String>) {
         .to_string()
         .into();
     let istiod = mesh.istiod.address().to_string();
+    let version = place.istio_version.clone();
+    let version = version.unwrap_or_else(|| mesh.istiod.release().version());
     for (name, value) in [
         ("PROXY_CONFIG", proxy.to_string()),
         ("CA_ADDR", istiod),
         ("ISTIOD_SAN", format!("istiod.{ROOT_NAMESPACE}.svc")),
-        ("ISTIO_META_ISTIO_VERSION", place.istio_version.clone()),
+        ("ISTIO_META_ISTIO_VERSION", version),
         ("ENVOY_STATUS_PORT", free_port().to_string()),
         ("ENVOY_PROMETHEUS_PORT", free_port().to_string()),
     ] {

@@ -72,7 +72,7 @@ impl Pod {
 
     /// The same with a proxy of another version of Istio.
     pub async fn upgrade(&mut self, istio_version: &str) {
-        self.place.istio_version = istio_version.to_owned();
+        self.place.istio_version = Some(istio_version.to_owned());
         self.restart().await;
     }
 

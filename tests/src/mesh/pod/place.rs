@@ -3,7 +3,6 @@
 
 use super::Pod;
 use crate::machine::ports::free_port;
-use crate::machine::tool::repository;
 use crate::mesh::pod_address;
 use std::net::IpAddr;
 use tempfile::TempDir;
@@ -12,8 +11,8 @@ use tempfile::TempDir;
 pub struct Place {
     /// Its address.
     pub address: IpAddr,
-    /// The version of Istio that its proxy says it is of.
-    pub istio_version: String,
+    /// The version of Istio that its proxy says it is of; none is that of its control plane.
+    pub istio_version: Option<String>,
     /// Whether the agent gets a folder for modules that it fetches.
     pub fetches: bool,
     /// What stands for its file system.
@@ -40,7 +39,7 @@ impl Place {
         let folder = TempDir::with_prefix("sluice-pod-").unwrap();
         let place = Self {
             address,
-            istio_version: istio_version(),
+            istio_version: None,
             fetches: false,
             folder,
             admin_port: free_port(),
@@ -72,11 +71,4 @@ impl Default for Place {
     fn default() -> Self {
         Self::new()
     }
-}
-
-/// The version of Istio whose agent and control plane are built here, which cannot tell it themselves.
-fn istio_version() -> String {
-    let go_mod = std::fs::read_to_string(repository().join("tests/tools/istio/go.mod")).unwrap();
-    let api = go_mod.split("istio.io/api v").nth(1).unwrap();
-    api.split_whitespace().next().unwrap().to_owned()
 }
