@@ -145,7 +145,10 @@ fn add_row(path: &str, default: &str, field: &Value, table: &mut String) {
 
 #[test]
 fn the_observability_page_names_every_alert_and_no_other() {
-    let alerts = read("envoy/observability/alerts.yaml");
+    let files = ["alerts.yaml", "alerts-istio.yaml"];
+    let alerts = files
+        .map(|file| read(&format!("envoy/observability/{file}")))
+        .concat();
     let there: BTreeSet<_> = alerts
         .lines()
         .filter_map(|line| line.trim().strip_prefix("- alert: "))

@@ -84,9 +84,12 @@ impl Prometheus {
         let folder = TempDir::with_prefix("sluice-prometheus-").unwrap();
         let text = std::fs::read_to_string(observability().join(config)).unwrap();
         let text = text
-            .replace("_interval: 15s", &format!("_interval: {seconds}s"))
-            .replace("[rules.yaml, alerts.yaml]", &rule_files());
+            .replace("_interval: 15s", &format!("_interval: {seconds}s"));
         let mut document: Value = serde_yaml_ng::from_str(&text).unwrap();
+        for file in document["rule_files"].as_array_mut().expect("rules") {
+            let path = observability().join(file.as_str().unwrap());
+            *file = path.display().to_string().into();
+        }
         let job = document["scrape_configs"][0].as_object_mut();
         let job = job.expect("a job");
         job.remove("kubernetes_sd_configs");
@@ -212,11 +215,6 @@ pub fn metrics_named_in(text: &str) -> BTreeSet<String> {
     ];
     let metrics = words.filter(wanted).filter(|word| !others.contains(word));
     metrics.map(str::to_owned).collect()
-}
-
-fn rule_files() -> String {
-    let file = |name| observability().join(name).display().to_string();
-    format!("[{}, {}]", file("rules.yaml"), file("alerts.yaml"))
 }
 
 /// Percent-encodes all that is not plain.

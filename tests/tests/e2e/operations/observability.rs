@@ -77,8 +77,15 @@ fn promtool_accepts_the_configuration_and_every_rule_and_alert_does_what_its_tes
             "--lint-fatal",
             "rules.yaml",
             "alerts.yaml",
+            "alerts-istio.yaml",
         ],
-        vec!["test", "rules", "tests/rules.yaml", "tests/alerts.yaml"],
+        vec![
+            "test",
+            "rules",
+            "tests/rules.yaml",
+            "tests/alerts.yaml",
+            "tests/alerts-istio.yaml",
+        ],
     ] {
         let output = promtool(&arguments);
         let said = [output.stdout, output.stderr].concat();
