@@ -83,8 +83,7 @@ impl Prometheus {
     async fn start(config: &str, target: SocketAddr, seconds: u32) -> Self {
         let folder = TempDir::with_prefix("sluice-prometheus-").unwrap();
         let text = std::fs::read_to_string(observability().join(config)).unwrap();
-        let text = text
-            .replace("_interval: 15s", &format!("_interval: {seconds}s"));
+        let text = text.replace("_interval: 15s", &format!("_interval: {seconds}s"));
         let mut document: Value = serde_yaml_ng::from_str(&text).unwrap();
         for file in document["rule_files"].as_array_mut().expect("rules") {
             let path = observability().join(file.as_str().unwrap());

@@ -3,4 +3,5 @@
 
 pub mod architecture;
 pub mod container;
+pub mod guard;
 pub mod registry;

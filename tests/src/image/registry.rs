@@ -6,6 +6,7 @@ use crate::eventually;
 use crate::machine::ports::{free_port, loopback};
 use crate::machine::process::Process;
 use crate::machine::tool::{folder, repository, tool};
+use std::net::SocketAddr;
 use std::process::Command;
 use tempfile::TempDir;
 
@@ -74,6 +75,12 @@ impl Registry {
     pub fn ask(&self, arguments: &[&str], name: &str) -> Vec<u8> {
         let name = format!("{}/{name}", self.repository());
         stdout(crane().args(arguments).arg(name))
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        loopback(self.port)
     }
 
     /// How the mesh names the filter's image of that digest.

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The filter's module as an image: the agent of a pod fetches what the digest names, and nothing else.
 
+use sluice_tests::client::{self, Client};
 use sluice_tests::eventually;
+use sluice_tests::image::guard::Guard;
 use sluice_tests::image::registry::Registry;
 use sluice_tests::mesh::gateway::Gateway;
+use sluice_tests::mesh::pod::HEALTH_PORT;
 
 #[tokio::test]
 async fn a_pod_runs_the_module_of_the_image_that_its_digest_names() {
@@ -35,4 +38,48 @@ async fn an_image_of_another_digest_is_refused() {
     let answer = gateway.get("/a.bin").await;
     assert_eq!(answer.status, 500, "{answer}");
     assert_eq!(gateway.fetches("a.bin"), 0);
+}
+
+/// The registry with the module, and what stands before it.
+fn guarded(registry: &Registry) -> (Guard, String) {
+    let guard = Guard::before(registry);
+    let url = guard.url(&registry.push("filter"));
+    (guard, url)
+}
+
+#[tokio::test]
+async fn a_registry_that_wants_credentials_is_shown_those_of_the_secret() {
+    let namespace = "private-image";
+    let registry = Registry::start().await;
+    let (guard, url) = guarded(&registry);
+    let gateway = Gateway::builder(namespace)
+        .await
+        .with(|overlay| overlay.component("registry-credentials"))
+        .besides(guard.secret(namespace, "sluice-registry"))
+        .module(&url)
+        .start()
+        .await;
+    gateway.bucket.put_stamped("a.bin", 1, 20_000).await;
+    let _ = gateway.get("/a.bin").await.stamp("/a.bin");
+    gateway.hit("/a.bin").await;
+    assert_eq!(gateway.fetches("a.bin"), 1);
+}
+
+#[tokio::test]
+async fn without_the_registrys_credentials_a_pod_does_not_become_ready() {
+    let registry = Registry::start().await;
+    let (_guard, url) = guarded(&registry);
+    let gateway = Gateway::builder("no-credentials").await.module(&url);
+    let gateway = gateway.start_unready().await;
+    eventually("the refusal", async || {
+        let log = gateway.pod.log();
+        log.contains("401 Unauthorized")
+    })
+    .await;
+    let health = gateway.pod.at(HEALTH_PORT);
+    eventually("an answer to the probe", async || {
+        Client::try_connect(health).await.is_ok()
+    })
+    .await;
+    assert!(!client::is_healthy(health, "/healthz").await);
 }

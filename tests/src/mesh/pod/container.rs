@@ -7,7 +7,7 @@ use crate::machine::process::Process;
 use crate::machine::tool;
 use crate::mesh::Mesh;
 use crate::mesh::istiod::ROOT_NAMESPACE;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -64,6 +64,9 @@ pub fn mount(mesh: &Mesh, pod: &Value, folder: &Path) {
             .collect();
         write(&format!("etc/istio/pod/{field}"), &lines.join("\n"));
     }
+    for (path, text) in secret_files(mesh, pod) {
+        write(path.trim_start_matches('/'), &text);
+    }
     // As in the image, but that nothing listens outside this machine.
     let template = mesh.istiod.release().file("envoy_bootstrap.json");
     write(
@@ -79,9 +82,44 @@ pub fn mount(mesh: &Mesh, pod: &Value, folder: &Path) {
     }
 }
 
+/// Where the container has Secrets among its volumes.
+fn secret_mounts(pod: &Value) -> Vec<(&str, &Value)> {
+    let list = |value| Value::as_array(value).into_iter().flatten();
+    let volumes = || list(&pod["spec"]["volumes"]).filter(|volume| volume["secret"].is_object());
+    list(&container(pod)["volumeMounts"])
+        .filter_map(|mount| {
+            let volume = volumes().find(|volume| volume["name"] == mount["name"])?;
+            Some((mount["mountPath"].as_str()?, &volume["secret"]))
+        })
+        // Istio's own are of certificates that these pods do not have.
+        .filter(|(_, secret)| secret["optional"] != true)
+        .collect()
+}
+
+/// The files of these volumes, by their path in the container.
+fn secret_files(mesh: &Mesh, pod: &Value) -> Vec<(String, String)> {
+    let file = |(folder, volume): (&str, &Value), item: &Value| {
+        let reference = json!({"name": volume["secretName"], "key": item["key"]});
+        let path = format!("{folder}/{}", item["path"].as_str().unwrap());
+        (path, secret(mesh, pod, &reference))
+    };
+    secret_mounts(pod)
+        .into_iter()
+        .flat_map(|mount| {
+            let items = mount.1["items"].as_array().into_iter().flatten();
+            items.map(move |item| file(mount, item)).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
 pub fn launch(mesh: &Mesh, pod: &Value, place: &Place) -> Process {
     let mut variables = environment(mesh, pod);
     here(mesh, place, &mut variables);
+    for (folder, _) in secret_mounts(pod) {
+        for value in variables.values_mut().filter(|value| *value == folder) {
+            *value = format!("{}{folder}", place.folder.path().display());
+        }
+    }
     let expand = |argument: &Value| {
         variables.iter().fold(
             argument.as_str().unwrap().to_owned(),
