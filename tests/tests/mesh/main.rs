@@ -19,6 +19,7 @@ mod ip_families;
 mod istio_proxy;
 mod manifests;
 mod metrics;
+mod pod_security;
 mod revisions;
 mod rolling;
 mod sidecar;
