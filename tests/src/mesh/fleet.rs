@@ -7,7 +7,7 @@
 use super::Mesh;
 use super::gateway::{DOMAIN, HTTP_PORT, HTTPS_PORT, endpoint, minio, secrets};
 use super::kustomize::{GATEWAYS_ROLES, Overlay, TIER_ONES_ROLES};
-use super::pod::{Place, Pod};
+use super::pod::{HEALTH_PORT, Place, Pod};
 use super::tls_front::TlsFront;
 use crate::bucket::{Bucket, REGION};
 use crate::client::{self, Client, Response, request};
@@ -379,6 +379,6 @@ fn health(mesh: &Mesh, namespace: &str, name: &str, address: &str) -> Value {
     filter["metadata"] = json!({"name": format!("test-health-{name}"), "namespace": namespace});
     filter["spec"]["workloadSelector"]["labels"][LABEL] = name.into();
     let listener = &mut filter["spec"]["configPatches"][0]["patch"]["value"];
-    listener["address"]["socket_address"]["address"] = address.into();
+    listener["address"]["socket_address"] = json!({"address": address, "port_value": HEALTH_PORT});
     filter
 }
