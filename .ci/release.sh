@@ -33,7 +33,8 @@ kit=$work/sluice-$version
 mkdir "$kit"
 cp -R --parents CHANGELOG.md LICENSE mesh envoy/{compose,demo,observability,policies,systemd} "$kit"
 if [ -n "$repository" ]; then
-    find "$kit" -name settings.env -exec sed -i "s|^MODULE=.*|MODULE=oci://$repository/filter:$version|" {} +
+    find "$kit" -name settings.env -exec sed -i -e "s|^MODULE=.*|MODULE=oci://$repository/filter:$version|" \
+        -e "s|^IMAGE=.*|IMAGE=$image|" {} +
     sed -i "s|[$]{IMAGE:-[^}]*}|\${IMAGE:-$image}|" "$kit/envoy/compose/compose.yaml"
 fi
 archive "$work" "sluice-$version" | gzip --no-name >"$folder/sluice-$version.tar.gz"

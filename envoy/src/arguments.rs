@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The arguments of `sluice`.
 
+use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -48,6 +49,11 @@ pub enum Action {
     Check(Check),
     /// Ask a running edge with the same settings whether it is ready
     Healthcheck,
+    /// Copy the filter's module to a file, for proxies beside the edge
+    Module {
+        /// The file; one that is there is replaced
+        file: PathBuf,
+    },
     /// Print a JSON Schema
     Schema {
         /// Of which document
@@ -148,6 +154,7 @@ mod tests {
             &["sluice", "check"],
             &["sluice", "healthcheck"],
             &["sluice", "check", "--online"],
+            &["sluice", "module", "plugin.wasm"],
             &["sluice", "schema", "sites"],
             &["sluice", "completions", "fish"],
         ] {
@@ -160,6 +167,7 @@ mod tests {
             &["sluice", "--restart", "render"][..],
             &["sluice", "run"],
             &["sluice", "--online"],
+            &["sluice", "module"],
         ] {
             assert!(
                 Arguments::try_parse_from(arguments).is_err(),

@@ -2,6 +2,7 @@
 //! `sluice`: the edge's entry point.
 
 mod arguments;
+mod module;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -58,6 +59,10 @@ fn act(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Some(Action::Healthcheck) => {
             let ready = run::health_check(&Settings::from_env()?);
             Ok(ExitCode::from(u8::from(!ready())))
+        }
+        Some(Action::Module { file }) => {
+            module::copy(file)?;
+            Ok(ExitCode::SUCCESS)
         }
         Some(Action::Schema { document }) => Ok(match document {
             Document::Sites => print(&format!("{:#}\n", sites::schema())),

@@ -10,6 +10,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -149,6 +150,27 @@ fn an_unknown_argument_is_answered_with_the_usage() {
         says.contains("'serve'") && says.contains("Usage: sluice"),
         "{says}"
     );
+}
+
+#[test]
+fn the_module_is_copied_without_any_other_setting() {
+    let folder = tempfile::tempdir().unwrap();
+    let [module, copy] = ["sluice.wasm", "copy.wasm"].map(|name| folder.path().join(name));
+    let sluice = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sluice"));
+        command.env_clear().env("SLUICE_WASM", &module);
+        command.arg("module").arg(&copy).output().unwrap()
+    };
+    let refused = sluice();
+    let says = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{says}");
+    assert!(says.contains("sluice.wasm cannot be copied to"), "{says}");
+    assert!(!copy.exists());
+    for text in ["the module", "another one"] {
+        std::fs::write(&module, text).unwrap();
+        assert!(sluice().status.success());
+        assert_eq!(std::fs::read_to_string(&copy).unwrap(), text);
+    }
 }
 
 #[test]

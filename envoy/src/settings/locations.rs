@@ -24,12 +24,11 @@ pub struct Locations {
 impl Locations {
     /// Reads `SLUICE_…`.
     pub fn read(env: &mut Environment<'_>) -> Option<Self> {
-        let beside = || Some(std::env::current_exe().ok()?.with_file_name("sluice.wasm"));
-        let wasm = env.set("SLUICE_WASM").map(PathBuf::from).or_else(beside);
+        let wasm = read_wasm(env);
         let state = read_state(env);
         Some(Self {
             envoy: env.text("SLUICE_ENVOY")?.into(),
-            wasm: std::path::absolute(wasm?).ok()?,
+            wasm: wasm?,
             minio: env.set("SLUICE_MINIO").map(PathBuf::from),
             state: state?,
         })
@@ -43,6 +42,13 @@ impl Locations {
 
 fn admin_socket(state: &Path, edge_port: u16) -> PathBuf {
     state.join(format!("admin-{edge_port}.sock"))
+}
+
+/// Reads `SLUICE_WASM`; the module stands beside the entry point where it says nothing.
+pub fn read_wasm(env: &mut Environment<'_>) -> Option<PathBuf> {
+    let beside = || Some(std::env::current_exe().ok()?.with_file_name("sluice.wasm"));
+    let wasm = env.set("SLUICE_WASM").map(PathBuf::from).or_else(beside);
+    std::path::absolute(wasm?).ok()
 }
 
 /// Reads `SLUICE_STATE`, in which a socket must find room.

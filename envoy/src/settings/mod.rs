@@ -111,6 +111,17 @@ pub struct Settings {
     pub origin_idle: Duration,
 }
 
+/// The filter's Wasm module, by the process's environment alone: no other setting is needed for it.
+///
+/// # Errors
+/// `SLUICE_WASM` is wrong.
+pub fn module() -> anyhow::Result<PathBuf> {
+    let lookup = |name: &str| std::env::var_os(name);
+    let mut env = Environment::new(&lookup);
+    let module = locations::read_wasm(&mut env);
+    env.finish(module)
+}
+
 impl Settings {
     /// Reads the process's environment.
     ///

@@ -13,6 +13,7 @@ use crate::edge::tls::Certificate;
 use crate::machine::ports::free_port;
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use tokio::sync::OnceCell;
 
 /// What the bucket's host ends with.
@@ -221,6 +222,13 @@ impl Builder {
         let code = json!({"remote": {"http_uri": {"uri": url, "timeout": "30s", "cluster": "_"}}});
         self.place.fetches = true;
         self.with(|overlay| overlay.code(&GATEWAYS_ROLES, &code))
+    }
+
+    /// With the filter's module out of a volume, which has this file of the image or of the init container, as that
+    /// component says.
+    pub fn module_volume(mut self, component: &str, file: PathBuf) -> Self {
+        self.place.module = Some(file);
+        self.with(|overlay| overlay.own_code().component(component))
     }
 
     /// With a proxy that says it is of that version of Istio.

@@ -20,6 +20,9 @@ pub struct Overlay {
     policy: Option<Value>,
 }
 
+/// What the names of components begin with that have the module from elsewhere than from the agent.
+const MODULE_FROM: &str = "module-from-";
+
 /// The roles of a gateway before a bucket, by their `EnvoyFilter`s.
 pub const GATEWAYS_ROLES: [&str; 3] = ["sluice-probe", "sluice-edge", "sluice-origin"];
 /// The roles of a gateway of tier one.
@@ -107,6 +110,13 @@ impl Overlay {
         })
     }
 
+    /// With the module from where the manifests say.
+    pub fn own_code(mut self) -> Self {
+        let of_code = |patch: &Value| patch["patch"].to_string().contains("/vm_config/code");
+        self.patches.retain(|patch| !of_code(patch));
+        self
+    }
+
     /// With the module of these roles from `code`.
     pub fn code(self, roles: &[&str], code: &Value) -> Self {
         let path = format!("{ROLE}/vm_config/code");
@@ -140,11 +150,18 @@ impl Overlay {
     fn write(&self, folder: &Path) {
         let mesh = climb(folder).join("mesh");
         let path = |name: &str| mesh.join(name).display().to_string();
-        let mut components: Vec<_> = self
+        // Those that take the place of a fetch come last.
+        let (last, first): (Vec<_>, Vec<_>) = self
             .components
             .iter()
-            .map(|name| path(&format!("components/{name}")))
-            .collect();
+            .partition(|name| name.starts_with(MODULE_FROM));
+        let paths = |names: Vec<&String>| -> Vec<_> {
+            let paths = names.into_iter();
+            paths
+                .map(|name| path(&format!("components/{name}")))
+                .collect()
+        };
+        let mut components = paths(first);
         if let Some(policy) = &self.policy {
             write_policy(&folder.join("policy"), policy);
             components.push("policy".to_owned());
@@ -152,6 +169,7 @@ impl Overlay {
         if !self.settings.is_empty() || self.policy.is_some() {
             components.push(path("components/settings"));
         }
+        components.extend(paths(last));
         let mut generators = Vec::new();
         if !self.settings.is_empty() {
             let literals: Vec<_> = self

@@ -5,8 +5,12 @@ use sluice_tests::client::{self, Client};
 use sluice_tests::eventually;
 use sluice_tests::image::guard::Guard;
 use sluice_tests::image::registry::Registry;
+use sluice_tests::machine::tool::{entry_point, module};
 use sluice_tests::mesh::gateway::Gateway;
 use sluice_tests::mesh::pod::HEALTH_PORT;
+use std::path::PathBuf;
+use std::process::Command;
+use tempfile::TempDir;
 
 #[tokio::test]
 async fn a_pod_runs_the_module_of_the_image_that_its_digest_names() {
@@ -82,4 +86,57 @@ async fn without_the_registrys_credentials_a_pod_does_not_become_ready() {
     })
     .await;
     assert!(!client::is_healthy(health, "/healthz").await);
+}
+
+/// The gateway with a volume that has the module serves; the agent fetches nothing.
+async fn assert_serves_from(component: &str, file: PathBuf) {
+    let namespace = component;
+    let gateway = Gateway::builder(namespace)
+        .await
+        .module_volume(component, file)
+        .start()
+        .await;
+    gateway.bucket.put_stamped("a.bin", 1, 20_000).await;
+    let _ = gateway.get("/a.bin").await.stamp("/a.bin");
+    gateway.hit("/a.bin").await;
+    assert_eq!(gateway.fetches("a.bin"), 1);
+    assert!(
+        !gateway.pod.log().contains("oci://"),
+        "{}",
+        gateway.pod.log()
+    );
+}
+
+#[tokio::test]
+async fn a_pod_runs_the_module_of_an_image_volume() {
+    let registry = Registry::start().await;
+    let digest = registry.push("filter");
+    // What the kubelet would mount: the image's files.
+    let folder = TempDir::new().unwrap();
+    let files = registry.ask(&["export"], &format!("filter@{digest}"));
+    let archive = folder.path().join("image.tar");
+    std::fs::write(&archive, files).unwrap();
+    let unpacked = Command::new("tar")
+        .arg("--extract")
+        .arg("--file")
+        .arg(&archive)
+        .arg("--directory")
+        .arg(folder.path())
+        .status();
+    assert!(unpacked.unwrap().success());
+    assert_serves_from("module-from-image", folder.path().join("plugin.wasm")).await;
+}
+
+#[tokio::test]
+async fn a_pod_runs_the_module_that_an_init_container_copies() {
+    // What the init container does, with the arguments of its manifest.
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("plugin.wasm");
+    let copied = Command::new(entry_point())
+        .arg("module")
+        .arg(&file)
+        .env("SLUICE_WASM", module())
+        .status();
+    assert!(copied.unwrap().success());
+    assert_serves_from("module-from-init", file).await;
 }

@@ -44,6 +44,7 @@ fn assert_filled_in(name: &str, manifests: &str) {
     for placeholder in [
         "BUCKET_HOST\n",
         "MODULE\n",
+        "IMAGE\n",
         "PROXY_VERSION\n",
         "REGION\n",
         "/BUCKET/",

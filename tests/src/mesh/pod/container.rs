@@ -127,7 +127,7 @@ pub fn launch(mesh: &Mesh, pod: &Value, place: &Place) -> Process {
         )
     };
     let folder = place.folder.path();
-    let mut command = agent(mesh, place.fetches);
+    let mut command = agent(mesh, place);
     command.args(
         container(pod)["args"]
             .as_array()
@@ -143,17 +143,20 @@ pub fn launch(mesh: &Mesh, pod: &Value, place: &Place) -> Process {
     Process::start(command, &folder.join("pod.log")).unwrap()
 }
 
-/// The agent's command. It keeps what it fetches below a fixed folder of its container's, so a file system of that
-/// name is mounted for it alone, which takes root.
-fn agent(mesh: &Mesh, fetches: bool) -> Command {
-    const DATA: &str =
-        "mount -t tmpfs tmpfs /var/lib && mkdir -p /var/lib/istio/data && exec \"$0\" \"$@\"";
+/// The agent's command. It keeps what it fetches below a fixed folder of its container's, and a volume may have the
+/// filter's module there. So a file system of that name is mounted for it alone, which takes root.
+fn agent(mesh: &Mesh, place: &Place) -> Command {
+    const DATA: &str = "mount -t tmpfs tmpfs /var/lib && mkdir -p /var/lib/istio/data /var/lib/sluice && \
+                        { [ -z \"$1\" ] || cp \"$1\" /var/lib/sluice/plugin.wasm; } && shift && exec \"$0\" \"$@\"";
     let agent = mesh.istiod.release().binary("pilot-agent");
-    if !fetches {
+    if !place.fetches && place.module.is_none() {
         return Command::new(agent);
     }
     let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-c", DATA]).arg(agent);
+    command
+        .args(["--mount", "sh", "-c", DATA])
+        .arg(agent)
+        .arg(place.module.as_deref().unwrap_or(Path::new("")));
     command
 }
 

@@ -5,6 +5,7 @@ use super::Pod;
 use crate::machine::ports::free_port;
 use crate::mesh::pod_address;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use tempfile::TempDir;
 
 /// What must be known of a pod before it is there, as manifests name it.
@@ -15,6 +16,8 @@ pub struct Place {
     pub istio_version: Option<String>,
     /// Whether the agent gets a folder for modules that it fetches.
     pub fetches: bool,
+    /// The filter's module, where a volume of the pod has it.
+    pub module: Option<PathBuf>,
     /// What stands for its file system.
     pub(super) folder: TempDir,
     pub(super) admin_port: u16,
@@ -41,6 +44,7 @@ impl Place {
             address,
             istio_version: None,
             fetches: false,
+            module: None,
             folder,
             admin_port: free_port(),
         };
@@ -62,7 +66,7 @@ impl Place {
 
     /// The folder for the cache.
     #[must_use]
-    pub fn cache(&self) -> std::path::PathBuf {
+    pub fn cache(&self) -> PathBuf {
         self.folder.path().join("cache")
     }
 }
