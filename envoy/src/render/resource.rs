@@ -54,7 +54,7 @@ impl Resource {
         }
     }
 
-    /// What whoever has changed the user's files calls it.
+    /// Its name in the log of a reload, in the words of the user's files.
     pub fn part(&self) -> &str {
         match self {
             Self::Credentials(_) => "credentials",

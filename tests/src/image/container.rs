@@ -113,7 +113,10 @@ fn words(list: &Value) -> Vec<&str> {
 }
 
 /// Unpacks a tar archive with the owners and modes that it says.
-fn unpack(archive: &[u8], folder: &Path) {
+///
+/// # Panics
+/// When it cannot be unpacked.
+pub fn unpack(archive: &[u8], folder: &Path) {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), archive).unwrap();
     let mut tar = Command::new("tar");

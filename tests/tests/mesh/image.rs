@@ -3,6 +3,7 @@
 
 use sluice_tests::client::{self, Client};
 use sluice_tests::eventually;
+use sluice_tests::image::container::unpack;
 use sluice_tests::image::guard::Guard;
 use sluice_tests::image::registry::Registry;
 use sluice_tests::machine::tool::{entry_point, module};
@@ -12,15 +13,20 @@ use std::path::PathBuf;
 use std::process::Command;
 use tempfile::TempDir;
 
+/// The gateway has the module: it serves an object, and stores it.
+async fn assert_serves(gateway: &Gateway) {
+    gateway.bucket.put_stamped("a.bin", 1, 20_000).await;
+    let _ = gateway.get("/a.bin").await.stamp("/a.bin");
+    gateway.hit("/a.bin").await;
+    assert_eq!(gateway.fetches("a.bin"), 1);
+}
+
 #[tokio::test]
 async fn a_pod_runs_the_module_of_the_image_that_its_digest_names() {
     let registry = Registry::start().await;
     let url = registry.url(&registry.push("filter"));
     let gateway = Gateway::builder("image").await.module(&url).start().await;
-    gateway.bucket.put_stamped("a.bin", 1, 20_000).await;
-    let _ = gateway.get("/a.bin").await.stamp("/a.bin");
-    gateway.hit("/a.bin").await;
-    assert_eq!(gateway.fetches("a.bin"), 1);
+    assert_serves(&gateway).await;
 }
 
 #[tokio::test]
@@ -63,10 +69,7 @@ async fn a_registry_that_wants_credentials_is_shown_those_of_the_secret() {
         .module(&url)
         .start()
         .await;
-    gateway.bucket.put_stamped("a.bin", 1, 20_000).await;
-    let _ = gateway.get("/a.bin").await.stamp("/a.bin");
-    gateway.hit("/a.bin").await;
-    assert_eq!(gateway.fetches("a.bin"), 1);
+    assert_serves(&gateway).await;
 }
 
 #[tokio::test]
@@ -90,16 +93,12 @@ async fn without_the_registrys_credentials_a_pod_does_not_become_ready() {
 
 /// The gateway with a volume that has the module serves; the agent fetches nothing.
 async fn assert_serves_from(component: &str, file: PathBuf) {
-    let namespace = component;
-    let gateway = Gateway::builder(namespace)
+    let gateway = Gateway::builder(component)
         .await
         .module_volume(component, file)
         .start()
         .await;
-    gateway.bucket.put_stamped("a.bin", 1, 20_000).await;
-    let _ = gateway.get("/a.bin").await.stamp("/a.bin");
-    gateway.hit("/a.bin").await;
-    assert_eq!(gateway.fetches("a.bin"), 1);
+    assert_serves(&gateway).await;
     assert!(
         !gateway.pod.log().contains("oci://"),
         "{}",
@@ -114,16 +113,7 @@ async fn a_pod_runs_the_module_of_an_image_volume() {
     // What the kubelet would mount: the image's files.
     let folder = TempDir::new().unwrap();
     let files = registry.ask(&["export"], &format!("filter@{digest}"));
-    let archive = folder.path().join("image.tar");
-    std::fs::write(&archive, files).unwrap();
-    let unpacked = Command::new("tar")
-        .arg("--extract")
-        .arg("--file")
-        .arg(&archive)
-        .arg("--directory")
-        .arg(folder.path())
-        .status();
-    assert!(unpacked.unwrap().success());
+    unpack(&files, folder.path());
     assert_serves_from("module-from-image", folder.path().join("plugin.wasm")).await;
 }
 
