@@ -8,18 +8,22 @@ use sluice_core::workers::StreamId;
 
 use crate::reply::DueReply;
 
+/// Most requests that are answered, and most that are resumed, in one turn. Envoy carries out what a callback asks for
+/// when the callback has returned, each thing inside of the one before, and a VM dies where the thread's stack is full.
+pub const BATCH: usize = 16;
+
 /// Replies and requests that are due.
 #[derive(Debug, Default)]
 pub struct Due {
     /// By the context of the request that is answered.
-    replies: Vec<(u32, DueReply)>,
+    replies: VecDeque<(u32, DueReply)>,
     resumes: VecDeque<(StreamId, Onward)>,
 }
 
 impl Due {
     /// A reply to the paused request of `context` is due.
     pub fn answer(&mut self, context: u32, reply: DueReply) {
-        self.replies.push((context, reply));
+        self.replies.push_back((context, reply));
     }
 
     /// Whether a reply to `context` is due.
@@ -32,9 +36,15 @@ impl Due {
         self.replies.retain(|(of, _)| *of != context);
     }
 
-    /// Takes all replies.
+    /// Takes the replies of one turn.
     pub fn take_replies(&mut self) -> Vec<(u32, DueReply)> {
-        std::mem::take(&mut self.replies)
+        let size = self.replies.len().min(BATCH);
+        self.replies.drain(..size).collect()
+    }
+
+    /// Whether a reply is due.
+    pub fn has_replies(&self) -> bool {
+        !self.replies.is_empty()
     }
 
     /// A request is due to go on.

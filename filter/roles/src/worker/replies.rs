@@ -49,7 +49,10 @@ impl Worker {
                 .and_then(|host| answer.send(host));
             self.metrics.check(answered);
         }
-        self.roots.restore(self.roots.newest());
+        if self.due.has_replies() {
+            self.roots.wake();
+        }
+        self.roots.restore(self.roots.serving());
     }
 
     /// Answers the conditional followers of `filled`, for which the headers of its response are enough.

@@ -11,19 +11,17 @@ use sluice_core::workers::StreamId;
 
 use super::Worker;
 use super::background;
+use super::due::BATCH;
 use crate::host::{self, Half, Map};
 use crate::reply::DueReply;
 use crate::request::account;
 use crate::request::headers::{make_get, put_back};
 use crate::request::{EdgeRequest, Prelude};
 
-/// Most requests that are resumed in one turn.
-const RESUME_BATCH: usize = 16;
-
 /// Resumes a batch of the requests that have left the waiting list. The root context's next turn resumes the next
 /// batch, so that the first responses go out before the last requests go on.
 pub fn resume_some(worker: &mut Worker) {
-    for _ in 0..RESUME_BATCH {
+    for _ in 0..BATCH {
         let Some((stream, onward)) = worker.due.next_resume() else {
             return;
         };

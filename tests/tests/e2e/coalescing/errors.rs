@@ -41,6 +41,24 @@ async fn followers_share_a_server_error(workers: usize) {
     }
 }
 
+/// Each reply within a callback would be sent inside of the one before, and the VM ends where the stack is full.
+#[tokio::test]
+async fn a_thousand_followers_share_a_server_error_of_one_leader() {
+    const FOLLOWERS: usize = 1_000;
+    let origin = Origin::start().ready().await;
+    let edge = Edge::http(&origin).workers(1).start().await;
+    let gate = Gate::new();
+    origin.on("/a", Reply::status(503).hold(&gate));
+    let crowd = Crowd::connect(edge.address(), 1 + FOLLOWERS).await;
+    let flight = crowd.fire("/a");
+    gate.wait_reached(1).await;
+    edge.wait_for_value("sluice_parked_now", FOLLOWERS as u64)
+        .await;
+    gate.open();
+    flight.land().await.all(503);
+    assert_eq!(origin.count("/a"), 1);
+}
+
 #[tokio::test]
 async fn followers_share_a_status_that_envoys_store_does_not_keep() {
     let origin = Origin::start().ready().await;
