@@ -247,6 +247,10 @@ impl Host for WorkerHost {
         Ok(number)
     }
 
+    fn first_root(&self) -> Option<u32> {
+        None
+    }
+
     fn register_queue(&self, name: &str) -> Result<Queue> {
         let receiver = (self.seat, self.effective.get());
         let mut queues = self.process.queues.borrow_mut();

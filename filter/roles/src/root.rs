@@ -162,10 +162,11 @@ impl Root {
         }
     }
 
-    /// Has the worker go on, if it is this root context that has the timer and the queue. A former one may still be
-    /// called for what was on its way, and a call that it made now would be lost with it.
+    /// Has the worker go on, if this root context has the timer or the queue. A former one may still be called for what
+    /// was on its way, and a call that it made now would be lost with it.
     fn serve(&self, worker: Lent<'_>, event: impl FnOnce(&mut Worker)) {
-        if let Some(worker) = worker.filter(|worker| worker.is_root(self.context)) {
+        if let Some(worker) = worker.filter(|worker| worker.roots.serves(self.context)) {
+            worker.roots.begin_callback(self.context);
             event(worker);
         }
     }

@@ -25,6 +25,9 @@ const CAS_MISMATCH: u32 = 8;
 /// overwrite whatever is there.
 const CREATE: u32 = u32::MAX;
 
+/// Envoy numbers the contexts of a VM from 1, and begins a VM with a root context.
+const FIRST_ROOT: u32 = 1;
+
 const REQUEST_BODY: u32 = 0;
 const RESPONSE_BODY: u32 = 1;
 const CALL_RESPONSE_BODY: u32 = 4;
@@ -232,6 +235,10 @@ impl Host for Envoy {
             .map_err(|status| HostError {
                 status: status as u32,
             })
+    }
+
+    fn first_root(&self) -> Option<u32> {
+        Some(FIRST_ROOT)
     }
 
     fn register_queue(&self, name: &str) -> Result<Queue> {

@@ -124,6 +124,10 @@ pub trait Host: SharedStore {
         timeout: Duration,
     ) -> Result<u32>;
 
+    /// The number of a root context that every VM has from its start, which may go with its configuration. `None` where
+    /// the number of a VM's context never stands for one of its successor's.
+    fn first_root(&self) -> Option<u32>;
+
     /// Makes this root context the receiver of the queue.
     fn register_queue(&self, name: &str) -> Result<Queue>;
 

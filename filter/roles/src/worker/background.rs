@@ -62,7 +62,7 @@ pub fn is_failing(worker: &mut Worker, key: KeyHash) -> bool {
 pub fn renew_claims(worker: &mut Worker) {
     let now = worker.host.monotonic_millis();
     for key in worker.calls.take_unrenewed(now, CLAIM_MILLIS / 2) {
-        worker.turn(worker.roots.newest(), |coalescer, turn| {
+        worker.turn(worker.roots.serving(), |coalescer, turn| {
             coalescer.refreshing(key, turn);
         });
     }

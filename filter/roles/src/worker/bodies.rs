@@ -80,5 +80,5 @@ pub fn give_up_overdue(worker: &mut Worker) {
             }
         }
     }
-    worker.roots.restore(worker.roots.newest());
+    worker.roots.restore(worker.roots.serving());
 }

@@ -185,19 +185,19 @@ pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
             } else {
                 Probed::Missing
             };
-            worker.turn(worker.roots.newest(), |coalescer, turn| {
+            worker.turn(worker.roots.serving(), |coalescer, turn| {
                 coalescer.probed(key, probed, turn);
             });
         }
         CallKind::Look(key) => looks::looked(worker, key, &call.target, answered),
         CallKind::Fill(key) => {
             worker.unread.end(UnreadFill::Background(key));
-            let context = worker.roots.newest();
+            let context = worker.roots.serving();
             prepared(worker, call.kind, &Told::default(), context);
         }
         CallKind::Size(key) => {
             let told = answered.then(|| sized(worker, key, call));
-            let (told, context) = (told.unwrap_or_default(), worker.roots.newest());
+            let (told, context) = (told.unwrap_or_default(), worker.roots.serving());
             prepared(worker, call.kind, &told, context);
             if let Some(representation) = &told.representation {
                 ahead::release(worker, key, Some(representation));
@@ -209,7 +209,7 @@ pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
                 worker.metrics.count(Metric::RefreshFailures, 1);
             }
             let pause = pause(&*worker.host, &call.policy);
-            worker.turn(worker.roots.newest(), |coalescer, turn| {
+            worker.turn(worker.roots.serving(), |coalescer, turn| {
                 coalescer.refreshed(key, failed, pause, turn);
             });
         }

@@ -253,7 +253,7 @@ pub fn give_up_overdue(worker: &mut Worker) {
             overdue.stream,
             GATEWAY_TIMEOUT,
             &overdue.revalidation,
-            worker.roots.newest(),
+            worker.roots.serving(),
         );
         worker.answer_later(overdue.context, DueReply::Keep(overdue.revalidation));
     }

@@ -67,5 +67,5 @@ pub fn end_fetch(worker: &mut Worker, call: CallKind, object: Option<&Document>)
         });
         worker.metrics.check(answered);
     }
-    worker.roots.restore(worker.roots.newest());
+    worker.roots.restore(worker.roots.serving());
 }

@@ -277,7 +277,7 @@ impl PurgeCalls {
         for receipt in self.pending.take_done(self.host.monotonic_millis()) {
             self.answer(roots, &receipt);
         }
-        roots.restore(roots.newest());
+        roots.restore(roots.serving());
     }
 
     /// Sends an entry to the journal.

@@ -12,7 +12,7 @@ impl Worker {
     pub(super) fn resync(&mut self) {
         call_ends::fail_calls(self);
         self.purge_calls.requeue_journal();
-        self.turn(self.roots.newest(), |coalescer, turn| {
+        self.turn(self.roots.serving(), |coalescer, turn| {
             coalescer.rescan_all(turn)
         });
         self.roots.wake();
@@ -47,11 +47,6 @@ impl Worker {
         self.roots.shorten_period(self.needed_period());
     }
 
-    /// Whether `context` is the root context with the timer and the queue.
-    pub fn is_root(&self, context: u32) -> bool {
-        self.roots.newest() == context
-    }
-
     /// Handles all messages in this worker's queue.
     pub fn receive(&mut self) {
         loop {
@@ -71,12 +66,12 @@ impl Worker {
         self.go_on_as_root();
         // A request that was resumed may wait again, and a call has to be watched.
         self.arm_timer();
-        self.roots.restore(self.roots.newest());
+        self.roots.restore(self.roots.serving());
     }
 
     fn receive_message(&mut self, message: Message) {
         match message {
-            Message::Flight(message) => self.turn(self.roots.newest(), |coalescer, turn| {
+            Message::Flight(message) => self.turn(self.roots.serving(), |coalescer, turn| {
                 coalescer.message(message, turn);
             }),
             Message::Purged {
@@ -100,7 +95,7 @@ impl Worker {
                 names,
             } => {
                 self.keys.learn_primary(plain, primary, names);
-                self.turn(self.roots.newest(), |coalescer, turn| {
+                self.turn(self.roots.serving(), |coalescer, turn| {
                     coalescer.part_variants(flight, turn);
                 });
             }
@@ -109,7 +104,7 @@ impl Worker {
 
     /// Handles the timer. Due work is done here as well, in case no message comes through the queue.
     pub fn tick(&mut self) {
-        self.turn(self.roots.newest(), |coalescer, turn| coalescer.tick(turn));
+        self.turn(self.roots.serving(), |coalescer, turn| coalescer.tick(turn));
         bodies::give_up_overdue(self);
         fills::give_up_overdue(self);
         background::renew_claims(self);

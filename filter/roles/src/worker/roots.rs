@@ -24,7 +24,13 @@ pub struct Roots {
     worker: WorkerId,
     /// All root contexts that have a policy and are there, in the order of their configuration.
     contexts: Vec<u32>,
+    /// The one whose callback runs, or has run last.
+    serving: u32,
     queue: Option<Queue>,
+    /// The one that is called for messages.
+    receiver: u32,
+    /// The host's [`Host::first_root`] has gone.
+    first_is_gone: bool,
     /// The queues of other workers, as far as they were needed.
     queues: HashMap<WorkerId, Queue>,
     /// The timer's period in milliseconds; 0 is none.
@@ -41,7 +47,10 @@ impl Roots {
             metrics,
             worker,
             contexts: Vec::new(),
+            serving: 0,
             queue: None,
+            receiver: 0,
+            first_is_gone: false,
             queues: HashMap::new(),
             tick_period: 0,
             acting_as_other: Cell::new(false),
@@ -51,24 +60,50 @@ impl Roots {
     /// Adds a root context, which is the newest now.
     pub fn add(&mut self, context: u32) {
         self.contexts.push(context);
+        self.serving = context;
     }
 
     /// Forgets a root context that goes. True if another has to take over the timer and the queue.
     pub fn remove(&mut self, context: u32) -> bool {
-        let serves = self.newest() == context;
+        self.first_is_gone |= self.host.first_root() == Some(context);
+        let serves = self.serves(context);
         self.contexts.retain(|known| *known != context);
+        self.serving = self.newest();
         serves && !self.contexts.is_empty()
     }
 
-    /// The newest root context, which has the timer and the queue; 0 is none.
-    pub fn newest(&self) -> u32 {
+    /// The newest root context, which has the timer; 0 is none.
+    fn newest(&self) -> u32 {
         self.contexts.last().copied().unwrap_or(0)
     }
 
-    /// Makes the newest root context the receiver of this worker's queue. The host must take that context for the caller:
-    /// a queue belongs to the one that has registered it last.
+    /// Whether `context` has the timer or the queue.
+    pub fn serves(&self, context: u32) -> bool {
+        context == self.newest() || context == self.receiver
+    }
+
+    /// Notes that a callback of this root context begins. The calls that it makes are answered to it.
+    pub fn begin_callback(&mut self, context: u32) {
+        self.serving = context;
+    }
+
+    /// The root context whose callback runs, or that has served last.
+    pub fn serving(&self) -> u32 {
+        self.serving
+    }
+
+    /// Makes a root context the receiver of this worker's queue: the VM's first one, or the newest where that has gone.
+    /// When a VM has died, the host calls its successor for messages to it, by the same number. The SDK does not survive
+    /// that where the number is a stream's, which that of the first root context never is.
     pub fn register(&mut self) -> host::Result<()> {
-        self.queue = Some(self.host.register_queue(&queue_name(self.worker))?);
+        let first = self.host.first_root().filter(|_| !self.first_is_gone);
+        let receiver = first.unwrap_or(self.newest());
+        let queue = self
+            .act_as(receiver)?
+            .register_queue(&queue_name(self.worker))?;
+        self.restore(self.newest());
+        self.queue = Some(queue);
+        self.receiver = receiver;
         // The timer of the former root context has stopped with it.
         self.tick_period = 0;
         Ok(())
@@ -81,8 +116,8 @@ impl Roots {
         Ok(&*self.host)
     }
 
-    /// Directs the host calls that follow at the newest root context.
-    pub fn act_as_root(&self) -> host::Result<&dyn Host> {
+    /// Directs the host calls that follow at the newest root context, which has the timer.
+    fn act_as_root(&self) -> host::Result<&dyn Host> {
         self.act_as(self.newest())
     }
 
@@ -93,14 +128,13 @@ impl Roots {
         }
     }
 
-    /// Makes the newest root context the receiver of the queue, whatever context the callback is for, and stops its timer.
+    /// Gives the queue and the timer to those root contexts that are left, and stops the timer.
     pub fn take_over(&mut self) -> host::Result<()> {
-        self.act_as_root()?;
         self.register()?;
-        self.host.set_tick_period(0)
+        self.act_as_root()?.set_tick_period(0)
     }
 
-    /// Asks for a turn of the newest root context, after this callback.
+    /// Asks for a turn of the root context that has the queue, after this callback.
     pub fn wake(&self) {
         if let Some(queue) = self.queue {
             self.metrics.check(self.host.enqueue(queue, &[]));

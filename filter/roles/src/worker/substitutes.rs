@@ -44,7 +44,7 @@ pub fn end_substitute(worker: &mut Worker, key: KeyHash, document: Option<&Docum
             None => look_further(worker, &stream, held),
         }
     }
-    worker.roots.restore(worker.roots.newest());
+    worker.roots.restore(worker.roots.serving());
 }
 
 fn release_with(

@@ -104,5 +104,5 @@ pub fn end_fetch(worker: &mut Worker, call: CallKind, variant: Option<&Document>
         });
         worker.metrics.check(answered);
     }
-    worker.roots.restore(worker.roots.newest());
+    worker.roots.restore(worker.roots.serving());
 }

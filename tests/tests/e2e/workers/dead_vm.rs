@@ -11,6 +11,7 @@ use sluice_tests::http::body;
 use sluice_tests::machine::tool::trap_module;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The timeout by which Envoy ends requests that wait in the dead VM.
@@ -68,6 +69,23 @@ async fn ask_for_the_forbidden(edge: &Edge) -> Outcomes {
     flight.land().await
 }
 
+/// Clients of all workers.
+async fn clients(edge: &Edge) -> Vec<Client> {
+    let mut clients = Vec::new();
+    for _ in 0..20 {
+        clients.push(Client::connect(edge.address()).await);
+    }
+    clients
+}
+
+/// A client that asks until it is served, so that its request is among the first of a new VM.
+async fn insist(address: SocketAddr, path: String) {
+    let mut client = Client::connect(address).await;
+    while client.get(&path).await.status != 200 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 async fn dies_while_followers_wait(role: &str, workers: usize) {
     let origin = Origin::start().ready().await;
     let gate = Gate::new();
@@ -99,10 +117,7 @@ async fn dies_while_followers_wait(role: &str, workers: usize) {
     }
     assert_eq!(trap.head().await.unwrap().0, 503);
     // The other worker goes on as if nothing were, and the one that lost its VM has a new one soon.
-    let mut clients = Vec::new();
-    for _ in 0..20 {
-        clients.push(Client::connect(edge.address()).await);
-    }
+    let mut clients = clients(&edge).await;
     let mut at_once = 0;
     for (n, client) in clients.iter_mut().enumerate() {
         at_once += usize::from(client.get(&format!("/soon{n}")).await.status == 200);
@@ -167,5 +182,54 @@ async fn another_worker_takes_over_when_the_lease_has_ended() {
         .filter(|response| response.status < 500)
     {
         let _ = response.stamp("/site/parked");
+    }
+}
+
+/// A worker that has waited for another's leader dies. What the leader tells it comes to its successor, under the number
+/// that a root context had, and a parked request may have now.
+#[tokio::test]
+async fn a_message_to_a_dead_vm_does_no_harm_to_its_successor() {
+    let origin = Origin::start().ready().await;
+    origin.on("*", Reply::ok(1000));
+    let edge = start(&origin, 2).await;
+    for attempt in 0.. {
+        let [before, after] = ["before", "after"].map(|name| format!("/{name}{attempt}"));
+        let gates = [&before, &after].map(|path| {
+            let gate = Gate::new();
+            let held = Reply::ok(1000).hold(&gate);
+            origin.on(&format!("/site{path}"), held);
+            gate
+        });
+        let connection = Http2::connect(edge.address()).await;
+        let mut leader = connection.start("GET", &before, &[]).await.unwrap();
+        gates[0].wait_reached(1).await;
+        let parked = edge.counter("sluice_followers_parked").await;
+        let waiting = Crowd::connect(edge.address(), FOLLOWERS)
+            .await
+            .fire(&before);
+        edge.wait_for_counter("sluice_followers_parked", parked + FOLLOWERS as u64)
+            .await;
+        let trap = Http2::connect(edge.address()).await;
+        let trap = trap.start("GET", "/trap", &[("x-trap", "edge")]).await;
+        assert_eq!(trap.unwrap().head().await.unwrap().0, 503);
+        let path = after.clone();
+        let insistent: Vec<_> = (0..FOLLOWERS)
+            .map(|_| tokio::spawn(insist(edge.address(), path.clone())))
+            .collect();
+        gates[1].wait_reached(1).await;
+        edge.wait_for_counter("sluice_followers_parked", parked + 2 * FOLLOWERS as u64 - 1)
+            .await;
+        gates[0].open();
+        let is_led = leader.head().await.unwrap().0 == 200;
+        gates[1].open();
+        waiting.land().await;
+        for client in insistent {
+            client.await.unwrap();
+        }
+        assert!(attempt < 20, "the trap never reaches the other worker");
+        if is_led {
+            assert_eq!(edge.log_lines("proxy_on_queue_ready failed").len(), 0);
+            break;
+        }
     }
 }
