@@ -5,6 +5,7 @@ use sluice_tests::PATIENCE;
 use sluice_tests::client::{Client, request};
 use sluice_tests::machine::ports::{free_port, loopback};
 use sluice_tests::machine::process::Process;
+use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt as _, chown};
 use std::os::unix::process::CommandExt as _;
@@ -46,6 +47,16 @@ pub fn unprivileged(command: &mut Command, folder: &Path) {
     command.uid(NOBODY).gid(NOBODY);
 }
 
+/// Why a program has not started. What root starts as `nobody` must be where everybody may go.
+fn explained(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            format!("{error}: may the user nobody enter every folder above the repository?")
+        }
+        _ => error.to_string(),
+    }
+}
+
 impl Peer {
     /// Starts what `command` gives for a folder and two addresses, and waits until it answers at the first.
     ///
@@ -60,7 +71,7 @@ impl Peer {
             let [address, second] = [(); 2].map(|()| loopback(free_port()));
             let log = folder.path().join("output.log");
             let process = Process::start(command(folder.path(), address, second), &log)
-                .unwrap_or_else(|error| panic!("{name}: {error}"));
+                .unwrap_or_else(|error| panic!("{name}: {}", explained(&error)));
             let mut peer = Self {
                 address,
                 second,

@@ -44,7 +44,8 @@ pub async fn change(edge: &Edge, scraped: bool, over: &Cell<bool>) -> f64 {
     longest.as_secs_f64() * 1e3
 }
 
-/// Asks on one connection whether the server is well, until it is stopped; the longest time in milliseconds.
+/// Asks on one connection, for as long as the server keeps it, whether the server is well, until it is stopped; the longest
+/// time in milliseconds.
 pub async fn look(address: SocketAddr, mut stopped: oneshot::Receiver<()>) -> f64 {
     let mut client = Client::connect(address).await;
     let mut longest = Duration::ZERO;
@@ -53,6 +54,10 @@ pub async fn look(address: SocketAddr, mut stopped: oneshot::Receiver<()>) -> f6
         let answer = client.exchange(request("GET", "/healthz", &[])).await;
         assert_eq!(answer.status, 200, "{answer}");
         longest = longest.max(asked.elapsed());
+        if answer.headers.get("connection") == Some("close") {
+            // Its listener has been replaced, and lets go of its connections.
+            client = Client::connect(address).await;
+        }
         tokio::time::sleep(LOOK).await;
     }
     longest.as_secs_f64() * 1e3
