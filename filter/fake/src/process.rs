@@ -64,6 +64,20 @@ pub(crate) enum Task {
     Call(Call),
 }
 
+impl Task {
+    /// Whether Envoy calls the VM again while it carries this out.
+    fn calls_back(&self) -> bool {
+        matches!(
+            self,
+            Self::Resume(..) | Self::Reset { .. } | Self::Reply(..)
+        )
+    }
+}
+
+/// Most things at a time that a worker may have Envoy do after callbacks. Envoy does each inside of the one before, and a
+/// real VM dies where the thread's stack is full: at some 300 replies.
+const MOST_AT_ONCE: usize = 48;
+
 /// A queue by which workers tell each other.
 #[derive(Debug)]
 pub(crate) struct SharedQueue {
@@ -121,8 +135,21 @@ impl Process {
     }
 
     /// Has Envoy do that after the callback.
+    ///
+    /// # Panics
+    /// It has to do too much after the callback.
     pub fn push(&self, task: Task) {
-        self.tasks.borrow_mut().push_back(task);
+        let mut tasks = self.tasks.borrow_mut();
+        let is_turn = |task: &Task| matches!(task, Task::Ready(..));
+        let turns = tasks.iter().position(is_turn).filter(|_| !is_turn(&task));
+        // A turn of a root context is a callback of its own, after what this one has asked for.
+        let place = turns.unwrap_or(tasks.len());
+        tasks.insert(place, task);
+        let nested = tasks.iter().filter(|task| task.calls_back()).count();
+        assert!(
+            nested <= MOST_AT_ONCE,
+            "{nested} things to do after a callback"
+        );
     }
 
     /// The number of the next call.

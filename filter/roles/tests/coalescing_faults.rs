@@ -72,6 +72,19 @@ fn leader_whose_lease_ran_out_ends_its_flight_without_disturbing_the_next() {
     assert_eq!(release(&envoy, far), Some(Onward::Collapsed));
 }
 
+/// The fake Envoy refuses to do more after a callback than fits on the stack of a real one.
+#[test]
+fn hundreds_of_followers_are_answered_in_several_turns() {
+    let mut envoy = envoy(1);
+    envoy.get(0, KEY);
+    let followers: Vec<_> = (0..300).map(|_| envoy.get(0, KEY)).collect();
+    envoy.answer(FetchId(0), Answer::Failed(503));
+    envoy.end(FetchId(0));
+    for follower in followers {
+        assert_eq!(envoy.stage(follower), Stage::Over(Ending::Failed(503)));
+    }
+}
+
 #[test]
 fn lost_message_is_made_up_for_by_a_rescan() {
     let mut envoy = envoy(2);
