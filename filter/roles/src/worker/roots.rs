@@ -96,7 +96,11 @@ impl Roots {
     /// When a VM has died, the host calls its successor for messages to it, by the same number. The SDK does not survive
     /// that where the number is a stream's, which that of the first root context never is.
     pub fn register(&mut self) -> host::Result<()> {
-        let first = self.host.first_root().filter(|_| !self.first_is_gone);
+        // It may have gone before this worker began.
+        let first = self.host.first_root().filter(|first| {
+            self.first_is_gone = self.first_is_gone || self.act_as(*first).is_err();
+            !self.first_is_gone
+        });
         let receiver = first.unwrap_or(self.newest());
         let queue = self
             .act_as(receiver)?
