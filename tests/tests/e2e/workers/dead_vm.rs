@@ -69,15 +69,6 @@ async fn ask_for_the_forbidden(edge: &Edge) -> Outcomes {
     flight.land().await
 }
 
-/// Clients of all workers.
-async fn clients(edge: &Edge) -> Vec<Client> {
-    let mut clients = Vec::new();
-    for _ in 0..20 {
-        clients.push(Client::connect(edge.address()).await);
-    }
-    clients
-}
-
 /// A client that asks until it is served, so that its request is among the first of a new VM.
 async fn insist(address: SocketAddr, path: String) {
     let mut client = Client::connect(address).await;
@@ -117,7 +108,10 @@ async fn dies_while_followers_wait(role: &str, workers: usize) {
     }
     assert_eq!(trap.head().await.unwrap().0, 503);
     // The other worker goes on as if nothing were, and the one that lost its VM has a new one soon.
-    let mut clients = clients(&edge).await;
+    let mut clients = Vec::new();
+    for _ in 0..20 {
+        clients.push(Client::connect(edge.address()).await);
+    }
     let mut at_once = 0;
     for (n, client) in clients.iter_mut().enumerate() {
         at_once += usize::from(client.get(&format!("/soon{n}")).await.status == 200);
@@ -212,9 +206,8 @@ async fn a_message_to_a_dead_vm_does_no_harm_to_its_successor() {
         let trap = Http2::connect(edge.address()).await;
         let trap = trap.start("GET", "/trap", &[("x-trap", "edge")]).await;
         assert_eq!(trap.unwrap().head().await.unwrap().0, 503);
-        let path = after.clone();
         let insistent: Vec<_> = (0..FOLLOWERS)
-            .map(|_| tokio::spawn(insist(edge.address(), path.clone())))
+            .map(|_| tokio::spawn(insist(edge.address(), after.clone())))
             .collect();
         gates[1].wait_reached(1).await;
         edge.wait_for_counter("sluice_followers_parked", parked + 2 * FOLLOWERS as u64 - 1)
