@@ -132,7 +132,7 @@ fn news_of_a_flight_that_was_taken_over_unnoticed_is_looked_up_on_the_board() {
     let next = envoy.get(2, KEY);
     assert_eq!(admission(&envoy, next), Some(Purpose::Lead));
     fill(&mut envoy, FetchId(1));
-    assert_eq!(release(&envoy, follower), Some(Onward::Lead));
+    assert_eq!(release(&envoy, follower), Some(Onward::Fresh));
     assert_eq!(envoy.fetches.len(), 2, "it finds the store filled");
     assert_eq!(envoy.board(), []);
 }

@@ -7,7 +7,7 @@ mod support;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::message::{Event, Message, Outcome};
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Stage};
-use support::{FIRST, KEY, assert_all_over, document, envoy, live};
+use support::{FIRST, KEY, assert_all_over, await_probe, document, envoy, live};
 
 const ONE: [(&str, &str); 1] = [("accept", "text/one")];
 const OTHER: [(&str, &str); 1] = [("accept", "text/other")];
@@ -23,8 +23,9 @@ fn vary(envoy: &mut FakeEnvoy, fetch: FetchId) {
 /// The store has all that has ended, and all have been told.
 fn settle(envoy: &mut FakeEnvoy) {
     envoy.commit(KEY);
-    envoy.advance(50);
-    envoy.tick_all();
+    for seat in 0..envoy.workers() {
+        await_probe(envoy, seat);
+    }
     for seat in 0..envoy.workers() {
         envoy.answer_probe(seat);
     }

@@ -549,7 +549,7 @@ fn a_worker_that_comes_later_knows_what_has_been_changed() {
 fn a_refresh_carries_only_what_the_key_has() {
     let stale = document(r#""cache": {"stale_while_revalidate": "1h"}"#);
     let mut envoy = FakeEnvoy::new(&stale, 1);
-    envoy.ttl = 1;
+    envoy.ttl = 10;
     let theirs = [
         ("accept", "text/one"),
         ("x-padding", "theirs"),
@@ -564,7 +564,7 @@ fn a_refresh_carries_only_what_the_key_has() {
     // It varies with a header, which is in the key from now on.
     lead(&mut envoy, Answer::Varying);
     lead(&mut envoy, Answer::Varying);
-    envoy.advance(2_000);
+    envoy.advance(12_000);
     let fetches = envoy.fetches.len();
     let served = envoy.request(0, "GET", KEY, &theirs);
     assert_eq!(envoy.clients[served.0].status(), 200);

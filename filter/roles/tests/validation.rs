@@ -26,9 +26,9 @@ fn an_error_is_stored_for_as_long_as_the_origin_says() {
     envoy.get(0, KEY);
     envoy.answer_with(FIRST, 503, &[("cache-control", "max-age=60")], b"an error");
     fill(&mut envoy, FIRST);
-    envoy.advance(59_000);
+    envoy.advance(56_000);
     is_served(&mut envoy, 503);
-    envoy.advance(3_000);
+    envoy.advance(6_000);
     envoy.get(0, KEY);
     fill(&mut envoy, SECOND);
     is_served(&mut envoy, 200);

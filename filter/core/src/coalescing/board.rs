@@ -15,14 +15,16 @@ use crate::workers::shared_table::{SharedRecord, SharedTable};
 use crate::workers::shared_value::SharedError;
 use crate::workers::{FlightId, KeyHash, Millis, WorkerId};
 
-/// Slots of the board. More keys in flight than this share slots.
-pub const SLOTS: u64 = 1024;
+/// Slots of the board. More keys in flight than this share slots. A fill that nobody waits for stays on the board until
+/// its lease ends, so there are some seconds of misses on it.
+pub const SLOTS: u64 = 4096;
 /// Flights in one slot; a key that finds it full is not coalesced.
 pub const FLIGHTS_PER_SLOT: usize = 32;
 /// Workers that may wait for one flight.
 pub const WAITING_WORKERS: usize = 255;
-/// Rises with each change of the layout: a module that is replaced in a running process leaves its slots behind.
-const FORMAT: u8 = 2;
+/// Rises with each change of the layout or of [`SLOTS`]: a module that is replaced in a running process leaves its slots
+/// behind.
+const FORMAT: u8 = 3;
 const HEAD_BYTES: usize = 1;
 const FLIGHT_BYTES: usize = 8 + 8 + 2 + 4 + 8 + 8 + 1;
 
@@ -34,6 +36,13 @@ pub struct FlightKey {
     /// Hash of the cache key, which is another for the primary variant of a URL, and of the newest soft purge that covers
     /// it. Requests that have it in common wait for each other, so none shares a response that was fetched before a purge.
     pub key: KeyHash,
+}
+
+impl FlightKey {
+    /// Whether the entry has no other key: it is no variant, and was not purged softly.
+    pub fn is_sole(self) -> bool {
+        self.entry == self.key
+    }
 }
 
 /// A key that is being fetched.
@@ -105,6 +114,9 @@ impl Slot {
             flight.progress = now;
             return Acquired::Lead;
         }
+        // The fills that nobody has waited for end so.
+        self.flights
+            .retain(|flight| flight.expires > now || !flight.waiting.is_empty());
         if self.flights.len() >= FLIGHTS_PER_SLOT {
             // The keys of dead workers must not fill the slot for ever.
             self.flights.retain(|flight| flight.expires > now);

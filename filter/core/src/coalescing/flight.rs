@@ -11,6 +11,12 @@ use crate::workers::{FlightId, Millis, StreamId};
 
 /// Longest time between two looks at the board.
 const RESCAN_MILLIS: Millis = 500;
+/// Timer period while requests wait, or the store is to be asked.
+const TICK_MILLIS: Millis = 50;
+/// Longest timer period, while a request leads for nobody else.
+pub(super) const LONGEST_TICK_MILLIS: Millis = 1_000;
+/// Time between probes of the store that find nothing, once the first few have followed each other at once.
+pub(super) const PROBE_MILLIS: Millis = 10;
 
 /// What the flights of a key take from the policy under which they began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +53,11 @@ impl FlightPolicy {
     /// to learn of its progress before they take it for stalled.
     pub fn renewal(&self) -> Millis {
         self.lease.min(self.max_wait) / 3
+    }
+
+    /// How long the store may take to make a response readable that has ended.
+    pub fn longest_commit(&self) -> Millis {
+        self.max_wait / 2
     }
 
     /// How often a follower's worker looks at the board, for progress and for news that was lost.
@@ -95,6 +106,8 @@ pub struct Leader {
     pub progress: Millis,
     /// When the origin answered with what goes into the store; 0 before that.
     pub answered: Millis,
+    /// Until when the store will serve that unasked; 0 if that is not known.
+    pub fresh_until: Millis,
     /// When the lease was last renewed.
     pub renewed: Millis,
 }
@@ -159,6 +172,8 @@ pub struct LocalFlight {
     pub waiting: usize,
     /// Whether requests of other workers may wait for this worker's leader.
     pub awaited: bool,
+    /// Whether nobody waited when the response of this worker's leader ended.
+    pub was_unconfirmed: bool,
     /// How they leave a leader that has stalled.
     pub rush: Rush,
     /// Whether the store has already failed to take a response.
@@ -183,6 +198,7 @@ impl LocalFlight {
             waiters: VecDeque::new(),
             waiting: 0,
             awaited: false,
+            was_unconfirmed: false,
             rush: Rush::FIRST,
             unshared: false,
             leaving: 0,
@@ -205,6 +221,19 @@ impl LocalFlight {
         }
     }
 
+    /// The timer period in which [`Coalescer::tick`](super::Coalescer::tick) must look at it.
+    pub fn tick_period(&self) -> Millis {
+        if self.is_probed_again() {
+            PROBE_MILLIS
+        } else if !self.leads() || self.is_awaited() || self.is_committing() {
+            TICK_MILLIS
+        } else {
+            // Twice as often as the lease is renewed, so that no renewal is late by a whole period.
+            let renewals = self.policy.renewal() / 2;
+            renewals.clamp(TICK_MILLIS, LONGEST_TICK_MILLIS)
+        }
+    }
+
     /// Whether anyone waits for this worker's leader, as far as is known here.
     pub fn is_awaited(&self) -> bool {
         self.waiting > 0 || self.awaited
@@ -213,6 +242,14 @@ impl LocalFlight {
     /// Whether it waits for the store only.
     pub fn is_committing(&self) -> bool {
         matches!(&self.role, Role::Leading(leader) if matches!(leader.phase, Phase::Committing(_)))
+    }
+
+    /// Whether the store would ask the origin by now for what this worker's leader has brought.
+    pub fn has_expired(&self, now: Millis) -> bool {
+        let Role::Leading(leader) = &self.role else {
+            return false;
+        };
+        self.is_committing() && (1..=now).contains(&leader.fresh_until)
     }
 
     /// Whether a probe has not found the response, and another is to follow.
@@ -234,6 +271,11 @@ impl LocalFlight {
             Role::Leading(leader) => leader.progress,
             Role::Following { progress, .. } => progress,
         }
+    }
+
+    /// Whether one of this worker's requests leads that flight.
+    pub fn leads_as(&self, flight: FlightId) -> bool {
+        matches!(self.role, Role::Leading(leader) if leader.id == flight)
     }
 
     /// Whether it waits for that flight to end.

@@ -23,12 +23,16 @@ impl Coalescer {
 
     /// Requests of another worker wait for a leader of this one.
     fn flight_awaited(&mut self, key: KeyHash, id: FlightId, turn: &mut Turn<'_>) {
+        if self.unconfirmed.is_led_as(key, id) {
+            self.take_back(key, turn);
+        }
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
         };
-        if flight.leader().is_some_and(|leader| leader.id == id) {
+        if flight.leads_as(id) {
             flight.awaited = true;
             Self::begin_to_probe(key, flight, turn);
+            self.hasten(key);
         }
     }
 
@@ -51,7 +55,7 @@ impl Coalescer {
                 }
             }
             Some(_) => {
-                let stored = matches!(outcome, Outcome::Stored { .. });
+                let stored = matches!(outcome, Outcome::Stored { .. } | Outcome::Confirmed { .. });
                 if !(stored && self.follow_next(key, turn)) {
                     self.settle(key, outcome, turn);
                 }
@@ -80,7 +84,9 @@ impl Coalescer {
 
     fn remember(&mut self, key: KeyHash, outcome: &Outcome, now: Millis) {
         match outcome {
-            Outcome::Stored { until } => self.hints.set(key, Hint::Fresh, *until),
+            Outcome::Stored { until } | Outcome::Confirmed { until } => {
+                self.hints.set(key, Hint::Fresh, *until);
+            }
             Outcome::HitForMiss { until } => self.hints.set(key, Hint::HitForMiss, *until),
             Outcome::Kept { until } => {
                 self.hints.set(key, Hint::Fresh, *until);
@@ -137,6 +143,7 @@ impl Coalescer {
             Outcome::Validated { at } if waiter.since >= *at => Onward::Varies,
             Outcome::Validated { .. } => Onward::Validated,
             Outcome::Stored { .. } | Outcome::Kept { .. } => Onward::Collapsed,
+            Outcome::Confirmed { .. } => Onward::Fresh,
             Outcome::HitForMiss { .. } => Onward::HitForMiss,
             Outcome::NoRoom => Onward::NoRoom,
             Outcome::LeaderLost => Onward::Alone,

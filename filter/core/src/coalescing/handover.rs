@@ -81,12 +81,14 @@ impl Coalescer {
         flight.rush = Rush::FIRST;
         // This worker does not know which workers wait for a flight that it takes over.
         flight.awaited |= !flight.leads();
+        flight.was_unconfirmed = false;
         flight.role = Role::Leading(Leader {
             id,
             stream: waiter.stream,
             phase: Phase::Fetching,
             progress: now,
             answered: 0,
+            fresh_until: 0,
             renewed: now,
         });
         turn.count(Metric::Handovers);

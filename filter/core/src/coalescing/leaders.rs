@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use super::{Coalescer, Effect, FillVerdict, LeaderResponse, Probed, Turn};
-use crate::coalescing::flight::{Commit, Leader, LocalFlight, Phase};
+use crate::coalescing::flight::{Commit, Leader, LocalFlight, PROBE_MILLIS, Phase};
 use crate::metrics::Metric;
 use crate::workers::message::{Event, FlightMessage, Outcome};
 use crate::workers::{KeyHash, Millis, StreamId};
@@ -13,12 +13,11 @@ use crate::workers::{KeyHash, Millis, StreamId};
 const BAD_GATEWAY: u16 = 502;
 /// Probes of the store that follow each other at once.
 const EAGER_PROBES: u32 = 4;
-/// Time between further probes.
-pub(super) const PROBE_MILLIS: Millis = 10;
 /// How long probes may find the entry from before a soft purge. The store replaces it a moment after the end of a fill;
 /// after this time the store has dropped the fill.
 const OUTDATED_MILLIS: Millis = 1_000;
-/// How long the first probe waits where no follower does. As a rule the store takes less to make an entry readable.
+/// How long the first probe waits where no follower does and the fill cannot be left unconfirmed. As a rule the store
+/// takes less to make an entry readable.
 const COMMIT_MILLIS: Millis = 50;
 
 impl Coalescer {
@@ -77,7 +76,7 @@ impl Coalescer {
         }
     }
 
-    /// Has the store asked whether what has ended can be read.
+    /// Has the store asked whether what has ended can be read, unless nobody waits for it.
     fn commit(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
@@ -91,7 +90,10 @@ impl Coalescer {
         }
         if flight.is_awaited() {
             Self::begin_to_probe(key, flight, turn);
+        } else if self.leave_unconfirmed(key, turn) {
+            return;
         }
+        self.hasten(key);
     }
 
     /// A follower waits for a leader of this worker: sends the first probe, if the response has ended.
@@ -129,7 +131,8 @@ impl Coalescer {
             LeaderResponse::Readable { until } => {
                 self.finish(key, Outcome::Stored { until }, turn);
             }
-            LeaderResponse::Filling => {
+            LeaderResponse::Filling { until } => {
+                leader.fresh_until = until;
                 if leader.phase == Phase::Fetching {
                     leader.phase = Phase::Filling;
                 }
@@ -147,11 +150,15 @@ impl Coalescer {
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
         };
+        let was_unconfirmed = flight.was_unconfirmed;
         let Some(commit) = flight.commit() else {
             return;
         };
         let eager = commit.probes < EAGER_PROBES;
         match probed {
+            Probed::Readable { until } if was_unconfirmed => {
+                self.finish(key, Outcome::Confirmed { until }, turn);
+            }
             Probed::Readable { until } => self.finish(key, Outcome::Stored { until }, turn),
             Probed::Validated => {
                 let at = flight.leader().map_or(0, |leader| leader.answered);
@@ -167,30 +174,43 @@ impl Coalescer {
             Probed::Outdated | Probed::Missing => {
                 let pause = if eager { 0 } else { PROBE_MILLIS };
                 commit.next_probe = Some(turn.now + pause);
-                self.probes_are_due |= pause > 0;
                 self.probe_if_due(key, turn);
+                self.hasten(key);
             }
         }
     }
 
     fn leader_of(&mut self, stream: StreamId) -> Option<(KeyHash, &mut Leader)> {
         let key = *self.streams.get(&stream)?;
-        let leader = self.flights.get_mut(&key)?.leader()?;
+        let flight = match self.flights.get_mut(&key) {
+            Some(flight) => flight,
+            None => self.unconfirmed.get_mut(key)?,
+        };
+        let leader = flight.leader()?;
         (leader.stream == stream).then_some((key, leader))
+    }
+
+    /// Has another request lead if what the store was to make readable has expired: no probe finds that.
+    pub(super) fn pass_on_expired(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
+        let flight = self.flights.get(&key);
+        if flight.is_some_and(|flight| flight.has_expired(turn.now)) {
+            self.finish(key, Outcome::LeaderLost, turn);
+        }
     }
 
     /// Sends the next probe, or gives the store up. The answer to a probe may be lost with the root context that sent it.
     pub(super) fn probe_if_due(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
+        self.pass_on_expired(key, turn);
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
         };
-        let (target, max_wait) = (Rc::clone(&flight.target), flight.policy.max_wait);
+        let (target, patience) = (Rc::clone(&flight.target), flight.policy.longest_commit());
         let Some(commit) = flight.commit() else {
             return;
         };
         // The store drops a response silently while it is busy with an older fill of the key, for example an aborted one.
         // The followers have to wait for another response then.
-        if commit.since.saturating_add(max_wait / 2) <= turn.now {
+        if commit.since.saturating_add(patience) <= turn.now {
             self.not_stored(key, turn);
         } else if commit.next_probe.is_some_and(|due| due <= turn.now) {
             turn.probe(key, commit, target);
@@ -257,6 +277,7 @@ impl Coalescer {
 
     /// Ends the flight that this worker leads: tells the other workers, and releases the followers of this one.
     pub(super) fn finish(&mut self, key: KeyHash, outcome: Outcome, turn: &mut Turn<'_>) {
+        self.restore(key, turn.now);
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
         };

@@ -24,7 +24,9 @@
 //!           └ ORIGIN: it goes into the store ─► Filling
 //!
 //! Filling ─┬ it ended ─► Committing ─┬ a probe found it ──────────────────────► Stored
+//!          │                         ├ the same, and nobody waited at the end ─► Confirmed
 //!          │                         ├ the same, of what each use validates ───► Validated
+//!          │                         ├ nobody came while its lease lasted ─────► believed to be stored
 //!          │                         └ none did for half of max_wait, or there
 //!          │                           is no room ────────────────────────────► LeaderLost
 //!          ├ it broke ────────────────────────────────────────────────────────► Failed
@@ -43,9 +45,10 @@
 //! it for those of their own variants ([`Coalescer::part_variants`]).
 //!
 //! Envoy's cache makes an entry readable some time after the response has ended. While followers wait, on this worker or
-//! on another, which says so, probes ask the store whether it has the response: at once, and again. Without followers the
-//! first probe comes when the store has the response as a rule, since a probe that finds nothing goes all the way to
-//! ORIGIN and costs as much as a fill.
+//! on another, which says so, probes ask the store whether it has the response: at once, and again. Without followers
+//! nobody asks: the fill is unconfirmed, and its lease stays on the board, so that whoever comes first is a follower.
+//! Where the lease is short, and after a soft purge, a probe comes all the same, when the store has the response as a
+//! rule: one that finds nothing goes all the way to ORIGIN and costs as much as a fill.
 //!
 //! Envoy's cache crashes when the client of a fill leaves, and takes no other response to the same entry while the fill
 //! lasts. So a fill whose client has gone is aborted before the next leader begins ([`Effect::Abort`]). A client whose
@@ -63,14 +66,19 @@ mod onward;
 mod refreshes;
 mod requests;
 mod timer;
+mod unconfirmed;
 pub mod unread;
 pub mod varying;
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use unconfirmed::Unconfirmed;
+
 use crate::coalescing::board::{Board, FlightKey};
-use crate::coalescing::flight::{Commit, FlightPolicy, Leader, LocalFlight, Role};
+use crate::coalescing::flight::{
+    Commit, FlightPolicy, LONGEST_TICK_MILLIS, Leader, LocalFlight, Role,
+};
 use crate::coalescing::hints::Hints;
 use crate::host::SharedStore;
 use crate::key::CanonicalTarget;
@@ -188,7 +196,10 @@ pub enum LeaderResponse {
         until: Millis,
     },
     /// It is being stored and cannot be read yet.
-    Filling,
+    Filling {
+        /// Until when the store will serve it unasked; 0 if each use validates it.
+        until: Millis,
+    },
     /// It should have been stored but was not.
     Unshared,
     /// It is an error that the request itself may have caused.
@@ -225,13 +236,14 @@ pub struct Coalescer {
     worker: WorkerId,
     sequence: u32,
     flights: HashMap<KeyHash, LocalFlight>,
+    unconfirmed: Unconfirmed,
     streams: HashMap<StreamId, KeyHash>,
     hints: Hints,
     /// Flights that end before another key of their entry is led on this worker, with that key. Mostly empty.
     successors: Vec<(FlightId, KeyHash)>,
     parked: usize,
-    /// Whether a probe was to follow one that found nothing, at the last tick or since.
-    probes_are_due: bool,
+    /// The shortest timer period that a flight has needed at the last tick or since.
+    period: Millis,
 }
 
 impl Coalescer {
@@ -241,11 +253,12 @@ impl Coalescer {
             worker,
             sequence: 0,
             flights: HashMap::new(),
+            unconfirmed: Unconfirmed::default(),
             streams: HashMap::new(),
             hints: Hints::new(hints),
             successors: Vec::new(),
             parked: 0,
-            probes_are_due: false,
+            period: LONGEST_TICK_MILLIS,
         }
     }
 
@@ -311,7 +324,8 @@ impl Turn<'_> {
         self.push(Effect::Count(metric, 1));
     }
 
-    /// Waits for the leader of `key`, on another worker, or on this one for another key of the entry.
+    /// Waits for the leader of `key`, on another worker, or on this one for another key of the entry. It is told so, again
+    /// too: it may not have heard of it, and then asks the store for nobody.
     fn follow(
         &mut self,
         key: KeyHash,
@@ -319,15 +333,12 @@ impl Turn<'_> {
         leader: FlightId,
         progress: Millis,
     ) {
-        let knows = flight.follows(leader);
         flight.role = Role::Following {
             leader,
             progress,
             checked: self.now,
         };
-        if !knows {
-            self.tell_leader(key, leader);
-        }
+        self.tell_leader(key, leader);
     }
 
     fn probe(&mut self, key: KeyHash, commit: &mut Commit, target: Rc<CanonicalTarget>) {

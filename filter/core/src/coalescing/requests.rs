@@ -25,13 +25,14 @@ impl Coalescer {
 
     /// Whether a request for `key` has nothing to look for: it is remembered, or in flight on this worker.
     pub fn knows(&mut self, key: KeyHash, now: Millis) -> bool {
-        self.flights.contains_key(&key) || self.hints.get(key, now).is_some()
+        let in_flight = self.flights.contains_key(&key) || self.unconfirmed.contains(key);
+        in_flight || self.hints.get(key, now).is_some()
     }
 
     /// Whether the response for `key` has come to this worker whole, and the store is busy with it.
     pub fn is_committing(&self, key: KeyHash) -> bool {
         let flight = self.flights.get(&key);
-        flight.is_some_and(LocalFlight::is_committing)
+        flight.is_some_and(LocalFlight::is_committing) || self.unconfirmed.contains(key)
     }
 
     /// A request has come. How it goes on, or `None` if it waits.
@@ -39,6 +40,7 @@ impl Coalescer {
         if let Some(remembered) = self.remembered(request.key.key, turn.now) {
             return Some(remembered);
         }
+        self.take_back(request.key.key, turn);
         if self.flights.contains_key(&request.key.key) {
             return self.park(request, turn);
         }
@@ -87,7 +89,8 @@ impl Coalescer {
         turn.count(Metric::UnexpectedMisses);
         self.hints.forget(request.key.key);
         let room = self.flights.len() < request.policy.keys_in_flight;
-        if !request.may_lead || !room || self.flights.contains_key(&request.key.key) {
+        let in_flight = self.knows(request.key.key, turn.now);
+        if !request.may_lead || !room || in_flight {
             return;
         }
         if let Some(Acquired::Lead) = self.acquire(request, turn) {
@@ -120,6 +123,7 @@ impl Coalescer {
             phase: Phase::Fetching,
             progress: turn.now,
             answered: 0,
+            fresh_until: 0,
             renewed: turn.now,
         };
         self.insert_flight(request, Role::Leading(leader));
@@ -143,6 +147,7 @@ impl Coalescer {
         let target = Rc::clone(request.target);
         let flight = LocalFlight::new(target, request.key, request.policy, role);
         self.flights.insert(request.key.key, flight);
+        self.hasten(request.key.key);
     }
 
     fn park(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) -> Option<Onward> {
@@ -164,6 +169,7 @@ impl Coalescer {
         self.streams.insert(request.stream, request.key.key);
         turn.count(Metric::FollowersParked);
         Self::begin_to_probe(request.key.key, flight, turn);
+        self.hasten(request.key.key);
         None
     }
 
@@ -178,6 +184,8 @@ impl Coalescer {
             return;
         };
         let Some(flight) = self.flights.get_mut(&key) else {
+            // Its fill is unconfirmed, and needs nobody.
+            self.streams.remove(&stream);
             return;
         };
         if let Some(leader) = flight.leader()

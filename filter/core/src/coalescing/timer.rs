@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Time: leases are renewed, lost news is looked for, stalled leaders are left.
 
-use super::leaders::PROBE_MILLIS;
 use super::{Coalescer, Effect, Onward, Turn};
-use crate::coalescing::flight::{Leader, LocalFlight, Role, Rush};
+use crate::coalescing::flight::{LONGEST_TICK_MILLIS, Leader, LocalFlight, Role, Rush};
 use crate::metrics::Metric;
 use crate::workers::{KeyHash, Millis};
 
 /// Time between the batches that leave a stalled leader.
 const RUSH_MILLIS: Millis = 100;
-/// Timer period while requests wait or lead.
-const TICK_MILLIS: Millis = 50;
 
 impl Coalescer {
-    /// When the next [`Coalescer::tick`] is wanted; `None` while nothing waits and nothing leads.
+    /// When the next [`Coalescer::tick`] is wanted; `None` while nothing waits, leads or is unconfirmed.
     pub fn tick_period(&self) -> Option<Millis> {
-        if self.flights.is_empty() {
-            None
-        } else if self.probes_are_due {
-            Some(PROBE_MILLIS)
+        if !self.flights.is_empty() {
+            Some(self.period)
+        } else if !self.unconfirmed.is_empty() {
+            Some(LONGEST_TICK_MILLIS)
         } else {
-            Some(TICK_MILLIS)
+            None
         }
+    }
+
+    /// Takes note that the flight of `key` needs the timer, maybe more often than before.
+    pub(super) fn hasten(&mut self, key: KeyHash) {
+        let needed = self.flights.get(&key).map(LocalFlight::tick_period);
+        self.period = needed.map_or(self.period, |needed| needed.min(self.period));
     }
 
     /// Time has passed: leases are renewed, lost news is looked for, stalled leaders are left.
@@ -45,7 +48,9 @@ impl Coalescer {
             }
             self.leave_stalled(key, turn);
         }
-        self.probes_are_due = self.flights.values().any(LocalFlight::is_probed_again);
+        self.end_unconfirmed(turn.now);
+        let needed = self.flights.values().map(LocalFlight::tick_period);
+        self.period = needed.min().unwrap_or(LONGEST_TICK_MILLIS);
     }
 
     /// Looks at the board for every key that another worker leads, and asks the store anew, as after

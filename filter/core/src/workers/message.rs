@@ -14,6 +14,11 @@ pub enum Outcome {
         /// Until when it is fresh.
         until: Millis,
     },
+    /// The same of a response for which nobody waited when it ended: to who waits now it is a hit.
+    Confirmed {
+        /// Until when it is fresh.
+        until: Millis,
+    },
     /// The store has the response, which is validated at each use: ask it, unless it was asked for later.
     Validated {
         /// When the origin answered.
@@ -118,7 +123,7 @@ pub enum Message {
 }
 
 /// Rises with each change of the layout: a module that is replaced in a running process leaves messages behind.
-const FORMAT: u8 = 3;
+const FORMAT: u8 = 4;
 
 /// The byte after [`FORMAT`].
 mod tag {
@@ -136,6 +141,7 @@ mod tag {
     pub const INVALIDATED: u8 = 11;
     pub const VARIANT_STORED: u8 = 12;
     pub const VALIDATED: u8 = 13;
+    pub const CONFIRMED: u8 = 14;
 }
 
 impl Message {
@@ -245,6 +251,7 @@ impl FlightMessage {
     fn encode(&self, bytes: &mut Vec<u8>) {
         let (tag, argument, names) = match &self.event {
             Event::Ended(Outcome::Stored { until }) => (tag::STORED, *until, ""),
+            Event::Ended(Outcome::Confirmed { until }) => (tag::CONFIRMED, *until, ""),
             Event::Ended(Outcome::HitForMiss { until }) => (tag::HIT_FOR_MISS, *until, ""),
             Event::Ended(Outcome::Failed { status }) => (tag::FAILED, u64::from(*status), ""),
             Event::Ended(Outcome::LeaderLost) => (tag::LEADER_LOST, 0, ""),
@@ -271,6 +278,7 @@ impl FlightMessage {
         let argument = reader.u64()?;
         let outcome = match tag {
             tag::STORED => Outcome::Stored { until: argument },
+            tag::CONFIRMED => Outcome::Confirmed { until: argument },
             tag::HIT_FOR_MISS => Outcome::HitForMiss { until: argument },
             tag::FAILED => Outcome::Failed {
                 status: u16::try_from(argument).ok()?,
@@ -301,6 +309,7 @@ mod tests {
     fn flights() -> impl Iterator<Item = Message> {
         let outcomes = [
             Outcome::Stored { until: u64::MAX },
+            Outcome::Confirmed { until: 4 },
             Outcome::HitForMiss { until: 3 },
             Outcome::Failed { status: 503 },
             Outcome::LeaderLost,

@@ -280,7 +280,9 @@ fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
             coalescer.hints().forget(stream.key.key);
         }
         if filled {
-            coalescer.response(stream.id, LeaderResponse::Filling, turn);
+            let unasked = !entry.lifetime.must_be_validated();
+            let until = if unasked { until } else { 0 };
+            coalescer.response(stream.id, LeaderResponse::Filling { until }, turn);
         } else if entry.stored && (stream.progress.forced.get() || served.predates_purge) {
             // The store has not asked: it had a fill under way, which may bring what was purged. The followers get
             // that too, and one of all has it refreshed.

@@ -267,11 +267,11 @@ impl Fetch {
             keys.tell_body_length(roots, &self.stored_key, body, self.response.bytes);
         }
         worker.turn(self.context, |coalescer, turn| {
-            coalescer.fill_ended(stream, turn);
             if let Some(key) = shunned {
                 let until = turn.now.saturating_add(millis(cache.hit_for_miss));
                 coalescer.hints().set(key, Hint::HitForMiss, until);
             }
+            coalescer.fill_ended(stream, turn);
         });
     }
 }

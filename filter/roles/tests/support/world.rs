@@ -359,11 +359,9 @@ impl World {
         assert_eq!(self.host.open_clients(), [], "requests that never ended");
         for seat in 0..self.host.workers() {
             if let Some(coalescer) = self.host.coalescer(seat) {
-                assert_eq!(
-                    (coalescer.parked(), coalescer.flights()),
-                    (0, 0),
-                    "worker {seat} leaks"
-                );
+                let left = (coalescer.parked(), coalescer.flights());
+                assert_eq!(left, (0, 0), "worker {seat} leaks");
+                assert_eq!(coalescer.unconfirmed(), 0, "worker {seat} leaks");
                 assert_eq!(
                     coalescer.tick_period(),
                     None,
@@ -373,9 +371,9 @@ impl World {
         }
         // The flight of a worker that was slow may be left to its lease where another key of its entry is led.
         if !self.faulty && self.purges.is_empty() {
-            for (FlightKey { key, .. }, id, _) in self.host.board() {
+            for (FlightKey { key, .. }, id, expires) in self.host.board() {
                 assert!(
-                    !self.host.lives(id.worker),
+                    expires <= self.host.now() || !self.host.lives(id.worker),
                     "{key:?} is still on the board as {id:?}"
                 );
             }
@@ -390,7 +388,7 @@ impl World {
             assert_eq!(client.stage, Stage::Over(Ending::Served), "{client:?}");
             let shared = matches!(
                 client.release,
-                None | Some(Onward::Collapsed | Onward::Lead)
+                None | Some(Onward::Collapsed | Onward::Fresh | Onward::Lead)
             );
             assert!(shared, "{client:?}");
         }
@@ -400,7 +398,7 @@ impl World {
         let idle = (0..self.host.workers()).all(|seat| {
             self.host
                 .coalescer(seat)
-                .is_none_or(|coalescer| coalescer.flights() == 0)
+                .is_none_or(|coalescer| coalescer.flights() + coalescer.unconfirmed() == 0)
         });
         idle && self.host.open_clients().is_empty()
     }

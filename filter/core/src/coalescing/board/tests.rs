@@ -139,6 +139,17 @@ fn full_slot_refuses_further_keys_until_leases_run_out() {
 }
 
 #[test]
+fn leases_that_ran_out_go_with_the_next_key_unless_somebody_waits_for_them() {
+    let mut slot = Slot::default();
+    slot.acquire(only(KEY), flight(1, 1), 0, LEASE);
+    slot.acquire(only(KeyHash(8)), flight(1, 2), 0, LEASE);
+    slot.acquire(only(KeyHash(8)), flight(2, 1), 0, LEASE);
+    slot.acquire(only(KeyHash(9)), flight(1, 3), LEASE, LEASE);
+    let keys: Vec<_> = slot.leases().map(|(led, ..)| led.key).collect();
+    assert_eq!(keys, [KeyHash(8), KeyHash(9)]);
+}
+
+#[test]
 fn encoding_round_trips_and_foreign_bytes_are_refused() {
     let mut slot = Slot::default();
     slot.acquire(only(KEY), flight(1, 1), 5, LEASE);
