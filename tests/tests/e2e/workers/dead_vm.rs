@@ -138,6 +138,26 @@ async fn dies_while_followers_wait(role: &str, workers: usize) {
     assert_all_checked(&origin);
 }
 
+/// Nothing comes between the request and ORIGIN where the cache is not on its way.
+#[tokio::test]
+async fn a_trap_on_the_way_around_the_cache_ends_that_request_alone() {
+    let origin = Origin::start().ready().await;
+    origin.on("*", Reply::ok(1000));
+    let mut edge = Edge::http(&origin)
+        .workers(1)
+        .env("SLUICE_WASM", trap_module().display().to_string())
+        .allow_log("[wasm]")
+        .start()
+        .await;
+    for n in 0..5 {
+        let trapped = edge.send("POST", "/trap", &[("x-trap", "origin")]).await;
+        assert_eq!(trapped.status, 503, "{trapped}");
+        let path = format!("/{n}");
+        eventually("a new VM", async || edge.get(&path).await.status == 200).await;
+    }
+    edge.check();
+}
+
 #[tokio::test]
 async fn a_trap_in_the_edge_role_ends_requests_of_its_worker_alone() {
     dies_while_followers_wait("edge", 2).await;
