@@ -9,7 +9,7 @@ use sluice_roles::callbacks::Lent;
 use sluice_roles::host::{Host as _, Level};
 use sluice_roles::worker::Worker;
 
-use crate::host::Envoy;
+use crate::host::{self, Envoy};
 
 thread_local! {
     static WORKER: RefCell<Option<Worker>> = const { RefCell::new(None) };
@@ -20,6 +20,7 @@ thread_local! {
 
 /// Lends the worker to a callback: `None` before the first configuration, and while another callback has it.
 pub fn lend<R>(callback: impl FnOnce(Lent<'_>) -> R) -> R {
+    host::enter();
     WORKER.with(|worker| match worker.try_borrow_mut() {
         Ok(mut worker) => callback(worker.as_mut()),
         Err(_) => {
@@ -31,6 +32,7 @@ pub fn lend<R>(callback: impl FnOnce(Lent<'_>) -> R) -> R {
 
 /// Lends the place of the worker to a configuration, which may put one there. False while a callback has the worker.
 pub fn with_slot(configure: impl FnOnce(&mut Option<Worker>) -> bool) -> bool {
+    host::enter();
     WORKER.with(|worker| {
         let Ok(mut worker) = worker.try_borrow_mut() else {
             report();
