@@ -184,6 +184,22 @@ impl dyn Host + '_ {
         })
     }
 
+    /// The same on a header map that has at most these `headers`: what is not there is added rather than set, which costs
+    /// the host less, and is not removed.
+    pub fn edit_known_headers(
+        &self,
+        map: Map,
+        headers: &Headers,
+        edits: Vec<HeaderEdit<'_>>,
+    ) -> Result<()> {
+        edits.into_iter().try_for_each(|edit| match edit {
+            HeaderEdit::Set(name, value) if headers.has(name) => self.set_header(map, name, &value),
+            HeaderEdit::Set(name, value) => self.add_header(map, name, &value),
+            HeaderEdit::Remove(name) if headers.has(name) => self.remove_header(map, name),
+            HeaderEdit::Remove(_) => Ok(()),
+        })
+    }
+
     /// Drops the first `size` bytes of the piece of the response's body that is passing.
     pub fn drop_response_body(&self, size: usize) -> Result<()> {
         match size {

@@ -106,7 +106,7 @@ fn respond_to_store(
         let response = origin_response(worker, fetch, headers, &judged, status, freshens);
         worker
             .host
-            .edit_headers(Map::Response, response.unstored())?;
+            .edit_known_headers(Map::Response, headers, response.unstored())?;
         fetch.response.ended = end_of_stream;
         fetch.share_nothing(worker);
         return Ok(());
@@ -119,7 +119,7 @@ fn respond_to_store(
     let response = origin_response(worker, fetch, headers, &judged, status, freshens);
     worker
         .host
-        .edit_headers(Map::Response, judged.edits(&response))?;
+        .edit_known_headers(Map::Response, headers, judged.edits(&response))?;
     drop(response);
     fetch.response.ended = end_of_stream;
     outcome::tell(worker, fetch, &judged, end_of_stream);
