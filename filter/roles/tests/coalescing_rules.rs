@@ -281,15 +281,18 @@ fn where_the_lease_is_short_the_store_is_asked_later_and_once() {
 }
 
 #[test]
-fn after_a_soft_purge_the_store_is_asked_though_nobody_waits() {
-    let mut envoy = softly_purged();
+fn what_was_fetched_after_a_soft_purge_is_validated_by_no_other_worker_though_nobody_waits() {
+    let mut envoy = envoy(2);
     envoy.get(0, KEY);
-    envoy.answer(FetchId(1), Answer::Storable);
-    envoy.end(FetchId(1));
-    envoy.commit(KEY);
-    live(&mut envoy, 50);
-    envoy.answer_probe(0);
-    assert_eq!(envoy.counter(Metric::StoreProbes), 1);
+    fill(&mut envoy, FIRST);
+    envoy.purge(0, r#"{"everything": true, "soft": true}"#);
+    envoy.deliver_all();
+    envoy.get(0, KEY);
+    fill(&mut envoy, FetchId(1));
+    assert_eq!(envoy.counter(Metric::StoreProbes), 0);
+    let next = envoy.get(1, KEY);
+    assert_eq!(envoy.clients[next.0].status(), 200);
+    assert_eq!(envoy.fetches.len(), 2);
     envoy.close_all();
     assert_all_over(&mut envoy);
 }

@@ -47,8 +47,8 @@
 //! Envoy's cache makes an entry readable some time after the response has ended. While followers wait, on this worker or
 //! on another, which says so, probes ask the store whether it has the response: at once, and again. Without followers
 //! nobody asks: the fill is unconfirmed, and its lease stays on the board, so that whoever comes first is a follower.
-//! Where the lease is short, and after a soft purge, a probe comes all the same, when the store has the response as a
-//! rule: one that finds nothing goes all the way to ORIGIN and costs as much as a fill.
+//! Where the lease is short, a probe comes all the same, when the store has the response as a rule: one that finds nothing
+//! goes all the way to ORIGIN and costs as much as a fill.
 //!
 //! Envoy's cache crashes when the client of a fill leaves, and takes no other response to the same entry while the fill
 //! lasts. So a fill whose client has gone is aborted before the next leader begins ([`Effect::Abort`]). A client whose
@@ -147,6 +147,13 @@ pub enum Effect {
         /// The key.
         key: KeyHash,
         /// What to ask for.
+        target: Rc<CanonicalTarget>,
+    },
+    /// The store is believed to have `target` since the newest soft purge, if there was one.
+    Confirm {
+        /// The key.
+        key: KeyHash,
+        /// What was fetched.
         target: Rc<CanonicalTarget>,
     },
     /// Remember that responses for the URL of `target` vary with `names`, before anyone of this turn goes on.

@@ -48,7 +48,7 @@ impl Coalescer {
             }
             self.leave_stalled(key, turn);
         }
-        self.end_unconfirmed(turn.now);
+        self.end_unconfirmed(turn);
         let needed = self.flights.values().map(LocalFlight::tick_period);
         self.period = needed.min().unwrap_or(LONGEST_TICK_MILLIS);
     }

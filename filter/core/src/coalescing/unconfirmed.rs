@@ -9,7 +9,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::flight::{LocalFlight, Phase};
-use super::{Coalescer, Turn};
+use super::{Coalescer, Effect, Turn};
 use crate::coalescing::hints::Hint;
 use crate::workers::{FlightId, KeyHash, Millis};
 
@@ -86,8 +86,7 @@ impl Coalescer {
     }
 
     /// Leaves a fill that has ended unconfirmed, for which nobody waits. False if the store is to be asked: the lease does
-    /// not last for as long as the store may take, a soft purge or a variant depends on what is there, or something else
-    /// is remembered of the key.
+    /// not last for as long as the store may take, or something else is remembered of the key.
     pub(super) fn leave_unconfirmed(&mut self, key: KeyHash, turn: &mut Turn<'_>) -> bool {
         let now = turn.now;
         let (fills, remembered) = (self.unconfirmed.len(), self.hints.get(key, now));
@@ -96,7 +95,6 @@ impl Coalescer {
         };
         let (board_key, policy) = (flight.key, flight.policy);
         let may_rest = policy.lease >= policy.longest_commit()
-            && board_key.is_sole()
             && fills < policy.keys_in_flight
             && remembered.is_none();
         let Some(leader) = flight.leader().filter(|_| may_rest) else {
@@ -144,7 +142,8 @@ impl Coalescer {
     }
 
     /// Believes the fills to be stored for which nobody has come while their leases lasted.
-    pub(super) fn end_unconfirmed(&mut self, now: Millis) {
+    pub(super) fn end_unconfirmed(&mut self, turn: &mut Turn<'_>) {
+        let now = turn.now;
         while let Some((key, mut flight)) = self.unconfirmed.next_ended(now) {
             let Some(leader) = flight.leader() else {
                 continue;
@@ -153,6 +152,10 @@ impl Coalescer {
             self.streams.remove(&leader.stream);
             if until > now && self.hints.get(key, now).is_none() {
                 self.hints.set(key, Hint::Fresh, until);
+            }
+            if !flight.key.is_sole() {
+                let target = flight.target;
+                turn.push(Effect::Confirm { key, target });
             }
         }
     }

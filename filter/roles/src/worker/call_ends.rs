@@ -153,8 +153,8 @@ fn probed(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Probed {
     let now = worker.host.monotonic_millis();
     let probed = probes::probed(&*worker.host, now, outdated, awaited);
     let found = matches!(probed, Probed::Readable { .. } | Probed::Validated);
-    if current && found && worker.keys.soft_generation(cache_key) > 0 {
-        worker.keys.confirm(key);
+    if found {
+        worker.keys.confirm_current(key, &call.target);
     }
     probed
 }

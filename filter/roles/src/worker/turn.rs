@@ -69,6 +69,7 @@ impl Worker {
                 self.metrics.count(Metric::FollowersFailed, 1);
                 self.answer_follower(stream, waited, account::FAILED, DueReply::Failed { status });
             }
+            Effect::Confirm { key, target } => self.keys.confirm_current(key, &target),
             Effect::Learn { target, names } => self.keys.learn(&target, names),
             Effect::Notify { worker, message } => {
                 let notified = self.roots.send(worker, &Message::Flight(message));

@@ -160,6 +160,14 @@ impl Keys {
         }
     }
 
+    /// The same if a soft purge covers the target, and `key` is its hash since the newest.
+    pub fn confirm_current(&self, key: KeyHash, target: &CanonicalTarget) {
+        let cache_key = target.cache_key();
+        if self.soft_generation(cache_key) > 0 && self.key_hash(cache_key) == key {
+            self.confirm(key);
+        }
+    }
+
     /// Indexes the surrogate keys of a response whose request was sent when `began` was the newest
     /// purge. False if it may be one that has been purged since.
     pub fn note_tags(&self, url: &str, tags: Option<&[TagHash]>, began: u64) -> bool {
