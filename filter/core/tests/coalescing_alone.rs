@@ -9,7 +9,9 @@ use std::rc::Rc;
 use sluice_core::coalescing::board::{FlightKey, Slot};
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::coalescing::hints::Hint;
-use sluice_core::coalescing::{Coalescer, Effect, FillVerdict, Onward, Probed, Request, Turn};
+use sluice_core::coalescing::{
+    Coalescer, Effect, FillVerdict, LeaderResponse, Onward, Probed, Request, Turn,
+};
 use sluice_core::workers::shared_table::SharedRecord as _;
 use sluice_core::workers::{KeyHash, Millis, StreamId, WorkerId};
 use sluice_fake::FakeSharedData;
@@ -96,6 +98,17 @@ fn what_is_remembered_of_a_key_neither_leads_nor_waits() {
     assert_eq!(coalescer.parked(), 0);
     close(&mut coalescer, &data, LEADER, 1);
     assert!(!coalescer.knows(KEY, 999));
+}
+
+#[test]
+fn followers_of_a_leader_that_the_store_serves_are_hits_too() {
+    let (data, mut coalescer) = (FakeSharedData::default(), coalescer(1));
+    request(&mut coalescer, &data, LEADER, 1);
+    assert_eq!(request(&mut coalescer, &data, FOLLOWER, 1), None);
+    let stored = LeaderResponse::Readable { until: 1_000 };
+    let ((), effects) = turn(&data, 2, |turn| coalescer.response(LEADER, stored, turn));
+    assert!(resumes(&effects, Onward::Fresh), "{effects:?}");
+    assert_eq!(coalescer.remembered(KEY, 999), Some(Onward::Fresh));
 }
 
 /// A leader that left amid its body, with an abort that has not been carried out, and a follower.

@@ -118,7 +118,7 @@ fn requests_after_a_soft_purge_lead_after_the_older_fill_and_share_nothing_of_it
         assert_eq!(workers.resumed, [(AFTER, Onward::Lead)]);
         workers.end(after, AFTER);
         workers.deliver_all();
-        assert_eq!(workers.resumed[1..], [(WAITING, Onward::Collapsed)]);
+        assert_eq!(workers.resumed[1..], [(WAITING, Onward::Fresh)]);
     }
 }
 
@@ -153,6 +153,6 @@ fn followers_of_the_older_fill_are_released_by_it_and_not_by_the_newer() {
     workers.end(0, BEFORE);
     workers.deliver_all();
     workers.resumed.sort_by_key(|(stream, _)| *stream);
-    let expected = [(AFTER, Onward::Lead), (WAITING, Onward::Collapsed)];
+    let expected = [(AFTER, Onward::Lead), (WAITING, Onward::Fresh)];
     assert_eq!(workers.resumed, expected);
 }

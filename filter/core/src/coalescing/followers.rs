@@ -55,7 +55,7 @@ impl Coalescer {
                 }
             }
             Some(_) => {
-                let stored = matches!(outcome, Outcome::Stored { .. } | Outcome::Confirmed { .. });
+                let stored = matches!(outcome, Outcome::Stored { .. } | Outcome::Found { .. });
                 if !(stored && self.follow_next(key, turn)) {
                     self.settle(key, outcome, turn);
                 }
@@ -84,7 +84,7 @@ impl Coalescer {
 
     fn remember(&mut self, key: KeyHash, outcome: &Outcome, now: Millis) {
         match outcome {
-            Outcome::Stored { until } | Outcome::Confirmed { until } => {
+            Outcome::Stored { until } | Outcome::Found { until } => {
                 self.hints.set(key, Hint::Fresh, *until);
             }
             Outcome::HitForMiss { until } => self.hints.set(key, Hint::HitForMiss, *until),
@@ -143,7 +143,7 @@ impl Coalescer {
             Outcome::Validated { at } if waiter.since >= *at => Onward::Varies,
             Outcome::Validated { .. } => Onward::Validated,
             Outcome::Stored { .. } | Outcome::Kept { .. } => Onward::Collapsed,
-            Outcome::Confirmed { .. } => Onward::Fresh,
+            Outcome::Found { .. } => Onward::Fresh,
             Outcome::HitForMiss { .. } => Onward::HitForMiss,
             Outcome::NoRoom => Onward::NoRoom,
             Outcome::LeaderLost => Onward::Alone,

@@ -128,8 +128,9 @@ impl Coalescer {
         };
         leader.progress = turn.now;
         match response {
+            // Nobody has asked the origin: the followers are served by a hit, as the leader is.
             LeaderResponse::Readable { until } => {
-                self.finish(key, Outcome::Stored { until }, turn);
+                self.finish(key, Outcome::Found { until }, turn);
             }
             LeaderResponse::Filling { until } => {
                 leader.fresh_until = until;
@@ -157,7 +158,7 @@ impl Coalescer {
         let eager = commit.probes < EAGER_PROBES;
         match probed {
             Probed::Readable { until } if was_unconfirmed => {
-                self.finish(key, Outcome::Confirmed { until }, turn);
+                self.finish(key, Outcome::Found { until }, turn);
             }
             Probed::Readable { until } => self.finish(key, Outcome::Stored { until }, turn),
             Probed::Validated => {

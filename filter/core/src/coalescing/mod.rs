@@ -11,7 +11,7 @@
 //! How a flight goes, by [`Phase`](crate::coalescing::flight::Phase) and [`Outcome`](crate::workers::message::Outcome):
 //!
 //! ```text
-//! Fetching ─┬ the store had it already ───────────────────────────────────────► Stored
+//! Fetching ─┬ the store had it already ───────────────────────────────────────► Found
 //!           ├ ORIGIN: it cannot be stored ────────────────────────────────────► HitForMiss
 //!           ├ EDGE: the store has no room for it ─┬ it is too large to copy ──► NoRoom
 //!           │                                     └ its copy has been shared ─► LeaderLost
@@ -24,7 +24,7 @@
 //!           └ ORIGIN: it goes into the store ─► Filling
 //!
 //! Filling ─┬ it ended ─► Committing ─┬ a probe found it ──────────────────────► Stored
-//!          │                         ├ the same, and nobody waited at the end ─► Confirmed
+//!          │                         ├ the same, and nobody waited at the end ─► Found
 //!          │                         ├ the same, of what each use validates ───► Validated
 //!          │                         ├ nobody came while its lease lasted ─────► believed to be stored
 //!          │                         └ none did for half of max_wait, or there

@@ -14,8 +14,8 @@ pub enum Outcome {
         /// Until when it is fresh.
         until: Millis,
     },
-    /// The same of a response for which nobody waited when it ended: to who waits now it is a hit.
-    Confirmed {
+    /// The same, and it was there before anybody who waits had it fetched: to them it is a hit.
+    Found {
         /// Until when it is fresh.
         until: Millis,
     },
@@ -141,7 +141,7 @@ mod tag {
     pub const INVALIDATED: u8 = 11;
     pub const VARIANT_STORED: u8 = 12;
     pub const VALIDATED: u8 = 13;
-    pub const CONFIRMED: u8 = 14;
+    pub const FOUND: u8 = 14;
 }
 
 impl Message {
@@ -251,7 +251,7 @@ impl FlightMessage {
     fn encode(&self, bytes: &mut Vec<u8>) {
         let (tag, argument, names) = match &self.event {
             Event::Ended(Outcome::Stored { until }) => (tag::STORED, *until, ""),
-            Event::Ended(Outcome::Confirmed { until }) => (tag::CONFIRMED, *until, ""),
+            Event::Ended(Outcome::Found { until }) => (tag::FOUND, *until, ""),
             Event::Ended(Outcome::HitForMiss { until }) => (tag::HIT_FOR_MISS, *until, ""),
             Event::Ended(Outcome::Failed { status }) => (tag::FAILED, u64::from(*status), ""),
             Event::Ended(Outcome::LeaderLost) => (tag::LEADER_LOST, 0, ""),
@@ -278,7 +278,7 @@ impl FlightMessage {
         let argument = reader.u64()?;
         let outcome = match tag {
             tag::STORED => Outcome::Stored { until: argument },
-            tag::CONFIRMED => Outcome::Confirmed { until: argument },
+            tag::FOUND => Outcome::Found { until: argument },
             tag::HIT_FOR_MISS => Outcome::HitForMiss { until: argument },
             tag::FAILED => Outcome::Failed {
                 status: u16::try_from(argument).ok()?,
@@ -309,7 +309,7 @@ mod tests {
     fn flights() -> impl Iterator<Item = Message> {
         let outcomes = [
             Outcome::Stored { until: u64::MAX },
-            Outcome::Confirmed { until: 4 },
+            Outcome::Found { until: 4 },
             Outcome::HitForMiss { until: 3 },
             Outcome::Failed { status: 503 },
             Outcome::LeaderLost,
