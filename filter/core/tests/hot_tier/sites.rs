@@ -181,7 +181,8 @@ proptest! {
                 continue;
             }
             let before = sites.clone();
-            copies.insert(object, (site, copy(object, length).bytes()));
+            let new = copy(object, length).bytes();
+            copies.insert(object, (site, new));
             copies.retain(|object, (site, _)| get_of(&tier, *site, *object, NOW).is_some());
             sites.fill(0);
             for (site, bytes) in copies.values() {
@@ -190,11 +191,12 @@ proptest! {
             prop_assert_eq!(tier.len(), copies.len());
             prop_assert_eq!(tier.bytes(), sites.iter().sum::<usize>() as u64);
             prop_assert!(tier.bytes() <= 200_000);
+            let taker = sites[usize::from(site.0)].saturating_sub(new) / share as usize;
             for (other, (was, is)) in before.iter().zip(&sites).enumerate() {
-                // Whole copies go, so the last one may have been above the share in part.
+                // Whole copies go, so the last one may have been above the share in part. They went before the new one came.
                 let per_weight = (is + 10_000) / shares[other] as usize;
                 let lost = other != usize::from(site.0) && is < was;
-                prop_assert!(!lost || per_weight >= sites[usize::from(site.0)] / share as usize);
+                prop_assert!(!lost || per_weight >= taker);
             }
         }
     }
