@@ -45,10 +45,10 @@
 //! it for those of their own variants ([`Coalescer::part_variants`]).
 //!
 //! Envoy's cache makes an entry readable some time after the response has ended. While followers wait, on this worker or
-//! on another, which says so, probes ask the store whether it has the response: at once, and again. Without followers
-//! nobody asks: the fill is unconfirmed, and its lease stays on the board, so that whoever comes first is a follower.
-//! Where the lease is short, a probe comes all the same, when the store has the response as a rule: one that finds nothing
-//! goes all the way to ORIGIN and costs as much as a fill.
+//! on another, which says so, probes ask the store whether it has the response: at once, and again. Without followers no
+//! probe is sent: the fill is unconfirmed. Its lease stays on the board, so that the next request on any worker is a
+//! follower. Where the lease is too short for that, a probe is sent a moment later, when the store has the response as a
+//! rule: a probe that finds nothing goes all the way to ORIGIN and costs as much as a fill.
 //!
 //! Envoy's cache crashes when the client of a fill leaves, and takes no other response to the same entry while the fill
 //! lasts. So a fill whose client has gone is aborted before the next leader begins ([`Effect::Abort`]). A client whose

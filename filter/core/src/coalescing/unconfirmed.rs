@@ -117,8 +117,8 @@ impl Coalescer {
         true
     }
 
-    /// Takes the fill of `key` back among the flights, if it is unconfirmed, since somebody comes who waits for it. Where it
-    /// has expired meanwhile, whoever comes leads.
+    /// Takes the fill of `key` back among the flights, if it is unconfirmed: a request has come that waits for it. If the
+    /// response has expired meanwhile, that request leads.
     pub(super) fn take_back(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
         self.restore(key, turn.now);
         self.pass_on_expired(key, turn);

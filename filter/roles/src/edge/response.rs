@@ -276,12 +276,12 @@ fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
             _ => served.served_for,
         };
         let until = turn.now.saturating_add(left);
-        if entry.stored && entry.lifetime.must_be_validated() {
+        let validated = entry.lifetime.must_be_validated();
+        if entry.stored && validated {
             coalescer.hints().forget(stream.key.key);
         }
         if filled {
-            let unasked = !entry.lifetime.must_be_validated();
-            let until = if unasked { until } else { 0 };
+            let until = if validated { 0 } else { until };
             coalescer.response(stream.id, LeaderResponse::Filling { until }, turn);
         } else if entry.stored && (stream.progress.forced.get() || served.predates_purge) {
             // The store has not asked: it had a fill under way, which may bring what was purged. The followers get
