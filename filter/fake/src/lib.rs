@@ -10,7 +10,6 @@
 mod cache;
 mod envoy;
 mod exchange;
-mod header_map;
 mod process;
 mod records;
 mod shared_data;
@@ -20,6 +19,6 @@ mod worker_host;
 
 pub use cache::FakeCache;
 pub use envoy::FakeEnvoy;
-pub use header_map::HeaderMap;
 pub use records::*;
 pub use shared_data::{Calls, FakeSharedData};
+pub use sluice_roles::host::header_map::HeaderMap;

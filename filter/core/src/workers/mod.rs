@@ -9,6 +9,7 @@ mod identity;
 pub mod message;
 pub mod recent_keys;
 mod roster;
+pub mod shared_data;
 pub mod shared_table;
 pub mod shared_value;
 

@@ -100,6 +100,27 @@ pub fn serialize<'a>(fields: impl Iterator<Item = (&'a str, &'a [u8])> + Clone) 
     bytes
 }
 
+/// The fields that `visit` adds, in the same serialisation.
+pub fn serialize_with(visit: impl FnOnce(&mut dyn FnMut(&[u8], &[u8]))) -> Vec<u8> {
+    let size = |length: usize| u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
+    let (mut count, mut table, mut data) =
+        (0_u32, Vec::with_capacity(256), Vec::with_capacity(1_024));
+    visit(&mut |name, value| {
+        count += 1;
+        table.extend(size(name.len()));
+        table.extend(size(value.len()));
+        data.extend_from_slice(name);
+        data.push(0);
+        data.extend_from_slice(value);
+        data.push(0);
+    });
+    let mut bytes = Vec::with_capacity(4 + table.len() + data.len());
+    bytes.extend(count.to_le_bytes());
+    bytes.extend(table);
+    bytes.extend(data);
+    bytes
+}
+
 /// Serialised `fields` and more, without looking at them one by one.
 pub fn extend<'a>(
     fields: &[u8],

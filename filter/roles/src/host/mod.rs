@@ -5,6 +5,7 @@
 //! A call is about the context whose callback runs, or about that which [`Host::act_as`] has named since. A call that
 //! fails is a [`Result`]: nothing here panics, since that would cost a worker its VM.
 
+pub mod header_map;
 pub mod headers;
 
 use std::ops::Range;

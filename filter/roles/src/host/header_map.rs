@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A header map as Envoy keeps it: lines in order, names in lower case.
+//! A header map as Envoy keeps it: lines in order, names in lower case. For hosts that keep one themselves.
 
-use sluice_roles::host::headers::{Headers, serialize};
+use super::headers::{Headers, serialize};
 
 /// The headers of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +17,11 @@ impl HeaderMap {
             map.add(name, value);
         }
         map
+    }
+
+    /// A map of these names, in lower case, and values.
+    pub const fn of_lines(lines: Vec<(String, Vec<u8>)>) -> Self {
+        Self { lines }
     }
 
     /// What the ABI's serialisation says.
@@ -61,16 +66,13 @@ impl HeaderMap {
 
     /// Puts one line in place of all of that name.
     pub fn set(&mut self, name: &str, value: &str) {
-        let line = self.lines.iter().position(|(known, _)| known == name);
-        match line {
-            Some(line) => {
-                self.lines[line].1 = value.into();
-                let mut first = true;
-                self.lines
-                    .retain(|(known, _)| known != name || std::mem::take(&mut first));
-            }
-            None => self.add(name, value),
-        }
+        let Some((_, line)) = self.lines.iter_mut().find(|(known, _)| known == name) else {
+            return self.add(name, value);
+        };
+        *line = value.into();
+        let mut first = true;
+        self.lines
+            .retain(|(known, _)| known != name || std::mem::take(&mut first));
     }
 
     /// Adds a line.
