@@ -103,8 +103,9 @@ ROWS = [
     ]),
     ("Process", [
         ("Memory", "bytes", [("{{instance}}", f"envoy_server_memory_physical_size{{{EDGE}}}")]),
-        ("VMs made anew", "ops", [("edge", rate("envoy_wasm_edge_vm_reload")),
-                                  ("origin", rate("envoy_wasm_origin_vm_reload"))]),
+        ("Filter begun anew", "ops", [("edge's VM", rate("envoy_wasm_edge_vm_reload")),
+                                      ("origin's VM", rate("envoy_wasm_origin_vm_reload")),
+                                      ("native worker", rate("sluice_workers_lost"))]),
         ("Up for", "s", [("{{instance}}", f"envoy_server_uptime{{{EDGE}}}")]),
     ]),
 ]
