@@ -1,0 +1,734 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Envoy's ABI for dynamic modules, version v0.2.0 as Envoy 1.40 has it
+//! (`source/extensions/dynamic_modules/abi/abi.h`): the callbacks that a module calls, and the event hooks that Envoy
+//! calls, which are all in [`crate::hooks`]. All `unsafe` code of this host is here.
+//!
+//! Envoy calls the hooks of a stream on one worker thread only, and names the stream by two pointers: Envoy's own, a
+//! [`Filter`], which is valid until `on_http_filter_destroy` has returned, and the module's, a [`Stream`].
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr;
+use std::rc::Rc;
+use std::slice;
+use std::sync::Arc;
+
+use crate::configuration::Configuration;
+use crate::hooks;
+use crate::stream::{CallAnswer, Stream};
+
+use sluice_roles::host::header_map::HeaderMap;
+
+/// The version of the ABI that this file declares.
+const VERSION: &CStr = c"v0.2.0";
+
+/// Envoy's side of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filter(*mut c_void);
+
+/// Envoy's side of a configuration, while that is being made.
+#[derive(Clone, Copy, Debug)]
+pub struct FilterConfig(*mut c_void);
+
+/// Wakes a stream from any thread.
+#[derive(Debug)]
+pub struct Scheduler(*mut c_void);
+
+// SAFETY: Envoy lets any thread commit to a scheduler and delete it.
+unsafe impl Send for Scheduler {}
+
+/// Bytes that Envoy or the module lends to the other.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Buffer {
+    data: *const u8,
+    size: usize,
+}
+
+/// A header that Envoy or the module lends to the other.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Header {
+    name: Buffer,
+    value: Buffer,
+}
+
+/// Which header map of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum HeaderMapType {
+    /// The request's headers.
+    Request = 0,
+    /// The response's headers.
+    Response = 2,
+}
+
+/// Which part of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum BodyType {
+    /// The part of the request's that has just come.
+    ReceivedRequest = 0,
+    /// What Envoy holds of the request's.
+    BufferedRequest = 1,
+    /// The part of the response's that has just come.
+    ReceivedResponse = 2,
+    /// What Envoy holds of the response's.
+    BufferedResponse = 3,
+}
+
+/// Attributes of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Attribute {
+    /// `connection.requested_server_name`
+    RequestedServerName = 30,
+    /// `xds.route_name`
+    RouteName = 61,
+}
+
+/// How a stream goes on after a hook for headers (`FilterHeadersStatus`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum HeadersStatus {
+    /// To the next filter.
+    Continue = 0,
+    /// Not now; the body still comes to this filter.
+    StopIteration = 1,
+    /// Not now; the body waits.
+    StopAllIterationAndWatermark = 4,
+}
+
+/// How a stream goes on after a hook for a body (`FilterDataStatus`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum DataStatus {
+    /// To the next filter.
+    Continue = 0,
+    /// Not now; Envoy holds what has come.
+    StopIterationAndBuffer = 1,
+}
+
+/// How a stream goes on after a hook for trailers (`FilterTrailersStatus`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum TrailersStatus {
+    /// To the next filter.
+    Continue = 0,
+    /// Not now.
+    StopIteration = 1,
+}
+
+/// Levels of Envoy's log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum LogLevel {
+    /// For who looks for a fault.
+    Debug = 1,
+    /// Something abnormal.
+    Warn = 3,
+    /// A failure.
+    Error = 4,
+    /// A fault of the module.
+    Critical = 5,
+}
+
+/// Envoy's result of a call about metrics or a callout: 0 is success.
+type Status = u32;
+
+const SUCCESS: Status = 0;
+/// `LocalReset` of a stream.
+const LOCAL_RESET: u32 = 0;
+
+#[rustfmt::skip]
+unsafe extern "C" {
+    fn envoy_dynamic_module_callback_log(level: LogLevel, message: Buffer);
+    fn envoy_dynamic_module_callback_get_concurrency() -> u32;
+    fn envoy_dynamic_module_callback_http_filter_config_define_counter(config: *mut c_void, name: Buffer, labels: *const Buffer, labels_size: usize, id: *mut usize) -> Status;
+    fn envoy_dynamic_module_callback_http_filter_config_define_gauge(config: *mut c_void, name: Buffer, labels: *const Buffer, labels_size: usize, id: *mut usize) -> Status;
+    fn envoy_dynamic_module_callback_http_filter_config_define_histogram(config: *mut c_void, name: Buffer, labels: *const Buffer, labels_size: usize, id: *mut usize) -> Status;
+    fn envoy_dynamic_module_callback_http_filter_increment_counter(filter: *mut c_void, id: usize, labels: *const Buffer, labels_size: usize, value: u64) -> Status;
+    fn envoy_dynamic_module_callback_http_filter_increment_gauge(filter: *mut c_void, id: usize, labels: *const Buffer, labels_size: usize, value: u64) -> Status;
+    fn envoy_dynamic_module_callback_http_filter_decrement_gauge(filter: *mut c_void, id: usize, labels: *const Buffer, labels_size: usize, value: u64) -> Status;
+    fn envoy_dynamic_module_callback_http_filter_record_histogram_value(filter: *mut c_void, id: usize, labels: *const Buffer, labels_size: usize, value: u64) -> Status;
+    fn envoy_dynamic_module_callback_http_get_header(filter: *mut c_void, map: HeaderMapType, name: Buffer, value: *mut Buffer, index: usize, count: *mut usize) -> bool;
+    fn envoy_dynamic_module_callback_http_get_headers_size(filter: *mut c_void, map: HeaderMapType) -> usize;
+    fn envoy_dynamic_module_callback_http_get_headers(filter: *mut c_void, map: HeaderMapType, headers: *mut Header) -> bool;
+    fn envoy_dynamic_module_callback_http_set_header(filter: *mut c_void, map: HeaderMapType, name: Buffer, value: Buffer) -> bool;
+    fn envoy_dynamic_module_callback_http_add_header(filter: *mut c_void, map: HeaderMapType, name: Buffer, value: Buffer) -> bool;
+    fn envoy_dynamic_module_callback_http_send_response(filter: *mut c_void, status: u32, headers: *const Header, headers_size: usize, body: Buffer, details: Buffer);
+    fn envoy_dynamic_module_callback_http_send_response_headers(filter: *mut c_void, headers: *const Header, headers_size: usize, ends: bool);
+    fn envoy_dynamic_module_callback_http_send_response_data(filter: *mut c_void, data: Buffer, ends: bool);
+    fn envoy_dynamic_module_callback_http_get_body_size(filter: *mut c_void, body: BodyType) -> usize;
+    fn envoy_dynamic_module_callback_http_get_body_chunks_size(filter: *mut c_void, body: BodyType) -> usize;
+    fn envoy_dynamic_module_callback_http_get_body_chunks(filter: *mut c_void, body: BodyType, chunks: *mut Buffer) -> bool;
+    fn envoy_dynamic_module_callback_http_append_body(filter: *mut c_void, body: BodyType, data: Buffer) -> bool;
+    fn envoy_dynamic_module_callback_http_drain_body(filter: *mut c_void, body: BodyType, size: usize) -> bool;
+    fn envoy_dynamic_module_callback_http_received_buffered_request_body(filter: *mut c_void) -> bool;
+    fn envoy_dynamic_module_callback_http_received_buffered_response_body(filter: *mut c_void) -> bool;
+    fn envoy_dynamic_module_callback_http_set_filter_state_bytes(filter: *mut c_void, key: Buffer, value: Buffer) -> bool;
+    fn envoy_dynamic_module_callback_http_filter_scheduler_new(filter: *mut c_void) -> *mut c_void;
+    fn envoy_dynamic_module_callback_http_filter_scheduler_commit(scheduler: *mut c_void, event: u64);
+    fn envoy_dynamic_module_callback_http_filter_scheduler_delete(scheduler: *mut c_void);
+    fn envoy_dynamic_module_callback_http_filter_get_attribute_string(filter: *mut c_void, attribute: Attribute, value: *mut Buffer) -> bool;
+    fn envoy_dynamic_module_callback_http_filter_http_callout(filter: *mut c_void, id: *mut u64, cluster: Buffer, headers: *const Header, headers_size: usize, body: Buffer, timeout_milliseconds: u64) -> Status;
+    fn envoy_dynamic_module_callback_http_filter_continue_decoding(filter: *mut c_void);
+    fn envoy_dynamic_module_callback_http_filter_continue_encoding(filter: *mut c_void);
+    fn envoy_dynamic_module_callback_http_filter_reset_stream(filter: *mut c_void, reason: u32, details: Buffer);
+}
+
+impl Buffer {
+    const NOTHING: Self = Self {
+        data: ptr::null(),
+        size: 0,
+    };
+
+    const fn of(bytes: &[u8]) -> Self {
+        Self {
+            data: bytes.as_ptr(),
+            size: bytes.len(),
+        }
+    }
+
+    /// What Envoy lends, which it changes in later callbacks only.
+    fn copied(self) -> Vec<u8> {
+        // SAFETY: Envoy lends these bytes until the hook returns or another callback changes them.
+        unsafe { self.lent() }.to_vec()
+    }
+
+    /// # Safety
+    /// The bytes must be there while the reference lives.
+    unsafe fn lent<'a>(self) -> &'a [u8] {
+        if self.data.is_null() {
+            return &[];
+        }
+        // SAFETY: see above.
+        unsafe { slice::from_raw_parts(self.data, self.size) }
+    }
+}
+
+impl Header {
+    const fn of(name: &[u8], value: &[u8]) -> Self {
+        Self {
+            name: Buffer::of(name),
+            value: Buffer::of(value),
+        }
+    }
+}
+
+/// Writes to Envoy's log.
+pub fn log(level: LogLevel, message: &str) {
+    // SAFETY: the bytes are there until the call returns; likewise in all calls below.
+    unsafe { envoy_dynamic_module_callback_log(level, Buffer::of(message.as_bytes())) }
+}
+
+/// The number of Envoy's workers. For the main thread.
+pub fn concurrency() -> u32 {
+    // SAFETY: it has no arguments.
+    unsafe { envoy_dynamic_module_callback_get_concurrency() }
+}
+
+impl FilterConfig {
+    /// Defines a counter.
+    pub fn define_counter(self, name: &str, labels: &[&str]) -> Option<usize> {
+        let define = envoy_dynamic_module_callback_http_filter_config_define_counter;
+        self.define(define, name, labels)
+    }
+
+    /// Defines a gauge.
+    pub fn define_gauge(self, name: &str) -> Option<usize> {
+        let define = envoy_dynamic_module_callback_http_filter_config_define_gauge;
+        self.define(define, name, &[])
+    }
+
+    /// Defines a histogram.
+    pub fn define_histogram(self, name: &str) -> Option<usize> {
+        let define = envoy_dynamic_module_callback_http_filter_config_define_histogram;
+        self.define(define, name, &[])
+    }
+
+    fn define(
+        self,
+        define: unsafe extern "C" fn(
+            *mut c_void,
+            Buffer,
+            *const Buffer,
+            usize,
+            *mut usize,
+        ) -> Status,
+        name: &str,
+        labels: &[&str],
+    ) -> Option<usize> {
+        let labels: Vec<_> = labels
+            .iter()
+            .map(|label| Buffer::of(label.as_bytes()))
+            .collect();
+        let (name, mut id) = (Buffer::of(name.as_bytes()), 0);
+        // SAFETY: the configuration is being made, and all buffers are there until the call returns.
+        let status = unsafe { define(self.0, name, labels.as_ptr(), labels.len(), &raw mut id) };
+        (status == SUCCESS).then_some(id)
+    }
+}
+
+/// Whether a call succeeded.
+pub type Done = bool;
+
+impl Filter {
+    /// Adds to a counter.
+    pub fn increment_counter(self, id: usize, label: Option<&str>, value: u64) -> Done {
+        let labels = label.map(|label| Buffer::of(label.as_bytes()));
+        let labels = labels.as_slice();
+        let increment = envoy_dynamic_module_callback_http_filter_increment_counter;
+        // SAFETY: this stream's filter is there; likewise in all calls below.
+        unsafe { increment(self.0, id, labels.as_ptr(), labels.len(), value) == SUCCESS }
+    }
+
+    /// Adds to a gauge, or takes from it.
+    pub fn move_gauge(self, id: usize, offset: i64) -> Done {
+        let change = match offset {
+            0.. => envoy_dynamic_module_callback_http_filter_increment_gauge,
+            _ => envoy_dynamic_module_callback_http_filter_decrement_gauge,
+        };
+        unsafe { change(self.0, id, ptr::null(), 0, offset.unsigned_abs()) == SUCCESS }
+    }
+
+    /// Adds a value to a histogram.
+    pub fn record(self, id: usize, value: u64) -> Done {
+        let record = envoy_dynamic_module_callback_http_filter_record_histogram_value;
+        unsafe { record(self.0, id, ptr::null(), 0, value) == SUCCESS }
+    }
+
+    /// Calls `each` with every header.
+    pub fn each_header(self, map: HeaderMapType, mut each: impl FnMut(&[u8], &[u8])) -> Done {
+        const NONE: Header = Header {
+            name: Buffer::NOTHING,
+            value: Buffer::NOTHING,
+        };
+        let size = unsafe { envoy_dynamic_module_callback_http_get_headers_size(self.0, map) };
+        let mut headers = vec![NONE; size];
+        let got = unsafe {
+            envoy_dynamic_module_callback_http_get_headers(self.0, map, headers.as_mut_ptr())
+        };
+        for header in &headers {
+            // SAFETY: nothing changes the headers before this returns.
+            unsafe { each(header.name.lent(), header.value.lent()) }
+        }
+        got
+    }
+
+    /// The values of all headers of that name, joined by commas.
+    pub fn header(self, map: HeaderMapType, name: &str) -> Option<Vec<u8>> {
+        let (mut joined, mut index, mut count) = (None, 0, 0);
+        loop {
+            let mut value = Buffer::NOTHING;
+            let found = unsafe {
+                envoy_dynamic_module_callback_http_get_header(
+                    self.0,
+                    map,
+                    Buffer::of(name.as_bytes()),
+                    &raw mut value,
+                    index,
+                    &raw mut count,
+                )
+            };
+            if !found || index >= count {
+                return joined;
+            }
+            match &mut joined {
+                None => joined = Some(value.copied()),
+                Some(joined) => {
+                    joined.push(b',');
+                    joined.extend(value.copied());
+                }
+            }
+            index += 1;
+        }
+    }
+
+    /// Sets a header in place of all of its name.
+    pub fn set_header(self, map: HeaderMapType, name: &str, value: &str) -> Done {
+        let (name, value) = (Buffer::of(name.as_bytes()), Buffer::of(value.as_bytes()));
+        unsafe { envoy_dynamic_module_callback_http_set_header(self.0, map, name, value) }
+    }
+
+    /// Adds a header to those of its name.
+    pub fn add_header(self, map: HeaderMapType, name: &str, value: &str) -> Done {
+        let (name, value) = (Buffer::of(name.as_bytes()), Buffer::of(value.as_bytes()));
+        unsafe { envoy_dynamic_module_callback_http_add_header(self.0, map, name, value) }
+    }
+
+    /// Removes all headers of that name.
+    pub fn remove_header(self, map: HeaderMapType, name: &str) -> Done {
+        let name = Buffer::of(name.as_bytes());
+        let nothing = Buffer::NOTHING;
+        unsafe { envoy_dynamic_module_callback_http_set_header(self.0, map, name, nothing) }
+    }
+
+    /// Answers the request by Envoy's local reply.
+    pub fn send_response<'a>(
+        self,
+        status: u16,
+        headers: impl Iterator<Item = (&'a str, &'a [u8])>,
+        body: &[u8],
+        details: &str,
+    ) {
+        let headers = lend(headers);
+        let (body, details) = (Buffer::of(body), Buffer::of(details.as_bytes()));
+        let send = envoy_dynamic_module_callback_http_send_response;
+        let (data, size) = (headers.as_ptr(), headers.len());
+        unsafe { send(self.0, u32::from(status), data, size, body, details) }
+    }
+
+    /// Begins a response; all of it, if `ends`.
+    pub fn send_response_headers<'a>(
+        self,
+        headers: impl Iterator<Item = (&'a str, &'a [u8])>,
+        ends: bool,
+    ) {
+        let headers = lend(headers);
+        let send = envoy_dynamic_module_callback_http_send_response_headers;
+        unsafe { send(self.0, headers.as_ptr(), headers.len(), ends) }
+    }
+
+    /// Ends a response.
+    pub fn end_response(self, body: &[u8]) {
+        let send = envoy_dynamic_module_callback_http_send_response_data;
+        unsafe { send(self.0, Buffer::of(body), true) }
+    }
+
+    /// How many bytes there are.
+    pub fn body_size(self, body: BodyType) -> usize {
+        unsafe { envoy_dynamic_module_callback_http_get_body_size(self.0, body) }
+    }
+
+    /// Whether what has just come of the request's body is what Envoy has held.
+    pub fn has_received_held_request(self) -> bool {
+        unsafe { envoy_dynamic_module_callback_http_received_buffered_request_body(self.0) }
+    }
+
+    /// The same of the response's body.
+    pub fn has_received_held_response(self) -> bool {
+        unsafe { envoy_dynamic_module_callback_http_received_buffered_response_body(self.0) }
+    }
+
+    /// Adds these bytes of a part of a body to `bytes`: those from `start`, at most `most`.
+    pub fn copy_body(self, body: BodyType, start: usize, most: usize, bytes: &mut Vec<u8>) {
+        let size = unsafe { envoy_dynamic_module_callback_http_get_body_chunks_size(self.0, body) };
+        let mut chunks = vec![Buffer::NOTHING; size];
+        let chunks_of = envoy_dynamic_module_callback_http_get_body_chunks;
+        if size == 0 || !unsafe { chunks_of(self.0, body, chunks.as_mut_ptr()) } {
+            return;
+        }
+        let (mut skip, mut left) = (start, most);
+        for chunk in &chunks {
+            // SAFETY: nothing changes the body before this returns.
+            let chunk = unsafe { chunk.lent() };
+            let from = skip.min(chunk.len());
+            skip -= from;
+            let (_, wanted) = chunk.split_at(from);
+            let (wanted, _) = wanted.split_at(left.min(wanted.len()));
+            left -= wanted.len();
+            bytes.extend_from_slice(wanted);
+        }
+    }
+
+    /// Adds bytes to a part of a body.
+    pub fn append_body(self, body: BodyType, bytes: &[u8]) -> Done {
+        unsafe { envoy_dynamic_module_callback_http_append_body(self.0, body, Buffer::of(bytes)) }
+    }
+
+    /// Drops the first bytes of a part of a body.
+    pub fn drain_body(self, body: BodyType, size: usize) -> Done {
+        unsafe { envoy_dynamic_module_callback_http_drain_body(self.0, body, size) }
+    }
+
+    /// Sets filter state.
+    pub fn set_filter_state(self, key: &str, value: &str) -> Done {
+        let (key, value) = (Buffer::of(key.as_bytes()), Buffer::of(value.as_bytes()));
+        unsafe { envoy_dynamic_module_callback_http_set_filter_state_bytes(self.0, key, value) }
+    }
+
+    /// An attribute.
+    pub fn attribute(self, attribute: Attribute) -> Option<Vec<u8>> {
+        let mut value = Buffer::NOTHING;
+        let get = envoy_dynamic_module_callback_http_filter_get_attribute_string;
+        let found = unsafe { get(self.0, attribute, &raw mut value) };
+        found.then(|| value.copied())
+    }
+
+    /// Sends a request to a cluster; its number comes back with the answer.
+    pub fn call(
+        self,
+        cluster: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+        timeout_milliseconds: u64,
+    ) -> Option<u64> {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_bytes()));
+        let (headers, mut id) = (lend(headers), 0);
+        let status = unsafe {
+            envoy_dynamic_module_callback_http_filter_http_callout(
+                self.0,
+                &raw mut id,
+                Buffer::of(cluster.as_bytes()),
+                headers.as_ptr(),
+                headers.len(),
+                Buffer::of(body),
+                timeout_milliseconds,
+            )
+        };
+        (status == SUCCESS).then_some(id)
+    }
+
+    /// Lets a paused request go on.
+    pub fn continue_decoding(self) {
+        unsafe { envoy_dynamic_module_callback_http_filter_continue_decoding(self.0) }
+    }
+
+    /// Lets a paused response go on.
+    pub fn continue_encoding(self) {
+        unsafe { envoy_dynamic_module_callback_http_filter_continue_encoding(self.0) }
+    }
+
+    /// Resets the stream.
+    pub fn reset(self) {
+        let details = Buffer::of(b"sluice_reset");
+        unsafe {
+            envoy_dynamic_module_callback_http_filter_reset_stream(self.0, LOCAL_RESET, details)
+        }
+    }
+
+    /// What wakes this stream from any thread.
+    pub fn scheduler(self) -> Scheduler {
+        Scheduler(unsafe { envoy_dynamic_module_callback_http_filter_scheduler_new(self.0) })
+    }
+}
+
+impl Scheduler {
+    /// Wakes the stream, if it is still there.
+    pub fn commit(&self) {
+        // SAFETY: it has not been deleted.
+        unsafe { envoy_dynamic_module_callback_http_filter_scheduler_commit(self.0, 0) }
+    }
+}
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        // SAFETY: nobody uses it any more.
+        unsafe { envoy_dynamic_module_callback_http_filter_scheduler_delete(self.0) }
+    }
+}
+
+fn lend<'a>(headers: impl Iterator<Item = (&'a str, &'a [u8])>) -> Vec<Header> {
+    headers
+        .map(|(name, value)| Header::of(name.as_bytes(), value))
+        .collect()
+}
+
+/// The module's side of a stream, as Envoy has it.
+type StreamPointer = *const Stream;
+type ConfigPointer = *const Configuration;
+
+/// A reference of its own to the stream, as a hook may destroy it.
+///
+/// # Safety
+/// Envoy has the pointer of `on_http_filter_new`, and has not destroyed the stream.
+unsafe fn stream(pointer: StreamPointer) -> Rc<Stream> {
+    // SAFETY: see above.
+    unsafe {
+        Rc::increment_strong_count(pointer);
+        Rc::from_raw(pointer)
+    }
+}
+
+// SAFETY, of all hooks: Envoy calls them with what `abi.h` says, and nothing else exports these names.
+
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_on_program_init() -> *const c_char {
+    hooks::on_program_init();
+    VERSION.as_ptr()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_on_http_filter_config_new(
+    config: *mut c_void,
+    name: Buffer,
+    text: Buffer,
+) -> ConfigPointer {
+    let made = hooks::on_config_new(FilterConfig(config), &name.copied(), text.copied());
+    made.map_or(ptr::null(), Arc::into_raw)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_on_http_filter_config_destroy(config: ConfigPointer) {
+    // SAFETY: it is the pointer that `config_new` has given, for the last time.
+    hooks::on_config_destroy(unsafe { Arc::from_raw(config) });
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_on_http_filter_new(
+    config: ConfigPointer,
+    filter: *mut c_void,
+) -> StreamPointer {
+    // SAFETY: the configuration outlives its streams.
+    let config = unsafe {
+        Arc::increment_strong_count(config);
+        Arc::from_raw(config)
+    };
+    hooks::on_new(&config, Filter(filter)).map_or(ptr::null(), Rc::into_raw)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_on_http_filter_request_headers(
+    _: *mut c_void,
+    pointer: StreamPointer,
+    ends: bool,
+) -> HeadersStatus {
+    // SAFETY: the stream is there; likewise below.
+    hooks::on_request_headers(&unsafe { stream(pointer) }, ends)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_on_http_filter_request_body(
+    _: *mut c_void,
+    pointer: StreamPointer,
+    ends: bool,
+) -> DataStatus {
+    hooks::on_request_body(&unsafe { stream(pointer) }, ends)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_on_http_filter_request_trailers(
+    _: *mut c_void,
+    pointer: StreamPointer,
+) -> TrailersStatus {
+    hooks::on_request_trailers(&unsafe { stream(pointer) })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_on_http_filter_response_headers(
+    _: *mut c_void,
+    pointer: StreamPointer,
+    ends: bool,
+) -> HeadersStatus {
+    hooks::on_response_headers(&unsafe { stream(pointer) }, ends)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_on_http_filter_response_body(
+    _: *mut c_void,
+    pointer: StreamPointer,
+    ends: bool,
+) -> DataStatus {
+    hooks::on_response_body(&unsafe { stream(pointer) }, ends)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_on_http_filter_response_trailers(
+    _: *mut c_void,
+    pointer: StreamPointer,
+) -> TrailersStatus {
+    hooks::on_response_trailers(&unsafe { stream(pointer) })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_on_http_filter_stream_complete(
+    _: *mut c_void,
+    pointer: StreamPointer,
+) {
+    hooks::on_stream_complete(&unsafe { stream(pointer) });
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_on_http_filter_destroy(pointer: StreamPointer) {
+    // SAFETY: it is the pointer that `on_http_filter_new` has given, for the last time.
+    hooks::on_destroy(unsafe { Rc::from_raw(pointer) });
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_on_http_filter_http_callout_done(
+    _: *mut c_void,
+    pointer: StreamPointer,
+    id: u64,
+    result: Status,
+    headers: *const Header,
+    headers_size: usize,
+    chunks: *const Buffer,
+    chunks_size: usize,
+) {
+    let answer = (result == SUCCESS && !headers.is_null()).then(|| {
+        // SAFETY: Envoy lends both until this returns.
+        let headers = unsafe { slice::from_raw_parts(headers, headers_size) };
+        let header = |header: &Header| {
+            let name = String::from_utf8_lossy(&header.name.copied()).into_owned();
+            (name, header.value.copied())
+        };
+        let chunks = match chunks.is_null() {
+            true => &[],
+            false => unsafe { slice::from_raw_parts(chunks, chunks_size) },
+        };
+        CallAnswer {
+            headers: HeaderMap::of_lines(headers.iter().map(header).collect()),
+            body: chunks.iter().flat_map(|chunk| chunk.copied()).collect(),
+        }
+    });
+    hooks::on_call_answered(&unsafe { stream(pointer) }, id, answer);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_on_http_filter_scheduled(
+    _: *mut c_void,
+    pointer: StreamPointer,
+    _: u64,
+) {
+    hooks::on_scheduled(&unsafe { stream(pointer) });
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_on_http_filter_local_reply(
+    _: *mut c_void,
+    _: StreamPointer,
+    _: u32,
+    _: Buffer,
+    _: bool,
+) -> u32 {
+    0
+}
+
+/// Hooks that Envoy wants and the filter does not.
+macro_rules! unused_hooks {
+    ($($name:ident($($argument:ty),*);)*) => {
+        $(
+            #[unsafe(no_mangle)]
+            extern "C" fn $name($(_: $argument),*) {}
+        )*
+    };
+}
+
+unused_hooks! {
+    envoy_dynamic_module_on_http_filter_per_route_config_destroy(*const c_void);
+    envoy_dynamic_module_on_http_filter_config_scheduled(*mut c_void, ConfigPointer, u64);
+    envoy_dynamic_module_on_http_filter_config_http_callout_done(*mut c_void, ConfigPointer, u64, Status, *const Header, usize, *const Buffer, usize);
+    envoy_dynamic_module_on_http_filter_config_http_stream_headers(*mut c_void, ConfigPointer, u64, *const Header, usize, bool);
+    envoy_dynamic_module_on_http_filter_config_http_stream_data(*mut c_void, ConfigPointer, u64, *const Buffer, usize, bool);
+    envoy_dynamic_module_on_http_filter_config_http_stream_trailers(*mut c_void, ConfigPointer, u64, *const Header, usize);
+    envoy_dynamic_module_on_http_filter_config_http_stream_complete(*mut c_void, ConfigPointer, u64);
+    envoy_dynamic_module_on_http_filter_config_http_stream_reset(*mut c_void, ConfigPointer, u64, Status);
+    envoy_dynamic_module_on_http_filter_http_stream_headers(*mut c_void, StreamPointer, u64, *const Header, usize, bool);
+    envoy_dynamic_module_on_http_filter_http_stream_data(*mut c_void, StreamPointer, u64, *const Buffer, usize, bool);
+    envoy_dynamic_module_on_http_filter_http_stream_trailers(*mut c_void, StreamPointer, u64, *const Header, usize);
+    envoy_dynamic_module_on_http_filter_http_stream_complete(*mut c_void, StreamPointer, u64);
+    envoy_dynamic_module_on_http_filter_http_stream_reset(*mut c_void, StreamPointer, u64, Status);
+    envoy_dynamic_module_on_http_filter_downstream_above_write_buffer_high_watermark(*mut c_void, StreamPointer);
+    envoy_dynamic_module_on_http_filter_downstream_below_write_buffer_low_watermark(*mut c_void, StreamPointer);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_on_http_filter_per_route_config_new(
+    _: Buffer,
+    _: Buffer,
+) -> *const c_void {
+    ptr::null()
+}

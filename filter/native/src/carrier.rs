@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A worker's carrier: a stream that never ends, which the filter's own calls belong to, and by which other threads wake
+//! the worker. Envoy gives filters nothing else that lives on a worker.
+//!
+//! The module opens one connection for each worker to a listener on a Unix socket, which spreads them evenly. The
+//! request on it is never answered. Where one ends, another is opened.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::thread;
+use std::time::Duration;
+
+use crate::abi;
+use crate::clock::STACK_BYTES;
+use crate::inbox::Wakes;
+use crate::stream::Stream;
+
+/// After which time a connection is tried again.
+const PAUSE: Duration = Duration::from_millis(20);
+const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: worker\r\n\r\n";
+
+/// Opens a connection for each worker, and again where one ends.
+pub fn connect_all(socket: &[u8]) {
+    let socket = PathBuf::from(String::from_utf8_lossy(socket).into_owned());
+    for _ in 0..abi::concurrency() {
+        let socket = socket.clone();
+        let thread = thread::Builder::new().name("sluice:carrier".to_owned());
+        // A worker without a carrier makes no calls of its own, and its requests are not coalesced with others'.
+        let _ = thread.stack_size(STACK_BYTES).spawn(move || {
+            loop {
+                // Envoy may not listen yet, or have ended; why does not matter.
+                let _ = hold(&socket);
+                thread::sleep(PAUSE);
+            }
+        });
+    }
+}
+
+/// Holds a connection until Envoy ends it.
+fn hold(socket: &PathBuf) -> std::io::Result<()> {
+    let mut connection = UnixStream::connect(socket)?;
+    connection.write_all(REQUEST)?;
+    let mut buffer = [0; 256];
+    while connection.read(&mut buffer)? > 0 {}
+    Ok(())
+}
+
+/// Makes a stream the carrier of its worker. False if that has one.
+pub fn begin(stream: &Rc<Stream>) -> bool {
+    let seat = stream.seat;
+    if seat.carrier.borrow().is_some() {
+        return false;
+    }
+    seat.carrier.replace(Some(Rc::clone(stream)));
+    seat.inbox.attach(stream.filter.scheduler());
+    true
+}
+
+/// The carrier has been woken.
+pub fn serve(stream: &Rc<Stream>) {
+    let seat = stream.seat;
+    let wakes = seat.inbox.take();
+    if wakes.has(Wakes::CONFIGURATIONS) {
+        seat.configure_all(stream.filter);
+        seat.do_tasks();
+        seat.drop_roots();
+    }
+    if wakes.has(Wakes::TICK) {
+        seat.call_root(seat.ticking.get(), |root, worker| root.on_tick(worker));
+    }
+    if wakes.has(Wakes::MESSAGES) {
+        seat.call_root(seat.receiver.get(), |root, worker| {
+            root.on_queue_ready(worker)
+        });
+    }
+}
+
+/// The carrier goes; the answers to its calls are lost.
+pub fn end(stream: &Rc<Stream>) {
+    let seat = stream.seat;
+    if !seat
+        .carrier
+        .borrow()
+        .as_ref()
+        .is_some_and(|carrier| Rc::ptr_eq(carrier, stream))
+    {
+        return;
+    }
+    seat.inbox.detach();
+    for (call, root) in seat.take_calls() {
+        if let Ok(call) = u32::try_from(call) {
+            seat.call_root(root, |root, worker| {
+                root.on_call_response(worker, call, false, 0)
+            });
+        }
+    }
+    seat.carrier.replace(None);
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The configuration of the filter in one place of a chain.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sluice_core::sites::Sites;
+
+/// The name of the filter that is a worker's carrier ([`crate::carrier`]).
+const CARRIER: &[u8] = b"worker";
+/// The names of the filters whose configuration has no policy.
+const WITHOUT_POLICY: [&[u8]; 2] = [b"origin", b"probe"];
+
+/// What Envoy has configured.
+#[derive(Debug)]
+pub struct Configuration {
+    /// The name of the filter, which is its role.
+    pub role: Vec<u8>,
+    /// The policies; for a carrier, the socket of its listener.
+    pub text: Vec<u8>,
+    gone: AtomicBool,
+}
+
+impl Configuration {
+    /// Takes a configuration.
+    ///
+    /// # Errors
+    /// What is wrong with its policy.
+    pub fn new(role: &[u8], text: Vec<u8>) -> Result<Self, String> {
+        if role != CARRIER && !WITHOUT_POLICY.contains(&role) {
+            Sites::parse(&text).map_err(|error| format!("policy refused: {error}"))?;
+        }
+        Ok(Self {
+            role: role.to_owned(),
+            text,
+            gone: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether it is that of the workers' carriers.
+    pub fn is_carrier(&self) -> bool {
+        self.role == CARRIER
+    }
+
+    /// Whether it is in a chain behind the cache filter.
+    pub fn is_upstream(&self) -> bool {
+        self.role == b"origin"
+    }
+
+    /// Envoy has dropped it: no stream of it is left, and none will come.
+    pub fn end(&self) {
+        self.gone.store(true, Ordering::Release);
+    }
+
+    /// Whether Envoy has dropped it.
+    pub fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Envoy as the roles' host: every call, through the callbacks of the ABI.
+
+use std::ops::Range;
+use std::rc::Rc;
+use std::time::Duration;
+
+use sluice_core::host::{HostError, SharedStore, Token};
+use sluice_core::metrics::MetricKind;
+use sluice_roles::host::header_map::HeaderMap;
+use sluice_roles::host::headers::{Headers, serialize_with};
+use sluice_roles::host::{Half, Host, Level, Map, Queue, Result};
+
+use crate::abi::{self, Attribute, HeaderMapType, LogLevel};
+use crate::metrics::DefinedMetric;
+use crate::process::{PROCESS, Process};
+use crate::reply::Reply;
+use crate::seat::{Effective, Seat, Task};
+use crate::stream::Stream;
+
+/// There is no such thing.
+const NOT_FOUND: HostError = HostError { status: 1 };
+/// The call is not about anything that there is.
+const BAD_ARGUMENT: HostError = HostError { status: 2 };
+/// Envoy refuses the call.
+const INTERNAL_FAILURE: HostError = HostError { status: 10 };
+
+/// What begins the names of filter state, as with a Wasm module.
+const FILTER_STATE: &str = "wasm.";
+
+/// The Envoy of a worker.
+#[derive(Clone, Copy)]
+pub struct NativeHost(pub &'static Seat);
+
+impl std::fmt::Debug for NativeHost {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("NativeHost")
+    }
+}
+
+fn check(done: bool) -> Result<()> {
+    if done { Ok(()) } else { Err(INTERNAL_FAILURE) }
+}
+
+const fn map_type(map: Map) -> Option<HeaderMapType> {
+    match map {
+        Map::Request => Some(HeaderMapType::Request),
+        Map::Response => Some(HeaderMapType::Response),
+        Map::CallResponse => None,
+    }
+}
+
+impl NativeHost {
+    /// The stream that calls are about.
+    fn stream(self) -> Result<Rc<Stream>> {
+        match &*self.0.effective.borrow() {
+            Effective::Stream(stream) if !stream.ended.get() => Ok(Rc::clone(stream)),
+            _ => Err(BAD_ARGUMENT),
+        }
+    }
+
+    fn context(self) -> Result<u32> {
+        match &*self.0.effective.borrow() {
+            Effective::Stream(stream) => Ok(stream.context),
+            Effective::Root(context) => Ok(*context),
+            Effective::Nobody => Err(BAD_ARGUMENT),
+        }
+    }
+
+    fn push(self, task: Task) {
+        self.0.tasks.borrow_mut().push_back(task);
+    }
+
+    /// Does something with a header map that is the module's own: of an answer, or of a reply on its way.
+    fn with_own_map<R>(self, map: Map, with: impl FnOnce(&mut HeaderMap) -> R) -> Option<R> {
+        match map {
+            Map::Request => None,
+            Map::Response => {
+                let stream = self.stream().ok()?;
+                let mut reply = stream.reply.borrow_mut();
+                reply.as_mut().map(|reply| with(&mut reply.headers))
+            }
+            Map::CallResponse => {
+                let mut answer = self.0.answer.borrow_mut();
+                answer.as_mut().map(|answer| with(&mut answer.headers))
+            }
+        }
+    }
+
+    /// Changes a header map.
+    fn edit(
+        self,
+        map: Map,
+        own: impl FnOnce(&mut HeaderMap),
+        envoys: impl FnOnce(abi::Filter, HeaderMapType) -> bool,
+    ) -> Result<()> {
+        if self.with_own_map(map, own).is_some() {
+            return Ok(());
+        }
+        let map = map_type(map).ok_or(BAD_ARGUMENT)?;
+        check(envoys(self.stream()?.filter, map))
+    }
+}
+
+impl SharedStore for NativeHost {
+    fn get(&self, key: &str) -> Result<Option<(Vec<u8>, Token)>> {
+        Ok(PROCESS.data.get(key))
+    }
+
+    fn compare_and_set(&self, key: &str, value: &[u8], token: Option<Token>) -> Result<bool> {
+        Ok(PROCESS.data.compare_and_set(key, value, token))
+    }
+}
+
+impl Host for NativeHost {
+    fn headers(&self, map: Map) -> Result<Headers> {
+        if let Some(bytes) = self.with_own_map(map, |map| map.encode()) {
+            return Ok(Headers::new(bytes));
+        }
+        let map = map_type(map).ok_or(BAD_ARGUMENT)?;
+        let filter = self.stream()?.filter;
+        let bytes = serialize_with(|add| {
+            filter.each_header(map, |name, value| add(name, value));
+        });
+        Ok(Headers::new(bytes))
+    }
+
+    fn header(&self, map: Map, name: &str) -> Result<Option<Vec<u8>>> {
+        let value = match self.with_own_map(map, |map| map.joined(name)) {
+            Some(value) => value,
+            None => {
+                let map = map_type(map).ok_or(BAD_ARGUMENT)?;
+                self.stream()?.filter.header(map, name)
+            }
+        };
+        Ok(value.filter(|value| !value.is_empty()))
+    }
+
+    fn set_header(&self, map: Map, name: &str, value: &str) -> Result<()> {
+        self.edit(
+            map,
+            |map| map.set(name, value),
+            |filter, map| filter.set_header(map, name, value),
+        )
+    }
+
+    fn add_header(&self, map: Map, name: &str, value: &str) -> Result<()> {
+        self.edit(
+            map,
+            |map| map.add(name, value),
+            |filter, map| filter.add_header(map, name, value),
+        )
+    }
+
+    fn remove_header(&self, map: Map, name: &str) -> Result<()> {
+        self.edit(
+            map,
+            |map| map.remove(name),
+            |filter, map| filter.remove_header(map, name),
+        )
+    }
+
+    fn plugin_configuration(&self, size: usize) -> Result<Vec<u8>> {
+        let root = self.0.root(self.context()?).ok_or(BAD_ARGUMENT)?;
+        Ok(root.configuration.text.iter().copied().take(size).collect())
+    }
+
+    fn request_body(&self, size: usize) -> Result<Vec<u8>> {
+        Ok(self.stream()?.body(Half::Request, 0, size))
+    }
+
+    fn response_body(&self, wanted: Range<usize>) -> Result<Vec<u8>> {
+        let stream = self.stream()?;
+        if let Some(reply) = &*stream.reply.borrow() {
+            let end = wanted.end.min(reply.body.len());
+            return Ok(reply.body.get(wanted.start..end).unwrap_or(&[]).to_vec());
+        }
+        Ok(stream.body(Half::Response, wanted.start, wanted.len()))
+    }
+
+    fn replace_response_body(&self, size: usize, bytes: &[u8]) -> Result<()> {
+        let stream = self.stream()?;
+        if let Some(reply) = &mut *stream.reply.borrow_mut() {
+            let size = size.min(reply.body.len());
+            reply.body.splice(..size, bytes.iter().copied());
+            return Ok(());
+        }
+        check(stream.replace_response_body(size, bytes))
+    }
+
+    fn call_body(&self, size: usize) -> Result<Vec<u8>> {
+        let answer = self.0.answer.borrow();
+        let body = answer.as_ref().map(|answer| answer.body.as_slice());
+        let body = body.ok_or(BAD_ARGUMENT)?;
+        Ok(body.get(..size.min(body.len())).unwrap_or(&[]).to_vec())
+    }
+
+    fn respond_with(&self, status: u16, details: &str, headers: &[u8], body: &[u8]) -> Result<()> {
+        let context = self.stream()?.context;
+        let reply = Reply::new(status, details, headers, body);
+        self.push(Task::Reply(context, reply));
+        Ok(())
+    }
+
+    fn act_as(&self, context: u32) -> Result<()> {
+        let effective = match self.0.stream(context) {
+            Some(stream) => Effective::Stream(stream),
+            None => {
+                let root = self.0.root(context).ok_or(BAD_ARGUMENT)?;
+                Effective::Root(root.context)
+            }
+        };
+        self.0.effective.replace(effective);
+        Ok(())
+    }
+
+    fn resume(&self, half: Half) -> Result<()> {
+        let context = self.stream()?.context;
+        self.push(Task::Resume(context, half));
+        Ok(())
+    }
+
+    fn reset(&self, _: Half) -> Result<()> {
+        let context = self.stream()?.context;
+        self.push(Task::Reset(context));
+        Ok(())
+    }
+
+    fn property(&self, path: &str) -> Result<Option<Vec<u8>>> {
+        match path {
+            "plugin_root_id" => {
+                let root = self.0.root(self.context()?).ok_or(BAD_ARGUMENT)?;
+                Ok(Some(root.configuration.role.clone()))
+            }
+            "xds\0route_name" => Ok(self.stream()?.filter.attribute(Attribute::RouteName)),
+            "connection\0requested_server_name" => {
+                let filter = self.stream()?.filter;
+                Ok(filter.attribute(Attribute::RequestedServerName))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn set_property(&self, path: &str, value: &str) -> Result<()> {
+        let key = [FILTER_STATE, path].concat();
+        check(self.stream()?.filter.set_filter_state(&key, value))
+    }
+
+    fn call(
+        &self,
+        cluster: &str,
+        headers: &[(&str, &str)],
+        body: Option<&[u8]>,
+        timeout: Duration,
+    ) -> Result<u32> {
+        let (seat, body) = (self.0, body.unwrap_or_default());
+        let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        let effective = seat.effective.borrow().clone();
+        let call = match effective {
+            Effective::Nobody => return Err(BAD_ARGUMENT),
+            Effective::Stream(stream) => stream.filter.call(cluster, headers, body, millis),
+            Effective::Root(context) => {
+                // It outlives every other stream of the worker.
+                let carrier = seat.carrier.borrow().clone().ok_or(NOT_FOUND)?;
+                let call = carrier.filter.call(cluster, headers, body, millis);
+                call.inspect(|call| seat.note_call(*call, context))
+            }
+        };
+        // Envoy counts the calls of a stream from 1.
+        let call = call.ok_or(INTERNAL_FAILURE)?;
+        u32::try_from(call).map_err(|_| INTERNAL_FAILURE)
+    }
+
+    fn first_root(&self) -> Option<u32> {
+        None
+    }
+
+    fn register_queue(&self, name: &str) -> Result<Queue> {
+        self.0.register_queue(name).ok_or(BAD_ARGUMENT)
+    }
+
+    fn resolve_queue(&self, _: &str, name: &str) -> Result<Queue> {
+        PROCESS.queues.resolve(name).ok_or(NOT_FOUND)
+    }
+
+    fn enqueue(&self, queue: Queue, message: &[u8]) -> Result<()> {
+        match PROCESS.queues.enqueue(queue, message) {
+            true => Ok(()),
+            false => Err(NOT_FOUND),
+        }
+    }
+
+    fn dequeue(&self, queue: Queue) -> Result<Option<Vec<u8>>> {
+        Ok(PROCESS.queues.dequeue(queue))
+    }
+
+    fn set_tick_period(&self, milliseconds: u32) -> Result<()> {
+        match self.0.set_tick_period(milliseconds) {
+            true => Ok(()),
+            false => Err(BAD_ARGUMENT),
+        }
+    }
+
+    fn environment(&self, name: &str) -> Result<Option<String>> {
+        Ok(std::env::var(name).ok())
+    }
+
+    fn fill_random(&self, bytes: &mut [u8]) -> Result<()> {
+        getrandom::fill(bytes).map_err(|_| INTERNAL_FAILURE)
+    }
+
+    fn monotonic_millis(&self) -> u64 {
+        self.0.monotonic_millis()
+    }
+
+    fn unix_millis(&self) -> u64 {
+        Process::unix_millis()
+    }
+
+    fn define_metric(&self, _: MetricKind, name: &str) -> Result<u32> {
+        let numbers = PROCESS.metrics.get().ok_or(NOT_FOUND)?;
+        let metric = DefinedMetric::find(numbers, name).ok_or(BAD_ARGUMENT)?;
+        let mut metrics = self.0.metrics.borrow_mut();
+        metrics.push(metric);
+        u32::try_from(metrics.len() - 1).map_err(|_| INTERNAL_FAILURE)
+    }
+
+    fn increment_metric(&self, metric: u32, offset: i64) -> Result<()> {
+        let (metrics, filter) = (self.0.metrics.borrow(), self.0.witness());
+        let metric = metrics.get(metric as usize).ok_or(BAD_ARGUMENT)?;
+        check(metric.increment(filter.ok_or(BAD_ARGUMENT)?, offset))
+    }
+
+    fn record_metric(&self, metric: u32, value: u64) -> Result<()> {
+        let (metrics, filter) = (self.0.metrics.borrow(), self.0.witness());
+        let metric = metrics.get(metric as usize).ok_or(BAD_ARGUMENT)?;
+        check(metric.record(filter.ok_or(BAD_ARGUMENT)?, value))
+    }
+
+    fn log(&self, level: Level, message: &str) {
+        let level = match level {
+            Level::Debug => LogLevel::Debug,
+            Level::Warn => LogLevel::Warn,
+            Level::Error => LogLevel::Error,
+            Level::Critical => LogLevel::Critical,
+        };
+        abi::log(level, message);
+    }
+}

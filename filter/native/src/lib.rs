@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The Sluice filter as a dynamic module of Envoy's: a shared object in Envoy's own process, in place of a Wasm module in
+//! a VM. The roles are the same (`sluice_roles`); this crate is their host.
+//!
+//! All workers of the process share one copy of this module. Each worker thread has a [`seat`] with the roles' worker, and
+//! nothing that belongs to one seat is ever used on another thread. What threads share is in [`process`].
+//!
+//! Where do I change ...
+//!
+//! - a call to Envoy, or how Envoy calls the module: `abi`, which has all `unsafe` code
+//! - which of Envoy's hooks a role gets, and what a panic costs: `hooks`
+//! - what the roles ask of their host: `host`
+//! - what is done after a callback (replies, resumed streams): `seat` and `reply`
+//! - queues and timers: `queues`, `clock`
+//! - requests of the filter's own, and its turns: `carrier`
+
+mod abi;
+mod carrier;
+mod clock;
+mod configuration;
+mod hooks;
+mod host;
+mod inbox;
+mod metrics;
+mod process;
+mod queues;
+mod reply;
+mod seat;
+mod stream;
+#[cfg(feature = "trap")]
+mod trap;

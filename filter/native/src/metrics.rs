@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Envoy's numbers of the metrics. Envoy lets a module define metrics only while a configuration is being made, so that
+//! each configuration defines all of them, in the same order, and gets the same numbers.
+
+use sluice_core::metrics::{Metric, MetricKind};
+
+use crate::abi::{Filter, FilterConfig};
+
+/// The label of a counter that counts for a site. Envoy writes it into the name, as the roles do.
+const SITE: &str = "site";
+/// What is between a metric's name and the site's in the names of the roles.
+const OF_SITE: &str = ".site.";
+
+/// Envoy's numbers of one metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    kind: MetricKind,
+    all: usize,
+    /// Of the counter with a label.
+    by_site: Option<usize>,
+}
+
+/// A metric that the roles have defined.
+#[derive(Clone, Debug)]
+pub struct DefinedMetric {
+    numbers: Numbers,
+    site: Option<String>,
+}
+
+/// Defines all metrics. `None` if Envoy refuses one.
+pub fn define_all(config: FilterConfig) -> Option<Vec<Numbers>> {
+    let define = |metric: &Metric| {
+        let (kind, name) = (metric.kind(), metric.name());
+        let (all, by_site) = match kind {
+            MetricKind::Counter => {
+                let by_site = config.define_counter(name, &[SITE])?;
+                (config.define_counter(name, &[])?, Some(by_site))
+            }
+            MetricKind::Gauge => (config.define_gauge(name)?, None),
+            MetricKind::Histogram => (config.define_histogram(name)?, None),
+        };
+        Some(Numbers { kind, all, by_site })
+    };
+    Metric::ALL.iter().map(define).collect()
+}
+
+impl DefinedMetric {
+    /// The metric of that name, which may end with a site's.
+    pub fn find(numbers: &[Numbers], name: &str) -> Option<Self> {
+        let (metric, site) = match name.split_once(OF_SITE) {
+            Some((metric, site)) => (metric, Some(site.to_owned())),
+            None => (name, None),
+        };
+        let position = Metric::ALL.iter().position(|known| known.name() == metric);
+        let numbers = *numbers.get(position?)?;
+        Some(Self { numbers, site })
+    }
+
+    /// Adds to a counter or gauge, in the name of a stream that is there.
+    pub fn increment(&self, filter: Filter, offset: i64) -> bool {
+        let Numbers { kind, all, by_site } = self.numbers;
+        match (kind, &self.site, by_site) {
+            (MetricKind::Counter, Some(site), Some(by_site)) => {
+                filter.increment_counter(by_site, Some(site), offset.unsigned_abs())
+            }
+            (MetricKind::Counter, ..) => filter.increment_counter(all, None, offset.unsigned_abs()),
+            (MetricKind::Gauge, ..) => filter.move_gauge(all, offset),
+            (MetricKind::Histogram, ..) => false,
+        }
+    }
+
+    /// Adds a value to a histogram, in the name of a stream that is there.
+    pub fn record(&self, filter: Filter, value: u64) -> bool {
+        filter.record(self.numbers.all, value)
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the threads of the process share.
+
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use sluice_core::workers::shared_data::SharedData;
+
+use crate::clock::Clock;
+use crate::configuration::Configuration;
+use crate::inbox::{Inbox, Wakes};
+use crate::metrics::Numbers;
+use crate::queues::Queues;
+
+/// All of it.
+#[derive(Debug)]
+pub struct Process {
+    /// Data by key.
+    pub data: SharedData,
+    /// The workers' queues.
+    pub queues: Queues,
+    /// The workers' timers.
+    pub clock: Clock,
+    /// Envoy's numbers of the metrics, since the first configuration.
+    pub metrics: OnceLock<Vec<Numbers>>,
+    inboxes: Mutex<Vec<Arc<Inbox>>>,
+    /// Those of the roles that Envoy has, in the order in which they came.
+    configurations: Mutex<Vec<Arc<Configuration>>>,
+    began: Instant,
+}
+
+/// The process.
+pub static PROCESS: LazyLock<Process> = LazyLock::new(|| Process {
+    data: SharedData::new(),
+    queues: Queues::default(),
+    clock: Clock::new(),
+    metrics: OnceLock::new(),
+    inboxes: Mutex::default(),
+    configurations: Mutex::default(),
+    began: Instant::now(),
+});
+
+/// What the monotonic clock says at the process's start, in milliseconds: time before it can be named as well.
+const BEGIN_MILLIS: u64 = 1_000_000_000;
+
+impl Process {
+    /// The way to a new worker.
+    pub fn new_inbox(&self) -> Arc<Inbox> {
+        let inbox = Arc::<Inbox>::default();
+        let mut inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        inboxes.push(Arc::clone(&inbox));
+        inbox
+    }
+
+    /// The configurations of the roles.
+    pub fn configurations(&self) -> Vec<Arc<Configuration>> {
+        let configurations = self.configurations.lock();
+        configurations
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Brings all workers under a configuration as well.
+    pub fn add_configuration(&self, configuration: &Arc<Configuration>) {
+        if configuration.is_carrier() {
+            return;
+        }
+        let configurations = self.configurations.lock();
+        let mut configurations = configurations.unwrap_or_else(PoisonError::into_inner);
+        configurations.push(Arc::clone(configuration));
+        drop(configurations);
+        self.wake_all(Wakes::CONFIGURATIONS);
+    }
+
+    /// Has all workers forget a configuration.
+    pub fn remove_configuration(&self, configuration: &Arc<Configuration>) {
+        configuration.end();
+        let configurations = self.configurations.lock();
+        let mut configurations = configurations.unwrap_or_else(PoisonError::into_inner);
+        configurations.retain(|known| !Arc::ptr_eq(known, configuration));
+        drop(configurations);
+        self.wake_all(Wakes::CONFIGURATIONS);
+    }
+
+    /// Wakes all workers.
+    fn wake_all(&self, why: Wakes) {
+        let inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        inboxes.iter().for_each(|inbox| inbox.wake(why));
+    }
+
+    /// Monotonic milliseconds.
+    pub fn monotonic_millis(&self) -> u64 {
+        let millis = u64::try_from(self.began.elapsed().as_millis());
+        millis.unwrap_or(u64::MAX).saturating_add(BEGIN_MILLIS)
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub fn unix_millis() -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        since.map_or(0, |since| {
+            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+        })
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Queues by which workers tell each other.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use sluice_roles::host::Queue;
+
+use crate::inbox::{Inbox, Wakes};
+
+/// The messages for one worker.
+#[derive(Debug)]
+struct Messages {
+    name: String,
+    /// Of the worker that receives them.
+    inbox: Arc<Inbox>,
+    /// `None`: the worker has been lost, and nobody receives them any more.
+    waiting: Mutex<Option<VecDeque<Vec<u8>>>>,
+}
+
+/// All queues of the process.
+#[derive(Debug, Default)]
+pub struct Queues {
+    all: RwLock<Vec<Arc<Messages>>>,
+}
+
+impl Queues {
+    /// The queue of that name, which is made if there is none.
+    pub fn register(&self, name: &str, inbox: &Arc<Inbox>) -> Option<Queue> {
+        if let Some(known) = self.resolve(name) {
+            return Some(known);
+        }
+        let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        all.push(Arc::new(Messages {
+            name: name.to_owned(),
+            inbox: Arc::clone(inbox),
+            waiting: Mutex::new(Some(VecDeque::new())),
+        }));
+        u32::try_from(all.len() - 1).ok().map(Queue)
+    }
+
+    /// The queue of that name.
+    pub fn resolve(&self, name: &str) -> Option<Queue> {
+        let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        let position = all.iter().position(|queue| queue.name == name)?;
+        u32::try_from(position).ok().map(Queue)
+    }
+
+    /// Puts a message into a queue and wakes its receiver. False if there is no such queue.
+    pub fn enqueue(&self, queue: Queue, message: &[u8]) -> bool {
+        let Some(queue) = self.get(queue) else {
+            return false;
+        };
+        let mut waiting = queue.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(waiting) = &mut *waiting {
+            waiting.push_back(message.to_vec());
+        }
+        drop(waiting);
+        queue.inbox.wake(Wakes::MESSAGES);
+        true
+    }
+
+    /// Takes the next message.
+    pub fn dequeue(&self, queue: Queue) -> Option<Vec<u8>> {
+        let queue = self.get(queue)?;
+        let mut waiting = queue.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.as_mut()?.pop_front()
+    }
+
+    /// Drops the messages for a worker that has been lost, and all that still come.
+    pub fn close(&self, inbox: &Arc<Inbox>) {
+        let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        for queue in all.iter().filter(|queue| Arc::ptr_eq(&queue.inbox, inbox)) {
+            *queue.waiting.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+    }
+
+    fn get(&self, queue: Queue) -> Option<Arc<Messages>> {
+        let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        all.get(usize::try_from(queue.0).ok()?).cloned()
+    }
+}

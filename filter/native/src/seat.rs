@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A worker thread of Envoy's: the roles' worker, the root contexts and the streams on it, and what is left to do after a
+//! callback.
+//!
+//! A seat is never freed: Envoy destroys streams after Rust has destroyed what a thread keeps for itself.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sluice_core::metrics::Metric;
+use sluice_roles::callbacks::{Lent, StreamContext};
+use sluice_roles::host::{Action, Half, Host, Level, Queue};
+use sluice_roles::root::Root;
+use sluice_roles::worker::Worker;
+
+use crate::abi::Filter;
+use crate::configuration::Configuration;
+use crate::host::NativeHost;
+use crate::inbox::Inbox;
+use crate::metrics::DefinedMetric;
+use crate::process::PROCESS;
+use crate::reply::Reply;
+use crate::stream::{CallAnswer, Part, Stream};
+
+/// What the roles have asked for, to be done after the callback, as Envoy may call the module again meanwhile.
+#[derive(Debug)]
+pub enum Task {
+    /// Lets a paused half of a stream go on.
+    Resume(u32, Half),
+    /// Resets a stream.
+    Reset(u32),
+    /// Answers a request.
+    Reply(u32, Reply),
+}
+
+/// A root context.
+pub struct RootContext {
+    /// Its number.
+    pub context: u32,
+    /// The configuration that it stands for.
+    pub configuration: Arc<Configuration>,
+    root: Root,
+}
+
+/// What the calls of a callback are about.
+#[derive(Clone, Default)]
+pub enum Effective {
+    /// Nothing.
+    #[default]
+    Nobody,
+    /// A root context.
+    Root(u32),
+    /// A stream.
+    Stream(Rc<Stream>),
+}
+
+/// One worker thread.
+pub struct Seat {
+    /// How other threads reach it.
+    pub inbox: Arc<Inbox>,
+    /// The stream that never ends, for the filter's own calls and turns.
+    pub carrier: RefCell<Option<Rc<Stream>>>,
+    /// What the calls of this callback are about.
+    pub effective: RefCell<Effective>,
+    /// What is to be done after this callback.
+    pub tasks: RefCell<VecDeque<Task>>,
+    /// The answer that this callback is about.
+    pub answer: RefCell<Option<CallAnswer>>,
+    /// The metrics that the roles have defined, by their numbers.
+    pub metrics: RefCell<Vec<DefinedMetric>>,
+    /// The root context that is called for messages.
+    pub receiver: Cell<u32>,
+    /// The root context that is called when the timer is due.
+    pub ticking: Cell<u32>,
+    worker: RefCell<Option<Worker>>,
+    roots: RefCell<Vec<Rc<RootContext>>>,
+    streams: RefCell<HashMap<u32, Rc<Stream>>>,
+    /// The root contexts that have made the carrier's calls, by Envoy's number of the call.
+    calls: RefCell<HashMap<u64, u32>>,
+    /// A stream that is there, in whose name metrics are counted.
+    present: Cell<Option<Filter>>,
+    last_context: Cell<u32>,
+    /// Monotonic milliseconds, as this callback has read them.
+    millis: Cell<Option<u64>>,
+}
+
+thread_local! {
+    // Without a destructor, so that Rust never takes it away from Envoy's last streams.
+    static SEAT: Cell<Option<&'static Seat>> = const { Cell::new(None) };
+}
+
+impl Seat {
+    /// The seat of this thread.
+    pub fn of_this_thread() -> &'static Self {
+        SEAT.get().unwrap_or_else(|| {
+            let seat = &*Box::leak(Box::new(Self::new()));
+            SEAT.set(Some(seat));
+            seat
+        })
+    }
+
+    fn new() -> Self {
+        Self {
+            inbox: PROCESS.new_inbox(),
+            carrier: RefCell::default(),
+            effective: RefCell::default(),
+            tasks: RefCell::default(),
+            answer: RefCell::default(),
+            metrics: RefCell::default(),
+            receiver: Cell::new(0),
+            ticking: Cell::new(0),
+            worker: RefCell::default(),
+            roots: RefCell::default(),
+            streams: RefCell::default(),
+            calls: RefCell::default(),
+            present: Cell::new(None),
+            last_context: Cell::new(0),
+            millis: Cell::new(None),
+        }
+    }
+
+    /// Whether it is that of this thread.
+    pub fn is_here(&self) -> bool {
+        SEAT.get().is_some_and(|seat| std::ptr::eq(seat, self))
+    }
+
+    /// A new stream in the role that `configuration` says. `None` if the role cannot begin.
+    pub fn open(
+        &'static self,
+        configuration: &Arc<Configuration>,
+        filter: Filter,
+    ) -> Option<Rc<Stream>> {
+        if self.root_of(configuration).is_none() {
+            self.configure_all(filter);
+        }
+        let root = self.root_of(configuration)?;
+        let context = self.new_context();
+        let part = Part::Role(RefCell::new(root.root.stream_context(context)));
+        let upstream = configuration.is_upstream();
+        let stream = Rc::new(Stream::new(context, self, filter, part, upstream));
+        let mut streams = self.streams.borrow_mut();
+        streams.insert(context, Rc::clone(&stream));
+        Some(stream)
+    }
+
+    /// The root context of a configuration.
+    fn root_of(&self, configuration: &Arc<Configuration>) -> Option<Rc<RootContext>> {
+        let is_its = |root: &&Rc<RootContext>| Arc::ptr_eq(&root.configuration, configuration);
+        self.roots.borrow().iter().find(is_its).cloned()
+    }
+
+    /// Brings the worker under all configurations that it does not know yet. The first brings it to life.
+    pub fn configure_all(&'static self, filter: Filter) {
+        for configuration in PROCESS.configurations() {
+            if self.root_of(&configuration).is_none() {
+                self.configure(&configuration, filter);
+            }
+        }
+    }
+
+    fn configure(&'static self, configuration: &Arc<Configuration>, filter: Filter) {
+        let context = self.new_context();
+        let mut root = Root::new(context);
+        // It must be known to the host while it is configured.
+        self.roots.borrow_mut().push(Rc::new(RootContext {
+            context,
+            configuration: Arc::clone(configuration),
+            root: Root::new(context),
+        }));
+        self.enter(filter, Effective::Root(context));
+        let host = Rc::new(NativeHost(self));
+        let size = configuration.text.len();
+        let configured = match self.worker.try_borrow_mut() {
+            Ok(mut worker) => root.on_configure(host, &mut worker, size),
+            Err(_) => false,
+        };
+        self.leave();
+        let mut roots = self.roots.borrow_mut();
+        roots.retain(|root| root.context != context);
+        if configured {
+            roots.push(Rc::new(RootContext {
+                context,
+                configuration: Arc::clone(configuration),
+                root,
+            }));
+        }
+    }
+
+    fn new_context(&self) -> u32 {
+        let next = self.last_context.get().wrapping_add(1).max(1);
+        self.last_context.set(next);
+        next
+    }
+
+    /// The stream with that number.
+    pub fn stream(&self, context: u32) -> Option<Rc<Stream>> {
+        self.streams.borrow().get(&context).cloned()
+    }
+
+    /// The root context with that number.
+    pub fn root(&self, context: u32) -> Option<Rc<RootContext>> {
+        let roots = self.roots.borrow();
+        roots.iter().find(|root| root.context == context).cloned()
+    }
+
+    /// A stream in whose name metrics are counted. The carrier's are Envoy's own, those of a stream behind the cache filter
+    /// a cluster's.
+    pub fn witness(&self) -> Option<Filter> {
+        if let Some(carrier) = &*self.carrier.borrow() {
+            return Some(carrier.filter);
+        }
+        let streams = self.streams.borrow();
+        let present = self.present.get();
+        let mut others = streams.values().filter(|stream| !stream.ended.get());
+        let upstream = others
+            .clone()
+            .any(|stream| stream.upstream && Some(stream.filter) == present);
+        let other = others.find(|stream| upstream && !stream.upstream);
+        other.map(|stream| stream.filter).or(present)
+    }
+
+    /// Monotonic milliseconds, read once in a callback.
+    pub fn monotonic_millis(&self) -> u64 {
+        let millis = self.millis.get();
+        let millis = millis.unwrap_or_else(|| PROCESS.monotonic_millis());
+        self.millis.set(Some(millis));
+        millis
+    }
+
+    fn enter(&self, present: Filter, effective: Effective) {
+        self.present.set(Some(present));
+        self.millis.set(None);
+        self.effective.replace(effective);
+    }
+
+    /// Calls the role's context of a stream. What it asks for is still to be done.
+    pub fn call<R>(
+        &'static self,
+        stream: &Rc<Stream>,
+        call: impl FnOnce(&mut dyn StreamContext, &dyn Host, Lent<'_>) -> R,
+    ) -> Option<R> {
+        let Part::Role(role) = &stream.part else {
+            return None;
+        };
+        self.enter(stream.filter, Effective::Stream(Rc::clone(stream)));
+        let mut role = role.try_borrow_mut().ok()?;
+        let result = self.lend(|worker| call(&mut **role, &NativeHost(self), worker));
+        self.leave();
+        Some(result)
+    }
+
+    /// Calls a root context, in the name of the carrier, and does what it asks for.
+    pub fn call_root(&'static self, context: u32, call: impl FnOnce(&Root, Lent<'_>)) {
+        let carrier = self.carrier.borrow().clone();
+        let (Some(carrier), Some(root)) = (carrier, self.root(context)) else {
+            return;
+        };
+        self.enter(carrier.filter, Effective::Root(context));
+        self.lend(|worker| call(&root.root, worker));
+        self.leave();
+        self.do_tasks();
+    }
+
+    fn leave(&self) {
+        self.effective.replace(Effective::Nobody);
+        self.present.set(None);
+    }
+
+    /// Lends the worker: `None` before the first configuration, and while another callback has it.
+    fn lend<R>(&self, callback: impl FnOnce(Lent<'_>) -> R) -> R {
+        match self.worker.try_borrow_mut() {
+            Ok(mut worker) => callback(worker.as_mut()),
+            Err(_) => {
+                self.count(Metric::ReenteredCallbacks);
+                callback(None)
+            }
+        }
+    }
+
+    /// Adds one to a metric, without the worker.
+    fn count(&'_ self, metric: Metric) {
+        let numbers = PROCESS.metrics.get().map(Vec::as_slice);
+        let metric = DefinedMetric::find(numbers.unwrap_or_default(), metric.name());
+        if let (Some(metric), Some(filter)) = (metric, self.witness()) {
+            metric.increment(filter, 1);
+        }
+    }
+
+    /// Does what callbacks have asked for.
+    pub fn do_tasks(&'static self) {
+        loop {
+            // Envoy may call the module again in each, which does what is asked for then.
+            let Some(task) = self.tasks.borrow_mut().pop_front() else {
+                return;
+            };
+            self.do_task(task);
+        }
+    }
+
+    fn do_task(&'static self, task: Task) {
+        let (Task::Resume(context, _) | Task::Reset(context) | Task::Reply(context, _)) = task;
+        let Some(stream) = self.stream(context).filter(|stream| !stream.ended.get()) else {
+            return;
+        };
+        match task {
+            Task::Resume(_, half) if stream.handling.get() == Some(half) => {
+                stream.resumed.set(true)
+            }
+            Task::Resume(_, Half::Request) => stream.filter.continue_decoding(),
+            Task::Resume(_, Half::Response) if stream.reply.borrow().is_some() => {
+                self.finish_reply(&stream);
+            }
+            Task::Resume(_, Half::Response) => stream.filter.continue_encoding(),
+            Task::Reset(_) => stream.filter.reset(),
+            Task::Reply(_, reply) => self.reply(&stream, reply),
+        }
+    }
+
+    /// Has the role see a reply to a request, and sends it.
+    fn reply(&'static self, stream: &Rc<Stream>, reply: Reply) {
+        if stream.responds.replace(true) || stream.upstream {
+            stream.reply.replace(None);
+            return reply.send_instead(stream);
+        }
+        let ends = reply.is_bodiless(stream);
+        stream.reply.replace(Some(reply));
+        let action = self.call(stream, |role, host, worker| {
+            role.on_response_headers(host, worker, ends)
+        });
+        if action == Some(Action::Continue) {
+            self.finish_reply(stream);
+        }
+    }
+
+    /// Sends a reply whose headers the role has let pass.
+    fn finish_reply(&'static self, stream: &Rc<Stream>) {
+        let size = stream.reply.borrow().as_ref().map(|reply| {
+            let bodiless = reply.is_bodiless(stream);
+            (!bodiless).then_some(reply.body.len())
+        });
+        if let Some(Some(size)) = size {
+            self.call(stream, |role, host, worker| {
+                role.on_response_body(host, worker, size, true)
+            });
+        }
+        let reply = stream.reply.take();
+        if let Some(reply) = reply {
+            reply.send(stream);
+        }
+    }
+
+    /// Notes that a call of the carrier's is a root context's.
+    pub fn note_call(&self, call: u64, root: u32) {
+        self.calls.borrow_mut().insert(call, root);
+    }
+
+    /// Takes the root context that has made a call.
+    pub fn take_call(&self, call: u64) -> Option<u32> {
+        self.calls.borrow_mut().remove(&call)
+    }
+
+    /// Takes all calls, whose answers are lost with the carrier.
+    pub fn take_calls(&self) -> Vec<(u64, u32)> {
+        self.calls.borrow_mut().drain().collect()
+    }
+
+    /// Makes the effective root context the receiver of the messages for this worker.
+    pub fn register_queue(&self, name: &str) -> Option<Queue> {
+        let Effective::Root(context) = *self.effective.borrow() else {
+            return None;
+        };
+        let queue = PROCESS.queues.register(name, &self.inbox)?;
+        self.receiver.set(context);
+        Some(queue)
+    }
+
+    /// Sets the period of the effective root context's timer; zero stops it.
+    pub fn set_tick_period(&self, milliseconds: u32) -> bool {
+        let Effective::Root(context) = *self.effective.borrow() else {
+            return false;
+        };
+        self.ticking.set(context);
+        let period = (milliseconds > 0).then(|| Duration::from_millis(milliseconds.into()));
+        PROCESS.clock.set(&self.inbox, period);
+        true
+    }
+
+    /// Drops the root contexts whose configuration has gone.
+    pub fn drop_roots(&'static self) {
+        let (gone, left) = std::mem::take(&mut *self.roots.borrow_mut())
+            .into_iter()
+            .partition::<Vec<_>, _>(|root| root.configuration.is_gone());
+        *self.roots.borrow_mut() = left;
+        let carrier = self.carrier.borrow().clone();
+        for root in gone {
+            let Some(carrier) = &carrier else { return };
+            self.enter(carrier.filter, Effective::Nobody);
+            self.lend(|worker| root.root.on_drop(worker));
+            self.leave();
+            self.do_tasks();
+        }
+    }
+
+    /// Forgets a stream that has ended.
+    pub fn forget(&self, stream: &Stream) {
+        stream.ended.set(true);
+        self.streams.borrow_mut().remove(&stream.context);
+    }
+
+    /// A callback has panicked: what the worker knew may be wrong. All its requests end, and it begins anew with the next
+    /// one, as after the death of a VM.
+    pub fn lose_worker(&'static self, witness: &Rc<Stream>) {
+        self.enter(witness.filter, Effective::Nobody);
+        self.count(Metric::WorkersLost);
+        NativeHost(self).log(
+            Level::Critical,
+            "sluice: a callback panicked: its worker ends its requests and begins anew",
+        );
+        self.leave();
+        PROCESS.queues.close(&self.inbox);
+        PROCESS.clock.set(&self.inbox, None);
+        self.tasks.borrow_mut().clear();
+        self.calls.borrow_mut().clear();
+        self.roots.borrow_mut().clear();
+        // What it has may be in no state to be destroyed.
+        std::mem::forget(self.worker.take());
+        let streams = std::mem::take(&mut *self.streams.borrow_mut());
+        for stream in streams.values() {
+            stream.lost.set(true);
+        }
+        for stream in streams.values().filter(|stream| !stream.ended.get()) {
+            end_lost(stream);
+        }
+    }
+}
+
+/// Ends a stream of which nothing is known any more.
+fn end_lost(stream: &Stream) {
+    if stream.responds.replace(true) {
+        stream.filter.reset();
+    } else {
+        let headers = [("cache-control", &b"no-store"[..])];
+        stream.replied.set(true);
+        stream
+            .filter
+            .send_response(503, headers.into_iter(), b"", "sluice_worker_lost");
+    }
+}

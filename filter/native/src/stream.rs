@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A stream: Envoy's side of it, and the role's context.
+
+use std::cell::{Cell, RefCell};
+
+use sluice_roles::callbacks::StreamContext;
+use sluice_roles::host::Half;
+use sluice_roles::host::header_map::HeaderMap;
+
+use crate::abi::{BodyType, Filter};
+use crate::reply::Reply;
+use crate::seat::Seat;
+
+/// The answer to a request of the filter's own.
+#[derive(Clone, Debug, Default)]
+pub struct CallAnswer {
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+/// What stands behind a stream.
+pub enum Part {
+    /// A worker's carrier.
+    Carrier,
+    /// A role.
+    Role(RefCell<Box<dyn StreamContext>>),
+}
+
+/// A stream on one worker.
+pub struct Stream {
+    /// The number by which the roles know it; 0 is a carrier.
+    pub context: u32,
+    /// The worker.
+    pub seat: &'static Seat,
+    /// Envoy's side, until [`Stream::ended`].
+    pub filter: Filter,
+    /// What handles it.
+    pub part: Part,
+    /// Whether it is in a chain behind the cache filter.
+    pub upstream: bool,
+    /// Whether its client has asked with HEAD.
+    pub head: Cell<bool>,
+    /// Envoy has destroyed it.
+    pub ended: Cell<bool>,
+    /// The worker has been lost, with what the role knew of this stream.
+    pub lost: Cell<bool>,
+    /// A response has begun to pass, or the filter's own.
+    pub responds: Cell<bool>,
+    /// The filter's own reply goes to the client.
+    pub replied: Cell<bool>,
+    /// The half whose headers the role is handling.
+    pub handling: Cell<Option<Half>>,
+    /// That half goes on, whatever the role says: it was resumed meanwhile.
+    pub resumed: Cell<bool>,
+    /// A reply of the filter's own that the role has not let pass yet.
+    pub reply: RefCell<Option<Reply>>,
+}
+
+impl Stream {
+    /// A stream that has just come.
+    pub const fn new(
+        context: u32,
+        seat: &'static Seat,
+        filter: Filter,
+        part: Part,
+        upstream: bool,
+    ) -> Self {
+        Self {
+            context,
+            seat,
+            filter,
+            part,
+            upstream,
+            head: Cell::new(false),
+            ended: Cell::new(false),
+            lost: Cell::new(false),
+            responds: Cell::new(false),
+            replied: Cell::new(false),
+            handling: Cell::new(None),
+            resumed: Cell::new(false),
+            reply: RefCell::new(None),
+        }
+    }
+
+    /// How many bytes of the request's body there are so far.
+    pub fn request_body_size(&self) -> usize {
+        self.sizes(Half::Request).into_iter().sum()
+    }
+
+    /// How many bytes of the response's body are passing.
+    pub fn response_body_size(&self) -> usize {
+        self.sizes(Half::Response).into_iter().sum()
+    }
+
+    /// What Envoy holds of a body, and what has come beyond that.
+    fn sizes(&self, half: Half) -> [usize; 2] {
+        let [held, received] = Self::parts(half).map(|part| self.filter.body_size(part));
+        let same = held > 0
+            && match half {
+                Half::Request => self.filter.has_received_held_request(),
+                Half::Response => self.filter.has_received_held_response(),
+            };
+        [held, if same { 0 } else { received }]
+    }
+
+    const fn parts(half: Half) -> [BodyType; 2] {
+        match half {
+            Half::Request => [BodyType::BufferedRequest, BodyType::ReceivedRequest],
+            Half::Response => [BodyType::BufferedResponse, BodyType::ReceivedResponse],
+        }
+    }
+
+    /// Bytes of a body: those from `start`, at most `most`.
+    pub fn body(&self, half: Half, start: usize, most: usize) -> Vec<u8> {
+        let [held, received] = self.sizes(half);
+        let [of_held, of_received] = Self::parts(half);
+        let mut bytes = Vec::with_capacity(most.min((held + received).saturating_sub(start)));
+        self.filter.copy_body(of_held, start, most, &mut bytes);
+        if received > 0 && bytes.len() < most {
+            let (start, most) = (start.saturating_sub(held), most - bytes.len());
+            self.filter.copy_body(of_received, start, most, &mut bytes);
+        }
+        bytes
+    }
+
+    /// Puts `bytes` in place of the first `size` bytes of what is passing of the response's body.
+    pub fn replace_response_body(&self, size: usize, bytes: &[u8]) -> bool {
+        let [held, received] = self.sizes(Half::Response);
+        let [of_held, of_received] = Self::parts(Half::Response);
+        let size = size.min(held + received);
+        let rest = match bytes {
+            [] => Vec::new(),
+            _ => self.body(Half::Response, size, usize::MAX),
+        };
+        // Envoy adds at the end only.
+        let dropped = if bytes.is_empty() {
+            size
+        } else {
+            held + received
+        };
+        let from_held = dropped.min(held);
+        let from_received = dropped - from_held;
+        let drained = (from_held == 0 || self.filter.drain_body(of_held, from_held))
+            && (from_received == 0 || self.filter.drain_body(of_received, from_received));
+        let last = if received > 0 || held == 0 {
+            of_received
+        } else {
+            of_held
+        };
+        drained
+            && [bytes, &rest]
+                .into_iter()
+                .all(|bytes| bytes.is_empty() || self.filter.append_body(last, bytes))
+    }
+}
