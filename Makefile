@@ -64,18 +64,20 @@ former := .sluice/tools/former-$(former_version)
 mdbook := .sluice/tools/mdbook-$(mdbook_version)/bin/mdbook
 wasm := .sluice/wasm/sluice.wasm
 trap_wasm := .sluice/wasm/sluice-trap.wasm
+native := .sluice/native/sluice.so
+trap_native := .sluice/native/sluice-trap.so
 
 # Where the entry point and the end-to-end tests find what they need.
 here := $(CURDIR)
 builds := $(if $(CARGO_TARGET_DIR),$(abspath $(CARGO_TARGET_DIR)),$(here)/target)
-locations = SLUICE_ENVOY="$(here)/$(envoy)" SLUICE_WASM="$(here)/$(wasm)" \
+locations = SLUICE_ENVOY="$(here)/$(envoy)" SLUICE_WASM="$(here)/$(wasm)" SLUICE_NATIVE="$(here)/$(native)" \
 	SLUICE_MINIO="$(here)/$(minio)" SLUICE_STATE="$(here)/.sluice/state"
 mesh_locations = SLUICE_CRANE="$(here)/$(dir $(crane))" SLUICE_IMAGE="$(here)/$(image)" \
 	SLUICE_ETCD="$(here)/$(dir $(etcd))" \
 	SLUICE_KUBERNETES="$(here)/$(dir $(firstword $(kubernetes)))" SLUICE_ISTIO="$(here)/$(dir $(istio_files))" \
 	SLUICE_KUSTOMIZE="$(here)/$(dir $(kustomize))" \
 	SLUICE_ISTIO_FORMER="$(here)/$(dir $(istio_former_files))"
-tested = $(locations) SLUICE_TRAP_WASM="$(here)/$(trap_wasm)" \
+tested = $(locations) SLUICE_TRAP_WASM="$(here)/$(trap_wasm)" SLUICE_TRAP_NATIVE="$(here)/$(trap_native)" \
 	SLUICE_VERSITYGW="$(here)/$(versitygw)" \
 	SLUICE_PROMETHEUS="$(here)/$(dir $(firstword $(prometheus)))" \
 	SLUICE_FORMER="$(here)/$(former)" \
@@ -93,7 +95,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: run
-run: wasm edge envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or what ORIGIN names, until Ctrl-C
+run: $(if $(filter native,$(RUNTIME)),native,wasm) edge envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or what ORIGIN names, until Ctrl-C
 	@exec env $(locations) "$(builds)/release/sluice" --restart
 
 .PHONY: test
@@ -242,6 +244,12 @@ wasm: ## Build the filter's Wasm module
 .PHONY: trap
 trap:
 	@filter/build-wasm.sh $(trap_wasm) --features trap
+	@filter/build-native.sh $(trap_native) --features trap
+
+.PHONY: native
+native: ## Build the filter's native module, for RUNTIME=native
+	@.ci/need.sh rust
+	@filter/build-native.sh $(native)
 
 .PHONY: envoy
 envoy: $(envoy) ## Install Envoy, once, as .sluice/bin/envoy

@@ -23,7 +23,7 @@ macro_rules! templates {
     };
 }
 
-const TEMPLATES: [(&str, &str); 18] = templates![
+const TEMPLATES: [(&str, &str); 19] = templates![
     "background.yaml.j2",
     "certificate.yaml.j2",
     "clients.yaml.j2",
@@ -42,6 +42,7 @@ const TEMPLATES: [(&str, &str); 18] = templates![
     "routes.yaml.j2",
     "server.yaml.j2",
     "servers.yaml.j2",
+    "workers.yaml.j2",
 ];
 
 /// What the filter reports of each request, where it applies.
@@ -121,7 +122,9 @@ impl Templates {
             }),
             discovered => false,
             filter => settings.filter,
-            wasm => settings.locations.wasm,
+            runtime => settings.runtime.name(),
+            filter_type => settings.runtime.filter_type(),
+            module => settings.module_file(),
             policy => indented(&filter.json),
             purge => purge.map(listener),
             metrics => settings.metrics.map(listener),
@@ -216,6 +219,7 @@ fn edge(settings: &Settings, sites: &Sites) -> Value {
         listeners => std::iter::once(plain).chain(tls).collect::<Vec<_>>(),
         default_host => default_host,
         admin => settings.admin_socket(),
+        workers => settings.workers_socket(),
         health_path => settings.health_path,
         trusted_hops => settings.clients.trusted_hops,
         rate_limit => settings.clients.rate_limit,

@@ -4,6 +4,7 @@
 mod bucket_check;
 mod configuration;
 mod health;
+mod native;
 mod restart;
 mod running;
 
@@ -33,7 +34,7 @@ use crate::net::local_socket::LocalSocket;
 use crate::origin::Origin;
 use crate::reload;
 use crate::render::{self, Rendered, Resource};
-use crate::settings::Settings;
+use crate::settings::{Runtime, Settings};
 use crate::sites::Sites;
 use crate::sns::{Sns, Verifier};
 use crate::system::child::Child;
@@ -143,15 +144,19 @@ fn serve_sns(settings: &Settings, sns: &Sns) -> anyhow::Result<LocalSocket> {
     verifier.serve(state).map_err(at(state))
 }
 
-/// Checks that the filter's module is there.
+/// Checks that the filter's module is there, and Envoy can run it.
 fn check_module(settings: &Settings) -> anyhow::Result<()> {
-    let wasm = &settings.locations.wasm;
+    let module = settings.module_file();
     ensure!(
-        !settings.filter || wasm.is_file(),
-        "SLUICE_WASM={}: expected a file that exists",
-        wasm.display()
+        !settings.filter || module.is_file(),
+        "{}={}: expected a file that exists",
+        settings.runtime.variable(),
+        module.display()
     );
-    Ok(())
+    match settings.runtime {
+        Runtime::Wasm => Ok(()),
+        Runtime::Native => native::check_envoy(&settings.locations.envoy),
+    }
 }
 
 /// Checks that all ports are free. Envoy itself would share a port with another Envoy, and each would get a part of the

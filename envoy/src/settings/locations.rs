@@ -15,6 +15,8 @@ pub struct Locations {
     pub envoy: PathBuf,
     /// The Wasm module.
     pub wasm: PathBuf,
+    /// The native module.
+    pub native: PathBuf,
     /// The MinIO binary of the demo.
     pub minio: Option<PathBuf>,
     /// The folder that the edge writes to.
@@ -25,13 +27,20 @@ impl Locations {
     /// Reads `SLUICE_…`.
     pub fn read(env: &mut Environment<'_>) -> Option<Self> {
         let wasm = read_wasm(env);
+        let native = read_module(env, "SLUICE_NATIVE", "sluice.so");
         let state = read_state(env);
         Some(Self {
             envoy: env.text("SLUICE_ENVOY")?.into(),
             wasm: wasm?,
+            native: native?,
             minio: env.set("SLUICE_MINIO").map(PathBuf::from),
             state: state?,
         })
+    }
+
+    /// The Unix socket of the native module's own connections, of the edge on this port.
+    pub fn workers_socket(&self, edge_port: u16) -> PathBuf {
+        self.state.join(format!("wrk-{edge_port}.sock"))
     }
 
     /// The Unix socket of the admin interface of the edge on this port.
@@ -46,9 +55,13 @@ fn admin_socket(state: &Path, edge_port: u16) -> PathBuf {
 
 /// Reads `SLUICE_WASM`; the module stands beside the entry point where it says nothing.
 pub fn read_wasm(env: &mut Environment<'_>) -> Option<PathBuf> {
-    let beside = || Some(std::env::current_exe().ok()?.with_file_name("sluice.wasm"));
-    let wasm = env.set("SLUICE_WASM").map(PathBuf::from).or_else(beside);
-    std::path::absolute(wasm?).ok()
+    read_module(env, "SLUICE_WASM", "sluice.wasm")
+}
+
+fn read_module(env: &mut Environment<'_>, variable: &'static str, name: &str) -> Option<PathBuf> {
+    let beside = || Some(std::env::current_exe().ok()?.with_file_name(name));
+    let module = env.set(variable).map(PathBuf::from).or_else(beside);
+    std::path::absolute(module?).ok()
 }
 
 /// Reads `SLUICE_STATE`, in which a socket must find room.

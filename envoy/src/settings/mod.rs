@@ -15,6 +15,7 @@ mod origin;
 mod policy;
 mod purge;
 mod reserve;
+mod runtime;
 mod sites;
 mod size;
 #[cfg(test)]
@@ -33,6 +34,7 @@ pub use observability::{AccessLog, Tracing};
 pub use policy::PolicyChoice;
 pub use purge::PurgeListener;
 pub use reserve::Reserve;
+pub use runtime::Runtime;
 pub use size::Size;
 
 use crate::origin::Origin;
@@ -94,6 +96,8 @@ pub struct Settings {
     pub hot: HotTier,
     /// The policy; `None` is the built-in one for the kind of origin.
     pub policy: Option<PolicyChoice>,
+    /// What runs the filter.
+    pub runtime: Runtime,
     /// The number of Envoy's workers.
     pub concurrency: u32,
     /// The CA certificates for an `https` origin; `None` is the system's bundle.
@@ -102,7 +106,7 @@ pub struct Settings {
     pub locations: Locations,
     /// The limits of the machine.
     pub machine: Machine,
-    /// Whether the Wasm filter is in place. No variable sets this: without it there is a bare cache filter,
+    /// Whether the filter is in place. No variable sets this: without it there is a bare cache filter,
     /// which tests and benchmarks compare with.
     pub filter: bool,
     /// A client's request ends after this time without a byte in either direction. No variable sets this.
@@ -181,6 +185,7 @@ impl Settings {
         let locations = Locations::read(env);
         let cache = Cache::read(env, locations.as_ref());
         let hot = HotTier::read(env);
+        let runtime = env.choice("RUNTIME", Runtime::CHOICES);
         let concurrency = read_concurrency(env);
         let ca_file = env.file("SSL_CERT_FILE");
         let (cache, hot, concurrency) = (cache?, hot?, concurrency?);
@@ -208,6 +213,7 @@ impl Settings {
             watches: watches?,
             drain: Duration::from_secs(drain?),
             policy,
+            runtime: runtime?,
             concurrency,
             ca_file,
             locations: locations?,
@@ -223,6 +229,19 @@ impl Settings {
     /// The Unix socket of Envoy's admin interface. Edges that share a state folder have sockets of their own.
     pub fn admin_socket(&self) -> PathBuf {
         self.locations.admin_socket(self.edge_port)
+    }
+
+    /// The Unix socket of the native module's own connections.
+    pub fn workers_socket(&self) -> PathBuf {
+        self.locations.workers_socket(self.edge_port)
+    }
+
+    /// The filter's module.
+    pub fn module_file(&self) -> &Path {
+        match self.runtime {
+            Runtime::Wasm => &self.locations.wasm,
+            Runtime::Native => &self.locations.native,
+        }
     }
 
     /// The folder of Envoy's configuration. Edges that share a state folder have folders of their own.

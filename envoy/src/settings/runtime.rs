@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What runs the filter.
+
+/// What runs the filter in Envoy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runtime {
+    /// A VM for each worker, which a fault of the filter ends in Envoy's place.
+    Wasm,
+    /// Envoy itself: the filter is a shared object in its process.
+    Native,
+}
+
+impl Runtime {
+    /// The values of `RUNTIME`.
+    pub const CHOICES: &[(&str, Self)] = &[("wasm", Self::Wasm), ("native", Self::Native)];
+
+    /// The value of `RUNTIME` for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Wasm => "wasm",
+            Self::Native => "native",
+        }
+    }
+
+    /// The type of the filter in Envoy's configuration.
+    pub const fn filter_type(self) -> &'static str {
+        match self {
+            Self::Wasm => "type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm",
+            Self::Native => {
+                "type.googleapis.com/envoy.extensions.filters.http.dynamic_modules.v3.DynamicModuleFilter"
+            }
+        }
+    }
+
+    /// The variable that names its module.
+    pub const fn variable(self) -> &'static str {
+        match self {
+            Self::Wasm => "SLUICE_WASM",
+            Self::Native => "SLUICE_NATIVE",
+        }
+    }
+}
