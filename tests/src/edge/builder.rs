@@ -11,9 +11,11 @@ use crate::image::container::Container;
 use crate::machine::disk::Disk;
 use crate::machine::ports::free_port;
 use crate::machine::process::Process;
-use crate::machine::tool::{entry_point, repository};
+use crate::machine::tool::{entry_point, module_of, repository, runtime, trap_module_of};
+use sluice::settings::Runtime;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -107,6 +109,19 @@ impl Builder {
         Self { release, ..self }
     }
 
+    /// Another module of the filter.
+    pub fn module(self, module: &Path) -> Self {
+        self.env(runtime().variable(), module.display().to_string())
+    }
+
+    /// A module that a request can trap (`x-trap`).
+    pub fn trapping(self) -> Self {
+        self.module(&trap_module_of(runtime()))
+            .allow_log("[wasm]")
+            .allow_log("[dynamic_modules]")
+            .allow_log("panicked at")
+    }
+
     /// Envoy itself, without the entry point.
     pub fn direct(self, direct: Direct) -> Self {
         Self {
@@ -182,6 +197,12 @@ impl Builder {
         }
         command.env("SLUICE_ENVOY", self.release.envoy());
         command.env("SLUICE_WASM", self.release.module());
+        if self.release == Release::Current {
+            command.env("RUNTIME", runtime().name());
+            if runtime() == Runtime::Native {
+                command.env(Runtime::Native.variable(), module_of(Runtime::Native));
+            }
+        }
         command.env("SLUICE_STATE", folders.own.path().join("state"));
         command.env("EDGE_PORT", port.to_string());
         command.env("CACHE_DIR", folders.cache());

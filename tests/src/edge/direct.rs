@@ -221,13 +221,15 @@ pub fn update_policy(folder: &Path, change: &dyn Fn(&mut Value)) {
     write_listeners(folder, &document["resources"]);
 }
 
-/// A policy is where the filter's configuration is: in a `StringValue`.
+/// A policy is where the filter's configuration is: in a `StringValue`, with JSON.
 fn edit_policies(within: &mut Value, change: &dyn Fn(&mut Value)) -> usize {
     let is_policy = within["@type"] == "type.googleapis.com/google.protobuf.StringValue";
     match within {
         Value::Object(fields) if is_policy => {
             let text = fields["value"].as_str().unwrap_or_default();
-            let mut policy = serde_json::from_str(text).unwrap();
+            let Ok(mut policy) = serde_json::from_str(text) else {
+                return 0;
+            };
             change(&mut policy);
             fields.insert("value".to_owned(), policy.to_string().into());
             1

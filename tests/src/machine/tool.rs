@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use sluice::settings::Runtime;
+
 /// The top of the repository.
 #[must_use]
 pub fn repository() -> PathBuf {
@@ -40,7 +42,36 @@ pub fn entry_point() -> &'static Path {
     })
 }
 
-/// The filter's module: `SLUICE_WASM`, else where the Makefile has put it.
+/// What runs the filter in this run of the tests: `RUNTIME`, else a Wasm VM.
+///
+/// # Panics
+/// When there is no such runtime.
+#[must_use]
+pub fn runtime() -> Runtime {
+    let wanted = std::env::var("RUNTIME").unwrap_or_default();
+    let wanted = if wanted.is_empty() { "wasm" } else { &wanted };
+    let known = Runtime::CHOICES.iter().find(|(name, _)| *name == wanted);
+    known.unwrap_or_else(|| panic!("RUNTIME={wanted}")).1
+}
+
+/// The module that runs in that runtime.
+///
+/// # Panics
+/// When there is none.
+#[must_use]
+pub fn module_of(runtime: Runtime) -> PathBuf {
+    match runtime {
+        Runtime::Wasm => module(),
+        Runtime::Native => built(
+            "module",
+            "SLUICE_NATIVE",
+            ".sluice/native/sluice.so",
+            "native",
+        ),
+    }
+}
+
+/// The filter's Wasm module: `SLUICE_WASM`, else where the Makefile has put it.
 ///
 /// # Panics
 /// When there is none.
@@ -49,18 +80,26 @@ pub fn module() -> PathBuf {
     built("module", "SLUICE_WASM", ".sluice/wasm/sluice.wasm", "wasm")
 }
 
-/// The module that traps on demand: `SLUICE_TRAP_WASM`, else where the Makefile has put it.
+/// The Wasm module that traps on demand: `SLUICE_TRAP_WASM`, else where the Makefile has put it.
 ///
 /// # Panics
 /// When there is none.
 #[must_use]
 pub fn trap_module() -> PathBuf {
-    built(
-        "module",
-        "SLUICE_TRAP_WASM",
-        ".sluice/wasm/sluice-trap.wasm",
-        "trap",
-    )
+    trap_module_of(Runtime::Wasm)
+}
+
+/// The module that traps, or panics, on demand.
+///
+/// # Panics
+/// When there is none.
+#[must_use]
+pub fn trap_module_of(runtime: Runtime) -> PathBuf {
+    let (variable, place) = match runtime {
+        Runtime::Wasm => ("SLUICE_TRAP_WASM", ".sluice/wasm/sluice-trap.wasm"),
+        Runtime::Native => ("SLUICE_TRAP_NATIVE", ".sluice/native/sluice-trap.so"),
+    };
+    built("module", variable, place, "trap")
 }
 
 /// The Envoy binary: `SLUICE_ENVOY`, else where the Makefile has put it.

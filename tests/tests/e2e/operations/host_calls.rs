@@ -132,6 +132,8 @@ async fn hit_and_miss(hot_bytes: &str, access_log: &str) -> [Crossings; 2] {
     let edge = Edge::http(&origin)
         .medium(Medium::Memory)
         .workers(1)
+        // What Envoy logs of each call of a VM.
+        .env("RUNTIME", "wasm")
         .env("HOT_BYTES", hot_bytes)
         .env("ACCESS_LOG", access_log)
         .start()

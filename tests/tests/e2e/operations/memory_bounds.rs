@@ -64,7 +64,7 @@ async fn growth(warm: usize, keys: usize, bytes_per_key: u64) {
 
 #[tokio::test]
 async fn distinct_keys_leave_memory_where_it_was() {
-    growth(2_000, 6_000, 100).await;
+    growth(8_000, 6_000, 100).await;
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::eventually;
 use sluice_tests::machine::ports::free_port;
 use sluice_tests::machine::ports::loopback;
+use sluice_tests::machine::tool::module;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
 use std::fs;
@@ -206,17 +207,19 @@ async fn what_envoy_refuses_is_put_back() {
         .edge()
         .allow_log("rejected")
         .allow_log("Unable to")
+        // It does not read the native module again.
+        .env("RUNTIME", "wasm")
         .allow_log("wasm");
-    let module = TempDir::new().unwrap();
-    let wasm = module.path().join("sluice.wasm");
-    fs::copy(sluice_tests::machine::tool::module(), &wasm).unwrap();
+    let folder = TempDir::new().unwrap();
+    let file_of_module = folder.path().join("module");
+    fs::copy(module(), &file_of_module).unwrap();
     let mut edge = edge
-        .env("SLUICE_WASM", wasm.to_str().unwrap())
+        .env("SLUICE_WASM", file_of_module.to_str().unwrap())
         .start()
         .await;
     let before = configuration(&edge);
     // Envoy cannot load the module any more.
-    fs::remove_file(&wasm).unwrap();
+    fs::remove_file(&file_of_module).unwrap();
     file.put(&sites(&["a", "b"].map(|name| site(name, &origin, 61))));
     edge.signal(libc::SIGHUP);
     edge.wait_for_log("reload refused").await;

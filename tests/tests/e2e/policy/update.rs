@@ -167,7 +167,11 @@ async fn a_bad_policy_leaves_the_old_one_serving_and_is_seen() {
     origin.on("*", Reply::ok(1000));
     origin.on("/held", Reply::ok(20_000).hold(&gate));
     // Envoy's log line about a plugin that refuses its configuration.
-    let edge = edge(&origin).allow_log("[wasm]").start().await;
+    let edge = edge(&origin)
+        .allow_log("[wasm]")
+        .allow_log("[dynamic_modules]")
+        .start()
+        .await;
     let flight = Crowd::connect(edge.address(), 30).await.fire("/held");
     edge.wait_for_value("sluice_parked_now", 29).await;
     let mut kept = Client::connect(edge.address()).await;

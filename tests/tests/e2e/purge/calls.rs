@@ -8,7 +8,6 @@ use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;
 use sluice_tests::edge::purger::{Purger, TOKEN};
 use sluice_tests::eventually;
-use sluice_tests::machine::tool::trap_module;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
 use test_case::test_case;
@@ -287,11 +286,7 @@ async fn a_dead_vm_holds_up_no_purge_for_long_and_its_successor_knows_all() {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(1_000).max_age(LONG));
     let purger = Purger::new();
-    let edge = purger
-        .open(Edge::http(&origin))
-        .workers(2)
-        .env("SLUICE_WASM", trap_module().display().to_string())
-        .allow_log("[wasm]");
+    let edge = purger.open(Edge::http(&origin)).workers(2).trapping();
     let edge = edge.start().await;
     warm(&edge, "/a").await;
     let mut trap = Client::connect(edge.address()).await;

@@ -8,7 +8,6 @@ use sluice_tests::edge::Edge;
 use sluice_tests::edge::direct::Direct;
 use sluice_tests::eventually;
 use sluice_tests::http::body;
-use sluice_tests::machine::tool::trap_module;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
 use std::net::SocketAddr;
@@ -32,12 +31,11 @@ async fn start(origin: &Origin, workers: usize) -> Edge {
     Edge::scripted_bucket(origin)
         .workers(workers)
         .policy(POLICY)
-        .env("SLUICE_WASM", trap_module().display().to_string())
+        .trapping()
         .direct(Direct {
             stream_idle: Some(IDLE),
             ..Direct::default()
         })
-        .allow_log("[wasm]")
         .start()
         .await
 }
@@ -143,12 +141,7 @@ async fn dies_while_followers_wait(role: &str, workers: usize) {
 async fn a_trap_on_the_way_around_the_cache_ends_that_request_alone() {
     let origin = Origin::start().ready().await;
     origin.on("*", Reply::ok(1000));
-    let mut edge = Edge::http(&origin)
-        .workers(1)
-        .env("SLUICE_WASM", trap_module().display().to_string())
-        .allow_log("[wasm]")
-        .start()
-        .await;
+    let mut edge = Edge::http(&origin).workers(1).trapping().start().await;
     for n in 0..5 {
         let trapped = edge.send("POST", "/trap", &[("x-trap", "origin")]).await;
         assert_eq!(trapped.status, 503, "{trapped}");
