@@ -157,7 +157,13 @@ impl Host for WorkerHost {
         self.body(0..size)
     }
 
-    fn respond_with(&self, status: u16, _: &str, headers: &[u8], body: &[u8]) -> Result<()> {
+    fn respond_with(
+        &self,
+        status: u16,
+        _: &'static str,
+        headers: &[u8],
+        body: &[u8],
+    ) -> Result<()> {
         let context = self.effective.get();
         self.messages(|messages| {
             assert!(!messages.replied, "context {context} is answered twice");

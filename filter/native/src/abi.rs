@@ -18,6 +18,7 @@ use crate::hooks;
 use crate::stream::{CallAnswer, Stream};
 
 use sluice_roles::host::header_map::HeaderMap;
+use sluice_roles::host::headers::serialize_fields;
 
 /// The version of the ABI that this file declares.
 const VERSION: &CStr = c"v0.2.0";
@@ -298,22 +299,20 @@ impl Filter {
         unsafe { record(self.0, id, ptr::null(), 0, value) == SUCCESS }
     }
 
-    /// Calls `each` with every header.
-    pub fn each_header(self, map: HeaderMapType, mut each: impl FnMut(&[u8], &[u8])) -> Done {
+    /// All headers, serialised.
+    pub fn headers(self, map: HeaderMapType) -> Vec<u8> {
         const NONE: Header = Header {
             name: Buffer::NOTHING,
             value: Buffer::NOTHING,
         };
         let size = unsafe { envoy_dynamic_module_callback_http_get_headers_size(self.0, map) };
         let mut headers = vec![NONE; size];
-        let got = unsafe {
-            envoy_dynamic_module_callback_http_get_headers(self.0, map, headers.as_mut_ptr())
-        };
-        for header in &headers {
-            // SAFETY: nothing changes the headers before this returns.
-            unsafe { each(header.name.lent(), header.value.lent()) }
+        unsafe {
+            envoy_dynamic_module_callback_http_get_headers(self.0, map, headers.as_mut_ptr());
         }
-        got
+        // SAFETY: nothing changes the headers before this returns.
+        let lent = |header: &Header| unsafe { (header.name.lent(), header.value.lent()) };
+        serialize_fields(headers.iter().map(lent))
     }
 
     /// The values of all headers of that name, joined by commas.
@@ -368,7 +367,7 @@ impl Filter {
     pub fn send_response<'a>(
         self,
         status: u16,
-        headers: impl Iterator<Item = (&'a str, &'a [u8])>,
+        headers: impl Iterator<Item = (&'a [u8], &'a [u8])>,
         body: &[u8],
         details: &str,
     ) {
@@ -382,7 +381,7 @@ impl Filter {
     /// Begins a response; all of it, if `ends`.
     pub fn send_response_headers<'a>(
         self,
-        headers: impl Iterator<Item = (&'a str, &'a [u8])>,
+        headers: impl Iterator<Item = (&'a [u8], &'a [u8])>,
         ends: bool,
     ) {
         let headers = lend(headers);
@@ -466,7 +465,7 @@ impl Filter {
     ) -> Option<u64> {
         let headers = headers
             .iter()
-            .map(|(name, value)| (*name, value.as_bytes()));
+            .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
         let (headers, mut id) = (lend(headers), 0);
         let status = unsafe {
             envoy_dynamic_module_callback_http_filter_http_callout(
@@ -521,10 +520,11 @@ impl Drop for Scheduler {
     }
 }
 
-fn lend<'a>(headers: impl Iterator<Item = (&'a str, &'a [u8])>) -> Vec<Header> {
-    headers
-        .map(|(name, value)| Header::of(name.as_bytes(), value))
-        .collect()
+fn lend<'a>(headers: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Vec<Header> {
+    // Few messages have more.
+    let mut lent = Vec::with_capacity(32);
+    lent.extend(headers.map(|(name, value)| Header::of(name, value)));
+    lent
 }
 
 /// The module's side of a stream, as Envoy has it.

@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use sluice_roles::host::{Action, Half};
 
-use crate::abi::{
-    self, DataStatus, Filter, FilterConfig, HeaderMapType, HeadersStatus, LogLevel, TrailersStatus,
-};
+use crate::abi::{self, DataStatus, Filter, FilterConfig, HeadersStatus, LogLevel, TrailersStatus};
 use crate::carrier;
 use crate::configuration::Configuration;
 use crate::metrics;
@@ -124,12 +122,6 @@ pub fn on_request_headers(stream: &Rc<Stream>, ends: bool) -> HeadersStatus {
                 stream.filter.reset();
             }
             return HeadersStatus::StopIteration;
-        }
-        if !stream.upstream {
-            let method = stream.filter.header(HeaderMapType::Request, ":method");
-            stream
-                .head
-                .set(method.is_some_and(|method| method == b"HEAD"));
         }
         let action = handle(stream, Half::Request, || {
             stream.seat.call(stream, |role, host, worker| {

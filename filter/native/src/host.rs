@@ -8,7 +8,7 @@ use std::time::Duration;
 use sluice_core::host::{HostError, SharedStore, Token};
 use sluice_core::metrics::MetricKind;
 use sluice_roles::host::header_map::HeaderMap;
-use sluice_roles::host::headers::{Headers, serialize_with};
+use sluice_roles::host::headers::Headers;
 use sluice_roles::host::{Half, Host, Level, Map, Queue, Result};
 
 use crate::abi::{self, Attribute, HeaderMapType, LogLevel};
@@ -78,7 +78,7 @@ impl NativeHost {
             Map::Response => {
                 let stream = self.stream().ok()?;
                 let mut reply = stream.reply.borrow_mut();
-                reply.as_mut().map(|reply| with(&mut reply.headers))
+                reply.as_mut().map(|reply| with(reply.headers()))
             }
             Map::CallResponse => {
                 let mut answer = self.0.answer.borrow_mut();
@@ -118,11 +118,12 @@ impl Host for NativeHost {
             return Ok(Headers::new(bytes));
         }
         let map = map_type(map).ok_or(BAD_ARGUMENT)?;
-        let filter = self.stream()?.filter;
-        let bytes = serialize_with(|add| {
-            filter.each_header(map, |name, value| add(name, value));
-        });
-        Ok(Headers::new(bytes))
+        let stream = self.stream()?;
+        let headers = Headers::new(stream.filter.headers(map));
+        if map == HeaderMapType::Request {
+            stream.note_method(&headers);
+        }
+        Ok(headers)
     }
 
     fn header(&self, map: Map, name: &str) -> Result<Option<Vec<u8>>> {
@@ -195,7 +196,13 @@ impl Host for NativeHost {
         Ok(body.get(..size.min(body.len())).unwrap_or(&[]).to_vec())
     }
 
-    fn respond_with(&self, status: u16, details: &str, headers: &[u8], body: &[u8]) -> Result<()> {
+    fn respond_with(
+        &self,
+        status: u16,
+        details: &'static str,
+        headers: &[u8],
+        body: &[u8],
+    ) -> Result<()> {
         let context = self.stream()?.context;
         let reply = Reply::new(status, details, headers, body);
         self.push(Task::Reply(context, reply));

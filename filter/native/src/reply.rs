@@ -2,70 +2,138 @@
 //! A reply that the filter makes itself. Envoy calls no hook of the filter for it, so that the role's are called here,
 //! as Envoy's Wasm host does for a module's.
 
+use std::io::Write as _;
+
 use sluice_roles::host::header_map::HeaderMap;
+use sluice_roles::host::headers::Headers;
 
 use crate::stream::Stream;
+
+const STATUS: &str = ":status";
+const CONTENT_LENGTH: &str = "content-length";
+const CONTENT_TYPE: &str = "content-type";
+/// What Envoy calls a body without a media type.
+const TEXT: &[u8] = b"text/plain";
 
 /// A reply on its way to the client, or to Envoy's cache filter.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// With `:status`, and with what Envoy adds to a reply of its own.
-    pub headers: HeaderMap,
+    status: u16,
+    /// The headers, as the role has serialised them.
+    given: Headers,
+    /// All of the headers, once the role looks at them or changes them.
+    seen: Option<HeaderMap>,
     /// The body; a HEAD gets none of it.
     pub body: Vec<u8>,
-    details: String,
+    details: &'static str,
 }
 
 impl Reply {
     /// A reply; `details` is for the access log, the headers are as the roles serialise them.
-    pub fn new(status: u16, details: &str, headers: &[u8], body: &[u8]) -> Self {
-        let mut headers = HeaderMap::decode(headers);
-        headers.set(":status", &status.to_string());
-        if body.is_empty() {
-            headers.remove("content-length");
-            headers.remove("content-type");
-        } else {
-            headers.set("content-length", &body.len().to_string());
-            if !headers.has("content-type") {
-                headers.add("content-type", "text/plain");
-            }
-        }
+    pub fn new(status: u16, details: &'static str, headers: &[u8], body: &[u8]) -> Self {
         Self {
-            headers,
+            status,
+            given: Headers::new(headers.to_vec()),
+            seen: None,
             body: body.to_vec(),
-            details: details.to_owned(),
+            details,
         }
+    }
+
+    /// The headers, with `:status` and with what Envoy adds to a reply of its own.
+    pub fn headers(&mut self) -> &mut HeaderMap {
+        let (status, given, body) = (self.status, &self.given, &self.body);
+        self.seen.get_or_insert_with(|| {
+            let mut headers = HeaderMap::decode(given.bytes());
+            headers.set(STATUS, &status.to_string());
+            if body.is_empty() {
+                headers.remove(CONTENT_LENGTH);
+                headers.remove(CONTENT_TYPE);
+            } else {
+                headers.set(CONTENT_LENGTH, &body.len().to_string());
+                if !headers.has(CONTENT_TYPE) {
+                    headers.add(CONTENT_TYPE, "text/plain");
+                }
+            }
+            headers
+        })
+    }
+
+    fn status(&self) -> u16 {
+        let seen = self.seen.as_ref();
+        seen.map_or(self.status, HeaderMap::status)
     }
 
     /// Whether its client gets nothing but headers.
     pub fn is_bodiless(&self, stream: &Stream) -> bool {
-        self.body.is_empty() || stream.head.get()
+        self.body.is_empty() || stream.is_head()
     }
 
     /// Sends it to a client that has got nothing yet. An object goes as it is, without what Envoy would make of it.
     pub fn send(&self, stream: &Stream) {
-        let is_object = !self.body.is_empty() && (200..300).contains(&self.headers.status());
+        let is_object = !self.body.is_empty() && (200..300).contains(&self.status());
         if !is_object {
             return self.send_instead(stream);
         }
         stream.replied.set(true);
         let ends = self.is_bodiless(stream);
-        stream
-            .filter
-            .send_response_headers(self.headers.iter(), ends);
+        match &self.seen {
+            Some(headers) => {
+                let headers = headers.iter();
+                let headers = headers.map(|(name, value)| (name.as_bytes(), value));
+                stream.filter.send_response_headers(headers, ends);
+            }
+            None => self.send_given(stream, ends),
+        }
         if !ends && !stream.ended.get() {
             stream.filter.end_response(&self.body);
         }
     }
 
+    /// Sends the headers as they were given, with what Envoy would add.
+    fn send_given(&self, stream: &Stream, ends: bool) {
+        let (mut status, mut length) = ([0; 8], [0; 20]);
+        let typed = self.given.has(CONTENT_TYPE);
+        let own = [
+            (STATUS.as_bytes(), digits(self.status.into(), &mut status)),
+            (
+                CONTENT_LENGTH.as_bytes(),
+                digits(self.body.len(), &mut length),
+            ),
+            (CONTENT_TYPE.as_bytes(), TEXT),
+        ];
+        let own = own.into_iter().take(if typed { 2 } else { 3 });
+        let given = self.given.fields();
+        let given = given.filter(|(name, _)| *name != CONTENT_LENGTH.as_bytes());
+        stream.filter.send_response_headers(own.chain(given), ends);
+    }
+
     /// Sends it as Envoy's local reply, also in the place of a response that has begun to pass this filter.
     pub fn send_instead(&self, stream: &Stream) {
         stream.replied.set(true);
-        let headers = self.headers.iter();
-        let headers = headers.filter(|(name, _)| *name != ":status" && *name != "content-length");
-        let status = self.headers.status();
+        let given;
+        let headers = match &self.seen {
+            Some(headers) => headers,
+            None => {
+                given = HeaderMap::decode(self.given.bytes());
+                &given
+            }
+        };
+        let headers = headers.iter();
+        let headers = headers.filter(|(name, _)| *name != STATUS && *name != CONTENT_LENGTH);
+        let headers = headers.map(|(name, value)| (name.as_bytes(), value));
         stream
             .filter
-            .send_response(status, headers, &self.body, &self.details);
+            .send_response(self.status(), headers, &self.body, self.details);
     }
+}
+
+/// A number in decimal digits, written into `room`.
+fn digits(number: usize, room: &mut [u8]) -> &[u8] {
+    let size = room.len();
+    let mut rest = &mut *room;
+    // It has room for every number.
+    let _ = write!(rest, "{number}");
+    let left = rest.len();
+    room.get(..size - left).unwrap_or_default()
 }

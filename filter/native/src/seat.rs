@@ -442,7 +442,7 @@ fn end_lost(stream: &Stream) {
     if stream.responds.replace(true) {
         stream.filter.reset();
     } else {
-        let headers = [("cache-control", &b"no-store"[..])];
+        let headers = [(&b"cache-control"[..], &b"no-store"[..])];
         stream.replied.set(true);
         stream
             .filter

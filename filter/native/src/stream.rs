@@ -6,8 +6,9 @@ use std::cell::{Cell, RefCell};
 use sluice_roles::callbacks::StreamContext;
 use sluice_roles::host::Half;
 use sluice_roles::host::header_map::HeaderMap;
+use sluice_roles::host::headers::Headers;
 
-use crate::abi::{BodyType, Filter};
+use crate::abi::{BodyType, Filter, HeaderMapType};
 use crate::reply::Reply;
 use crate::seat::Seat;
 
@@ -40,8 +41,8 @@ pub struct Stream {
     pub part: Part,
     /// Whether it is in a chain behind the cache filter.
     pub upstream: bool,
-    /// Whether its client has asked with HEAD.
-    pub head: Cell<bool>,
+    /// Whether its client has asked with HEAD, once that is known.
+    head: Cell<Option<bool>>,
     /// Envoy has destroyed it.
     pub ended: Cell<bool>,
     /// The worker has been lost, with what the role knew of this stream.
@@ -73,7 +74,7 @@ impl Stream {
             filter,
             part,
             upstream,
-            head: Cell::new(false),
+            head: Cell::new(None),
             ended: Cell::new(false),
             lost: Cell::new(false),
             responds: Cell::new(false),
@@ -82,6 +83,21 @@ impl Stream {
             resumed: Cell::new(false),
             reply: RefCell::new(None),
         }
+    }
+
+    /// Notes the method from the request's headers, the first time that the role reads them: it may change it later.
+    pub fn note_method(&self, headers: &Headers) {
+        if self.head.get().is_none() {
+            self.head.set(Some(headers.get(":method") == Some(b"HEAD")));
+        }
+    }
+
+    /// Whether its client has asked with HEAD.
+    pub fn is_head(&self) -> bool {
+        self.head.get().unwrap_or_else(|| {
+            let method = self.filter.header(HeaderMapType::Request, ":method");
+            method.is_some_and(|method| method == b"HEAD")
+        })
     }
 
     /// How many bytes of the request's body there are so far.

@@ -200,7 +200,13 @@ impl Host for Envoy {
         buffer(CALL_RESPONSE_BODY, 0..size)
     }
 
-    fn respond_with(&self, status: u16, details: &str, headers: &[u8], body: &[u8]) -> Result<()> {
+    fn respond_with(
+        &self,
+        status: u16,
+        details: &'static str,
+        headers: &[u8],
+        body: &[u8],
+    ) -> Result<()> {
         const NO_GRPC_STATUS: i32 = -1;
         check(unsafe {
             envoy::proxy_send_local_response(

@@ -124,7 +124,11 @@ fn direct(config: &mut Value) {
 /// `HOT_BYTES=0`.
 fn no_hot_tier(config: &mut Value) {
     each_filter(config, "sluice.edge", |filter| {
-        let value = &mut filter["typed_config"]["config"]["configuration"]["value"];
+        let config = &mut filter["typed_config"];
+        let value = match config.get("filter_config") {
+            Some(_) => &mut config["filter_config"]["value"],
+            None => &mut config["config"]["configuration"]["value"],
+        };
         let mut policy: Value =
             serde_json::from_str(value.as_str().expect("a policy")).expect("a policy");
         // With named sites the hot tier is in the edge's part.

@@ -8,6 +8,7 @@ mod sites;
 use crate::origins::Responder;
 use crate::peers::Peer;
 use serde_json::Value;
+use sluice::settings::Runtime;
 use sluice_tests::http::http_date;
 use sluice_tests::machine::tool::entry_point;
 use std::net::SocketAddr;
@@ -22,7 +23,7 @@ const DEFAULT: &str = "edge bare direct";
 
 /// What is changed.
 pub struct Variant {
-    /// Names of changes and paths of Wasm modules, joined by `+`.
+    /// Names of changes and paths of modules, joined by `+`.
     pub name: String,
     changes: Vec<changes::Change>,
     /// How many named sites the edge has, in place of the one without a name.
@@ -53,6 +54,15 @@ pub fn wanted() -> Vec<Variant> {
     })
 }
 
+/// What runs a module of that name.
+fn runtime_of(file: &Path) -> Option<Runtime> {
+    match file.extension()?.to_str()? {
+        "wasm" => Some(Runtime::Wasm),
+        "so" => Some(Runtime::Native),
+        _ => None,
+    }
+}
+
 /// Whose colour a variant of that name has in a picture.
 pub fn server(name: &str) -> String {
     let server = match name.split('+').next() {
@@ -77,8 +87,9 @@ pub fn origin() -> Responder {
 
 impl Variant {
     fn parse(name: &str) -> Result<Self, String> {
-        let (modules, names): (Vec<_>, Vec<_>) =
-            name.split('+').partition(|part| part.ends_with(".wasm"));
+        let (modules, names): (Vec<_>, Vec<_>) = name
+            .split('+')
+            .partition(|part| runtime_of(Path::new(part)).is_some());
         let (sites, names): (Vec<_>, Vec<_>) = names
             .into_iter()
             .partition(|name| sites::number(name).is_some());
@@ -86,7 +97,7 @@ impl Variant {
             changes::find(name).ok_or_else(|| {
                 let known = changes::names().join(", ");
                 format!(
-                    "there is no change {name:?}; there are {known}, sites-NUMBER, and paths of .wasm files"
+                    "there is no change {name:?}; there are {known}, sites-NUMBER, and paths of modules, .wasm and .so"
                 )
             })
         };
@@ -127,6 +138,11 @@ impl Variant {
         Peer::start("variant", command).await
     }
 
+    /// What runs its module, if it has one of its own.
+    fn runtime(&self) -> Option<Runtime> {
+        self.module.as_deref().and_then(runtime_of)
+    }
+
     /// What the entry point renders, changed.
     fn config(&self, folder: &Path, origin: &Responder, address: SocketAddr) -> Value {
         let cache = folder.join("cache");
@@ -141,7 +157,10 @@ impl Variant {
         };
         render.env("EDGE_PORT", address.port().to_string());
         render.env("SLUICE_STATE", folder).env("CACHE_DIR", cache);
-        render.envs(self.module.as_ref().map(|module| ("SLUICE_WASM", module)));
+        if let Some((module, runtime)) = self.module.as_deref().zip(self.runtime()) {
+            render.env(runtime.variable(), module);
+            render.env("RUNTIME", runtime.name());
+        }
         let rendered = render.output().unwrap();
         let said = String::from_utf8_lossy(&rendered.stderr);
         assert!(rendered.status.success(), "sluice render: {said}");
@@ -162,6 +181,7 @@ mod tests {
         let variant = Variant::parse("bare+some/build.wasm+sites-10+no-stats")
             .ok()
             .unwrap();
+        assert_eq!(variant.runtime(), Some(Runtime::Wasm));
         assert_eq!(variant.changes.len(), 2);
         assert_eq!(variant.sites, Some(10));
         assert!(variant.module.unwrap().ends_with("some/build.wasm"));

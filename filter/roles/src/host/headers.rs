@@ -81,6 +81,11 @@ impl Headers {
 
 /// Fields as the ABI wants them: a count, pairs of sizes, then names and values each with a NUL.
 pub fn serialize<'a>(fields: impl Iterator<Item = (&'a str, &'a [u8])> + Clone) -> Vec<u8> {
+    serialize_fields(fields.map(|(name, value)| (name.as_bytes(), value)))
+}
+
+/// The same of names that may be no text.
+pub fn serialize_fields<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone) -> Vec<u8> {
     let size = |length: usize| u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
     let (count, data) = fields.clone().fold((0, 0), |(count, data), (name, value)| {
         (count + 1, data + name.len() + value.len() + 2)
@@ -92,32 +97,11 @@ pub fn serialize<'a>(fields: impl Iterator<Item = (&'a str, &'a [u8])> + Clone) 
         bytes.extend(size(value.len()));
     }
     for (name, value) in fields {
-        bytes.extend_from_slice(name.as_bytes());
+        bytes.extend_from_slice(name);
         bytes.push(0);
         bytes.extend_from_slice(value);
         bytes.push(0);
     }
-    bytes
-}
-
-/// The fields that `visit` adds, in the same serialisation.
-pub fn serialize_with(visit: impl FnOnce(&mut dyn FnMut(&[u8], &[u8]))) -> Vec<u8> {
-    let size = |length: usize| u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
-    let (mut count, mut table, mut data) =
-        (0_u32, Vec::with_capacity(256), Vec::with_capacity(1_024));
-    visit(&mut |name, value| {
-        count += 1;
-        table.extend(size(name.len()));
-        table.extend(size(value.len()));
-        data.extend_from_slice(name);
-        data.push(0);
-        data.extend_from_slice(value);
-        data.push(0);
-    });
-    let mut bytes = Vec::with_capacity(4 + table.len() + data.len());
-    bytes.extend(count.to_le_bytes());
-    bytes.extend(table);
-    bytes.extend(data);
     bytes
 }
 

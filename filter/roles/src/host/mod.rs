@@ -99,7 +99,13 @@ pub trait Host: SharedStore {
     fn call_body(&self, size: usize) -> Result<Vec<u8>>;
 
     /// Answers the request. `details` is for the access log; the headers are as [`serialize`] makes them.
-    fn respond_with(&self, status: u16, details: &str, headers: &[u8], body: &[u8]) -> Result<()>;
+    fn respond_with(
+        &self,
+        status: u16,
+        details: &'static str,
+        headers: &[u8],
+        body: &[u8],
+    ) -> Result<()>;
 
     /// Directs the calls that follow at another context of this VM, until the callback returns.
     fn act_as(&self, context: u32) -> Result<()>;
@@ -213,7 +219,7 @@ impl dyn Host + '_ {
     pub fn respond(
         &self,
         status: u16,
-        details: &str,
+        details: &'static str,
         headers: &[(&str, &str)],
         body: &str,
     ) -> Result<()> {
