@@ -98,16 +98,21 @@ help: ## List the targets
 run: $(if $(filter native,$(RUNTIME)),native,wasm) edge envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or what ORIGIN names, until Ctrl-C
 	@exec env $(locations) "$(builds)/release/sluice" --restart
 
+# What is tested on the native host as well: what depends most on the host, beside what it gives back to clients.
+on_native := admission:: coalescing:: hot:: http:: key:: policy:: purge:: workers::
+
 .PHONY: test
-test: wasm trap envoy minio versitygw prometheus $(conformance) $(former) ## Run all tests, native and end to end
+test: wasm native trap envoy minio versitygw prometheus $(conformance) $(former) ## Run all tests, without Envoy and end to end
 	@.ci/need.sh ip
 	@cargo build --locked -p sluice
 	@command -v systemd-analyze >/dev/null || .ci/debian.sh systemd || [ -z "$${CI:-}" ]
 	@chromium=$$(.ci/chromium.sh) || [ -z "$${CI:-}" ]; \
 	env $(tested) $${chromium:+SLUICE_CHROMIUM="$$chromium"} \
 		cargo test --locked --workspace --exclude sluice-filter --exclude sluice-tests; \
-	exec env $(tested) SLUICE_BIN="$(builds)/debug/sluice" $${chromium:+SLUICE_CHROMIUM="$$chromium"} \
-		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-4}" tests/run.sh -p sluice-tests --lib --test e2e
+	export $(tested) SLUICE_BIN="$(builds)/debug/sluice" $${chromium:+SLUICE_CHROMIUM="$$chromium"} \
+		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-4}"; \
+	tests/run.sh -p sluice-tests --lib --test e2e; \
+	RUNTIME=native TESTS="$(on_native)" tests/run.sh -p sluice-tests --test e2e
 
 .PHONY: conformance
 conformance: wasm envoy $(conformance) peers ## Ask Sluice and its peers what the public suite for HTTP caches asks: CACHES="sluice nginx"
@@ -158,10 +163,10 @@ edge:
 
 # What goes into the images, for this machine and for the other architecture.
 .PHONY: parts
-parts: wasm edge envoy
+parts: wasm native edge envoy
 	@mkdir -p $(parts)/$(architecture)
 	@ln -sf "$(here)/$(wasm)" $(parts)
-	@ln -sf "$(here)/$(envoy)" "$(builds)/release/sluice" $(parts)/$(architecture)
+	@ln -sf "$(here)/$(envoy)" "$(here)/$(native)" "$(builds)/release/sluice" $(parts)/$(architecture)
 
 .PHONY: other-parts
 other-parts: $(other_envoy)
@@ -169,11 +174,18 @@ other-parts: $(other_envoy)
 	@ln -sf "$(here)/$(other_envoy)" $(parts)/$(other)
 	@SLUICE_COMMIT=$(commit) .ci/cross.sh $(machine_$(other))-unknown-linux-gnu release/sluice $(parts)/$(other)/sluice \
 		--release -p sluice
+	@.ci/cross.sh $(machine_$(other))-unknown-linux-gnu native/libsluice_native.so $(parts)/$(other)/sluice.so \
+		--profile native -p sluice-native
 
+# On either host; the native one has all other tests before, of which `make test` runs a part.
 .PHONY: soak
-soak: wasm trap edge envoy minio prometheus $(conformance) ## Run the long tests
-	@exec env $(tested) SLUICE_BIN="$(builds)/release/sluice" \
-		RUST_TEST_THREADS="$${RUST_TEST_THREADS:-1}" cargo test --locked --release -p sluice-tests -- --ignored
+soak: wasm native trap edge envoy minio versitygw prometheus $(conformance) $(former) ## Run the long tests, and all tests with RUNTIME=native
+	@export $(tested) SLUICE_BIN="$(builds)/release/sluice"; \
+	RUNTIME=native tests/run.sh --release -p sluice-tests --test e2e; \
+	for runtime in wasm native; do \
+		RUNTIME=$$runtime RUST_TEST_THREADS="$${RUST_TEST_THREADS:-1}" \
+			cargo test --locked --release -p sluice-tests -- --ignored; \
+	done
 
 .PHONY: fuzz
 fuzz: ## Fuzz what the filter reads from strangers, FUZZ_SECONDS for each target (10)

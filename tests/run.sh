@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# run.sh ARGUMENT...: `cargo test` with these arguments. Tests of real servers on a busy machine can fail for reasons of
-# the machine's: a few that fail are run once more, one at a time, and named. What fails twice fails.
+# run.sh ARGUMENT...: `cargo test` with these arguments, of all tests or of those whose names have a word of TESTS. Tests of
+# real servers on a busy machine can fail for reasons of the machine's: a few that fail are run once more, one at a time,
+# and named. What fails twice fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-if cargo test --locked "$@" 2>&1 | tee "$log"; then
+read -ra tests <<<"${TESTS:-}"
+if cargo test --locked "$@" -- "${tests[@]}" 2>&1 | tee "$log"; then
     exit
 fi
 mapfile -t failed < <(sed -n 's/^---- \(.*\) stdout ----$/\1/p' "$log" | sort -u)

@@ -64,6 +64,7 @@ edge() { # ARCHITECTURE
     layer envoy
     install -D "$parts/$1/sluice" "$root/edge/usr/local/bin/sluice"
     install -D --mode=644 "$parts/sluice.wasm" "$root/edge/usr/local/lib/sluice/sluice.wasm"
+    install -D --mode=644 "$parts/$1/sluice.so" "$root/edge/usr/local/lib/sluice/sluice.so"
     archive --create --owner=0 --group=0 --directory "$root/edge" usr
     layer edge
     image edge sluice linux "$1" "$here/config.json" base envoy edge

@@ -113,6 +113,7 @@ def describe_edge(folder: pathlib.Path, cache: pathlib.Path, source: Source) -> 
         bill = image.bill(source)
         bill.add_crates("sluice", TARGETS[image.architecture])
         bill.add_crates("sluice-filter", "wasm32-unknown-unknown")
+        bill.add_crates("sluice-native", TARGETS[image.architecture])
         bill.add(PackageURL("github", "envoyproxy", "envoy", f"v{envoy}"), "Apache-2.0")
         materials = [pin(path) for path in ("Cargo.lock", "envoy/requirements.txt", "envoy/image/debian.txt")]
         for package in packages(image.architecture):

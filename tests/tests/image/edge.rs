@@ -62,6 +62,18 @@ async fn a_wrong_setting_stops_it_with_the_settings_name() {
 }
 
 #[tokio::test]
+async fn it_serves_without_a_vm_as_well() {
+    let bucket = Bucket::new().await;
+    bucket.put_stamped("a", 1, 1000).await;
+    let edge = edge_of(&bucket).await.env("RUNTIME", "native");
+    let edge = edge.start().await;
+    for _ in 0..2 {
+        let _ = edge.get("/a").await.stamp("/a");
+    }
+    assert_eq!(bucket.count("a"), 1);
+}
+
+#[tokio::test]
 async fn it_has_no_shell() {
     let container = Container::edge().await;
     let root = container.root();
