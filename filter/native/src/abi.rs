@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Envoy's ABI for dynamic modules, version v0.2.0 as Envoy 1.40 has it
 //! (`source/extensions/dynamic_modules/abi/abi.h`): the callbacks that a module calls, and the event hooks that Envoy
-//! calls, which are all in [`crate::hooks`]. All `unsafe` code of this host is here.
+//! calls, which a module implements as [`Hooks`] and exports with [`crate::export_hooks`]. All `unsafe` code of this host
+//! is here.
 //!
 //! Envoy calls the hooks of a stream on one worker thread only, and names the stream by two pointers: Envoy's own, a
-//! [`Filter`], which is valid until `on_http_filter_destroy` has returned, and the module's, a [`Stream`].
+//! [`Filter`], which is valid until `on_http_filter_destroy` has returned, and the module's, a [`Hooks::Stream`].
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_void};
@@ -12,10 +13,6 @@ use std::ptr;
 use std::rc::Rc;
 use std::slice;
 use std::sync::Arc;
-
-use crate::configuration::Configuration;
-use crate::hooks;
-use crate::stream::{CallAnswer, Stream};
 
 use sluice_roles::host::header_map::HeaderMap;
 use sluice_roles::host::headers::serialize_fields;
@@ -135,7 +132,7 @@ pub enum LogLevel {
 }
 
 /// Envoy's result of a call about metrics or a callout: 0 is success.
-type Status = u32;
+pub type Status = u32;
 
 const SUCCESS: Status = 0;
 /// `LocalReset` of a stream.
@@ -527,15 +524,85 @@ fn lend<'a>(headers: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Vec<Header> 
     lent
 }
 
-/// The module's side of a stream, as Envoy has it.
-type StreamPointer = *const Stream;
-type ConfigPointer = *const Configuration;
+/// The answer to a callout.
+#[derive(Clone, Debug, Default)]
+pub struct CallAnswer {
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+/// What Envoy tells a module. None of it may unwind.
+pub trait Hooks {
+    /// The module's side of a configuration.
+    type Config;
+    /// The module's side of a stream.
+    type Stream;
+
+    /// The module has been loaded.
+    fn on_program_init();
+    /// Envoy makes a configuration, on its main thread. `None` refuses it.
+    fn on_config_new(config: FilterConfig, name: &[u8], text: Vec<u8>)
+    -> Option<Arc<Self::Config>>;
+    /// Envoy drops a configuration, on any thread.
+    fn on_config_destroy(config: Arc<Self::Config>);
+    /// A stream begins. `None` closes it.
+    fn on_new(config: &Arc<Self::Config>, filter: Filter) -> Option<Rc<Self::Stream>>;
+    /// The request's headers.
+    fn on_request_headers(stream: &Rc<Self::Stream>, ends: bool) -> HeadersStatus;
+    /// A part of the request's body, or its end.
+    fn on_request_body(stream: &Rc<Self::Stream>, ends: bool) -> DataStatus;
+    /// The request's trailers.
+    fn on_request_trailers(stream: &Rc<Self::Stream>) -> TrailersStatus;
+    /// The response's headers.
+    fn on_response_headers(stream: &Rc<Self::Stream>, ends: bool) -> HeadersStatus;
+    /// A part of the response's body, or its end.
+    fn on_response_body(stream: &Rc<Self::Stream>, ends: bool) -> DataStatus;
+    /// The response's trailers.
+    fn on_response_trailers(stream: &Rc<Self::Stream>) -> TrailersStatus;
+    /// The stream is over, and the access log is about to be written.
+    fn on_stream_complete(stream: &Rc<Self::Stream>);
+    /// Envoy destroys its side of the stream.
+    fn on_destroy(stream: Rc<Self::Stream>);
+    /// A callout of the stream's has been answered, or not.
+    fn on_call_answered(stream: &Rc<Self::Stream>, call: u64, answer: Option<CallAnswer>);
+    /// The stream's scheduler has woken it.
+    fn on_scheduled(stream: &Rc<Self::Stream>);
+}
+
+/// The version of the ABI, which Envoy reads.
+pub fn version() -> *const c_char {
+    VERSION.as_ptr()
+}
+
+/// A configuration as Envoy makes it.
+pub fn config_new<H: Hooks>(config: *mut c_void, name: Buffer, text: Buffer) -> *const H::Config {
+    let made = H::on_config_new(FilterConfig(config), &name.copied(), text.copied());
+    made.map_or(ptr::null(), Arc::into_raw)
+}
+
+/// A stream as Envoy begins it.
+///
+/// # Safety
+/// It is a pointer of [`config_new`], and Envoy has not destroyed that configuration.
+pub unsafe fn filter_new<H: Hooks>(
+    config: *const H::Config,
+    filter: *mut c_void,
+) -> *const H::Stream {
+    // SAFETY: see above; the configuration outlives its streams.
+    let config = unsafe {
+        Arc::increment_strong_count(config);
+        Arc::from_raw(config)
+    };
+    H::on_new(&config, Filter(filter)).map_or(ptr::null(), Rc::into_raw)
+}
 
 /// A reference of its own to the stream, as a hook may destroy it.
 ///
 /// # Safety
-/// Envoy has the pointer of `on_http_filter_new`, and has not destroyed the stream.
-unsafe fn stream(pointer: StreamPointer) -> Rc<Stream> {
+/// It is a pointer of [`filter_new`], and Envoy has not destroyed that stream.
+pub unsafe fn stream<S>(pointer: *const S) -> Rc<S> {
     // SAFETY: see above.
     unsafe {
         Rc::increment_strong_count(pointer);
@@ -543,161 +610,163 @@ unsafe fn stream(pointer: StreamPointer) -> Rc<Stream> {
     }
 }
 
-// SAFETY, of all hooks: Envoy calls them with what `abi.h` says, and nothing else exports these names.
-
-#[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_program_init() -> *const c_char {
-    hooks::on_program_init();
-    VERSION.as_ptr()
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_config_new(
-    config: *mut c_void,
-    name: Buffer,
-    text: Buffer,
-) -> ConfigPointer {
-    let made = hooks::on_config_new(FilterConfig(config), &name.copied(), text.copied());
-    made.map_or(ptr::null(), Arc::into_raw)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_config_destroy(config: ConfigPointer) {
-    // SAFETY: it is the pointer that `config_new` has given, for the last time.
-    hooks::on_config_destroy(unsafe { Arc::from_raw(config) });
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_new(
-    config: ConfigPointer,
-    filter: *mut c_void,
-) -> StreamPointer {
-    // SAFETY: the configuration outlives its streams.
-    let config = unsafe {
-        Arc::increment_strong_count(config);
-        Arc::from_raw(config)
-    };
-    hooks::on_new(&config, Filter(filter)).map_or(ptr::null(), Rc::into_raw)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_request_headers(
-    _: *mut c_void,
-    pointer: StreamPointer,
-    ends: bool,
-) -> HeadersStatus {
-    // SAFETY: the stream is there; likewise below.
-    hooks::on_request_headers(&unsafe { stream(pointer) }, ends)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_request_body(
-    _: *mut c_void,
-    pointer: StreamPointer,
-    ends: bool,
-) -> DataStatus {
-    hooks::on_request_body(&unsafe { stream(pointer) }, ends)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_request_trailers(
-    _: *mut c_void,
-    pointer: StreamPointer,
-) -> TrailersStatus {
-    hooks::on_request_trailers(&unsafe { stream(pointer) })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_response_headers(
-    _: *mut c_void,
-    pointer: StreamPointer,
-    ends: bool,
-) -> HeadersStatus {
-    hooks::on_response_headers(&unsafe { stream(pointer) }, ends)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_response_body(
-    _: *mut c_void,
-    pointer: StreamPointer,
-    ends: bool,
-) -> DataStatus {
-    hooks::on_response_body(&unsafe { stream(pointer) }, ends)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_response_trailers(
-    _: *mut c_void,
-    pointer: StreamPointer,
-) -> TrailersStatus {
-    hooks::on_response_trailers(&unsafe { stream(pointer) })
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_stream_complete(
-    _: *mut c_void,
-    pointer: StreamPointer,
-) {
-    hooks::on_stream_complete(&unsafe { stream(pointer) });
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_destroy(pointer: StreamPointer) {
-    // SAFETY: it is the pointer that `on_http_filter_new` has given, for the last time.
-    hooks::on_destroy(unsafe { Rc::from_raw(pointer) });
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_http_callout_done(
-    _: *mut c_void,
-    pointer: StreamPointer,
-    id: u64,
+/// What Envoy gives a module of the answer to a callout.
+///
+/// # Safety
+/// Envoy lends both arrays.
+pub unsafe fn answer(
     result: Status,
-    headers: *const Header,
-    headers_size: usize,
-    chunks: *const Buffer,
-    chunks_size: usize,
-) {
-    let answer = (result == SUCCESS && !headers.is_null()).then(|| {
-        // SAFETY: Envoy lends both until this returns.
-        let headers = unsafe { slice::from_raw_parts(headers, headers_size) };
-        let header = |header: &Header| {
-            let name = String::from_utf8_lossy(&header.name.copied()).into_owned();
-            (name, header.value.copied())
-        };
-        let chunks = match chunks.is_null() {
-            true => &[],
-            false => unsafe { slice::from_raw_parts(chunks, chunks_size) },
-        };
-        CallAnswer {
-            headers: HeaderMap::of_lines(headers.iter().map(header).collect()),
-            body: chunks.iter().flat_map(|chunk| chunk.copied()).collect(),
+    headers: (*const Header, usize),
+    chunks: (*const Buffer, usize),
+) -> Option<CallAnswer> {
+    if result != SUCCESS || headers.0.is_null() {
+        return None;
+    }
+    // SAFETY: see above.
+    let headers = unsafe { slice::from_raw_parts(headers.0, headers.1) };
+    let header = |header: &Header| {
+        let name = String::from_utf8_lossy(&header.name.copied()).into_owned();
+        (name, header.value.copied())
+    };
+    let chunks = match chunks.0.is_null() {
+        true => &[],
+        // SAFETY: see above.
+        false => unsafe { slice::from_raw_parts(chunks.0, chunks.1) },
+    };
+    Some(CallAnswer {
+        headers: HeaderMap::of_lines(headers.iter().map(header).collect()),
+        body: chunks.iter().flat_map(|chunk| chunk.copied()).collect(),
+    })
+}
+
+/// Exports all hooks that Envoy wants, as those of a type that implements [`Hooks`].
+#[macro_export]
+macro_rules! export_hooks {
+    ($hooks:ty) => {
+        /// The functions that Envoy calls, with what `abi.h` says; nothing else exports these names.
+        #[allow(unsafe_code)]
+        mod exported {
+            use std::ffi::{c_char, c_void};
+            use std::ptr;
+            use std::rc::Rc;
+            use std::sync::Arc;
+
+            use super::*;
+            use $crate::abi::{self, Buffer, DataStatus, Header, HeadersStatus, Hooks, Status, TrailersStatus};
+
+            type Config = *const <$hooks as Hooks>::Config;
+            type Stream = *const <$hooks as Hooks>::Stream;
+
+            #[unsafe(no_mangle)]
+            extern "C" fn envoy_dynamic_module_on_program_init() -> *const c_char {
+                <$hooks>::on_program_init();
+                abi::version()
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn envoy_dynamic_module_on_http_filter_config_new(config: *mut c_void, name: Buffer, text: Buffer) -> Config {
+                abi::config_new::<$hooks>(config, name, text)
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn envoy_dynamic_module_on_http_filter_config_destroy(config: Config) {
+                // SAFETY: it is the pointer that `config_new` has given, for the last time.
+                <$hooks>::on_config_destroy(unsafe { Arc::from_raw(config) });
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn envoy_dynamic_module_on_http_filter_new(config: Config, filter: *mut c_void) -> Stream {
+                // SAFETY: the configuration is there.
+                unsafe { abi::filter_new::<$hooks>(config, filter) }
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn envoy_dynamic_module_on_http_filter_request_headers(_: *mut c_void, stream: Stream, ends: bool) -> HeadersStatus {
+                // SAFETY: the stream is there; likewise below.
+                <$hooks>::on_request_headers(&unsafe { abi::stream(stream) }, ends)
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn envoy_dynamic_module_on_http_filter_request_body(_: *mut c_void, stream: Stream, ends: bool) -> DataStatus {
+                <$hooks>::on_request_body(&unsafe { abi::stream(stream) }, ends)
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn envoy_dynamic_module_on_http_filter_request_trailers(_: *mut c_void, stream: Stream) -> TrailersStatus {
+                <$hooks>::on_request_trailers(&unsafe { abi::stream(stream) })
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn envoy_dynamic_module_on_http_filter_response_headers(_: *mut c_void, stream: Stream, ends: bool) -> HeadersStatus {
+                <$hooks>::on_response_headers(&unsafe { abi::stream(stream) }, ends)
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn envoy_dynamic_module_on_http_filter_response_body(_: *mut c_void, stream: Stream, ends: bool) -> DataStatus {
+                <$hooks>::on_response_body(&unsafe { abi::stream(stream) }, ends)
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn envoy_dynamic_module_on_http_filter_response_trailers(_: *mut c_void, stream: Stream) -> TrailersStatus {
+                <$hooks>::on_response_trailers(&unsafe { abi::stream(stream) })
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn envoy_dynamic_module_on_http_filter_stream_complete(_: *mut c_void, stream: Stream) {
+                <$hooks>::on_stream_complete(&unsafe { abi::stream(stream) });
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn envoy_dynamic_module_on_http_filter_destroy(stream: Stream) {
+                // SAFETY: it is the pointer that `on_http_filter_new` has given, for the last time.
+                <$hooks>::on_destroy(unsafe { Rc::from_raw(stream) });
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn envoy_dynamic_module_on_http_filter_http_callout_done(_: *mut c_void, stream: Stream, id: u64, result: Status, headers: *const Header, headers_size: usize, chunks: *const Buffer, chunks_size: usize) {
+                // SAFETY: Envoy lends all until this returns.
+                let (stream, answer) = unsafe { (abi::stream(stream), abi::answer(result, (headers, headers_size), (chunks, chunks_size))) };
+                <$hooks>::on_call_answered(&stream, id, answer);
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn envoy_dynamic_module_on_http_filter_scheduled(_: *mut c_void, stream: Stream, _: u64) {
+                <$hooks>::on_scheduled(&unsafe { abi::stream(stream) });
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn envoy_dynamic_module_on_http_filter_local_reply(_: *mut c_void, _: Stream, _: u32, _: Buffer, _: bool) -> u32 {
+                0
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn envoy_dynamic_module_on_http_filter_per_route_config_new(_: Buffer, _: Buffer) -> *const c_void {
+                ptr::null()
+            }
+
+            $crate::unused_hooks! {
+                envoy_dynamic_module_on_http_filter_per_route_config_destroy(*const c_void);
+                envoy_dynamic_module_on_http_filter_config_scheduled(*mut c_void, Config, u64);
+                envoy_dynamic_module_on_http_filter_config_http_callout_done(*mut c_void, Config, u64, Status, *const Header, usize, *const Buffer, usize);
+                envoy_dynamic_module_on_http_filter_config_http_stream_headers(*mut c_void, Config, u64, *const Header, usize, bool);
+                envoy_dynamic_module_on_http_filter_config_http_stream_data(*mut c_void, Config, u64, *const Buffer, usize, bool);
+                envoy_dynamic_module_on_http_filter_config_http_stream_trailers(*mut c_void, Config, u64, *const Header, usize);
+                envoy_dynamic_module_on_http_filter_config_http_stream_complete(*mut c_void, Config, u64);
+                envoy_dynamic_module_on_http_filter_config_http_stream_reset(*mut c_void, Config, u64, Status);
+                envoy_dynamic_module_on_http_filter_http_stream_headers(*mut c_void, Stream, u64, *const Header, usize, bool);
+                envoy_dynamic_module_on_http_filter_http_stream_data(*mut c_void, Stream, u64, *const Buffer, usize, bool);
+                envoy_dynamic_module_on_http_filter_http_stream_trailers(*mut c_void, Stream, u64, *const Header, usize);
+                envoy_dynamic_module_on_http_filter_http_stream_complete(*mut c_void, Stream, u64);
+                envoy_dynamic_module_on_http_filter_http_stream_reset(*mut c_void, Stream, u64, Status);
+                envoy_dynamic_module_on_http_filter_downstream_above_write_buffer_high_watermark(*mut c_void, Stream);
+                envoy_dynamic_module_on_http_filter_downstream_below_write_buffer_low_watermark(*mut c_void, Stream);
+            }
         }
-    });
-    hooks::on_call_answered(&unsafe { stream(pointer) }, id, answer);
+    };
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_scheduled(
-    _: *mut c_void,
-    pointer: StreamPointer,
-    _: u64,
-) {
-    hooks::on_scheduled(&unsafe { stream(pointer) });
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_local_reply(
-    _: *mut c_void,
-    _: StreamPointer,
-    _: u32,
-    _: Buffer,
-    _: bool,
-) -> u32 {
-    0
-}
-
-/// Hooks that Envoy wants and the filter does not.
+/// Exports hooks that Envoy wants and the filter does not.
+#[macro_export]
 macro_rules! unused_hooks {
     ($($name:ident($($argument:ty),*);)*) => {
         $(
@@ -705,30 +774,4 @@ macro_rules! unused_hooks {
             extern "C" fn $name($(_: $argument),*) {}
         )*
     };
-}
-
-unused_hooks! {
-    envoy_dynamic_module_on_http_filter_per_route_config_destroy(*const c_void);
-    envoy_dynamic_module_on_http_filter_config_scheduled(*mut c_void, ConfigPointer, u64);
-    envoy_dynamic_module_on_http_filter_config_http_callout_done(*mut c_void, ConfigPointer, u64, Status, *const Header, usize, *const Buffer, usize);
-    envoy_dynamic_module_on_http_filter_config_http_stream_headers(*mut c_void, ConfigPointer, u64, *const Header, usize, bool);
-    envoy_dynamic_module_on_http_filter_config_http_stream_data(*mut c_void, ConfigPointer, u64, *const Buffer, usize, bool);
-    envoy_dynamic_module_on_http_filter_config_http_stream_trailers(*mut c_void, ConfigPointer, u64, *const Header, usize);
-    envoy_dynamic_module_on_http_filter_config_http_stream_complete(*mut c_void, ConfigPointer, u64);
-    envoy_dynamic_module_on_http_filter_config_http_stream_reset(*mut c_void, ConfigPointer, u64, Status);
-    envoy_dynamic_module_on_http_filter_http_stream_headers(*mut c_void, StreamPointer, u64, *const Header, usize, bool);
-    envoy_dynamic_module_on_http_filter_http_stream_data(*mut c_void, StreamPointer, u64, *const Buffer, usize, bool);
-    envoy_dynamic_module_on_http_filter_http_stream_trailers(*mut c_void, StreamPointer, u64, *const Header, usize);
-    envoy_dynamic_module_on_http_filter_http_stream_complete(*mut c_void, StreamPointer, u64);
-    envoy_dynamic_module_on_http_filter_http_stream_reset(*mut c_void, StreamPointer, u64, Status);
-    envoy_dynamic_module_on_http_filter_downstream_above_write_buffer_high_watermark(*mut c_void, StreamPointer);
-    envoy_dynamic_module_on_http_filter_downstream_below_write_buffer_low_watermark(*mut c_void, StreamPointer);
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_per_route_config_new(
-    _: Buffer,
-    _: Buffer,
-) -> *const c_void {
-    ptr::null()
 }

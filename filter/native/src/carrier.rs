@@ -15,6 +15,7 @@ use std::time::Duration;
 use crate::abi;
 use crate::clock::STACK_BYTES;
 use crate::inbox::Wakes;
+use crate::seat::Seat;
 use crate::stream::Stream;
 
 /// After which time a connection is tried again.
@@ -48,8 +49,7 @@ fn hold(socket: &PathBuf) -> std::io::Result<()> {
 }
 
 /// Makes a stream the carrier of its worker. False if that has one.
-pub fn begin(stream: &Rc<Stream>) -> bool {
-    let seat = stream.seat;
+pub fn begin(seat: &Seat, stream: &Rc<Stream>) -> bool {
     if seat.carrier.borrow().is_some() {
         return false;
     }
@@ -59,8 +59,7 @@ pub fn begin(stream: &Rc<Stream>) -> bool {
 }
 
 /// The carrier has been woken.
-pub fn serve(stream: &Rc<Stream>) {
-    let seat = stream.seat;
+pub fn serve(seat: &'static Seat, stream: &Stream) {
     let wakes = seat.inbox.take();
     if wakes.has(Wakes::CONFIGURATIONS) {
         seat.configure_all(stream.filter);
@@ -78,8 +77,7 @@ pub fn serve(stream: &Rc<Stream>) {
 }
 
 /// The carrier goes; the answers to its calls are lost.
-pub fn end(stream: &Rc<Stream>) {
-    let seat = stream.seat;
+pub fn end(seat: &'static Seat, stream: &Rc<Stream>) {
     if !seat
         .carrier
         .borrow()

@@ -14,7 +14,7 @@
 //! - queues and timers: `queues`, `clock`
 //! - requests of the filter's own, and its turns: `carrier`
 
-mod abi;
+pub mod abi;
 mod carrier;
 mod clock;
 mod configuration;
@@ -29,3 +29,5 @@ mod seat;
 mod stream;
 #[cfg(feature = "trap")]
 mod trap;
+
+export_hooks!(hooks::Module);

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use sluice_roles::host::header_map::HeaderMap;
 use sluice_roles::host::headers::Headers;
 
-use crate::stream::Stream;
+use crate::abi::Filter;
 
 const STATUS: &str = ":status";
 const CONTENT_LENGTH: &str = "content-length";
@@ -64,34 +64,25 @@ impl Reply {
         seen.map_or(self.status, HeaderMap::status)
     }
 
-    /// Whether its client gets nothing but headers.
-    pub fn is_bodiless(&self, stream: &Stream) -> bool {
-        self.body.is_empty() || stream.is_head()
+    /// Whether it is an object, which goes to the client as it is, without what Envoy would make of it.
+    pub fn is_object(&self) -> bool {
+        !self.body.is_empty() && (200..300).contains(&self.status())
     }
 
-    /// Sends it to a client that has got nothing yet. An object goes as it is, without what Envoy would make of it.
-    pub fn send(&self, stream: &Stream) {
-        let is_object = !self.body.is_empty() && (200..300).contains(&self.status());
-        if !is_object {
-            return self.send_instead(stream);
-        }
-        stream.replied.set(true);
-        let ends = self.is_bodiless(stream);
+    /// Sends the headers, and nothing more if it `ends` with them.
+    pub fn begin(&self, filter: Filter, ends: bool) {
         match &self.seen {
             Some(headers) => {
                 let headers = headers.iter();
                 let headers = headers.map(|(name, value)| (name.as_bytes(), value));
-                stream.filter.send_response_headers(headers, ends);
+                filter.send_response_headers(headers, ends);
             }
-            None => self.send_given(stream, ends),
-        }
-        if !ends && !stream.ended.get() {
-            stream.filter.end_response(&self.body);
+            None => self.begin_as_given(filter, ends),
         }
     }
 
     /// Sends the headers as they were given, with what Envoy would add.
-    fn send_given(&self, stream: &Stream, ends: bool) {
+    fn begin_as_given(&self, filter: Filter, ends: bool) {
         let (mut status, mut length) = ([0; 8], [0; 20]);
         let typed = self.given.has(CONTENT_TYPE);
         let own = [
@@ -105,12 +96,11 @@ impl Reply {
         let own = own.into_iter().take(if typed { 2 } else { 3 });
         let given = self.given.fields();
         let given = given.filter(|(name, _)| *name != CONTENT_LENGTH.as_bytes());
-        stream.filter.send_response_headers(own.chain(given), ends);
+        filter.send_response_headers(own.chain(given), ends);
     }
 
-    /// Sends it as Envoy's local reply, also in the place of a response that has begun to pass this filter.
-    pub fn send_instead(&self, stream: &Stream) {
-        stream.replied.set(true);
+    /// Sends it as Envoy's local reply.
+    pub fn send_by_envoy(&self, filter: Filter) {
         let given;
         let headers = match &self.seen {
             Some(headers) => headers,
@@ -122,9 +112,7 @@ impl Reply {
         let headers = headers.iter();
         let headers = headers.filter(|(name, _)| *name != STATUS && *name != CONTENT_LENGTH);
         let headers = headers.map(|(name, value)| (name.as_bytes(), value));
-        stream
-            .filter
-            .send_response(self.status(), headers, &self.body, self.details);
+        filter.send_response(self.status(), headers, &self.body, self.details);
     }
 }
 

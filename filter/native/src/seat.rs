@@ -4,7 +4,7 @@
 //!
 //! A seat is never freed: Envoy destroys streams after Rust has destroyed what a thread keeps for itself.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,18 +12,17 @@ use std::time::Duration;
 
 use sluice_core::metrics::Metric;
 use sluice_roles::callbacks::{Lent, StreamContext};
-use sluice_roles::host::{Action, Half, Host, Level, Queue};
+use sluice_roles::host::{Action, Half, Host, Queue};
 use sluice_roles::root::Root;
 use sluice_roles::worker::Worker;
 
-use crate::abi::Filter;
+use crate::abi::{self, CallAnswer, Filter, LogLevel};
 use crate::configuration::Configuration;
-use crate::host::NativeHost;
 use crate::inbox::Inbox;
 use crate::metrics::DefinedMetric;
 use crate::process::PROCESS;
 use crate::reply::Reply;
-use crate::stream::{CallAnswer, Part, Stream};
+use crate::stream::{Part, Stream};
 
 /// What the roles have asked for, to be done after the callback, as Envoy may call the module again meanwhile.
 #[derive(Debug)]
@@ -75,6 +74,8 @@ pub struct Seat {
     pub receiver: Cell<u32>,
     /// The root context that is called when the timer is due.
     pub ticking: Cell<u32>,
+    /// What the roles call.
+    host: OnceCell<Rc<dyn Host>>,
     worker: RefCell<Option<Worker>>,
     roots: RefCell<Vec<Rc<RootContext>>>,
     streams: RefCell<HashMap<u32, Rc<Stream>>>,
@@ -93,10 +94,16 @@ thread_local! {
 }
 
 impl Seat {
-    /// The seat of this thread.
-    pub fn of_this_thread() -> &'static Self {
+    /// The seat of this thread, if a stream has come to it.
+    pub fn of_this_thread() -> Option<&'static Self> {
+        SEAT.get()
+    }
+
+    /// The seat of this thread; `host` makes the host of a new one.
+    pub fn take(host: impl FnOnce(&'static Self) -> Rc<dyn Host>) -> &'static Self {
         SEAT.get().unwrap_or_else(|| {
             let seat = &*Box::leak(Box::new(Self::new()));
+            let _ = seat.host.set(host(seat));
             SEAT.set(Some(seat));
             seat
         })
@@ -112,6 +119,7 @@ impl Seat {
             metrics: RefCell::default(),
             receiver: Cell::new(0),
             ticking: Cell::new(0),
+            host: OnceCell::new(),
             worker: RefCell::default(),
             roots: RefCell::default(),
             streams: RefCell::default(),
@@ -120,11 +128,6 @@ impl Seat {
             last_context: Cell::new(0),
             millis: Cell::new(None),
         }
-    }
-
-    /// Whether it is that of this thread.
-    pub fn is_here(&self) -> bool {
-        SEAT.get().is_some_and(|seat| std::ptr::eq(seat, self))
     }
 
     /// A new stream in the role that `configuration` says. `None` if the role cannot begin.
@@ -140,7 +143,7 @@ impl Seat {
         let context = self.new_context();
         let part = Part::Role(RefCell::new(root.root.stream_context(context)));
         let upstream = configuration.is_upstream();
-        let stream = Rc::new(Stream::new(context, self, filter, part, upstream));
+        let stream = Rc::new(Stream::new(context, filter, part, upstream));
         let mut streams = self.streams.borrow_mut();
         streams.insert(context, Rc::clone(&stream));
         Some(stream)
@@ -171,11 +174,10 @@ impl Seat {
             root: Root::new(context),
         }));
         self.enter(filter, Effective::Root(context));
-        let host = Rc::new(NativeHost(self));
         let size = configuration.text.len();
-        let configured = match self.worker.try_borrow_mut() {
-            Ok(mut worker) => root.on_configure(host, &mut worker, size),
-            Err(_) => false,
+        let configured = match (self.host.get(), self.worker.try_borrow_mut()) {
+            (Some(host), Ok(mut worker)) => root.on_configure(Rc::clone(host), &mut worker, size),
+            _ => false,
         };
         self.leave();
         let mut roots = self.roots.borrow_mut();
@@ -246,8 +248,8 @@ impl Seat {
             return None;
         };
         self.enter(stream.filter, Effective::Stream(Rc::clone(stream)));
-        let mut role = role.try_borrow_mut().ok()?;
-        let result = self.lend(|worker| call(&mut **role, &NativeHost(self), worker));
+        let (mut role, host) = (role.try_borrow_mut().ok()?, self.host.get()?);
+        let result = self.lend(|worker| call(&mut **role, &**host, worker));
         self.leave();
         Some(result)
     }
@@ -321,11 +323,12 @@ impl Seat {
 
     /// Has the role see a reply to a request, and sends it.
     fn reply(&'static self, stream: &Rc<Stream>, reply: Reply) {
-        if stream.responds.replace(true) || stream.upstream {
+        if stream.responds.get() || stream.reply.borrow().is_some() || stream.upstream {
             stream.reply.replace(None);
-            return reply.send_instead(stream);
+            stream.responds.set(true);
+            return stream.send(&reply);
         }
-        let ends = reply.is_bodiless(stream);
+        let ends = reply.body.is_empty() || stream.is_head();
         stream.reply.replace(Some(reply));
         let action = self.call(stream, |role, host, worker| {
             role.on_response_headers(host, worker, ends)
@@ -337,18 +340,16 @@ impl Seat {
 
     /// Sends a reply whose headers the role has let pass.
     fn finish_reply(&'static self, stream: &Rc<Stream>) {
-        let size = stream.reply.borrow().as_ref().map(|reply| {
-            let bodiless = reply.is_bodiless(stream);
-            (!bodiless).then_some(reply.body.len())
-        });
-        if let Some(Some(size)) = size {
+        let size = stream.reply.borrow().as_ref().map(|reply| reply.body.len());
+        let size = size.filter(|size| *size > 0 && !stream.is_head());
+        if let Some(size) = size {
             self.call(stream, |role, host, worker| {
                 role.on_response_body(host, worker, size, true)
             });
         }
         let reply = stream.reply.take();
         if let Some(reply) = reply {
-            reply.send(stream);
+            stream.send(&reply);
         }
     }
 
@@ -412,13 +413,11 @@ impl Seat {
 
     /// A callback has panicked: what the worker knew may be wrong. All its requests end, and it begins anew with the next
     /// one, as after the death of a VM.
-    pub fn lose_worker(&'static self, witness: &Rc<Stream>) {
-        self.enter(witness.filter, Effective::Nobody);
+    pub fn lose_worker(&'static self, witness: Filter) {
+        self.enter(witness, Effective::Nobody);
         self.count(Metric::WorkersLost);
-        NativeHost(self).log(
-            Level::Critical,
-            "sluice: a callback panicked: its worker ends its requests and begins anew",
-        );
+        let message = "sluice: a callback panicked: its worker ends its requests and begins anew";
+        abi::log(LogLevel::Critical, message);
         self.leave();
         PROCESS.queues.close(&self.inbox);
         PROCESS.clock.set(&self.inbox, None);

@@ -5,21 +5,10 @@ use std::cell::{Cell, RefCell};
 
 use sluice_roles::callbacks::StreamContext;
 use sluice_roles::host::Half;
-use sluice_roles::host::header_map::HeaderMap;
 use sluice_roles::host::headers::Headers;
 
 use crate::abi::{BodyType, Filter, HeaderMapType};
 use crate::reply::Reply;
-use crate::seat::Seat;
-
-/// The answer to a request of the filter's own.
-#[derive(Clone, Debug, Default)]
-pub struct CallAnswer {
-    /// Its headers.
-    pub headers: HeaderMap,
-    /// Its body.
-    pub body: Vec<u8>,
-}
 
 /// What stands behind a stream.
 pub enum Part {
@@ -33,8 +22,6 @@ pub enum Part {
 pub struct Stream {
     /// The number by which the roles know it; 0 is a carrier.
     pub context: u32,
-    /// The worker.
-    pub seat: &'static Seat,
     /// Envoy's side, until [`Stream::ended`].
     pub filter: Filter,
     /// What handles it.
@@ -61,16 +48,9 @@ pub struct Stream {
 
 impl Stream {
     /// A stream that has just come.
-    pub const fn new(
-        context: u32,
-        seat: &'static Seat,
-        filter: Filter,
-        part: Part,
-        upstream: bool,
-    ) -> Self {
+    pub const fn new(context: u32, filter: Filter, part: Part, upstream: bool) -> Self {
         Self {
             context,
-            seat,
             filter,
             part,
             upstream,
@@ -98,6 +78,19 @@ impl Stream {
             let method = self.filter.header(HeaderMapType::Request, ":method");
             method.is_some_and(|method| method == b"HEAD")
         })
+    }
+
+    /// Sends the filter's own reply. It comes in the place of a response that has begun to pass, if there is one.
+    pub fn send(&self, reply: &Reply) {
+        self.replied.set(true);
+        if self.responds.replace(true) || !reply.is_object() {
+            return reply.send_by_envoy(self.filter);
+        }
+        let ends = self.is_head();
+        reply.begin(self.filter, ends);
+        if !ends && !self.ended.get() {
+            self.filter.end_response(&reply.body);
+        }
     }
 
     /// How many bytes of the request's body there are so far.
