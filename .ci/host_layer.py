@@ -3,8 +3,8 @@
 """host_layer.py: fails when the host layer grows, or when code outside of it calls the host.
 
 The host layers are the crates of the two modules, the only ones that call an imported function or the SDK. They cannot
-be tested natively, so each stays small: at most so many lines without comments, blank lines and tests. All `unsafe` code
-of the native module is in one file.
+be tested natively, so each stays small: at most so many lines without comments, blank lines and tests. All `unsafe`
+code of the native module is in one file.
 """
 
 import pathlib

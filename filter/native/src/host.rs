@@ -3,10 +3,12 @@
 
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sluice_core::host::{HostError, SharedStore, Token};
 use sluice_core::metrics::MetricKind;
+use sluice_core::workers::KeyHash;
 use sluice_roles::host::header_map::HeaderMap;
 use sluice_roles::host::headers::Headers;
 use sluice_roles::host::{Half, Host, Level, Map, Queue, Result};
@@ -299,6 +301,10 @@ impl Host for NativeHost {
 
     fn dequeue(&self, queue: Queue) -> Result<Option<Vec<u8>>> {
         Ok(PROCESS.queues.dequeue(queue))
+    }
+
+    fn share_body(&self, key: KeyHash, body: Arc<[u8]>) -> Arc<[u8]> {
+        PROCESS.bodies.share(key, body)
     }
 
     fn set_tick_period(&self, milliseconds: u32) -> Result<()> {

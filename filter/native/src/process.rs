@@ -4,6 +4,7 @@
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use sluice_core::hot::SharedBodies;
 use sluice_core::workers::shared_data::SharedData;
 
 use crate::clock::Clock;
@@ -17,6 +18,8 @@ use crate::queues::Queues;
 pub struct Process {
     /// Data by key.
     pub data: SharedData,
+    /// The bodies of the workers' hot copies.
+    pub bodies: SharedBodies,
     /// The workers' queues.
     pub queues: Queues,
     /// The workers' timers.
@@ -32,6 +35,7 @@ pub struct Process {
 /// The process.
 pub static PROCESS: LazyLock<Process> = LazyLock::new(|| Process {
     data: SharedData::new(),
+    bodies: SharedBodies::default(),
     queues: Queues::default(),
     clock: Clock::new(),
     metrics: OnceLock::new(),

@@ -7,6 +7,8 @@ use super::copy::HotCopy;
 #[derive(Debug)]
 pub struct Capture {
     copy: HotCopy,
+    /// What has come of its body.
+    body: Vec<u8>,
     length: usize,
     /// Whether the body may be shorter.
     at_most: bool,
@@ -19,6 +21,7 @@ impl Capture {
     pub fn new(copy: HotCopy, length: usize) -> Self {
         Self {
             copy,
+            body: Vec::new(),
             length,
             at_most: false,
             broken: false,
@@ -45,7 +48,7 @@ impl Capture {
 
     /// Takes the next bytes of the body, unless they are more than there should be.
     pub fn take(&mut self, bytes: Vec<u8>) {
-        let body = &mut self.copy.body;
+        let body = &mut self.body;
         self.broken |= bytes.len() > self.length.saturating_sub(body.len());
         if self.broken {
             *body = Vec::new();
@@ -62,8 +65,8 @@ impl Capture {
 
     /// The copy, if all of the body has come.
     pub fn finish(mut self) -> Option<HotCopy> {
-        self.copy.body.shrink_to_fit();
-        let whole = self.at_most || self.copy.body.len() == self.length;
+        let whole = self.at_most || self.body.len() == self.length;
+        self.copy.body = self.body.into();
         (whole && !self.broken).then_some(self.copy)
     }
 }
@@ -89,7 +92,7 @@ mod tests {
             headers: Vec::new(),
             aged: true,
             typed: true,
-            body: Vec::new(),
+            body: [].into(),
         };
         Capture::new(copy, length)
     }
@@ -100,7 +103,7 @@ mod tests {
         capture.take(b"ab".to_vec());
         capture.take(Vec::new());
         capture.take(b"cde".to_vec());
-        assert_eq!(capture.finish().unwrap().body, b"abcde");
+        assert_eq!(&*capture.finish().unwrap().body, b"abcde");
     }
 
     #[test]
@@ -115,7 +118,7 @@ mod tests {
         let open = || Capture::at_most(capture(0).copy, 5);
         let mut short = open();
         short.take(b"abc".to_vec());
-        assert_eq!(short.finish().unwrap().body, b"abc");
+        assert_eq!(&*short.finish().unwrap().body, b"abc");
         let mut long = open();
         long.take(b"abc".to_vec());
         assert!(!long.is_broken());

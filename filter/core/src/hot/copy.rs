@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A whole response as clients get it.
 
+use std::sync::Arc;
+
 use super::sighting::{Sighting, Still};
 use crate::workers::{KeyHash, Millis};
 
@@ -38,14 +40,14 @@ pub struct HotCopy {
     pub aged: bool,
     /// Whether it says its media type.
     pub typed: bool,
-    /// Its body.
-    pub body: Vec<u8>,
+    /// Its body, which other workers' copies may share.
+    pub body: Arc<[u8]>,
 }
 
 impl HotCopy {
     /// What it takes of the memory.
     pub fn bytes(&self) -> usize {
-        OVERHEAD + self.key.capacity() + self.headers.capacity() + self.body.capacity()
+        OVERHEAD + self.key.capacity() + self.headers.capacity() + self.body.len()
     }
 
     /// Whether it is what the store would serve at `now` for that request.

@@ -7,6 +7,7 @@
 //! nothing but time. Where the store has no room, a copy of what passes takes its place, for as long. Sites share the
 //! memory by their weights, so that none flushes the copies of another.
 
+mod bodies;
 mod capture;
 mod copy;
 mod sighting;
@@ -14,6 +15,7 @@ mod sites;
 mod table;
 mod tier;
 
+pub use bodies::SharedBodies;
 pub use capture::Capture;
 pub use copy::{HotCopy, Wanted};
 pub use sighting::{REREAD_MILLIS, Sighting, Still};

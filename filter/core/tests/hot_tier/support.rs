@@ -74,7 +74,7 @@ pub fn copy(object: u64, length: usize) -> HotCopy {
         headers: vec![0; 300],
         aged: true,
         typed: true,
-        body: vec![0; length],
+        body: vec![0; length].into(),
     }
 }
 

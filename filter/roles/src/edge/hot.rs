@@ -126,7 +126,7 @@ fn copy_of(host: &dyn Host, stream: &EdgeRequest, sighting: Sighting) -> host::R
         aged: headers.has("age"),
         typed: headers.has("content-type"),
         headers: common(&headers, stream.policy.policy.website.cors.is_some()),
-        body: Vec::new(),
+        body: [].into(),
     })
 }
 

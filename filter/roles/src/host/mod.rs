@@ -9,12 +9,14 @@ pub mod header_map;
 pub mod headers;
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use headers::{Headers, serialize};
 use sluice_core::host::{HostError, SharedStore};
 use sluice_core::metrics::MetricKind;
 use sluice_core::store::header_edit::HeaderEdit;
+use sluice_core::workers::KeyHash;
 
 /// Outcome of a host call.
 pub type Result<T> = std::result::Result<T, HostError>;
@@ -146,6 +148,12 @@ pub trait Host: SharedStore {
 
     /// The next message, if there is one.
     fn dequeue(&self, queue: Queue) -> Result<Option<Vec<u8>>>;
+
+    /// The body that another worker keeps for a key, where it is equal to this one; else this one, which others may get from
+    /// now on. A host whose workers share no memory has nothing to share.
+    fn share_body(&self, _key: KeyHash, body: Arc<[u8]>) -> Arc<[u8]> {
+        body
+    }
 
     /// Sets the period of the root context's timer; zero stops it.
     fn set_tick_period(&self, milliseconds: u32) -> Result<()>;

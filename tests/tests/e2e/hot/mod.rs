@@ -2,4 +2,5 @@
 //! Small objects that each worker answers out of its own memory.
 
 mod same_as_stored;
+mod shared;
 mod tier;

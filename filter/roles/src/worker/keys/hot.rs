@@ -24,8 +24,10 @@ impl Keys {
     }
 
     /// Keeps a copy, if the hot tier finds it worth that.
-    pub fn keep_copy(&mut self, site: SiteNumber, copy: HotCopy) {
-        let kept = self.hot.insert(site, self.entry_hash(&copy.key), copy);
+    pub fn keep_copy(&mut self, site: SiteNumber, mut copy: HotCopy) {
+        let key = self.entry_hash(&copy.key);
+        copy.body = self.host.share_body(key, copy.body);
+        let kept = self.hot.insert(site, key, copy);
         if kept.admitted {
             self.metrics.count(Metric::HotAdmissions, 1);
         }
