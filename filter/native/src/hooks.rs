@@ -250,6 +250,9 @@ impl Hooks for Module {
     }
 
     fn on_scheduled(stream: &Rc<Stream>) {
+        if stream.lost.get() {
+            return stream.end_lost();
+        }
         guarded(stream, (), |seat| carrier::serve(seat, stream));
     }
 }

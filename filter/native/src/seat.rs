@@ -427,24 +427,7 @@ impl Seat {
         // What it has may be in no state to be destroyed.
         std::mem::forget(self.worker.take());
         let streams = std::mem::take(&mut *self.streams.borrow_mut());
-        for stream in streams.values() {
-            stream.lost.set(true);
-        }
-        for stream in streams.values().filter(|stream| !stream.ended.get()) {
-            end_lost(stream);
-        }
-    }
-}
-
-/// Ends a stream of which nothing is known any more.
-fn end_lost(stream: &Stream) {
-    if stream.responds.replace(true) {
-        stream.filter.reset();
-    } else {
-        let headers = [(&b"cache-control"[..], &b"no-store"[..])];
-        stream.replied.set(true);
-        stream
-            .filter
-            .send_response(503, headers.into_iter(), b"", "sluice_worker_lost");
+        let streams = streams.values().filter(|stream| !stream.ended.get());
+        streams.for_each(|stream| stream.lose());
     }
 }

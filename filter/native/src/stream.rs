@@ -7,7 +7,7 @@ use sluice_roles::callbacks::StreamContext;
 use sluice_roles::host::Half;
 use sluice_roles::host::headers::Headers;
 
-use crate::abi::{BodyType, Filter, HeaderMapType};
+use crate::abi::{BodyType, Filter, HeaderMapType, Scheduler};
 use crate::reply::Reply;
 
 /// What stands behind a stream.
@@ -42,6 +42,8 @@ pub struct Stream {
     pub handling: Cell<Option<Half>>,
     /// That half goes on, whatever the role says: it was resumed meanwhile.
     pub resumed: Cell<bool>,
+    /// What wakes it once its worker is lost.
+    pub scheduler: RefCell<Option<Scheduler>>,
     /// A reply of the filter's own that the role has not let pass yet.
     pub reply: RefCell<Option<Reply>>,
 }
@@ -61,6 +63,7 @@ impl Stream {
             replied: Cell::new(false),
             handling: Cell::new(None),
             resumed: Cell::new(false),
+            scheduler: RefCell::new(None),
             reply: RefCell::new(None),
         }
     }
@@ -91,6 +94,28 @@ impl Stream {
         if !ends && !self.ended.get() {
             self.filter.end_response(&reply.body);
         }
+    }
+
+    /// Nothing is known of it any more: it ends at its next turn. Envoy's cache filter does not survive an answer while it is
+    /// still sending its request.
+    pub fn lose(&self) {
+        self.lost.set(true);
+        let scheduler = self.filter.scheduler();
+        scheduler.commit();
+        self.scheduler.replace(Some(scheduler));
+    }
+
+    /// Ends it, of which nothing is known any more.
+    pub fn end_lost(&self) {
+        if self.replied.replace(true) {
+            return;
+        }
+        if self.responds.replace(true) {
+            return self.filter.reset();
+        }
+        let headers = [(&b"cache-control"[..], &b"no-store"[..])].into_iter();
+        self.filter
+            .send_response(503, headers, b"", "sluice_worker_lost");
     }
 
     /// How many bytes of the request's body there are so far.

@@ -42,6 +42,8 @@ impl Edge {
                     worker
                         .host
                         .set_header(Map::Request, "if-range", BYPASS_SENTINEL)?;
+                } else {
+                    resumption::tell_of_room(&*worker.host)?;
                 }
                 Ok(Action::Continue)
             }
