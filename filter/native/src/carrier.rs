@@ -66,13 +66,14 @@ pub fn serve(seat: &'static Seat, stream: &Stream) {
         seat.do_tasks();
         seat.drop_roots();
     }
-    if wakes.has(Wakes::TICK) {
-        seat.call_root(seat.ticking.get(), |root, worker| root.on_tick(worker));
-    }
+    // Messages first: by the timer a worker makes up for those that have not come.
     if wakes.has(Wakes::MESSAGES) {
         seat.call_root(seat.receiver.get(), |root, worker| {
             root.on_queue_ready(worker)
         });
+    }
+    if wakes.has(Wakes::TICK) {
+        seat.call_root(seat.ticking.get(), |root, worker| root.on_tick(worker));
     }
 }
 
