@@ -112,7 +112,10 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     if let Some(code) = edge.wait_until_ready()? {
         return Ok(code);
     }
-    reload::check_start(&rendered, &Admin::new(settings.admin_socket()))?;
+    let admin = Admin::new(settings.admin_socket());
+    if let Some(code) = edge.check(|| reload::check_start(&rendered, &admin))? {
+        return Ok(code);
+    }
     let mut configuration = Configuration {
         settings,
         demo: demo.as_ref().map(|demo| demo.origin.clone()),

@@ -22,6 +22,8 @@ use crate::system::child::{Child, exit_code};
 
 /// Bound on the time in which Envoy must become ready.
 const START_PATIENCE: Duration = Duration::from_secs(60);
+/// An Envoy that cannot be asked has ended within this time, or lives.
+const END_PATIENCE: Duration = Duration::from_millis(500);
 /// The time between two looks at what nothing announces.
 pub const POLL: Duration = Duration::from_millis(20);
 
@@ -75,16 +77,43 @@ impl RunningEdge<'_> {
         bail!("Envoy was not ready after {} s", START_PATIENCE.as_secs())
     }
 
+    /// Checks Envoy by asking it. `Some`: it could not be asked, as it was about to end, with this exit code.
+    ///
+    /// # Errors
+    /// The check has failed, and Envoy lives.
+    pub fn check(
+        &mut self,
+        check: impl FnOnce() -> anyhow::Result<()>,
+    ) -> anyhow::Result<Option<u8>> {
+        let Err(error) = check() else {
+            return Ok(None);
+        };
+        let failed = Instant::now();
+        while failed.elapsed() < END_PATIENCE {
+            if let Some(code) = self.end() {
+                return Ok(Some(code));
+            }
+            sleep(POLL);
+        }
+        Err(error)
+    }
+
+    /// Envoy's exit code, if it has ended by itself.
+    fn end(&mut self) -> Option<u8> {
+        let status = self.envoy.exited()?;
+        say(&format!("Envoy ended: {status}"));
+        self.deaths.note_end(status, self.started.elapsed());
+        Some(exit_code(status))
+    }
+
     /// Waits until a process ends or a signal arrives, and stops the edge. Gives the exit code.
     pub fn watch(&mut self, configuration: &mut Configuration<'_>, mut demo: Option<Demo>) -> u8 {
         loop {
             if std::mem::take(&mut self.wants_reload) {
                 configuration.reload();
             }
-            if let Some(status) = self.envoy.exited() {
-                say(&format!("Envoy ended: {status}"));
-                self.deaths.note_end(status, self.started.elapsed());
-                return exit_code(status);
+            if let Some(code) = self.end() {
+                return code;
             }
             if let Some(status) = demo.as_mut().and_then(|demo| demo.minio.exited()) {
                 say(&format!("MinIO ended: {status}"));
