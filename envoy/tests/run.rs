@@ -116,6 +116,41 @@ fn listening_ports(pid: u32) -> Vec<u16> {
 }
 
 #[test]
+fn the_native_module_takes_no_other_envoy_than_its_own() {
+    let origin = Origin::start();
+    let folder = tempfile::TempDir::new().unwrap();
+    let [envoy, module] = ["envoy", "sluice.so"].map(|name| folder.path().join(name));
+    std::fs::write(&module, "").unwrap();
+    let native = |says: &str| {
+        std::fs::write(&envoy, format!("#!/bin/sh\necho '{says}'\n")).unwrap();
+        std::fs::set_permissions(&envoy, Permissions::from_mode(0o755)).unwrap();
+        let edge = edge(&origin).set("RUNTIME", "native");
+        let edge = edge.set("SLUICE_NATIVE", module.to_str().unwrap());
+        edge.set("SLUICE_ENVOY", envoy.to_str().unwrap()).refused()
+    };
+    let (code, says) = native("envoy  version: 0123abcd/1.2.3/Clean/RELEASE/BoringSSL");
+    assert_eq!(code, Some(1), "{says}");
+    assert!(
+        says.contains("it is Envoy 1.2.3: expected Envoy 1."),
+        "{says}"
+    );
+    assert!(says.contains("RUNTIME=wasm"), "{says}");
+    let (_, says) = native("nginx/1.2.3");
+    assert!(says.contains("no version in"), "{says}");
+    let without = edge(&origin).set("RUNTIME", "native");
+    let (_, says) = without.set("SLUICE_NATIVE", "/no/such.so").refused();
+    assert!(
+        says.contains("SLUICE_NATIVE=/no/such.so: expected a file that exists"),
+        "{says}"
+    );
+    let (_, says) = edge(&origin).set("RUNTIME", "lua").refused();
+    assert!(
+        says.contains("RUNTIME=\"lua\": expected wasm or native"),
+        "{says}"
+    );
+}
+
+#[test]
 fn what_is_missing_is_named() {
     let origin = Origin::start();
     let (_, says) = edge(&origin)

@@ -55,6 +55,15 @@ fn handle(
     }
 }
 
+/// Tells the role that its stream is over, once.
+fn end(seat: &'static Seat, stream: &Rc<Stream>) {
+    if !stream.ended.get() {
+        seat.call(stream, |role, _, worker| role.on_done(worker));
+        seat.forget(stream);
+        seat.do_tasks();
+    }
+}
+
 /// As Envoy's Wasm host: before the cache filter, the body of what is paused reaches the filter.
 const fn headers_status(stream: &Stream, action: Action) -> HeadersStatus {
     match action {
@@ -205,18 +214,15 @@ impl Hooks for Module {
     fn on_stream_complete(stream: &Rc<Stream>) {
         guarded(stream, (), |seat| {
             seat.call(stream, |role, host, worker| role.on_log(host, worker));
-            seat.do_tasks();
+            // Envoy may destroy it in a later turn, and has nothing of its request any more.
+            end(seat, stream);
         });
     }
 
     fn on_destroy(stream: Rc<Stream>) {
         guarded(&stream, (), |seat| match stream.part {
             Part::Carrier => carrier::end(seat, &stream),
-            Part::Role(_) => {
-                seat.call(&stream, |role, _, worker| role.on_done(worker));
-                seat.forget(&stream);
-                seat.do_tasks();
-            }
+            Part::Role(_) => end(seat, &stream),
         });
         stream.ended.set(true);
         if Seat::of_this_thread().is_none() {

@@ -30,7 +30,7 @@ pub struct Stream {
     pub upstream: bool,
     /// Whether its client has asked with HEAD, once that is known.
     head: Cell<Option<bool>>,
-    /// Envoy has destroyed it.
+    /// It is over: Envoy has destroyed it, or will.
     pub ended: Cell<bool>,
     /// The worker has been lost, with what the role knew of this stream.
     pub lost: Cell<bool>,
