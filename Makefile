@@ -205,7 +205,7 @@ measure = $(locations) SLUICE_PEERS="$(here)/$(peers)" SLUICE_K6="$(here)/$(k6)"
 	SLUICE_BIN="$(builds)/bench-run/sluice" "$(builds)/bench-run/sluice-bench"
 
 .PHONY: bench
-bench: wasm envoy minio k6 prometheus peers bench-run ## Measure beside nginx, Varnish, HAProxy and Traffic Server: STORY=1 (all), QUICK=1 (4 minutes, not 87)
+bench: wasm native envoy minio k6 prometheus peers bench-run ## Measure beside nginx, Varnish, HAProxy and Traffic Server: STORY=1 (all), QUICK=1 (4 minutes, not 90)
 	@$(measure) plan $(stories)
 	@for story in $(stories); do $(measure) "$$story"; done
 	@$(measure) report

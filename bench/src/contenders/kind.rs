@@ -4,6 +4,7 @@
 use crate::contenders::Contender;
 use crate::peers::nginx::Caching;
 use crate::peers::{WORKERS, direct, haproxy, nginx, trafficserver, varnish};
+use sluice::settings::Runtime;
 use sluice_tests::bare::Bare;
 use sluice_tests::bucket::Bucket;
 use sluice_tests::bucket::proxy::Proxy;
@@ -42,6 +43,8 @@ pub enum Kind {
     Sluice,
     /// Sluice with its files on a tmpfs.
     SluiceMemory,
+    /// Sluice as it comes, in Envoy's own process in place of Wasm VMs.
+    SluiceNative,
     /// Sluice that serves what has expired while one request revalidates it.
     SluiceStale,
     /// Sluice without copies of hot objects: each hit is one of Envoy's cache.
@@ -66,6 +69,7 @@ impl fmt::Display for Kind {
             Self::BareMemory => "bare Envoy, memory",
             Self::Sluice => "Sluice",
             Self::SluiceMemory => "Sluice, CACHE=memory",
+            Self::SluiceNative => "Sluice, RUNTIME=native",
             Self::SluiceStale => "Sluice, stale while revalidating",
             Self::SluiceCold => "Sluice, HOT_BYTES=0",
         })
@@ -104,7 +108,11 @@ impl Kind {
     pub const fn is_sluice(self) -> bool {
         matches!(
             self,
-            Self::Sluice | Self::SluiceMemory | Self::SluiceStale | Self::SluiceCold
+            Self::Sluice
+                | Self::SluiceMemory
+                | Self::SluiceNative
+                | Self::SluiceStale
+                | Self::SluiceCold
         )
     }
 
@@ -114,7 +122,11 @@ impl Kind {
         let peer = match self {
             Self::Origin => return Some(Contender::origin(origin)),
             Self::Bare | Self::BareMemory => return Some(self.bare(before).await),
-            Self::Sluice | Self::SluiceMemory | Self::SluiceStale | Self::SluiceCold => {
+            Self::Sluice
+            | Self::SluiceMemory
+            | Self::SluiceNative
+            | Self::SluiceStale
+            | Self::SluiceCold => {
                 return Some(self.sluice(before).await);
             }
             Self::Direct => direct::start(certificate).await,
@@ -171,6 +183,7 @@ impl Kind {
         };
         let edge = match self {
             Self::SluiceMemory => edge.medium(Medium::Memory),
+            Self::SluiceNative => edge.medium(Medium::Disk).runtime(Runtime::Native),
             Self::SluiceStale => edge.medium(Medium::Disk).policy(STALE),
             Self::SluiceCold => edge.medium(Medium::Disk).env("HOT_BYTES", "0"),
             _ => edge.medium(Medium::Disk),

@@ -13,6 +13,7 @@ use crate::machine::{self, usage};
 use crate::peers::Peer;
 use crate::progress::Progress;
 use crate::report::{Report, bars};
+use crate::stories::scope;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -34,10 +35,7 @@ pub async fn run(quick: bool) -> Option<Report> {
     if !h2load::is_there() {
         return None;
     }
-    let rounds = std::env::var("ROUNDS")
-        .ok()
-        .and_then(|rounds| rounds.parse().ok());
-    let rounds: usize = rounds.unwrap_or(if quick { 1 } else { 15 });
+    let rounds = scope::rounds(if quick { 1 } else { 15 }) as usize;
     let before = machine::load();
     let origin = variants::origin();
     let mut all = Vec::new();

@@ -11,6 +11,7 @@ use crate::machine::usage::{Bystander, Meter, Taken};
 use crate::peers::nginx::Caching;
 use crate::progress::Progress;
 use crate::report::{Report, bars, by_percentile};
+use crate::stories::scope;
 use sluice_tests::bucket::proxy::Proxy;
 use sluice_tests::bucket::{Bucket, minio};
 use std::time::Duration;
@@ -21,6 +22,10 @@ const SIZE: usize = 10_000;
 const DISTANCE: Duration = Duration::from_millis(100);
 const NGINX: Kind = Kind::Nginx(Caching::Lock);
 const GATEWAY: Kind = Kind::Nginx(Caching::Gateway);
+/// Requests a second.
+const RATES: [u32; 4] = [100, ALL_AT, 1_000, 2_000];
+/// The rate at which all are measured.
+const ALL_AT: u32 = 500;
 /// Whose times are drawn.
 const DRAWN: [Kind; 4] = [Kind::Origin, NGINX, Kind::Varnish, Kind::Sluice];
 /// Who is measured at one rate only; the first three are not part of a quick run.
@@ -60,17 +65,15 @@ impl Scale {
                 rates: vec![(300, kinds)],
             };
         }
-        let foremost = |rate| (rate, DRAWN.to_vec());
+        let foremost = [&DRAWN[..], &[Kind::SluiceNative]].concat();
+        let all = [&foremost[..], &OTHERS].concat();
+        let kinds = |rate| if rate == ALL_AT { &all } else { &foremost };
+        let rates = scope::rates(&RATES).into_iter();
         Self {
             objects: 10_000,
             seconds: 10,
-            rounds: 3,
-            rates: vec![
-                foremost(100),
-                (500, [&DRAWN[..], &OTHERS].concat()),
-                foremost(1_000),
-                foremost(2_000),
-            ],
+            rounds: scope::rounds(3),
+            rates: rates.map(|rate| (rate, kinds(rate).clone())).collect(),
         }
     }
 

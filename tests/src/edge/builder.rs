@@ -104,6 +104,13 @@ impl Builder {
         }
     }
 
+    /// What runs the filter, in place of what `RUNTIME` says for all tests.
+    pub fn runtime(self, runtime: Runtime) -> Self {
+        let module = module_of(runtime).display().to_string();
+        self.env("RUNTIME", runtime.name())
+            .env(runtime.variable(), module)
+    }
+
     /// Another release than the one that is being tested.
     pub fn release(self, release: Release) -> Self {
         Self { release, ..self }

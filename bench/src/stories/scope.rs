@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How much of a story is measured, where the environment says so.
+
+/// The number of rounds: what `ROUNDS` says, else `default`. Ends the program where it is no number above 0.
+pub fn rounds(default: u32) -> u32 {
+    or_exit(parse_rounds(&variable("ROUNDS"), default))
+}
+
+/// Those of `known`, requests a second, that `RATES` names, or all of them. Ends the program where there is no such rate.
+pub fn rates(known: &[u32]) -> Vec<u32> {
+    or_exit(parse_rates(&variable("RATES"), known))
+}
+
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_default()
+}
+
+fn or_exit<T>(parsed: Result<T, String>) -> T {
+    parsed.unwrap_or_else(|error| {
+        eprintln!("{error}");
+        std::process::exit(2);
+    })
+}
+
+fn parse_rounds(value: &str, default: u32) -> Result<u32, String> {
+    if value.trim().is_empty() {
+        return Ok(default);
+    }
+    let rounds = value.trim().parse().ok().filter(|rounds| *rounds > 0);
+    rounds.ok_or_else(|| format!("ROUNDS: {value:?}: expected a number from 1"))
+}
+
+fn parse_rates(value: &str, known: &[u32]) -> Result<Vec<u32>, String> {
+    if value.trim().is_empty() {
+        return Ok(known.to_vec());
+    }
+    let parse = |word: &str| {
+        let rate = word.parse().ok().filter(|rate| known.contains(rate));
+        rate.ok_or_else(|| format!("RATES: {word:?}: expected one of {known:?}"))
+    };
+    value.split_whitespace().map(parse).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_said_is_the_default() {
+        assert_eq!(parse_rounds("", 3), Ok(3));
+        assert_eq!(parse_rates(" ", &[100, 500]), Ok(vec![100, 500]));
+    }
+
+    #[test]
+    fn rounds_and_rates_are_taken_from_what_is_said() {
+        assert_eq!(parse_rounds("5", 3), Ok(5));
+        assert_eq!(parse_rates("500", &[100, 500]), Ok(vec![500]));
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_named_with_what_can() {
+        let error = parse_rounds("0", 3).unwrap_err();
+        assert_eq!(error, "ROUNDS: \"0\": expected a number from 1");
+        let error = parse_rates("100 7", &[100, 500]).unwrap_err();
+        assert_eq!(error, "RATES: \"7\": expected one of [100, 500]");
+    }
+}
