@@ -99,7 +99,7 @@ run: $(if $(filter native,$(RUNTIME)),native,wasm) edge envoy $(if $(ORIGIN),,mi
 	@exec env $(locations) "$(builds)/release/sluice" --restart
 
 # What is tested on the native host as well: what depends most on the host, beside what it gives back to clients.
-on_native := admission:: coalescing:: hot:: http:: key:: policy:: purge:: workers::
+on_native := admission:: coalescing:: hot:: http:: key:: memory_bounds:: policy:: purge:: workers::
 
 .PHONY: test
 test: wasm native trap envoy minio versitygw prometheus $(conformance) $(former) ## Run all tests, without Envoy and end to end

@@ -36,6 +36,10 @@ pub struct Direct {
     pub exact_balance: bool,
     /// How many threads read and write the cache's files.
     pub cache_threads: Option<u32>,
+    /// Bound on Envoy's heap, in bytes.
+    pub heap_bytes: Option<u64>,
+    /// Whether Envoy's allocator keeps all memory that is free.
+    pub keeps_free_memory: bool,
     /// Another level of the log.
     pub log_level: Option<&'static str>,
 }
@@ -57,6 +61,9 @@ impl Direct {
         }
         if let Some(idle) = self.origin_idle {
             settings.origin_idle = idle;
+        }
+        if let Some(bytes) = self.heap_bytes {
+            settings.machine.heap_bytes = bytes;
         }
         let origin = settings.origin.clone().expect("an origin");
         let cache = settings.cache.dir.join(cache::ENTRIES);
@@ -97,6 +104,10 @@ impl Direct {
         add_clusters(config, self.spare_clusters);
         if self.untagged {
             config["stats_config"]["use_all_default_tags"] = false.into();
+        }
+        if self.keeps_free_memory {
+            let kept = config.as_object_mut().expect("a configuration");
+            kept.remove("memory_allocator_manager").expect("a bound");
         }
         if self.exact_balance {
             balance_exactly(config);

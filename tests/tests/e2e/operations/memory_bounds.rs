@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The process's memory does not grow with the number of distinct keys, apart from what is stored.
+//! The process's memory does not grow with the number of distinct keys, apart from what is stored, and what a peak has
+//! needed goes back to the machine where that is short of memory.
 
+use sluice::settings::Runtime;
+use sluice::system::Machine;
+use sluice_tests::bare::Bare;
 use sluice_tests::client::{Client, request};
 use sluice_tests::edge::Edge;
-use sluice_tests::edge::store::Medium;
+use sluice_tests::edge::direct::Direct;
+use sluice_tests::edge::store::{Medium, Store};
+use sluice_tests::machine::process::resident_kib;
+use sluice_tests::machine::tool::runtime;
 use sluice_tests::origin::{Origin, Reply};
+use sluice_tests::server::gate::Gate;
 use std::net::SocketAddr;
 use tokio::task::JoinSet;
 
@@ -71,4 +79,94 @@ async fn distinct_keys_leave_memory_where_it_was() {
 #[ignore = "long: make soak"]
 async fn a_million_distinct_keys_leave_memory_where_it_was() {
     growth(50_000, 1_000_000, 100).await;
+}
+
+/// How many KiB an edge has more than a bare Envoy with as many workers, after some requests to each of them.
+async fn beyond_bare_envoy(workers: usize) -> u64 {
+    let origin = Origin::start().ready().await;
+    let edge = Edge::http(&origin).workers(workers).start().await;
+    let bare = Bare::start(&origin, Store::V1_DISK, workers).await;
+    for address in [edge.address(), bare.address()] {
+        // Each on a connection of its own, which the kernel gives to any worker.
+        for _ in 0..20 * workers {
+            let mut client = Client::connect(address).await;
+            client.exchange(request("GET", "/a", &[])).await;
+        }
+    }
+    let bare = resident_kib(bare.pid()).expect("a running Envoy");
+    let edge = edge.resident_kib();
+    println!("{workers} workers: bare Envoy {bare} KiB, Sluice {edge} KiB");
+    edge.saturating_sub(bare)
+}
+
+#[tokio::test]
+async fn memory_beyond_bare_envoys_is_bounded_whatever_the_workers() {
+    let [fixed, of_worker] = match runtime() {
+        Runtime::Wasm => [57, 1],
+        Runtime::Native => [6, 1],
+    };
+    for workers in [1, 8] {
+        let beyond = beyond_bare_envoy(workers).await;
+        let most = (fixed + of_worker * workers as u64) * 1024;
+        assert!(beyond < most, "{workers} workers: {beyond} KiB, not {most}");
+    }
+}
+
+/// Bound on the heap, which a peak comes near to.
+const HEAP_BYTES: u64 = 250 << 20;
+/// What the heap may have when a peak is over, in KiB.
+const MOST_KIB: u64 = HEAP_BYTES / 10 * 9 / 1024;
+/// Keys of a peak, each with a client and connections of its own.
+const PEAK: usize = 2_000;
+
+/// How many KiB the process has grown by when a peak of keys in flight is over, and others are asked for.
+async fn growth_after_a_peak(keeps_free_memory: bool) -> u64 {
+    Machine::raise_open_files();
+    let (origin, gate) = (Origin::start().ready().await, Gate::new());
+    origin.on("*", Reply::ok(20_000).hold(&gate));
+    let bounded = Direct {
+        heap_bytes: Some(HEAP_BYTES),
+        keeps_free_memory,
+        ..Direct::default()
+    };
+    let edge = Edge::http(&origin).direct(bounded).start().await;
+    let (before, address) = (edge.resident_kib(), edge.address());
+    let mut clients = JoinSet::new();
+    for key in 0..PEAK {
+        clients.spawn(async move {
+            let mut client = Client::connect(address).await;
+            let request = request("GET", &format!("/{key}"), &[]);
+            assert_eq!(client.exchange(request).await.status, 200);
+        });
+    }
+    edge.wait_for_value("sluice_flights_now", PEAK as u64).await;
+    gate.open();
+    clients.join_all().await;
+    let peak = edge.resident_kib();
+    edge.wait_for_value("http.origin.downstream_cx_active", 0)
+        .await;
+    let mut client = Client::connect(address).await;
+    for key in 0..PEAK {
+        if edge.resident_kib() < before + MOST_KIB {
+            break;
+        }
+        client
+            .exchange(request("GET", &format!("/after/{key}"), &[]))
+            .await;
+    }
+    let after = edge.resident_kib();
+    println!("{before} KiB, at the peak {peak} KiB, after it {after} KiB");
+    after - before
+}
+
+#[tokio::test]
+async fn what_a_peak_needed_goes_back_to_a_machine_that_is_short_of_memory() {
+    let grown = growth_after_a_peak(false).await;
+    assert!(grown < MOST_KIB, "{grown} KiB");
+}
+
+#[tokio::test]
+async fn control_envoys_allocator_keeps_what_a_peak_needed() {
+    let grown = growth_after_a_peak(true).await;
+    assert!(grown > MOST_KIB, "{grown} KiB");
 }
