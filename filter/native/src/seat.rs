@@ -5,12 +5,13 @@
 //! A seat is never freed: Envoy destroys streams after Rust has destroyed what a thread keeps for itself.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sluice_core::metrics::Metric;
+use sluice_core::workers::NumberMap;
 use sluice_roles::callbacks::{Lent, StreamContext};
 use sluice_roles::host::{Action, Half, Host, Queue};
 use sluice_roles::root::Root;
@@ -78,9 +79,9 @@ pub struct Seat {
     host: OnceCell<Rc<dyn Host>>,
     worker: RefCell<Option<Worker>>,
     roots: RefCell<Vec<Rc<RootContext>>>,
-    streams: RefCell<HashMap<u32, Rc<Stream>>>,
+    streams: RefCell<NumberMap<u32, Rc<Stream>>>,
     /// The root contexts that have made the carrier's calls, by Envoy's number of the call.
-    calls: RefCell<HashMap<u64, u32>>,
+    calls: RefCell<NumberMap<u64, u32>>,
     /// A stream that is there, in whose name metrics are counted.
     present: Cell<Option<Filter>>,
     last_context: Cell<u32>,

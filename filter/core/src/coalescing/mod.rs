@@ -70,7 +70,6 @@ mod unconfirmed;
 pub mod unread;
 pub mod varying;
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use unconfirmed::Unconfirmed;
@@ -86,7 +85,7 @@ use crate::key::vary::VaryNames;
 use crate::metrics::Metric;
 use crate::workers::message::{Event, FlightMessage};
 use crate::workers::shared_value::SharedError;
-use crate::workers::{FlightId, KeyHash, Millis, StreamId, WorkerId};
+use crate::workers::{FlightId, KeyHash, Millis, NumberMap, StreamId, WorkerId};
 
 pub use onward::Onward;
 pub use refreshes::CLAIM_MILLIS;
@@ -242,9 +241,9 @@ pub enum Probed {
 pub struct Coalescer {
     worker: WorkerId,
     sequence: u32,
-    flights: HashMap<KeyHash, LocalFlight>,
+    flights: NumberMap<KeyHash, LocalFlight>,
     unconfirmed: Unconfirmed,
-    streams: HashMap<StreamId, KeyHash>,
+    streams: NumberMap<StreamId, KeyHash>,
     hints: Hints,
     /// Flights that end before another key of their entry is led on this worker, with that key. Mostly empty.
     successors: Vec<(FlightId, KeyHash)>,
@@ -259,9 +258,9 @@ impl Coalescer {
         Self {
             worker,
             sequence: 0,
-            flights: HashMap::new(),
+            flights: NumberMap::default(),
             unconfirmed: Unconfirmed::default(),
-            streams: HashMap::new(),
+            streams: NumberMap::default(),
             hints: Hints::new(hints),
             successors: Vec::new(),
             parked: 0,

@@ -6,12 +6,12 @@
 //! worker, is the first that waits: then the store is asked as for any other fill. When the lease ends the store has had
 //! the time that it may take, and is believed to have the response.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::flight::{LocalFlight, Phase};
 use super::{Coalescer, Effect, Turn};
 use crate::coalescing::hints::Hint;
-use crate::workers::{FlightId, KeyHash, Millis};
+use crate::workers::{FlightId, KeyHash, Millis, NumberMap};
 
 /// A fill that has ended.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ struct EndedFill {
 /// The unconfirmed fills of one worker.
 #[derive(Debug, Default)]
 pub(super) struct Unconfirmed {
-    fills: HashMap<KeyHash, EndedFill>,
+    fills: NumberMap<KeyHash, EndedFill>,
     /// When the lease of each ends, in the order in which they came. Those that were taken back stay here until then.
     ends: VecDeque<(Millis, KeyHash)>,
 }

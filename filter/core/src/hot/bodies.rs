@@ -4,10 +4,9 @@
 //! Each worker has copies of its own, with what it knows of their freshness and of purges, so that a hit asks nobody. Only
 //! what is equal to the last byte is shared, when a copy is kept.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use crate::workers::KeyHash;
+use crate::workers::{KeyHash, NumberMap};
 
 /// So many that two workers rarely meet.
 const SHARDS: usize = 16;
@@ -17,7 +16,7 @@ const FEW: usize = 64;
 /// The bodies of one shard, as long as a worker keeps them.
 #[derive(Debug, Default)]
 struct Shard {
-    bodies: HashMap<KeyHash, Weak<[u8]>>,
+    bodies: NumberMap<KeyHash, Weak<[u8]>>,
     /// At how many bodies those without a keeper are removed.
     most: usize,
 }

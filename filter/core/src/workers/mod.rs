@@ -7,6 +7,7 @@ pub mod agreement;
 pub mod byte_reader;
 mod identity;
 pub mod message;
+mod number_map;
 pub mod recent_keys;
 mod roster;
 pub mod shared_data;
@@ -14,4 +15,5 @@ pub mod shared_table;
 pub mod shared_value;
 
 pub use identity::{BodyId, FlightId, KeyHash, Millis, StreamId, WorkerId};
+pub use number_map::NumberMap;
 pub use roster::Roster;

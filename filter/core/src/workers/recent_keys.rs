@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The bounded table in which a worker remembers keys.
 
-use std::collections::HashMap;
-
-use crate::workers::KeyHash;
+use crate::workers::{KeyHash, NumberMap};
 
 /// A bounded table in two generations: when the young one is full the old one is forgotten. What is
 /// asked for moves to the young one, so hot keys stay.
 #[derive(Debug)]
 pub struct RecentKeys<V> {
-    young: HashMap<KeyHash, V>,
-    old: HashMap<KeyHash, V>,
+    young: NumberMap<KeyHash, V>,
+    old: NumberMap<KeyHash, V>,
     capacity: usize,
 }
 
@@ -18,8 +16,8 @@ impl<V> RecentKeys<V> {
     /// A table for at most `capacity` keys, and never fewer than two.
     pub fn new(capacity: usize) -> Self {
         Self {
-            young: HashMap::new(),
-            old: HashMap::new(),
+            young: NumberMap::default(),
+            old: NumberMap::default(),
             capacity: capacity.max(2),
         }
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ranges that begin far ahead of the fill of their object: they go to the origin by themselves, a few at a time.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use sluice_core::coalescing::Onward;
@@ -10,7 +9,7 @@ use sluice_core::coalescing::flight::Role;
 use sluice_core::http::demand::Demand;
 use sluice_core::key::qualifiers::{self, qualifiers};
 use sluice_core::policy::Policy;
-use sluice_core::workers::{KeyHash, StreamId};
+use sluice_core::workers::{KeyHash, NumberMap, StreamId};
 
 use super::Worker;
 use super::calls::CallKind;
@@ -26,7 +25,7 @@ pub const MOST_SHARED_BYTES: u64 = 1 << 20;
 /// The ranges of one worker that are at the origin.
 #[derive(Debug, Default)]
 pub struct Ahead {
-    by_key: HashMap<KeyHash, Vec<StreamId>>,
+    by_key: NumberMap<KeyHash, Vec<StreamId>>,
 }
 
 impl Ahead {
@@ -39,7 +38,7 @@ impl Ahead {
     }
 
     /// Whether an equal range is at the origin, whose response `stream` is to get as well.
-    fn shares(&self, streams: &HashMap<StreamId, Rc<EdgeRequest>>, stream: &EdgeRequest) -> bool {
+    fn shares(&self, streams: &NumberMap<StreamId, Rc<EdgeRequest>>, stream: &EdgeRequest) -> bool {
         let mut ahead = self.of(stream.key.key).iter();
         ahead.any(|id| {
             let first = streams.get(id).filter(|first| first.progress.shares.get());

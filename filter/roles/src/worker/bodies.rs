@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests that their headers have not ended: EDGE waits for the first part of the body, which may be empty.
 
-use std::collections::HashMap;
-
 use sluice_core::metrics::Metric;
-use sluice_core::workers::{Millis, StreamId};
+use sluice_core::workers::{Millis, NumberMap, StreamId};
 
 use super::Worker;
 use crate::host::Half;
@@ -33,7 +31,7 @@ struct AwaitedBody {
 /// The requests for whose body EDGE waits.
 #[derive(Debug, Default)]
 pub struct AwaitedBodies {
-    awaited: HashMap<StreamId, AwaitedBody>,
+    awaited: NumberMap<StreamId, AwaitedBody>,
 }
 
 impl AwaitedBodies {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{LINK_HEADER, Link, PATH_HEADER, Purpose};
-use sluice_core::workers::{KeyHash, Millis, StreamId};
+use sluice_core::workers::{KeyHash, Millis, NumberMap, StreamId};
 
 use super::identity::Identity;
 use crate::host::{self, Host};
@@ -110,11 +110,11 @@ pub struct Calls {
     /// Requests that wait for a call of their key: before they take part in coalescing, or for their response.
     waiting: HashMap<CallKind, Vec<StreamId>>,
     /// Responses that are held until the document with that key has come.
-    held: HashMap<KeyHash, Vec<HeldResponse>>,
+    held: NumberMap<KeyHash, Vec<HeldResponse>>,
     /// By the number in the link.
-    under_way: HashMap<StreamId, BackgroundCall>,
+    under_way: NumberMap<StreamId, BackgroundCall>,
     /// The link's number by Envoy's.
-    numbers: HashMap<u32, StreamId>,
+    numbers: NumberMap<u32, StreamId>,
     last: u32,
 }
 

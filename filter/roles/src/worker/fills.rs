@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Fills: the requests of this worker that are on their way to the origin through the store.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use sluice_core::coalescing::ahead::{FillProgress, Representation};
 use sluice_core::metrics::Metric;
 use sluice_core::store::revalidation::Revalidation;
-use sluice_core::workers::{Millis, StreamId};
+use sluice_core::workers::{Millis, NumberMap, StreamId};
 
 use super::Worker;
 use crate::reply::DueReply;
@@ -55,7 +54,7 @@ pub struct Overdue {
 /// The fills, by the request of EDGE that caused each.
 #[derive(Debug, Default)]
 pub struct Fills {
-    fills: HashMap<StreamId, Fill>,
+    fills: NumberMap<StreamId, Fill>,
     /// The shortest time that an origin had to begin its answer, when those that are overdue were last looked for or
     /// since.
     patience: Option<Millis>,

@@ -25,7 +25,6 @@ mod turn;
 pub mod unread;
 pub mod variants;
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use ahead::Ahead;
@@ -48,7 +47,7 @@ use sluice_core::policy::purge::bucket_of;
 use sluice_core::policy::{EdgePolicy, Policy};
 use sluice_core::purge::{Order, TagHash, url_of};
 use sluice_core::sites::Sites;
-use sluice_core::workers::{KeyHash, Millis, StreamId};
+use sluice_core::workers::{KeyHash, Millis, NumberMap, StreamId};
 
 use crate::host::{self, Host};
 use crate::request::EdgeRequest;
@@ -70,7 +69,7 @@ pub struct Worker {
     pub roots: Roots,
     /// The policies of its root contexts and requests.
     pub policies: Policies,
-    streams: HashMap<StreamId, Rc<EdgeRequest>>,
+    streams: NumberMap<StreamId, Rc<EdgeRequest>>,
     /// Requests for whose body EDGE waits.
     pub bodies: AwaitedBodies,
     /// Requests on their way to the origin through the store.
@@ -129,7 +128,7 @@ impl Worker {
             coalescer: Coalescer::new(worker, policy.limits.hints),
             roots: Roots::new(Rc::clone(&host), Rc::clone(&metrics), worker),
             policies: Policies::default(),
-            streams: HashMap::new(),
+            streams: NumberMap::default(),
             bodies: AwaitedBodies::default(),
             fills: Fills::default(),
             unread: UnreadFills::default(),

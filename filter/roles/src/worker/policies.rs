@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The policies under which this worker has requests.
 
-use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher as _};
 use std::rc::Rc;
 
@@ -10,6 +9,7 @@ use sluice_core::hot::SiteNumber;
 use sluice_core::key::NAME_END;
 use sluice_core::policy::Policy;
 use sluice_core::sites::Sites;
+use sluice_core::workers::NumberMap;
 
 use crate::request::counters::SiteCounters;
 use crate::request::policy::{Generation, NumberedPolicy};
@@ -20,7 +20,7 @@ pub struct Policies {
     newest: Option<Rc<Generation>>,
     /// The hash of the newest configuration, which each root context of the worker is given.
     configuration: u64,
-    known: HashMap<u32, NumberedPolicy>,
+    known: NumberMap<u32, NumberedPolicy>,
     /// The names of all sites that there were, by their numbers.
     names: Vec<String>,
     last: u32,
