@@ -123,6 +123,17 @@ fn direct(config: &mut Value) {
 
 /// `HOT_BYTES=0`.
 fn no_hot_tier(config: &mut Value) {
+    each_policy(config, |policy| policy["hot"] = json!({"max_bytes": 0}));
+}
+
+/// What the entry point says of the cache at a first start: nothing is stored, and nothing has been purged.
+pub fn first_start(config: &mut Value) {
+    let purge = json!({"journal": [], "warm": false});
+    each_policy(config, |policy| policy["purge"] = purge.clone());
+}
+
+/// Changes what the filter is told of the whole edge.
+fn each_policy(config: &mut Value, change: impl Fn(&mut Value)) {
     each_filter(config, "sluice.edge", |filter| {
         let config = &mut filter["typed_config"];
         let value = match config.get("filter_config") {
@@ -131,12 +142,11 @@ fn no_hot_tier(config: &mut Value) {
         };
         let mut policy: Value =
             serde_json::from_str(value.as_str().expect("a policy")).expect("a policy");
-        // With named sites the hot tier is in the edge's part.
-        let part = match policy.get_mut("edge") {
+        // With named sites it is in the edge's part.
+        change(match policy.get_mut("edge") {
             Some(edge) => edge,
             None => &mut policy,
-        };
-        part["hot"] = json!({"max_bytes": 0});
+        });
         *value = policy.to_string().into();
     });
 }
