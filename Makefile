@@ -95,7 +95,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: run
-run: $(if $(filter native,$(RUNTIME)),native,wasm) edge envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or what ORIGIN names, until Ctrl-C
+run: wasm native edge envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or what ORIGIN names, until Ctrl-C
 	@exec env $(locations) "$(builds)/release/sluice" --restart
 
 # What is tested on the native host as well: what depends most on the host, beside what it gives back to clients.
@@ -115,7 +115,7 @@ test: wasm native trap envoy minio versitygw prometheus $(conformance) $(former)
 	RUNTIME=native TESTS="$(on_native)" tests/run.sh -p sluice-tests --test e2e
 
 .PHONY: conformance
-conformance: wasm envoy $(conformance) peers ## Ask Sluice and its peers what the public suite for HTTP caches asks: CACHES="sluice nginx"
+conformance: wasm native envoy $(conformance) peers ## Ask Sluice and its peers what the public suite for HTTP caches asks: CACHES="sluice nginx"
 	@cargo build --locked -p sluice -p sluice-bench
 	@exec env $(tested) SLUICE_PEERS="$(here)/$(peers)" SLUICE_BIN="$(builds)/debug/sluice" \
 		"$(builds)/debug/sluice-bench" conformance
@@ -215,11 +215,11 @@ peers: ## Unpack Debian's packages of the peers below .sluice, once
 	@[ -d $(peers) ] || bench/peers/unpack.sh bench/peers/packages.txt $(peers) || echo "what is not there is left out"
 
 .PHONY: variants
-variants: wasm envoy peers bench-run ## The CPU time of a hit, of one change of the edge at a time: VARIANTS="edge bare no-stats"
+variants: wasm native envoy peers bench-run ## The CPU time of a hit, of one change of the edge at a time: VARIANTS="edge bare no-stats"
 	@$(measure) variants
 
 .PHONY: instructions
-instructions: wasm envoy bench-run ## The instructions of a hit, as valgrind counts them: VARIANTS="edge bare no-stats"
+instructions: wasm native envoy bench-run ## The instructions of a hit, as valgrind counts them: VARIANTS="edge bare no-stats"
 	@.ci/debian.sh valgrind
 	@$(measure) instructions
 
@@ -259,7 +259,7 @@ trap:
 	@filter/build-native.sh $(trap_native) --features trap
 
 .PHONY: native
-native: ## Build the filter's native module, for RUNTIME=native
+native: ## Build the filter's native module, of which RUNTIME=wasm needs a part
 	@.ci/need.sh rust
 	@filter/build-native.sh $(native)
 

@@ -11,7 +11,7 @@ use serde_yaml_ng::Value;
 use sluice::render::render;
 use sluice::settings::Settings;
 use support::modules::{self, DEAD};
-use support::{envoy, exchange, free_port, status};
+use support::{envoy, exchange, free_port, native_module, status};
 
 /// A self-signed certificate for localhost, and its key.
 const CERT: &str = include_str!("support/localhost.crt");
@@ -54,7 +54,7 @@ fn validate(folder: &Path, settings: &Settings) {
 #[test]
 fn envoy_takes_every_kind_of_configuration() {
     let folder = tempfile::tempdir().unwrap();
-    let module = modules::write(folder.path(), DEAD);
+    let (module, native) = (modules::write(folder.path(), DEAD), native_module());
     let (cert, key) = (folder.path().join("cert"), folder.path().join("key"));
     std::fs::write(&cert, CERT).unwrap();
     std::fs::write(&key, KEY).unwrap();
@@ -102,7 +102,10 @@ fn envoy_takes_every_kind_of_configuration() {
         let mut settings = settings(
             &[
                 variables.as_slice(),
-                &[("SLUICE_WASM", module.to_str().unwrap())],
+                &[
+                    ("SLUICE_WASM", module.to_str().unwrap()),
+                    ("SLUICE_NATIVE", native.to_str().unwrap()),
+                ],
             ]
             .concat(),
         );
@@ -161,16 +164,15 @@ fn the_store_has_room_until_the_entry_point_says_otherwise() {
     let listeners = config["static_resources"]["listeners"]
         .as_sequence()
         .unwrap();
-    let background = listeners
-        .iter()
-        .find(|it| it["name"] == "sluice_background");
-    let manager = &background.unwrap()["filter_chains"][0]["filters"][0]["typed_config"];
-    let routes = &manager["route_config"]["virtual_hosts"][0]["routes"];
-    let fraction = &routes[0]["match"]["runtime_fraction"];
-    assert_eq!(fraction["runtime_key"], "sluice.no_room");
-    assert_eq!(fraction["default_value"]["numerator"], 0);
-    let statuses = [0, 1].map(|route| routes[route]["direct_response"]["status"].as_u64());
-    assert_eq!(statuses, [Some(507), Some(204)]);
+    for listener in ["edge", "sluice_background"] {
+        let listener = listeners.iter().find(|it| it["name"] == listener);
+        let manager = &listener.unwrap()["filter_chains"][0]["filters"][0]["typed_config"];
+        let route = &manager["route_config"]["virtual_hosts"][0]["routes"][0];
+        assert!(route["name"].as_str().unwrap().ends_with("+no_room"));
+        let fraction = &route["match"]["runtime_fraction"];
+        assert_eq!(fraction["runtime_key"], "sluice.no_room");
+        assert_eq!(fraction["default_value"]["numerator"], 0);
+    }
 }
 
 #[test]

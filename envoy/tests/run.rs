@@ -17,7 +17,7 @@ use rustix::process::Signal;
 use support::edge::{Edge, Variables, runs};
 use support::modules::{APPROVING, DEAD};
 use support::origin::Origin;
-use support::{eventually, exchange, exchange_on, free_port, get, status};
+use support::{envoy, eventually, exchange, exchange_on, free_port, get, status};
 
 fn edge(origin: &Origin) -> Variables {
     Variables::new(&origin.url(), APPROVING)
@@ -121,28 +121,29 @@ fn the_native_module_takes_no_other_envoy_than_its_own() {
     let folder = tempfile::TempDir::new().unwrap();
     let [envoy, module] = ["envoy", "sluice.so"].map(|name| folder.path().join(name));
     std::fs::write(&module, "").unwrap();
-    let native = |says: &str| {
-        std::fs::write(&envoy, format!("#!/bin/sh\necho '{says}'\n")).unwrap();
-        std::fs::set_permissions(&envoy, Permissions::from_mode(0o755)).unwrap();
-        let edge = edge(&origin).set("RUNTIME", "native");
-        let edge = edge.set("SLUICE_NATIVE", module.to_str().unwrap());
-        edge.set("SLUICE_ENVOY", envoy.to_str().unwrap()).refused()
-    };
-    let (code, says) = native("envoy  version: 0123abcd/1.2.3/Clean/RELEASE/BoringSSL");
-    assert_eq!(code, Some(1), "{says}");
-    assert!(
-        says.contains("it is Envoy 1.2.3: expected Envoy 1."),
-        "{says}"
-    );
-    assert!(says.contains("RUNTIME=wasm"), "{says}");
-    let (_, says) = native("nginx/1.2.3");
-    assert!(says.contains("no version in"), "{says}");
-    let without = edge(&origin).set("RUNTIME", "native");
-    let (_, says) = without.set("SLUICE_NATIVE", "/no/such.so").refused();
-    assert!(
-        says.contains("SLUICE_NATIVE=/no/such.so: expected a file that exists"),
-        "{says}"
-    );
+    for runtime in ["wasm", "native"] {
+        let with = |says: &str| {
+            std::fs::write(&envoy, format!("#!/bin/sh\necho '{says}'\n")).unwrap();
+            std::fs::set_permissions(&envoy, Permissions::from_mode(0o755)).unwrap();
+            let edge = edge(&origin).set("RUNTIME", runtime);
+            let edge = edge.set("SLUICE_NATIVE", module.to_str().unwrap());
+            edge.set("SLUICE_ENVOY", envoy.to_str().unwrap()).refused()
+        };
+        let (code, says) = with("envoy  version: 0123abcd/1.2.3/Clean/RELEASE/BoringSSL");
+        assert_eq!(code, Some(1), "{says}");
+        assert!(
+            says.contains("it is Envoy 1.2.3: expected Envoy 1."),
+            "{says}"
+        );
+        let (_, says) = with("nginx/1.2.3");
+        assert!(says.contains("no version in"), "{says}");
+        let without = edge(&origin).set("RUNTIME", runtime);
+        let (_, says) = without.set("SLUICE_NATIVE", "/no/such.so").refused();
+        assert!(
+            says.contains("SLUICE_NATIVE=/no/such.so: expected a file that exists"),
+            "{says}"
+        );
+    }
     let (_, says) = edge(&origin).set("RUNTIME", "lua").refused();
     assert!(
         says.contains("RUNTIME=\"lua\": expected wasm or native"),
@@ -301,7 +302,12 @@ fn with_restart_an_edge_whose_envoy_has_crashed_comes_back_each_time() {
 fn with_restart_a_stop_ends_the_pause_before_a_start() {
     let folder = tempfile::tempdir().unwrap();
     let crashing = folder.path().join("envoy");
-    std::fs::write(&crashing, "#!/bin/sh\nkill -SEGV $$\n").unwrap();
+    // It tells its version, and no more.
+    let real = envoy();
+    let real = real.display();
+    let script =
+        format!("#!/bin/sh\n[ \"$1\" = --version ] && exec '{real}' --version\nkill -SEGV $$\n");
+    std::fs::write(&crashing, script).unwrap();
     std::fs::set_permissions(&crashing, Permissions::from_mode(0o700)).unwrap();
     let edge = edge(&Origin::start()).restarting();
     let edge = edge.set("SLUICE_ENVOY", crashing.to_str().unwrap());

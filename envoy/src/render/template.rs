@@ -13,7 +13,7 @@ use super::filter::FilterConfiguration;
 use super::resource::Resource;
 use super::server::{Former, Server};
 use super::{Run, seconds};
-use crate::settings::{Settings, Tracing};
+use crate::settings::{Runtime, Settings, Tracing};
 use crate::sites::Sites;
 
 /// Templates by name.
@@ -124,7 +124,8 @@ impl Templates {
             filter => settings.filter,
             runtime => settings.runtime.name(),
             filter_type => settings.runtime.filter_type(),
-            module => settings.module_file(),
+            module => settings.locations.module(settings.runtime),
+            native_module => settings.locations.module(Runtime::Native),
             policy => indented(&filter.json),
             purge => purge.map(listener),
             metrics => settings.metrics.map(listener),

@@ -63,7 +63,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     let state = &settings.locations.state;
     private::make_folder(state).map_err(at(state))?;
     check_ports(settings)?;
-    check_module(settings)?;
+    check_modules(settings)?;
     let mut cache = CacheFolder::open(&settings.cache)?;
     if let Some(notice) = &cache.notice {
         say(notice);
@@ -147,19 +147,22 @@ fn serve_sns(settings: &Settings, sns: &Sns) -> anyhow::Result<LocalSocket> {
     verifier.serve(state).map_err(at(state))
 }
 
-/// Checks that the filter's module is there, and Envoy can run it.
-fn check_module(settings: &Settings) -> anyhow::Result<()> {
-    let module = settings.module_file();
-    ensure!(
-        !settings.filter || module.is_file(),
-        "{}={}: expected a file that exists",
-        settings.runtime.variable(),
-        module.display()
-    );
-    match settings.runtime {
-        Runtime::Wasm => Ok(()),
-        Runtime::Native => native::check_envoy(&settings.locations.envoy),
+/// Checks that the filter's modules are there, and Envoy can run them.
+fn check_modules(settings: &Settings) -> anyhow::Result<()> {
+    if !settings.filter {
+        return Ok(());
     }
+    // In front of a VM a part of the native module stands too.
+    for runtime in [settings.runtime, Runtime::Native] {
+        let module = settings.locations.module(runtime);
+        ensure!(
+            module.is_file(),
+            "{}={}: expected a file that exists",
+            runtime.variable(),
+            module.display()
+        );
+    }
+    native::check_envoy(&settings.locations.envoy)
 }
 
 /// Checks that all ports are free. Envoy itself would share a port with another Envoy, and each would get a part of the

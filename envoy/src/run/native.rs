@@ -23,7 +23,7 @@ pub fn check_envoy(envoy: &Path) -> anyhow::Result<()> {
     let found = version(&said).ok_or_else(|| anyhow!("{}: no version in {said:?}", place()))?;
     if found != wanted {
         bail!(
-            "{}: it is Envoy {found}: expected Envoy {wanted}, for which the native module is built, or RUNTIME=wasm",
+            "{}: it is Envoy {found}: expected Envoy {wanted}, for which the native module is built",
             place()
         );
     }

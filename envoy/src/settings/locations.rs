@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::Runtime;
 use super::environment::Environment;
 
 /// Bound on the length of a Unix socket's path, in bytes (`sun_path` without its end).
@@ -36,6 +37,14 @@ impl Locations {
             minio: env.set("SLUICE_MINIO").map(PathBuf::from),
             state: state?,
         })
+    }
+
+    /// The module for that runtime.
+    pub fn module(&self, runtime: Runtime) -> &Path {
+        match runtime {
+            Runtime::Wasm => &self.wasm,
+            Runtime::Native => &self.native,
+        }
     }
 
     /// The Unix socket of the native module's own connections, of the edge on this port.

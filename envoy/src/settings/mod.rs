@@ -236,14 +236,6 @@ impl Settings {
         self.locations.workers_socket(self.edge_port)
     }
 
-    /// The filter's module.
-    pub fn module_file(&self) -> &Path {
-        match self.runtime {
-            Runtime::Wasm => &self.locations.wasm,
-            Runtime::Native => &self.locations.native,
-        }
-    }
-
     /// The folder of Envoy's configuration. Edges that share a state folder have folders of their own.
     pub fn files(&self) -> PathBuf {
         let name = format!("envoy-{}", self.edge_port);

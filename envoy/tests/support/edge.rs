@@ -10,7 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use super::{envoy, eventually, free_port, modules};
+use super::{envoy, eventually, free_port, modules, native_module};
 
 /// A process of the entry point, killed when this is dropped.
 pub struct Edge {
@@ -43,6 +43,7 @@ impl Variables {
             ("CONCURRENCY", "1".to_owned()),
             ("SLUICE_ENVOY", text(envoy())),
             ("SLUICE_WASM", text(modules::write(folder.path(), module))),
+            ("SLUICE_NATIVE", text(native_module())),
             ("SLUICE_STATE", text(folder.path().join("state"))),
         ];
         let variables = variables

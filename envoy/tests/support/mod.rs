@@ -18,14 +18,26 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The Envoy binary: `SLUICE_ENVOY`, else the one that the Makefile has installed.
 pub fn envoy() -> PathBuf {
-    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.sluice/bin/envoy");
-    let envoy = std::env::var_os("SLUICE_ENVOY").map_or(installed, PathBuf::from);
+    part("SLUICE_ENVOY", "bin/envoy")
+}
+
+/// The native module, of which a part stands before the stand-ins for the filter.
+pub fn native_module() -> PathBuf {
+    part("SLUICE_NATIVE", "native/sluice.so")
+}
+
+/// What `variable` names, or `make test` has made.
+fn part(variable: &str, made: &str) -> PathBuf {
+    let made = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../.sluice")
+        .join(made);
+    let part = std::env::var_os(variable).map_or(made, PathBuf::from);
     assert!(
-        envoy.is_file(),
-        "no Envoy at {}: run `make test`, or set SLUICE_ENVOY",
-        envoy.display()
+        part.is_file(),
+        "nothing at {}: run `make test`, or set {variable}",
+        part.display()
     );
-    envoy
+    part
 }
 
 /// A port on which nobody listens, below the kernel's ephemeral range and the ports of the end-to-end tests: before the

@@ -45,8 +45,6 @@ pub const CONNECTION_HEADER: &str = "x-sluice-connection";
 /// Name of the request header by which ORIGIN tells Envoy that the store serves a stale response if the bucket fails, so
 /// that a client does not wait for retries.
 pub const FALLBACK_HEADER: &str = "x-sluice-fallback";
-/// Name of the request header by which Envoy tells ORIGIN that the store is to take nothing now.
-pub const NO_ROOM_HEADER: &str = "x-sluice-no-room";
 /// Name of the request header by which EDGE asks the hop to bring a request without a body back to it.
 pub const EMPTY_HEADER: &str = "x-sluice-empty";
 /// Name of the request header in which EDGE hides a client's `Authorization` from the store, which would not look for a

@@ -7,8 +7,10 @@ use sluice_core::sites::Sites;
 
 /// The name of the filter that is a worker's carrier ([`crate::carrier`]).
 const CARRIER: &[u8] = b"worker";
+/// The name of the filter that waits for a turn ([`crate::next_turn`]).
+const NEXT_TURN: &[u8] = b"next_turn";
 /// The names of the filters whose configuration has no policy.
-const WITHOUT_POLICY: [&[u8]; 2] = [b"origin", b"probe"];
+const WITHOUT_POLICY: [&[u8]; 4] = [b"origin", b"probe", CARRIER, NEXT_TURN];
 
 /// What Envoy has configured.
 #[derive(Debug)]
@@ -26,7 +28,7 @@ impl Configuration {
     /// # Errors
     /// What is wrong with its policy.
     pub fn new(role: &[u8], text: Vec<u8>) -> Result<Self, String> {
-        if role != CARRIER && !WITHOUT_POLICY.contains(&role) {
+        if !WITHOUT_POLICY.contains(&role) {
             Sites::parse(&text).map_err(|error| format!("policy refused: {error}"))?;
         }
         Ok(Self {
@@ -39,6 +41,11 @@ impl Configuration {
     /// Whether it is that of the workers' carriers.
     pub fn is_carrier(&self) -> bool {
         self.role == CARRIER
+    }
+
+    /// Whether it is that of the filter that waits for a turn.
+    pub fn is_next_turn(&self) -> bool {
+        self.role == NEXT_TURN
     }
 
     /// Whether it is in a chain behind the cache filter.

@@ -16,6 +16,7 @@ use crate::carrier;
 use crate::configuration::Configuration;
 use crate::host::NativeHost;
 use crate::metrics;
+use crate::next_turn;
 use crate::process::PROCESS;
 use crate::seat::Seat;
 use crate::stream::{Part, Stream};
@@ -104,6 +105,9 @@ impl Hooks for Module {
     ) -> Option<Arc<Configuration>> {
         let made = panic::catch_unwind(AssertUnwindSafe(|| {
             let configuration = Configuration::new(role, text)?;
+            if configuration.is_next_turn() {
+                return Ok(Arc::new(configuration));
+            }
             let numbers = metrics::define_all(config).ok_or("Envoy refuses the metrics")?;
             if *PROCESS.metrics.get_or_init(|| numbers.clone()) != numbers {
                 return Err("Envoy numbers the metrics in another way".to_owned());
@@ -124,6 +128,9 @@ impl Hooks for Module {
     }
 
     fn on_new(configuration: &Arc<Configuration>, filter: Filter) -> Option<Rc<Stream>> {
+        if configuration.is_next_turn() {
+            return Some(Rc::new(Stream::new(0, filter, Part::NextTurn, true)));
+        }
         let seat = Seat::take(|seat| Rc::new(NativeHost(seat)));
         let opened = panic::catch_unwind(AssertUnwindSafe(|| {
             if configuration.is_carrier() {
@@ -138,6 +145,9 @@ impl Hooks for Module {
     }
 
     fn on_request_headers(stream: &Rc<Stream>, ends: bool) -> HeadersStatus {
+        if let Part::NextTurn = stream.part {
+            return next_turn::hold(stream);
+        }
         guarded(stream, HeadersStatus::StopIteration, |seat| {
             if let Part::Carrier = stream.part {
                 if !carrier::begin(seat, stream) {
@@ -155,6 +165,9 @@ impl Hooks for Module {
     }
 
     fn on_request_body(stream: &Rc<Stream>, ends: bool) -> DataStatus {
+        if let Part::NextTurn = stream.part {
+            return DataStatus::Continue;
+        }
         guarded(stream, DataStatus::StopIterationAndBuffer, |seat| {
             let size = stream.request_body_size();
             let action = handle(seat, stream, Half::Request, |role, host, worker| {
@@ -165,6 +178,9 @@ impl Hooks for Module {
     }
 
     fn on_request_trailers(stream: &Rc<Stream>) -> TrailersStatus {
+        if let Part::NextTurn = stream.part {
+            return TrailersStatus::Continue;
+        }
         guarded(stream, TrailersStatus::StopIteration, |seat| {
             let action = handle(seat, stream, Half::Request, |role, host, worker| {
                 role.on_request_trailers(host, worker)
@@ -174,7 +190,7 @@ impl Hooks for Module {
     }
 
     fn on_response_headers(stream: &Rc<Stream>, ends: bool) -> HeadersStatus {
-        if stream.replied.get() {
+        if stream.passes() {
             return HeadersStatus::Continue;
         }
         guarded(stream, HeadersStatus::StopIteration, |seat| {
@@ -187,7 +203,7 @@ impl Hooks for Module {
     }
 
     fn on_response_body(stream: &Rc<Stream>, ends: bool) -> DataStatus {
-        if stream.replied.get() {
+        if stream.passes() {
             return DataStatus::Continue;
         }
         guarded(stream, DataStatus::StopIterationAndBuffer, |seat| {
@@ -200,7 +216,7 @@ impl Hooks for Module {
     }
 
     fn on_response_trailers(stream: &Rc<Stream>) -> TrailersStatus {
-        if stream.replied.get() {
+        if stream.passes() {
             return TrailersStatus::Continue;
         }
         guarded(stream, TrailersStatus::StopIteration, |seat| {
@@ -220,8 +236,12 @@ impl Hooks for Module {
     }
 
     fn on_destroy(stream: Rc<Stream>) {
+        if let Part::NextTurn = stream.part {
+            return;
+        }
         guarded(&stream, (), |seat| match stream.part {
             Part::Carrier => carrier::end(seat, &stream),
+            Part::NextTurn => {}
             Part::Role(_) => end(seat, &stream),
         });
         stream.ended.set(true);
@@ -244,6 +264,7 @@ impl Hooks for Module {
                         });
                     }
                 }
+                Part::NextTurn => {}
                 Part::Role(_) => {
                     seat.call(stream, |role, host, worker| {
                         role.on_call_response(host, worker, answered, size);
@@ -256,6 +277,9 @@ impl Hooks for Module {
     }
 
     fn on_scheduled(stream: &Rc<Stream>) {
+        if let Part::NextTurn = stream.part {
+            return next_turn::go_on(stream);
+        }
         if stream.lost.get() {
             return stream.end_lost();
         }

@@ -27,8 +27,6 @@ const BAD_ARGUMENT: HostError = HostError { status: 2 };
 /// Envoy refuses the call.
 const INTERNAL_FAILURE: HostError = HostError { status: 10 };
 
-/// What ends the name of the route that Envoy's configuration has for requests while the store has no room.
-const NO_ROOM: &[u8] = b"+no_room";
 /// What begins the names of filter state, as with a Wasm module.
 const FILTER_STATE: &str = "wasm.";
 
@@ -244,13 +242,8 @@ impl Host for NativeHost {
                 Ok(Some(root.configuration.role.clone()))
             }
             "xds\0route_name" => {
-                let mut name = self.stream()?.filter.attribute(Attribute::RouteName);
-                if let Some(name) = &mut name
-                    && name.ends_with(NO_ROOM)
-                {
-                    name.truncate(name.len() - NO_ROOM.len());
-                }
-                Ok(name)
+                let filter = self.stream()?.filter;
+                Ok(filter.attribute(Attribute::RouteName))
             }
             "connection\0requested_server_name" => {
                 let filter = self.stream()?.filter;
@@ -263,12 +256,6 @@ impl Host for NativeHost {
     fn set_property(&self, path: &str, value: &str) -> Result<()> {
         let key = [FILTER_STATE, path].concat();
         check(self.stream()?.filter.set_filter_state(&key, value))
-    }
-
-    fn lacks_room(&self) -> bool {
-        let route = self.stream().ok();
-        let route = route.and_then(|stream| stream.filter.attribute(Attribute::RouteName));
-        route.is_some_and(|name| name.ends_with(NO_ROOM))
     }
 
     fn call(

@@ -13,6 +13,7 @@
 //! - what is done after a callback (replies, resumed streams): `seat` and `reply`
 //! - queues and timers: `queues`, `clock`
 //! - requests of the filter's own, and its turns: `carrier`
+//! - what this module does beside a Wasm module: `next_turn`
 
 pub mod abi;
 mod carrier;
@@ -22,6 +23,7 @@ mod hooks;
 mod host;
 mod inbox;
 mod metrics;
+mod next_turn;
 mod process;
 mod queues;
 mod reply;

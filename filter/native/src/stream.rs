@@ -14,6 +14,8 @@ use crate::reply::Reply;
 pub enum Part {
     /// A worker's carrier.
     Carrier,
+    /// The filter that waits for a turn ([`crate::next_turn`]).
+    NextTurn,
     /// A role.
     Role(RefCell<Box<dyn StreamContext>>),
 }
@@ -66,6 +68,11 @@ impl Stream {
             scheduler: RefCell::new(None),
             reply: RefCell::new(None),
         }
+    }
+
+    /// Whether its response passes unseen: it is the filter's own, or there is no role to see it.
+    pub fn passes(&self) -> bool {
+        self.replied.get() || matches!(self.part, Part::NextTurn)
     }
 
     /// Notes the method from the request's headers, the first time that the role reads them: it may change it later.

@@ -515,6 +515,28 @@ fn without_room_a_large_response_releases_all_at_once_and_nothing_is_remembered(
 }
 
 #[test]
+fn a_worker_looks_for_room_four_times_a_second_at_most() {
+    let mut envoy = envoy(1);
+    let stores = |envoy: &mut FakeEnvoy, key| {
+        envoy.get(0, key);
+        let fetch = FetchId(envoy.fetches.len() - 1);
+        envoy.answer(fetch, Answer::Storable);
+        envoy.end(fetch);
+        envoy.commit(key);
+        envoy.has(key)
+    };
+    assert!(stores(&mut envoy, 1));
+    envoy.full = true;
+    envoy.advance(249);
+    assert!(stores(&mut envoy, 2), "the last look still counts");
+    envoy.advance(1);
+    assert!(!stores(&mut envoy, 3));
+    envoy.full = false;
+    envoy.advance(250);
+    assert!(stores(&mut envoy, 4));
+}
+
+#[test]
 fn without_room_a_response_that_is_not_found_is_not_waited_for() {
     let mut envoy = envoy(2);
     envoy.get(0, KEY);

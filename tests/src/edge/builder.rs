@@ -206,9 +206,7 @@ impl Builder {
         command.env("SLUICE_WASM", self.release.module());
         if self.release == Release::Current {
             command.env("RUNTIME", runtime().name());
-            if runtime() == Runtime::Native {
-                command.env(Runtime::Native.variable(), module_of(Runtime::Native));
-            }
+            command.env(Runtime::Native.variable(), module_of(Runtime::Native));
         }
         command.env("SLUICE_STATE", folders.own.path().join("state"));
         command.env("EDGE_PORT", port.to_string());

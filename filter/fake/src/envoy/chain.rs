@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The way from EDGE through the cache filter to the origin.
 
-use sluice_core::link::{NO_ROOM_HEADER, PROOF_HEADER, Purpose};
+use sluice_core::link::{PROOF_HEADER, Purpose};
 use sluice_roles::host::Action;
 
 use super::FakeEnvoy;
@@ -68,9 +68,6 @@ impl FakeEnvoy {
                     request.set(name, value);
                 }
             }
-        }
-        if self.full {
-            request.set(NO_ROOM_HEADER, "1");
         }
         let seat = self.clients[client.0].seat;
         let vm = self.vms[seat].as_mut().expect("a VM that lives");

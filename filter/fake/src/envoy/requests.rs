@@ -217,6 +217,9 @@ impl FakeEnvoy {
         let exchange = &self.exchanges[client.0];
         let own = exchange.call.is_some() || exchange.outer.is_some();
         let seat = self.clients[client.0].seat;
+        let route = if own { "sluice_background" } else { "" };
+        let room = if self.full { "+no_room" } else { "" };
+        let route = [route, room].concat();
         let Some(vm) = &mut self.vms[seat] else {
             return false;
         };
@@ -225,12 +228,8 @@ impl FakeEnvoy {
         let stream = Some(root.root.stream_context(number));
         vm.host.with(number, |messages| {
             messages.request = Some(headers);
-            if own {
-                let route = b"sluice_background".to_vec();
-                messages
-                    .properties
-                    .insert("xds\0route_name".to_owned(), route);
-            }
+            let name = "xds\0route_name".to_owned();
+            messages.properties.insert(name, route.into_bytes());
         });
         self.exchanges[client.0].edge = Some(Context { number, stream });
         self.contexts.insert((seat, number), (client, Side::Edge));

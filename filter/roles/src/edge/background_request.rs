@@ -43,7 +43,8 @@ impl Edge {
                         .host
                         .set_header(Map::Request, "if-range", BYPASS_SENTINEL)?;
                 } else {
-                    resumption::tell_of_room(&*worker.host)?;
+                    let now = worker.host.monotonic_millis();
+                    worker.room.look_anew(&*worker.host, now)?;
                 }
                 Ok(Action::Continue)
             }

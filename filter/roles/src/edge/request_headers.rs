@@ -14,6 +14,7 @@ use crate::host::headers::Headers;
 use crate::host::{Host, Map};
 use crate::request::headers::{keep_path, select, set_aside};
 use crate::worker::identity::Identity;
+use crate::worker::room::named_route;
 
 /// Name of the background listener's route in Envoy's configuration.
 const BACKGROUND_ROUTE: &[u8] = b"sluice_background";
@@ -59,7 +60,8 @@ pub fn own_link(
     let Some(link) = headers.get(LINK_HEADER) else {
         return Ok(None);
     };
-    if host.property("xds\0route_name")?.as_deref() != Some(BACKGROUND_ROUTE) {
+    let route = host.property("xds\0route_name")?;
+    if route.as_deref().map(named_route) != Some(BACKGROUND_ROUTE) {
         return Ok(None);
     }
     match identity.decode_link(link) {

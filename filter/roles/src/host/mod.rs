@@ -124,12 +124,6 @@ pub trait Host: SharedStore {
     /// Sets filter state of the request, which Envoy knows as `wasm.` and `path`.
     fn set_property(&self, path: &str, value: &str) -> Result<()>;
 
-    /// Whether the host knows that the store has no room for what this request would bring. ORIGIN is told of it in another
-    /// way where the host does not know.
-    fn lacks_room(&self) -> bool {
-        false
-    }
-
     /// Sends a request to a cluster. The number comes back with the answer, to the context that runs now.
     fn call(
         &self,

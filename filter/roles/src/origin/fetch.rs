@@ -6,7 +6,7 @@ use std::rc::Rc;
 use sluice_core::coalescing::FillVerdict;
 use sluice_core::coalescing::hints::Hint;
 use sluice_core::key::qualifiers::is_for_headers;
-use sluice_core::link::{AUTHORIZATION_HEADER, Link, NO_ROOM_HEADER, Purpose};
+use sluice_core::link::{AUTHORIZATION_HEADER, Link, Purpose};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::{Cookies, Origin};
 use sluice_core::store::revalidation::Revalidation;
@@ -116,7 +116,7 @@ impl Fetch {
             for_headers,
             authenticated,
             has_cookie: ignores_cookies && headers.has("cookie"),
-            room: !headers.has(NO_ROOM_HEADER),
+            room: !worker.room.is_lacking(),
             began: worker.keys.newest_purge(),
             response: Response::default(),
         }

@@ -107,7 +107,7 @@ impl OriginStream {
         headers: &Headers,
     ) -> host::Result<Action> {
         if matches!(purpose, Purpose::Probe | Purpose::StoreOnly) {
-            return Ok(self.refuse(worker, not_served(&*worker.host, purpose, headers)));
+            return Ok(self.refuse(worker, not_served(worker, purpose, headers)));
         }
         if purpose.is_background() {
             return Ok(self.stop(worker));
@@ -128,7 +128,7 @@ impl OriginStream {
         headers: &Headers,
     ) -> host::Result<Action> {
         if matches!(link.purpose, Purpose::Probe | Purpose::StoreOnly) {
-            return Ok(self.refuse(worker, not_served(&*worker.host, link.purpose, headers)));
+            return Ok(self.refuse(worker, not_served(worker, link.purpose, headers)));
         }
         let fetch = Fetch::of(worker, self.context, link, policy, headers);
         if let Some(kept) = fetch

@@ -8,8 +8,7 @@ use sluice_core::key::origin_authority;
 use sluice_core::key::qualifiers::{is_for_headers, unqualified};
 use sluice_core::key::store_path::without_hash;
 use sluice_core::link::{
-    AUTHORIZATION_HEADER, BYPASS_SENTINEL, Link, NO_ROOM_HEADER, ORIGINAL_PATH_HEADER,
-    PROOF_HEADER, Purpose,
+    AUTHORIZATION_HEADER, BYPASS_SENTINEL, Link, ORIGINAL_PATH_HEADER, PROOF_HEADER, Purpose,
 };
 use sluice_core::policy::Policy;
 use sluice_core::policy::forward_header;
@@ -99,8 +98,8 @@ pub fn stored_key(headers: &Headers) -> String {
 }
 
 /// The answer to a request that is only for the store.
-pub fn not_served(host: &dyn Host, purpose: Purpose, headers: &Headers) -> DueReply {
-    let revalidation = revalidation_of(host, headers);
+pub fn not_served(worker: &Worker, purpose: Purpose, headers: &Headers) -> DueReply {
+    let revalidation = revalidation_of(&*worker.host, headers);
     let worth_it = |found: &Revalidation| found.conditional || found.left() > 0;
     match (purpose, revalidation) {
         // What it is tells whether it is what the probe looks for.
@@ -108,7 +107,7 @@ pub fn not_served(host: &dyn Host, purpose: Purpose, headers: &Headers) -> DueRe
             DueReply::Unwritten(Rc::new(stored))
         }
         (Purpose::Probe, Some(stored)) if worth_it(&stored) => DueReply::Expired,
-        (Purpose::Probe, _) if headers.has(NO_ROOM_HEADER) => DueReply::NoRoom,
+        (Purpose::Probe, _) if worker.room.is_lacking() => DueReply::NoRoom,
         _ => DueReply::NotStored,
     }
 }

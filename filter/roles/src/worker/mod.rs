@@ -18,6 +18,7 @@ mod probes;
 pub mod purge_calls;
 mod replies;
 pub mod resumption;
+pub mod room;
 mod root;
 mod roots;
 pub mod substitutes;
@@ -37,6 +38,7 @@ use keys::Keys;
 use metrics::Metrics;
 use policies::Policies;
 use purge_calls::{PurgeCalls, Unavailable};
+use room::Room;
 use roots::Roots;
 use sluice_core::coalescing::Coalescer;
 use sluice_core::coalescing::hints::Hint;
@@ -84,6 +86,8 @@ pub struct Worker {
     pub purge_calls: PurgeCalls,
     /// What waits for a turn of the root context.
     pub due: Due,
+    /// What it knows of the store's room.
+    pub room: Room,
 }
 
 impl Worker {
@@ -136,6 +140,7 @@ impl Worker {
             calls: Calls::default(),
             purge_calls: PurgeCalls::new(Rc::clone(&host), Rc::clone(&metrics), worker),
             due: Due::default(),
+            room: Room::default(),
             host,
             metrics,
             identity,

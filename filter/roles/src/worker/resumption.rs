@@ -5,14 +5,14 @@ use std::rc::Rc;
 
 use sluice_core::coalescing::Onward;
 use sluice_core::key::vary::TooLong;
-use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, NO_ROOM_HEADER, Purpose};
+use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Purpose};
 use sluice_core::metrics::Metric;
 use sluice_core::workers::StreamId;
 
 use super::Worker;
 use super::background;
 use super::due::BATCH;
-use crate::host::{self, Half, Host, Map};
+use crate::host::{self, Half, Map};
 use crate::reply::DueReply;
 use crate::request::account;
 use crate::request::headers::{make_get, put_back};
@@ -151,7 +151,9 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, purpose: Purpose) -> host
             .set_header(Map::Request, "cache-control", "no-cache")?;
     }
     if !matches!(purpose, Purpose::Bypass | Purpose::Ahead) {
-        tell_of_room(&*worker.host)?;
+        worker
+            .room
+            .look(&*worker.host, worker.host.monotonic_millis())?;
     }
     match purpose {
         Purpose::Bypass => {
@@ -187,14 +189,6 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, purpose: Purpose) -> host
         _ if stream.target.is_for_headers() => make_get(&*worker.host),
         Purpose::Lead if stream.head => make_get(&*worker.host),
         _ => Ok(()),
-    }
-}
-
-/// Tells ORIGIN that the store has no room, where EDGE is the one to know.
-pub fn tell_of_room(host: &dyn Host) -> host::Result<()> {
-    match host.lacks_room() {
-        true => host.add_header(Map::Request, NO_ROOM_HEADER, "1"),
-        false => Ok(()),
     }
 }
 

@@ -2,11 +2,12 @@
 //! The edge, started, reloaded and stopped as its unit says: by these commands, with these variables, in that folder.
 //! No systemd runs here, so of the sandbox there is only what `systemd-analyze` says (`envoy/tests/systemd.rs`).
 
+use sluice::settings::Runtime;
 use sluice_tests::client::{get, is_healthy};
 use sluice_tests::eventually;
 use sluice_tests::machine::ports::{free_port, loopback};
 use sluice_tests::machine::process::Process;
-use sluice_tests::machine::tool::{entry_point, envoy, module, repository};
+use sluice_tests::machine::tool::{entry_point, envoy, module, module_of, repository};
 use sluice_tests::origin::{Origin, Reply};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -33,9 +34,10 @@ impl Unit {
             folder
         };
         let (opt, etc, _var) = (folder("opt"), folder("etc"), folder("var"));
-        // NB: no link, as the edge looks for the module beside itself.
+        // NB: no link, as the edge looks for the modules beside itself.
         fs::copy(entry_point(), opt.join("sluice")).unwrap();
         fs::copy(module(), opt.join("sluice.wasm")).unwrap();
+        fs::copy(module_of(Runtime::Native), opt.join("sluice.so")).unwrap();
         symlink(envoy(), opt.join("envoy")).unwrap();
         let source = repository().join("envoy/systemd");
         let example = fs::read_to_string(source.join("sluice.env")).unwrap();

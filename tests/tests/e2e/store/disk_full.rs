@@ -185,21 +185,6 @@ async fn on_a_full_disk_stored_objects_are_revalidated_and_changed_ones_are_pass
     );
 }
 
-#[tokio::test]
-async fn only_the_entry_point_logs_that_the_disk_is_full() {
-    const MARK: &str = "x-sluice-no-room";
-    let origin = origin().await;
-    origin.on("/a", Reply::ok(LARGE).max_age(3_600).header(MARK, "1"));
-    let edge = edge(&origin).start().await;
-    let response = edge.send("GET", "/a", &[(MARK, "1")]).await;
-    assert_eq!(response.header(MARK), "", "{response}");
-    assert!(response.cache_status().contains("stored"), "{response}");
-    until_hit(edge.address(), "/a").await;
-    for request in origin.requests().of("/a") {
-        assert_eq!(request.headers.get(MARK), None);
-    }
-}
-
 /// Envoy without the entry point, which watches the disk.
 #[tokio::test]
 async fn control_unwatched_followers_wait_in_vain_on_a_full_disk() {
