@@ -187,13 +187,17 @@ fn hop_of_one_site(edge: &Value) -> Value {
             continue;
         };
         let filters = filters.as_object_mut().unwrap();
-        if let Some(disabled) = filters.remove("paths")
-            && is_bucket
-        {
-            filters.insert("sign".to_owned(), disabled);
+        if let Some(disabled) = filters.remove("paths") {
+            filters.insert("strip_internal_headers".to_owned(), disabled.clone());
+            if is_bucket {
+                filters.insert("sign".to_owned(), disabled);
+            }
         }
     }
     let chain = chain.as_array_mut().unwrap();
+    let router = chain.pop().unwrap();
+    chain.extend(server_filters_of_the_hop(edge));
+    chain.push(router);
     if is_bucket {
         let fields = manager.as_object_mut().unwrap();
         for other in [
@@ -203,12 +207,6 @@ fn hop_of_one_site(edge: &Value) -> Value {
         ] {
             fields.remove(other);
         }
-        let (of_server, sign) = server_filters_of_the_hop(edge);
-        let router = chain.pop().unwrap();
-        let strip = chain.last_mut().unwrap();
-        let removed = &mut strip["typed_config"]["mutations"]["request_mutations"];
-        removed.as_array_mut().unwrap().extend(of_server);
-        chain.extend([sign, router]);
     } else {
         // A policy that says nothing of compression asks for none before an HTTP origin.
         chain.retain(|filter| filter["disabled"].is_null());
@@ -218,14 +216,15 @@ fn hop_of_one_site(edge: &Value) -> Value {
     hop
 }
 
-/// What the server's chain of a bucket does to requests, which the hop does in the mesh: headers that it removes, and the
+/// What the server's chain does to requests, which the hop does in the mesh: headers that it removes, and a bucket's
 /// signature.
-fn server_filters_of_the_hop(edge: &Value) -> (Vec<Value>, Value) {
+fn server_filters_of_the_hop(edge: &Value) -> Vec<Value> {
     let server = named(&edge["static_resources"]["clusters"], "origin_server");
-    let chain = upstream_filters(&server);
-    let strip = named(chain, "strip_internal_headers");
-    let removed = &strip["typed_config"]["mutations"]["request_mutations"];
-    (removed.as_array().unwrap().clone(), named(chain, "sign"))
+    let mut filters = upstream_filters(&server).as_array().unwrap().clone();
+    filters.retain(|filter| filter["name"] == "strip_internal_headers" || filter["name"] == "sign");
+    let mutations = filters[0]["typed_config"]["mutations"].as_object_mut();
+    mutations.unwrap().remove("response_mutations");
+    filters
 }
 
 /// The cluster of a bucket's server, without what the hop does in the mesh.
