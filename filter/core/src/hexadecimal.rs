@@ -19,10 +19,36 @@ pub fn push(text: &mut String, bytes: &[u8]) {
 
 /// The number that `digits` say; `None` for anything else, or for more than 64 bits.
 pub fn number(digits: &[u8]) -> Option<u64> {
-    // `from_str_radix` would take a sign.
-    if !digits.iter().all(u8::is_ascii_hexdigit) {
+    if digits.is_empty() {
         return None;
     }
-    let digits = std::str::from_utf8(digits).ok()?;
-    u64::from_str_radix(digits, 16).ok()
+    digits.iter().try_fold(0_u64, |number, digit| {
+        let digit = char::from(*digit).to_digit(16)?;
+        let fits = number.leading_zeros() >= 4;
+        fits.then(|| number << 4 | u64::from(digit))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        for number in [0, 7, 0xfedc_ba98_7654_3210, u64::MAX] {
+            let mut digits = String::new();
+            push(&mut digits, &number.to_be_bytes());
+            assert_eq!(super::number(digits.as_bytes()), Some(number));
+            let padded = format!("0{digits}");
+            assert_eq!(super::number(padded.as_bytes()), Some(number));
+        }
+        assert_eq!(number(b"aF"), Some(0xaf));
+    }
+
+    #[test]
+    fn what_is_no_number_of_64_bits_is_none() {
+        for digits in ["", "+1", "-1", "g", "1 ", "0x1", "10000000000000000"] {
+            assert_eq!(number(digits.as_bytes()), None, "{digits}");
+        }
+    }
 }

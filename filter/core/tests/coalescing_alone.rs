@@ -238,3 +238,26 @@ mod race {
         assert_eq!(owners, [WorkerId(2)], "the heir's flight stays");
     }
 }
+
+#[test]
+fn a_hit_from_before_a_rewrite_does_not_send_others_into_the_gap() {
+    let (data, mut coalescer) = (FakeSharedData::default(), coalescer(1));
+    let target = Rc::new(canonicalize_path(&bucket(), b"/object").unwrap());
+    let met = Request {
+        stream: LEADER,
+        key: FLIGHT,
+        target: &target,
+        may_lead: true,
+        for_others: false,
+        policy: policy(),
+    };
+    turn(&data, 0, |turn| coalescer.met_gap(&met, turn));
+    coalescer.hints().set(KEY, Hint::Fresh, 1_000);
+    let waits = request(&mut coalescer, &data, FOLLOWER, 1);
+    assert_eq!(waits, None, "it waits for the store");
+    let found = Probed::Readable { until: 1_000 };
+    let (_, effects) = turn(&data, 2, |turn| coalescer.probed(KEY, found, turn));
+    assert!(resumes(&effects, Onward::Fresh), "{effects:?}");
+    let after = request(&mut coalescer, &data, StreamId(3), 3);
+    assert_eq!(after, Some(Onward::Fresh));
+}

@@ -5,7 +5,7 @@ mod support;
 
 use std::time::Duration;
 
-use sluice_core::policy::{FallbackFor, NamePattern, OriginPattern, WebsitePolicy};
+use sluice_core::policy::{FallbackFor, OriginPattern, WebsitePolicy};
 use support::{bucket_policy, bucket_refusal, http_policy, http_refusal};
 
 #[test]
@@ -64,10 +64,7 @@ fn every_field_of_a_site_counts() {
 
 #[test]
 fn what_a_storage_server_says_of_itself_is_not_said_of_the_site() {
-    let hidden = |policy: sluice_core::policy::Policy, name: &str| {
-        let patterns: Vec<NamePattern> = policy.response.remove_headers;
-        patterns.iter().any(|pattern| pattern.matches(name))
-    };
+    let hidden = |policy: sluice_core::policy::Policy, name: &str| policy.response.hides(name);
     for name in [
         "strict-transport-security",
         "content-security-policy",

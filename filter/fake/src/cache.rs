@@ -120,6 +120,13 @@ impl FakeCache {
         self.fitting(fits).for_each(|entry| entry.stored = None);
     }
 
+    /// Takes away what is stored until the next commit, as while it is written anew.
+    pub fn begin_rewrite(&mut self, fits: impl Fn(&str) -> bool) {
+        for entry in self.fitting(fits) {
+            entry.committing = entry.stored.take();
+        }
+    }
+
     /// Has each key that fits find the stored response of another key, as if both had one file name.
     pub fn collide(&mut self, fits: impl Fn(&str) -> bool, others: impl Fn(&str) -> bool) {
         let other = self.fitting(others).find_map(|entry| entry.stored.clone());

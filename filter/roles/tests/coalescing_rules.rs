@@ -68,6 +68,7 @@ fn followers_are_released_only_when_a_probe_has_found_the_object() {
     envoy.deliver_all();
     assert_eq!(releases(&envoy, &followers, Onward::Collapsed), 2);
     assert_eq!(envoy.fetches.len(), 1);
+    assert_eq!(envoy.counter(Metric::UnexpectedMisses), 0);
     envoy.close_all();
     assert_all_over(&mut envoy);
 }
@@ -879,6 +880,67 @@ fn unexpected_miss_is_counted_and_others_wait_for_it() {
     assert_eq!(release(&envoy, next), Some(Onward::Collapsed));
     assert_eq!(envoy.fetches.len(), 2);
     assert_all_over(&mut envoy);
+}
+
+/// Two workers that have just served the object.
+fn busy_workers() -> FakeEnvoy {
+    let mut envoy = envoy(2);
+    envoy.get(0, KEY);
+    fill(&mut envoy, FIRST);
+    for seat in [0, 1] {
+        envoy.get(seat, KEY);
+        envoy.deliver_all();
+        envoy.close_all();
+        let hit = envoy.get(seat, KEY);
+        assert_eq!(admission(&envoy, hit), Some(Purpose::Fresh));
+    }
+    envoy
+}
+
+#[test]
+fn while_the_store_writes_an_object_anew_nobody_asks_the_origin_for_it() {
+    let mut envoy = busy_workers();
+    envoy.begin_rewrite(KEY);
+    let clients = [0, 1].map(|seat| envoy.get(seat, KEY));
+    let later = envoy.get(0, KEY);
+    assert_eq!(admission(&envoy, later), None, "it waits with the others");
+    envoy.answer_probe(0);
+    assert_eq!(envoy.parked(), 3, "the store does not have it yet");
+    envoy.commit(KEY);
+    envoy.answer_probe(0);
+    envoy.deliver_all();
+    for client in [clients[0], clients[1], later] {
+        assert_eq!(envoy.clients[client.0].status(), 200);
+    }
+    assert_eq!(envoy.fetches.len(), 1);
+    envoy.close_all();
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn of_those_who_miss_what_was_there_a_moment_ago_one_asks_the_origin() {
+    let mut envoy = busy_workers();
+    envoy.evict(KEY);
+    let clients = [0, 1].map(|seat| envoy.get(seat, KEY));
+    assert_eq!(envoy.fetches.len(), 1);
+    live(&mut envoy, 300);
+    assert_eq!(envoy.fetches.len(), 2, "the store has lost it after all");
+    fill(&mut envoy, FetchId(1));
+    for client in clients {
+        assert_eq!(envoy.clients[client.0].status(), 200);
+    }
+    assert_eq!(envoy.fetches.len(), 2);
+    assert_eq!(envoy.counter(Metric::Unshared), 0);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn who_misses_what_was_not_just_there_asks_the_origin_at_once() {
+    let mut envoy = busy_workers();
+    envoy.evict(KEY);
+    envoy.advance(1_000);
+    envoy.get(0, KEY);
+    assert_eq!(envoy.fetches.len(), 2);
 }
 
 /// The error that the request itself may have caused comes to a fetch, whole.

@@ -15,6 +15,8 @@ const RESCAN_MILLIS: Millis = 500;
 const TICK_MILLIS: Millis = 50;
 /// Longest timer period, while a request leads for nobody else.
 pub(super) const LONGEST_TICK_MILLIS: Millis = 1_000;
+/// How long the store may take to write an object anew. As a rule it takes some milliseconds.
+const REWRITE_MILLIS: Millis = 250;
 /// Time between probes of the store that find nothing, once the first few have followed each other at once.
 pub(super) const PROBE_MILLIS: Millis = 10;
 
@@ -176,6 +178,8 @@ pub struct LocalFlight {
     pub was_unconfirmed: bool,
     /// How they leave a leader that has stalled.
     pub rush: Rush,
+    /// Whether nobody fetches: the store had the object a moment ago, and is thought to write it anew.
+    pub is_rewrite: bool,
     /// Whether the store has already failed to take a response.
     pub unshared: bool,
     /// How many requests stop waiting when a leader's response is its own the next time.
@@ -199,6 +203,7 @@ impl LocalFlight {
             waiting: 0,
             awaited: false,
             was_unconfirmed: false,
+            is_rewrite: false,
             rush: Rush::FIRST,
             unshared: false,
             leaving: 0,
@@ -210,6 +215,27 @@ impl LocalFlight {
         match &mut self.role {
             Role::Leading(leader) => Some(leader),
             Role::Following { .. } => None,
+        }
+    }
+
+    /// Waits for the store, which is thought to write the object anew, in the place of a response.
+    pub fn await_rewrite(&mut self, now: Millis) {
+        self.is_rewrite = true;
+        self.was_unconfirmed = true;
+        if let Some(leader) = self.leader() {
+            leader.phase = Phase::Committing(Commit {
+                since: now,
+                probes: 0,
+                next_probe: Some(now),
+            });
+        }
+    }
+
+    /// How long the store may take to have what is waited for.
+    pub fn patience(&self) -> Millis {
+        match self.is_rewrite {
+            true => REWRITE_MILLIS,
+            false => self.policy.longest_commit(),
         }
     }
 

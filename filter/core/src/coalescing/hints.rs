@@ -9,6 +9,9 @@ use crate::workers::{KeyHash, Millis};
 
 /// How long an origin counts as failing after its last failure, unless it is asked again.
 const FAILING_MILLIS: Millis = 60_000;
+/// For how long after the store has served an object it is not thought to have lost it. It writes an object anew within
+/// milliseconds, also on a busy machine.
+const MOMENT_MILLIS: Millis = 1_000;
 
 /// What is known of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +30,8 @@ struct Remembered {
     refresh: Millis,
     /// Whether the origin failed when it was last asked for it.
     failing: bool,
+    /// When this worker has last served it from the store, where it is small enough for a call to bring it.
+    served: Option<Millis>,
 }
 
 /// A bounded table of keys.
@@ -68,6 +73,7 @@ impl Hints {
             until,
             refresh: known.map_or(0, |known| known.refresh),
             failing: known.is_some_and(|known| known.failing),
+            served: known.and_then(|known| known.served),
         };
         self.keys.insert(key, remembered);
     }
@@ -96,6 +102,27 @@ impl Hints {
         self.keys.peek(key).is_some_and(|known| {
             known.failing && now < known.refresh.saturating_add(FAILING_MILLIS)
         })
+    }
+
+    /// Remembers that the store has served `key` at `now`, if anything is known of it. Only what is `small` counts: what a
+    /// call can bring.
+    pub fn note_served(&mut self, key: KeyHash, small: bool, now: Millis) {
+        if let Some(known) = self.keys.peek_mut(key) {
+            known.served = small.then_some(now);
+        }
+    }
+
+    /// Whether the store has just served `key`, and a call can bring it: a miss now is one of the moment.
+    pub fn was_just_served(&self, key: KeyHash, now: Millis) -> bool {
+        let served = self.keys.peek(key).and_then(|known| known.served);
+        served.is_some_and(|served| now < served.saturating_add(MOMENT_MILLIS))
+    }
+
+    /// Lets nothing be known of `key` but what other requests that are under way may want to know.
+    pub fn expire(&mut self, key: KeyHash) {
+        if let Some(known) = self.keys.peek_mut(key) {
+            known.until = 0;
+        }
     }
 
     /// Forgets `key`.
@@ -151,6 +178,23 @@ mod tests {
         assert!(!hints.is_failing(KeyHash(1), 2_000 + FAILING_MILLIS));
         hints.set_failing(KeyHash(1), false);
         assert!(!hints.is_failing(KeyHash(1), 0));
+    }
+
+    #[test]
+    fn what_is_small_was_just_served_for_a_moment() {
+        let mut hints = Hints::new(10);
+        hints.note_served(KeyHash(1), true, 50);
+        assert!(!hints.was_just_served(KeyHash(1), 50), "nothing is known");
+        hints.set(KeyHash(1), Hint::Fresh, 10_000);
+        hints.note_served(KeyHash(1), true, 50);
+        hints.set(KeyHash(1), Hint::Fresh, 20_000);
+        assert!(hints.was_just_served(KeyHash(1), 49 + MOMENT_MILLIS));
+        assert!(!hints.was_just_served(KeyHash(1), 50 + MOMENT_MILLIS));
+        hints.expire(KeyHash(1));
+        assert_eq!(hints.get(KeyHash(1), 60), None);
+        assert!(hints.was_just_served(KeyHash(1), 60), "by all who miss it");
+        hints.note_served(KeyHash(1), false, 60);
+        assert!(!hints.was_just_served(KeyHash(1), 60));
     }
 
     #[test]

@@ -205,16 +205,28 @@ impl Coalescer {
         let Some(flight) = self.flights.get_mut(&key) else {
             return;
         };
-        let (target, patience) = (Rc::clone(&flight.target), flight.policy.longest_commit());
+        let (target, patience) = (Rc::clone(&flight.target), flight.patience());
         let Some(commit) = flight.commit() else {
             return;
         };
         // The store drops a response silently while it is busy with an older fill of the key, for example an aborted one.
         // The followers have to wait for another response then.
         if commit.since.saturating_add(patience) <= turn.now {
-            self.not_stored(key, turn);
+            self.give_up_store(key, turn);
         } else if commit.next_probe.is_some_and(|due| due <= turn.now) {
             turn.probe(key, commit, target);
+        }
+    }
+
+    /// The store has not made readable what is waited for: another request leads.
+    fn give_up_store(&mut self, key: KeyHash, turn: &mut Turn<'_>) {
+        let flight = self.flights.get_mut(&key);
+        if let Some(flight) = flight.filter(|flight| flight.is_rewrite) {
+            // It was not writing the object anew, but has lost it.
+            (flight.is_rewrite, flight.was_unconfirmed) = (false, false);
+            self.finish(key, Outcome::LeaderLost, turn);
+        } else {
+            self.not_stored(key, turn);
         }
     }
 

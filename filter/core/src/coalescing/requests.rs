@@ -17,6 +17,11 @@ const GONE_WAITERS: usize = 32;
 impl Coalescer {
     /// How a request goes on that neither leads nor waits; `None` if nothing is remembered of its key.
     pub fn remembered(&mut self, key: KeyHash, now: Millis) -> Option<Onward> {
+        // A hit from before may be on its way to its client still, and has made a hint.
+        let flight = self.flights.get(&key);
+        if flight.is_some_and(|flight| flight.is_rewrite) {
+            return None;
+        }
         Some(match self.hints.get(key, now)? {
             Hint::Fresh => Onward::Fresh,
             Hint::HitForMiss => Onward::HitForMiss,
@@ -95,6 +100,24 @@ impl Coalescer {
         }
         if let Some(Acquired::Lead) = self.acquire(request, turn) {
             self.lead(request, turn);
+        }
+    }
+
+    /// A request has met a gap in the store: the object was served a moment ago, and is being written anew. The store is
+    /// probed until it has the object again, and the requests that come now wait for that.
+    pub fn met_gap(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) {
+        let key = request.key.key;
+        self.hints.expire(key);
+        let room = self.flights.len() < request.policy.keys_in_flight;
+        if self.knows(key, turn.now) || !room {
+            return;
+        }
+        if let Some(Acquired::Lead) = self.acquire(request, turn) {
+            self.lead(request, turn);
+            if let Some(flight) = self.flights.get_mut(&key) {
+                flight.await_rewrite(turn.now);
+            }
+            self.hasten(key);
         }
     }
 

@@ -2,7 +2,7 @@
 //! The section `response`: how responses are changed on their way to clients.
 
 use super::form::Kind;
-use super::names::{HeaderName, HeaderPattern, NamePattern};
+use super::names::{HeaderName, HeaderPattern, NamePattern, any_matches};
 use super::section::section;
 use crate::http::targeted::SURROGATE_CONTROL;
 
@@ -72,13 +72,18 @@ section! {
 }
 
 impl ResponsePolicy {
+    /// Whether a response header never leaves; its name is in lower case.
+    pub fn hides(&self, name: &str) -> bool {
+        any_matches(&self.remove_headers, name.as_bytes())
+    }
+
     /// Adds what is removed and ignored anyhow. `answers_cors` says that the edge answers for cross-origin
     /// resource sharing itself.
     pub(super) fn complete(&mut self, kind: Kind, answers_cors: bool) {
         let of_bucket = BUCKET_HIDES.into_iter().filter(|_| kind == Kind::Bucket);
         let built_in = HIDDEN_HEADERS.into_iter().chain(of_bucket);
-        self.remove_headers
-            .splice(0..0, built_in.map(NamePattern::of));
+        self.remove_headers.extend(built_in.map(NamePattern::of));
+        NamePattern::sort(&mut self.remove_headers);
         if answers_cors {
             self.ignore_vary
                 .extend(CORS_REQUEST_HEADERS.map(str::to_owned));

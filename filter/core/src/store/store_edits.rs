@@ -17,6 +17,9 @@ use crate::store::validator::Validator;
 /// entry is never taken for content without the filter.
 const DISGUISE: &str = "501";
 
+/// The fields of a response that are written for the store, unless they say the same already.
+pub const WRITTEN_FIELDS: [&str; 3] = ["accept-ranges", "cache-control", "date"];
+
 /// An origin's response on its way to the store, as far as the edits depend on it.
 #[derive(Debug)]
 pub struct OriginResponse<'a> {
@@ -38,6 +41,10 @@ pub struct OriginResponse<'a> {
     pub cache_control: Option<Cow<'a, str>>,
     /// `Date`.
     pub date: Option<&'a str>,
+    /// `Accept-Ranges`.
+    pub accept_ranges: Option<&'a str>,
+    /// Whether the response still has what it came with of [`WRITTEN_FIELDS`].
+    pub is_intact: bool,
     /// `ETag`.
     pub etag: Option<&'a str>,
     /// `Last-Modified`, whatever it consists of.
@@ -75,10 +82,12 @@ impl<'a> OriginResponse<'a> {
         // response has spent in caches before this one goes into it.
         let date = date::format(self.received.saturating_sub_unsigned(entry.age));
         self.keep_date(Some(&date), &mut edits);
-        set(&mut edits, "date", date.into());
+        if !self.says(self.date, &date) {
+            set(&mut edits, "date", date.into());
+        }
         remove(&mut edits, "age");
         self.strip_cookies(&mut edits);
-        if entry.status == 200 {
+        if entry.status == 200 && !self.says(self.accept_ranges, "bytes") {
             set(&mut edits, "accept-ranges", "bytes".into());
         }
         if storage.disguise {
@@ -183,7 +192,16 @@ impl<'a> OriginResponse<'a> {
         if let Some(own) = self.cache_control.as_deref() {
             set(edits, STORED_CACHE_CONTROL, own.into());
         }
-        set(edits, "cache-control", control);
+        let own = self.cache_control.as_deref().filter(|_| self.is_intact);
+        if !own.is_some_and(|own| tells(own, &control)) {
+            set(edits, "cache-control", control);
+        }
+    }
+
+    /// Whether a field of the response, whose value is `current`, has that value already. To set it would cost a call of the
+    /// host.
+    fn says(&self, current: Option<&str>, value: &str) -> bool {
+        self.is_intact && current == Some(value)
     }
 
     /// Keeps the origin's `Date` for EDGE, unless it is the one that the store gets and no former one has been kept.
@@ -235,6 +253,15 @@ impl<'a> OriginResponse<'a> {
     }
 }
 
+/// Whether a `Cache-Control` of the origin's, with spaces between its directives, tells the store what `control` does.
+fn tells(own: &str, control: &str) -> bool {
+    let meant_for_others = |directive: &&str| matches!(*directive, "public" | "immutable");
+    let own = own
+        .split(", ")
+        .filter(|directive| !meant_for_others(directive));
+    own.eq(control.split(", "))
+}
+
 /// The store freshens a response only by a 304 with the very `ETag` that it has stored.
 fn freshen_validator<'a>(stored: &'a Revalidation, edits: &mut Vec<HeaderEdit<'a>>) {
     set(edits, "etag", stored.value().into());
@@ -253,8 +280,9 @@ pub fn restored<'a>(entry: &Entry<'_>, fields: &StoredFields<'a>) -> Vec<HeaderE
         set(&mut edits, ":status", entry.status.to_string().into());
     }
     if let Some(own) = fields.own_cache_control {
-        let own = String::from_utf8_lossy(own);
-        set(&mut edits, "cache-control", own);
+        if fields.cache_control != Some(own) {
+            set(&mut edits, "cache-control", String::from_utf8_lossy(own));
+        }
         remove(&mut edits, STORED_CACHE_CONTROL);
     } else if fields.has_cache_control() {
         remove(&mut edits, "cache-control");

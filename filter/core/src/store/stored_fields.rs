@@ -24,8 +24,9 @@ pub struct StoredFields<'a> {
     date: Option<&'a [u8]>,
     etag: Option<&'a [u8]>,
     content_length: Option<&'a [u8]>,
-    cache_control: Option<&'a [u8]>,
-    /// The origin's `Cache-Control`; `cache_control` is what ORIGIN has told the store.
+    /// What ORIGIN has told the store.
+    pub cache_control: Option<&'a [u8]>,
+    /// The origin's `Cache-Control`.
     pub own_cache_control: Option<&'a [u8]>,
     /// The origin's `Date`, where `date` is another.
     pub own_date: Option<&'a [u8]>,

@@ -240,6 +240,11 @@ impl FakeEnvoy {
         self.cache.evict(|known| is_of(known, key));
     }
 
+    /// Has the cache write anew what it has for that path, and have nothing until the next commit.
+    pub fn begin_rewrite(&mut self, key: u64) {
+        self.cache.begin_rewrite(|known| is_of(known, key));
+    }
+
     /// Has the file of one path hold what that of another one does, as where both keys have one name.
     pub fn collide(&mut self, key: u64, other: u64) {
         self.cache

@@ -115,7 +115,8 @@ impl Edge {
             return self.receive_around(worker, call);
         }
         let (mut target, policy) = (CanonicalTarget::clone(&call.target), call.policy);
-        if !variant {
+        let is_exact = variant || matches!(call.kind, CallKind::Again(_));
+        if !is_exact {
             worker.keys.qualify_generation(&policy.policy, &mut target);
             let varies = worker.keys.qualify(&policy.policy, &mut target, headers);
             varies.map_err(|_| Refusal::Stranger)?;
@@ -123,8 +124,14 @@ impl Edge {
         let key = worker.keys.flight_key(&target);
         let facts = RequestFacts::of(&policy.policy, headers.fields(), true);
         let path = self.identity.store_path(&target);
-        rewrite(&*worker.host, &facts.target, target.authority(), &path)?;
-        self.too_large = Some(if variant { TOO_LARGE } else { 204 });
+        rewrite(
+            &*worker.host,
+            headers,
+            &facts.target,
+            target.authority(),
+            &path,
+        )?;
+        self.too_large = Some(if is_exact { TOO_LARGE } else { 204 });
         let control = self.control(facts.control, headers);
         let way = self.way(control, &target);
         let stream = EdgeRequest {

@@ -12,7 +12,7 @@ use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
 use crate::worker::Worker;
 use crate::worker::mismatches;
-use crate::worker::variants::fetch_variant;
+use crate::worker::variants::{fetch_again, fetch_variant};
 
 /// Refuses a request that is for the store only, which does not have what its client would take.
 pub fn refuse_not_stored(host: &dyn Host, stream: &EdgeRequest) -> host::Result<Action> {
@@ -79,6 +79,16 @@ pub fn refuse_variant(
     }
     let called = fetch_variant(worker, stream, wanted);
     await_call(worker, stream, called.then_some(Metric::RequestsMiss))
+}
+
+/// Holds ORIGIN's word that the store has just lost the object. The client gets what a call brings.
+pub fn ask_again(worker: &mut Worker, stream: &EdgeRequest) -> Action {
+    fetch_again(worker, stream);
+    stream.progress.answered.set(true);
+    stream.body.hold_unwanted();
+    let result = result_of(Metric::RequestsMiss);
+    stream.progress.account.results_in(result);
+    Action::Pause
 }
 
 /// Refuses a stored response that is too old for the policy, where the origin has failed (RFC 9111, 4.2.4).

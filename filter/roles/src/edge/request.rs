@@ -176,6 +176,7 @@ impl Edge {
         let has_room = |demand| unread::has_room_for(worker, &policy.policy, demand);
         let stream = EdgeRequest {
             authenticated,
+            may_call: !authenticated && !head && stand_in.is_none(),
             may_lead: may_lead(&policy.policy, target.cache_key(), headers)
                 && demand.as_ref().is_none_or(has_room),
             demand,
@@ -278,7 +279,13 @@ impl Edge {
         target: CanonicalTarget,
         headers: &Headers,
     ) -> Result<Action, Refusal> {
-        rewrite(host, &facts.target, target.authority(), target.path())?;
+        rewrite(
+            host,
+            headers,
+            &facts.target,
+            target.authority(),
+            target.path(),
+        )?;
         let link = Link {
             purpose: Purpose::Bypass,
             stream: self.id,

@@ -84,7 +84,7 @@ impl Edge {
         let state = std::mem::replace(&mut self.state, State::Background);
         if let State::Awaiting(target) = &state {
             let sent = headers.get(":path").unwrap_or_default();
-            keep_path(host, sent, target.path())?;
+            keep_path(host, &headers, sent, target.path())?;
             host.set_header(Map::Request, ":path", target.path())?;
         }
         if headers.get("if-range") == Some(BYPASS_SENTINEL.as_bytes()) {

@@ -31,11 +31,12 @@ pub fn strip_internal(host: &dyn Host, headers: &Headers) -> Result<(), HostErro
 /// towards the origin. The scheme is part of Envoy's key but not of ours.
 pub fn rewrite(
     host: &dyn Host,
+    headers: &Headers,
     sent: &Target<'_>,
     authority: &str,
     path: &str,
 ) -> Result<(), HostError> {
-    keep_path(host, sent.path, path)?;
+    keep_path(host, headers, sent.path, path)?;
     let scheme = sent.scheme.unwrap_or_default();
     let canonical = [
         (":authority", sent.authority, authority),
@@ -125,7 +126,7 @@ pub fn prepare(
     target: &CanonicalTarget,
 ) -> Result<(), HostError> {
     let path = identity.store_path(target);
-    rewrite(host, &facts.target, target.authority(), &path)?;
+    rewrite(host, headers, &facts.target, target.authority(), &path)?;
     keep_to_the_store(host, facts, headers)?;
     if facts.demand {
         set_aside(host, headers)?;

@@ -20,13 +20,16 @@ use sluice_core::store::stored_fields::StoredFields;
 use sluice_core::workers::{BodyId, Millis};
 
 use super::dress::{add_headers, dress};
-use super::refused::{refuse_expired, refuse_mismatch, refuse_not_stored, refuse_variant};
+use super::refused::{
+    ask_again, refuse_expired, refuse_mismatch, refuse_not_stored, refuse_variant,
+};
 use super::variants::Recognized;
 use super::website::hold_for_substitute;
 use super::{ahead, hot, variants};
 use crate::host::headers::Headers;
 use crate::host::{self, Action, Host, Map};
 use crate::reply::delivery::deliver;
+use crate::reply::substitute::MOST_BYTES;
 use crate::reply::{CACHE_STATUS, NOT_STORED, substitute};
 use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
@@ -66,6 +69,9 @@ pub fn respond_passed(
 
 /// Handles the response to a cacheable request.
 pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
+    if stream.progress.asks_again.take() {
+        return Ok(ask_again(worker, stream));
+    }
     let headers = worker.host.headers(Map::Response)?;
     let fields = StoredFields::of(headers.fields());
     let Some(entry) = fields.entry() else {
@@ -97,7 +103,7 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
     if served.is_expired(&stream.control) {
         return refuse_expired(worker, stream, served.failure.unwrap_or(504));
     }
-    report(worker, stream, &served);
+    report(worker, stream, &served, fields.content_length());
     follow_up(worker, stream, &served);
     let unannounced = unannounced(stream, &served.entry, &fields);
     stream.body.unannounced.set(unannounced);
@@ -258,7 +264,8 @@ fn unannounced(
 }
 
 /// Tells the coalescer and the metrics what has come.
-fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
+fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>, announced: Option<u64>) {
+    let small = announced.is_some_and(|length| length <= MOST_BYTES);
     let entry = &served.entry;
     let filled = (served.own || served.failure.is_some()) && entry.stored;
     if served.own {
@@ -291,6 +298,9 @@ fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
             coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
         } else if entry.stored {
             coalescer.hints().set(stream.key.key, Hint::Fresh, until);
+            coalescer
+                .hints()
+                .note_served(stream.key.key, small, turn.now);
             coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
         }
         // Any other response is nobody else's, as ORIGIN has told, or the store has no room for it.

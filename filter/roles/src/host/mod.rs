@@ -199,8 +199,7 @@ impl dyn Host + '_ {
         })
     }
 
-    /// The same on a header map that has at most these `headers`: what is not there is added rather than set, which costs
-    /// the host less, and is not removed.
+    /// The same on a header map that has at most these `headers`: what is not there is not removed.
     pub fn edit_known_headers(
         &self,
         map: Map,
@@ -208,11 +207,19 @@ impl dyn Host + '_ {
         edits: Vec<HeaderEdit<'_>>,
     ) -> Result<()> {
         edits.into_iter().try_for_each(|edit| match edit {
-            HeaderEdit::Set(name, value) if headers.has(name) => self.set_header(map, name, &value),
-            HeaderEdit::Set(name, value) => self.add_header(map, name, &value),
+            HeaderEdit::Set(name, value) => self.write_header(map, headers, name, &value),
             HeaderEdit::Remove(name) if headers.has(name) => self.remove_header(map, name),
             HeaderEdit::Remove(_) => Ok(()),
         })
+    }
+
+    /// Sets a header of a map that has at most these `headers`. One that is not there is added, for which Envoy needs no
+    /// index of the names.
+    pub fn write_header(&self, map: Map, headers: &Headers, name: &str, value: &str) -> Result<()> {
+        match headers.has(name) {
+            true => self.set_header(map, name, value),
+            false => self.add_header(map, name, value),
+        }
     }
 
     /// Drops the first `size` bytes of the piece of the response's body that is passing.

@@ -145,7 +145,9 @@ fn warning(site: &str, message: &str) -> String {
 /// Removes the fields that concern the origin's connection only, and parts the directives of `Cache-Control`, whose
 /// lines Envoy has joined.
 pub fn undo_connection(host: &dyn Host, headers: &Headers) -> host::Result<()> {
-    remove_all(host, headers, |name| HOP_FIELDS.contains(&name))?;
+    for name in HOP_FIELDS.into_iter().filter(|name| headers.has(name)) {
+        host.remove_header(Map::Response, name)?;
+    }
     if let Some(options) = headers.joined(CONNECTION_HEADER) {
         for name in named_fields(&options).filter(|name| headers.has(name)) {
             host.remove_header(Map::Response, &name)?;
@@ -162,17 +164,22 @@ pub fn undo_connection(host: &dyn Host, headers: &Headers) -> host::Result<()> {
     host.set_header(Map::Response, "cache-control", &spaced)
 }
 
+/// Whether the response still has these fields, if it came with them: the policy hides none, and `Connection` names no
+/// field.
+pub fn has_kept(policy: &Policy, headers: &Headers, names: &[&str]) -> bool {
+    let options = headers.text(CONNECTION_HEADER).unwrap_or("close");
+    let usual = |option: &&str| options.eq_ignore_ascii_case(option);
+    ["close", "keep-alive"].iter().any(usual)
+        && !names.iter().any(|name| policy.response.hides(name))
+}
+
 /// Removes the headers that the policy hides from clients.
 pub fn remove_hidden(host: &dyn Host, policy: &Policy, headers: &Headers) -> host::Result<()> {
-    for (name, _) in headers.iter() {
-        if policy
-            .response
-            .remove_headers
-            .iter()
-            .any(|pattern| pattern.matches(name))
-        {
-            host.remove_header(Map::Response, name)?;
-        }
+    for (name, _) in headers
+        .iter()
+        .filter(|(name, _)| policy.response.hides(name))
+    {
+        host.remove_header(Map::Response, name)?;
     }
     Ok(())
 }

@@ -17,6 +17,7 @@ use super::request::{prepare_request, revalidation_of, stored_key};
 use super::selection::{Selection, is_wanted};
 use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
+use crate::request::EdgeRequest;
 use crate::request::body::{Body, Passing};
 use crate::request::policy::NumberedPolicy;
 use crate::worker::Worker;
@@ -195,14 +196,8 @@ impl Fetch {
         if !self.link.purpose.avoids_the_store() {
             fills::begin(worker, self.link.stream, self.context, self.fallback());
         }
-        let expected = !matches!(
-            self.link.purpose,
-            Purpose::Fresh | Purpose::Collapsed | Purpose::Validated
-        );
-        if expected {
-            return;
-        }
-        let Some(stream) = worker.stream(self.link.stream) else {
+        let stream = worker.stream(self.link.stream);
+        let Some(stream) = stream.filter(|_| self.is_unexpected()) else {
             return;
         };
         let mut request = stream.request();
@@ -211,6 +206,36 @@ impl Fetch {
         worker.turn(self.context, |coalescer, turn| {
             coalescer.unexpected_miss(&request, turn);
         });
+    }
+
+    /// Whether the store served the object a moment ago, and is asked again before the origin is: Envoy's cache takes a file
+    /// away before it writes the one that a validation has freshened. A fill in between would open the next such gap.
+    pub fn asks_again(&self, worker: &mut Worker) -> bool {
+        let stream = worker.stream(self.link.stream);
+        let fits = |stream: &Rc<EdgeRequest>| self.is_unexpected() && stream.may_call;
+        let stream = stream.filter(fits).filter(|_| self.revalidation.is_none());
+        let Some(stream) = stream.filter(|_| worker.calls.has_room_to_prepare()) else {
+            return false;
+        };
+        let mut request = stream.request();
+        request.may_lead = stream.may_lead;
+        let again = worker.turn(self.context, |coalescer, turn| {
+            let again = coalescer.hints().was_just_served(stream.key.key, turn.now);
+            if again {
+                coalescer.met_gap(&request, turn);
+            }
+            again
+        });
+        stream.progress.asks_again.set(again);
+        again
+    }
+
+    /// Whether the store was believed to serve it without a word to the origin.
+    const fn is_unexpected(&self) -> bool {
+        matches!(
+            self.link.purpose,
+            Purpose::Fresh | Purpose::Collapsed | Purpose::Validated
+        )
     }
 
     /// The stale response that the store serves if the origin is slow. A refresh has none: nobody waits for it.

@@ -144,6 +144,9 @@ impl OriginStream {
             fills::store_is_late(worker, link.stream);
             return Ok(self.refuse(worker, DueReply::Unwritten(Rc::clone(stored))));
         }
+        if fetch.asks_again(worker) {
+            return Ok(self.refuse(worker, DueReply::AskAgain));
+        }
         fetch.prepare(&*worker.host, headers)?;
         if fetch.policy.policy.origin.is_bucket() && fetch.fallback().is_some() {
             worker.host.set_header(Map::Request, FALLBACK_HEADER, "1")?;

@@ -79,7 +79,7 @@ pub fn prepare_request(
     if unqualified(sent) != sent {
         host.set_header(Map::Request, ":path", unqualified(sent))?;
     }
-    host.set_header(Map::Request, PROOF_HEADER, "1")
+    host.write_header(Map::Request, headers, PROOF_HEADER, "1")
 }
 
 /// Sets `X-Forwarded-For` to the addresses of the clients and proxies before Envoy. The cache filter's requests have

@@ -9,11 +9,11 @@ use sluice_core::policy::SetCookie;
 use sluice_core::purge::{MAX_TAGS, groups_of, tags_of, url_of};
 use sluice_core::store::entry::FillId;
 use sluice_core::store::revalidation::Revalidation;
-use sluice_core::store::store_edits::OriginResponse;
+use sluice_core::store::store_edits::{OriginResponse, WRITTEN_FIELDS};
 use sluice_core::website::error_page;
 use sluice_core::workers::BodyId;
 
-use super::clean::{note_bucket_error, note_failure, remove_hidden, undo_connection};
+use super::clean::{has_kept, note_bucket_error, note_failure, remove_hidden, undo_connection};
 use super::fetch::Fetch;
 use super::judged::Judged;
 use super::outcome;
@@ -163,6 +163,8 @@ fn origin_response<'a>(
             .joined("cache-control")
             .map(|joined| with_spaces(&joined).into()),
         date: headers.text("date"),
+        accept_ranges: headers.text("accept-ranges"),
+        is_intact: has_kept(&fetch.policy.policy, headers, &WRITTEN_FIELDS),
         etag: headers.text("etag").filter(|_| !is_page),
         last_modified: headers.get("last-modified").filter(|_| !is_page),
         strips_set_cookie: fetch.policy.policy.cache.set_cookie != SetCookie::Store
@@ -181,8 +183,8 @@ fn index(worker: &mut Worker, fetch: &Fetch, headers: &Headers) -> bool {
         "x-amz-meta-surrogate-key",
     ];
     let values: Vec<&str> = headers
-        .iter()
-        .filter(|(name, _)| NAMES.contains(name))
+        .fields()
+        .filter(|(name, _)| NAMES.iter().any(|known| known.as_bytes() == *name))
         .filter_map(|(_, value)| std::str::from_utf8(value).ok())
         .collect();
     let policy = &fetch.policy.policy;

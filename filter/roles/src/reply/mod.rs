@@ -44,6 +44,8 @@ pub enum DueReply {
     Keep(Rc<Revalidation>),
     /// ORIGIN: the store serves its response as it is, and does not write it anew.
     Unwritten(Rc<Revalidation>),
+    /// ORIGIN: the store has just lost the object. EDGE asks the store again, by a call, before the client hears of it.
+    AskAgain,
     /// ORIGIN: no reply; the response that has begun is cut off.
     Reset,
     /// EDGE: the client has not sent its request to the end.
@@ -89,6 +91,7 @@ impl DueReply {
                 &[("etag", &stored.unwritten())],
                 "",
             ),
+            Self::AskAgain => host.respond(503, "sluice_ask_again", NO_STORE, ""),
             Self::Reset => host.reset(Half::Response),
             Self::RequestTimeout => answer_timeout(host),
             Self::Outcome { status } => host.respond(*status, "sluice_outcome", &[], ""),

@@ -96,12 +96,12 @@ fn is_hop_by_hop(name: &str) -> bool {
 }
 
 /// Keeps the path that the client has `sent` for the access log and traces, if the store gets `other`.
-pub fn keep_path(host: &dyn Host, sent: &[u8], other: &str) -> host::Result<()> {
+pub fn keep_path(host: &dyn Host, headers: &Headers, sent: &[u8], other: &str) -> host::Result<()> {
     if sent == other.as_bytes() {
         return Ok(());
     }
     let path = String::from_utf8_lossy(sent);
-    host.set_header(Map::Request, ORIGINAL_PATH_HEADER, &path)
+    host.write_header(Map::Request, headers, ORIGINAL_PATH_HEADER, &path)
 }
 
 /// Makes a GET of the effective context's HEAD, and keeps the method for the access log.

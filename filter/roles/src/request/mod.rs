@@ -60,6 +60,9 @@ pub struct EdgeRequest {
     pub authenticated: bool,
     /// Whether its headers are few enough for it to lead.
     pub may_lead: bool,
+    /// Whether a call may bring what it asks for, once it is on its way to the store: it is a client's, for what all
+    /// clients may get.
+    pub may_call: bool,
     /// Conditions and a range, if it has any.
     pub demand: Option<Demand>,
     /// Its headers as they came, which select a variant, where the store may have any under the key that it is asked for.
@@ -101,6 +104,8 @@ pub struct Progress {
     pub kept: Cell<Option<u16>>,
     /// Whether the stored response expired while the request was on its way to the store. ORIGIN sets it.
     pub late: Cell<bool>,
+    /// Whether the store has just lost what it was believed to have, and is asked again by a call. ORIGIN sets it.
+    pub asks_again: Cell<bool>,
     /// Whether its response goes into the store, which would lose the fill with this request.
     pub fragile: Cell<bool>,
     /// Whether the filter has answered it by itself.
@@ -124,6 +129,7 @@ impl Progress {
             forced: Cell::new(false),
             kept: Cell::new(None),
             late: Cell::new(false),
+            asks_again: Cell::new(false),
             fragile: Cell::new(false),
             answered: Cell::new(false),
             answered_untyped: Cell::new(false),
@@ -149,6 +155,7 @@ impl EdgeRequest {
             for_others: false,
             authenticated: false,
             may_lead: true,
+            may_call: false,
             demand: None,
             selecting: None,
             control: RequestControl::default(),
@@ -165,6 +172,7 @@ impl EdgeRequest {
             for_others: self.for_others,
             authenticated: self.authenticated,
             may_lead: self.may_lead,
+            may_call: self.may_call,
             progress: Progress::new(Rc::clone(&self.progress.account)),
             demand: self.demand.clone(),
             control: self.control,

@@ -45,7 +45,7 @@ pub fn call_answered(worker: &mut Worker, call: u32, answered: bool, body_size: 
                 let object = Document::answered(&*worker.host, body_size);
                 mismatches::end_fetch(worker, background.kind, object.as_ref());
             }
-            CallKind::Variant(_) if answered => {
+            CallKind::Again(_) | CallKind::Variant(_) if answered => {
                 let variant = Document::received(&*worker.host, body_size);
                 variants::end_fetch(worker, background.kind, variant.as_ref());
             }
@@ -215,6 +215,8 @@ pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
         }
         CallKind::Substitute(key) => substitutes::end_substitute(worker, key, None),
         CallKind::Around(_) => mismatches::end_fetch(worker, call.kind, None),
-        CallKind::Variant(_) => variants::end_fetch(worker, call.kind, None),
+        CallKind::Again(_) | CallKind::Variant(_) => {
+            variants::end_fetch(worker, call.kind, None);
+        }
     }
 }

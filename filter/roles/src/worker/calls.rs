@@ -51,6 +51,8 @@ pub enum CallKind {
     Substitute(KeyHash),
     /// To fetch around the store what the file of another key hides.
     Around(KeyHash),
+    /// For what the store has just lost, on behalf of a request that has met the gap.
+    Again(StreamId),
     /// For the variant that a request wants, in the place of the one that the store has given it.
     Variant(StreamId),
 }
@@ -66,6 +68,7 @@ impl CallKind {
             Self::Substitute(_) | Self::Around(_) | Self::Variant(_) => {
                 (Purpose::Substitute, "GET", SUBSTITUTE_TIMEOUT)
             }
+            Self::Again(_) => (Purpose::Substitute, "GET", FILL_TIMEOUT),
         }
     }
 }
@@ -176,6 +179,7 @@ impl Calls {
                     | CallKind::Look(_)
                     | CallKind::Size(_)
                     | CallKind::Around(_)
+                    | CallKind::Again(_)
                     | CallKind::Variant(_)
             )
         };

@@ -4,6 +4,7 @@
 
 use std::rc::Rc;
 
+use sluice_core::http::demand::Demand;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::vary::{VaryNames, variant_of};
 use sluice_core::metrics::Metric;
@@ -87,6 +88,22 @@ pub fn fetch_variant(
     });
     worker.roots.wake();
     true
+}
+
+/// Has a request wait for a call that goes the same way as the request did.
+pub fn fetch_again(worker: &mut Worker, stream: &EdgeRequest) {
+    let headers = stream.selecting.as_deref().map(headers_for_calls);
+    let mut headers = headers.unwrap_or_default();
+    // The call brings the whole object.
+    headers.retain(|(name, _)| !Demand::concerns(name.as_bytes()));
+    let call = CallKind::Again(stream.id);
+    let (target, policy) = (Rc::clone(&stream.target), stream.policy.clone());
+    worker.calls.await_first(call, stream.id);
+    worker.calls.push(BackgroundCall {
+        headers,
+        ..BackgroundCall::new(&*worker.host, call, target, policy)
+    });
+    worker.roots.wake();
 }
 
 /// Answers the request that waits for `call` with what it has brought.

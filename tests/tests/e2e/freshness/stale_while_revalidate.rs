@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Within its window a stale object is served at once, and one request in the background refreshes it.
 
+use super::validation::{conditional, tagged};
 use sluice_tests::bare::Bare;
-use sluice_tests::client::Response;
 use sluice_tests::client::crowd::{Crowd, stampede};
 use sluice_tests::client::storm::Storm;
+use sluice_tests::client::{Client, Response, until_hit};
 use sluice_tests::edge::direct::Direct;
 use sluice_tests::edge::store::Store;
 use sluice_tests::edge::{Builder, Edge};
@@ -12,8 +13,11 @@ use sluice_tests::eventually;
 use sluice_tests::http::body::Stamp;
 use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use test_case::test_case;
+use tokio::task::JoinSet;
 
 const WINDOW: &str = "max-age=1, stale-while-revalidate=600";
 const POLICY: &str = "origin: {kind: http}\ncache: {retry_interval: 1s}\n";
@@ -31,6 +35,67 @@ fn ttl(response: &Response) -> i64 {
     let parameters = response.cache_status().split(';').map(str::trim);
     let mut ttl = parameters.filter_map(|parameter| parameter.strip_prefix("ttl="));
     ttl.next().map_or(i64::MAX, |ttl| ttl.parse().unwrap())
+}
+
+/// Asks for the object on one connection, again and again, until the origin has been asked whether it has changed so many
+/// times.
+async fn ask_until_validated(address: SocketAddr, origin: Arc<Origin>, validations: usize) {
+    let mut client = Client::connect(address).await;
+    while conditional(&origin) < validations {
+        for _ in 0..200 {
+            let response = client.get("/a").await;
+            assert_eq!(response.status, 200, "{response}");
+            let _ = response.stamp("/a");
+        }
+    }
+}
+
+/// How many requests without a condition busy clients cost the origin during some validations of an object.
+async fn fetches_of_busy_clients(address: SocketAddr, origin: &Arc<Origin>) -> usize {
+    until_hit(address, "/a").await;
+    let mut clients = JoinSet::new();
+    for _ in 0..16 {
+        clients.spawn(ask_until_validated(address, Arc::clone(origin), 4));
+    }
+    clients.join_all().await;
+    origin.count("/a") - conditional(origin)
+}
+
+/// An origin with an object that has not changed whenever it is validated.
+async fn unchanging_origin() -> Arc<Origin> {
+    let origin = Origin::start().ready().await;
+    let object = tagged(10_000, "1").header("content-type", "text/plain");
+    origin.on("/a", object.header("cache-control", WINDOW));
+    Arc::new(origin)
+}
+
+#[tokio::test]
+async fn busy_clients_cost_the_origin_a_validation_at_a_time_and_nothing_else() {
+    let origin = unchanging_origin().await;
+    // All ask the store, which writes the whole object anew at each validation.
+    let edge = edge(&origin, 2).env("HOT_BYTES", "0").start().await;
+    let fetches = fetches_of_busy_clients(edge.address(), &origin).await;
+    assert_eq!(fetches, 1, "the first one");
+}
+
+#[tokio::test]
+async fn control_bare_envoy_does_not_have_an_object_while_it_writes_it_anew() {
+    let origin = unchanging_origin().await;
+    let bare = Bare::start(&origin, Store::V1_DISK, 2).await;
+    let _ = bare.get("/a").await;
+    eventually("it is stored", async || {
+        bare.get("/a").await.headers.get("age").is_some()
+    })
+    .await;
+    let before = origin.count("/a");
+    let mut clients = JoinSet::new();
+    for _ in 0..16 {
+        let origin = Arc::clone(&origin);
+        clients.spawn(ask_until_validated(bare.address(), origin, 100));
+    }
+    clients.join_all().await;
+    let fetches = origin.count("/a") - before - conditional(&origin);
+    assert!(fetches > 1, "{fetches}");
 }
 
 /// Fills the key, and waits until a refresh has reached the gate.

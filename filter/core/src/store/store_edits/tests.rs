@@ -36,6 +36,8 @@ fn response() -> OriginResponse<'static> {
         freshens: None,
         cache_control: Some("public".into()),
         date: Some(DATE),
+        accept_ranges: None,
+        is_intact: true,
         etag: Some("\"x\""),
         last_modified: Some(DATE.as_bytes()),
         strips_set_cookie: false,
@@ -91,7 +93,10 @@ fn a_stored_response_tells_the_store_the_policy_and_keeps_what_the_origin_said()
 
 #[test]
 fn the_time_in_other_caches_goes_into_the_date_from_which_the_store_counts() {
-    let response = response();
+    let response = OriginResponse {
+        date: None,
+        ..response()
+    };
     let edits = response.stored(&storage());
     assert_eq!(value(&edits, "date"), Some(DATE));
     assert!(removes(&edits, "age"));
@@ -282,6 +287,7 @@ fn what_the_origin_said_comes_back_out_of_the_store() {
     let before = [
         (":status", "200"),
         ("cache-control", "public"),
+        ("date", DATE),
         ("etag", "\"x\""),
         ("last-modified", DATE),
     ];
@@ -294,9 +300,61 @@ fn what_the_origin_said_comes_back_out_of_the_store() {
     let fields = StoredFields::of(fields);
     let restored = restored(&fields.entry().unwrap(), &fields);
     let mut expected = before.to_vec();
-    expected.extend([("accept-ranges", "bytes"), ("date", DATE)]);
+    expected.extend([("accept-ranges", "bytes")]);
     expected.sort_unstable();
     assert_eq!(edited(&kept, &restored), expected);
+}
+
+#[test]
+fn what_a_response_says_as_the_store_needs_it_is_not_written_again() {
+    let response = OriginResponse {
+        cache_control: Some("max-age=65".into()),
+        accept_ranges: Some("bytes"),
+        ..response()
+    };
+    let edits = response.stored(&storage());
+    for name in ["cache-control", "date", "accept-ranges"] {
+        assert_eq!(value(&edits, name), None, "{name}");
+    }
+    let said = [("cache-control", "max-age=65")];
+    let kept = edited(&said, &edits);
+    let fields = kept.iter();
+    let fields = StoredFields::of(fields.map(|(name, value)| (name.as_bytes(), value.as_bytes())));
+    let restored = restored(&fields.entry().unwrap(), &fields);
+    assert_eq!(value(&restored, "cache-control"), None);
+    assert!(removes(&restored, STORED_CACHE_CONTROL));
+}
+
+#[test]
+fn a_cache_control_stays_that_tells_the_store_nothing_else() {
+    for own in ["max-age=65", "public, max-age=65", "max-age=65, immutable"] {
+        assert!(tells(own, "max-age=65"), "{own}");
+    }
+    for own in [
+        "max-age=66",
+        "public,max-age=65",
+        "max-age=65, must-revalidate",
+        "max-age=65, max-age=65",
+        "Max-Age=65",
+        "public",
+        "",
+    ] {
+        assert!(!tells(own, "max-age=65"), "{own}");
+    }
+}
+
+#[test]
+fn what_may_have_been_taken_out_of_a_response_is_written() {
+    let response = OriginResponse {
+        cache_control: Some("max-age=65".into()),
+        accept_ranges: Some("bytes"),
+        is_intact: false,
+        ..response()
+    };
+    let edits = response.stored(&storage());
+    assert_eq!(value(&edits, "cache-control"), Some("max-age=65"));
+    assert_eq!(value(&edits, "date"), Some(DATE));
+    assert_eq!(value(&edits, "accept-ranges"), Some("bytes"));
 }
 
 #[test]
