@@ -82,13 +82,9 @@ pub fn refuse_variant(
 }
 
 /// Holds ORIGIN's word that the store has just lost the object. The client gets what a call brings.
-pub fn ask_again(worker: &mut Worker, stream: &EdgeRequest) -> Action {
+pub fn ask_again(worker: &mut Worker, stream: &EdgeRequest) -> host::Result<Action> {
     fetch_again(worker, stream);
-    stream.progress.answered.set(true);
-    stream.body.hold_unwanted();
-    let result = result_of(Metric::RequestsMiss);
-    stream.progress.account.results_in(result);
-    Action::Pause
+    await_call(worker, stream, Some(Metric::RequestsMiss))
 }
 
 /// Refuses a stored response that is too old for the policy, where the origin has failed (RFC 9111, 4.2.4).

@@ -70,7 +70,7 @@ pub fn respond_passed(
 /// Handles the response to a cacheable request.
 pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     if stream.progress.asks_again.take() {
-        return Ok(ask_again(worker, stream));
+        return ask_again(worker, stream);
     }
     let headers = worker.host.headers(Map::Response)?;
     let fields = StoredFields::of(headers.fields());

@@ -175,11 +175,5 @@ pub fn has_kept(policy: &Policy, headers: &Headers, names: &[&str]) -> bool {
 
 /// Removes the headers that the policy hides from clients.
 pub fn remove_hidden(host: &dyn Host, policy: &Policy, headers: &Headers) -> host::Result<()> {
-    for (name, _) in headers
-        .iter()
-        .filter(|(name, _)| policy.response.hides(name))
-    {
-        host.remove_header(Map::Response, name)?;
-    }
-    Ok(())
+    remove_all(host, headers, |name| policy.response.hides(name))
 }
