@@ -99,7 +99,7 @@ run: wasm native edge envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or wh
 	@exec env $(locations) "$(builds)/release/sluice" --restart
 
 # What is tested on the native host as well: what depends most on the host, beside what it gives back to clients.
-on_native := admission:: coalescing:: hot:: http:: key:: memory_bounds:: policy:: purge:: workers::
+on_native := admission:: coalescing:: hot:: http:: key:: memory_bounds:: policy:: purge:: reports:: workers::
 
 .PHONY: test
 test: wasm native trap envoy minio versitygw prometheus $(conformance) $(former) ## Run all tests, without Envoy and end to end

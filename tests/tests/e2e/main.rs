@@ -21,6 +21,7 @@ mod operations;
 mod origin;
 mod policy;
 mod purge;
+mod reports;
 mod sites;
 mod store;
 mod website;
