@@ -68,9 +68,9 @@ impl BucketAnswer {
         };
         let words = format!("{code} {}", text("Region"));
         let headers = ErrorHeaders {
-            body: Some(words.trim_end()),
+            body: Some(words.trim_end().into()),
             code: None,
-            region: self.region.as_deref(),
+            region: self.region.as_deref().map(Into::into),
         };
         let error = BucketError::of(self.status, headers)?;
         let message = match (error.trouble(), self.status) {

@@ -3,6 +3,7 @@
 //! along.
 
 use crate::http::demand::Demand;
+use crate::http::field_value::FieldValue;
 use crate::http::rejection::Rejection;
 use crate::key::Target;
 use crate::key::vary::{ACCEPT_ENCODING, keyed_names};
@@ -118,8 +119,9 @@ impl<'a> RequestFacts<'a> {
 
     fn observe(&mut self, policy: &RequestPolicy, name: &[u8], value: &'a [u8]) {
         match name {
-            b":method" => self.method = std::str::from_utf8(value).unwrap_or_default(),
-            b":scheme" => self.target.scheme = std::str::from_utf8(value).ok(),
+            // A method that is no text is none that may be cached.
+            b":method" => self.method = FieldValue::new(value).text().unwrap_or_default(),
+            b":scheme" => self.target.scheme = FieldValue::new(value).text().ok(),
             b":authority" => self.target.authority = value,
             b":path" => self.target.path = value,
             b"content-length" => self.announced_body |= !value.iter().all(|&byte| byte == b'0'),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The errors of a bucket: what S3's error codes mean for the edge, its operator and its clients.
 
+use crate::http::field_value::FieldValue;
 use crate::metrics::Metric;
 
 /// Longest error code that is taken, in bytes. The longest of S3's own has some 50.
@@ -12,11 +13,11 @@ const MAX_REGION_BYTES: usize = 32;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ErrorHeaders<'a> {
     /// [`crate::link::BUCKET_ERROR_HEADER`], which the hop makes of the body: the code, and perhaps a region.
-    pub body: Option<&'a str>,
+    pub body: Option<FieldValue<'a>>,
     /// `X-Minio-Error-Code`, which a response without a body has.
-    pub code: Option<&'a str>,
+    pub code: Option<FieldValue<'a>>,
     /// `X-Amz-Bucket-Region`.
-    pub region: Option<&'a str>,
+    pub region: Option<FieldValue<'a>>,
 }
 
 /// A bucket's response that is an error.
@@ -56,12 +57,14 @@ impl<'a> BucketError<'a> {
         if status < 300 || status == 304 {
             return None;
         }
-        let mut words = headers.body.unwrap_or_default().split(' ');
+        // What is no text is neither a code nor a region.
+        let text = |value: Option<FieldValue<'a>>| value.and_then(|value| value.text().ok());
+        let mut words = text(headers.body).unwrap_or_default().split(' ');
         let code = words.next().filter(|code| is_code(code));
-        let region = headers.region.or_else(|| words.next());
+        let region = text(headers.region).or_else(|| words.next());
         Some(Self {
             status,
-            code: code.or(headers.code.filter(|code| is_code(code))),
+            code: code.or(text(headers.code).filter(|code| is_code(code))),
             region: region.filter(|region| is_region(region)),
         })
     }
@@ -201,7 +204,7 @@ mod tests {
 
     fn error<'a>(status: u16, body: &'a str) -> BucketError<'a> {
         let headers = ErrorHeaders {
-            body: Some(body),
+            body: Some(body.into()),
             ..ErrorHeaders::default()
         };
         BucketError::of(status, headers).unwrap()
@@ -257,13 +260,13 @@ mod tests {
     #[test]
     fn a_response_without_a_body_tells_by_its_headers() {
         let minio = ErrorHeaders {
-            code: Some("InvalidAccessKeyId"),
+            code: Some("InvalidAccessKeyId".into()),
             ..ErrorHeaders::default()
         };
         let refused = BucketError::of(403, minio).unwrap();
         assert_eq!(refused.trouble(), Some(Trouble::Credentials));
         let elsewhere = ErrorHeaders {
-            region: Some("eu-west-1"),
+            region: Some("eu-west-1".into()),
             ..ErrorHeaders::default()
         };
         let elsewhere = BucketError::of(400, elsewhere).unwrap();

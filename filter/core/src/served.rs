@@ -6,6 +6,7 @@ use crate::hot::Sighting;
 use crate::http::cache_status::{CacheStatus, Forward};
 use crate::http::client_control::RequestControl;
 use crate::http::date;
+use crate::http::field_value::FieldValue;
 use crate::link::Purpose;
 use crate::metrics::Metric;
 use crate::store::entry::{Entry, FillId};
@@ -48,7 +49,7 @@ pub struct Served<'a> {
     pub predates_purge: bool,
     /// Milliseconds for which the store serves it without asking; 0 if it does not have it.
     pub served_for: Millis,
-    date: Option<&'a str>,
+    date: Option<FieldValue<'a>>,
     seen: Millis,
 }
 
@@ -214,9 +215,9 @@ impl<'a> Served<'a> {
 }
 
 /// The age of a stored response with that `Date`. Envoy does not count that of one that comes from a revalidation.
-fn age_by_date(date: Option<&str>, now: Millis) -> u64 {
+fn age_by_date(date: Option<FieldValue<'_>>, now: Millis) -> u64 {
     let now = i64::try_from(now / 1_000).unwrap_or(i64::MAX);
-    let date = date.and_then(date::parse);
+    let date = date.and_then(date::of);
     let age = date.map_or(0, |date| now.saturating_sub(date));
     u64::try_from(age).unwrap_or(0)
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use sluice_core::freshness::{self, Lifetime, ResponseFacts, Storage, UncacheableReason, Verdict};
+use sluice_core::http::cache_control::CacheControl;
 use sluice_core::http::date;
+use sluice_core::http::field_value::FieldValue;
 use sluice_core::policy::{Cookies, Policy, SetCookie, Statuses, Ttl, TtlTable};
 use support::{bucket, http};
 
@@ -23,6 +25,7 @@ const PLAIN: ResponseFacts<'_> = ResponseFacts {
     last_modified: None,
     age: None,
     vary: None,
+    has_unreadable_key: false,
     has_set_cookie: false,
     answers_cookie: false,
     has_validator: true,
@@ -82,7 +85,7 @@ fn stored(verdict: Verdict) -> Option<Storage> {
 
 fn control(text: &str) -> ResponseFacts<'_> {
     ResponseFacts {
-        cache_control: Some(text),
+        cache_control: Some(text.into()),
         ..PLAIN
     }
 }
@@ -95,7 +98,7 @@ fn status(status: u16) -> ResponseFacts<'static> {
 fn headers_alone_are_stored_for_a_moment_and_never_served_stale() {
     let said = "max-age=100, stale-while-revalidate=50, stale-if-error=50";
     let aged = ResponseFacts {
-        age: Some("40"),
+        age: Some("40".into()),
         ..control(said)
     };
     for (name, facts, ttl) in [
@@ -309,16 +312,19 @@ fn the_origin_decides_where_it_speaks() {
     let (in_a_minute, its_now) = dates(NOW + 60, Some(NOW));
     // A clock that is a day behind.
     let (late, late_now) = dates(NOW - 86_400 + 60, Some(NOW - 86_400));
-    let expires = |expires, date| ResponseFacts {
-        expires: Some(expires),
-        date,
-        ..PLAIN
-    };
-    let both = |cache_control, expires| ResponseFacts {
-        cache_control: Some(cache_control),
-        expires: Some(expires),
-        ..PLAIN
-    };
+    fn expires<'a>(expires: &'a str, date: Option<&'a str>) -> ResponseFacts<'a> {
+        ResponseFacts {
+            expires: Some(expires.into()),
+            date: date.map(Into::into),
+            ..PLAIN
+        }
+    }
+    fn both<'a>(cache_control: &'a str, expires: &'a str) -> ResponseFacts<'a> {
+        ResponseFacts {
+            expires: Some(expires.into()),
+            ..control(cache_control)
+        }
+    }
     let (now, minute) = (its_now.as_deref(), in_a_minute.as_str());
     assert_rows(
         &policy(),
@@ -454,8 +460,8 @@ fn the_response_to_a_cookie_says_nothing_of_the_next_unless_it_is_for_all() {
 
 #[test]
 fn what_is_not_for_all_is_not_stored() {
-    let vary = |vary| ResponseFacts {
-        vary: Some(vary),
+    let vary = |vary: &'static str| ResponseFacts {
+        vary: Some(vary.into()),
         ..PLAIN
     };
     let length = |content_length| ResponseFacts {
@@ -569,7 +575,7 @@ fn no_cache_with_a_validator_is_stored_and_never_fresh() {
         assert!(storage.lifetime.must_be_validated() && storage.forbids_stale);
     }
     let aged = ResponseFacts {
-        age: Some("600"),
+        age: Some("600".into()),
         ..control("no-cache, max-age=60")
     };
     assert!(stored(judge(&http(), &aged, NOW)).is_some());
@@ -639,7 +645,7 @@ fn an_error_that_is_not_stored_is_shared() {
             (
                 "aged",
                 ResponseFacts {
-                    age: Some("10"),
+                    age: Some("10".into()),
                     ..status(503)
                 },
                 share,
@@ -655,7 +661,7 @@ fn an_error_that_is_not_stored_is_shared() {
             (
                 "Vary",
                 ResponseFacts {
-                    vary: Some("*"),
+                    vary: Some("*".into()),
                     ..status(503)
                 },
                 share,
@@ -719,7 +725,7 @@ fn age_is_time_already_spent() {
         (Some(""), Some(0)),
     ] {
         let facts = ResponseFacts {
-            age,
+            age: age.map(Into::into),
             ..control("max-age=60")
         };
         let verdict = judge(&policy(), &facts, NOW);
@@ -734,11 +740,16 @@ fn age_is_time_already_spent() {
 #[test]
 fn a_targeted_field_comes_first() {
     // RFC 9213, 2.2.
-    let of = |targeted, cache_control| ResponseFacts {
-        targeted,
-        expires: Some("0"),
-        ..control(cache_control)
-    };
+    fn of<'a>(
+        targeted: &'a [(&'a str, FieldValue<'a>)],
+        cache_control: &'a str,
+    ) -> ResponseFacts<'a> {
+        ResponseFacts {
+            targeted,
+            expires: Some("0".into()),
+            ..control(cache_control)
+        }
+    }
     const CDN: &str = "cdn-cache-control";
     const SURROGATE: &str = "surrogate-control";
     assert_rows(
@@ -746,41 +757,48 @@ fn a_targeted_field_comes_first() {
         &[
             (
                 "before Cache-Control and Expires",
-                of(&[(CDN, "max-age=7")], "max-age=60"),
+                of(&[(CDN, "max-age=7".into())], "max-age=60"),
                 Ok(7),
             ),
             (
                 "before what forbids",
-                of(&[(CDN, "max-age=7")], "no-store, private, no-cache"),
+                of(&[(CDN, "max-age=7".into())], "no-store, private, no-cache"),
                 Ok(7),
             ),
             (
                 "it forbids",
-                of(&[(CDN, "no-store")], "max-age=60"),
+                of(&[(CDN, "no-store".into())], "max-age=60"),
                 no(UncacheableReason::NoStore),
             ),
             (
                 "it gives no lifetime",
-                of(&[(CDN, "must-revalidate")], "max-age=60"),
+                of(&[(CDN, "must-revalidate".into())], "max-age=60"),
                 Ok(3_600),
             ),
             (
                 "in the policy's order",
-                of(&[(SURROGATE, "max-age=8"), (CDN, "max-age=7")], ""),
+                of(
+                    &[(SURROGATE, "max-age=8".into()), (CDN, "max-age=7".into())],
+                    "",
+                ),
                 Ok(7),
             ),
             (
                 "Surrogate-Control",
-                of(&[(SURROGATE, "max-age=8")], "max-age=60"),
+                of(&[(SURROGATE, "max-age=8".into())], "max-age=60"),
                 Ok(8),
             ),
-            ("invalid", of(&[(CDN, "max-age=7,")], "max-age=60"), Ok(60)),
-            ("empty", of(&[(CDN, "")], "max-age=60"), Ok(60)),
+            (
+                "invalid",
+                of(&[(CDN, "max-age=7,".into())], "max-age=60"),
+                Ok(60),
+            ),
+            ("empty", of(&[(CDN, "".into())], "max-age=60"), Ok(60)),
         ],
     );
     assert_rows(
         &dishonoring(),
-        &[("unheard", of(&[(CDN, "no-store")], ""), Ok(3_600))],
+        &[("unheard", of(&[(CDN, "no-store".into())], ""), Ok(3_600))],
     );
 }
 
@@ -814,13 +832,15 @@ fn what_has_not_changed_for_long_may_be_fresh_for_long() {
     ]);
     let ago = |seconds| date::format(NOW - seconds);
     let (recently, long_ago, tomorrow) = (ago(600), ago(1_000_000), ago(-86_400));
-    let modified = |status, last_modified| ResponseFacts {
-        status,
-        last_modified: Some(last_modified),
-        ..PLAIN
-    };
+    fn modified(status: u16, last_modified: &str) -> ResponseFacts<'_> {
+        ResponseFacts {
+            status,
+            last_modified: Some(last_modified.into()),
+            ..PLAIN
+        }
+    }
     let public = |status| ResponseFacts {
-        cache_control: Some("public"),
+        cache_control: Some("public".into()),
         ..modified(status, &recently)
     };
     let no_lifetime = || no(UncacheableReason::NoLifetime);
@@ -843,7 +863,7 @@ fn what_has_not_changed_for_long_may_be_fresh_for_long() {
             (
                 "by the origin's clock",
                 ResponseFacts {
-                    date: Some(&long_ago),
+                    date: Some((&*long_ago).into()),
                     ..modified(200, &long_ago)
                 },
                 Err(Verdict::ShareOnce),
@@ -851,7 +871,7 @@ fn what_has_not_changed_for_long_may_be_fresh_for_long() {
             (
                 "the origin knows",
                 ResponseFacts {
-                    cache_control: Some("max-age=7"),
+                    cache_control: Some("max-age=7".into()),
                     ..modified(200, &recently)
                 },
                 Ok(7),
@@ -897,7 +917,7 @@ fn a_304_that_says_nothing_leaves_the_lifetime_of_the_stored_response_as_it_is()
     let ago = date::format(NOW - 1_000);
     let freshening = |lifetime| ResponseFacts {
         freshens: Some(lifetime),
-        last_modified: Some(&ago),
+        last_modified: Some((&*ago).into()),
         ..PLAIN
     };
     let judged = |policy: &Policy, facts| stored(judge(policy, &facts, NOW)).unwrap();
@@ -910,7 +930,7 @@ fn a_304_that_says_nothing_leaves_the_lifetime_of_the_stored_response_as_it_is()
         (stored_for(7, 0), true)
     );
     let told = ResponseFacts {
-        cache_control: Some("max-age=9"),
+        cache_control: Some("max-age=9".into()),
         ..freshening(stored_for(7, 60))
     };
     assert_eq!(judged(&http(), told).lifetime.ttl, 9);
@@ -935,7 +955,7 @@ fn what_an_http_origin_says_nothing_of_is_shared_once_unless_it_is_for_one_clien
         ..PLAIN
     };
     let varying = ResponseFacts {
-        vary: Some("accept"),
+        vary: Some("accept".into()),
         ..PLAIN
     };
     let passing = |reason| Err(Verdict::Passing(reason));
@@ -1072,7 +1092,7 @@ fn a_policy_may_know_better_than_the_origin() {
             (
                 "Expires",
                 ResponseFacts {
-                    expires: Some("0"),
+                    expires: Some("0".into()),
                     ..PLAIN
                 },
                 Ok(3_600),
@@ -1088,7 +1108,7 @@ fn a_policy_may_know_better_than_the_origin() {
             (
                 "Vary",
                 ResponseFacts {
-                    vary: Some("cookie"),
+                    vary: Some("cookie".into()),
                     ..PLAIN
                 },
                 no(UncacheableReason::Vary),
@@ -1153,11 +1173,11 @@ proptest! {
     ) {
         let facts = ResponseFacts {
             status,
-            cache_control: cache_control.as_deref(),
-            expires: expires.as_deref(),
-            date: date.as_deref(),
-            age: age.as_deref(),
-            vary: vary.as_deref(),
+            cache_control: cache_control.as_deref().map(Into::into),
+            expires: expires.as_deref().map(Into::into),
+            date: date.as_deref().map(Into::into),
+            age: age.as_deref().map(Into::into),
+            vary: vary.as_deref().map(Into::into),
             ..PLAIN
         };
         let policy = if honor { policy() } else { dishonoring() };
@@ -1178,5 +1198,142 @@ proptest! {
                 prop_assert!(false, "not for this response to say, nor of such a bucket");
             }
         }
+    }
+}
+
+/// What cannot be read: bytes that are no text in UTF-8, and whatever else.
+fn unreadable() -> impl Strategy<Value = Vec<u8>> {
+    let part = || proptest::collection::vec(any::<u8>(), 0..12);
+    (part(), part()).prop_map(|(before, after)| [&before[..], b"\xff", &after].concat())
+}
+
+#[test]
+fn what_cannot_be_read_is_not_stored() {
+    const BYTES: FieldValue<'_> = FieldValue::new(b"max-age=60, x=\"M\xfcller\"");
+    const CDN: &[(&str, FieldValue<'_>)] = &[("cdn-cache-control", BYTES)];
+    let unreadable = || no(UncacheableReason::UnreadableHeader);
+    let (vary, control_of_targeted) = (Some(BYTES), control("max-age=60"));
+    let passing = Err(Verdict::Passing(UncacheableReason::UnreadableHeader));
+    let cache_control = ResponseFacts {
+        cache_control: Some(BYTES),
+        ..PLAIN
+    };
+    let expires = ResponseFacts {
+        expires: Some(BYTES),
+        ..PLAIN
+    };
+    let rows = [
+        ("Cache-Control", cache_control, unreadable()),
+        (
+            "of a status that does not last",
+            ResponseFacts {
+                status: 202,
+                ..cache_control
+            },
+            passing,
+        ),
+        (
+            "of an error",
+            ResponseFacts {
+                status: 503,
+                ..cache_control
+            },
+            Err(Verdict::Share(503)),
+        ),
+        (
+            "a targeted field",
+            ResponseFacts {
+                targeted: CDN,
+                ..control_of_targeted
+            },
+            unreadable(),
+        ),
+        ("Expires", expires, unreadable()),
+        (
+            "Expires beside max-age",
+            ResponseFacts {
+                expires: Some(BYTES),
+                ..control("max-age=60")
+            },
+            Ok(60),
+        ),
+        (
+            "Vary",
+            ResponseFacts {
+                vary,
+                ..control("max-age=60")
+            },
+            unreadable(),
+        ),
+        (
+            "a surrogate key",
+            ResponseFacts {
+                has_unreadable_key: true,
+                ..control("max-age=60")
+            },
+            unreadable(),
+        ),
+        (
+            "Age and Date",
+            ResponseFacts {
+                age: Some(BYTES),
+                date: Some(BYTES),
+                ..control("max-age=60")
+            },
+            Ok(60),
+        ),
+    ];
+    let mut lasting = policy();
+    lasting.origin = http().origin;
+    lasting.request.cookies = http().request.cookies;
+    assert_rows(&lasting, &rows);
+    let known_better = [
+        (
+            "Cache-Control that does not count",
+            cache_control,
+            Ok(3_600),
+        ),
+        ("Expires that does not count", expires, Ok(3_600)),
+    ];
+    assert_rows(&dishonoring(), &known_better);
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_are_stored_where_a_text_would_not_be(
+        bytes in unreadable(), directive in "(no-store|private|max-age=60|x),",
+    ) {
+        let said = [directive.as_bytes(), &bytes].concat();
+        let value = FieldValue::new(&said);
+        let targeted = [("cdn-cache-control", value)];
+        let facts = [
+            ResponseFacts { cache_control: Some(value), ..PLAIN },
+            ResponseFacts { targeted: &targeted, ..control("max-age=60") },
+            ResponseFacts { expires: Some(value), ..PLAIN },
+            ResponseFacts { vary: Some(value), ..control("max-age=60") },
+        ];
+        for facts in facts {
+            for policy in [policy(), http()] {
+                prop_assert_eq!(stored(judge(&policy, &facts, NOW)), None, "{:?}", facts);
+            }
+        }
+        let ignored = ResponseFacts {
+            age: Some(value),
+            date: Some(value),
+            last_modified: Some(value),
+            ..control("max-age=60")
+        };
+        prop_assert!(stored(judge(&policy(), &ignored, NOW)).is_some());
+    }
+
+    #[test]
+    fn a_directive_is_read_beside_whatever_bytes(bytes in unreadable(), first in any::<bool>()) {
+        prop_assume!(!bytes.contains(&b'"'));
+        let parts = if first {
+            [&b"no-store,"[..], &bytes].concat()
+        } else {
+            [&bytes[..], b",no-store"].concat()
+        };
+        prop_assert!(CacheControl::parse(&parts[..]).no_store);
     }
 }

@@ -4,14 +4,13 @@
 
 mod support;
 
-use std::borrow::Cow;
-
 use proptest::prelude::*;
+use sluice_core::http::field_value::{FieldValue, JoinedValue};
 use sluice_core::key::qualifiers::qualifiers;
 use sluice_core::key::store_path::StoreSecret;
 use sluice_core::key::vary::{
-    Fit, Selected, TooLong, VaryNames, fit, key_of_variant, qualify, qualify_variant, selected,
-    told, variant_of,
+    self, Fit, Selected, TooLong, VaryNames, key_of_variant, qualify, qualify_variant, selected,
+    variant_of,
 };
 use sluice_core::policy::Policy;
 use support::{bucket, bucket_policy, canonicalize_path, http_policy};
@@ -23,6 +22,20 @@ fn http() -> Policy {
 
 const URL: &str = "edge.test/page";
 
+fn fit(policy: &Policy, key: &str, vary: Option<&str>) -> Fit {
+    vary::fit(policy, key, vary.map(Into::into))
+}
+
+fn told(
+    policy: &Policy,
+    vary: Option<&str>,
+    already: Option<&str>,
+    chooses: bool,
+) -> Option<String> {
+    let [vary, already] = [vary, already].map(|value| value.map(Into::into));
+    vary::told(policy, vary, already, chooses)
+}
+
 fn unkeyed(names: &str) -> Fit {
     Fit::Unkeyed(VaryNames::parse(names))
 }
@@ -32,7 +45,7 @@ fn key(policy: &Policy, names: &str, headers: &[(&str, &str)]) -> Result<String,
     let mut target = canonicalize_path(policy, b"/page").unwrap();
     let value = |name: &str| {
         let header = headers.iter().find(|(header, _)| *header == name);
-        header.map(|(_, value)| Cow::from(*value))
+        header.map(|(_, value)| JoinedValue::from(*value))
     };
     qualify(policy, &mut target, value)?;
     qualify_variant(policy, &mut target, &VaryNames::parse(names), value)?;
@@ -349,6 +362,7 @@ proptest! {
         let first = key(&policy, &name, &[(&name, &value)]).unwrap();
         let selected: Vec<_> = selected(&first).collect();
         let again = selected[0].value.clone().unwrap();
+        let again = String::from_utf8(again).unwrap();
         prop_assert_eq!(key(&policy, &name, &[(&name, &again)]).unwrap(), first);
     }
 
@@ -363,7 +377,10 @@ proptest! {
         };
         let trimmed = |value: &Option<String>| value.as_ref().map(|value| value.trim().to_owned());
         prop_assert_eq!(of(&one) == of(&other), trimmed(&one) == trimmed(&other));
-        let expected = Selected { name: "x-plan".to_owned(), value: trimmed(&one) };
+        let expected = Selected {
+            name: "x-plan".to_owned(),
+            value: trimmed(&one).map(String::into_bytes),
+        };
         prop_assert_eq!(selected(&of(&one)).collect::<Vec<_>>(), [expected]);
     }
 
@@ -378,5 +395,104 @@ proptest! {
             prop_assert!(qualifiers(target.path()).count() <= policy.vary.max_headers);
             prop_assert_eq!(fit(&policy, target.cache_key(), Some(&vary)), Fit::Keyed);
         }
+    }
+
+    #[test]
+    fn values_of_whatever_bytes_have_keys_of_their_own_and_are_asked_for_byte_for_byte(
+        one in proptest::collection::vec(1..=255_u8, 1..12),
+        other in proptest::collection::vec(1..=255_u8, 1..12),
+    ) {
+        let policy = http_policy("key: {headers: [x-plan]}");
+        let of = |value: &[u8]| {
+            let mut target = canonicalize_path(&policy, b"/page").unwrap();
+            qualify(&policy, &mut target, |_| Some(value.to_vec().into())).unwrap();
+            target.path().to_owned()
+        };
+        let trimmed = |value: &[u8]| {
+            let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+            let first = value.iter().position(|byte| !blank(byte)).unwrap_or(value.len());
+            let last = value.iter().rposition(|byte| !blank(byte)).map_or(first, |last| last + 1);
+            value[first..last].to_vec()
+        };
+        prop_assert_eq!(of(&one) == of(&other), trimmed(&one) == trimmed(&other));
+        prop_assert!(of(&one).is_ascii());
+        let key = of(&one);
+        let asked: Vec<_> = selected(&key).collect();
+        let expected = Selected {
+            name: "x-plan".to_owned(),
+            value: Some(trimmed(&one)),
+        };
+        prop_assert_eq!(asked, [expected]);
+    }
+
+    #[test]
+    fn no_bytes_in_a_header_of_negotiation_panic(
+        name in "accept(-language|-charset|-encoding)?",
+        value in proptest::collection::vec(any::<u8>(), 0..24),
+    ) {
+        let policy = http_policy("vary: {accept: [image/avif]}");
+        let mut target = canonicalize_path(&policy, b"/page").unwrap();
+        let names = VaryNames::parse(&name);
+        qualify_variant(&policy, &mut target, &names, |_| Some(value.clone().into())).unwrap();
+        prop_assert!(target.path().is_ascii());
+        let vary = FieldValue::new(&value);
+        let _ = vary::fit(&policy, URL, Some(vary));
+        let _ = vary::told(&policy, Some(vary), Some(vary), true);
+    }
+}
+
+#[test]
+fn a_value_that_is_no_text_is_in_the_key_by_its_bytes() {
+    let policy = http();
+    for (name, value, expected) in [
+        ("x-plan", &b"evil;\xff"[..], "#vary-x-plan=evil%3B%FF"),
+        (
+            "accept-language",
+            b"XX, \xff",
+            "#vary-accept-language=xx,%FF",
+        ),
+        ("accept-encoding", b"br, \xff", "#ae=br"),
+    ] {
+        let mut target = canonicalize_path(&policy, b"/page").unwrap();
+        let names = VaryNames::parse(name);
+        qualify_variant(&policy, &mut target, &names, |_| {
+            Some(value.to_vec().into())
+        })
+        .unwrap();
+        assert_eq!(target.path().trim_start_matches("/page"), expected);
+    }
+}
+
+#[test]
+fn a_vary_that_is_no_text_is_unreadable_whatever_else_it_names() {
+    for vary in [&b"\xff"[..], b"accept, \xff", b"\xff, *"] {
+        let vary = Some(FieldValue::new(vary));
+        assert_eq!(vary::fit(&http(), URL, vary), Fit::Unreadable);
+        assert_eq!(vary::fit(&bucket(), URL, vary), Fit::Unreadable);
+    }
+}
+
+#[test]
+fn a_key_is_asked_for_by_a_spelling_of_its_value_and_by_nothing_that_it_leaves_out() {
+    let policy = http_policy("vary: {accept: [image/avif, image/webp]}");
+    let is_asked = |name: &str, sent: Option<&'static str>| {
+        let mut target = canonicalize_path(&policy, b"/page").unwrap();
+        let names = VaryNames::parse(name);
+        let value = |_: &str| sent.map(JoinedValue::from);
+        qualify_variant(&policy, &mut target, &names, value).unwrap();
+        selected(target.path()).all(|selected| selected.is_asked_by(sent.map(Into::into)))
+    };
+    for (name, sent, expected) in [
+        ("accept-language", Some("de-AT, en ;q=0.5"), true),
+        ("accept-language", Some(""), true),
+        ("accept-language", None, true),
+        ("x-plan", Some(" Gold "), true),
+        ("accept", Some("image/avif, image/webp, */*"), true),
+        ("accept", Some("*/*"), true),
+        ("accept", Some("image/webp,image/avif;q=0.1"), false),
+        ("accept", Some("application/json,*/*"), false),
+        ("accept", None, false),
+    ] {
+        assert_eq!(is_asked(name, sent), expected, "{name}: {sent:?}");
     }
 }

@@ -113,7 +113,7 @@ fn an_error_has_a_page_that_names_nothing_but_the_error() {
 fn visit(sections: &str, path: &str, accept: Option<&str>) -> (Policy, CanonicalTarget, Visit) {
     let policy = bucket_policy(sections);
     let target = asked(&policy, path).unwrap();
-    let visit = Visit::of(&policy, &target, path.as_bytes(), || accept).unwrap();
+    let visit = Visit::of(&policy, &target, path.as_bytes(), || accept.map(Into::into)).unwrap();
     (policy, target, visit)
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use sluice_core::http::date;
 
-use crate::HeaderMap;
+use crate::{HeaderMap, HeaderTexts as _};
 
 /// Statuses that Envoy's cache stores.
 const STORED_STATUSES: [u16; 13] = [
@@ -93,7 +93,7 @@ impl FakeCache {
         };
         let mut updated = headers.clone();
         for kept in ["etag", "content-length"] {
-            match stored.headers.get(kept) {
+            match stored.headers.bytes(kept) {
                 Some(value) => updated.set(kept, value),
                 None => updated.remove(kept),
             }

@@ -10,6 +10,7 @@
 mod cache;
 mod envoy;
 mod exchange;
+mod header_texts;
 mod process;
 mod records;
 mod shared_data;
@@ -19,6 +20,7 @@ mod worker_host;
 
 pub use cache::FakeCache;
 pub use envoy::FakeEnvoy;
+pub use header_texts::HeaderTexts;
 pub use records::*;
 pub use shared_data::{Calls, FakeSharedData};
 pub use sluice_roles::host::header_map::HeaderMap;

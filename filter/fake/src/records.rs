@@ -8,7 +8,7 @@ use sluice_core::coalescing::board::FlightKey;
 use sluice_core::link::Purpose;
 use sluice_core::workers::{FlightId, Millis};
 
-use crate::HeaderMap;
+use crate::{HeaderMap, HeaderTexts as _};
 
 /// For how long a key counts as uncacheable after a response that was, by default.
 pub const HIT_FOR_MISS: Millis = 120_000;
@@ -163,6 +163,11 @@ impl ClientRecord {
     pub fn brought_by(&self) -> Option<FetchId> {
         let number = std::str::from_utf8(self.body().get(..8)?).ok()?;
         Some(FetchId(number.trim_start().parse().ok()?))
+    }
+
+    /// A header of its response, whatever bytes it has.
+    pub fn header_bytes(&self, name: &str) -> Option<&[u8]> {
+        self.response.as_ref()?.headers.bytes(name)
     }
 
     /// A header of its response.

@@ -121,11 +121,11 @@ impl Host for WorkerHost {
         self.map(map, |map| map.joined(name))
     }
 
-    fn set_header(&self, map: Map, name: &str, value: &str) -> Result<()> {
+    fn set_header_bytes(&self, map: Map, name: &str, value: &[u8]) -> Result<()> {
         self.map(map, |map| map.set(name, value))
     }
 
-    fn add_header(&self, map: Map, name: &str, value: &str) -> Result<()> {
+    fn add_header_bytes(&self, map: Map, name: &str, value: &[u8]) -> Result<()> {
         self.map(map, |map| map.add(name, value))
     }
 
@@ -174,8 +174,8 @@ impl Host for WorkerHost {
             self.answered_others.borrow_mut().insert(context);
         }
         let mut headers = HeaderMap::decode(headers);
-        headers.set(":status", &status.to_string());
-        headers.set("content-length", &body.len().to_string());
+        headers.set(":status", status.to_string());
+        headers.set("content-length", body.len().to_string());
         if !headers.has("content-type") && !body.is_empty() {
             headers.add("content-type", "text/plain");
         }
@@ -227,7 +227,7 @@ impl Host for WorkerHost {
     fn call(
         &self,
         cluster: &str,
-        headers: &[(&str, &str)],
+        headers: &[(&str, &[u8])],
         body: Option<&[u8]>,
         timeout: Duration,
     ) -> Result<u32> {
@@ -243,7 +243,7 @@ impl Host for WorkerHost {
             seat: self.seat,
             context,
             cluster: cluster.to_owned(),
-            headers: HeaderMap::of(headers),
+            headers: lines_of(headers),
             body: body.unwrap_or_default().to_vec(),
             deadline: self.process.now.get()
                 + Millis::try_from(timeout.as_millis()).unwrap_or(Millis::MAX),
@@ -354,4 +354,10 @@ impl Host for WorkerHost {
     fn log(&self, _: Level, message: &str) {
         self.process.log.borrow_mut().push(message.to_owned());
     }
+}
+
+fn lines_of(headers: &[(&str, &[u8])]) -> HeaderMap {
+    let lines = headers.iter();
+    let lines = lines.map(|(name, value)| ((*name).to_owned(), value.to_vec()));
+    HeaderMap::of_lines(lines.collect())
 }

@@ -342,14 +342,14 @@ impl Filter {
     }
 
     /// Sets a header in place of all of its name.
-    pub fn set_header(self, map: HeaderMapType, name: &str, value: &str) -> Done {
-        let (name, value) = (Buffer::of(name.as_bytes()), Buffer::of(value.as_bytes()));
+    pub fn set_header(self, map: HeaderMapType, name: &str, value: &[u8]) -> Done {
+        let (name, value) = (Buffer::of(name.as_bytes()), Buffer::of(value));
         unsafe { envoy_dynamic_module_callback_http_set_header(self.0, map, name, value) }
     }
 
     /// Adds a header to those of its name.
-    pub fn add_header(self, map: HeaderMapType, name: &str, value: &str) -> Done {
-        let (name, value) = (Buffer::of(name.as_bytes()), Buffer::of(value.as_bytes()));
+    pub fn add_header(self, map: HeaderMapType, name: &str, value: &[u8]) -> Done {
+        let (name, value) = (Buffer::of(name.as_bytes()), Buffer::of(value));
         unsafe { envoy_dynamic_module_callback_http_add_header(self.0, map, name, value) }
     }
 
@@ -456,13 +456,13 @@ impl Filter {
     pub fn call(
         self,
         cluster: &str,
-        headers: &[(&str, &str)],
+        headers: &[(&str, &[u8])],
         body: &[u8],
         timeout_milliseconds: u64,
     ) -> Option<u64> {
         let headers = headers
             .iter()
-            .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+            .map(|(name, value)| (name.as_bytes(), *value));
         let (headers, mut id) = (lend(headers), 0);
         let status = unsafe {
             envoy_dynamic_module_callback_http_filter_http_callout(

@@ -139,7 +139,7 @@ impl Host for NativeHost {
         Ok(value.filter(|value| !value.is_empty()))
     }
 
-    fn set_header(&self, map: Map, name: &str, value: &str) -> Result<()> {
+    fn set_header_bytes(&self, map: Map, name: &str, value: &[u8]) -> Result<()> {
         self.edit(
             map,
             |map| map.set(name, value),
@@ -147,7 +147,7 @@ impl Host for NativeHost {
         )
     }
 
-    fn add_header(&self, map: Map, name: &str, value: &str) -> Result<()> {
+    fn add_header_bytes(&self, map: Map, name: &str, value: &[u8]) -> Result<()> {
         self.edit(
             map,
             |map| map.add(name, value),
@@ -261,7 +261,7 @@ impl Host for NativeHost {
     fn call(
         &self,
         cluster: &str,
-        headers: &[(&str, &str)],
+        headers: &[(&str, &[u8])],
         body: Option<&[u8]>,
         timeout: Duration,
     ) -> Result<u32> {

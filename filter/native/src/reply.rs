@@ -45,12 +45,12 @@ impl Reply {
         let (status, given, body) = (self.status, &self.given, &self.body);
         self.seen.get_or_insert_with(|| {
             let mut headers = HeaderMap::decode(given.bytes());
-            headers.set(STATUS, &status.to_string());
+            headers.set(STATUS, status.to_string());
             if body.is_empty() {
                 headers.remove(CONTENT_LENGTH);
                 headers.remove(CONTENT_TYPE);
             } else {
-                headers.set(CONTENT_LENGTH, &body.len().to_string());
+                headers.set(CONTENT_LENGTH, body.len().to_string());
                 if !headers.has(CONTENT_TYPE) {
                     headers.add(CONTENT_TYPE, "text/plain");
                 }

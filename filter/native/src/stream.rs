@@ -78,7 +78,7 @@ impl Stream {
     /// Notes the method from the request's headers, the first time that the role reads them: it may change it later.
     pub fn note_method(&self, headers: &Headers) {
         if self.head.get().is_none() {
-            self.head.set(Some(headers.get(":method") == Some(b"HEAD")));
+            self.head.set(Some(headers.is(":method", "HEAD")));
         }
     }
 

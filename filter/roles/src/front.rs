@@ -8,7 +8,7 @@
 use std::rc::Rc;
 
 use sluice_core::host::HostError;
-use sluice_core::key::{CanonicalTarget, Rejection, Target, canonicalize};
+use sluice_core::key::{CanonicalTarget, Rejection, canonicalize};
 use sluice_core::link::KEY_HEADER;
 use sluice_core::metrics::Metric;
 
@@ -71,11 +71,7 @@ fn canonical_target(
     generation: &Generation,
     headers: &Headers,
 ) -> Result<CanonicalTarget, Rejection> {
-    let target = Target {
-        scheme: headers.text(":scheme"),
-        authority: headers.get(":authority").unwrap_or_default(),
-        path: headers.get(":path").unwrap_or_default(),
-    };
+    let target = headers.target();
     let site = generation.sites.find(&target, || None)?;
     let policy = generation.policy(site).ok_or(Rejection::NoSite)?;
     canonicalize(&policy.policy, &target)

@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use sluice_core::http::field_value::FieldValue;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::purge::{Kind, Scope, TokenHash, bucket_of};
 use sluice_core::purge::{Caller, Order, OrderError, What, changed_objects};
@@ -106,8 +107,8 @@ impl PurgeCall {
         let generation = sites(worker)?;
         let (endpoint, site) = admit(&headers, &generation.sites)?;
         self.generation = Some(generation);
-        let length = headers.text("content-length");
-        endpoint.check_size(length.and_then(|length| length.parse().ok()).unwrap_or(0))?;
+        let length = headers.get("content-length").and_then(FieldValue::number);
+        endpoint.check_size(length.unwrap_or(0))?;
         let has_body = !matches!(endpoint, Endpoint::Itself(_));
         self.admitted = Some((endpoint, site));
         if end_of_stream || !has_body {
@@ -199,7 +200,9 @@ fn unavailable(reason: Unavailable) -> PurgeRefusal {
 /// What a call is about, if the caller may make it, and the site whose token it has shown. The edge's own token is for
 /// all sites.
 fn admit(headers: &Headers, sites: &Sites) -> Result<(Endpoint, Option<SiteIndex>), PurgeRefusal> {
-    let (method, path) = (headers.text(":method"), headers.text(":path"));
+    // What is no text is neither a method nor a path of the listener's.
+    let text = |name| headers.get(name).and_then(|value| value.text().ok());
+    let (method, path) = (text(":method"), text(":path"));
     let (method, path) = (method.unwrap_or_default(), path.unwrap_or_default());
     let purge = &sites.edge.purge;
     if purge.sns && path == "/sns" {
@@ -208,7 +211,8 @@ fn admit(headers: &Headers, sites: &Sites) -> Result<(Endpoint, Option<SiteIndex
             _ => Err(PurgeRefusal::new(405, "expected POST").counted(Metric::SnsRefused)),
         };
     }
-    let shown = TokenHash::shown(headers.get("authorization"));
+    let shown = headers.get("authorization").map(FieldValue::bytes);
+    let shown = TokenHash::shown(shown);
     let is_shown = |token: Option<TokenHash>| {
         let both = token.zip(shown);
         both.is_some_and(|(token, shown)| token.is(shown))
@@ -232,7 +236,10 @@ fn admit(headers: &Headers, sites: &Sites) -> Result<(Endpoint, Option<SiteIndex
 fn endpoint(headers: &Headers, method: &str, path: &str) -> Result<Endpoint, PurgeRefusal> {
     match (method, path) {
         ("PURGE", path) => {
-            let authority = headers.text(":authority").unwrap_or_default();
+            let authority = headers.get(":authority").map(FieldValue::text);
+            let Ok(authority) = authority.unwrap_or(Ok("")) else {
+                return Err(PurgeRefusal::new(400, "Host: expected the name of a host"));
+            };
             Ok(Endpoint::Itself(format!("http://{authority}{path}")))
         }
         ("POST", "/purge") => Ok(Endpoint::Orders),

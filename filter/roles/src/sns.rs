@@ -52,7 +52,8 @@ pub fn ask(host: &dyn Host, message: &[u8]) -> host::Result<()> {
         (":scheme", "http"),
         (":authority", CLUSTER),
         (":path", "/"),
-    ];
+    ]
+    .map(|(name, value)| (name, value.as_bytes()));
     host.call(CLUSTER, &headers, Some(message), TIMEOUT)
         .map(drop)
 }

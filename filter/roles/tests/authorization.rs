@@ -5,7 +5,7 @@
 mod support;
 
 use sluice_core::link::{AUTHORIZATION_HEADER, Purpose};
-use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, Stage};
+use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, HeaderTexts as _, Stage};
 use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill};
 
 const ALICE: &str = "Basic YWxpY2U6MQ==";

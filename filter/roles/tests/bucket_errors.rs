@@ -6,7 +6,7 @@ mod support;
 
 use sluice_core::link::{BUCKET_ERROR_HEADER, FALLBACK_HEADER};
 use sluice_core::metrics::Metric;
-use sluice_fake::{Answer, Client, FakeEnvoy, FetchId};
+use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, HeaderTexts as _};
 use support::{FIRST, KEY, fill};
 
 /// An edge before a bucket, in whose policy any status may be stored.

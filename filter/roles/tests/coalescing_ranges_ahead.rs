@@ -7,7 +7,7 @@ mod support;
 use sluice_core::coalescing::Onward;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
-use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Kind, Stage};
+use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, HeaderTexts as _, Kind, Stage};
 use support::{FIRST, KEY, admission, assert_all_over, document, fill, release};
 
 /// A range far into an object of 1,024 bytes.

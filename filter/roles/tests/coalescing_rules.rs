@@ -8,7 +8,9 @@ use sluice_core::coalescing::Onward;
 use sluice_core::coalescing::board::SLOTS;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
-use sluice_fake::{Answer, Calls, Ending, FakeEnvoy, FetchId, HIT_FOR_MISS, Stage};
+use sluice_fake::{
+    Answer, Calls, Ending, FakeEnvoy, FetchId, HIT_FOR_MISS, HeaderTexts as _, Stage,
+};
 use support::{
     FIRST, KEY, admission, assert_all_over, await_probe, document, envoy, fill, live, release,
     releases, warm_envoy,

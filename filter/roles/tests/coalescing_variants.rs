@@ -6,7 +6,7 @@ mod support;
 
 use sluice_core::metrics::Metric;
 use sluice_core::workers::message::{Event, Message, Outcome};
-use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Stage};
+use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, HeaderTexts as _, Stage};
 use support::{FIRST, KEY, assert_all_over, await_probe, document, envoy, live};
 
 const ONE: [(&str, &str); 1] = [("accept", "text/one")];

@@ -6,7 +6,7 @@ mod support;
 
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
-use sluice_fake::{Ending, FakeEnvoy, Stage};
+use sluice_fake::{Ending, FakeEnvoy, HeaderTexts as _, Stage};
 use support::{FIRST, KEY, admission, assert_all_over, envoy, fill, live};
 
 fn bucket() -> FakeEnvoy {

@@ -5,7 +5,7 @@
 mod support;
 
 use sluice_core::link::Purpose;
-use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, Kind};
+use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, HeaderTexts as _, Kind};
 use support::{FIRST, KEY, document, envoy, fill, live};
 
 const SCHEME: &str = "x-forwarded-proto";

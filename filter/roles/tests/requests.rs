@@ -9,7 +9,7 @@ use sluice_core::link::{Link, Purpose};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::purge::bucket_of;
 use sluice_core::workers::StreamId;
-use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Stage};
+use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, HeaderTexts as _, Stage};
 use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill, release};
 
 #[test]

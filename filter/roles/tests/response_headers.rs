@@ -5,7 +5,7 @@
 mod support;
 
 use sluice_core::link::CONNECTION_HEADER;
-use sluice_fake::{FakeEnvoy, FetchId};
+use sluice_fake::{FakeEnvoy, FetchId, HeaderTexts as _};
 use support::{FIRST, KEY, document, envoy, fill};
 
 /// What the clients of a miss and of a hit see of those headers.

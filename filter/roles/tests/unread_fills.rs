@@ -7,7 +7,7 @@ mod support;
 use sluice_core::coalescing::Onward;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
-use sluice_fake::{Answer, FakeEnvoy, FetchId, Kind, Stage};
+use sluice_fake::{Answer, FakeEnvoy, FetchId, HeaderTexts as _, Kind, Stage};
 use support::{FIRST, KEY, assert_all_over, fill, live, release};
 
 /// A worker with these bounds.

@@ -160,17 +160,17 @@ impl Host for Envoy {
         Ok(value.filter(|value| !value.is_empty()))
     }
 
-    fn set_header(&self, map: Map, name: &str, value: &str) -> Result<()> {
-        let (map, text, size) = (map_number(map), value.as_ptr(), value.len());
+    fn set_header_bytes(&self, map: Map, name: &str, value: &[u8]) -> Result<()> {
+        let (map, bytes, size) = (map_number(map), value.as_ptr(), value.len());
         check(unsafe {
-            envoy::proxy_replace_header_map_value(map, name.as_ptr(), name.len(), text, size)
+            envoy::proxy_replace_header_map_value(map, name.as_ptr(), name.len(), bytes, size)
         })
     }
 
-    fn add_header(&self, map: Map, name: &str, value: &str) -> Result<()> {
-        let (map, text, size) = (map_number(map), value.as_ptr(), value.len());
+    fn add_header_bytes(&self, map: Map, name: &str, value: &[u8]) -> Result<()> {
+        let (map, bytes, size) = (map_number(map), value.as_ptr(), value.len());
         check(unsafe {
-            envoy::proxy_add_header_map_value(map, name.as_ptr(), name.len(), text, size)
+            envoy::proxy_add_header_map_value(map, name.as_ptr(), name.len(), bytes, size)
         })
     }
 
@@ -250,11 +250,15 @@ impl Host for Envoy {
     fn call(
         &self,
         cluster: &str,
-        headers: &[(&str, &str)],
+        headers: &[(&str, &[u8])],
         body: Option<&[u8]>,
         timeout: Duration,
     ) -> Result<u32> {
-        let (headers, trailers) = (headers.to_vec(), Vec::new());
+        let headers = headers.iter().map(|(name, value)| {
+            // SAFETY: the SDK asks for texts, but does nothing with them than to copy their bytes for Envoy.
+            (*name, unsafe { std::str::from_utf8_unchecked(value) })
+        });
+        let (headers, trailers) = (headers.collect(), Vec::new());
         proxy_wasm::hostcalls::dispatch_http_call(cluster, headers, body, trailers, timeout)
             .map_err(|status| HostError {
                 status: status as u32,

@@ -7,6 +7,7 @@
 use crate::http::conditions::Validators;
 use crate::http::demand::{Candidate, Delivery, Demand};
 use crate::http::entity_tag::EntityTag;
+use crate::http::field_value::FieldValue;
 use crate::http::range::{ByteRange, Slice};
 use crate::workers::Millis;
 
@@ -19,13 +20,13 @@ const LEAST_MILLIS: Millis = 1_000;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Described<'a> {
     /// `ETag`.
-    pub etag: Option<&'a str>,
+    pub etag: Option<FieldValue<'a>>,
     /// `Last-Modified`.
-    pub last_modified: Option<&'a str>,
+    pub last_modified: Option<FieldValue<'a>>,
     /// `Content-Length`.
     pub length: Option<u64>,
     /// `Accept-Ranges`.
-    pub accept_ranges: Option<&'a str>,
+    pub accept_ranges: Option<FieldValue<'a>>,
 }
 
 /// A representation of which the origin gives ranges.
@@ -37,16 +38,17 @@ pub struct Representation {
 }
 
 impl Representation {
-    /// That of a response; `None` where a range of it must wait.
+    /// That of a response; `None` where a range of it must wait. A validator that is no text is none.
     pub fn of(described: Described<'_>) -> Option<Self> {
-        let etag = described.etag?;
+        let etag = described.etag?.text().ok()?;
         let strong = EntityTag::parse(etag).is_some_and(|tag| !tag.weak);
-        let takes_ranges = described
-            .accept_ranges
-            .is_some_and(|unit| unit.trim().eq_ignore_ascii_case("bytes"));
+        let is_bytes =
+            |unit: FieldValue<'_>| unit.bytes().trim_ascii().eq_ignore_ascii_case(b"bytes");
+        let takes_ranges = described.accept_ranges.is_some_and(is_bytes);
+        let last_modified = described.last_modified.and_then(|date| date.text().ok());
         (strong && takes_ranges).then_some(Self {
             etag: etag.to_owned(),
-            last_modified: described.last_modified.map(str::to_owned),
+            last_modified: last_modified.map(str::to_owned),
             length: described.length?,
         })
     }
@@ -111,10 +113,10 @@ mod tests {
     use super::*;
 
     const STRONG: Described<'_> = Described {
-        etag: Some("\"v1\""),
+        etag: Some(FieldValue::new(b"\"v1\"")),
         last_modified: None,
         length: Some(1_000),
-        accept_ranges: Some("bytes"),
+        accept_ranges: Some(FieldValue::new(b"bytes")),
     };
 
     fn demand(fields: &[(&str, &str)]) -> Demand {
@@ -134,11 +136,15 @@ mod tests {
                 ..STRONG
             },
             Described {
-                etag: Some("W/\"v1\""),
+                etag: Some("W/\"v1\"".into()),
                 ..STRONG
             },
             Described {
-                etag: Some("v1"),
+                etag: Some("v1".into()),
+                ..STRONG
+            },
+            Described {
+                etag: Some(FieldValue::new(b"\"\xff\"")),
                 ..STRONG
             },
             Described {
@@ -150,7 +156,7 @@ mod tests {
                 ..STRONG
             },
             Described {
-                accept_ranges: Some("none"),
+                accept_ranges: Some("none".into()),
                 ..STRONG
             },
         ] {

@@ -8,6 +8,7 @@ use super::is_server_error;
 use super::said::Said;
 use super::verdict::{Lifetime, UncacheableReason};
 use crate::http::cache_control::{CacheControl, MAX_DELTA_SECONDS, parse_delta_seconds};
+use crate::http::field_value::FieldValue;
 use crate::http::{date, status};
 use crate::policy::{CachePolicy, Origin, Policy, Rule, Ttl};
 
@@ -58,8 +59,11 @@ pub(super) fn ttl(
     if table == Ttl::Fixed(Duration::ZERO) {
         return Err(UncacheableReason::NoTtl);
     }
-    let expires = || Some(until(said.expires?, facts.date, now_unix));
-    match (said.control.lifetime().or_else(expires), table) {
+    let lifetime = match (said.control.lifetime(), said.expires) {
+        (None, Some(expires)) => Some(until(expires.text()?, facts.date, now_unix)),
+        (lifetime, _) => lifetime,
+    };
+    match (lifetime, table) {
         // An origin that gives a year to all that it sends does not mean its errors.
         (Some(seconds), Ttl::Fixed(most)) if is_server_error(facts.status) => {
             Ok(seconds.min(most.as_secs()))
@@ -90,8 +94,8 @@ fn heuristic(
     if !control.public && !status::is_heuristically_cacheable(facts.status) {
         return None;
     }
-    let changed = date::parse(facts.last_modified?)?;
-    let date = facts.date.and_then(date::parse).unwrap_or(now_unix);
+    let changed = date::of(facts.last_modified?)?;
+    let date = facts.date.and_then(date::of).unwrap_or(now_unix);
     let unchanged = u64::try_from(date.saturating_sub(changed)).unwrap_or(0);
     let part = unchanged.saturating_mul(policy.heuristic_percent) / 100;
     Some(part.min(policy.heuristic_max.as_secs()))
@@ -128,20 +132,20 @@ pub(super) fn forbids_stale(status: u16, control: &CacheControl) -> bool {
 
 /// Seconds from the response's own `Date` to `Expires`, so that the origin's clock may be wrong
 /// (RFC 9111, 4.2.1). What is no date, `0` above all, lies in the past (5.3).
-fn until(expires: &str, date: Option<&str>, now_unix: i64) -> u64 {
+fn until(expires: &str, date: Option<FieldValue<'_>>, now_unix: i64) -> u64 {
     let Some(expires) = date::parse_at(expires, now_unix) else {
         return 0;
     };
     let date = date
-        .and_then(|date| date::parse_at(date, now_unix))
+        .and_then(|date| date::parse_at(date.text().ok()?, now_unix))
         .unwrap_or(now_unix);
     u64::try_from(expires.saturating_sub(date)).map_or(0, |seconds| seconds.min(MAX_DELTA_SECONDS))
 }
 
 /// RFC 9111, 5.1: of a list the first member counts, and what is no number is ignored.
-pub(super) fn age(header: Option<&str>) -> u64 {
+pub(super) fn age(header: Option<FieldValue<'_>>) -> u64 {
     header
-        .and_then(|value| value.split(',').next())
-        .and_then(|first| parse_delta_seconds(first.trim()))
+        .and_then(|value| value.bytes().split(|byte| *byte == b',').next())
+        .and_then(|first| parse_delta_seconds(first.trim_ascii()))
         .unwrap_or(0)
 }

@@ -5,12 +5,13 @@ mod lifetime;
 mod said;
 mod verdict;
 
+use crate::http::field_value::FieldValue;
 use crate::http::status;
 use crate::policy::{Cookies, Origin, Policy, Rule};
 use lifetime::{
     age, forbids_stale, inherited, is_validated_at_each_use, lifetime, never_fresh, ttl,
 };
-use said::{refuse_cookies, refuse_forbidden, said, varies};
+use said::{refuse_cookies, refuse_forbidden, refuse_varying, said};
 
 pub use said::may_be_kept_downstream;
 pub use verdict::{Lifetime, Storage, UncacheableReason, Verdict};
@@ -24,25 +25,27 @@ pub struct ResponseFacts<'a> {
     /// `:status`.
     pub status: u16,
     /// `Cache-Control`, its lines joined by commas.
-    pub cache_control: Option<&'a str>,
+    pub cache_control: Option<FieldValue<'a>>,
     /// The fields of the policy's `targeted_fields` that it has: names, in lower case, and values,
     /// their lines joined by commas.
-    pub targeted: &'a [(&'a str, &'a str)],
+    pub targeted: &'a [(&'a str, FieldValue<'a>)],
     /// `Expires`.
-    pub expires: Option<&'a str>,
+    pub expires: Option<FieldValue<'a>>,
     /// `Date`.
-    pub date: Option<&'a str>,
+    pub date: Option<FieldValue<'a>>,
     /// `Last-Modified`.
-    pub last_modified: Option<&'a str>,
+    pub last_modified: Option<FieldValue<'a>>,
     /// `Age`.
-    pub age: Option<&'a str>,
+    pub age: Option<FieldValue<'a>>,
     /// The members of `Vary` that the key does not have, with commas between them.
-    pub vary: Option<&'a str>,
+    pub vary: Option<FieldValue<'a>>,
+    /// A surrogate key or cache group is no text, so that no purge would find the response by it.
+    pub has_unreadable_key: bool,
     /// There is a `Set-Cookie`.
     pub has_set_cookie: bool,
     /// The request took its client's `Cookie` to the origin.
     pub answers_cookie: bool,
-    /// There is an `ETag` or a `Last-Modified`.
+    /// There is an `ETag` or a `Last-Modified` that can be read.
     pub has_validator: bool,
     /// `Content-Length`.
     pub content_length: Option<u64>,
@@ -120,14 +123,15 @@ fn storage(
     if !matches!(facts.status, 200..=599) || matches!(facts.status, 206 | 304) {
         return Err(UncacheableReason::Status);
     }
-    let said = said(policy, rule, facts);
+    let said = said(policy, rule, facts)?;
     refuse_cookies(policy, facts, &said.control)?;
     refuse_forbidden(&said.control, facts.status)?;
     let may_ask = matches!(facts.status, 200 | 203) && facts.has_validator;
     let each_use = is_validated_at_each_use(rule, facts, &said.control);
     // Before its lifetime, since a response that is only shared must be that of all who wait for it as well.
-    if varies(&policy.response.ignore_vary, facts.vary) {
-        return Err(UncacheableReason::Vary);
+    refuse_varying(&policy.response.ignore_vary, facts.vary)?;
+    if facts.has_unreadable_key {
+        return Err(UncacheableReason::UnreadableHeader);
     }
     let inherited = inherited(rule, facts);
     let lifetime = match inherited {

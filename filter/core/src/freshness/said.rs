@@ -4,6 +4,7 @@
 use super::ResponseFacts;
 use super::verdict::UncacheableReason;
 use crate::http::cache_control::CacheControl;
+use crate::http::field_value::{FieldValue, NotText};
 use crate::http::targeted;
 use crate::policy::{Policy, Rule, SetCookie};
 
@@ -11,35 +12,53 @@ use crate::policy::{Policy, Rule, SetCookie};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Said<'a> {
     pub control: CacheControl,
-    pub expires: Option<&'a str>,
+    pub expires: Option<FieldValue<'a>>,
 }
 
 /// A targeted field comes before `Cache-Control` and `Expires`, which then say nothing (RFC 9213, 2.2).
 /// A policy that knows better than the origin reads none of them.
-pub(super) fn said<'a>(policy: &Policy, rule: &Rule, facts: &ResponseFacts<'a>) -> Said<'a> {
+///
+/// # Errors
+/// The field that counts is no text. It may forbid to store the response.
+pub(super) fn said<'a>(
+    policy: &Policy,
+    rule: &Rule,
+    facts: &ResponseFacts<'a>,
+) -> Result<Said<'a>, UncacheableReason> {
     if !rule.honor_cache_control {
-        return Said::default();
+        return Ok(Said::default());
     }
-    match targeted::directives(&policy.cache.targeted_fields, facts.targeted) {
-        Some(control) => Said {
+    let targeted = targeted::directives(&policy.cache.targeted_fields, facts.targeted)?;
+    if let Some(control) = targeted {
+        return Ok(Said {
             control,
             expires: None,
-        },
-        None => Said {
-            control: facts
-                .cache_control
-                .map(CacheControl::parse)
-                .unwrap_or_default(),
-            expires: facts.expires,
-        },
+        });
+    }
+    let text = facts.cache_control.map(FieldValue::text).transpose()?;
+    Ok(Said {
+        control: text.map(CacheControl::parse).unwrap_or_default(),
+        expires: facts.expires,
+    })
+}
+
+impl From<NotText> for UncacheableReason {
+    fn from(_: NotText) -> Self {
+        Self::UnreadableHeader
     }
 }
 
 /// Whether a response that is not stored is not for one client only, so that caches behind the edge
 /// may be told to keep it.
-pub fn may_be_kept_downstream(rule: &Rule, cache_control: &str, has_set_cookie: bool) -> bool {
-    let control = CacheControl::parse(cache_control);
-    let forbidden = control.no_store || control.private || control.no_cache;
+pub fn may_be_kept_downstream(
+    rule: &Rule,
+    cache_control: FieldValue<'_>,
+    has_set_cookie: bool,
+) -> bool {
+    let forbidden = cache_control.text().map_or(true, |text| {
+        let control = CacheControl::parse(text);
+        control.no_store || control.private || control.no_cache
+    });
     let for_one = rule.honor_cache_control && forbidden;
     !has_set_cookie && !for_one
 }
@@ -93,13 +112,18 @@ const fn is_understood(status: u16) -> bool {
     )
 }
 
-/// RFC 9111, 4.1: whether the response depends on a request header that matters.
-pub(super) fn varies(ignored: &[String], vary: Option<&str>) -> bool {
+/// RFC 9111, 4.1: a response that depends on a request header that matters.
+pub(super) fn refuse_varying(
+    ignored: &[String],
+    vary: Option<FieldValue<'_>>,
+) -> Result<(), UncacheableReason> {
     let matters = |member: &str| {
         member == "*" || !ignored.iter().any(|name| member.eq_ignore_ascii_case(name))
     };
-    vary.unwrap_or_default()
-        .split(',')
-        .map(str::trim)
-        .any(|member| !member.is_empty() && matters(member))
+    let vary = vary.map(FieldValue::text).transpose()?;
+    let mut members = vary.unwrap_or_default().split(',').map(str::trim);
+    if members.any(|member| !member.is_empty() && matters(member)) {
+        return Err(UncacheableReason::Vary);
+    }
+    Ok(())
 }

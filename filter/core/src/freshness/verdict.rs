@@ -136,6 +136,9 @@ pub enum UncacheableReason {
     NoLifetime,
     /// It came with no lifetime left.
     Stale,
+    /// A header that decides about it is no text: `Cache-Control` or a field in its place, `Expires`, `Vary`, or one with
+    /// its surrogate keys.
+    UnreadableHeader,
 }
 
 impl UncacheableReason {
@@ -154,6 +157,7 @@ impl UncacheableReason {
             Self::NoTtl => "no-ttl",
             Self::NoLifetime => "no-lifetime",
             Self::Stale => "stale",
+            Self::UnreadableHeader => "unreadable-header",
         }
     }
 }

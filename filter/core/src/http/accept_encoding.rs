@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `Accept-Encoding` (RFC 9110, 12.5.3), reduced to the one coding that the edge answers with.
 
+use crate::http::field_value::FieldValue;
+
 /// A content coding that the edge serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Coding {
@@ -40,7 +42,7 @@ impl Coding {
 /// A request without the header gets no coding, and so does one that refuses `identity` and all of
 /// `codings` alike: a response that it might not like is better than none. Members that do not parse
 /// count for nothing.
-pub fn negotiate(accept_encoding: Option<&str>, codings: &[Coding]) -> Option<Coding> {
+pub fn negotiate(accept_encoding: Option<FieldValue<'_>>, codings: &[Coding]) -> Option<Coding> {
     let accepted = Accepted::parse(accept_encoding?);
     let mut best: Option<(Weight, Coding)> = None;
     for &coding in codings {
@@ -67,9 +69,9 @@ struct Accepted {
 }
 
 impl Accepted {
-    fn parse(header: &str) -> Self {
+    fn parse(header: FieldValue<'_>) -> Self {
         let mut accepted = Self::default();
-        for member in header.split(',') {
+        for member in header.members().flatten() {
             let mut parameters = member.split(';').map(str::trim);
             let token = parameters.next().unwrap_or_default();
             let Some(weight) = weight(parameters) else {
@@ -177,24 +179,24 @@ mod tests {
             (",,gzip;,", Some(Gzip)),
             ("gzip;q=0, gzip", None),
         ] {
-            assert_eq!(negotiate(Some(header), &ALL), expected, "{header:?}");
+            assert_eq!(negotiate(Some(header.into()), &ALL), expected, "{header:?}");
         }
         assert_eq!(negotiate(None, &ALL), None);
     }
 
     #[test]
     fn the_policys_order_decides_between_equals_and_leaves_out_what_is_not_served() {
-        let header = Some("br, gzip, zstd");
+        let header = Some("br, gzip, zstd".into());
         assert_eq!(negotiate(header, &[Gzip, Brotli]), Some(Gzip));
         assert_eq!(negotiate(header, &[Zstd]), Some(Zstd));
         assert_eq!(negotiate(header, &[]), None);
-        assert_eq!(negotiate(Some("*"), &[Gzip]), Some(Gzip));
+        assert_eq!(negotiate(Some("*".into()), &[Gzip]), Some(Gzip));
     }
 
     proptest! {
         #[test]
         fn any_header_comes_to_something_that_it_accepts(header in ".{0,60}") {
-            if let Some(coding) = negotiate(Some(&header), &ALL) {
+            if let Some(coding) = negotiate(Some((&*header).into()), &ALL) {
                 let lower = header.to_ascii_lowercase();
                 prop_assert!(lower.contains(coding.token()) || lower.contains('*'));
             }
@@ -206,7 +208,7 @@ mod tests {
         ) {
             let refused = ALL[coding];
             let header = format!("{};q=0{others}", refused.token());
-            prop_assert_ne!(negotiate(Some(&header), &ALL), Some(refused));
+            prop_assert_ne!(negotiate(Some((&*header).into()), &ALL), Some(refused));
         }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The directives of a response's `Cache-Control`, or of a field in its place, that matter to a shared cache (RFC 9111, 5.2.2).
 
+use crate::http::field_value::FieldValue;
 use crate::http::structured_field::{self, Member};
 
 /// Greatest number of seconds, which larger ones count as: what fits the 31 bits of RFC 9111, 1.2.2.
@@ -34,13 +35,14 @@ pub struct CacheControl {
 }
 
 impl CacheControl {
-    /// Reads the header, several lines of it joined by commas. Unknown directives do not count.
+    /// Reads the header, several lines of it joined by commas. Unknown directives do not count, and one that is no text
+    /// takes no other along.
     ///
     /// A time that is not a number of seconds counts as 0, for its author wanted a limit. Of several
     /// times the first counts (RFC 9111, 4.2.1).
-    pub fn parse(text: &str) -> Self {
+    pub fn parse<'a>(value: impl Into<FieldValue<'a>>) -> Self {
         let mut parsed = Self::default();
-        for (name, argument) in directives(text) {
+        for (name, argument) in directives(value.into()) {
             parsed.set(name, seconds(argument).unwrap_or(0));
         }
         parsed
@@ -59,23 +61,23 @@ impl CacheControl {
                 }
                 Member::Boolean(true) | Member::Other => 0,
             };
-            parsed.set(name, seconds);
+            parsed.set(name.as_bytes(), seconds);
         }
         Some(parsed)
     }
 
     /// Reads `Surrogate-Control` (Edge Architecture Specification, 2.2): like `Cache-Control`, but for
     /// `max-age=60+30`, after whose 60 seconds the response may be served stale for 30.
-    pub fn parse_surrogate(text: &str) -> Self {
+    pub fn parse_surrogate<'a>(value: impl Into<FieldValue<'a>>) -> Self {
         let mut parsed = Self::default();
-        for (name, argument) in directives(text) {
-            let extended = argument.and_then(|argument| argument.split_once('+'));
-            match extended.filter(|_| name.eq_ignore_ascii_case("max-age")) {
+        for (name, argument) in directives(value.into()) {
+            let extended = argument.and_then(|argument| split_once(argument, b'+'));
+            match extended.filter(|_| name.eq_ignore_ascii_case(b"max-age")) {
                 Some((lifetime, extension)) => {
                     let extension = seconds(Some(extension)).unwrap_or(0);
                     parsed.set(name, seconds(Some(lifetime)).unwrap_or(0));
-                    parsed.set("stale-while-revalidate", extension);
-                    parsed.set("stale-if-error", extension);
+                    parsed.set(b"stale-while-revalidate", extension);
+                    parsed.set(b"stale-if-error", extension);
                 }
                 None => parsed.set(name, seconds(argument).unwrap_or(0)),
             }
@@ -109,8 +111,8 @@ impl CacheControl {
     }
 
     /// Takes a directive into account; `seconds` if it is one that has any.
-    fn set(&mut self, name: &str, seconds: u64) {
-        let is = |known: &str| name.eq_ignore_ascii_case(known);
+    fn set(&mut self, name: &[u8], seconds: u64) {
+        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
         if is("no-store") {
             self.no_store = true;
         } else if is("no-cache") {
@@ -139,27 +141,27 @@ impl CacheControl {
 
 /// The list with a space after each comma between directives, as lines are joined (RFC 9110, 5.3). Envoy joins them
 /// without.
-pub fn with_spaces(text: &str) -> String {
-    let mut spaced = String::with_capacity(text.len() + 8);
-    let mut rest = text;
+pub fn with_spaces(value: FieldValue<'_>) -> Vec<u8> {
+    let mut spaced = Vec::with_capacity(value.bytes().len() + 8);
+    let mut rest = value.bytes();
     let mut quotes = true;
     loop {
         let (directive, tail) = split_directive(rest, &mut quotes);
-        spaced.push_str(directive);
-        match rest.as_bytes().get(directive.len()) {
+        spaced.extend(directive);
+        match rest.get(directive.len()) {
             None => return spaced,
-            Some(b',') if !tail.is_empty() && !tail.starts_with([' ', '\t']) => {
-                spaced.push_str(", ")
+            Some(b',') if !matches!(tail.first(), None | Some(b' ' | b'\t')) => {
+                spaced.extend(b", ");
             }
-            Some(separator) => spaced.push(char::from(*separator)),
+            Some(separator) => spaced.push(*separator),
         }
         rest = tail;
     }
 }
 
 /// The directives of a `Cache-Control`, with what stands behind their `=`.
-pub(crate) fn directives(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
-    let mut rest = text;
+pub(crate) fn directives(value: FieldValue<'_>) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
+    let mut rest = value.bytes();
     let mut quotes = true;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -167,12 +169,18 @@ pub(crate) fn directives(text: &str) -> impl Iterator<Item = (&str, Option<&str>
         }
         let (directive, tail) = split_directive(rest, &mut quotes);
         rest = tail;
-        let directive = directive.trim();
-        Some(match directive.split_once('=') {
-            Some((name, argument)) => (name.trim_end(), Some(argument)),
+        let directive = directive.trim_ascii();
+        Some(match split_once(directive, b'=') {
+            Some((name, argument)) => (name.trim_ascii_end(), Some(argument)),
             None => (directive, None),
         })
     })
+}
+
+/// What stands before and behind the first such byte.
+fn split_once(bytes: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
+    let at = bytes.iter().position(|byte| *byte == separator)?;
+    Some((bytes.get(..at)?, bytes.get(at + 1..)?))
 }
 
 /// Splits at the first comma outside a quoted string, or semicolon, which is no separator but taken for
@@ -181,13 +189,12 @@ pub(crate) fn directives(text: &str) -> impl Iterator<Item = (&str, Option<&str>
 ///
 /// `quotes` says whether quotes are looked for. After one that nothing closes there is none that anything
 /// closes, and to look for it again would take a time that grows with the square of their number.
-fn split_directive<'a>(text: &'a str, quotes: &mut bool) -> (&'a str, &'a str) {
-    let bytes = text.as_bytes();
+fn split_directive<'a>(bytes: &'a [u8], quotes: &mut bool) -> (&'a [u8], &'a [u8]) {
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
         match byte {
             b',' | b';' => {
-                let (directive, tail) = text.split_at_checked(at).unwrap_or((text, ""));
+                let (directive, tail) = bytes.split_at_checked(at).unwrap_or((bytes, &[]));
                 return (directive, tail.get(1..).unwrap_or_default());
             }
             b'"' if *quotes => match quoted_len(bytes.get(at..).unwrap_or_default()) {
@@ -197,7 +204,7 @@ fn split_directive<'a>(text: &'a str, quotes: &mut bool) -> (&'a str, &'a str) {
             _ => at += 1,
         }
     }
-    (text, "")
+    (bytes, &[])
 }
 
 /// Length of the quoted string (RFC 9110, 5.6.4) that starts here, both quotes included.
@@ -213,22 +220,23 @@ fn quoted_len(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Delta-seconds (RFC 9111, 1.2.2), also within quotes (5.2); `None` for anything else.
-pub(crate) fn seconds(argument: Option<&str>) -> Option<u64> {
+pub(crate) fn seconds(argument: Option<&[u8]>) -> Option<u64> {
     let argument = argument?;
     let digits = argument
-        .strip_prefix('"')
-        .and_then(|argument| argument.strip_suffix('"'))
+        .strip_prefix(b"\"")
+        .and_then(|argument| argument.strip_suffix(b"\""))
         .unwrap_or(argument);
     parse_delta_seconds(digits)
 }
 
 /// A number of seconds, at most [`MAX_DELTA_SECONDS`]; `None` for anything but digits.
-pub(crate) fn parse_delta_seconds(digits: &str) -> Option<u64> {
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+pub(crate) fn parse_delta_seconds(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
     // Digits that are no u64 are too many of them.
-    Some(digits.parse().unwrap_or(u64::MAX).min(MAX_DELTA_SECONDS))
+    let number = FieldValue::new(digits).number().unwrap_or(u64::MAX);
+    Some(number.min(MAX_DELTA_SECONDS))
 }
 
 #[cfg(test)]

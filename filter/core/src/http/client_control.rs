@@ -2,6 +2,7 @@
 //! What a client's `Cache-Control` asks of the caches before its origin (RFC 9111, 5.2.1).
 
 use crate::http::cache_control::{MAX_DELTA_SECONDS, directives, seconds};
+use crate::http::field_value::FieldValue;
 
 /// Seconds that no age exceeds.
 const ANY_AGE: u64 = MAX_DELTA_SECONDS;
@@ -42,10 +43,10 @@ impl RequestControl {
     /// Reads the headers, several lines of one joined by commas. Of several times the first counts; what
     /// is no number asks for the most there is to ask for: 0 of `max-age`, all of `min-fresh`, nothing
     /// stale. A `max-stale` without a number takes anything (RFC 9111, 5.2.1.2).
-    pub fn parse(cache_control: Option<&str>, pragma: Option<&str>) -> Self {
+    pub fn parse(cache_control: Option<FieldValue<'_>>, pragma: Option<FieldValue<'_>>) -> Self {
         let mut parsed = Self::default();
-        for (name, argument) in directives(cache_control.unwrap_or_default()) {
-            let is = |known: &str| name.eq_ignore_ascii_case(known);
+        for (name, argument) in cache_control.into_iter().flat_map(directives) {
+            let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
             if is("no-store") {
                 parsed.no_store = true;
             } else if is("only-if-cached") {
@@ -65,8 +66,8 @@ impl RequestControl {
             }
         }
         if cache_control.is_none() {
-            let mut listed = directives(pragma.unwrap_or_default());
-            parsed.no_cache = listed.any(|(name, _)| name.eq_ignore_ascii_case("no-cache"));
+            let mut listed = pragma.into_iter().flat_map(directives);
+            parsed.no_cache = listed.any(|(name, _)| name.eq_ignore_ascii_case(b"no-cache"));
         }
         parsed
     }
@@ -173,7 +174,7 @@ mod tests {
             ),
             ("x=\"a, no-cache\"", Way::Shared),
         ] {
-            let parsed = RequestControl::parse(Some(text), None);
+            let parsed = RequestControl::parse(Some(text.into()), None);
             assert_eq!(parsed.way(5), expected, "{text}");
         }
     }
@@ -197,7 +198,7 @@ mod tests {
             ("max-stale=1", 9, -4, true),
             ("no-cache, max-stale", 0, 9, false),
         ] {
-            let control = RequestControl::parse(Some(text), None);
+            let control = RequestControl::parse(Some(text.into()), None);
             let accepts = control.accepts(age, fresh_for, window);
             assert_eq!(accepts, expected, "{text}: {fresh_for}");
         }
@@ -214,7 +215,8 @@ mod tests {
             (Some("max-age=60"), Some("no-cache"), false),
             (Some(""), Some("no-cache"), false),
         ] {
-            let parsed = RequestControl::parse(cache_control, pragma);
+            let of = |text: Option<&'static str>| text.map(FieldValue::from);
+            let parsed = RequestControl::parse(of(cache_control), of(pragma));
             assert_eq!(parsed.no_cache, expected, "{cache_control:?} {pragma:?}");
         }
     }
@@ -225,7 +227,7 @@ mod tests {
             text in r#"((no-cache|no-store|max-age|min-fresh|max-stale|only-if-cached)(=[-"0-9a]{0,12})?|\PC{0,5})(,(min-fresh|max-age)=[0-9]{0,30})?"#,
             window in any::<u32>(),
         ) {
-            let way = RequestControl::parse(Some(&text), None).way(window.into());
+            let way = RequestControl::parse(Some((&*text).into()), None).way(window.into());
             if let Way::Checked(directives) | Way::StoreOnly(directives) = way {
                 prop_assert!(directives.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' '));
             }

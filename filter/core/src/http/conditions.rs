@@ -3,6 +3,7 @@
 
 use crate::http::date;
 use crate::http::entity_tag::{EntityTag, is_any, tags};
+use crate::http::field_value::FieldValue;
 
 /// Names of the fields, in lower case (RFC 9110, 13.1).
 pub const CONDITIONS: [&str; 5] = [
@@ -16,11 +17,11 @@ pub const CONDITIONS: [&str; 5] = [
 /// The conditions of one request. Several fields of one name are one list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
-    if_match: Option<String>,
-    if_modified_since: Option<String>,
-    if_none_match: Option<String>,
-    if_range: Option<String>,
-    if_unmodified_since: Option<String>,
+    if_match: Option<Vec<u8>>,
+    if_modified_since: Option<Vec<u8>>,
+    if_none_match: Option<Vec<u8>>,
+    if_range: Option<Vec<u8>>,
+    if_unmodified_since: Option<Vec<u8>>,
 }
 
 /// What conditions are about: the response as the client would get it.
@@ -32,6 +33,22 @@ pub struct Validators<'a> {
     pub last_modified: Option<&'a str>,
     /// `Date`
     pub date: Option<&'a str>,
+}
+
+impl<'a> Validators<'a> {
+    /// Those of a response with these fields. One that is no text is none.
+    pub fn of(
+        etag: Option<FieldValue<'a>>,
+        last_modified: Option<FieldValue<'a>>,
+        date: Option<FieldValue<'a>>,
+    ) -> Self {
+        let read = |value: Option<FieldValue<'a>>| value.and_then(|value| value.text().ok());
+        Self {
+            etag: read(etag),
+            last_modified: read(last_modified),
+            date: read(date),
+        }
+    }
 }
 
 /// What a request with conditions gets.
@@ -71,7 +88,7 @@ impl Conditions {
     }
 
     /// The fields, for a request that takes them along.
-    pub fn fields(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    pub fn fields(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
         let values = [
             &self.if_match,
             &self.if_modified_since,
@@ -102,7 +119,7 @@ impl Conditions {
         if let Some(list) = &self.if_match {
             return lists(list, current.etag, EntityTag::is_strongly);
         }
-        let since = self.if_unmodified_since.as_deref().and_then(date::parse);
+        let since = date_in(self.if_unmodified_since.as_deref());
         let modified = current.last_modified.and_then(date::parse);
         !matches!((modified, since), (Some(modified), Some(since)) if modified > since)
     }
@@ -113,7 +130,7 @@ impl Conditions {
         if let Some(list) = &self.if_none_match {
             return lists(list, current.etag, EntityTag::is_weakly);
         }
-        let since = self.if_modified_since.as_deref().and_then(date::parse);
+        let since = date_in(self.if_modified_since.as_deref());
         let modified = current.last_modified.or(current.date);
         matches!(
             (modified.and_then(date::parse), since),
@@ -132,6 +149,9 @@ impl Conditions {
         let Some(wanted) = self.if_range.as_deref() else {
             return true;
         };
+        let Ok(wanted) = FieldValue::new(wanted).text() else {
+            return false;
+        };
         let Some(wanted) = date::parse(wanted) else {
             let tags = EntityTag::parse(wanted).zip(current.etag.and_then(EntityTag::parse));
             return tags.is_some_and(|(wanted, current)| wanted.is_strongly(current));
@@ -146,20 +166,30 @@ impl Conditions {
 }
 
 /// Adds a line to a field: several lines of one name are one list.
-pub(super) fn append_line(field: &mut Option<String>, line: &[u8]) {
-    let line = String::from_utf8_lossy(line);
-    *field = Some(match field.take() {
-        Some(lines) => format!("{lines}, {line}"),
-        None => line.into_owned(),
-    });
+pub(super) fn append_line(field: &mut Option<Vec<u8>>, line: &[u8]) {
+    match field {
+        Some(lines) => {
+            lines.extend(b", ");
+            lines.extend(line);
+        }
+        None => *field = Some(line.to_vec()),
+    }
 }
 
-/// Whether a list names what there is.
+/// The date in a condition. One that is none makes the condition void (RFC 9110, 13.1.3).
+fn date_in(field: Option<&[u8]>) -> Option<i64> {
+    date::of(FieldValue::new(field?))
+}
+
+/// Whether a list names what there is. One that is no text names nothing.
 fn lists<'a>(
-    list: &'a str,
+    list: &'a [u8],
     current: Option<&'a str>,
     same: fn(EntityTag<'a>, EntityTag<'a>) -> bool,
 ) -> bool {
+    let Ok(list) = FieldValue::new(list).text() else {
+        return false;
+    };
     let Some(current) = current.and_then(EntityTag::parse) else {
         return is_any(list);
     };
@@ -332,7 +362,32 @@ mod tests {
     #[test]
     fn fields_come_back_as_they_were() {
         let fields = [("if-match", "a"), ("if-none-match", "b"), ("if-range", "c")];
-        assert!(conditions(&fields).fields().eq(fields));
+        let bytes = fields.map(|(name, value)| (name, value.as_bytes()));
+        assert!(conditions(&fields).fields().eq(bytes));
         assert!(!Conditions::default().observe("range", b"bytes=0-1"));
+    }
+
+    #[test]
+    fn a_condition_that_is_no_text_holds_for_nothing() {
+        const VALUE: &[u8] = b"\"\xff\", \"v1\"";
+        let evaluated = |name: &str| {
+            let mut conditions = Conditions::default();
+            assert!(conditions.observe(name, VALUE));
+            assert!(conditions.fields().eq([(name, VALUE)].map(|(_, value)| {
+                let known = CONDITIONS.into_iter().find(|known| *known == name);
+                (known.unwrap(), value)
+            })));
+            (
+                conditions.evaluate(&STRONG),
+                conditions.allow_range(&STRONG),
+            )
+        };
+        assert_eq!(evaluated("if-match"), (PreconditionFailed, true));
+        assert_eq!(evaluated("if-none-match"), (Send, true));
+        assert_eq!(evaluated("if-modified-since"), (Send, true));
+        assert_eq!(evaluated("if-unmodified-since"), (Send, true));
+        assert_eq!(evaluated("if-range"), (Send, false));
+        let unreadable = Some(FieldValue::new(b"\"\xff\""));
+        assert_eq!(Validators::of(unreadable, None, None).etag, None);
     }
 }

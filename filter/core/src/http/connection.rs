@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The fields of a response that concern one connection only, as its `Connection` names them (RFC 9110, 7.6.1).
 
+use crate::http::field_value::FieldValue;
+
 /// Fields of a response that concern one connection or one proxy, whatever `Connection` says (RFC 9110, 7.6.1; RFC 9111,
 /// 3.1). Others of the kind Envoy removes by itself.
 pub const HOP_FIELDS: [&str; 4] = [
@@ -30,11 +32,12 @@ const NEVER_NAMED: [&str; 14] = [
 ];
 
 /// The names, in lower case, of the fields that `connection` takes from a response. An option such as `close` need not
-/// be the name of a field.
-pub fn named_fields(connection: &str) -> impl Iterator<Item = String> {
+/// be the name of a field, and one that is no text is none.
+pub fn named_fields(connection: FieldValue<'_>) -> impl Iterator<Item = String> {
     connection
-        .split(',')
-        .map(|option| option.trim().to_ascii_lowercase())
+        .members()
+        .flatten()
+        .map(str::to_ascii_lowercase)
         .filter(|name| !name.is_empty() && !name.starts_with(':'))
         .filter(|name| !NEVER_NAMED.contains(&name.as_str()))
 }
@@ -44,7 +47,7 @@ mod tests {
     use super::*;
 
     fn named(connection: &str) -> Vec<String> {
-        named_fields(connection).collect()
+        named_fields(connection.into()).collect()
     }
 
     #[test]

@@ -3,6 +3,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::http::field_value::FieldValue;
+
 /// The last second of the year 9999, the last that has four digits.
 const LAST: i64 = 253_402_300_799;
 /// Seconds from a date of the years 1970 to 1999 to the same date a hundred years later.
@@ -35,7 +37,12 @@ pub fn parse(text: &str) -> Option<i64> {
     read(text).or_else(|| read_tolerantly(text))
 }
 
-/// The same at `now`, in seconds since 1970: two digits of a year are the latest year that ends with them and is at most
+/// The date that a field says; `None` for anything else, which counts as no such field (RFC 9110, 8.8.2, 13.1.3).
+pub fn of(value: FieldValue<'_>) -> Option<i64> {
+    parse(value.text().ok()?)
+}
+
+/// The same as [`parse`] at `now`, in seconds since 1970: two digits of a year are the latest year that ends with them and is at most
 /// 50 years ahead (RFC 9110, 5.6.7).
 pub fn parse_at(text: &str, now: i64) -> Option<i64> {
     let date = parse(text)?;

@@ -3,13 +3,14 @@
 //! while the whole object is looked up or fetched, and decide what is made of it.
 
 use crate::http::conditions::{CONDITIONS, Conditions, Outcome, Validators, append_line};
+use crate::http::field_value::FieldValue;
 use crate::http::range::{ByteRange, Part, Slice};
 
 /// The conditions and the range of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Demand {
     conditions: Conditions,
-    range: Option<String>,
+    range: Option<Vec<u8>>,
 }
 
 /// A response that stands for a whole object.
@@ -62,14 +63,15 @@ impl Demand {
     }
 
     /// The headers, for a request that goes around the store.
-    pub fn fields(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    pub fn fields(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
         let range = self.range.as_deref().map(|range| ("range", range));
         self.conditions.fields().chain(range)
     }
 
-    /// The one range of bytes that it asks for, if it does.
+    /// The one range of bytes that it asks for, if it does. What is no text is no range.
     pub fn range(&self) -> Option<ByteRange> {
-        self.range.as_deref().and_then(ByteRange::parse)
+        let range = FieldValue::new(self.range.as_deref()?);
+        ByteRange::parse(range.text().ok()?)
     }
 
     /// Whether it asks for one range of bytes.
@@ -84,14 +86,12 @@ impl Demand {
 
     /// Whether it asks for all that follows a position.
     pub fn reads_to_the_end(&self) -> bool {
-        let range = self.range.as_deref().and_then(ByteRange::parse);
-        matches!(range, Some(ByteRange::From { last: None, .. }))
+        matches!(self.range(), Some(ByteRange::From { last: None, .. }))
     }
 
     /// How many bytes of an object of `length` its range leaves out.
     pub fn leaves_out(&self, length: u64) -> u64 {
-        let range = self.range.as_deref().and_then(ByteRange::parse);
-        match range.map(|range| range.of(length)) {
+        match self.range().map(|range| range.of(length)) {
             None | Some(Part::Whole) => 0,
             Some(Part::Slice(slice)) => length.saturating_sub(slice.length()),
             Some(Part::Unsatisfiable) => length,
@@ -269,7 +269,8 @@ mod tests {
             ("if-range", "\"b\""),
             ("range", "bytes=0-1"),
         ];
-        assert!(demand(&fields).fields().eq(fields));
+        let bytes = fields.map(|(name, value)| (name, value.as_bytes()));
+        assert!(demand(&fields).fields().eq(bytes));
         assert!(!Demand::concerns(b"accept"));
     }
 }

@@ -13,6 +13,7 @@ pub mod date;
 pub mod demand;
 pub mod entity_tag;
 pub mod escaping;
+pub mod field_value;
 pub mod range;
 pub mod rejection;
 pub mod status;

@@ -2,6 +2,7 @@
 //! Cache directives in fields of their own: targeted fields (RFC 9213) and `Surrogate-Control`.
 
 use crate::http::cache_control::CacheControl;
+use crate::http::field_value::{FieldValue, NotText};
 
 /// The field of the Edge Architecture Specification, older than RFC 9213 and with a syntax of its own.
 pub const SURROGATE_CONTROL: &str = "surrogate-control";
@@ -10,17 +11,30 @@ pub const SURROGATE_CONTROL: &str = "surrogate-control";
 /// (RFC 9213, 2.2). `fields` are names, in lower case, and values, their lines joined by commas.
 ///
 /// An empty field counts as absent, and so does one that is no dictionary (2.1).
-pub fn directives(order: &[String], fields: &[(&str, &str)]) -> Option<CacheControl> {
-    order.iter().find_map(|name| {
-        let (_, value) = fields.iter().find(|(candidate, _)| candidate == name)?;
-        if value.trim().is_empty() {
+///
+/// # Errors
+/// A field that stands in front of the first valid one is no text: it may forbid what those behind it allow.
+pub fn directives(
+    order: &[String],
+    fields: &[(&str, FieldValue<'_>)],
+) -> Result<Option<CacheControl>, NotText> {
+    for name in order {
+        let Some((_, value)) = fields.iter().find(|(candidate, _)| candidate == name) else {
+            continue;
+        };
+        let text = value.text()?;
+        let said = if text.trim().is_empty() {
             None
         } else if name == SURROGATE_CONTROL {
-            Some(CacheControl::parse_surrogate(value))
+            Some(CacheControl::parse_surrogate(text))
         } else {
-            CacheControl::parse_targeted(value)
+            CacheControl::parse_targeted(text)
+        };
+        if said.is_some() {
+            return Ok(said);
         }
-    })
+    }
+    Ok(None)
 }
 
 #[cfg(test)]
@@ -31,7 +45,12 @@ mod tests {
 
     fn max_age(fields: &[(&str, &str)]) -> Option<u64> {
         let order = FIELDS.map(str::to_owned);
-        directives(&order, fields).map(|control| control.max_age.unwrap_or(u64::MAX))
+        let fields: Vec<_> = fields
+            .iter()
+            .map(|(name, value)| (*name, FieldValue::from(*value)))
+            .collect();
+        let control = directives(&order, &fields).unwrap();
+        control.map(|control| control.max_age.unwrap_or(u64::MAX))
     }
 
     #[test]
@@ -69,6 +88,24 @@ mod tests {
             ),
         ] {
             assert_eq!(max_age(fields), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_field_that_is_no_text_is_not_passed_over() {
+        let [mine, cdn, _] = FIELDS;
+        let order = FIELDS.map(str::to_owned);
+        let (text, bytes) = (
+            FieldValue::from("max-age=5"),
+            FieldValue::new(b"no-store, \xff"),
+        );
+        for (fields, expected) in [
+            ([(mine, bytes), (cdn, text)], Err(NotText)),
+            ([(mine, text), (cdn, bytes)], Ok(Some(5))),
+        ] {
+            let read = directives(&order, &fields);
+            let read = read.map(|control| control.and_then(|control| control.max_age));
+            assert_eq!(read, expected);
         }
     }
 }

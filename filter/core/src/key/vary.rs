@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use crate::http::accept_encoding::weight_of;
+use crate::http::field_value::{FieldValue, JoinedValue, NotText};
 use crate::key::CanonicalTarget;
 use crate::key::qualifiers::{self, qualifiers};
 use crate::policy::Policy;
@@ -75,6 +76,8 @@ pub enum Fit {
     Unkeyed(VaryNames),
     /// Its variants cannot be told apart, or the policy does not want it.
     Refused,
+    /// It is no text, so that nobody knows what the response depends on.
+    Unreadable,
 }
 
 /// What `vary`, the lines of the header joined by commas, means for a response asked for under `key`.
@@ -82,9 +85,11 @@ pub enum Fit {
 /// A header that no cacheable request takes to the origin makes no difference, nor does one that every
 /// key has. `Accept-Encoding`
 /// makes one only where it goes on and the key does not have its coding.
-pub fn fit(policy: &Policy, key: &str, vary: Option<&str>) -> Fit {
-    let Some(vary) = vary else {
-        return Fit::Keyed;
+pub fn fit(policy: &Policy, key: &str, vary: Option<FieldValue<'_>>) -> Fit {
+    let vary = match vary.map(FieldValue::text) {
+        None => return Fit::Keyed,
+        Some(Err(NotText)) => return Fit::Unreadable,
+        Some(Ok(vary)) => vary,
     };
     let mut keyed = keyed_names(key);
     keyed.retain(|name| !policy.key.has_header(name));
@@ -141,8 +146,8 @@ pub fn variant_of<'a>(plain: &str, key: &'a str) -> Option<&'a str> {
 }
 
 /// Whether `vary`, the lines of the header joined by commas, says that a response is one for certain credentials.
-pub fn names_credentials(vary: Option<&str>) -> bool {
-    members(vary.unwrap_or_default()).any(|name| name == AUTHORIZATION)
+pub fn names_credentials(vary: Option<FieldValue<'_>>) -> bool {
+    members_of(vary).any(|name| name.eq_ignore_ascii_case(AUTHORIZATION))
 }
 
 /// Whether a key is that of one of several variants, as the origin's `Vary` has said.
@@ -152,6 +157,11 @@ pub fn is_of_variant(policy: &Policy, key: &str) -> bool {
         header.is_some_and(|header| !policy.key.has_header(header))
     };
     qualifiers(key).any(learnt)
+}
+
+/// The members of a list that can be read.
+fn members_of(value: Option<FieldValue<'_>>) -> impl Iterator<Item = &str> {
+    value.into_iter().flat_map(FieldValue::members).flatten()
 }
 
 fn members(vary: &str) -> impl Iterator<Item = String> {
@@ -178,11 +188,12 @@ pub struct TooLong;
 pub fn qualify<'a>(
     policy: &Policy,
     target: &mut CanonicalTarget,
-    value: impl Fn(&str) -> Option<Cow<'a, str>>,
+    value: impl Fn(&str) -> Option<JoinedValue<'a>>,
 ) -> Result<(), TooLong> {
     for name in &policy.key.headers {
         let value = value(name);
-        if is_usual(name, value.as_deref()) {
+        let value = value.as_ref().map(JoinedValue::value);
+        if is_usual(name, value) {
             continue;
         }
         let (qualifier, value) = qualifier(policy, name, value)?;
@@ -199,7 +210,7 @@ pub fn qualify_variant<'a>(
     policy: &Policy,
     target: &mut CanonicalTarget,
     known: &VaryNames,
-    value: impl Fn(&str) -> Option<Cow<'a, str>>,
+    value: impl Fn(&str) -> Option<JoinedValue<'a>>,
 ) -> Result<(), TooLong> {
     for name in known.iter() {
         // Learnt under a policy that did not decide about it.
@@ -207,27 +218,29 @@ pub fn qualify_variant<'a>(
         if decided || policy.key.has_header(name) {
             continue;
         }
-        let (qualifier, value) = qualifier(policy, name, value(name))?;
+        let value = value(name);
+        let value = value.as_ref().map(JoinedValue::value);
+        let (qualifier, value) = qualifier(policy, name, value)?;
         target.qualify_variant(&qualifier, value);
     }
     Ok(())
 }
 
-/// The qualifier for a request header.
+/// The qualifier for a request header, whatever bytes its value has.
 fn qualifier(
     policy: &Policy,
     name: &str,
-    value: Option<Cow<'_, str>>,
-) -> Result<(String, String), TooLong> {
+    value: Option<FieldValue<'_>>,
+) -> Result<(String, Vec<u8>), TooLong> {
     if name == ACCEPT_ENCODING && !policy.compression.enabled {
-        let coding = policy.compression.negotiate(value.as_deref());
+        let coding = policy.compression.negotiate(value);
         let token = coding.map_or("identity", |coding| coding.token());
-        return Ok((qualifiers::CODING.to_owned(), token.to_owned()));
+        return Ok((qualifiers::CODING.to_owned(), token.into()));
     }
     let value = if name == "accept" && !policy.vary.accept.is_empty() {
-        Some(reduce_accept(&policy.vary.accept, value.as_deref()))
+        Some(reduce_accept(&policy.vary.accept, value).into_bytes())
     } else {
-        value.as_deref().map(|value| normalize(name, value))
+        value.map(|value| normalize(name, value))
     };
     if value
         .as_ref()
@@ -236,14 +249,14 @@ fn qualifier(
         return Err(TooLong);
     }
     let qualifier = [qualifiers::VARY, name].concat();
-    Ok((qualifier, keyed_value(value.as_deref()).to_owned()))
+    Ok((qualifier, keyed_value(value)))
 }
 
 /// No header is not an empty one: no header contains a NUL.
-fn keyed_value(value: Option<&str>) -> &str {
+fn keyed_value(value: Option<Vec<u8>>) -> Vec<u8> {
     match value {
-        None => "",
-        Some("") => "\0",
+        None => Vec::new(),
+        Some(value) if value.is_empty() => vec![0],
         Some(value) => value,
     }
 }
@@ -254,29 +267,38 @@ pub struct Selected {
     /// Its name.
     pub name: String,
     /// Its value; `None` where there is no such header.
-    pub value: Option<String>,
+    pub value: Option<Vec<u8>>,
+}
+
+impl Selected {
+    /// Whether a request whose lines of that name, joined by commas, are `sent` asks for the same: it has the value, in
+    /// one of its spellings. What a policy leaves out of a value is no spelling.
+    pub fn is_asked_by(&self, sent: Option<FieldValue<'_>>) -> bool {
+        let spelt = sent.map(|sent| normalize(&self.name, sent));
+        self.value == spelt
+    }
 }
 
 /// Whether a header of the policy's key is as most requests have it, and adds nothing to the key: it is not there, or
 /// says that the client came without TLS. So most keys are the paths that the store is asked for.
-fn is_usual(name: &str, value: Option<&str>) -> bool {
-    value.is_none_or(|value| name == "x-forwarded-proto" && value.eq_ignore_ascii_case("http"))
+fn is_usual(name: &str, value: Option<FieldValue<'_>>) -> bool {
+    let is_http = |value: FieldValue<'_>| value.bytes().eq_ignore_ascii_case(b"http");
+    value.is_none_or(|value| name == "x-forwarded-proto" && is_http(value))
 }
 
 /// The request headers that `path` towards the store selects a variant by.
 pub fn selected(path: &str) -> impl Iterator<Item = Selected> {
     qualifiers(path).filter_map(|(name, value)| {
-        let value = String::from_utf8(value).ok()?;
         if name == qualifiers::CODING {
             return Some(Selected {
                 name: ACCEPT_ENCODING.to_owned(),
-                value: (value != "identity").then_some(value),
+                value: (value != b"identity").then_some(value),
             });
         }
         let name = name.strip_prefix(qualifiers::VARY)?.to_owned();
-        let value = match value.as_str() {
-            "" => None,
-            "\0" => Some(String::new()),
+        let value = match value.as_slice() {
+            b"" => None,
+            b"\0" => Some(Vec::new()),
             _ => Some(value),
         };
         Some(Selected { name, value })
@@ -286,22 +308,32 @@ pub fn selected(path: &str) -> impl Iterator<Item = Selected> {
 /// The value in one of its spellings, as far as all of them surely mean the same (RFC 9111, 4.1):
 /// without white space around it, in the negotiation of content also around separators, in lower
 /// case where case says nothing, and languages by their weight.
-fn normalize(name: &str, value: &str) -> String {
-    let value = value.trim_matches([' ', '\t']);
+fn normalize(name: &str, value: FieldValue<'_>) -> Vec<u8> {
+    let value = without_blanks(value.bytes());
     match name {
         "accept-language" => by_weight(&tighten(value).to_ascii_lowercase()),
         "accept-charset" | "x-forwarded-proto" => tighten(value).to_ascii_lowercase(),
-        "accept" if !value.contains('"') => tighten(value),
+        "accept" if !value.contains(&b'"') => tighten(value),
         _ => value.to_owned(),
     }
 }
 
+/// The value without the spaces and tabs around it, which are no part of it (RFC 9110, 5.5).
+fn without_blanks(value: &[u8]) -> &[u8] {
+    let is_inner = |byte: &u8| !matches!(byte, b' ' | b'\t');
+    let first = value.iter().position(is_inner).unwrap_or(value.len());
+    let end = value
+        .iter()
+        .rposition(is_inner)
+        .map_or(first, |last| last + 1);
+    value.get(first..end).unwrap_or_default()
+}
+
 /// Those of the `listed` media types that `accept` names (RFC 9110, 12.5.1), and whatever else there is. A wildcard names
 /// none: browsers name what the others may not know.
-fn reduce_accept(listed: &[String], accept: Option<&str>) -> String {
+fn reduce_accept(listed: &[String], accept: Option<FieldValue<'_>>) -> String {
     let named = |media_type: &String| {
-        let mut members = accept.unwrap_or_default().split(',');
-        members.any(|member| {
+        members_of(accept).any(|member| {
             let name = member.split(';').next().unwrap_or_default().trim();
             name.eq_ignore_ascii_case(media_type)
                 && weight_of(member).is_some_and(|weight| weight > 0)
@@ -316,36 +348,38 @@ fn reduce_accept(listed: &[String], accept: Option<&str>) -> String {
 }
 
 /// The members of an `Accept-Language` (RFC 9110, 12.5.4), the preferred ones first. Servers take the first of those of
-/// equal weight, so that they stay in their order.
-fn by_weight(languages: &str) -> String {
-    let mut members: Vec<&str> = languages.split(',').collect();
+/// equal weight, so that they stay in their order. A list with a member whose weight cannot be read stays as it is.
+fn by_weight(languages: &[u8]) -> Vec<u8> {
+    let mut members: Vec<&[u8]> = languages.split(|byte| *byte == b',').collect();
     members.retain(|member| !member.is_empty());
-    let weights: Option<Vec<_>> = members.iter().map(|member| weight_of(member)).collect();
+    let weight = |member: &&[u8]| weight_of(FieldValue::new(member).text().ok()?);
+    let weights: Option<Vec<_>> = members.iter().map(weight).collect();
     let Some(weights) = weights else {
         return languages.to_owned();
     };
     let mut weighed: Vec<_> = weights.into_iter().zip(members).collect();
     weighed.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
     let ordered: Vec<_> = weighed.into_iter().map(|(_, member)| member).collect();
-    ordered.join(",")
+    ordered.join(&b',')
 }
 
 /// Takes out the white space around `,`, `;` and `=`.
-fn tighten(value: &str) -> String {
-    let mut tight = String::with_capacity(value.len());
+fn tighten(value: &[u8]) -> Vec<u8> {
+    let mut tight = Vec::with_capacity(value.len());
     let mut space = false;
-    for character in value.chars() {
-        match character {
-            ' ' | '\t' => space = true,
-            ',' | ';' | '=' => {
+    for &byte in value {
+        match byte {
+            b' ' | b'\t' => space = true,
+            b',' | b';' | b'=' => {
                 space = false;
-                tight.push(character);
+                tight.push(byte);
             }
             _ => {
-                if std::mem::take(&mut space) && !tight.ends_with([',', ';', '=']) {
-                    tight.push(' ');
+                let parted = matches!(tight.last(), Some(b',' | b';' | b'='));
+                if std::mem::take(&mut space) && !parted {
+                    tight.push(b' ');
                 }
-                tight.push(character);
+                tight.push(byte);
             }
         }
     }
@@ -357,8 +391,8 @@ fn tighten(value: &str) -> String {
 /// chooses a coding.
 pub fn told(
     policy: &Policy,
-    vary: Option<&str>,
-    already: Option<&str>,
+    vary: Option<FieldValue<'_>>,
+    already: Option<FieldValue<'_>>,
     chooses_coding: bool,
 ) -> Option<String> {
     let bucket = policy.origin.is_bucket();
@@ -369,11 +403,11 @@ pub fn told(
                 .iter()
                 .any(|listed| listed.eq_ignore_ascii_case(name))
     };
-    let mut known: Vec<String> = members(already.unwrap_or_default()).collect();
+    let known = members_of(already).map(str::to_ascii_lowercase);
+    let mut known: Vec<String> = known.collect();
     let mut told = Vec::new();
     let chosen = chooses_coding.then_some("Accept-Encoding");
-    let stored = vary.unwrap_or_default().split(',').map(str::trim);
-    let stored = stored.filter(|name| !name.is_empty() && !ignored(name));
+    let stored = members_of(vary).filter(|name| !name.is_empty() && !ignored(name));
     for name in stored.chain(chosen) {
         let lower = name.to_ascii_lowercase();
         if !known.contains(&lower) && !known.iter().any(|known| known == "*") {

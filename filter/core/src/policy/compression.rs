@@ -9,6 +9,7 @@ use super::form::{Form, Kind, Whole, words};
 use super::names::{MediaType, PathGlob};
 use super::section::section;
 use crate::http::accept_encoding::{Coding, negotiate};
+use crate::http::field_value::FieldValue;
 use crate::policy::glob::Glob;
 
 section! {
@@ -69,7 +70,7 @@ impl CompressionPolicy {
     }
 
     /// The coding that a request gets, where there is one to get.
-    pub fn negotiate(&self, accept_encoding: Option<&str>) -> Option<Coding> {
+    pub fn negotiate(&self, accept_encoding: Option<FieldValue<'_>>) -> Option<Coding> {
         negotiate(accept_encoding, &self.codings)
     }
 }

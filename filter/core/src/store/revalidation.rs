@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use crate::http::date;
+use crate::http::field_value::FieldValue;
 use crate::store::header_edit::HeaderEdit;
 use crate::store::validator::Validator;
 
@@ -14,7 +15,7 @@ pub const KEPT: &str = "kept";
 #[derive(Clone, Debug)]
 pub struct Revalidation {
     /// The stored `ETag`, which says the rest.
-    value: String,
+    value: Vec<u8>,
     /// How old the response is, in seconds.
     age: u64,
     /// Whether the origin is asked for changes only, so that its 304 is about this response.
@@ -25,16 +26,16 @@ impl Revalidation {
     /// Reads the store's `If-None-Match` and `If-Modified-Since` at `now`, in seconds since 1970; `None` for a request
     /// that is not conditional.
     pub fn parse(
-        if_none_match: Option<&str>,
-        if_modified_since: Option<&str>,
+        if_none_match: Option<FieldValue<'_>>,
+        if_modified_since: Option<FieldValue<'_>>,
         now: i64,
     ) -> Option<Self> {
         let value = if_none_match?;
         let validator = Validator::parse(value)?;
         // The response's Last-Modified is kept in the validator, so this is the Date of the stored response.
-        let date = if_modified_since.and_then(date::parse)?;
+        let date = if_modified_since.and_then(date::of)?;
         Some(Self {
-            value: value.to_owned(),
+            value: value.bytes().to_owned(),
             age: u64::try_from(now.saturating_sub(date)).unwrap_or(0),
             conditional: validator.is_conditional(),
         })
@@ -42,11 +43,11 @@ impl Revalidation {
 
     /// What is stored in the place of the validators.
     pub fn validator(&self) -> Option<Validator<'_>> {
-        Validator::parse(&self.value)
+        Validator::parse(FieldValue::new(&self.value))
     }
 
     /// The stored `ETag`, byte for byte.
-    pub fn value(&self) -> &str {
+    pub fn value(&self) -> &[u8] {
         &self.value
     }
 
@@ -83,8 +84,8 @@ impl Revalidation {
     }
 
     /// The `ETag` of a 304 with which the store serves what it has, and leaves that as it is.
-    pub fn unwritten(&self) -> String {
-        format!("{KEPT} {}", self.value)
+    pub fn unwritten(&self) -> Vec<u8> {
+        [KEPT.as_bytes(), b" ", &self.value].concat()
     }
 
     /// Headers of the 304 with which the store goes on serving what it has. All else of the response is
@@ -92,9 +93,12 @@ impl Revalidation {
     ///
     /// The store is not to write anything, since a request that came meanwhile would miss; another `ETag` keeps it
     /// from that.
-    pub fn keeping_headers(&self) -> [(&'static str, String); 2] {
+    pub fn keeping_headers(&self) -> [(&'static str, Vec<u8>); 2] {
         let control = format!("max-age={}", self.servable());
-        [("etag", self.unwritten()), ("cache-control", control)]
+        [
+            ("etag", self.unwritten()),
+            ("cache-control", control.into_bytes()),
+        ]
     }
 
     /// Makes such a 304 of a response that has come with headers of these `names`.
@@ -123,7 +127,7 @@ mod tests {
     const STORED: &str = "sluice 10 5 100 a - 784111777 W/\"x\"";
 
     fn revalidation(value: &str, age: i64) -> Option<Revalidation> {
-        Revalidation::parse(Some(value), Some(DATE), SECONDS + age)
+        Revalidation::parse(Some(value.into()), Some(DATE.into()), SECONDS + age)
     }
 
     fn stored(age: i64) -> Revalidation {
@@ -133,9 +137,9 @@ mod tests {
     #[test]
     fn only_the_stores_own_conditions_are_a_revalidation() {
         assert!(revalidation("\"x\"", 0).is_none());
-        assert!(Revalidation::parse(None, Some(DATE), SECONDS).is_none());
-        assert!(Revalidation::parse(Some(STORED), None, SECONDS).is_none());
-        assert!(Revalidation::parse(Some(STORED), Some("soon"), SECONDS).is_none());
+        assert!(Revalidation::parse(None, Some(DATE.into()), SECONDS).is_none());
+        assert!(Revalidation::parse(Some(STORED.into()), None, SECONDS).is_none());
+        assert!(Revalidation::parse(Some(STORED.into()), Some("soon".into()), SECONDS).is_none());
     }
 
     #[test]

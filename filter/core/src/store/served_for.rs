@@ -3,6 +3,7 @@
 
 use crate::http::cache_control::CacheControl;
 use crate::http::date;
+use crate::http::field_value::FieldValue;
 use crate::workers::Millis;
 
 /// Milliseconds for which a store serves a response with these headers as it is, from `now` on, in milliseconds
@@ -10,9 +11,9 @@ use crate::workers::Millis;
 /// with, and nothing else says so.
 ///
 /// A store counts whole seconds from `Date`, and asks once there are more of them than `max-age`.
-pub fn served_for(cache_control: &str, date: &str, now: Millis) -> Millis {
+pub fn served_for(cache_control: FieldValue<'_>, date: FieldValue<'_>, now: Millis) -> Millis {
     let max_age = CacheControl::parse(cache_control).max_age;
-    let date = date::parse(date).and_then(|date| u64::try_from(date).ok());
+    let date = date::of(date).and_then(|date| u64::try_from(date).ok());
     let (Some(max_age), Some(date)) = (max_age, date) else {
         return 0;
     };
@@ -22,10 +23,14 @@ pub fn served_for(cache_control: &str, date: &str, now: Millis) -> Millis {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::Millis;
 
     const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
     const MILLIS: Millis = 784_111_777_000;
+
+    fn served_for(cache_control: &str, date: &str, now: Millis) -> Millis {
+        super::served_for(cache_control.into(), date.into(), now)
+    }
 
     #[test]
     fn a_store_serves_until_the_second_after_max_age_has_passed() {

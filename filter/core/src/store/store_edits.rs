@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use crate::freshness::{Lifetime, Storage};
 use crate::http::date;
+use crate::http::field_value::{FieldValue, JoinedValue};
 use crate::store::entry::{ENTRY_HEADER, Entry, FillId};
 use crate::store::header_edit::HeaderEdit;
 use crate::store::revalidation::Revalidation;
@@ -38,23 +39,23 @@ pub struct OriginResponse<'a> {
     /// The stored response that it freshens, if it is a 304 (RFC 9111, 4.3.4).
     pub freshens: Option<&'a Revalidation>,
     /// `Cache-Control`, its lines joined by commas.
-    pub cache_control: Option<Cow<'a, str>>,
+    pub cache_control: Option<JoinedValue<'a>>,
     /// `Date`.
-    pub date: Option<&'a str>,
+    pub date: Option<FieldValue<'a>>,
     /// `Accept-Ranges`.
-    pub accept_ranges: Option<&'a str>,
+    pub accept_ranges: Option<FieldValue<'a>>,
     /// Whether the response still has what it came with of [`WRITTEN_FIELDS`].
     pub is_intact: bool,
     /// `ETag`.
-    pub etag: Option<&'a str>,
+    pub etag: Option<FieldValue<'a>>,
     /// `Last-Modified`, whatever it consists of.
-    pub last_modified: Option<&'a [u8]>,
+    pub last_modified: Option<FieldValue<'a>>,
     /// Whether there is a `Set-Cookie` that others must not get.
     pub strips_set_cookie: bool,
     /// Whether there is a `Vary`.
     pub has_vary: bool,
     /// What the response varies with, for clients.
-    pub vary: Option<&'a str>,
+    pub vary: Option<FieldValue<'a>>,
 }
 
 impl<'a> OriginResponse<'a> {
@@ -132,7 +133,7 @@ impl<'a> OriginResponse<'a> {
         let mut edits = Vec::new();
         set(&mut edits, ENTRY_HEADER, self.entry().encode().into());
         if let Some(stored) = self.freshens {
-            set(&mut edits, "etag", stored.unwritten().into());
+            set_bytes(&mut edits, "etag", stored.unwritten().into());
             remove(&mut edits, "last-modified");
         }
         self.keep_cache_control("no-store".into(), &mut edits);
@@ -146,7 +147,7 @@ impl<'a> OriginResponse<'a> {
         set(&mut edits, ENTRY_HEADER, entry.encode().into());
         if let Some(stored) = self.freshens {
             // Envoy's cache writes all of what it freshens anew, and loses it where that fails.
-            set(&mut edits, "etag", stored.unwritten().into());
+            set_bytes(&mut edits, "etag", stored.unwritten().into());
             remove(&mut edits, "last-modified");
             set(&mut edits, "age", entry.age.to_string().into());
             self.keep_date(None, &mut edits);
@@ -189,10 +190,11 @@ impl<'a> OriginResponse<'a> {
 
     /// Tells the store `control`, and keeps what the origin said for EDGE.
     fn keep_cache_control<'b>(&'b self, control: Cow<'b, str>, edits: &mut Vec<HeaderEdit<'b>>) {
-        if let Some(own) = self.cache_control.as_deref() {
-            set(edits, STORED_CACHE_CONTROL, own.into());
+        let own = self.cache_control.as_ref().map(JoinedValue::value);
+        if let Some(own) = own {
+            set_bytes(edits, STORED_CACHE_CONTROL, own.bytes().into());
         }
-        let own = self.cache_control.as_deref().filter(|_| self.is_intact);
+        let own = own.filter(|_| self.is_intact);
         if !own.is_some_and(|own| tells(own, &control)) {
             set(edits, "cache-control", control);
         }
@@ -200,15 +202,16 @@ impl<'a> OriginResponse<'a> {
 
     /// Whether a field of the response, whose value is `current`, has that value already. To set it would cost a call of the
     /// host.
-    fn says(&self, current: Option<&str>, value: &str) -> bool {
-        self.is_intact && current == Some(value)
+    fn says(&self, current: Option<FieldValue<'_>>, value: &str) -> bool {
+        self.is_intact && current.is_some_and(|current| current == value)
     }
 
     /// Keeps the origin's `Date` for EDGE, unless it is the one that the store gets and no former one has been kept.
     fn keep_date<'b>(&'b self, stored: Option<&str>, edits: &mut Vec<HeaderEdit<'b>>) {
-        let own = self.date.filter(|own| date::parse(own).is_some());
-        if let Some(own) = own.filter(|own| self.freshens.is_some() || stored != Some(own)) {
-            set(edits, STORED_DATE, own.into());
+        let own = self.date.filter(|own| date::of(*own).is_some());
+        let stored = stored.map(FieldValue::from);
+        if let Some(own) = own.filter(|own| self.freshens.is_some() || stored != Some(*own)) {
+            set_bytes(edits, STORED_DATE, own.bytes().into());
         }
     }
 
@@ -227,16 +230,15 @@ impl<'a> OriginResponse<'a> {
         edits: &mut Vec<HeaderEdit<'_>>,
     ) {
         let last_modified = self.last_modified;
-        let date = last_modified.and_then(|value| std::str::from_utf8(value).ok());
         let validator = Validator {
             lifetime: entry.lifetime,
             body: entry.fill.body(),
             may_ask: storage.may_ask,
             variant: self.variant,
-            last_modified: date.and_then(date::parse),
+            last_modified: last_modified.and_then(date::of),
             etag: self.etag,
         };
-        set(edits, "etag", validator.encode().into());
+        set_bytes(edits, "etag", validator.encode().into());
         if last_modified.is_some() {
             remove(edits, "last-modified");
         }
@@ -245,7 +247,7 @@ impl<'a> OriginResponse<'a> {
     /// Hides `Vary` from the store, for which the key says it all.
     fn hide_vary<'b>(&'b self, edits: &mut Vec<HeaderEdit<'b>>) {
         if let Some(vary) = self.vary {
-            set(edits, STORED_VARY, vary.into());
+            set_bytes(edits, STORED_VARY, vary.bytes().into());
         }
         if self.has_vary {
             remove(edits, "vary");
@@ -254,7 +256,10 @@ impl<'a> OriginResponse<'a> {
 }
 
 /// Whether a `Cache-Control` of the origin's, with spaces between its directives, tells the store what `control` does.
-fn tells(own: &str, control: &str) -> bool {
+fn tells(own: FieldValue<'_>, control: &str) -> bool {
+    let Ok(own) = own.text() else {
+        return false;
+    };
     let meant_for_others = |directive: &&str| matches!(*directive, "public" | "immutable");
     let own = own
         .split(", ")
@@ -264,7 +269,7 @@ fn tells(own: &str, control: &str) -> bool {
 
 /// The store freshens a response only by a 304 with the very `ETag` that it has stored.
 fn freshen_validator<'a>(stored: &'a Revalidation, edits: &mut Vec<HeaderEdit<'a>>) {
-    set(edits, "etag", stored.value().into());
+    set_bytes(edits, "etag", stored.value().into());
     remove(edits, "last-modified");
 }
 
@@ -281,19 +286,19 @@ pub fn restored<'a>(entry: &Entry<'_>, fields: &StoredFields<'a>) -> Vec<HeaderE
     }
     if let Some(own) = fields.own_cache_control {
         if fields.cache_control != Some(own) {
-            set(&mut edits, "cache-control", String::from_utf8_lossy(own));
+            set_bytes(&mut edits, "cache-control", own.bytes().into());
         }
         remove(&mut edits, STORED_CACHE_CONTROL);
     } else if fields.has_cache_control() {
         remove(&mut edits, "cache-control");
     }
     if let Some(own) = fields.own_date {
-        set(&mut edits, "date", String::from_utf8_lossy(own));
+        set_bytes(&mut edits, "date", own.bytes().into());
         remove(&mut edits, STORED_DATE);
     }
     if let Some(validator) = fields.validator() {
         match validator.etag {
-            Some(etag) => set(&mut edits, "etag", etag.into()),
+            Some(etag) => set_bytes(&mut edits, "etag", etag.bytes().into()),
             None => remove(&mut edits, "etag"),
         }
         if let Some(date) = validator.last_modified() {
@@ -306,6 +311,11 @@ pub fn restored<'a>(entry: &Entry<'_>, fields: &StoredFields<'a>) -> Vec<HeaderE
 // Out of line, since every worker compiles the module at its start.
 #[inline(never)]
 fn set<'a>(edits: &mut Vec<HeaderEdit<'a>>, name: &'a str, value: Cow<'a, str>) {
+    edits.push(HeaderEdit::set(name, value));
+}
+
+#[inline(never)]
+fn set_bytes<'a>(edits: &mut Vec<HeaderEdit<'a>>, name: &'a str, value: Cow<'a, [u8]>) {
     edits.push(HeaderEdit::Set(name, value));
 }
 

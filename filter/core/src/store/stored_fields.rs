@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The headers of a response that may come out of the store, as far as EDGE needs them.
 
+use crate::http::field_value::FieldValue;
 use crate::store::entry::{ENTRY_HEADER, Entry};
 use crate::store::revalidation::KEPT;
 use crate::store::served_for::served_for;
@@ -19,18 +20,18 @@ pub const UPSTREAM_SERVICE_TIME: &str = "x-envoy-upstream-service-time";
 /// The values of these headers, found in one pass; of several lines of one name the first.
 #[derive(Debug, Default)]
 pub struct StoredFields<'a> {
-    entry: Option<&'a [u8]>,
-    age: Option<&'a [u8]>,
-    date: Option<&'a [u8]>,
-    etag: Option<&'a [u8]>,
-    content_length: Option<&'a [u8]>,
+    entry: Option<FieldValue<'a>>,
+    age: Option<FieldValue<'a>>,
+    date: Option<FieldValue<'a>>,
+    etag: Option<FieldValue<'a>>,
+    content_length: Option<FieldValue<'a>>,
     /// What ORIGIN has told the store.
-    pub cache_control: Option<&'a [u8]>,
+    pub cache_control: Option<FieldValue<'a>>,
     /// The origin's `Cache-Control`.
-    pub own_cache_control: Option<&'a [u8]>,
+    pub own_cache_control: Option<FieldValue<'a>>,
     /// The origin's `Date`, where `date` is another.
-    pub own_date: Option<&'a [u8]>,
-    upstream_service_time: Option<&'a [u8]>,
+    pub own_date: Option<FieldValue<'a>>,
+    upstream_service_time: Option<FieldValue<'a>>,
 }
 
 impl<'a> StoredFields<'a> {
@@ -50,37 +51,39 @@ impl<'a> StoredFields<'a> {
                 _ if name == UPSTREAM_SERVICE_TIME.as_bytes() => &mut fields.upstream_service_time,
                 _ => continue,
             };
-            field.get_or_insert(value);
+            field.get_or_insert(FieldValue::new(value));
         }
         fields
     }
 
     /// The response's mark, if ORIGIN has made one.
     pub fn entry(&self) -> Option<Entry<'a>> {
-        text(self.entry).and_then(Entry::parse)
+        Entry::parse(self.entry?.text().ok()?)
     }
 
     /// `Age` in seconds.
     pub fn age(&self) -> Option<u64> {
-        text(self.age)?.parse().ok()
+        self.age?.number()
     }
 
     /// `Date`.
-    pub fn date(&self) -> Option<&'a str> {
-        text(self.date)
+    pub const fn date(&self) -> Option<FieldValue<'a>> {
+        self.date
     }
 
     /// `Content-Length` in bytes.
     pub fn content_length(&self) -> Option<u64> {
-        text(self.content_length)?.parse().ok()
+        self.content_length?.number()
     }
 
     /// What ORIGIN has stored in the place of the response's `ETag`.
     pub fn validator(&self) -> Option<Validator<'a>> {
-        let value = text(self.etag)?;
+        let value = self.etag?.bytes();
         // A 304 that the store was not to write has a mark before it.
-        let value = value.strip_prefix(KEPT).map_or(value, str::trim_start);
-        Validator::parse(value)
+        let value = value
+            .strip_prefix(KEPT.as_bytes())
+            .map_or(value, <[u8]>::trim_ascii_start);
+        Validator::parse(FieldValue::new(value))
     }
 
     /// Whether the headers are those of the body that is stored with them. Envoy's cache updates the headers of whatever
@@ -104,8 +107,10 @@ impl<'a> StoredFields<'a> {
         if !entry.stored {
             return 0;
         }
-        let cache_control = text(self.cache_control).unwrap_or_default();
-        served_for(cache_control, self.date().unwrap_or_default(), now)
+        let told = self.cache_control.zip(self.date);
+        told.map_or(0, |(cache_control, date)| {
+            served_for(cache_control, date, now)
+        })
     }
 
     /// Whether there is a `Cache-Control`.
@@ -117,10 +122,6 @@ impl<'a> StoredFields<'a> {
     pub const fn has_upstream_service_time(&self) -> bool {
         self.upstream_service_time.is_some()
     }
-}
-
-fn text(value: Option<&[u8]>) -> Option<&str> {
-    std::str::from_utf8(value?).ok()
 }
 
 #[cfg(test)]

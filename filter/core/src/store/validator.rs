@@ -6,10 +6,11 @@
 //! comes back to ORIGIN with the age of the stored response, and says what the origin can be asked, and
 //! for how long the response may be served if the origin does not answer.
 
-use std::fmt::Write;
+use std::io::Write;
 
 use crate::freshness::Lifetime;
 use crate::http::date;
+use crate::http::field_value::FieldValue;
 use crate::store::words::Words;
 use crate::workers::BodyId;
 
@@ -18,6 +19,8 @@ const MARK: &str = "sluice";
 /// Begins the value of a response that the origin is not asked about.
 const UNASKED_MARK: &str = "sluice-unasked";
 const NONE: &str = "-";
+/// Spaces in front of the origin's entity tag, which is the last field.
+const SPACES: usize = 7;
 
 /// A stored response's validators, and what may become of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,13 +36,13 @@ pub struct Validator<'a> {
     pub variant: Option<&'a str>,
     /// `Last-Modified`, in seconds since 1970.
     pub last_modified: Option<i64>,
-    /// `ETag`.
-    pub etag: Option<&'a str>,
+    /// `ETag`, whatever bytes it has.
+    pub etag: Option<FieldValue<'a>>,
 }
 
 impl<'a> Validator<'a> {
     /// The value of the stored `ETag`.
-    pub fn encode(&self) -> String {
+    pub fn encode(&self) -> Vec<u8> {
         let Lifetime {
             ttl,
             stale_while_revalidate,
@@ -49,19 +52,25 @@ impl<'a> Validator<'a> {
         let mark = if self.may_ask { MARK } else { UNASKED_MARK };
         let variant = self.variant.unwrap_or(NONE);
         let mut value =
-            format!("{mark} {ttl} {stale_while_revalidate} {stale_if_error} {body:x} {variant}");
-        // Writing into a String cannot fail.
+            format!("{mark} {ttl} {stale_while_revalidate} {stale_if_error} {body:x} {variant}")
+                .into_bytes();
+        // Writing into a vector cannot fail.
         let _ = match self.last_modified {
             Some(seconds) => write!(value, " {seconds}"),
             None => write!(value, " {NONE}"),
         };
-        let _ = write!(value, " {}", self.etag.unwrap_or(NONE));
+        value.push(b' ');
+        value.extend(self.etag.map_or(NONE.as_bytes(), FieldValue::bytes));
         value
     }
 
     /// Reads such a value; `None` for any other.
-    pub fn parse(value: &'a str) -> Option<Self> {
-        let mut fields = Words::of(value);
+    pub fn parse(value: FieldValue<'a>) -> Option<Self> {
+        let bytes = value.bytes();
+        let mut spaces = (0..).zip(bytes).filter(|(_, byte)| **byte == b' ');
+        let (end, _) = spaces.nth(SPACES - 1)?;
+        let etag = FieldValue::new(bytes.get(end + 1..)?);
+        let mut fields = Words::of(FieldValue::new(bytes.get(..end)?).text().ok()?);
         let may_ask = match fields.next()? {
             MARK => true,
             UNASKED_MARK => false,
@@ -78,27 +87,31 @@ impl<'a> Validator<'a> {
             NONE => None,
             seconds => Some(seconds.parse().ok()?),
         };
-        let etag = Some(fields.rest()?).filter(|etag| *etag != NONE);
         Some(Self {
             lifetime,
             body,
             may_ask,
             variant,
             last_modified,
-            etag,
+            etag: Some(etag).filter(|etag| *etag != NONE),
         })
     }
 
     /// Whether the origin can be asked for changes.
     pub fn is_conditional(&self) -> bool {
-        self.may_ask && (self.etag.is_some() || self.last_modified.is_some())
+        self.may_ask && (self.readable_etag().is_some() || self.last_modified.is_some())
+    }
+
+    /// The `ETag` as a validator. One that is no text is none: nobody knows what two of them have in common.
+    fn readable_etag(&self) -> Option<&'a str> {
+        self.etag.and_then(|etag| etag.text().ok())
     }
 
     /// `If-None-Match` towards the origin. The comparison is weak (RFC 9110, 13.1.2), so the mark that
     /// a compressor on the way has put before the origin's tag makes no difference to the meaning, and
     /// is left out for origins that compare bytes.
     pub fn if_none_match(&self, compressed: bool) -> Option<&'a str> {
-        let etag = self.etag?;
+        let etag = self.readable_etag()?;
         Some(match etag.strip_prefix("W/") {
             Some(strong) if compressed => strong,
             _ => etag,
@@ -121,9 +134,32 @@ mod tests {
         stale_if_error: 100,
     };
 
+    const BARE: Validator<'_> = Validator {
+        lifetime: LIFETIME,
+        body: BodyId(0),
+        may_ask: true,
+        variant: None,
+        last_modified: None,
+        etag: None,
+    };
+
+    #[test]
+    fn an_entity_tag_that_is_no_text_is_kept_and_validates_nothing() {
+        let validator = Validator {
+            etag: Some(FieldValue::new(b"\"\xff \"")),
+            ..BARE
+        };
+        let encoded = validator.encode();
+        let read = Validator::parse(FieldValue::new(&encoded));
+        assert_eq!(read, Some(validator));
+        assert!(!validator.is_conditional());
+        assert_eq!(validator.if_none_match(false), None);
+    }
+
     #[test]
     fn validator_round_trips() {
-        for etag in [None, Some("\"a b\""), Some("W/\"x\""), Some("unquoted")] {
+        let tags = ["\"a b\"", "W/\"x\"", "unquoted"].map(|tag| Some(FieldValue::from(tag)));
+        for etag in tags.into_iter().chain([None]) {
             for last_modified in [None, Some(0), Some(1_445_412_480)] {
                 for may_ask in [false, true] {
                     let variant = may_ask.then_some("ae=br;vary-accept=a/b,c/d%3Bq%3D0");
@@ -135,7 +171,9 @@ mod tests {
                         last_modified,
                         etag,
                     };
-                    assert_eq!(Validator::parse(&validator.encode()), Some(validator));
+                    let encoded = validator.encode();
+                    let read = Validator::parse(FieldValue::new(&encoded));
+                    assert_eq!(read, Some(validator));
                     let has_one = etag.is_some() || last_modified.is_some();
                     assert_eq!(validator.is_conditional(), may_ask && has_one);
                 }
@@ -154,19 +192,15 @@ mod tests {
             "sluice 1 2 3 x - - -",
             "sluice 1 2 3 4 - x -",
         ] {
-            assert_eq!(Validator::parse(value), None, "{value}");
+            assert_eq!(Validator::parse(value.into()), None, "{value}");
         }
     }
 
     #[test]
     fn a_compressors_mark_is_left_out_of_the_question() {
-        let validator = |etag| Validator {
-            lifetime: LIFETIME,
-            body: BodyId(0),
-            may_ask: true,
-            variant: None,
-            last_modified: None,
-            etag: Some(etag),
+        let validator = |etag: &'static str| Validator {
+            etag: Some(etag.into()),
+            ..BARE
         };
         assert_eq!(validator("W/\"x\"").if_none_match(true), Some("\"x\""));
         assert_eq!(validator("W/\"x\"").if_none_match(false), Some("W/\"x\""));

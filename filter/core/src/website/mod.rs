@@ -7,6 +7,7 @@ pub mod error_page;
 pub mod media_type;
 
 use crate::http::escaping::escape_key;
+use crate::http::field_value::FieldValue;
 use crate::key::CanonicalTarget;
 use crate::policy::{FallbackFor, Origin, Policy, WebsitePolicy};
 
@@ -58,7 +59,7 @@ impl Visit {
         policy: &Policy,
         target: &CanonicalTarget,
         path: &[u8],
-        accept: impl FnOnce() -> Option<&'a str>,
+        accept: impl FnOnce() -> Option<FieldValue<'a>>,
     ) -> Option<Self> {
         let site = &policy.website;
         if !site.has_substitutes() || !policy.origin.is_bucket() {
@@ -155,8 +156,8 @@ fn location(policy: &Policy, target: &CanonicalTarget, sent: &[u8]) -> Option<St
 }
 
 /// Whether a browser goes to a page: what it loads into one it asks for with other types.
-fn wants_a_page(accept: &str) -> bool {
-    accept.split(',').any(|member| {
+fn wants_a_page(accept: FieldValue<'_>) -> bool {
+    accept.members().flatten().any(|member| {
         let mut parts = member.split(';').map(str::trim);
         let html = parts
             .next()

@@ -4,9 +4,9 @@
 use sluice_core::link::{LINK_HEADER, Purpose, Vouched};
 
 use super::FakeEnvoy;
-use crate::HeaderMap;
 use crate::process::Call;
 use crate::records::{Client, Ending, Kind};
+use crate::{HeaderMap, HeaderTexts as _};
 
 /// The cluster of the background listener.
 const BACKGROUND: &str = "sluice_background";

@@ -5,10 +5,10 @@ use sluice_core::link::{PROOF_HEADER, Purpose};
 use sluice_roles::host::Action;
 
 use super::FakeEnvoy;
-use crate::HeaderMap;
 use crate::cache::{FakeCache, Stored};
 use crate::exchange::{Context, Side, Upstream};
 use crate::records::{Client, Fetch, FetchId, FetchPhase, Kind, Stage};
+use crate::{HeaderMap, HeaderTexts as _};
 
 /// The way from EDGE to the origin.
 impl FakeEnvoy {
@@ -43,7 +43,7 @@ impl FakeEnvoy {
 
     fn serve_hit(&mut self, client: Client, stored: Stored, age: i64) {
         let mut headers = stored.headers;
-        headers.set("age", &age.to_string());
+        headers.set("age", age.to_string());
         self.serve_stored(client, headers, stored.body);
     }
 
@@ -64,7 +64,7 @@ impl FakeEnvoy {
                 ("if-modified-since", "date"),
                 ("if-modified-since", "last-modified"),
             ] {
-                if let Some(value) = stored.headers.get(of) {
+                if let Some(value) = stored.headers.bytes(of) {
                     request.set(name, value);
                 }
             }
@@ -89,7 +89,8 @@ impl FakeEnvoy {
 
     /// The request leaves ORIGIN for the origin, past the native guard.
     fn leave_origin(&mut self, client: Client) {
-        let headers = self.with_messages(client, Side::Origin, |messages| messages.request.take());
+        // A filter of the upstream chain may look at its request again when the response comes.
+        let headers = self.with_messages(client, Side::Origin, |messages| messages.request.clone());
         let headers = headers.flatten().expect("a request");
         if !headers.has(PROOF_HEADER) {
             let headers = HeaderMap::of(&[(":status", "503"), ("content-length", "0")]);
@@ -151,13 +152,13 @@ impl FakeEnvoy {
 
     /// The cache filter serves what it has, with the headers of a 304 before its own.
     fn validated(&mut self, client: Client, mut headers: HeaderMap, stored: Stored) {
-        let tag = stored.headers.get("etag");
-        let updates = headers.get("etag").is_none_or(|told| Some(told) == tag);
-        headers.set(":status", &stored.headers.status().to_string());
+        let tag = stored.headers.bytes("etag");
+        let updates = headers.bytes("etag").is_none_or(|told| Some(told) == tag);
+        headers.set(":status", stored.headers.status().to_string());
         headers.remove("content-length");
         for (name, value) in stored.headers.iter() {
             if name != "age" && !headers.has(name) {
-                headers.add(name, &String::from_utf8_lossy(value));
+                headers.add(name, value);
             }
         }
         let upstream = self.exchanges[client.0].upstream.as_ref();

@@ -7,9 +7,9 @@ use sluice_roles::host::Action;
 
 use super::FakeEnvoy;
 use super::requests::{ETAG, FAR, RANGE_BYTES};
-use crate::HeaderMap;
 use crate::exchange::Side;
 use crate::records::{Answer, Client, FetchId, FetchPhase, Stage};
+use crate::{HeaderMap, HeaderTexts as _};
 
 /// Bytes of an object.
 pub(super) const OBJECT_BYTES: usize = 1_024;
@@ -70,15 +70,30 @@ impl FakeEnvoy {
         headers: &[(&str, &str)],
         body: &[u8],
     ) {
+        let headers: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_bytes()))
+            .collect();
+        self.answer_with_bytes(fetch, status, &headers, body);
+    }
+
+    /// The same with values of whatever bytes.
+    pub fn answer_with_bytes(
+        &mut self,
+        fetch: FetchId,
+        status: u16,
+        headers: &[(&str, &[u8])],
+        body: &[u8],
+    ) {
         if self.fetches[fetch.0].phase != FetchPhase::Sent {
             return;
         }
         self.fetches[fetch.0].phase = FetchPhase::Body;
         let mut response = HeaderMap::of(&[(":status", &status.to_string())]);
         if status != 304 {
-            response.add("content-length", &body.len().to_string());
+            response.add("content-length", body.len().to_string());
         }
-        response.add("date", &date::format(self.unix_seconds()));
+        response.add("date", date::format(self.unix_seconds()));
         for (name, value) in headers {
             response.add(name, value);
         }

@@ -7,10 +7,10 @@ use sluice_roles::callbacks::StreamContext;
 use sluice_roles::host::Action;
 
 use super::FakeEnvoy;
-use crate::HeaderMap;
 use crate::exchange::{self, Context, Exchange, Side};
 use crate::process::{Before, Call, Task};
 use crate::records::{Client, ClientRecord, Ending, Kind, Stage};
+use crate::{HeaderMap, HeaderTexts as _};
 
 /// The entity tag of all objects.
 pub(super) const ETAG: &str = "\"v1\"";
@@ -72,6 +72,21 @@ impl FakeEnvoy {
         headers: &[(&str, &str)],
     ) -> Client {
         self.ask(seat, Kind::Other, exchange::request(method, key, headers))
+    }
+
+    /// The same with values of whatever bytes.
+    pub fn request_with_bytes(
+        &mut self,
+        seat: usize,
+        method: &str,
+        key: u64,
+        headers: &[(&str, &[u8])],
+    ) -> Client {
+        let mut request = exchange::request(method, key, &[]);
+        for (name, value) in headers {
+            request.add(name, value);
+        }
+        self.ask(seat, Kind::Other, request)
     }
 
     /// A GET comes past EDGE, as where Envoy lets requests pass a VM that has died.

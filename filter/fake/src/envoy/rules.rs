@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rules that hold in every interleaving.
 
+use crate::HeaderTexts as _;
 use std::collections::BTreeSet;
 
 use sluice_core::coalescing::board::FlightKey;

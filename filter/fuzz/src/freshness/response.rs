@@ -9,6 +9,7 @@
 use libfuzzer_sys::fuzz_target;
 use sluice_core::bucket_error::{BucketError, ErrorHeaders};
 use sluice_core::freshness::{ResponseFacts, Verdict, judge};
+use sluice_core::http::field_value::FieldValue;
 use sluice_fuzz::policy;
 
 const NOW: i64 = 1_800_000_000;
@@ -22,12 +23,9 @@ fuzz_target!(|input: &[u8]| {
     let Some((status, text)) = input.split_first_chunk::<2>() else {
         return;
     };
-    let Ok(text) = std::str::from_utf8(text) else {
-        return;
-    };
     let mut lines = text
-        .split('\n')
-        .map(|line| (!line.is_empty()).then_some(line));
+        .split(|byte| *byte == b'\n')
+        .map(|line| (!line.is_empty()).then_some(FieldValue::new(line)));
     let mut line = || lines.next().flatten();
     let targeted = line().map(|value| [("cdn-cache-control", value)]);
     let facts = ResponseFacts {
@@ -39,12 +37,13 @@ fuzz_target!(|input: &[u8]| {
         targeted: targeted.as_ref().map_or(&[], |fields| fields.as_slice()),
         age: line(),
         vary: line(),
+        has_unreadable_key: line().is_some(),
         has_set_cookie: line().is_some(),
         answers_cookie: line().is_some(),
         has_validator: line().is_some(),
         freshens: None,
         authenticated: false,
-        content_length: line().and_then(|length| length.parse().ok()),
+        content_length: line().and_then(FieldValue::number),
     };
     check_bucket_error(facts.status, text);
     let policy = policy(&[POLICY], 0);
@@ -53,8 +52,9 @@ fuzz_target!(|input: &[u8]| {
             storage.lifetime.must_be_validated() || storage.age < storage.lifetime.ttl,
             "stored without a lifetime"
         );
-        assert!(!facts.has_set_cookie);
-        let said = text.to_ascii_lowercase();
+        assert!(!facts.has_set_cookie && !facts.has_unreadable_key);
+        assert!(facts.vary.is_none_or(|vary| vary.text().is_ok()));
+        let said = String::from_utf8_lossy(text).to_ascii_lowercase();
         let for_all = said.contains("public") || said.contains("s-maxage");
         assert!(for_all || !facts.answers_cookie);
         assert!(
@@ -71,7 +71,12 @@ fuzz_target!(|input: &[u8]| {
         );
         // Without quotes nothing can be hidden: a plain directive counts wherever it stands, unless another
         // directive or field says that it does not.
-        let control = facts.cache_control.unwrap_or_default();
+        let control = facts.cache_control.map_or(&[][..], FieldValue::bytes);
+        assert!(
+            !facts.targeted.is_empty() || std::str::from_utf8(control).is_ok(),
+            "what cannot be read was stored"
+        );
+        let control = String::from_utf8_lossy(control);
         let overruled = facts.targeted.len()
             + control
                 .to_ascii_lowercase()
@@ -92,8 +97,9 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-fn check_bucket_error(status: u16, text: &str) {
-    let mut lines = text.split('\n').map(Some);
+fn check_bucket_error(status: u16, text: &[u8]) {
+    let lines = text.split(|byte| *byte == b'\n');
+    let mut lines = lines.map(|line| Some(FieldValue::new(line)));
     let mut line = || lines.next().flatten();
     let headers = ErrorHeaders {
         body: line(),

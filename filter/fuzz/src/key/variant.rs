@@ -8,10 +8,9 @@
 // A fuzz target reports what it finds by a panic.
 #![allow(clippy::expect_used, clippy::panic)]
 
-use std::borrow::Cow;
-
 use libfuzzer_sys::fuzz_target;
 use sluice_core::http::accept_encoding::{Coding, negotiate};
+use sluice_core::http::field_value::{FieldValue, JoinedValue};
 use sluice_core::key::qualifiers::{qualifiers, unqualified};
 use sluice_core::key::store_path::{StoreSecret, without_hash};
 use sluice_core::key::vary::{Fit, VaryNames, fit, qualify_variant, selected, told};
@@ -31,14 +30,11 @@ fuzz_target!(|input: &[u8]| {
     let Some((number, text)) = input.split_first() else {
         return;
     };
-    let Ok(text) = std::str::from_utf8(text) else {
-        return;
-    };
     let policy = policy(&POLICIES, *number);
-    let mut lines = text.split('\n');
-    let mut line = || lines.next().unwrap_or_default();
+    let mut lines = text.split(|byte| *byte == b'\n').map(FieldValue::new);
+    let mut line = || lines.next().unwrap_or(FieldValue::new(b""));
     let (accept_encoding, vary, other_vary) = (line(), line(), line());
-    let values: Vec<&str> = lines.collect();
+    let values: Vec<FieldValue<'_>> = lines.collect();
     check_coding(accept_encoding);
     check_told(policy, vary, other_vary);
     let mut target = page(policy);
@@ -59,23 +55,30 @@ fn page(policy: &Policy) -> CanonicalTarget {
 }
 
 /// What is chosen of several codings is chosen of itself alone, and where nothing is chosen nothing is acceptable.
-fn check_coding(header: &str) {
+fn check_coding(header: FieldValue<'_>) {
     let chosen = negotiate(Some(header), &CODINGS);
     for coding in CODINGS {
         let alone = negotiate(Some(header), &[coding]);
         if chosen == Some(coding) {
             assert_eq!(alone, chosen);
-            let lower = header.to_ascii_lowercase();
+            let lower = String::from_utf8_lossy(header.bytes()).to_ascii_lowercase();
             assert!(lower.contains(coding.token()) || lower.contains('*'));
         }
         assert!(chosen.is_some() || alone.is_none(), "{coding:?} was missed");
-        assert_eq!(negotiate(Some(coding.token()), &CODINGS), Some(coding));
+        assert_eq!(
+            negotiate(Some(coding.token().into()), &CODINGS),
+            Some(coding)
+        );
     }
 }
 
 /// The client hears of all that a response varies with, whatever it has heard already.
-fn check_told(policy: &Policy, stored: &str, already: &str) {
+fn check_told(policy: &Policy, stored: FieldValue<'_>, already: FieldValue<'_>) {
     let more = told(policy, Some(stored), Some(already), true).unwrap_or_default();
+    // What is no text is not stored, and sent on as it is.
+    let (Ok(stored), Ok(already)) = (stored.text(), already.text()) else {
+        return;
+    };
     let said = format!("{already},{more}").to_ascii_lowercase();
     let said: Vec<&str> = said.split(',').map(str::trim).collect();
     let ignored = |name: &str| {
@@ -97,8 +100,8 @@ fn check_told(policy: &Policy, stored: &str, already: &str) {
 fn learn(
     policy: &Policy,
     target: &CanonicalTarget,
-    vary: &str,
-    values: &[&str],
+    vary: FieldValue<'_>,
+    values: &[FieldValue<'_>],
 ) -> Option<CanonicalTarget> {
     let Fit::Unkeyed(names) = fit(policy, target.cache_key(), Some(vary)) else {
         return None;
@@ -109,7 +112,9 @@ fn learn(
     assert_eq!(VaryNames::parse(names.as_str()), names);
     let sent = |name: &str| {
         let position = names.iter().position(|other| other == name)?;
-        values.get(position).map(|value| Cow::from(*value))
+        values
+            .get(position)
+            .map(|value| JoinedValue::from(value.bytes().to_vec()))
     };
     let mut learnt = target.unqualified();
     qualify_variant(policy, &mut learnt, &names, sent).ok()?;
@@ -129,7 +134,7 @@ fn check_selected(policy: &Policy, target: &CanonicalTarget, names: &VaryNames) 
     let asked: Vec<_> = selected(&stored).collect();
     let value = |name: &str| {
         let header = asked.iter().find(|header| header.name == name);
-        header.and_then(|header| header.value.as_deref().map(Cow::from))
+        header.and_then(|header| header.value.clone().map(JoinedValue::from))
     };
     let mut again = target.unqualified();
     if qualify_variant(policy, &mut again, names, value).is_err() {

@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use sluice_core::http::cache_status::{CacheStatus, Forward};
+use sluice_core::http::field_value::FieldValue;
 
 use super::hot::common;
 use crate::host::headers::{Headers, extend};
@@ -27,7 +28,7 @@ pub fn respond(worker: &mut Worker, stream: &Rc<EdgeRequest>, status: u16) -> ho
     let etag = ahead_of
         .as_ref()
         .map(|representation| representation.etag());
-    let wanted = status == 206 && headers.text("etag") == etag;
+    let wanted = status == 206 && headers.get("etag") == etag.map(FieldValue::from);
     if status == 206 && !wanted && stream.is_for_one_version() {
         stream.progress.answered.set(true);
         stream.progress.account.results_in(account::FAILED);
@@ -46,7 +47,11 @@ pub fn respond(worker: &mut Worker, stream: &Rc<EdgeRequest>, status: u16) -> ho
 /// Whether the response may go to other clients. The fill decides for how long.
 fn may_share(headers: &Headers) -> bool {
     const FORBIDDING: [&str; 3] = ["private", "no-store", "no-cache"];
-    let control = headers.joined("cache-control").unwrap_or_default();
+    let control = headers.joined("cache-control");
+    let control = control.as_ref().map(|joined| joined.value().text());
+    let Ok(control) = control.unwrap_or(Ok("")) else {
+        return false;
+    };
     let control = control.to_ascii_lowercase();
     let length = headers.content_length();
     let small = length.is_some_and(|length| length <= MOST_SHARED_BYTES);
@@ -57,7 +62,7 @@ fn may_share(headers: &Headers) -> bool {
 fn copy_of(stream: &EdgeRequest, headers: &Headers) -> PartCopy {
     let status = CacheStatus::forwarded(Forward::UriMiss).forward_status(206);
     let status = status.collapsed().detail(DETAIL).to_string();
-    let age = headers.get("age").map(|age| ("age", age));
+    let age = headers.get("age").map(|age| ("age", age.bytes()));
     let own = age.into_iter().chain([(CACHE_STATUS, status.as_bytes())]);
     PartCopy {
         headers: extend(

@@ -3,6 +3,7 @@
 
 use sluice_core::coalescing::Onward;
 use sluice_core::http::client_control::Way;
+use sluice_core::http::field_value::FieldValue;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::AUTHORIZATION_HEADER;
 
@@ -21,11 +22,9 @@ pub fn credentials_to_hide<'a>(
     headers: &'a Headers,
     way: &Way,
     demands: bool,
-) -> Option<&'a str> {
+) -> Option<FieldValue<'a>> {
     let mut lines = headers.iter().filter(|(name, _)| *name == "authorization");
-    let first = lines
-        .next()
-        .and_then(|(_, value)| std::str::from_utf8(value).ok());
+    let first = lines.next().map(|(_, value)| FieldValue::new(value));
     let one = first.filter(|_| lines.next().is_none());
     // A fill for those who need less than the object runs in the background, and has no credentials.
     let in_background = demands && matches!(way, Way::Checked(_));
@@ -33,7 +32,7 @@ pub fn credentials_to_hide<'a>(
 }
 
 /// Hides the credentials from the store, which would let a request with them pass.
-pub fn hide(host: &dyn Host, credentials: &str) -> host::Result<()> {
+pub fn hide(host: &dyn Host, credentials: FieldValue<'_>) -> host::Result<()> {
     host.set_header(Map::Request, AUTHORIZATION_HEADER, credentials)
 }
 

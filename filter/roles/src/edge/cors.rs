@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Cross-origin resource sharing: what EDGE answers and adds by itself.
 
+use sluice_core::http::field_value::JoinedValue;
 use sluice_core::policy::CorsPolicy;
 use sluice_core::website::cors::{
     CORS_PREFIX, VARY_BY_ORIGIN, preflight_fields, response_fields, varies,
@@ -13,15 +14,16 @@ use crate::reply::CACHE_STATUS;
 /// Cross-origin resource sharing of one request.
 #[derive(Debug)]
 pub struct Cors {
-    /// Value of the request's `Origin`.
+    /// Value of the request's `Origin`. One that is no text is none that a policy names.
     origin: Option<String>,
 }
 
 impl Cors {
     /// That of a request with these headers.
     pub fn of(headers: &Headers) -> Self {
+        let origin = headers.get("origin").and_then(|origin| origin.text().ok());
         Self {
-            origin: headers.text("origin").map(str::to_owned),
+            origin: origin.map(str::to_owned),
         }
     }
 
@@ -35,9 +37,9 @@ impl Cors {
             host.remove_header(Map::Response, name)?;
         }
         for (name, value) in response_fields(policy, self.origin.as_deref()) {
-            host.set_header(Map::Response, name, &value)?;
+            host.set_header(Map::Response, name, value)?;
         }
-        let told = headers.text("vary").is_some_and(names_origin);
+        let told = headers.joined("vary").is_some_and(names_origin);
         if varies(policy) && !told {
             host.add_header(Map::Response, "vary", VARY_BY_ORIGIN)?;
         }
@@ -59,8 +61,7 @@ impl Cors {
     }
 }
 
-fn names_origin(vary: &str) -> bool {
-    let names =
-        |member: &str| matches!(member.trim(), "*") || member.trim().eq_ignore_ascii_case("origin");
-    vary.split(',').any(names)
+fn names_origin(vary: JoinedValue<'_>) -> bool {
+    let names = |member: &str| member == "*" || member.eq_ignore_ascii_case("origin");
+    vary.value().members().flatten().any(names)
 }

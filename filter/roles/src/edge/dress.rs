@@ -2,6 +2,7 @@
 //! What the rule of a path wants clients to see: headers, and a `Cache-Control` of the edge's own.
 
 use sluice_core::freshness::may_be_kept_downstream;
+use sluice_core::http::field_value::FieldValue;
 use sluice_core::policy::{Policy, Rule};
 
 use crate::host::{self, Host, Map};
@@ -40,6 +41,6 @@ fn is_public(host: &dyn Host, rule: &Rule) -> host::Result<bool> {
     let cache_control = host.header(Map::Response, "cache-control")?;
     let cache_control = cache_control.unwrap_or_default();
     let has_set_cookie = host.header(Map::Response, "set-cookie")?.is_some();
-    let text = String::from_utf8_lossy(&cache_control);
-    Ok(may_be_kept_downstream(rule, &text, has_set_cookie))
+    let cache_control = FieldValue::new(&cache_control);
+    Ok(may_be_kept_downstream(rule, cache_control, has_set_cookie))
 }

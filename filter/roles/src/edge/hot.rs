@@ -119,10 +119,7 @@ fn copy_of(host: &dyn Host, stream: &EdgeRequest, sighting: Sighting) -> host::R
         known_as: stream.key.key,
         policy: stream.policy.number,
         sighting,
-        status: headers
-            .text(":status")
-            .and_then(|status| status.parse().ok())
-            .unwrap_or(200),
+        status: headers.status().unwrap_or(200),
         aged: headers.has("age"),
         typed: headers.has("content-type"),
         headers: common(&headers, stream.policy.policy.website.cors.is_some()),

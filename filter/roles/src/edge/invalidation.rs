@@ -2,6 +2,7 @@
 //! Invalidation by unsafe methods (RFC 9111, 4.4): once such a request has succeeded, the stored responses of its URL
 //! must be revalidated, and those of the cache groups that its response names (RFC 9875, 3).
 
+use sluice_core::http::field_value::FieldValue;
 use sluice_core::key::{Target, canonicalize};
 use sluice_core::policy::{Origin, Policy};
 use sluice_core::purge::{groups_of, url_of};
@@ -18,7 +19,7 @@ const SAFE_METHODS: [&str; 7] = [
 #[derive(Debug)]
 pub struct Invalidation {
     scheme: &'static str,
-    authority: String,
+    authority: Vec<u8>,
     /// Its own URL.
     url: String,
 }
@@ -30,10 +31,10 @@ impl Invalidation {
         if SAFE_METHODS.contains(&method) || !matches!(policy.origin, Origin::Http(_)) {
             return None;
         }
-        let https = headers.text(":scheme") == Some("https");
+        let https = headers.is(":scheme", "https");
         Some(Self {
             scheme: if https { "https" } else { "http" },
-            authority: headers.text(":authority").unwrap_or_default().to_owned(),
+            authority: headers.target().authority.to_owned(),
             url: url_of(policy, cache_key).to_owned(),
         })
     }
@@ -50,17 +51,16 @@ impl Invalidation {
         let mut urls = vec![self.url.clone()];
         for name in ["location", "content-location"] {
             let value = worker.host.header(Map::Response, name)?;
-            let text = value
-                .as_deref()
-                .and_then(|value| std::str::from_utf8(value).ok());
-            urls.extend(text.and_then(|text| self.same_origin(policy, text)));
+            urls.extend(value.and_then(|uri| self.same_origin(policy, &uri)));
         }
         worker.invalidate(&urls);
         let field = worker
             .host
             .header(Map::Response, "cache-group-invalidation")?;
-        let field = field.as_deref().map(String::from_utf8_lossy);
-        let groups = field.map_or_else(Vec::new, |field| groups_of(&self.url, &field));
+        // A field that is no text names no groups, like any other that is no list of strings (RFC 9875, 2).
+        let field = field.as_deref().map(FieldValue::new);
+        let field = field.and_then(|field| field.text().ok());
+        let groups = field.map_or_else(Vec::new, |field| groups_of(&self.url, field));
         if !groups.is_empty() {
             worker.invalidate_groups(policy, &groups);
         }
@@ -69,28 +69,25 @@ impl Invalidation {
 
     /// The URL that a URI in the response names, if it is of the same origin (RFC 6454, 4). A path relative to
     /// the request's own is not resolved.
-    fn same_origin(&self, policy: &Policy, uri: &str) -> Option<String> {
-        let start = format!("{}://", self.scheme);
-        let path = if uri.starts_with('/') && !uri.starts_with("//") {
+    fn same_origin(&self, policy: &Policy, uri: &[u8]) -> Option<String> {
+        let path = if uri.starts_with(b"/") && !uri.starts_with(b"//") {
             uri
         } else {
-            let rest = uri.strip_prefix(&start)?;
-            let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-            let (authority, path) = rest.split_at(end);
+            let rest = uri.strip_prefix(self.scheme.as_bytes())?;
+            let rest = rest.strip_prefix(b"://")?;
+            let ends = |byte: &u8| matches!(byte, b'/' | b'?' | b'#');
+            let end = rest.iter().position(ends).unwrap_or(rest.len());
+            let (authority, path) = rest.split_at_checked(end)?;
             if !authority.eq_ignore_ascii_case(&self.authority) {
                 return None;
             }
             path
         };
-        let path = path.split('#').next().unwrap_or_default();
+        let path = path.split(|byte| *byte == b'#').next().unwrap_or_default();
         let target = Target {
             scheme: Some(self.scheme),
-            authority: self.authority.as_bytes(),
-            path: if path.is_empty() {
-                b"/"
-            } else {
-                path.as_bytes()
-            },
+            authority: &self.authority,
+            path: if path.is_empty() { b"/" } else { path },
         };
         let canonical = canonicalize(policy, &target).ok()?;
         Some(url_of(policy, canonical.cache_key()).to_owned())

@@ -10,6 +10,7 @@ use sluice_core::host::HostError;
 use sluice_core::hot::Wanted;
 use sluice_core::http::client_control::{RequestControl, Way};
 use sluice_core::http::demand::Demand;
+use sluice_core::http::field_value::JoinedValue;
 use sluice_core::key::vary::TooLong;
 use sluice_core::key::{CanonicalTarget, Rejection, canonicalize};
 use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose};
@@ -70,7 +71,7 @@ impl Edge {
         let target = self.choose_site(host, &headers)?;
         if self.must_use_https() {
             canonicalize(&self.policy.policy, &target).map_err(Refusal::Rejected)?;
-            self.redirect_to_https(host, &target, headers.text(":method"))?;
+            self.redirect_to_https(host, &target, headers.get(":method"))?;
             return Ok(Action::Pause);
         }
         self.receive_for_site(host, worker, &headers, end_of_stream)
@@ -134,9 +135,7 @@ impl Edge {
     ) -> Result<Action, Refusal> {
         let policy = &self.policy.policy;
         let authenticated = facts.shows_credentials(policy);
-        let visitor = Visit::of(policy, &target, facts.target.path, || {
-            headers.text("accept")
-        });
+        let visitor = Visit::of(policy, &target, facts.target.path, || headers.get("accept"));
         // What takes the place of a missing object is fetched without credentials.
         let Sought { visit, stand_in } = match visitor.filter(|_| !authenticated) {
             Some(visitor) => match self.seek(worker, visitor, &mut target)? {
@@ -261,7 +260,8 @@ impl Edge {
             return RequestControl::default();
         }
         let cache_control = headers.joined("cache-control");
-        RequestControl::parse(cache_control.as_deref(), headers.text("pragma"))
+        let cache_control = cache_control.as_ref().map(JoinedValue::value);
+        RequestControl::parse(cache_control, headers.get("pragma"))
     }
 
     /// How the client's directives let its request go on.

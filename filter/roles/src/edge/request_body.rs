@@ -83,11 +83,10 @@ impl Edge {
         let headers = host.headers(Map::Request)?;
         let state = std::mem::replace(&mut self.state, State::Background);
         if let State::Awaiting(target) = &state {
-            let sent = headers.get(":path").unwrap_or_default();
-            keep_path(host, &headers, sent, target.path())?;
+            keep_path(host, &headers, headers.target().path, target.path())?;
             host.set_header(Map::Request, ":path", target.path())?;
         }
-        if headers.get("if-range") == Some(BYPASS_SENTINEL.as_bytes()) {
+        if headers.is("if-range", BYPASS_SENTINEL) {
             host.remove_header(Map::Request, "if-range")?;
         }
         let link = Link {
@@ -112,11 +111,14 @@ impl Edge {
 pub fn restore(host: &dyn Host, headers: &Headers) -> Result<(), HostError> {
     strip_internal(host, headers)?;
     host.remove_header(Map::Request, "content-length")?;
-    let authority = headers.text(":authority").unwrap_or_default();
-    if let Some((_, authority)) = authority.split_once(NAME_END) {
+    let mut parts = headers
+        .target()
+        .authority
+        .splitn(2, |byte| char::from(*byte) == NAME_END);
+    if let Some(authority) = parts.nth(1) {
         host.set_header(Map::Request, ":authority", authority)?;
     }
-    if let Some(path) = headers.text(ORIGINAL_PATH_HEADER) {
+    if let Some(path) = headers.get(ORIGINAL_PATH_HEADER) {
         host.set_header(Map::Request, ":path", path)?;
         host.remove_header(Map::Request, ORIGINAL_PATH_HEADER)?;
     }

@@ -4,6 +4,7 @@
 use sluice_core::admission::RequestFacts;
 use sluice_core::host::HostError;
 use sluice_core::http::client_control::Way;
+use sluice_core::http::field_value::FieldValue;
 use sluice_core::key::{CanonicalTarget, Target};
 use sluice_core::link::{
     INTERNAL_PREFIX, LINK_HEADER, Link, PATH_HEADER, Purpose, Received, Vouched,
@@ -65,7 +66,7 @@ pub fn own_link(
     if route.as_deref().map(named_route) != Some(BACKGROUND_ROUTE) {
         return Ok(None);
     }
-    match identity.decode_link(link) {
+    match identity.decode_link(link.bytes()) {
         Some(Received {
             vouched: Vouched::Here(link),
             ..
@@ -108,7 +109,7 @@ fn keep_to_the_store(
 /// Gives a request of the filter's own its path with qualifiers, which Envoy takes from nobody but a filter, and the
 /// headers that they name: the listener has set some itself, such as `X-Forwarded-Proto`.
 pub fn take_path(host: &dyn Host, headers: &Headers) -> Result<(), HostError> {
-    let Some(path) = headers.text(PATH_HEADER) else {
+    let Some(Ok(path)) = headers.get(PATH_HEADER).map(FieldValue::text) else {
         return Ok(());
     };
     host.set_header(Map::Request, ":path", path)?;

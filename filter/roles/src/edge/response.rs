@@ -161,7 +161,7 @@ fn restore(
     host.edit_headers(Map::Response, restored(entry, fields))?;
     variants::restore(host, stream, headers)?;
     if !served.has_age && (served.age > 0 || entry.lacks_room()) {
-        host.set_header(Map::Response, "age", &served.age.to_string())?;
+        host.set_header(Map::Response, "age", served.age.to_string())?;
     }
     let path = stream.target.path();
     dress(
@@ -397,5 +397,5 @@ fn add_status_of<'a>(
 }
 
 fn add_cache_status(host: &dyn Host, status: &CacheStatus<'_>) -> host::Result<()> {
-    host.add_header(Map::Response, CACHE_STATUS, &status.to_string())
+    host.add_header(Map::Response, CACHE_STATUS, status.to_string())
 }

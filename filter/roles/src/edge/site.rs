@@ -2,6 +2,7 @@
 //! The site of a client's request, and what the site wants of its connection.
 
 use sluice_core::host::HostError;
+use sluice_core::http::field_value::FieldValue;
 use sluice_core::key::{Rejection, Target, split_absolute};
 use sluice_core::link::Link;
 use sluice_core::sites::{Site, SiteIndex};
@@ -22,11 +23,7 @@ impl Edge {
         host: &dyn Host,
         headers: &'a Headers,
     ) -> Result<Target<'a>, Refusal> {
-        let target = Target {
-            scheme: headers.text(":scheme"),
-            authority: headers.get(":authority").unwrap_or_default(),
-            path: headers.get(":path").unwrap_or_default(),
-        };
+        let target = headers.target();
         let server_name = || {
             let name = host.property(SERVER_NAME).ok().flatten();
             // A connection in cleartext has none.
@@ -37,8 +34,8 @@ impl Edge {
         self.is_secure = target.scheme == Some("https");
         let policy = &self.policy.policy;
         if policy.response.account && !policy.site.name.is_empty() {
-            let authority = headers.text(":authority").unwrap_or_default();
-            tell_site(host, &policy.site.name, authority)?;
+            let authority = FieldValue::new(target.authority).to_string();
+            tell_site(host, &policy.site.name, &authority)?;
         }
         Ok(target)
     }
@@ -75,10 +72,10 @@ impl Edge {
         &mut self,
         host: &dyn Host,
         target: &Target<'_>,
-        method: Option<&str>,
+        method: Option<FieldValue<'_>>,
     ) -> Result<(), HostError> {
         self.state = State::Answered;
-        let status = if matches!(method, Some("GET" | "HEAD")) {
+        let status = if method.is_some_and(|method| method == "GET" || method == "HEAD") {
             301
         } else {
             308

@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use sluice_core::http::field_value::JoinedValue;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::vary::{self, VaryNames};
 use sluice_core::store::entry::Entry;
@@ -73,8 +74,10 @@ pub fn restore(host: &dyn Host, stream: &Rc<EdgeRequest>, headers: &Headers) -> 
         return Ok(());
     }
     let already = headers.joined("vary");
-    match vary::told(policy, stored.as_deref(), already.as_deref(), chooses) {
-        Some(told) => host.add_header(Map::Response, "vary", &told),
+    let [stored, already] =
+        [&stored, &already].map(|joined| joined.as_ref().map(JoinedValue::value));
+    match vary::told(policy, stored, already, chooses) {
+        Some(told) => host.add_header(Map::Response, "vary", told),
         None => Ok(()),
     }
 }

@@ -130,7 +130,7 @@ pub fn hold_for_substitute(
 pub fn bound_document(host: &dyn Host, stream: &EdgeRequest, status: u16) -> host::Result<()> {
     let length = host.header_number(Map::Response, "content-length")?;
     if length.is_some_and(|length| length > MOST_BYTES) {
-        host.set_header(Map::Response, ":status", &status.to_string())?;
+        host.set_header(Map::Response, ":status", status.to_string())?;
         host.remove_header(Map::Response, "content-length")?;
         stream.body.passing.set(Passing::Nothing);
     }

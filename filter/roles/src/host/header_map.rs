@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A header map as Envoy keeps it: lines in order, names in lower case. For hosts that keep one themselves.
 
+use sluice_core::http::field_value::FieldValue;
+
 use super::headers::{Headers, serialize};
 
 /// The headers of a message.
@@ -45,13 +47,6 @@ impl HeaderMap {
             .map(|(name, value)| (name.as_str(), value.as_slice()))
     }
 
-    /// The first value of that name, if it is text.
-    pub fn get(&self, name: &str) -> Option<&str> {
-        let mut lines = self.iter();
-        let (_, value) = lines.find(|(known, _)| *known == name)?;
-        std::str::from_utf8(value).ok()
-    }
-
     /// The values of all lines of that name, with commas between them.
     pub fn joined(&self, name: &str) -> Option<Vec<u8>> {
         let lines = self.iter().filter(|(known, _)| *known == name);
@@ -65,19 +60,19 @@ impl HeaderMap {
     }
 
     /// Puts one line in place of all of that name.
-    pub fn set(&mut self, name: &str, value: &str) {
+    pub fn set(&mut self, name: &str, value: impl AsRef<[u8]>) {
         let Some((_, line)) = self.lines.iter_mut().find(|(known, _)| known == name) else {
             return self.add(name, value);
         };
-        *line = value.into();
+        *line = value.as_ref().into();
         let mut first = true;
         self.lines
             .retain(|(known, _)| known != name || std::mem::take(&mut first));
     }
 
     /// Adds a line.
-    pub fn add(&mut self, name: &str, value: &str) {
-        self.lines.push((name.to_owned(), value.into()));
+    pub fn add(&mut self, name: &str, value: impl AsRef<[u8]>) {
+        self.lines.push((name.to_owned(), value.as_ref().into()));
     }
 
     /// Removes all lines of that name.
@@ -87,7 +82,9 @@ impl HeaderMap {
 
     /// `:status`; 0 if there is none.
     pub fn status(&self) -> u16 {
-        let status = self.get(":status");
-        status.and_then(|status| status.parse().ok()).unwrap_or(0)
+        let mut lines = self.iter();
+        let status = lines.find(|(name, _)| *name == ":status");
+        let status = status.and_then(|(_, value)| FieldValue::new(value).number());
+        status.unwrap_or(0)
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A header map read in one host call.
 
-use std::borrow::Cow;
+use sluice_core::http::field_value::{FieldValue, JoinedValue};
+use sluice_core::key::Target;
 
 /// The ABI's serialisation of a header map, read in place.
 #[derive(Clone, Debug)]
@@ -41,36 +42,45 @@ impl Headers {
     }
 
     /// The first value of that (lower-case) name.
-    pub fn get(&self, name: &str) -> Option<&[u8]> {
+    pub fn get(&self, name: &str) -> Option<FieldValue<'_>> {
+        self.lines(name).next().map(FieldValue::new)
+    }
+
+    /// Whether the first value of that name is this one.
+    pub fn is(&self, name: &str, value: &str) -> bool {
+        self.get(name).is_some_and(|found| found == value)
+    }
+
+    /// The values of all lines of that name, with commas between them.
+    pub fn joined(&self, name: &str) -> Option<JoinedValue<'_>> {
+        JoinedValue::of(self.lines(name))
+    }
+
+    fn lines(&self, name: &str) -> impl Iterator<Item = &[u8]> {
         self.fields()
-            .find(|(candidate, _)| *candidate == name.as_bytes())
+            .filter(move |(candidate, _)| *candidate == name.as_bytes())
             .map(|(_, value)| value)
     }
 
-    /// The first value of that name, if it is text.
-    pub fn text(&self, name: &str) -> Option<&str> {
-        self.get(name)
-            .and_then(|value| std::str::from_utf8(value).ok())
+    /// What a request names.
+    pub fn target(&self) -> Target<'_> {
+        let bytes = |name| self.get(name).map_or(&[][..], FieldValue::bytes);
+        Target {
+            // A scheme that is no text is none that a site knows.
+            scheme: self.get(":scheme").and_then(|scheme| scheme.text().ok()),
+            authority: bytes(":authority"),
+            path: bytes(":path"),
+        }
     }
 
-    /// The values of all lines of that name, with commas between them, unless they are not text.
-    pub fn joined(&self, name: &str) -> Option<Cow<'_, str>> {
-        let mut lines = self
-            .fields()
-            .filter(|(candidate, _)| *candidate == name.as_bytes())
-            .map(|(_, value)| std::str::from_utf8(value));
-        let mut joined = Cow::Borrowed(lines.next()?.ok()?);
-        for line in lines {
-            let joined = joined.to_mut();
-            joined.push_str(", ");
-            joined.push_str(line.ok()?);
-        }
-        Some(joined)
+    /// `:status`, if it is one.
+    pub fn status(&self) -> Option<u16> {
+        self.get(":status")?.number()
     }
 
     /// How many bytes the body has, if they say so.
     pub fn content_length(&self) -> Option<u64> {
-        self.text("content-length")?.parse().ok()
+        self.get("content-length")?.number()
     }
 
     /// Whether there is a header of that name.

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use headers::{Headers, serialize};
 use sluice_core::host::{HostError, SharedStore};
+use sluice_core::http::field_value::FieldValue;
 use sluice_core::metrics::MetricKind;
 use sluice_core::store::header_edit::HeaderEdit;
 use sluice_core::workers::KeyHash;
@@ -77,10 +78,10 @@ pub trait Host: SharedStore {
     fn header(&self, map: Map, name: &str) -> Result<Option<Vec<u8>>>;
 
     /// Sets a header in place of all of its name.
-    fn set_header(&self, map: Map, name: &str, value: &str) -> Result<()>;
+    fn set_header_bytes(&self, map: Map, name: &str, value: &[u8]) -> Result<()>;
 
     /// Adds a header to those of its name.
-    fn add_header(&self, map: Map, name: &str, value: &str) -> Result<()>;
+    fn add_header_bytes(&self, map: Map, name: &str, value: &[u8]) -> Result<()>;
 
     /// Removes all headers of that name.
     fn remove_header(&self, map: Map, name: &str) -> Result<()>;
@@ -128,7 +129,7 @@ pub trait Host: SharedStore {
     fn call(
         &self,
         cluster: &str,
-        headers: &[(&str, &str)],
+        headers: &[(&str, &[u8])],
         body: Option<&[u8]>,
         timeout: Duration,
     ) -> Result<u32>;
@@ -188,7 +189,17 @@ impl dyn Host + '_ {
     /// The value of one header, if it is a number.
     pub fn header_number(&self, map: Map, name: &str) -> Result<Option<u64>> {
         let value = self.header(map, name)?;
-        Ok(value.and_then(|value| std::str::from_utf8(&value).ok()?.parse().ok()))
+        Ok(value.and_then(|value| FieldValue::new(&value).number()))
+    }
+
+    /// Sets a header in place of all of its name, to whatever bytes.
+    pub fn set_header(&self, map: Map, name: &str, value: impl AsRef<[u8]>) -> Result<()> {
+        self.set_header_bytes(map, name, value.as_ref())
+    }
+
+    /// Adds a header with whatever bytes to those of its name.
+    pub fn add_header(&self, map: Map, name: &str, value: impl AsRef<[u8]>) -> Result<()> {
+        self.add_header_bytes(map, name, value.as_ref())
     }
 
     /// Carries out `edits` on a header map.
@@ -215,7 +226,13 @@ impl dyn Host + '_ {
 
     /// Sets a header of a map that has at most these `headers`. One that is not there is added, for which Envoy needs no
     /// index of the names.
-    pub fn write_header(&self, map: Map, headers: &Headers, name: &str, value: &str) -> Result<()> {
+    pub fn write_header(
+        &self,
+        map: Map,
+        headers: &Headers,
+        name: &str,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
         match headers.has(name) {
             true => self.set_header(map, name, value),
             false => self.add_header(map, name, value),

@@ -5,6 +5,7 @@
 use sluice_core::bucket_error::{BucketError, ErrorHeaders, Trouble};
 use sluice_core::http::cache_control::with_spaces;
 use sluice_core::http::connection::{HOP_FIELDS, named_fields};
+use sluice_core::http::field_value::FieldValue;
 use sluice_core::link::{BUCKET_ERROR_HEADER, CONNECTION_HEADER, FAILURE_HEADER};
 use sluice_core::policy::{Origin, Policy};
 use sluice_core::website::cors::CORS_PREFIX;
@@ -45,7 +46,14 @@ pub fn clean_response(
     if error_page::replaces(status) {
         return replace_error(host, asked.head, headers, status, ends);
     }
-    let current = headers.text("content-type");
+    let Ok(current) = headers
+        .get("content-type")
+        .map(FieldValue::text)
+        .transpose()
+    else {
+        // It says something, whatever that is.
+        return Ok(Body::Kept);
+    };
     // What a 304 does not say stays as it is stored.
     if (status != 304 || current.is_some())
         && let Some(media_type) = missing_media_type(&policy.website, asked.path, current)
@@ -71,7 +79,7 @@ fn replace_error(
     }
     let page = error_page::page(status);
     host.set_header(Map::Response, "content-type", MEDIA_TYPE)?;
-    host.set_header(Map::Response, "content-length", &page.len().to_string())?;
+    host.set_header(Map::Response, "content-length", page.len().to_string())?;
     Ok(Body::Replaced(page.into_bytes()))
 }
 
@@ -84,7 +92,7 @@ fn remove_all(host: &dyn Host, headers: &Headers, goes: impl Fn(&str) -> bool) -
 
 /// Logs what Envoy says of an origin that has not answered. True if it has said something.
 pub fn note_failure(worker: &mut Worker, headers: &Headers) -> host::Result<bool> {
-    let Some(details) = headers.text(FAILURE_HEADER) else {
+    let Some(details) = headers.get(FAILURE_HEADER) else {
         return Ok(false);
     };
     worker
@@ -108,9 +116,9 @@ pub fn note_bucket_error(
         return Ok(None);
     }
     let fields = ErrorHeaders {
-        body: headers.text(BUCKET_ERROR_HEADER),
-        code: headers.text("x-minio-error-code"),
-        region: headers.text("x-amz-bucket-region"),
+        body: headers.get(BUCKET_ERROR_HEADER),
+        code: headers.get("x-minio-error-code"),
+        region: headers.get("x-amz-bucket-region"),
     };
     let Some(error) = BucketError::of(status, fields) else {
         return Ok(None);
@@ -129,7 +137,7 @@ pub fn note_bucket_error(
     if told != status {
         worker
             .host
-            .set_header(Map::Response, ":status", &told.to_string())?;
+            .set_header(Map::Response, ":status", told.to_string())?;
     }
     Ok(Some(trouble))
 }
@@ -149,27 +157,29 @@ pub fn undo_connection(host: &dyn Host, headers: &Headers) -> host::Result<()> {
         host.remove_header(Map::Response, name)?;
     }
     if let Some(options) = headers.joined(CONNECTION_HEADER) {
-        for name in named_fields(&options).filter(|name| headers.has(name)) {
+        for name in named_fields(options.value()).filter(|name| headers.has(name)) {
             host.remove_header(Map::Response, &name)?;
         }
         host.remove_header(Map::Response, CONNECTION_HEADER)?;
     }
-    let Some(joined) = headers.text("cache-control") else {
+    let Some(joined) = headers.get("cache-control") else {
         return Ok(());
     };
     let spaced = with_spaces(joined);
-    if spaced == joined {
+    if spaced == joined.bytes() {
         return Ok(());
     }
-    host.set_header(Map::Response, "cache-control", &spaced)
+    host.set_header(Map::Response, "cache-control", spaced)
 }
 
 /// Whether the response still has these fields, if it came with them: the policy hides none, and `Connection` names no
 /// field.
 pub fn has_kept(policy: &Policy, headers: &Headers, names: &[&str]) -> bool {
-    let options = headers.text(CONNECTION_HEADER).unwrap_or("close");
-    let usual = |option: &&str| options.eq_ignore_ascii_case(option);
-    ["close", "keep-alive"].iter().any(usual)
+    let options = headers
+        .get(CONNECTION_HEADER)
+        .map_or(&b"close"[..], FieldValue::bytes);
+    let usual = |option: &&[u8]| options.eq_ignore_ascii_case(option);
+    [&b"close"[..], b"keep-alive"].iter().any(usual)
         && !names.iter().any(|name| policy.response.hides(name))
 }
 

@@ -13,7 +13,7 @@ use sluice_core::store::revalidation::Revalidation;
 use sluice_core::workers::BodyId;
 
 use super::clean::{Asked, clean_response};
-use super::request::{prepare_request, revalidation_of, stored_key};
+use super::request::{prepare_request, revalidation_of, stored_key, written};
 use super::selection::{Selection, is_wanted};
 use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
@@ -113,7 +113,7 @@ impl Fetch {
             cache_key,
             selection,
             revalidation: revalidation.map(Rc::new),
-            head: for_headers || headers.text(":method") == Some("HEAD"),
+            head: for_headers || headers.is(":method", "HEAD"),
             for_headers,
             authenticated,
             has_cookie: ignores_cookies && headers.has("cookie"),
@@ -133,7 +133,7 @@ impl Fetch {
     /// Makes the store's request, which has these headers, one for the origin.
     pub fn prepare(&self, host: &dyn Host, headers: &Headers) -> host::Result<()> {
         let policy = &self.policy.policy;
-        let sent = headers.text(":path").unwrap_or_default();
+        let sent = written(headers, ":path");
         let path = self.selection.as_ref().and_then(Selection::primary_path);
         prepare_request(
             host,

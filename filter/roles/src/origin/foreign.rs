@@ -10,7 +10,7 @@ use sluice_core::metrics::Metric;
 use super::clean::{
     Asked, clean_response, note_bucket_error, note_failure, remove_hidden, undo_connection,
 };
-use super::request::stored_key;
+use super::request::{stored_key, written};
 use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
 use crate::request::body::Body;
@@ -40,8 +40,8 @@ impl ForeignRequest {
         worker.metrics.count(Metric::OriginAdopted, 1);
         Self {
             policy,
-            path: headers.text(":path").unwrap_or_default().to_owned(),
-            head: is_for_headers(&stored_key(headers)) || headers.text(":method") == Some("HEAD"),
+            path: written(headers, ":path").to_owned(),
+            head: is_for_headers(&stored_key(headers)) || headers.is(":method", "HEAD"),
             cacheable,
             body: Body::Kept,
         }
@@ -54,8 +54,7 @@ impl ForeignRequest {
         undo_connection(&*worker.host, &headers)?;
         let policy = &self.policy.policy;
         remove_hidden(&*worker.host, policy, &headers)?;
-        let status = headers.text(":status");
-        let status = status.and_then(|status| status.parse().ok()).unwrap_or(502);
+        let status = headers.status().unwrap_or(502);
         let trouble = note_bucket_error(worker, &self.policy, None, &headers, status)?;
         let status = trouble.map_or(status, |trouble| trouble.client_status(status));
         let asked = Asked {

@@ -4,14 +4,18 @@
 use std::borrow::Cow;
 
 use sluice_core::freshness::{ResponseFacts, UncacheableReason, Verdict, judge};
+use sluice_core::http::date;
+use sluice_core::http::field_value::{FieldValue, JoinedValue};
+use sluice_core::key::vary::{Selected, selected};
 use sluice_core::store::header_edit::HeaderEdit;
 use sluice_core::store::revalidation::Revalidation;
 use sluice_core::store::store_edits::OriginResponse;
 
 use super::fetch::Fetch;
+use super::surrogate_keys::SurrogateKeys;
 use super::variance::Variance;
-use crate::host::Host;
 use crate::host::headers::Headers;
+use crate::host::{Host, Map};
 use crate::reply::substitute::MOST_BYTES;
 use crate::worker::Worker;
 
@@ -26,6 +30,17 @@ pub struct Judged<'a> {
     pub is_primary: bool,
     /// What it varies with.
     pub variance: Variance<'a>,
+    /// Its surrogate keys, if they can be read.
+    pub surrogate_keys: SurrogateKeys<'a>,
+}
+
+/// A response, as far as the verdict on it depends on it alone.
+struct Response<'a> {
+    headers: &'a Headers,
+    status: u16,
+    /// The `Vary` of what the key does not have.
+    unkeyed: Option<FieldValue<'a>>,
+    has_unreadable_key: bool,
 }
 
 impl<'a> Judged<'a> {
@@ -42,29 +57,33 @@ impl<'a> Judged<'a> {
         // What a 304 freshens was selected by what it was stored with, and nothing else.
         let primary = match freshens {
             Some(_) => None,
-            None => primary_key(fetch, headers, &variance),
+            None => primary_key(&*worker.host, fetch, headers, &variance),
         };
+        let surrogate_keys = SurrogateKeys::of(&fetch.policy.policy, headers);
         let judge = |unkeyed| {
             if fetch.authenticated && variance.names_credentials() {
                 return Verdict::ForCredentials;
             }
-            verdict_of(&*worker.host, fetch, headers, unkeyed, status, freshens)
-        };
-        if let Some(key) = primary
-            && let verdict @ Verdict::Store(_) = judge(None)
-        {
-            return Self {
-                verdict,
-                key,
-                is_primary: true,
-                variance,
+            let response = Response {
+                headers,
+                status,
+                unkeyed,
+                has_unreadable_key: surrogate_keys.is_err(),
             };
-        }
+            verdict_of(&*worker.host, fetch, response, freshens)
+        };
+        let primary = primary.and_then(|key| match judge(None) {
+            verdict @ Verdict::Store(_) => Some((verdict, key)),
+            _ => None,
+        });
+        let is_primary = primary.is_some();
         // Who waits under the plain key may want another variant, so that what is not stored is not for them.
+        let (verdict, key) = primary.unwrap_or_else(|| (judge(variance.unkeyed()), key));
         Self {
-            verdict: judge(variance.unkeyed()),
+            verdict,
             key,
-            is_primary: false,
+            is_primary,
+            surrogate_keys: surrogate_keys.unwrap_or_default(),
             variance,
         }
     }
@@ -100,11 +119,10 @@ impl<'a> Judged<'a> {
 fn verdict_of(
     host: &dyn Host,
     fetch: &Fetch,
-    headers: &Headers,
-    unkeyed: Option<&str>,
-    status: u16,
+    response: Response<'_>,
     freshens: Option<&Revalidation>,
 ) -> Verdict {
+    let (headers, status) = (response.headers, response.status);
     if fetch.response.refused {
         return Verdict::Share(status);
     }
@@ -117,23 +135,24 @@ fn verdict_of(
         .collect();
     let targeted: Vec<_> = targeted
         .iter()
-        .map(|(name, value)| (*name, value.as_ref()))
+        .map(|(name, joined)| (*name, joined.value()))
         .collect();
     let facts = ResponseFacts {
         // A 304 stands for the response that it freshens.
         status: if freshens.is_some() { 200 } else { status },
         freshens: freshens.and_then(|stored| Some(stored.validator()?.lifetime)),
-        cache_control: cache_control.as_deref(),
+        cache_control: cache_control.as_ref().map(JoinedValue::value),
         targeted: &targeted,
-        expires: headers.text("expires"),
-        date: headers.text("date"),
-        last_modified: headers.text("last-modified"),
-        age: headers.text("age"),
-        vary: unkeyed,
+        expires: headers.get("expires"),
+        date: headers.get("date"),
+        last_modified: headers.get("last-modified"),
+        age: headers.get("age"),
+        vary: response.unkeyed,
+        has_unreadable_key: response.has_unreadable_key,
         has_set_cookie: headers.has("set-cookie"),
         answers_cookie: fetch.has_cookie,
         // The store keeps the validator of what a 304 freshens.
-        has_validator: freshens.is_some() || headers.has("etag") || headers.has("last-modified"),
+        has_validator: freshens.is_some() || has_validator(headers),
         // The headers of a large object take no more room than those of any other.
         content_length: headers.content_length().filter(|_| !fetch.for_headers),
         authenticated: fetch.authenticated,
@@ -160,14 +179,35 @@ fn asked_key<'a>(fetch: &'a Fetch, freshens: Option<&Revalidation>) -> Cow<'a, s
     key.map_or(Cow::Borrowed(&*fetch.cache_key), Cow::Owned)
 }
 
+/// Whether the response has a validator. One that cannot be read is none.
+fn has_validator(headers: &Headers) -> bool {
+    let etag = headers.get("etag");
+    let date = headers.get("last-modified").and_then(date::of);
+    date.is_some() || etag.is_some_and(|etag| etag.text().is_ok())
+}
+
 /// The key of a response that the store may get under the plain key of its URL, though it varies with more than that has.
 ///
 /// A worker that does not know yet of which variant it is gives it to requests for others, which need a call then. So it is
-/// not larger than what a call may bring.
-fn primary_key(fetch: &Fetch, headers: &Headers, variance: &Variance<'_>) -> Option<String> {
+/// not larger than what a call may bring. It is for all whose requests make the same key, so that the origin must have been
+/// asked with the values which that has.
+fn primary_key(
+    host: &dyn Host,
+    fetch: &Fetch,
+    headers: &Headers,
+    variance: &Variance<'_>,
+) -> Option<String> {
     let small = headers
         .content_length()
         .is_none_or(|length| length <= MOST_BYTES);
     let selection = fetch.selection.as_ref().filter(|_| fetch.room && small)?;
-    selection.key(variance.lesson()?)
+    let names = variance.lesson()?;
+    let key = selection.key(names)?;
+    let asked = host.headers(Map::Request).ok()?;
+    let is_asked = |selected: Selected| {
+        let sent = asked.joined(&selected.name);
+        selected.is_asked_by(sent.as_ref().map(JoinedValue::value))
+    };
+    let all = selected(&key).all(is_asked);
+    all.then_some(key)
 }

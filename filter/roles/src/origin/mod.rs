@@ -13,13 +13,14 @@ mod outcome;
 mod request;
 mod response;
 mod selection;
+mod surrogate_keys;
 mod variance;
 
 use std::rc::Rc;
 
 use fetch::Fetch;
 use foreign::ForeignRequest;
-use request::{is_late, keeps_unasked, not_served, prepare_request};
+use request::{is_late, keeps_unasked, not_served, prepare_request, written};
 use response::respond;
 use sluice_core::link::{
     FALLBACK_HEADER, LINK_HEADER, Link, PROOF_HEADER, Purpose, Received, SERVER_HEADER, Vouched,
@@ -56,7 +57,7 @@ impl OriginStream {
         let headers = worker.host.headers(Map::Request)?;
         let vouched = headers
             .get(LINK_HEADER)
-            .and_then(|value| worker.identity.decode_link(value));
+            .and_then(|value| worker.identity.decode_link(value.bytes()));
         let Some(Received { vouched, site }) = vouched else {
             return Ok(self.stop(worker));
         };
@@ -112,7 +113,7 @@ impl OriginStream {
         if purpose.is_background() {
             return Ok(self.stop(worker));
         }
-        let path = headers.text(":path").unwrap_or_default();
+        let path = written(headers, ":path");
         prepare_request(&*worker.host, &policy.policy, purpose, headers, path)?;
         let cacheable = !purpose.avoids_the_store();
         self.adopted = Some(ForeignRequest::new(worker, policy, headers, cacheable));

@@ -58,10 +58,10 @@ pub fn prepare_request(
             tell_clients(host, client)?;
         }
     }
-    if let Some(credentials) = headers.text(AUTHORIZATION_HEADER) {
+    if let Some(credentials) = headers.get(AUTHORIZATION_HEADER) {
         host.set_header(Map::Request, "authorization", credentials)?;
     }
-    let authority = headers.text(":authority").unwrap_or_default();
+    let authority = written(headers, ":authority");
     let wanted = origin_authority(policy, authority);
     if wanted != authority {
         host.set_header(Map::Request, ":authority", wanted)?;
@@ -75,7 +75,7 @@ pub fn prepare_request(
     if cacheable && is_for_headers(path) {
         host.set_header(Map::Request, ":method", "HEAD")?;
     }
-    let sent = headers.text(":path").unwrap_or_default();
+    let sent = written(headers, ":path");
     if unqualified(sent) != sent {
         host.set_header(Map::Request, ":path", unqualified(sent))?;
     }
@@ -85,7 +85,7 @@ pub fn prepare_request(
 /// Sets `X-Forwarded-For` to the addresses of the clients and proxies before Envoy. The cache filter's requests have
 /// Envoy's own address as well, as if it were one more proxy.
 fn tell_clients(host: &dyn Host, addresses: Option<&[u8]>) -> host::Result<()> {
-    match addresses.and_then(|addresses| std::str::from_utf8(addresses).ok()) {
+    match addresses {
         Some(addresses) => host.set_header(Map::Request, FORWARDED_FOR, addresses),
         None => host.remove_header(Map::Request, FORWARDED_FOR),
     }
@@ -93,8 +93,14 @@ fn tell_clients(host: &dyn Host, addresses: Option<&[u8]>) -> host::Result<()> {
 
 /// The key under which the store has the response, as EDGE has written it into the request, without the hash.
 pub fn stored_key(headers: &Headers) -> String {
-    let part = |name| headers.text(name).unwrap_or_default();
-    [part(":authority"), &without_hash(part(":path"))].concat()
+    let path = without_hash(written(headers, ":path"));
+    [written(headers, ":authority"), &path].concat()
+}
+
+/// What EDGE has written into a header, in a canonical form; empty for anything else, which no key is made of.
+pub fn written<'a>(headers: &'a Headers, name: &str) -> &'a str {
+    let text = headers.get(name).and_then(|value| value.text().ok());
+    text.unwrap_or_default()
 }
 
 /// The answer to a request that is only for the store.
@@ -136,8 +142,8 @@ pub fn is_late(link: Link, stored: &Revalidation) -> bool {
 /// The stored response that the store asks about, if its request is conditional.
 pub fn revalidation_of(host: &dyn Host, headers: &Headers) -> Option<Revalidation> {
     Revalidation::parse(
-        headers.text("if-none-match"),
-        headers.text("if-modified-since"),
+        headers.get("if-none-match"),
+        headers.get("if-modified-since"),
         host.unix_seconds(),
     )
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use sluice_core::http::cache_control::with_spaces;
 use sluice_core::key::vary::variant_of;
 use sluice_core::policy::SetCookie;
-use sluice_core::purge::{MAX_TAGS, groups_of, tags_of, url_of};
+use sluice_core::purge::url_of;
 use sluice_core::store::entry::FillId;
 use sluice_core::store::revalidation::Revalidation;
 use sluice_core::store::store_edits::{OriginResponse, WRITTEN_FIELDS};
@@ -17,6 +17,7 @@ use super::clean::{has_kept, note_bucket_error, note_failure, remove_hidden, und
 use super::fetch::Fetch;
 use super::judged::Judged;
 use super::outcome;
+use super::surrogate_keys::SurrogateKeys;
 use super::variance::blur_head;
 use crate::host::headers::Headers;
 use crate::host::{self, Map};
@@ -46,10 +47,7 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     let unreachable = note_failure(worker, &headers)?;
     undo_connection(&*worker.host, &headers)?;
     remove_hidden(&*worker.host, &fetch.policy.policy, &headers)?;
-    let mut status = headers
-        .text(":status")
-        .and_then(|status| status.parse().ok())
-        .unwrap_or(502);
+    let mut status = headers.status().unwrap_or(502);
     let stream = worker.stream(fetch.link.stream);
     let account = stream.as_deref().map(|stream| &*stream.progress.account);
     if let Some(trouble) = note_bucket_error(worker, &fetch.policy, account, &headers, status)? {
@@ -102,7 +100,7 @@ fn respond_to_store(
     let freshens = fetch.revalidation.clone().filter(asked);
     let freshens = freshens.as_deref();
     let judged = Judged::of(worker, fetch, headers, status, freshens);
-    if judged.is_shared() && !index(worker, fetch, headers) {
+    if judged.is_shared() && !index(worker, fetch, &judged.surrogate_keys) {
         let response = origin_response(worker, fetch, headers, &judged, status, freshens);
         worker
             .host
@@ -161,11 +159,11 @@ fn origin_response<'a>(
         freshens,
         cache_control: headers
             .joined("cache-control")
-            .map(|joined| with_spaces(&joined).into()),
-        date: headers.text("date"),
-        accept_ranges: headers.text("accept-ranges"),
+            .map(|joined| with_spaces(joined.value()).into()),
+        date: headers.get("date"),
+        accept_ranges: headers.get("accept-ranges"),
         is_intact: has_kept(&fetch.policy.policy, headers, &WRITTEN_FIELDS),
-        etag: headers.text("etag").filter(|_| !is_page),
+        etag: headers.get("etag").filter(|_| !is_page),
         last_modified: headers.get("last-modified").filter(|_| !is_page),
         strips_set_cookie: fetch.policy.policy.cache.set_cookie != SetCookie::Store
             && headers.has("set-cookie"),
@@ -175,29 +173,13 @@ fn origin_response<'a>(
 }
 
 /// Indexes the response's surrogate keys and cache groups. False if it may be older than a purge of one of them.
-fn index(worker: &mut Worker, fetch: &Fetch, headers: &Headers) -> bool {
-    const NAMES: [&str; 4] = [
-        "surrogate-key",
-        "cache-tag",
-        "xkey",
-        "x-amz-meta-surrogate-key",
-    ];
-    let values: Vec<&str> = headers
-        .fields()
-        .filter(|(name, _)| NAMES.iter().any(|known| known.as_bytes() == *name))
-        .filter_map(|(_, value)| std::str::from_utf8(value).ok())
-        .collect();
-    let policy = &fetch.policy.policy;
-    let url = url_of(policy, &fetch.cache_key);
-    let groups = headers.joined("cache-groups");
-    let groups = groups.filter(|_| !policy.origin.is_bucket());
-    let groups = groups.map_or_else(Vec::new, |field| groups_of(url, &field));
-    if values.is_empty() && groups.is_empty() {
+fn index(worker: &mut Worker, fetch: &Fetch, keys: &SurrogateKeys<'_>) -> bool {
+    if keys.is_empty() {
         return true;
     }
-    let tags = tags_of(&policy.site.name, &values)
-        .map(|tags| [tags, groups].concat())
-        .filter(|tags| tags.len() <= MAX_TAGS);
+    let policy = &fetch.policy.policy;
+    let url = url_of(policy, &fetch.cache_key);
+    let tags = keys.hashes(&policy.site.name, url);
     worker.keys.note_tags(url, tags.as_deref(), fetch.began)
 }
 

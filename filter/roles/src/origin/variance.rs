@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Variants: what the origin is asked for, and what its response varies with.
 
-use std::borrow::Cow;
-
+use sluice_core::http::field_value::{FieldValue, JoinedValue};
 use sluice_core::key::qualifiers;
 use sluice_core::key::vary::{self, ACCEPT_ENCODING, Fit, VaryNames};
 use sluice_core::link::{COMPRESS_HEADER, COMPRESS_TYPED, COMPRESS_UNTYPED};
@@ -25,8 +24,9 @@ pub fn ask(host: &dyn Host, policy: &Policy, path: &str, headers: &Headers) -> h
         // The edge alone decides.
         None if compression.enabled || matches!(policy.origin, Origin::Bucket(_)) => None,
         None => {
-            let coding = compression.negotiate(headers.joined(ACCEPT_ENCODING).as_deref());
-            coding.map(|coding| coding.token().to_owned())
+            let accepted = headers.joined(ACCEPT_ENCODING);
+            let coding = compression.negotiate(accepted.as_ref().map(JoinedValue::value));
+            coding.map(|coding| coding.token().into())
         }
     };
     set_or_remove(host, headers, ACCEPT_ENCODING, wanted.as_deref())?;
@@ -54,12 +54,13 @@ pub fn blur_head(
 ) -> host::Result<bool> {
     let mut names = qualifiers::qualifiers(key).map(|(name, _)| name);
     let chosen = policy.compression.enabled && names.any(|name| name == qualifiers::CODING);
-    if !chosen || headers.has("content-encoding") || headers.text(":status") != Some("200") {
+    if !chosen || headers.has("content-encoding") || !headers.is(":status", "200") {
         return Ok(false);
     }
     host.remove_header(Map::Response, "content-length")?;
-    if let Some(strong) = headers.text("etag").filter(|tag| !tag.starts_with("W/")) {
-        host.set_header(Map::Response, "etag", &format!("W/{strong}"))?;
+    let etag = headers.get("etag").map(FieldValue::bytes);
+    if let Some(strong) = etag.filter(|tag| !tag.starts_with(b"W/")) {
+        host.set_header(Map::Response, "etag", [b"W/", strong].concat())?;
     }
     Ok(true)
 }
@@ -67,30 +68,36 @@ pub fn blur_head(
 /// The request headers that a response depends on, beside what its key has.
 #[derive(Debug)]
 pub struct Variance<'a> {
-    /// `Vary`, its lines joined by commas.
-    vary: Option<Cow<'a, str>>,
+    /// `Vary`, its lines joined by commas. An empty one is none.
+    vary: Option<JoinedValue<'a>>,
     fit: Fit,
 }
 
 impl<'a> Variance<'a> {
     /// Of a response with these headers, asked for under `key`.
     pub fn of(policy: &Policy, key: &str, headers: &'a Headers) -> Self {
-        let vary = match (headers.joined("vary"), headers.has("content-encoding")) {
+        let said = headers.joined("vary");
+        let said = said.filter(|said| !said.value().bytes().trim_ascii().is_empty());
+        let vary = match (said, headers.has("content-encoding")) {
             // An origin that encodes says so, or should.
-            (Some(vary), true) => Some(format!("{vary}, {ACCEPT_ENCODING}").into()),
+            (Some(said), true) => {
+                let coding = ACCEPT_ENCODING.as_bytes();
+                Some([said.value().bytes(), b", ", coding].concat().into())
+            }
             (None, true) => Some(ACCEPT_ENCODING.into()),
-            (vary, false) => vary,
+            (said, false) => said,
         };
-        let fit = vary::fit(policy, key, vary.as_deref());
+        let fit = vary::fit(policy, key, vary.as_ref().map(JoinedValue::value));
         Self { vary, fit }
     }
 
     /// The `Vary` of what the key does not have, for the verdict on the response.
-    pub fn unkeyed(&self) -> Option<&str> {
+    pub fn unkeyed(&self) -> Option<FieldValue<'_>> {
         match &self.fit {
             Fit::Keyed => None,
-            Fit::Unkeyed(names) => Some(names.as_str()),
-            Fit::Refused => Some("*"),
+            Fit::Unkeyed(names) => Some(names.as_str().into()),
+            Fit::Refused => Some("*".into()),
+            Fit::Unreadable => self.vary(),
         }
     }
 
@@ -98,17 +105,17 @@ impl<'a> Variance<'a> {
     pub fn lesson(&self) -> Option<&VaryNames> {
         match &self.fit {
             Fit::Unkeyed(names) => Some(names),
-            Fit::Keyed | Fit::Refused => None,
+            Fit::Keyed | Fit::Refused | Fit::Unreadable => None,
         }
     }
 
     /// Whether the response is one for certain credentials.
     pub fn names_credentials(&self) -> bool {
-        vary::names_credentials(self.vary.as_deref())
+        vary::names_credentials(self.vary())
     }
 
     /// What clients are told that the response varies with.
-    pub fn vary(&self) -> Option<&str> {
-        self.vary.as_deref()
+    pub fn vary(&self) -> Option<FieldValue<'_>> {
+        self.vary.as_ref().map(JoinedValue::value)
     }
 }

@@ -97,18 +97,16 @@ pub fn bodiless(demand: &Demand, status: u16, headers: &Headers) -> Option<Bodil
 }
 
 fn validators(headers: &Headers) -> Validators<'_> {
-    Validators {
-        etag: headers.text("etag"),
-        last_modified: headers.text("last-modified"),
-        date: headers.text("date"),
-    }
+    let [etag, last_modified, date] =
+        ["etag", "last-modified", "date"].map(|name| headers.get(name));
+    Validators::of(etag, last_modified, date)
 }
 
 /// Makes a 206 of a whole response: this slice of an object of `length` bytes.
 fn cut(host: &dyn Host, stream: &EdgeRequest, slice: Slice, length: u64) -> host::Result<Action> {
     host.set_header(Map::Response, ":status", "206")?;
-    host.set_header(Map::Response, "content-range", &slice.content_range(length))?;
-    host.set_header(Map::Response, "content-length", &slice.length().to_string())?;
+    host.set_header(Map::Response, "content-range", slice.content_range(length))?;
+    host.set_header(Map::Response, "content-length", slice.length().to_string())?;
     stream.body.passing.set(Passing::Slice(Slicer::new(slice)));
     Ok(Action::Continue)
 }

@@ -5,17 +5,18 @@ use sluice_core::http::cache_status::CacheStatus;
 use sluice_core::http::range::unsatisfied_range;
 
 use super::CACHE_STATUS;
-use crate::host::headers::Headers;
+use crate::host::headers::{Headers, serialize};
 use crate::host::{self, Action, Host, Map};
 use crate::request::EdgeRequest;
 use crate::request::body::Passing;
+use crate::request::headers::Header;
 
 /// The whole reply to a client that needs no body.
 #[derive(Clone, Debug)]
 pub struct BodilessReply {
     status: u16,
     details: &'static str,
-    fields: Vec<(String, String)>,
+    fields: Vec<Header>,
 }
 
 impl BodilessReply {
@@ -23,7 +24,7 @@ impl BodilessReply {
     pub fn described(mut self, status: &CacheStatus<'_>) -> Self {
         let mut fields = self.fields.iter_mut().rev();
         if let Some((_, value)) = fields.find(|(name, _)| name == CACHE_STATUS) {
-            *value = status.to_string();
+            *value = status.to_string().into_bytes();
         }
         self
     }
@@ -31,10 +32,8 @@ impl BodilessReply {
     /// Answers the effective context's request.
     pub fn send(&self, host: &dyn Host) -> host::Result<()> {
         let fields = self.fields.iter();
-        let fields: Vec<_> = fields
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .collect();
-        host.respond(self.status, self.details, &fields, "")
+        let fields = fields.map(|(name, value)| (name.as_str(), value.as_slice()));
+        host.respond_with(self.status, self.details, &serialize(fields), b"")
     }
 }
 
@@ -92,26 +91,26 @@ impl DemandReply {
         }
     }
 
-    fn added(&self) -> impl Iterator<Item = (&str, &str)> {
+    fn added(&self) -> impl Iterator<Item = (&str, &[u8])> + Clone {
         let range = self.content_range.as_deref();
-        let no_store = (self.status != 304).then_some(("cache-control", "no-store"));
+        let no_store = (self.status != 304).then_some(("cache-control", &b"no-store"[..]));
         range
-            .map(|range| ("content-range", range))
+            .map(|range| ("content-range", range.as_bytes()))
             .into_iter()
             .chain(no_store)
     }
 
-    fn fields<'a>(&'a self, headers: &'a Headers) -> Vec<(&'a str, &'a str)> {
-        let kept = headers
-            .iter()
-            .filter(|(name, _)| self.keeps(headers, name))
-            .filter_map(|(name, value)| Some((name, std::str::from_utf8(value).ok()?)));
-        kept.chain(self.added()).collect()
+    fn fields<'a>(
+        &'a self,
+        headers: &'a Headers,
+    ) -> impl Iterator<Item = (&'a str, &'a [u8])> + Clone {
+        let kept = headers.iter().filter(|(name, _)| self.keeps(headers, name));
+        kept.chain(self.added())
     }
 
     /// The same as a value, for another client that waits for the response with these `headers`.
     pub fn bodiless(&self, headers: &Headers) -> BodilessReply {
-        let fields = self.fields(headers).into_iter();
+        let fields = self.fields(headers);
         BodilessReply {
             status: self.status,
             details: self.details,
@@ -123,7 +122,8 @@ impl DemandReply {
 
     /// Answers at once, so that nobody need read the body.
     pub fn send(&self, host: &dyn Host, headers: &Headers) -> host::Result<()> {
-        host.respond(self.status, self.details, &self.fields(headers), "")
+        let fields = serialize(self.fields(headers));
+        host.respond_with(self.status, self.details, &fields, b"")
     }
 
     /// Changes the response in place, and drops its body as it passes.
@@ -145,7 +145,7 @@ impl DemandReply {
         if self.status != 304 {
             host.set_header(Map::Response, "content-length", "0")?;
         }
-        host.set_header(Map::Response, ":status", &self.status.to_string())?;
+        host.set_header(Map::Response, ":status", self.status.to_string())?;
         Ok(Action::Continue)
     }
 }

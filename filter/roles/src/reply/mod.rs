@@ -15,6 +15,7 @@ use sluice_core::http::cache_status::CacheStatus;
 use sluice_core::key::Rejection;
 use sluice_core::store::revalidation::Revalidation;
 
+use crate::host::headers::serialize;
 use crate::host::{self, Half, Host};
 use crate::request::EdgeRequest;
 use crate::request::body::PartCopy;
@@ -82,15 +83,14 @@ impl DueReply {
                 let headers = revalidation.keeping_headers();
                 let headers = headers
                     .each_ref()
-                    .map(|(name, value)| (*name, value.as_str()));
-                host.respond(304, "sluice_kept", &headers, "")
+                    .map(|(name, value)| (*name, value.as_slice()));
+                host.respond_with(304, "sluice_kept", &serialize(headers.into_iter()), b"")
             }
-            Self::Unwritten(stored) => host.respond(
-                304,
-                "sluice_unwritten",
-                &[("etag", &stored.unwritten())],
-                "",
-            ),
+            Self::Unwritten(stored) => {
+                let etag = stored.unwritten();
+                let headers = [("etag", etag.as_slice())].into_iter();
+                host.respond_with(304, "sluice_unwritten", &serialize(headers), b"")
+            }
             Self::AskAgain => host.respond(503, "sluice_ask_again", NO_STORE, ""),
             Self::Reset => host.reset(Half::Response),
             Self::RequestTimeout => answer_timeout(host),

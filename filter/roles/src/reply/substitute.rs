@@ -74,7 +74,7 @@ pub fn finish(host: &dyn Host, stand_in: StandIn, policy: &Policy) -> host::Resu
             host.remove_header(Map::Response, name)?;
         }
         let missing = stand_in.substitute.status(stand_in.missing);
-        host.set_header(Map::Response, ":status", &missing.to_string())?;
+        host.set_header(Map::Response, ":status", missing.to_string())?;
     }
     Ok(())
 }
@@ -96,7 +96,7 @@ impl Document {
     /// The answer of a call, whatever its status; `None` if it is not whole, or too large.
     pub fn received(host: &dyn Host, size: usize) -> Option<Self> {
         let headers = host.headers(Map::CallResponse).ok()?;
-        let status = headers.text(":status")?.parse().ok()?;
+        let status = headers.status()?;
         let bytes = u64::try_from(size).ok()?;
         let whole = headers
             .content_length()
@@ -161,7 +161,7 @@ impl Document {
             host.remove_header(Map::Response, name)?;
         }
         let status = held.substitute.status(held.status);
-        host.set_header(Map::Response, ":status", &status.to_string())?;
+        host.set_header(Map::Response, ":status", status.to_string())?;
         match held.substitute {
             Substitute::Directory => {
                 let location = stream.visit.as_ref().and_then(Visit::location);
@@ -184,8 +184,7 @@ impl Document {
 
     fn copy_headers(&self, host: &dyn Host, goes: impl Fn(&str) -> bool) -> host::Result<()> {
         for (name, value) in self.headers.iter().filter(|(name, _)| goes(name)) {
-            let value = String::from_utf8_lossy(value);
-            host.set_header(Map::Response, name, &value)?;
+            host.set_header(Map::Response, name, value)?;
         }
         Ok(())
     }
@@ -196,7 +195,7 @@ impl Document {
         stream: &EdgeRequest,
         body: Vec<u8>,
     ) -> host::Result<()> {
-        host.set_header(Map::Response, "content-length", &body.len().to_string())?;
+        host.set_header(Map::Response, "content-length", body.len().to_string())?;
         stream.body.replacement.replace(Body::Replaced(body));
         Ok(())
     }
@@ -212,7 +211,10 @@ fn note(host: &dyn Host, substitute: Substitute) -> host::Result<()> {
     let told = host
         .header(Map::Response, CACHE_STATUS)?
         .unwrap_or_default();
-    let told = String::from_utf8_lossy(&told);
-    let told = format!("{told}; detail={}", substitute.name());
-    host.set_header(Map::Response, CACHE_STATUS, &told)
+    let detail = format!("; detail={}", substitute.name());
+    host.set_header(
+        Map::Response,
+        CACHE_STATUS,
+        [told, detail.into_bytes()].concat(),
+    )
 }

@@ -42,8 +42,8 @@ pub fn put_back(host: &dyn Host, demand: &Demand) -> host::Result<()> {
         .try_for_each(|(name, value)| host.set_header(Map::Request, name, value))
 }
 
-/// Gives a request the values of headers that the qualifiers of its `path` have, so that the response is the one that
-/// the key names. A content coding is not among them.
+/// Gives a request the values of headers that the qualifiers of its `path` have, byte for byte, so that the response is
+/// the one that the key names. A content coding is not among them.
 pub fn select(host: &dyn Host, path: &str, headers: &Headers) -> host::Result<()> {
     selected(path)
         .filter(|selected| selected.name != ACCEPT_ENCODING)
@@ -55,7 +55,7 @@ pub fn set_or_remove(
     host: &dyn Host,
     headers: &Headers,
     name: &str,
-    wanted: Option<&str>,
+    wanted: Option<&[u8]>,
 ) -> host::Result<()> {
     match wanted {
         // NB: it may have been taken out meanwhile, and of several lines one must be left.
@@ -68,18 +68,20 @@ pub fn set_or_remove(
     }
 }
 
+/// A header's name, and its value.
+pub type Header = (String, Vec<u8>);
+
 /// The headers of a request that a background call on its behalf takes along. Its credentials are not among them: what the
 /// call brings is for all.
-pub fn headers_for_calls(headers: &Headers) -> Vec<(String, String)> {
+pub fn headers_for_calls(headers: &Headers) -> Vec<Header> {
     const CREDENTIALS: [&str; 2] = ["authorization", "cookie"];
     let theirs = headers
         .iter()
         .filter(|(name, _)| !name.starts_with(':') && !is_hop_by_hop(name))
         .filter(|(name, _)| !CREDENTIALS.contains(name));
-    let texts = theirs.filter_map(|(name, value)| {
-        Some((name.to_owned(), std::str::from_utf8(value).ok()?.to_owned()))
-    });
-    texts.collect()
+    theirs
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
 }
 
 /// Whether a header is about one connection, or Envoy or the filter adds it to each request.
@@ -100,8 +102,7 @@ pub fn keep_path(host: &dyn Host, headers: &Headers, sent: &[u8], other: &str) -
     if sent == other.as_bytes() {
         return Ok(());
     }
-    let path = String::from_utf8_lossy(sent);
-    host.write_header(Map::Request, headers, ORIGINAL_PATH_HEADER, &path)
+    host.write_header(Map::Request, headers, ORIGINAL_PATH_HEADER, sent)
 }
 
 /// Makes a GET of the effective context's HEAD, and keeps the method for the access log.

@@ -27,6 +27,7 @@ use sluice_core::workers::StreamId;
 use stand_in::StandIn;
 
 use crate::host::headers::Headers;
+use crate::request::headers::Header;
 
 /// Which background calls a request has had that may not lead or wait at once: a range, a HEAD, a conditional request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +92,7 @@ pub struct Progress {
     /// Which background calls it has had.
     pub prelude: Cell<Prelude>,
     /// Its client's headers, for background calls on its behalf.
-    pub headers: RefCell<Vec<(String, String)>>,
+    pub headers: RefCell<Vec<Header>>,
     /// The variant that the store has served it, where its own key does not tell.
     pub variant: RefCell<Option<Rc<CanonicalTarget>>>,
     /// What it asks for a range of, if that goes to the origin ahead of the fill.

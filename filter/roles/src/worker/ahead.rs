@@ -94,10 +94,10 @@ pub fn representation(policy: &Policy, key: &str, headers: &Headers) -> Option<R
         return None;
     }
     let described = Described {
-        etag: headers.text("etag"),
-        last_modified: headers.text("last-modified"),
+        etag: headers.get("etag"),
+        last_modified: headers.get("last-modified"),
         length: Some(length),
-        accept_ranges: headers.text("accept-ranges"),
+        accept_ranges: headers.get("accept-ranges"),
     };
     Representation::of(described).map(Rc::new)
 }

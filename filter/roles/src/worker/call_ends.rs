@@ -8,6 +8,7 @@ use sluice_core::coalescing::flight::Leader;
 use sluice_core::coalescing::unread::UnreadFill;
 use sluice_core::coalescing::{Onward, Probed};
 use sluice_core::http::date;
+use sluice_core::http::field_value::JoinedValue;
 use sluice_core::key::vary::{Fit, fit};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
@@ -137,7 +138,8 @@ fn sized(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Told {
 
 /// Whether ranges of a response with these headers are not alike for all who ask for them under `key`.
 fn varies(policy: &Policy, key: &str, headers: &Headers) -> bool {
-    fit(policy, key, headers.joined("vary").as_deref()) != Fit::Keyed
+    let vary = headers.joined("vary");
+    fit(policy, key, vary.as_ref().map(JoinedValue::value)) != Fit::Keyed
 }
 
 /// What a probe for a flight of `key` has found. A flight from before a soft purge has a hash from before it, and
@@ -170,7 +172,7 @@ fn is_awaited(
     let host = &*worker.host;
     let since = host.monotonic_millis().saturating_sub(leader.answered) / 1_000;
     let answered = host.unix_seconds().saturating_sub_unsigned(since);
-    let date = fields.date().and_then(date::parse);
+    let date = fields.date().and_then(date::of);
     let received = date.map(|date| date.saturating_add_unsigned(entry.age));
     let newer = received.is_some_and(|received| received > answered);
     newer || entry.fill == worker.identity.fill_id(leader.stream)

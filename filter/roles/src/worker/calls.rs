@@ -16,6 +16,7 @@ use sluice_core::workers::{KeyHash, Millis, NumberMap, StreamId};
 use super::identity::Identity;
 use crate::host::{self, Host};
 use crate::reply::substitute::HeldResponse;
+use crate::request::headers::Header;
 use crate::request::policy::NumberedPolicy;
 
 /// The background listener's cluster.
@@ -83,7 +84,7 @@ pub struct BackgroundCall {
     /// The policy under which it is made.
     pub policy: NumberedPolicy,
     /// Further headers of the client's request, on which the response may depend.
-    pub headers: Vec<(String, String)>,
+    pub headers: Vec<Header>,
     /// When the claim on a refresh was last renewed.
     pub renewed: Millis,
 }
@@ -214,7 +215,7 @@ impl Calls {
         let link = identity.encode_link(link, &call.policy.policy.site.name);
         let target = &call.target;
         let store_path = identity.store_path(target);
-        let mut headers = vec![
+        let own = [
             (":method", method),
             (":scheme", "http"),
             (":authority", target.authority()),
@@ -222,8 +223,10 @@ impl Calls {
             (PATH_HEADER, &store_path),
             (LINK_HEADER, &link),
         ];
+        let own = own.map(|(name, value)| (name, value.as_bytes()));
         let theirs = call.headers.iter();
-        headers.extend(theirs.map(|(name, value)| (name.as_str(), value.as_str())));
+        let theirs = theirs.map(|(name, value)| (name.as_str(), value.as_slice()));
+        let headers: Vec<_> = own.into_iter().chain(theirs).collect();
         let envoys = host.call(CLUSTER, &headers, None, timeout)?;
         self.numbers.insert(envoys, number);
         self.under_way.insert(number, call);

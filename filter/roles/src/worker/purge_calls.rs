@@ -287,7 +287,8 @@ impl PurgeCalls {
             (":scheme", "http"),
             (":authority", JOURNAL_CLUSTER),
             (":path", "/"),
-        ];
+        ]
+        .map(|(name, value)| (name, value.as_bytes()));
         let text = Some(entry.text.as_bytes());
         match self
             .host

@@ -75,9 +75,9 @@ pub fn fetch_variant(
         Some(_) => Vec::new(),
         None => headers_for_calls(selecting),
     };
-    let credentials = selecting.text("authorization");
+    let credentials = selecting.get("authorization");
     if let Some(credentials) = credentials.filter(|_| stream.authenticated) {
-        headers.push(("authorization".to_owned(), credentials.to_owned()));
+        headers.push(("authorization".to_owned(), credentials.bytes().to_owned()));
     }
     let target = Rc::new(wanted.unwrap_or_else(|| stream.target.plain()));
     let call = CallKind::Variant(stream.id);

@@ -35,11 +35,11 @@ fn response() -> OriginResponse<'static> {
         received: SECONDS + 7,
         freshens: None,
         cache_control: Some("public".into()),
-        date: Some(DATE),
+        date: Some(FieldValue::new(DATE.as_bytes())),
         accept_ranges: None,
         is_intact: true,
-        etag: Some("\"x\""),
-        last_modified: Some(DATE.as_bytes()),
+        etag: Some(FieldValue::new(b"\"x\"")),
+        last_modified: Some(FieldValue::new(DATE.as_bytes())),
         strips_set_cookie: false,
         has_vary: false,
         vary: None,
@@ -47,7 +47,7 @@ fn response() -> OriginResponse<'static> {
 }
 
 fn revalidation() -> Revalidation {
-    Revalidation::parse(Some(STORED), Some(DATE), SECONDS).unwrap()
+    Revalidation::parse(Some(STORED.into()), Some(DATE.into()), SECONDS).unwrap()
 }
 
 /// The headers that a message has after `edits`, in the order of their names.
@@ -58,16 +58,20 @@ fn edited<'a>(
     let mut headers: std::collections::BTreeMap<_, _> = before.iter().copied().collect();
     for edit in edits {
         match edit {
-            HeaderEdit::Set(name, value) => headers.insert(*name, value.as_ref()),
+            HeaderEdit::Set(name, value) => headers.insert(*name, text(value)),
             HeaderEdit::Remove(name) => headers.remove(name),
         };
     }
     headers.into_iter().collect()
 }
 
+fn text(value: &[u8]) -> &str {
+    FieldValue::new(value).text().unwrap()
+}
+
 fn value<'a>(edits: &'a [HeaderEdit<'a>], wanted: &str) -> Option<&'a str> {
     let mut found = edits.iter().filter_map(|edit| match edit {
-        HeaderEdit::Set(name, value) if *name == wanted => Some(value.as_ref()),
+        HeaderEdit::Set(name, value) if *name == wanted => Some(text(value)),
         _ => None,
     });
     found.next()
@@ -106,7 +110,7 @@ fn the_time_in_other_caches_goes_into_the_date_from_which_the_store_counts() {
 fn the_origins_date_comes_back_where_the_store_has_another() {
     let skewed = "Sun, 06 Nov 1994 08:00:00 GMT";
     let response = OriginResponse {
-        date: Some(skewed),
+        date: Some(skewed.into()),
         ..response()
     };
     let edits = response.stored(&storage());
@@ -122,9 +126,9 @@ fn the_origins_date_comes_back_where_the_store_has_another() {
 #[test]
 fn a_date_is_kept_only_where_it_is_one_and_differs_or_another_may_be_stored() {
     let revalidation = revalidation();
-    let kept = |date, freshens| {
+    let kept = |date: Option<&'static str>, freshens| {
         let response = OriginResponse {
-            date,
+            date: date.map(FieldValue::from),
             freshens,
             ..response()
         };
@@ -162,7 +166,7 @@ fn what_each_use_validates_is_stored_so_that_the_store_always_asks() {
 
 #[test]
 fn a_304_to_credentials_leaves_no_trace_in_the_store() {
-    let stored = Revalidation::parse(Some(STORED), Some(DATE), SECONDS).unwrap();
+    let stored = Revalidation::parse(Some(STORED.into()), Some(DATE.into()), SECONDS).unwrap();
     let response = OriginResponse {
         status: 304,
         freshens: Some(&stored),
@@ -226,7 +230,7 @@ fn a_304_without_room_leaves_the_stored_response_as_it_is() {
         ..response()
     };
     let edits = response.without_room(&storage());
-    assert_eq!(value(&edits, "etag"), Some(stored.unwritten()).as_deref());
+    assert_eq!(value(&edits, "etag"), Some(text(&stored.unwritten())));
     assert_eq!(value(&edits, "age"), Some("7"));
     assert_eq!(value(&edits, "cache-control"), Some("no-store"));
 }
@@ -245,7 +249,7 @@ fn an_unstored_response_is_marked_and_otherwise_left_to_its_client() {
     let response = OriginResponse {
         strips_set_cookie: true,
         has_vary: true,
-        vary: Some("origin"),
+        vary: Some("origin".into()),
         ..response()
     };
     let edits = response.unstored();
@@ -274,7 +278,7 @@ fn cookies_go_into_no_response_that_others_get() {
 fn vary_is_hidden_from_the_store() {
     let response = OriginResponse {
         has_vary: true,
-        vary: Some("origin"),
+        vary: Some("origin".into()),
         ..response()
     };
     let edits = response.stored(&storage());
@@ -309,7 +313,7 @@ fn what_the_origin_said_comes_back_out_of_the_store() {
 fn what_a_response_says_as_the_store_needs_it_is_not_written_again() {
     let response = OriginResponse {
         cache_control: Some("max-age=65".into()),
-        accept_ranges: Some("bytes"),
+        accept_ranges: Some("bytes".into()),
         ..response()
     };
     let edits = response.stored(&storage());
@@ -328,7 +332,7 @@ fn what_a_response_says_as_the_store_needs_it_is_not_written_again() {
 #[test]
 fn a_cache_control_stays_that_tells_the_store_nothing_else() {
     for own in ["max-age=65", "public, max-age=65", "max-age=65, immutable"] {
-        assert!(tells(own, "max-age=65"), "{own}");
+        assert!(tells(own.into(), "max-age=65"), "{own}");
     }
     for own in [
         "max-age=66",
@@ -339,7 +343,7 @@ fn a_cache_control_stays_that_tells_the_store_nothing_else() {
         "public",
         "",
     ] {
-        assert!(!tells(own, "max-age=65"), "{own}");
+        assert!(!tells(own.into(), "max-age=65"), "{own}");
     }
 }
 
@@ -347,7 +351,7 @@ fn a_cache_control_stays_that_tells_the_store_nothing_else() {
 fn what_may_have_been_taken_out_of_a_response_is_written() {
     let response = OriginResponse {
         cache_control: Some("max-age=65".into()),
-        accept_ranges: Some("bytes"),
+        accept_ranges: Some("bytes".into()),
         is_intact: false,
         ..response()
     };
@@ -373,4 +377,28 @@ fn a_cache_control_that_only_the_store_was_told_is_removed() {
     let restored = restored(&fields.entry().unwrap(), &fields);
     assert!(removes(&restored, "cache-control") && removes(&restored, "etag"));
     assert_eq!(value(&restored, "last-modified"), None);
+}
+
+#[test]
+fn what_is_no_text_comes_back_out_of_the_store_byte_for_byte() {
+    let (etag, control) = (FieldValue::new(b"\"\xff\""), b"x=\xff".to_vec());
+    let response = OriginResponse {
+        cache_control: Some(control.clone().into()),
+        etag: Some(etag),
+        last_modified: None,
+        ..response()
+    };
+    let edits = response.stored(&storage());
+    let set = |edit: &HeaderEdit<'_>| match edit {
+        HeaderEdit::Set(name, value) => Some((name.as_bytes().to_vec(), value.to_vec())),
+        HeaderEdit::Remove(_) => None,
+    };
+    let kept: Vec<_> = edits.iter().filter_map(set).collect();
+    let fields = kept.iter();
+    let fields = StoredFields::of(fields.map(|(name, value)| (&**name, &**value)));
+    let restored = restored(&fields.entry().unwrap(), &fields);
+    for (name, value) in [("etag", etag.bytes()), ("cache-control", &control)] {
+        let edit = HeaderEdit::Set(name, value.into());
+        assert!(restored.contains(&edit), "{name}");
+    }
 }

@@ -13,6 +13,7 @@ use sluice_core::coalescing::board::FlightKey;
 use sluice_core::coalescing::varying::{Lesson, Varying};
 use sluice_core::hot::HotTier;
 use sluice_core::http::accept_encoding::Coding;
+use sluice_core::http::field_value::JoinedValue;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::qualifiers;
 use sluice_core::key::vary::{self, ACCEPT_ENCODING, TooLong, VaryNames};
@@ -299,5 +300,6 @@ fn compressed(policy: &Policy, target: &CanonicalTarget, headers: &Headers) -> O
     if !compression.applies(policy.client_path(target.origin_path())) {
         return None;
     }
-    compression.negotiate(headers.joined(ACCEPT_ENCODING).as_deref())
+    let accepted = headers.joined(ACCEPT_ENCODING);
+    compression.negotiate(accepted.as_ref().map(JoinedValue::value))
 }

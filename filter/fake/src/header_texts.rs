@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Headers as tests read them.
+
+use crate::HeaderMap;
+
+/// Reads values that are known to be text.
+pub trait HeaderTexts {
+    /// The first value of that name, if it is text.
+    fn get(&self, name: &str) -> Option<&str>;
+
+    /// The first value of that name, whatever bytes it has.
+    fn bytes(&self, name: &str) -> Option<&[u8]>;
+}
+
+impl HeaderTexts for HeaderMap {
+    fn get(&self, name: &str) -> Option<&str> {
+        std::str::from_utf8(self.bytes(name)?).ok()
+    }
+
+    fn bytes(&self, name: &str) -> Option<&[u8]> {
+        let mut lines = self.iter();
+        lines
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| value)
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The surrogate keys and the cache groups (RFC 9875) in a response, by which purges find it.
+
+use sluice_core::http::field_value::{FieldValue, JoinedValue, NotText};
+use sluice_core::policy::Policy;
+use sluice_core::purge::{MAX_TAGS, TagHash, groups_of, tags_of};
+
+use crate::host::headers::Headers;
+
+/// Fields with surrogate keys, in lower case.
+const NAMES: [&str; 4] = [
+    "surrogate-key",
+    "cache-tag",
+    "xkey",
+    "x-amz-meta-surrogate-key",
+];
+
+/// What a response says of them.
+#[derive(Debug, Default)]
+pub struct SurrogateKeys<'a> {
+    /// Values of the fields with surrogate keys.
+    values: Vec<&'a str>,
+    /// `Cache-Groups`, its lines joined by commas.
+    groups: Option<JoinedValue<'a>>,
+}
+
+impl<'a> SurrogateKeys<'a> {
+    /// Those of a response with these headers. A bucket has no cache groups.
+    ///
+    /// # Errors
+    /// One of the fields is no text: no purge would find the response by what it says.
+    pub fn of(policy: &Policy, headers: &'a Headers) -> Result<Self, NotText> {
+        let fields = headers.fields();
+        let fields = fields.filter(|(name, _)| NAMES.iter().any(|known| known.as_bytes() == *name));
+        let values = fields.map(|(_, value)| FieldValue::new(value).text());
+        let groups = headers.joined("cache-groups");
+        let groups = groups.filter(|_| !policy.origin.is_bucket());
+        groups
+            .as_ref()
+            .map(|groups| groups.value().text())
+            .transpose()?;
+        Ok(Self {
+            values: values.collect::<Result<_, _>>()?,
+            groups,
+        })
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.groups.is_none()
+    }
+
+    /// Their hashes, for a response for `url` of that site; `None` if there are too many.
+    pub fn hashes(&self, site: &str, url: &str) -> Option<Vec<TagHash>> {
+        let groups = self.groups.as_ref().map(JoinedValue::value);
+        let groups = groups.and_then(|groups| groups.text().ok());
+        let groups = groups.map_or_else(Vec::new, |groups| groups_of(url, groups));
+        let tags = tags_of(site, &self.values)?;
+        Some([tags, groups].concat()).filter(|tags| tags.len() <= MAX_TAGS)
+    }
+}
