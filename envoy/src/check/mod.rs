@@ -49,7 +49,9 @@ pub fn check(online: bool) -> Vec<Finding> {
             return problems.map(Finding::Problem).collect();
         }
     };
-    let mut findings = files::check(&settings);
+    let notices = settings.notices.iter().cloned();
+    let mut findings: Vec<_> = notices.map(Finding::Warning).collect();
+    findings.extend(files::check(&settings));
     if online && !findings.iter().any(Finding::is_problem) {
         findings.extend(online::check(&settings));
     }

@@ -226,7 +226,7 @@ fn edge(settings: &Settings, sites: &Sites) -> Value {
         rate_limit => settings.clients.rate_limit,
         stream_idle => seconds(settings.stream_idle),
         connections => settings.machine.connections,
-        heap_bytes => settings.machine.heap_bytes,
+        heap_bytes => settings.heap_bytes,
     }
 }
 

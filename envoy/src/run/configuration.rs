@@ -66,9 +66,8 @@ impl Configuration<'_> {
 
     fn try_reload(&mut self) -> anyhow::Result<Vec<Resource>> {
         let lookup = |name: &str| -> Option<OsString> { std::env::var_os(name) };
-        let mut settings = Settings::from_lookup(&lookup)?;
         // What the machine has counts at the start only.
-        settings.machine = self.settings.machine;
+        let settings = Settings::on_machine(self.settings.machine, &lookup)?;
         let sites = sites(&settings, self.demo.as_ref())?;
         let new = Rendered::new(&settings, &sites, self.run, Some(&self.rendered))?;
         let admin = Admin::new(self.settings.admin_socket());

@@ -58,6 +58,9 @@ const QUIETER: &str = "misc:error,cache_filter:error";
 /// # Errors
 /// The edge has not become ready.
 pub fn run(settings: &Settings) -> anyhow::Result<u8> {
+    for notice in &settings.notices {
+        say(notice);
+    }
     Machine::raise_open_files();
     let signals = signals()?;
     let state = &settings.locations.state;

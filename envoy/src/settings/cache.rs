@@ -89,21 +89,22 @@ pub struct HotTier {
 }
 
 impl HotTier {
-    /// Reads `HOT_…`.
-    pub fn read(env: &mut Environment<'_>) -> Option<Self> {
-        const MOST: u64 = 1 << 30;
+    /// Reads `HOT_BYTES`; `None`: it is not set, or there is a problem.
+    pub fn read_max_bytes(env: &mut Environment<'_>) -> Option<u64> {
         let accepted = "0, or a number of bytes to 1GiB, plain or with KiB or MiB";
-        let max_bytes = env.parse("HOT_BYTES", accepted, |text| match text {
+        env.parse("HOT_BYTES", accepted, |text| match text {
             "0" => Some(0),
-            _ => size::parse(text).filter(|bytes| *bytes <= MOST),
-        });
-        let accepted = "a number of bytes from 1 to 1GiB, plain or with KiB or MiB";
-        let max_object_bytes = env.parse("HOT_OBJECT_BYTES", accepted, |text| {
-            size::parse(text).filter(|bytes| *bytes <= MOST)
-        });
-        Some(Self {
-            max_bytes: max_bytes?,
-            max_object_bytes: max_object_bytes?,
+            _ => size::parse(text).filter(|bytes| *bytes <= Self::MOST),
         })
     }
+
+    /// Reads `HOT_OBJECT_BYTES`.
+    pub fn read_max_object_bytes(env: &mut Environment<'_>) -> Option<u64> {
+        let accepted = "a number of bytes from 1 to 1GiB, plain or with KiB or MiB";
+        env.parse("HOT_OBJECT_BYTES", accepted, |text| {
+            size::parse(text).filter(|bytes| *bytes <= Self::MOST)
+        })
+    }
+
+    const MOST: u64 = 1 << 30;
 }

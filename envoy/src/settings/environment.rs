@@ -19,6 +19,8 @@ pub struct Environment<'a> {
     lookup: &'a dyn Fn(&str) -> Option<OsString>,
     /// A line for each problem, in the order of the settings.
     problems: Vec<String>,
+    /// A line for each thing that the user should know and that stops nothing.
+    notices: Vec<String>,
 }
 
 impl<'a> Environment<'a> {
@@ -27,6 +29,7 @@ impl<'a> Environment<'a> {
         Self {
             lookup,
             problems: Vec::new(),
+            notices: Vec::new(),
         }
     }
 
@@ -35,7 +38,7 @@ impl<'a> Environment<'a> {
         self.lookup
     }
 
-    /// The value that the user set; an empty variable counts as unset.
+    /// The value that the user set. An empty variable counts as unset.
     pub fn set(&mut self, name: &'static str) -> Option<String> {
         let value = (self.lookup)(name).filter(|value| !value.is_empty())?;
         match value.into_string() {
@@ -158,6 +161,18 @@ impl<'a> Environment<'a> {
     /// Notes a problem in a file that a setting names.
     pub fn report(&mut self, problem: impl Display) {
         self.problems.push(problem.to_string());
+    }
+
+    /// Notes what the user should know and what stops nothing, once.
+    pub fn notice(&mut self, notice: String) {
+        if !self.notices.contains(&notice) {
+            self.notices.push(notice);
+        }
+    }
+
+    /// The notices so far.
+    pub fn notices(&self) -> Vec<String> {
+        self.notices.clone()
     }
 
     /// The value that was read.

@@ -10,6 +10,7 @@ pub mod docs;
 mod environment;
 mod listeners;
 mod locations;
+mod memory;
 mod observability;
 mod origin;
 mod policy;
@@ -30,6 +31,7 @@ pub use cache::{Cache, HotTier, Medium};
 use environment::Environment;
 pub use listeners::{Clients, TlsListener};
 pub use locations::Locations;
+use memory::Memory;
 pub use observability::{AccessLog, Tracing};
 pub use policy::PolicyChoice;
 pub use purge::PurgeListener;
@@ -104,8 +106,12 @@ pub struct Settings {
     pub ca_file: Option<PathBuf>,
     /// Where the edge finds its parts.
     pub locations: Locations,
-    /// The limits of the machine.
+    /// Bound on Envoy's heap, in bytes.
+    pub heap_bytes: u64,
+    /// What the machine has.
     pub machine: Machine,
+    /// What the user should know of the settings and that stops nothing, a line each.
+    pub notices: Vec<String>,
     /// Whether the filter is in place. No variable sets this: without it there is a bare cache filter,
     /// which tests and benchmarks compare with.
     pub filter: bool,
@@ -140,12 +146,23 @@ impl Settings {
     /// # Errors
     /// Every setting that is missing or wrong.
     pub fn from_lookup(lookup: &dyn Fn(&str) -> Option<OsString>) -> anyhow::Result<Self> {
+        Self::on_machine(Machine::detect(), lookup)
+    }
+
+    /// Reads such an environment for a machine that is known.
+    ///
+    /// # Errors
+    /// Every setting that is missing or wrong.
+    pub fn on_machine(
+        machine: Machine,
+        lookup: &dyn Fn(&str) -> Option<OsString>,
+    ) -> anyhow::Result<Self> {
         let mut env = Environment::new(lookup);
-        let settings = Self::read(&mut env);
+        let settings = Self::read(&mut env, machine);
         env.finish(settings)
     }
 
-    fn read(env: &mut Environment<'_>) -> Option<Self> {
+    fn read(env: &mut Environment<'_>, machine: Machine) -> Option<Self> {
         // NB: every setting is read before the first `?`, so that one start reports all problems.
         let clients = Clients::read(env);
         let sites = sites::read(env, clients.as_ref());
@@ -184,12 +201,10 @@ impl Settings {
         let drain = env.number("DRAIN_SECONDS", 0..=3600, "a number of seconds");
         let locations = Locations::read(env);
         let cache = Cache::read(env, locations.as_ref());
-        let hot = HotTier::read(env);
         let runtime = env.choice("RUNTIME", Runtime::CHOICES);
-        let concurrency = read_concurrency(env);
+        let memory = Memory::read(env, machine, cache.as_ref(), runtime);
         let ca_file = env.file("SSL_CERT_FILE");
-        let (cache, hot, concurrency) = (cache?, hot?, concurrency?);
-        let reserved = cache.memory_bytes() + hot.max_bytes * u64::from(concurrency);
+        let memory = memory?;
         Some(Self {
             static_credentials: static_credentials || origin.is_none(),
             origin,
@@ -214,12 +229,14 @@ impl Settings {
             drain: Duration::from_secs(drain?),
             policy,
             runtime: runtime?,
-            concurrency,
+            concurrency: memory.concurrency,
             ca_file,
             locations: locations?,
-            machine: Machine::detect(reserved),
-            cache,
-            hot,
+            heap_bytes: memory.heap_bytes,
+            machine,
+            notices: env.notices(),
+            cache: cache?,
+            hot: memory.hot,
             filter: true,
             stream_idle: Duration::from_secs(300),
             origin_idle: Duration::from_secs(60),
@@ -261,12 +278,5 @@ impl Settings {
     pub fn takes_purges(&self) -> bool {
         let of_site = self.sites.as_ref().is_some_and(Sites::take_purges);
         self.purge.token.is_some() || of_site || self.sns.is_some()
-    }
-}
-
-fn read_concurrency(env: &mut Environment<'_>) -> Option<u32> {
-    match env.set("CONCURRENCY") {
-        Some(_) => env.number("CONCURRENCY", 1..=512, "a number of workers"),
-        None => Some(Machine::cores()),
     }
 }

@@ -6,6 +6,9 @@ use std::fmt;
 /// The texts that [`parse`] takes, for error messages.
 pub const ACCEPTED: &str = "a number of bytes from 1 to 256TiB, plain or with KiB, MiB, GiB or TiB";
 
+/// The bytes of a mebibyte.
+pub const MIB: u64 = 1 << 20;
+
 /// The largest size. Sizes go to the filter in JSON, as doubles, in which they stay exact up to here.
 const LARGEST: u64 = 1 << 48;
 

@@ -5,9 +5,22 @@ use std::ffi::OsString;
 use super::*;
 use crate::origin::Addressing;
 
-fn read(variables: &[(&str, &str)]) -> anyhow::Result<Settings> {
+/// A machine with so much memory.
+fn machine(memory_bytes: u64, cores: u32) -> Machine {
+    Machine {
+        memory_bytes,
+        cores,
+        connections: 50_000,
+    }
+}
+
+fn read_on(machine: Machine, variables: &[(&str, &str)]) -> anyhow::Result<Settings> {
     let find = |name: &str| variables.iter().find(|(each, _)| *each == name);
-    Settings::from_lookup(&|name| find(name).map(|(_, value)| value.into()))
+    Settings::on_machine(machine, &|name| find(name).map(|(_, value)| value.into()))
+}
+
+fn read(variables: &[(&str, &str)]) -> anyhow::Result<Settings> {
+    read_on(machine(16 << 30, 8), variables)
 }
 
 fn problems(variables: &[(&str, &str)]) -> Vec<String> {
@@ -56,7 +69,7 @@ fn nothing_set_is_the_demo_with_the_documented_defaults() {
     assert_eq!(settings.hot.max_bytes, 32 << 20);
     assert_eq!(settings.hot.max_object_bytes, 64 << 10);
     assert_eq!(settings.cache.max_entries, 100_000);
-    assert_eq!(settings.concurrency, Machine::cores());
+    assert_eq!(settings.concurrency, 8, "all cores");
     assert!(settings.static_credentials, "the demo has some");
     assert!(settings.filter);
 }
@@ -414,4 +427,79 @@ fn a_file_of_sites_takes_the_place_of_the_settings_of_one() {
         "{problems:?}"
     );
     assert!(problems[1].starts_with("CACHE="), "{problems:?}");
+}
+
+const GIB: u64 = 1 << 30;
+const MIB: u64 = 1 << 20;
+
+/// The workers, the hot copies of each and the heap, the last two in MiB.
+fn shares(memory: u64, cores: u32, variables: &[(&str, &str)]) -> (u32, u64, u64) {
+    let settings = read_on(machine(memory, cores), variables).unwrap();
+    let (hot, heap) = (settings.hot.max_bytes, settings.heap_bytes);
+    (settings.concurrency, hot / MIB, heap / MIB)
+}
+
+/// A container of 1 GiB without a limit on CPU, on a large node.
+#[test]
+fn workers_and_their_hot_copies_follow_the_memory() {
+    assert_eq!(shares(GIB, 32, &[]), (8, 16, 672));
+    assert_eq!(shares(GIB, 32, &[("RUNTIME", "native")]), (8, 16, 768));
+    assert_eq!(shares(GIB, 2, &[]), (2, 32, 720));
+    assert_eq!(shares(16 * GIB, 8, &[]), (8, 32, 12_096));
+    assert_eq!(shares(256 * MIB, 2, &[]), (2, 16, 168));
+    let memory = [("CACHE", "memory"), ("CACHE_MAX_BYTES", "1GiB")];
+    assert_eq!(shares(2 * GIB, 32, &memory), (8, 16, 672));
+    // Whoever says how many has them, and they share the same part of the memory.
+    assert_eq!(shares(GIB, 32, &[("CONCURRENCY", "32")]), (32, 4, 672));
+    assert_eq!(shares(GIB, 2, &[("HOT_BYTES", "128MiB")]), (2, 128, 576));
+    let settings = read_on(machine(GIB, 32), &[]).unwrap();
+    let told = "8 workers for 32 cores, as the memory is 1GiB: CONCURRENCY sets another number";
+    assert_eq!(settings.notices, [told]);
+    let all_cores = read_on(machine(GIB, 32), &[("CONCURRENCY", "32")]).unwrap();
+    assert_eq!(all_cores.notices, <[String; 0]>::default());
+}
+
+#[test]
+fn a_start_with_too_little_memory_is_refused_with_what_to_set() {
+    for (memory, variables, expected) in [
+        (
+            GIB,
+            &[("CONCURRENCY", "8"), ("HOT_BYTES", "256MiB")][..],
+            "HOT_BYTES=\"256MiB\": expected at most ",
+        ),
+        (
+            512 * MIB,
+            &[("CONCURRENCY", "512")],
+            "CONCURRENCY=\"512\": expected a number of workers to 144, as the memory is 512MiB",
+        ),
+        (
+            GIB,
+            &[("CACHE", "memory")],
+            "CACHE_MAX_BYTES=\"1GiB\": expected at most 893MiB, as CACHE=memory has it of the memory, 1GiB",
+        ),
+        (
+            64 * MIB,
+            &[],
+            "the memory is 64MiB: expected at least 131MiB; raise the limit of the container or the unit",
+        ),
+    ] {
+        for runtime in ["wasm", "native"] {
+            let variables = [variables, &[("RUNTIME", runtime)]].concat();
+            let error = read_on(machine(memory, 32), &variables).unwrap_err();
+            assert!(error.to_string().starts_with(expected), "{error}");
+        }
+    }
+    // What is said to fit does; copies of VMs are not in Envoy's heap.
+    for (runtime, hot) in [("wasm", "109MiB"), ("native", "81MiB")] {
+        let variables = [("RUNTIME", runtime), ("CONCURRENCY", "8")];
+        let too_much = [&variables[..], &[("HOT_BYTES", "256MiB")]].concat();
+        let error = read_on(machine(GIB, 32), &too_much).unwrap_err();
+        let expected =
+            format!("expected at most {hot} for each of 8 workers, as the memory is 1GiB");
+        assert!(error.to_string().ends_with(&expected), "{error}");
+        let fits = [&variables[..], &[("HOT_BYTES", hot)]].concat();
+        read_on(machine(GIB, 32), &fits).unwrap();
+    }
+    read_on(machine(512 * MIB, 32), &[("CONCURRENCY", "144")]).unwrap();
+    read_on(machine(131 * MIB, 32), &[]).unwrap();
 }

@@ -1,32 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The limits of the machine or the container, from which the bounds of Envoy's overload manager follow.
+//! What the machine, or the container, has: memory, cores and open files.
 
 use std::fs;
+use std::path::Path;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::system::sysinfo;
 
-/// The load that the machine can take.
+use super::cgroup;
+
+/// What the machine has, from which the edge takes its bounds at its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
+    /// The memory, in bytes: that of the machine, or the limit of this process's control groups where that is less.
+    pub memory_bytes: u64,
+    /// The number of workers that keep all cores busy. A limit on CPU counts, a request of Kubernetes does not.
+    pub cores: u32,
     /// Bound on the number of clients' connections.
     pub connections: u64,
-    /// Bound on Envoy's heap, in bytes.
-    pub heap_bytes: u64,
 }
 
 const MOST_CONNECTIONS: u64 = 50_000;
 /// Files for connections to the origin, of which Envoy's configuration allows 4,096, and for Envoy itself.
 const OTHER_FILES: u64 = 4_096 + 512;
-const LEAST_HEAP: u64 = 64 << 20;
 
 impl Machine {
-    /// Reads the limits of this process and of its container. `reserved` bytes of the memory are not for Envoy's heap.
-    pub fn detect(reserved: u64) -> Self {
-        let memory = memory_bytes().saturating_sub(reserved);
+    /// Reads the limits of this process and of its container.
+    pub fn detect() -> Self {
         Self {
+            memory_bytes: memory_bytes(),
+            cores: Self::cores(),
             connections: connections(open_files()),
-            heap_bytes: (memory / 4 * 3).max(LEAST_HEAP),
         }
     }
 
@@ -64,16 +68,11 @@ fn connections(files: u64) -> u64 {
 
 /// The lesser of the container's memory limit and the machine's memory.
 fn memory_bytes() -> u64 {
-    let limits = [
-        "/sys/fs/cgroup/memory.max",
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-    ];
-    let container = limits
-        .iter()
-        .find_map(|path| fs::read_to_string(path).ok()?.trim().parse().ok());
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let limit = cgroup::memory_limit(&groups, Path::new(cgroup::MOUNTED));
     let machine = sysinfo();
     let machine = machine.totalram.saturating_mul(machine.mem_unit.into());
-    container.unwrap_or(machine).min(machine)
+    limit.unwrap_or(machine).min(machine)
 }
 
 #[cfg(test)]
@@ -82,11 +81,9 @@ mod tests {
 
     #[test]
     fn the_machine_has_some_of_everything() {
-        let machine = Machine::detect(0);
+        let machine = Machine::detect();
         assert!(machine.connections >= 64);
-        assert!(machine.heap_bytes >= LEAST_HEAP);
-        assert!(Machine::detect(1 << 30).heap_bytes < machine.heap_bytes);
-        assert!(Machine::cores() >= 1);
+        assert!(machine.cores >= 1);
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Direct {
             settings.origin_idle = idle;
         }
         if let Some(bytes) = self.heap_bytes {
-            settings.machine.heap_bytes = bytes;
+            settings.heap_bytes = bytes;
         }
         let origin = settings.origin.clone().expect("an origin");
         let cache = settings.cache.dir.join(cache::ENTRIES);
