@@ -13,6 +13,13 @@ pub fn tables() -> String {
     tables.join("\n\n") + "\n"
 }
 
+/// The names of all settings.
+#[cfg(test)]
+pub fn names() -> impl Iterator<Item = &'static str> {
+    PAGE.lines()
+        .filter_map(|row| row.strip_prefix("| `")?.split('`').next())
+}
+
 /// The default of the setting `name`, for a variable that is unset or empty. `None`: the default is in words.
 pub fn default_value(name: &str) -> Option<&'static str> {
     let start = format!("| `{name}` | ");

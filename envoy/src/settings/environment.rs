@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 use anyhow::Context as _;
 
-use super::docs;
+use super::{docs, service_link};
 
 /// Looks variables up and keeps the problems found.
 pub struct Environment<'a> {
@@ -38,11 +38,19 @@ impl<'a> Environment<'a> {
         self.lookup
     }
 
-    /// The value that the user set. An empty variable counts as unset.
+    /// The value that the user set. A variable that is empty, or that Kubernetes has set for a Service, counts as unset.
     pub fn set(&mut self, name: &'static str) -> Option<String> {
         let value = (self.lookup)(name).filter(|value| !value.is_empty())?;
         match value.into_string() {
-            Ok(value) => Some(value),
+            Ok(value) => match service_link::service(name, &value) {
+                Some(service) => {
+                    self.notice(format!(
+                        "{name}={value:?}: not a setting, as Kubernetes has set it for the Service {service:?}"
+                    ));
+                    None
+                }
+                None => Some(value),
+            },
             Err(value) => {
                 let shown = value.to_string_lossy().into_owned();
                 self.refuse(name, Some(shown), "valid UTF-8");

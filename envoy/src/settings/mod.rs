@@ -17,6 +17,7 @@ mod policy;
 mod purge;
 mod reserve;
 mod runtime;
+mod service_link;
 mod sites;
 mod size;
 #[cfg(test)]

@@ -85,6 +85,32 @@ fn an_empty_variable_counts_as_unset() {
 }
 
 #[test]
+fn what_kubernetes_sets_for_a_service_counts_as_unset_and_is_told() {
+    let links = [
+        ("EDGE_PORT", "tcp://10.0.0.1:80", "edge"),
+        ("EDGE_TLS_PORT", "tcp://[fd00::1]:443", "edge-tls"),
+        ("PURGE_PORT", "tcp://10.0.0.2:8081", "purge"),
+        ("METRICS_PORT", "udp://10.0.0.3:9901", "metrics"),
+    ];
+    let variables = links.map(|(name, value, _)| (name, value));
+    let settings = read(&variables).unwrap();
+    let ports = (settings.edge_port, settings.tls_port, settings.metrics);
+    assert_eq!(ports, (8080, None, None));
+    assert_eq!(settings.purge.address.port(), 8081);
+    let told = links.map(|(name, value, service)| {
+        format!(
+            "{name}={value:?}: not a setting, as Kubernetes has set it for the Service {service:?}"
+        )
+    });
+    for line in &told {
+        assert!(settings.notices.contains(line), "{:?}", settings.notices);
+    }
+    assert_eq!(settings.notices.len(), told.len());
+    let wrong = problems(&[("METRICS_PORT", "tcp://metrics:80")]);
+    assert!(wrong[0].contains("1 to 65535"), "{wrong:?}");
+}
+
+#[test]
 fn a_bucket_is_at_aws_unless_there_is_an_endpoint() {
     let bucket = |variables: &[(&str, &str)]| match read(variables).unwrap().origin {
         Some(Origin::Bucket(bucket)) => bucket,

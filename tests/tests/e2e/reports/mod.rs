@@ -1,3 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Public bug reports of other caches, proxies and gateways, sent to the edge: no server, client or attacker of a report
 //! finds the same fault here. `bench/REPORTS.md` lists them.
+
+mod kubernetes;
