@@ -4,6 +4,7 @@
 mod bucket_check;
 mod configuration;
 mod health;
+mod instance_metadata;
 mod native;
 mod restart;
 mod running;
@@ -201,6 +202,7 @@ fn start_envoy(
     // NB: a secret that Envoy does not need.
     command.env_remove("PURGE_TOKEN");
     command.env(SECRET_VARIABLE, secret.digits());
+    command.envs(instance_metadata::switch(&|name| std::env::var_os(name)));
     // When certificates come or go, connections keep what they have begun with for that long: a day.
     command.args(["--drain-time-s", "86400"]);
     // Several edges may run on one machine, and none may take over from another.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What Kubernetes does to a container: variables that it sets.
+//! What Kubernetes does to a container: variables that it sets, and credentials that it has.
 
-use sluice_tests::edge::Edge;
+use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::origin::{Origin, Reply};
+use tempfile::TempDir;
 
 /// A Service named `metrics` in the namespace makes a pod's variables (sequin#2155, actualbudget#4920).
 #[tokio::test]
@@ -31,4 +32,34 @@ async fn variables_of_a_service_are_no_settings() {
         "{}",
         refusal.output
     );
+}
+
+/// Envoy's name for the instance metadata service of EC2.
+const METADATA: &str = "ec2_instance_metadata_server_internal";
+
+/// A bucket of a file of sites, with credentials of the standard chain.
+fn of_sites(folder: &TempDir) -> Builder {
+    let file = folder.path().join("sites.yaml");
+    let site = "sites:\n- {name: a, origin: 's3://site', endpoint: 'http://127.0.0.1:9'}\n";
+    std::fs::write(&file, site).unwrap();
+    Builder::new().env("SITES", file.display().to_string())
+}
+
+async fn knows_the_metadata_service(edge: &Edge) -> bool {
+    let clusters = edge.admin_get("/clusters").await;
+    String::from_utf8_lossy(&clusters.body).contains(METADATA)
+}
+
+/// Where credentials come from elsewhere, a role of the node is none of the pod's.
+#[tokio::test]
+async fn envoy_asks_an_instance_for_credentials_only_where_there_are_no_others() {
+    let folder = TempDir::new().unwrap();
+    let keys = of_sites(&folder)
+        .env("AWS_ACCESS_KEY_ID", "key")
+        .env("AWS_SECRET_ACCESS_KEY", "secret");
+    let edge = keys.start().await;
+    assert!(!knows_the_metadata_service(&edge).await);
+    drop(edge);
+    let asks = of_sites(&folder).allow_log("metadata").start().await;
+    assert!(knows_the_metadata_service(&asks).await);
 }
