@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The machine that tests run on: processes, ports, tools, a small disk, a network, and threads that stand still.
+//! The machine that tests run on: processes, ports, tools, a small disk, a kubelet's mounts, a network, and threads that
+//! stand still.
 
 pub mod disk;
 pub mod failure;
+pub mod kubelet;
 pub mod network;
 pub mod ports;
 pub mod process;

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the store of a gateway survives: clients that leave, and its pod.
 
+use serde::Deserialize as _;
+use serde_json::Value;
 use sluice_tests::client::{Client, request};
+use sluice_tests::machine::kubelet;
 use sluice_tests::mesh::gateway::Gateway;
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use tokio::task::JoinSet;
 
 #[tokio::test]
@@ -38,6 +44,50 @@ async fn a_volume_that_is_kept_is_a_warm_cache() {
     gateway.bucket.put_stamped("a.bin", 1, 20_000).await;
     gateway.hit("/a.bin").await;
     gateway.restart().await;
+    assert!(gateway.get("/a.bin").await.is_hit());
+    assert_eq!(gateway.fetches("a.bin"), 1);
+}
+
+/// The `fsGroupChangePolicy` of the pods that have the cache on a volume.
+fn volume_policy(gateway: &Gateway) -> Option<String> {
+    let manifests = gateway.overlay.clone().component("cache-on-volume").build();
+    let documents = serde_yaml_ng::Deserializer::from_str(&manifests);
+    let mut documents = documents.map(|one| Value::deserialize(one).unwrap());
+    let pods = documents.find(|document| document["kind"] == "StatefulSet");
+    let context = &pods.unwrap()["spec"]["template"]["spec"]["securityContext"];
+    assert!(context["fsGroup"].is_u64(), "{context}");
+    context["fsGroupChangePolicy"].as_str().map(str::to_owned)
+}
+
+/// When each file of the folder was last changed, in nanoseconds.
+fn changes(folder: &Path) -> BTreeMap<String, i64> {
+    let files = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+    let changed = files.map(|file| {
+        let about = file.metadata().unwrap();
+        let at = about.ctime() * 1_000_000_000 + about.ctime_nsec();
+        (file.file_name().into_string().unwrap(), at)
+    });
+    changed.collect()
+}
+
+/// By the times of its files the store removes the oldest. Without a policy the kubelet changes all of them.
+#[tokio::test]
+async fn a_mount_of_a_kept_volume_leaves_its_files_as_they_were() {
+    let mut gateway = Gateway::builder("mounted").await.start().await;
+    let policy = volume_policy(&gateway);
+    let policy = policy.as_deref();
+    kubelet::mount(&gateway.pod.cache(), policy);
+    for key in ["a.bin", "b.bin"] {
+        gateway.bucket.put_stamped(key, 1, 20_000).await;
+        gateway.hit(&format!("/{key}")).await;
+    }
+    let mount = |volume: &Path| {
+        let before = changes(volume);
+        assert!(before.len() >= 2, "{before:?}");
+        kubelet::mount(volume, policy);
+        assert_eq!(changes(volume), before);
+    };
+    gateway.pod.restart_after(mount).await;
     assert!(gateway.get("/a.bin").await.is_hit());
     assert_eq!(gateway.fetches("a.bin"), 1);
 }

@@ -202,7 +202,8 @@ fn notice(root: &Path, format: Option<&str>, kept: &Kept) -> Option<String> {
             Some(format!("{path} has no journal of purges: starting empty"))
         }
         Some(_) if !kept.secret => Some(format!(
-            "{path}/secret is missing, damaged, or not this user's alone: there is a new one: starting empty"
+            "{path}/secret is missing, damaged, or not this user's alone (a pod with fsGroup needs \
+             fsGroupChangePolicy: OnRootMismatch): there is a new one: starting empty"
         )),
         Some(_) if EarlyDeaths::in_folder(root).are_too_many() => Some(format!(
             "Envoy has died twice in a row within a minute of its start: the entries in {path} are set aside and \

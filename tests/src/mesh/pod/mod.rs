@@ -14,6 +14,7 @@ use crate::{PATIENCE, eventually};
 use container::{container, launch, mount};
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The port on which a worker answers probes.
@@ -65,7 +66,13 @@ impl Pod {
 
     /// Ends its container and starts another one, with the volumes of the former.
     pub async fn restart(&mut self) {
+        self.restart_after(|_| ()).await;
+    }
+
+    /// The same, with what happens to the cache's volume in between.
+    pub async fn restart_after(&mut self, meanwhile: impl FnOnce(&Path)) {
         self.terminate().await;
+        meanwhile(&self.place.cache());
         self.agent = launch(self.mesh, &self.object, &self.place);
         self.ready().await;
     }
@@ -216,6 +223,12 @@ impl Pod {
     pub async fn configuration(&self) -> Value {
         let answer: Response = client::get(self.admin(), "/config_dump?include_eds").await;
         serde_json::from_slice(&answer.body).unwrap()
+    }
+
+    /// The volume of the cache.
+    #[must_use]
+    pub fn cache(&self) -> PathBuf {
+        self.place.cache()
     }
 
     /// Its namespace.

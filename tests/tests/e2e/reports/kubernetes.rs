@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What Kubernetes does to a container: variables that it sets, and credentials that it has.
+//! What Kubernetes does to a container: variables that it sets, and files that it changes.
 
 use sluice_tests::edge::{Builder, Edge};
+use sluice_tests::eventually;
+use sluice_tests::machine::kubelet;
 use sluice_tests::origin::{Origin, Reply};
 use tempfile::TempDir;
 
@@ -32,6 +34,39 @@ async fn variables_of_a_service_are_no_settings() {
         "{}",
         refusal.output
     );
+}
+
+/// An edge whose cache is on a volume that a kubelet has mounted, before and after its pod is another one.
+async fn on_a_volume(policy: Option<&str>) -> (Edge, Origin, TempDir) {
+    let volume = TempDir::new().unwrap();
+    kubelet::mount(volume.path(), policy);
+    let origin = Origin::start().ready().await;
+    origin.on("/a", Reply::ok(1_000).max_age(600));
+    let folder = volume.path().join("cache").display().to_string();
+    let edge = Edge::http(&origin).env("CACHE_DIR", folder);
+    let mut edge = edge.start().await;
+    eventually("a hit", async || edge.get("/a").await.is_hit()).await;
+    edge.end_by(edge.pid(), libc::SIGTERM).await;
+    kubelet::mount(volume.path(), policy);
+    edge.start_again().await;
+    (edge, origin, volume)
+}
+
+#[tokio::test]
+async fn a_volume_with_fs_group_on_root_mismatch_is_a_warm_cache() {
+    let (edge, origin, _volume) = on_a_volume(Some("OnRootMismatch")).await;
+    assert!(edge.get("/a").await.is_hit(), "{}", edge.log());
+    assert_eq!(origin.count("/a"), 1);
+}
+
+/// The kubelet has opened the cache's secret to the group, so clients may foresee the names of files.
+#[tokio::test]
+async fn control_a_volume_with_fs_group_alone_is_an_empty_cache_and_the_log_says_what_to_set() {
+    let (edge, _origin, _volume) = on_a_volume(None).await;
+    assert!(!edge.get("/a").await.is_hit());
+    let told = edge.log_lines("starting empty");
+    let remedy = "fsGroupChangePolicy: OnRootMismatch";
+    assert!(told.len() == 1 && told[0].contains(remedy), "{told:?}");
 }
 
 /// Envoy's name for the instance metadata service of EC2.

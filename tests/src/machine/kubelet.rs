@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What Kubernetes' kubelet does to the files of a volume at each mount for a pod with `fsGroup`
+//! (`pkg/volume/volume_linux.go`).
+
+use std::fs::{self, Metadata, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown};
+use std::path::Path;
+
+/// The group of the pod's volumes: this process's own, as only that may be given away without being root.
+fn fs_group() -> u32 {
+    fs::metadata("/proc/self").unwrap().gid()
+}
+
+/// Mounts the volume at `root`, as for a pod with this `fsGroupChangePolicy`.
+///
+/// # Panics
+/// When a file cannot be changed, or there is no such policy.
+pub fn mount(root: &Path, policy: Option<&str>) {
+    let skips = match policy {
+        None | Some("Always") => false,
+        Some("OnRootMismatch") => matches(&fs::metadata(root).unwrap()),
+        Some(other) => panic!("{other}: no fsGroupChangePolicy"),
+    };
+    if !skips {
+        change(root);
+    }
+}
+
+/// Whether the volume's root is already as it should be.
+fn matches(root: &Metadata) -> bool {
+    const WANTED: u32 = 0o2770;
+    root.gid() == fs_group() && root.mode() & WANTED == WANTED
+}
+
+fn change(path: &Path) {
+    let about = fs::symlink_metadata(path).unwrap();
+    lchown(path, None, Some(fs_group())).unwrap();
+    if about.is_symlink() {
+        return;
+    }
+    let wanted = if about.is_dir() { 0o2770 } else { 0o660 };
+    let mode = (about.mode() & 0o7777) | wanted;
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    if about.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            change(&entry.unwrap().path());
+        }
+    }
+}
