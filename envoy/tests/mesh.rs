@@ -155,6 +155,44 @@ fn assert_same(what: &str, mesh: &Value, standalone: &Value) {
     assert_eq!(mesh, standalone, "{what}: in the mesh, and standalone");
 }
 
+/// What a route of the mesh says of a filter that is off on others.
+fn on() -> Value {
+    json!({"@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig", "config": {}})
+}
+
+/// The same filter without its switch: in the mesh it is off but for routes that have it on.
+fn switched(mut filter: Value) -> Value {
+    let switch = filter.as_object_mut().unwrap().remove("disabled");
+    assert_eq!(switch, Some(true.into()), "{filter}");
+    filter
+}
+
+/// The same background listener without the switches of its filters, which its route has on.
+fn switched_background(mut listener: Value) -> Value {
+    let manager = listener.pointer_mut(MANAGER).unwrap();
+    let mut switched_on = serde_json::Map::new();
+    for filter in manager["http_filters"].as_array_mut().unwrap() {
+        let name = filter["name"].as_str().unwrap().to_owned();
+        if name != "router" {
+            *filter = switched(filter.take());
+            switched_on.insert(name, on());
+        }
+    }
+    let hosts = manager["route_config"]["virtual_hosts"].as_array_mut();
+    for host in hosts.unwrap() {
+        for route in host["routes"].as_array_mut().unwrap() {
+            let fields = route.as_object_mut().unwrap();
+            let filters = fields.remove("typed_per_filter_config");
+            let is_on = fields
+                .get("name")
+                .is_some_and(|name| name == "sluice_background");
+            let expected = is_on.then(|| Value::from(switched_on.clone()));
+            assert_eq!(filters, expected);
+        }
+    }
+    listener
+}
+
 /// A filter's chain, from which one filter is taken.
 fn take(filters: &mut Value, name: &str) -> Value {
     let filters = filters.as_array_mut().unwrap();
@@ -323,14 +361,15 @@ fn the_gateways_filters_are_those_of_the_standalone_edge() {
     let guard = guard_behind_edge(&bucket);
     let background = unsized_cache(discovered(named(listeners, "sluice_background")));
     let background = comparable(background);
-    let mut mesh = comparable(unsized_cache(background_of_the_gateway()));
+    let mesh = switched_background(background_of_the_gateway());
+    let mut mesh = comparable(unsized_cache(mesh));
     let manager = mesh.pointer_mut(MANAGER).unwrap();
     let of_mesh = take(&mut manager["http_filters"], "guard");
     assert_same("the background listener's guard", &of_mesh, &guard);
     assert_same("the background listener", &mesh, &background);
     assert_same(
         "guard",
-        &value("base/guard.yaml", "HTTP_FILTER", "guard"),
+        &switched(value("base/guard.yaml", "HTTP_FILTER", "guard")),
         &guard,
     );
     let filters = &listeners[0].pointer(MANAGER).unwrap()["http_filters"];
@@ -341,7 +380,7 @@ fn the_gateways_filters_are_those_of_the_standalone_edge() {
         let standalone = unsized_cache(discovered(named(filters, name)));
         assert_same(
             name,
-            &unsized_cache(value(file, "HTTP_FILTER", name)),
+            &switched(unsized_cache(value(file, "HTTP_FILTER", name))),
             &standalone,
         );
     }
@@ -382,14 +421,15 @@ fn a_sidecars_part_is_that_of_the_standalone_edge_before_an_http_origin() {
     );
     let file = "overlays/sidecar/edge.yaml";
     let background = unsized_cache(discovered(named(listeners, "sluice_background")));
-    let mesh = unsized_cache(value(file, "LISTENER", "sluice_background"));
+    let mesh = switched_background(value(file, "LISTENER", "sluice_background"));
+    let mesh = unsized_cache(mesh);
     let [mesh, background] = [mesh, background].map(comparable);
     assert_same("the background listener", &mesh, &background);
     for name in ["sluice.edge", "cache"] {
         let standalone = unsized_cache(discovered(named(&http_filters(&listeners[0]), name)));
         assert_same(
             name,
-            &unsized_cache(value(file, "HTTP_FILTER", name)),
+            &switched(unsized_cache(value(file, "HTTP_FILTER", name))),
             &standalone,
         );
     }
@@ -412,6 +452,43 @@ fn a_sidecars_part_is_that_of_the_standalone_edge_before_an_http_origin() {
     assert_same("the hop", &value(file, "LISTENER", "origin"), &hop);
 }
 
+/// A filter that no route has on does nothing.
+#[test]
+fn every_filter_that_is_off_is_on_for_a_route() {
+    for (filters, routes) in [
+        (
+            &["base/edge.yaml", "base/guard.yaml", "base/cache.yaml"][..],
+            "base/origin.yaml",
+        ),
+        (&["overlays/sidecar/edge.yaml"], "overlays/sidecar/hop.yaml"),
+        (
+            &["components/tier-one/front.yaml"],
+            "components/tier-one/front.yaml",
+        ),
+    ] {
+        let patches_of = |file: &str, kind: &str| -> Vec<Value> {
+            let patches = patches(file).into_iter();
+            let patches = patches.filter(|patch| patch["applyTo"] == kind);
+            patches
+                .map(|patch| patch["patch"]["value"].clone())
+                .collect()
+        };
+        let off = filters
+            .iter()
+            .flat_map(|file| patches_of(file, "HTTP_FILTER"));
+        let names = off.map(|filter| switched(filter)["name"].as_str().unwrap().to_owned());
+        let on: serde_json::Map<_, _> = names.map(|name| (name, on())).collect();
+        let routes = patches_of(routes, "HTTP_ROUTE").into_iter();
+        let said = routes.map(|route| route["typed_per_filter_config"].clone());
+        let said: Vec<_> = said.filter(|said| !said.is_null()).collect();
+        assert!(!said.is_empty(), "{filters:?}");
+        assert!(
+            said.iter().all(|said| *said == Value::from(on.clone())),
+            "{said:?}"
+        );
+    }
+}
+
 #[test]
 fn a_gateway_and_a_sidecar_wait_for_a_turn_in_one_way() {
     let filter = |file| {
@@ -425,10 +502,7 @@ fn a_gateway_and_a_sidecar_wait_for_a_turn_in_one_way() {
         let routes = &listener.pointer(MANAGER).unwrap()["route_config"];
         named(&routes["virtual_hosts"], "next_turn")
     };
-    let [mut gateway, sidecar] = ["base/background.yaml", "overlays/sidecar/edge.yaml"].map(host);
-    // A sidecar has no guard behind EDGE.
-    let off = gateway["typed_per_filter_config"].as_object_mut().unwrap();
-    assert!(off.remove("guard").is_some());
+    let [gateway, sidecar] = ["base/background.yaml", "overlays/sidecar/edge.yaml"].map(host);
     assert_same("the host that it calls", &gateway, &sidecar);
 }
 

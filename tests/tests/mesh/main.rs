@@ -22,6 +22,7 @@ mod metrics;
 mod pod_security;
 mod revisions;
 mod rolling;
+mod routes;
 mod sidecar;
 mod sizing;
 mod store;

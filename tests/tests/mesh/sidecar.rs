@@ -314,3 +314,44 @@ async fn where_connections_are_captured_the_cache_is_before_the_same_port_only()
         .count();
     assert!(mentions >= 2, "the cluster, and the hop's way to it");
 }
+
+/// A route that an `EnvoyFilter` of the user's adds is as without the cache, whatever the cache has.
+#[tokio::test]
+async fn another_route_of_the_port_is_none_of_the_caches() {
+    const NAMESPACE: &str = "sidecar-routes";
+    let workload = workload(NAMESPACE, true, Capture::None).await.ready().await;
+    for path in ["/teapot", "/page"] {
+        workload.application.on(path, Reply::ok(5_000).max_age(600));
+        eventually("a hit", async || workload.get(path).await.is_hit()).await;
+    }
+    let teapot = json!({
+        "apiVersion": "networking.istio.io/v1alpha3",
+        "kind": "EnvoyFilter",
+        "metadata": {"name": "teapot", "namespace": NAMESPACE},
+        "spec": {"configPatches": [{
+            "applyTo": "HTTP_ROUTE",
+            "match": {
+                "context": "SIDECAR_INBOUND",
+                "routeConfiguration": {"name": format!("inbound|{PORT}||")},
+            },
+            "patch": {
+                "operation": "INSERT_FIRST",
+                "value": {
+                    "name": "teapot",
+                    "match": {"path": "/teapot"},
+                    "direct_response": {"status": 418, "body": {"inline_string": "short and stout"}},
+                },
+            },
+        }]},
+    });
+    Mesh::shared().await.cluster.apply(&teapot.to_string());
+    eventually("the route", async || {
+        workload.get("/teapot").await.status == 418
+    })
+    .await;
+    for method in ["GET", "HEAD", "POST"] {
+        let told = client::send(workload.pod.at(PORT), method, "/teapot", &[]).await;
+        assert_eq!((told.status, told.cache_status()), (418, ""), "{told}");
+    }
+    assert!(workload.get("/page").await.is_hit());
+}
