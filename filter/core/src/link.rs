@@ -52,6 +52,9 @@ pub const EMPTY_HEADER: &str = "x-sluice-empty";
 pub const AUTHORIZATION_HEADER: &str = "x-sluice-authorization";
 /// Beginning of the names of all headers of the filter's own.
 pub const INTERNAL_PREFIX: &str = "x-sluice-";
+/// Name of the response header by which ORIGIN tells EDGE that the response has gone around the store, and that its
+/// `Cache-Control` is one for Envoy's cache alone.
+pub const AROUND_HEADER: &str = "x-sluice-around";
 /// `If-Range` value that keeps Envoy's cache filters from a request; ORIGIN removes it.
 pub const BYPASS_SENTINEL: &str = "\"sluice-bypass\"";
 

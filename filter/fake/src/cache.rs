@@ -120,6 +120,12 @@ impl FakeCache {
         self.fitting(fits).for_each(|entry| entry.stored = None);
     }
 
+    /// Changes the headers of what is stored.
+    pub fn edit(&mut self, fits: impl Fn(&str) -> bool, edit: impl Fn(&mut HeaderMap)) {
+        let stored = self.fitting(fits).filter_map(|entry| entry.stored.as_mut());
+        stored.for_each(|stored| edit(&mut stored.headers));
+    }
+
     /// Takes away what is stored until the next commit, as while it is written anew.
     pub fn begin_rewrite(&mut self, fits: impl Fn(&str) -> bool) {
         for entry in self.fitting(fits) {

@@ -188,7 +188,8 @@ impl Process {
     }
 
     /// Adds to a metric.
-    pub fn count(&self, metric: usize, offset: i64) {
-        self.counters.borrow_mut()[metric] += offset;
+    pub fn count(&self, metric: usize, offset: i64) -> Option<()> {
+        *self.counters.borrow_mut().get_mut(metric)? += offset;
+        Some(())
     }
 }

@@ -21,6 +21,9 @@ const BAD_ARGUMENT: HostError = HostError { status: 2 };
 /// The status of "no such queue" and the like.
 const NOT_FOUND: HostError = HostError { status: 1 };
 
+/// What Envoy holds of a body at most, as the listeners' `per_connection_buffer_limit_bytes` say.
+const BUFFER_BYTES: usize = 65_536;
+
 /// What Envoy has of one context.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
@@ -118,14 +121,21 @@ impl Host for WorkerHost {
     }
 
     fn header(&self, map: Map, name: &str) -> Result<Option<Vec<u8>>> {
-        self.map(map, |map| map.joined(name))
+        let value = self.map(map, |map| map.joined(name))?;
+        Ok(value.filter(|value| !value.is_empty()))
     }
 
     fn set_header_bytes(&self, map: Map, name: &str, value: &[u8]) -> Result<()> {
+        if value.is_empty() {
+            return self.remove_header(map, name);
+        }
         self.map(map, |map| map.set(name, value))
     }
 
     fn add_header_bytes(&self, map: Map, name: &str, value: &[u8]) -> Result<()> {
+        if value.is_empty() {
+            return Ok(());
+        }
         self.map(map, |map| map.add(name, value))
     }
 
@@ -147,8 +157,13 @@ impl Host for WorkerHost {
 
     fn replace_response_body(&self, size: usize, bytes: &[u8]) -> Result<()> {
         self.messages(|messages| {
-            let size = size.min(messages.body.len());
+            let (size, before) = (size.min(messages.body.len()), messages.body.len());
             messages.body.splice(..size, bytes.iter().copied());
+            let grown = messages.body.len().max(before);
+            assert!(
+                grown == before || grown <= BUFFER_BYTES,
+                "Envoy resets the stream amid the call: {grown} bytes"
+            );
             Ok(())
         })
     }
@@ -231,6 +246,10 @@ impl Host for WorkerHost {
         body: Option<&[u8]>,
         timeout: Duration,
     ) -> Result<u32> {
+        // Envoy has the clusters of its configuration, none of which has such a name.
+        if cluster.is_empty() || cluster.contains(' ') {
+            return Err(BAD_ARGUMENT);
+        }
         let context = self.effective.get();
         // The SDK hands the answer to the context of the callback, Envoy to the effective one.
         assert_eq!(
@@ -342,13 +361,12 @@ impl Host for WorkerHost {
     }
 
     fn increment_metric(&self, metric: u32, offset: i64) -> Result<()> {
-        self.process.count(metric as usize, offset);
-        Ok(())
+        let counted = self.process.count(metric as usize, offset);
+        counted.ok_or(BAD_ARGUMENT)
     }
 
     fn record_metric(&self, metric: u32, _: u64) -> Result<()> {
-        self.process.count(metric as usize, 1);
-        Ok(())
+        self.process.count(metric as usize, 1).ok_or(BAD_ARGUMENT)
     }
 
     fn log(&self, _: Level, message: &str) {

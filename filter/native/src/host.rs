@@ -140,6 +140,9 @@ impl Host for NativeHost {
     }
 
     fn set_header_bytes(&self, map: Map, name: &str, value: &[u8]) -> Result<()> {
+        if value.is_empty() {
+            return self.remove_header(map, name);
+        }
         self.edit(
             map,
             |map| map.set(name, value),
@@ -148,6 +151,9 @@ impl Host for NativeHost {
     }
 
     fn add_header_bytes(&self, map: Map, name: &str, value: &[u8]) -> Result<()> {
+        if value.is_empty() {
+            return Ok(());
+        }
         self.edit(
             map,
             |map| map.add(name, value),

@@ -17,6 +17,7 @@
 //! - what the store gets: `origin/response` and `origin/judged`, with the edits of `sluice_core::store::store_edits`; what
 //!   the followers are told of it: `origin/outcome`
 //! - the answer to a range or a condition, and every answer that the filter makes itself: `reply`
+//! - what keeps a response from the store whose request has gone around it: `around`
 //! - what is known of a request on its way, and what the access log says of it: `request`
 //! - how a request waits and goes on: `worker/turn` and `worker/resumption`
 //! - which ranges do not wait for the fill of their object: `worker/ahead`; what becomes of their responses: `edge/ahead`
@@ -27,9 +28,12 @@
 //! - the timer, the queue, the configuration: `worker/root`, `worker/roots`, `root`
 //!
 //! Each of these uses those that follow: `root`; `edge`, `origin`, `front` and `purge_listener`; `callbacks`; `worker`;
-//! `reply`; `request`; `host`.
+//! `reply`; `around`; `request`; `host`.
 
+mod around;
 pub mod callbacks;
+#[cfg(feature = "conformance")]
+mod conforming;
 mod edge;
 mod front;
 pub mod host;

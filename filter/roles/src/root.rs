@@ -148,6 +148,13 @@ impl Root {
 
     /// The context of a stream in this role.
     pub fn stream_context(&self, context: u32) -> Box<dyn StreamContext> {
+        let role = self.context_of_role(context);
+        #[cfg(feature = "conformance")]
+        let role = Box::new(crate::conforming::Conforming::new(role));
+        role
+    }
+
+    fn context_of_role(&self, context: u32) -> Box<dyn StreamContext> {
         match &self.role {
             Role::Edge(sites, identity) => Box::new(Edge::new(
                 context,

@@ -161,6 +161,9 @@ impl Host for Envoy {
     }
 
     fn set_header_bytes(&self, map: Map, name: &str, value: &[u8]) -> Result<()> {
+        if value.is_empty() {
+            return self.remove_header(map, name);
+        }
         let (map, bytes, size) = (map_number(map), value.as_ptr(), value.len());
         check(unsafe {
             envoy::proxy_replace_header_map_value(map, name.as_ptr(), name.len(), bytes, size)
@@ -168,6 +171,9 @@ impl Host for Envoy {
     }
 
     fn add_header_bytes(&self, map: Map, name: &str, value: &[u8]) -> Result<()> {
+        if value.is_empty() {
+            return Ok(());
+        }
         let (map, bytes, size) = (map_number(map), value.as_ptr(), value.len());
         check(unsafe {
             envoy::proxy_add_header_map_value(map, name.as_ptr(), name.len(), bytes, size)

@@ -113,6 +113,11 @@ impl<'a> StoredFields<'a> {
         })
     }
 
+    /// Whether there is an `Age`.
+    pub const fn has_age(&self) -> bool {
+        self.age.is_some()
+    }
+
     /// Whether there is a `Cache-Control`.
     pub const fn has_cache_control(&self) -> bool {
         self.cache_control.is_some()

@@ -21,7 +21,8 @@ impl FakeEnvoy {
         let mut upstream = Upstream {
             context: None,
             fetch: None,
-            around: request.has("if-range") || !matches!(method, "GET" | "HEAD"),
+            around: (request.has("if-range") && !self.ignores_if_range)
+                || !matches!(method, "GET" | "HEAD"),
             get: method == "GET",
             key: [part(":authority"), part(":path")].concat(),
             validates: None,

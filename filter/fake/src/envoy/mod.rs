@@ -21,6 +21,7 @@ use sluice_core::coalescing::board::Slot;
 use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::metrics::Metric;
 use sluice_core::sites::Sites;
+use sluice_core::store::entry::ENTRY_HEADER;
 use sluice_core::workers::message::Message;
 use sluice_core::workers::shared_table::SharedRecord as _;
 use sluice_core::workers::{FlightId, KeyHash, Millis, WorkerId};
@@ -51,6 +52,8 @@ pub struct FakeEnvoy {
     pub hold_calls: bool,
     /// Whether root contexts get their turns only by [`FakeEnvoy::take_turns`].
     pub hold_turns: bool,
+    /// Whether the cache takes part in a request whatever its `If-Range`, as no Envoy does.
+    pub ignores_if_range: bool,
     /// What flights take from the policy.
     pub policy: FlightPolicy,
     /// All requests so far.
@@ -95,6 +98,7 @@ impl FakeEnvoy {
             calls_fail: false,
             hold_calls: false,
             hold_turns: false,
+            ignores_if_range: false,
             policy: FlightPolicy::of(&sites.sites[0].policy),
             clients: Vec::new(),
             fetches: Vec::new(),
@@ -238,6 +242,16 @@ impl FakeEnvoy {
     /// Removes what the cache has for that path.
     pub fn evict(&mut self, key: u64) {
         self.cache.evict(|known| is_of(known, key));
+    }
+
+    /// Takes ORIGIN's marks from what the cache has for that path, as if it had stored what was not to be stored.
+    pub fn unmark(&mut self, key: u64) {
+        self.cache.edit(
+            |known| is_of(known, key),
+            |headers| {
+                headers.remove(ENTRY_HEADER);
+            },
+        );
     }
 
     /// Has the cache write anew what it has for that path, and have nothing until the next commit.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use sluice_core::admission::RequestFacts;
 use sluice_core::coalescing::Onward;
 use sluice_core::key::CanonicalTarget;
-use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose};
+use sluice_core::link::{LINK_HEADER, Link, Purpose};
 
 use super::request_headers::{rewrite, take_path};
 use super::{Edge, Refusal, State};
@@ -14,7 +14,7 @@ use crate::host::headers::Headers;
 use crate::host::{Action, Map};
 use crate::reply::substitute::TOO_LARGE;
 use crate::request::EdgeRequest;
-use crate::request::headers::may_lead;
+use crate::request::headers::{avoid_the_store, may_lead};
 use crate::worker::Worker;
 use crate::worker::call_ends::{self, Told};
 use crate::worker::calls::{BackgroundCall, CallKind};
@@ -39,9 +39,7 @@ impl Edge {
             purpose => {
                 self.state = State::Background;
                 if purpose == Purpose::Size {
-                    worker
-                        .host
-                        .set_header(Map::Request, "if-range", BYPASS_SENTINEL)?;
+                    avoid_the_store(&*worker.host, false)?;
                 } else {
                     let now = worker.host.monotonic_millis();
                     worker.room.look_anew(&*worker.host, now)?;

@@ -36,6 +36,7 @@ use sluice_core::policy::CorsPolicy;
 use sluice_core::sites::SiteIndex;
 use sluice_core::workers::StreamId;
 
+use crate::around;
 use crate::callbacks::{Lent, StreamContext};
 use crate::host::{self, Action, Half, Host, Map};
 use crate::reply::{answer_failure, answer_rejection};
@@ -303,8 +304,15 @@ impl StreamContext for Edge {
         self.on_request_body(host, worker, 0, true)
     }
 
-    fn on_response_headers(&mut self, _: &dyn Host, worker: Lent<'_>, ends: bool) -> Action {
-        worker.map_or(Action::Continue, |worker| self.respond(worker, ends))
+    fn on_response_headers(&mut self, host: &dyn Host, worker: Lent<'_>, ends: bool) -> Action {
+        match worker {
+            Some(worker) => self.respond(worker, ends),
+            None => {
+                // The client sees what Envoy's cache was told, if this fails.
+                let _ = around::let_pass(host);
+                Action::Continue
+            }
+        }
     }
 
     fn on_response_body(

@@ -37,7 +37,9 @@ pub fn refuse_mismatch(
     if stream.progress.purpose.get() == Purpose::StoreOnly {
         return refuse_not_stored(&*worker.host, stream);
     }
-    let called = mismatches::fetch_around(worker, stream);
+    // One that goes around the store already gets nothing else by such a call.
+    let around = stream.progress.purpose.get().avoids_the_store();
+    let called = !around && mismatches::fetch_around(worker, stream);
     await_call(worker, stream, called.then_some(Metric::RequestsHitForMiss))
 }
 

@@ -13,7 +13,7 @@ use sluice_core::http::demand::Demand;
 use sluice_core::http::field_value::JoinedValue;
 use sluice_core::key::vary::TooLong;
 use sluice_core::key::{CanonicalTarget, Rejection, canonicalize};
-use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Link, Purpose};
+use sluice_core::link::{LINK_HEADER, Link, Purpose};
 use sluice_core::policy::Obedience;
 use sluice_core::website::Visit;
 use sluice_core::workers::KeyHash;
@@ -29,7 +29,7 @@ use crate::callbacks::Lent;
 use crate::host::headers::Headers;
 use crate::host::{Action, Host, Map};
 use crate::request::EdgeRequest;
-use crate::request::headers::{demand_of, may_lead};
+use crate::request::headers::{avoid_the_store, demand_of, has_if_range, may_lead};
 use crate::request::stand_in::StandIn;
 use crate::worker::Worker;
 use crate::worker::keys::Audience;
@@ -294,9 +294,7 @@ impl Edge {
         let site = &self.policy.policy.site.name;
         let link = self.identity.encode_link(link, site);
         host.add_header(Map::Request, LINK_HEADER, &link)?;
-        if !headers.has("if-range") {
-            host.set_header(Map::Request, "if-range", BYPASS_SENTINEL)?;
-        }
+        avoid_the_store(host, has_if_range(headers))?;
         self.state = State::Passed(reason, target);
         Ok(Action::Continue)
     }

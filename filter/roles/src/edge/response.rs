@@ -26,6 +26,7 @@ use super::refused::{
 use super::variants::Recognized;
 use super::website::hold_for_substitute;
 use super::{ahead, hot, variants};
+use crate::around;
 use crate::host::headers::Headers;
 use crate::host::{self, Action, Host, Map};
 use crate::reply::delivery::deliver;
@@ -48,6 +49,7 @@ pub fn respond_passed(
     policy: &Policy,
     target: &CanonicalTarget,
 ) -> host::Result<Action> {
+    around::let_pass(host)?;
     add_headers(host, policy.rule(target.path()))?;
     let forward = match reason {
         PassReason::Method => Forward::Method,
@@ -75,7 +77,11 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
     let headers = worker.host.headers(Map::Response)?;
     let fields = StoredFields::of(headers.fields());
     let Some(entry) = fields.entry() else {
-        return respond_without_entry(worker, stream);
+        let around = around::let_pass(&*worker.host)?;
+        return match is_of_the_store(stream, &fields, around) {
+            true => refuse_mismatch(worker, stream, "a response without the mark of a fill"),
+            false => respond_without_entry(worker, stream),
+        };
     };
     match variants::recognize(worker, stream, &entry) {
         Recognized::Wanted => {}
@@ -305,6 +311,15 @@ fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>, announ
         }
         // Any other response is nobody else's, as ORIGIN has told, or the store has no room for it.
     });
+}
+
+/// Whether the store has served a response that ORIGIN has not marked as that of a fill. A response that has come by ORIGIN
+/// is marked, as one that goes around the store where its request does, and Envoy's own has no age.
+fn is_of_the_store(stream: &EdgeRequest, fields: &StoredFields<'_>, around: bool) -> bool {
+    match around {
+        true => !stream.progress.purpose.get().avoids_the_store(),
+        false => fields.has_age(),
+    }
 }
 
 /// Handles a response that ORIGIN has not marked: it went around the store, or is Envoy's own.

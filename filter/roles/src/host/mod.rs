@@ -5,6 +5,8 @@
 //! A call is about the context whose callback runs, or about that which [`Host::act_as`] has named since. A call that
 //! fails is a [`Result`]: nothing here panics, since that would cost a worker its VM.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod header_map;
 pub mod headers;
 
@@ -74,13 +76,14 @@ pub trait Host: SharedStore {
     /// All of a header map.
     fn headers(&self, map: Map) -> Result<Headers>;
 
-    /// The value of one header; the values of several of one name joined by commas.
+    /// The value of one header; the values of several of one name joined by commas. `None` if that is empty.
     fn header(&self, map: Map, name: &str) -> Result<Option<Vec<u8>>>;
 
-    /// Sets a header in place of all of its name.
+    /// Sets a header in place of all of its name. With an empty value it leaves none of that name, on every host, because
+    /// a native module has no way to set an empty header.
     fn set_header_bytes(&self, map: Map, name: &str, value: &[u8]) -> Result<()>;
 
-    /// Adds a header to those of its name.
+    /// Adds a header to those of its name. An empty value adds nothing, for the same reason.
     fn add_header_bytes(&self, map: Map, name: &str, value: &[u8]) -> Result<()>;
 
     /// Removes all headers of that name.

@@ -11,6 +11,7 @@ use super::clean::{
     Asked, clean_response, note_bucket_error, note_failure, remove_hidden, undo_connection,
 };
 use super::request::{stored_key, written};
+use crate::around;
 use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
 use crate::request::body::Body;
@@ -74,7 +75,7 @@ impl ForeignRequest {
                 .host
                 .set_header(Map::Response, "cache-control", "no-store")?;
         }
-        Ok(())
+        around::keep_away(&*worker.host)
     }
 
     /// Handles a part of `size` bytes of the body that passes.

@@ -176,9 +176,10 @@ impl OriginStream {
             worker
                 .metrics
                 .fault("a response was kept out of the store", error);
-            let _ = worker
-                .host
-                .set_header(Map::Response, "cache-control", "no-store");
+            let host = &*worker.host;
+            let _ = host.set_header(Map::Response, "cache-control", "no-store");
+            // To EDGE an unmarked response with an age is one out of the store.
+            let _ = host.remove_header(Map::Response, "age");
         }
         Action::Continue
     }

@@ -19,6 +19,7 @@ use super::judged::Judged;
 use super::outcome;
 use super::surrogate_keys::SurrogateKeys;
 use super::variance::blur_head;
+use crate::around;
 use crate::host::headers::Headers;
 use crate::host::{self, Map};
 use crate::request::body::Body;
@@ -73,7 +74,7 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     fetch.response.body = fetch.clean(&*worker.host, &headers, status, end_of_stream)?;
     if fetch.link.purpose.avoids_the_store() {
         fetch.response.ended = end_of_stream;
-        return Ok(());
+        return around::keep_away(&*worker.host);
     }
     respond_to_store(worker, fetch, &headers, status, end_of_stream)
 }

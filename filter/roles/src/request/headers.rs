@@ -4,7 +4,7 @@
 use sluice_core::admission;
 use sluice_core::http::demand::Demand;
 use sluice_core::key::vary::{ACCEPT_ENCODING, selected};
-use sluice_core::link::{METHOD_HEADER, ORIGINAL_PATH_HEADER};
+use sluice_core::link::{BYPASS_SENTINEL, METHOD_HEADER, ORIGINAL_PATH_HEADER};
 use sluice_core::policy::Policy;
 
 use crate::host::headers::Headers;
@@ -40,6 +40,22 @@ pub fn put_back(host: &dyn Host, demand: &Demand) -> host::Result<()> {
     demand
         .fields()
         .try_for_each(|(name, value)| host.set_header(Map::Request, name, value))
+}
+
+/// Whether the request has an `If-Range` that names something.
+pub fn has_if_range(headers: &Headers) -> bool {
+    let names =
+        |(name, value): (&[u8], &[u8])| name == b"if-range" && !value.trim_ascii().is_empty();
+    headers.fields().any(names)
+}
+
+/// Keeps Envoy's cache from the effective context's request, which nothing changes from now on. The client's own
+/// `If-Range` does so too, where the request has one.
+pub fn avoid_the_store(host: &dyn Host, has_if_range: bool) -> host::Result<()> {
+    match has_if_range {
+        true => Ok(()),
+        false => host.set_header(Map::Request, "if-range", BYPASS_SENTINEL),
+    }
 }
 
 /// Gives a request the values of headers that the qualifiers of its `path` have, byte for byte, so that the response is

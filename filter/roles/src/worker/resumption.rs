@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use sluice_core::coalescing::Onward;
+use sluice_core::http::demand::Demand;
 use sluice_core::key::vary::TooLong;
 use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Purpose};
 use sluice_core::metrics::Metric;
@@ -15,7 +16,7 @@ use super::due::BATCH;
 use crate::host::{self, Half, Map};
 use crate::reply::DueReply;
 use crate::request::account;
-use crate::request::headers::{make_get, put_back};
+use crate::request::headers::{avoid_the_store, make_get, put_back};
 use crate::request::{EdgeRequest, Prelude};
 
 /// Resumes a batch of the requests that have left the waiting list. The root context's next turn resumes the next
@@ -169,11 +170,10 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, purpose: Purpose) -> host
                     .account
                     .results_in(account::result_of(result));
             }
-            worker
-                .host
-                .set_header(Map::Request, "if-range", BYPASS_SENTINEL)?;
             let demand = stream.demand.as_ref();
-            demand.map_or(Ok(()), |demand| put_back(&*worker.host, demand))
+            demand.map_or(Ok(()), |demand| put_back(&*worker.host, demand))?;
+            let names_version = demand.is_some_and(Demand::has_if_range);
+            avoid_the_store(&*worker.host, names_version)
         }
         Purpose::Ahead => ask_ahead(worker, stream),
         // Neither what the store has nor a validation of it answers these credentials.

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Responses to requests that go around the store. Were Envoy's cache to see one by a fault of the filter's, it would not
+//! store it: ORIGIN forbids that on each of them, and EDGE gives the client what the origin has said.
+
+use sluice_core::link::AROUND_HEADER;
+use sluice_core::store::stored_fields::STORED_CACHE_CONTROL;
+
+use crate::host::{self, Host, Map};
+
+const CACHE_CONTROL: &str = "cache-control";
+
+/// Forbids Envoy's cache to store the response, and marks it.
+pub fn keep_away(host: &dyn Host) -> host::Result<()> {
+    let own = host.header(Map::Response, CACHE_CONTROL)?;
+    host.set_header(Map::Response, CACHE_CONTROL, "no-store")?;
+    if let Some(own) = own {
+        host.set_header(Map::Response, STORED_CACHE_CONTROL, &own)?;
+    }
+    host.set_header(Map::Response, AROUND_HEADER, "1")
+}
+
+/// Undoes that for the client. True if the response is marked.
+pub fn let_pass(host: &dyn Host) -> host::Result<bool> {
+    if host.header(Map::Response, AROUND_HEADER)?.is_none() {
+        return Ok(false);
+    }
+    match host.header(Map::Response, STORED_CACHE_CONTROL)? {
+        Some(own) => {
+            host.set_header(Map::Response, CACHE_CONTROL, &own)?;
+            host.remove_header(Map::Response, STORED_CACHE_CONTROL)?;
+        }
+        None => host.remove_header(Map::Response, CACHE_CONTROL)?,
+    }
+    host.remove_header(Map::Response, AROUND_HEADER)?;
+    Ok(true)
+}
