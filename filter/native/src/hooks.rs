@@ -56,9 +56,14 @@ fn handle(
     }
 }
 
-/// Tells the role that its stream is over, once.
+/// Tells the role that its stream is over, once. Where Envoy ends it within a callback, the role hears of it after that.
 fn end(seat: &'static Seat, stream: &Rc<Stream>) {
-    if !stream.ended.get() {
+    if stream.ended.get() {
+        return;
+    }
+    if seat.is_busy() {
+        seat.end_later(stream);
+    } else {
         seat.call(stream, |role, _, worker| role.on_done(worker));
         seat.forget(stream);
         seat.do_tasks();
@@ -229,7 +234,9 @@ impl Hooks for Module {
 
     fn on_stream_complete(stream: &Rc<Stream>) {
         guarded(stream, (), |seat| {
-            seat.call(stream, |role, host, worker| role.on_log(host, worker));
+            if !seat.is_busy() {
+                seat.call(stream, |role, host, worker| role.on_log(host, worker));
+            }
             // Envoy may destroy it in a later turn, and has nothing of its request any more.
             end(seat, stream);
         });

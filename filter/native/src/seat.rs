@@ -67,6 +67,8 @@ pub struct Seat {
     pub effective: RefCell<Effective>,
     /// What is to be done after this callback.
     pub tasks: RefCell<VecDeque<Task>>,
+    /// Streams that have ended within a callback, whose roles have not heard of it.
+    ended: RefCell<Vec<Rc<Stream>>>,
     /// The answer that this callback is about.
     pub answer: RefCell<Option<CallAnswer>>,
     /// The metrics that the roles have defined, by their numbers.
@@ -116,6 +118,7 @@ impl Seat {
             carrier: RefCell::default(),
             effective: RefCell::default(),
             tasks: RefCell::default(),
+            ended: RefCell::default(),
             answer: RefCell::default(),
             metrics: RefCell::default(),
             receiver: Cell::new(0),
@@ -292,9 +295,36 @@ impl Seat {
         }
     }
 
-    /// Does what callbacks have asked for.
+    /// Whether a callback has the worker. Envoy calls the module again within some calls.
+    pub fn is_busy(&self) -> bool {
+        self.worker.try_borrow_mut().is_err()
+    }
+
+    /// A stream has ended within a callback, after which its role hears of it.
+    pub fn end_later(&self, stream: &Rc<Stream>) {
+        self.forget(stream);
+        self.ended.borrow_mut().push(Rc::clone(stream));
+    }
+
+    /// Tells the roles of streams that have ended within a callback. Envoy has destroyed its side of them.
+    fn tell_ended(&self) {
+        for stream in self.ended.take() {
+            let Part::Role(role) = &stream.part else {
+                continue;
+            };
+            self.leave();
+            self.millis.set(None);
+            if let Ok(mut role) = role.try_borrow_mut() {
+                self.lend(|worker| role.on_done(worker));
+            }
+            self.leave();
+        }
+    }
+
+    /// Does what callbacks have asked for. Within a callback nothing is done: what encloses it does all.
     pub fn do_tasks(&'static self) {
-        loop {
+        while !self.is_busy() {
+            self.tell_ended();
             // Envoy may call the module again in each, which does what is asked for then.
             let Some(task) = self.tasks.borrow_mut().pop_front() else {
                 return;
@@ -423,6 +453,8 @@ impl Seat {
         PROCESS.queues.close(&self.inbox);
         PROCESS.clock.set(&self.inbox, None);
         self.tasks.borrow_mut().clear();
+        // What their roles have may be in no state to be destroyed.
+        std::mem::forget(self.ended.take());
         self.calls.borrow_mut().clear();
         self.roots.borrow_mut().clear();
         // What it has may be in no state to be destroyed.

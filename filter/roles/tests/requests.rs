@@ -188,7 +188,7 @@ fn a_missing_objects_response_is_held_until_the_error_document_has_come() {
     let html = [("content-type", "text/html"), ("etag", "\"page\"")];
     envoy.answer_with(FetchId(1), 200, &html, PAGE);
     envoy.end(FetchId(1));
-    assert_eq!(envoy.stage(client), Stage::Draining);
+    assert_eq!(envoy.stage(client), Stage::Over(Ending::Served));
     let client = &envoy.clients[client.0];
     assert_eq!((client.status(), client.body()), (404, PAGE));
     assert_eq!(client.header("content-type"), Some("text/html"));

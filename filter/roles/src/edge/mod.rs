@@ -43,8 +43,8 @@ use crate::reply::{answer_failure, answer_rejection};
 use crate::request::EdgeRequest;
 use crate::request::account::{result_of, tell_result};
 use crate::request::policy::{Generation, NumberedPolicy};
-use crate::worker::Worker;
 use crate::worker::identity::Identity;
+use crate::worker::{Worker, substitutes};
 
 /// Why a request cannot be handled.
 enum Refusal {
@@ -329,6 +329,9 @@ impl StreamContext for Edge {
         };
         let passed = stream.body.wait(host, size, ends).and_then(|waits| {
             if waits {
+                if let Some(worker) = &mut worker {
+                    substitutes::settle(worker, stream);
+                }
                 return Ok(Action::Pause);
             }
             stream.body.bytes.set(stream.body.bytes.get() + size as u64);

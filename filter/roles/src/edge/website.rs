@@ -107,10 +107,7 @@ pub fn hold_for_substitute(
     if policy.website.varies_by_accept() {
         worker.host.add_header(Map::Response, "vary", "Accept")?;
     }
-    // A filter cannot give a body to what has none.
-    let bodiless = stream.body.missing.get() && !stream.head;
-    let substitute = visit.next(&policy.website, None).filter(|_| !bodiless);
-    let Some(substitute) = substitute else {
+    let Some(substitute) = visit.next(&policy.website, None) else {
         return Ok(false);
     };
     let held = HeldResponse {

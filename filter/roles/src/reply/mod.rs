@@ -14,6 +14,7 @@ use sluice_core::hot::HotCopy;
 use sluice_core::http::cache_status::CacheStatus;
 use sluice_core::key::Rejection;
 use sluice_core::store::revalidation::Revalidation;
+use substitute::{Document, HeldResponse};
 
 use crate::host::headers::serialize;
 use crate::host::{self, Half, Host};
@@ -61,6 +62,8 @@ pub enum DueReply {
     Bodiless(BodilessReply),
     /// EDGE: a copy of the response that a follower has waited for, and for which the store has no room.
     Copied(Rc<HotCopy>, Rc<EdgeRequest>, CacheStatus<'static>),
+    /// EDGE: the document that takes the place of a missing object's response, which is held.
+    Substitute(Rc<Document>, Rc<EdgeRequest>, HeldResponse),
     /// EDGE: a copy of the 206 that an equal range got.
     Part(Rc<PartCopy>),
     /// EDGE: the error that a follower's leader got.
@@ -99,6 +102,7 @@ impl DueReply {
             Self::Copied(copy, follower, way) => {
                 hot_copy::answer_follower(host, copy, follower, way)
             }
+            Self::Substitute(document, stream, held) => document.take_place(host, stream, *held),
             Self::Part(part) => {
                 host.respond_with(206, "sluice_range_ahead", &part.headers, &part.body)
             }

@@ -7,11 +7,10 @@ use sluice_core::website::{Substitute, Visit};
 use sluice_core::workers::{Millis, StreamId};
 
 use super::CACHE_STATUS;
-use super::delivery::{answer_with, deliver};
+use super::delivery::answer_with;
 use crate::host::headers::{Headers, serialize};
 use crate::host::{self, Host, Map};
 use crate::request::EdgeRequest;
-use crate::request::body::Body;
 use crate::request::stand_in::StandIn;
 
 /// Larger documents take no object's place.
@@ -31,6 +30,9 @@ const OF_THE_ERROR: [&str; 10] = [
     "expires",
     "last-modified",
 ];
+
+/// What an error document says of itself.
+const OF_AN_ERROR_DOCUMENT: [&str; 3] = ["content-encoding", "content-language", "content-type"];
 
 /// What a document's response says of its own way to the filter.
 const OF_THE_CALL: [&str; 8] = [
@@ -59,17 +61,13 @@ pub struct HeldResponse {
 
 /// Makes of the document's response that of the missing object.
 pub fn finish(host: &dyn Host, stand_in: StandIn, policy: &Policy) -> host::Result<()> {
-    note(host, stand_in.substitute)?;
+    let told = said_of(&host.headers(Map::Response)?, stand_in.substitute);
+    host.set_header(Map::Response, CACHE_STATUS, &told)?;
     if policy.website.varies_by_accept() {
         host.add_header(Map::Response, "vary", "Accept")?;
     }
     if stand_in.substitute == Substitute::Error {
-        let kept = |name: &str| {
-            matches!(
-                name,
-                "content-type" | "content-language" | "content-encoding"
-            )
-        };
+        let kept = |name: &&str| OF_AN_ERROR_DOCUMENT.contains(name);
         for name in OF_THE_ERROR.into_iter().filter(|name| !kept(name)) {
             host.remove_header(Map::Response, name)?;
         }
@@ -149,56 +147,58 @@ impl Document {
         self.headers.has("content-type")
     }
 
-    /// Turns the effective context's held response into the substitute.
+    /// Answers the effective context's request with it, in the place of a missing object's response that is held.
     pub fn take_place(
         &self,
         host: &dyn Host,
         stream: &EdgeRequest,
         held: HeldResponse,
     ) -> host::Result<()> {
-        note(host, held.substitute)?;
-        for name in OF_THE_ERROR {
-            host.remove_header(Map::Response, name)?;
-        }
+        const DETAILS: &str = "sluice_substitute";
+        let missing = host.headers(Map::Response)?;
+        let told = said_of(&missing, held.substitute);
+        let told = (CACHE_STATUS, told.as_slice());
+        let location = stream.visit.as_ref().and_then(Visit::location);
+        let location = ("location", location.unwrap_or("/").as_bytes());
+        let location = (held.substitute == Substitute::Directory).then_some(location);
+        let own = self.headers.iter();
+        let own = own.filter(|(name, _)| is_of_the_document(held.substitute, name));
+        let kept = missing.iter().filter(|(name, _)| {
+            let has_own = is_of_the_document(held.substitute, name) && self.headers.has(name);
+            is_of_the_missing(name) && !has_own
+        });
+        let fields = kept.chain(own).chain(location).chain([told]);
+        let headers = Headers::new(serialize(fields));
         let status = held.substitute.status(held.status);
-        host.set_header(Map::Response, ":status", status.to_string())?;
         match held.substitute {
-            Substitute::Directory => {
-                let location = stream.visit.as_ref().and_then(Visit::location);
-                host.set_header(Map::Response, "location", location.unwrap_or("/"))?;
-                self.replace_body(host, stream, Vec::new())
-            }
+            Substitute::Directory => host.respond_with(status, DETAILS, headers.bytes(), b""),
             Substitute::Fallback => {
-                self.copy_headers(host, |name| !is_of_the_call(name))?;
-                self.replace_body(host, stream, self.body.clone())?;
-                deliver(host, stream, status, false, None).map(|_| ())
+                let demand = stream.demand.as_ref();
+                answer_with(host, demand, stream.head, status, &headers, &self.body)
             }
-            Substitute::Error => {
-                self.copy_headers(host, |name| {
-                    matches!(name, "content-type" | "content-language")
-                })?;
-                self.replace_body(host, stream, self.body.clone())
-            }
+            Substitute::Error => host.respond_with(status, DETAILS, headers.bytes(), &self.body),
         }
     }
+}
 
-    fn copy_headers(&self, host: &dyn Host, goes: impl Fn(&str) -> bool) -> host::Result<()> {
-        for (name, value) in self.headers.iter().filter(|(name, _)| goes(name)) {
-            host.set_header(Map::Response, name, value)?;
-        }
-        Ok(())
+/// Whether a header of a document's response is one of what the document takes the place of.
+fn is_of_the_document(substitute: Substitute, name: &str) -> bool {
+    match substitute {
+        Substitute::Directory => false,
+        Substitute::Fallback => !is_of_the_call(name),
+        Substitute::Error => OF_AN_ERROR_DOCUMENT.contains(&name),
     }
+}
 
-    fn replace_body(
-        &self,
-        host: &dyn Host,
-        stream: &EdgeRequest,
-        body: Vec<u8>,
-    ) -> host::Result<()> {
-        host.set_header(Map::Response, "content-length", body.len().to_string())?;
-        stream.body.replacement.replace(Body::Replaced(body));
-        Ok(())
-    }
+/// Whether a header of a missing object's response stays where a document takes its place.
+fn is_of_the_missing(name: &str) -> bool {
+    const MADE_ANEW: [&str; 4] = [
+        CACHE_STATUS,
+        "connection",
+        "content-length",
+        "transfer-encoding",
+    ];
+    !name.starts_with(':') && !OF_THE_ERROR.contains(&name) && !MADE_ANEW.contains(&name)
 }
 
 fn is_of_the_call(name: &str) -> bool {
@@ -206,15 +206,9 @@ fn is_of_the_call(name: &str) -> bool {
     OF_THE_CALL.contains(&name) || internal.iter().any(|start| name.starts_with(start))
 }
 
-/// Says in `Cache-Status` what has taken the place.
-fn note(host: &dyn Host, substitute: Substitute) -> host::Result<()> {
-    let told = host
-        .header(Map::Response, CACHE_STATUS)?
-        .unwrap_or_default();
-    let detail = format!("; detail={}", substitute.name());
-    host.set_header(
-        Map::Response,
-        CACHE_STATUS,
-        [told, detail.into_bytes()].concat(),
-    )
+/// The `Cache-Status` of a response with these headers, with what has taken its place.
+fn said_of(headers: &Headers, substitute: Substitute) -> Vec<u8> {
+    let told = headers.joined(CACHE_STATUS);
+    let told = told.as_ref().map_or(&[][..], |told| told.value().bytes());
+    [told, b"; detail=", substitute.name().as_bytes()].concat()
 }

@@ -4,6 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
+use sluice_core::host::HostError;
 use sluice_core::hot::Capture;
 use sluice_core::http::cache_status::CacheStatus;
 use sluice_core::http::range::Slicer;
@@ -87,6 +88,11 @@ impl PassingBody {
         Ok(!matches!(self.held.get(), HeldBody::Passing))
     }
 
+    /// Whether the response that is held has come to its end.
+    pub fn has_ended(&self) -> bool {
+        self.missing.get() || matches!(self.held.get(), HeldBody::Kept { ends: true, .. })
+    }
+
     /// How many bytes Envoy has kept of the body of a response that is held; `None` for any other.
     pub fn kept(&self) -> Option<usize> {
         match self.held.get() {
@@ -156,6 +162,12 @@ pub struct PartCopy {
     pub body: Vec<u8>,
 }
 
+/// The largest page that may take the place of a body that passes, in bytes. Envoy resets a stream, amid the call, when it
+/// has to hold more of a body than its connection's buffer takes (64 KiB). A larger page is a reply.
+const MOST_REPLACED_BYTES: usize = 16 << 10;
+/// The fault of a page that is larger.
+const TOO_LARGE: HostError = HostError { status: 2 };
+
 /// What replaces a response's body.
 #[derive(Debug, Default)]
 pub enum Body {
@@ -175,6 +187,9 @@ impl Body {
             Self::Kept => Ok(size),
             Self::Replaced(page) => {
                 let length = page.len();
+                if length > MOST_REPLACED_BYTES {
+                    return Err(TOO_LARGE);
+                }
                 host.replace_response_body(size, page)?;
                 *self = Self::Dropped;
                 Ok(length)

@@ -40,7 +40,7 @@ pub fn call_answered(worker: &mut Worker, call: u32, answered: bool, body_size: 
         match background.kind {
             CallKind::Substitute(key) if answered => {
                 let document = Document::answered(&*worker.host, body_size);
-                substitutes::end_substitute(worker, key, document.as_ref());
+                substitutes::end_substitute(worker, key, document);
             }
             CallKind::Around(_) if answered => {
                 let object = Document::answered(&*worker.host, body_size);

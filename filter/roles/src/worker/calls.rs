@@ -15,6 +15,7 @@ use sluice_core::workers::{KeyHash, Millis, NumberMap, StreamId};
 
 use super::identity::Identity;
 use crate::host::{self, Host};
+use crate::reply::DueReply;
 use crate::reply::substitute::HeldResponse;
 use crate::request::headers::Header;
 use crate::request::policy::NumberedPolicy;
@@ -115,6 +116,8 @@ pub struct Calls {
     waiting: HashMap<CallKind, Vec<StreamId>>,
     /// Responses that are held until the document with that key has come.
     held: NumberMap<KeyHash, Vec<HeldResponse>>,
+    /// What the requests get whose held responses have not come to their end.
+    replies: NumberMap<StreamId, DueReply>,
     /// By the number in the link.
     under_way: NumberMap<StreamId, BackgroundCall>,
     /// The link's number by Envoy's.
@@ -154,6 +157,16 @@ impl Calls {
     /// Takes the responses that are held for a document.
     pub fn take_held(&mut self, document: KeyHash) -> Vec<HeldResponse> {
         self.held.remove(&document).unwrap_or_default()
+    }
+
+    /// Keeps the reply to a request until its held response has come to its end.
+    pub fn keep_reply(&mut self, stream: StreamId, reply: DueReply) {
+        self.replies.insert(stream, reply);
+    }
+
+    /// Takes the reply that is kept for a request.
+    pub fn take_reply(&mut self, stream: StreamId) -> Option<DueReply> {
+        self.replies.remove(&stream)
     }
 
     /// Takes the calls that are due.

@@ -191,6 +191,7 @@ impl Worker {
                 self.keys.hot.end(capture.length());
             }
             self.due.forget(stream.0);
+            self.calls.take_reply(stream);
             unread::end(self, &closed);
             if self.coalescer.takes_part(stream) {
                 self.turn(stream.0, |coalescer, turn| coalescer.closed(stream, turn));

@@ -10,6 +10,7 @@ use sluice_core::workers::KeyHash;
 use super::Worker;
 use super::calls::{BackgroundCall, CallKind};
 use super::keys::MissingObject;
+use crate::reply::DueReply;
 use crate::reply::substitute::{Document, HeldResponse};
 use crate::request::EdgeRequest;
 
@@ -34,12 +35,16 @@ pub fn look_for_substitute(worker: &mut Worker, stream: &EdgeRequest, held: Held
 }
 
 /// Releases the responses that wait for a document, which has come or does not exist.
-pub fn end_substitute(worker: &mut Worker, key: KeyHash, document: Option<&Document>) {
+pub fn end_substitute(worker: &mut Worker, key: KeyHash, document: Option<Document>) {
+    let document = document.map(Rc::new);
     for held in worker.calls.take_held(key) {
         let Some(stream) = worker.stream(held.stream) else {
             continue;
         };
-        match document.filter(|document| document.serves_as(held.substitute)) {
+        match document
+            .as_ref()
+            .filter(|document| document.serves_as(held.substitute))
+        {
             Some(document) => release_with(worker, &stream, held, document),
             None => look_further(worker, &stream, held),
         }
@@ -49,9 +54,9 @@ pub fn end_substitute(worker: &mut Worker, key: KeyHash, document: Option<&Docum
 
 fn release_with(
     worker: &mut Worker,
-    stream: &EdgeRequest,
+    stream: &Rc<EdgeRequest>,
     held: HeldResponse,
-    document: &Document,
+    document: &Rc<Document>,
 ) {
     let known = match held.substitute {
         Substitute::Directory => MissingObject::Directory,
@@ -62,12 +67,20 @@ fn release_with(
     worker
         .metrics
         .count_of(&stream.policy, Metric::RequestsSubstituted);
-    let released = worker
-        .roots
-        .act_as(held.stream.0)
-        .and_then(|host| document.take_place(host, stream, held));
-    worker.metrics.check(released);
-    release(worker, stream);
+    let reply = DueReply::Substitute(Rc::clone(document), Rc::clone(stream), held);
+    worker.calls.keep_reply(stream.id, reply);
+    settle(worker, stream);
+}
+
+/// Answers a request with the document that takes the place of its held response, once that has come to its end. Until then
+/// the store may be taking it in, and would lose it.
+pub fn settle(worker: &mut Worker, stream: &EdgeRequest) {
+    if stream.body.has_ended()
+        && let Some(reply) = worker.calls.take_reply(stream.id)
+    {
+        stream.progress.answered.set(true);
+        worker.answer_later(stream.id.0, reply);
+    }
 }
 
 fn look_further(worker: &mut Worker, stream: &EdgeRequest, held: HeldResponse) {
