@@ -161,7 +161,20 @@ fn a_request_over_cleartext_is_sent_to_https_where_its_site_wants_that() {
         );
         assert_eq!(header(&envoy, client, "strict-transport-security"), None);
     }
-    let secure = [(":authority", "one.test"), (":scheme", "https")];
+    // Over cleartext a client of HTTP/2 may call its scheme what it likes; Envoy says by what it has come.
+    let claimed = [
+        (":authority", "one.test"),
+        (":scheme", "https"),
+        ("x-forwarded-proto", "http"),
+    ];
+    let client = envoy.request(0, "GET", KEY, &claimed);
+    assert_eq!(status(&envoy, client), 301);
+    assert_eq!(header(&envoy, client, "strict-transport-security"), None);
+    let secure = [
+        (":authority", "one.test"),
+        (":scheme", "https"),
+        ("x-forwarded-proto", "https"),
+    ];
     let miss = envoy.request(0, "GET", KEY, &secure);
     fill(&mut envoy, FIRST);
     let hits: Vec<_> = (0..3)

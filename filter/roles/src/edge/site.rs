@@ -31,7 +31,7 @@ impl Edge {
         };
         let found = self.generation.sites.find(&target, server_name);
         self.turn_to_site(found.map_err(Refusal::Rejected)?)?;
-        self.is_secure = target.scheme == Some("https");
+        self.is_secure = is_secure(headers);
         let policy = &self.policy.policy;
         if policy.response.account && !policy.site.name.is_empty() {
             let authority = FieldValue::new(target.authority).to_string();
@@ -93,6 +93,14 @@ impl Edge {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether the client has used HTTPS. Envoy says so, or the proxy before it that is trusted. A client of HTTP/2 writes
+/// `:scheme` as it likes.
+fn is_secure(headers: &Headers) -> bool {
+    let told = headers.get("x-forwarded-proto");
+    let told = told.or_else(|| headers.get(":scheme"));
+    told.is_some_and(|told| told.eq_ignore_ascii_case(b"https"))
 }
 
 /// The same URL over HTTPS. The target is known to be one that the edge serves.
