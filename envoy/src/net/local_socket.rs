@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read as _, Write as _};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,7 +34,8 @@ pub struct LocalSocket {
 }
 
 impl LocalSocket {
-    /// Binds a socket in `state`, with a random name that begins with `name`.
+    /// Binds a socket in `state`, with a random name that begins with `name`. No other user can connect to it, whatever the
+    /// umask and the modes of folders are.
     ///
     /// # Errors
     /// The socket cannot be bound.
@@ -46,11 +47,11 @@ impl LocalSocket {
         };
         if socket.path.as_os_str().len() > MAX_PATH {
             let folder = std::env::temp_dir().join(format!("sluice-{}", random::hex()?));
-            fs::DirBuilder::new().mode(0o700).create(&folder)?;
+            create_private(&folder)?;
             socket.path = folder.join(&name);
             socket.folder = Some(folder);
         }
-        Ok((UnixListener::bind(&socket.path)?, socket))
+        Ok((bind_private(&socket.path)?, socket))
     }
 
     /// The socket's path.
@@ -67,6 +68,32 @@ impl Drop for LocalSocket {
             let _ = fs::remove_dir(folder);
         }
     }
+}
+
+/// Creates a folder that other users can neither read nor enter.
+fn create_private(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().mode(0o700).create(folder)?;
+    // The umask may have taken the owner's own rights.
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
+}
+
+/// Binds a socket that only its owner can connect to. It gets its mode in a private folder: in its place it would have
+/// that of the umask for a moment.
+fn bind_private(path: &Path) -> io::Result<UnixListener> {
+    let folder = path.with_file_name(format!(".{}", random::hex()?));
+    create_private(&folder)?;
+    let first = folder.join("s");
+    let bound = UnixListener::bind(&first).and_then(|listener| {
+        fs::set_permissions(&first, fs::Permissions::from_mode(0o600))?;
+        fs::rename(&first, path)?;
+        Ok(listener)
+    });
+    if bound.is_err() {
+        // It is not there if it could not be bound.
+        let _ = fs::remove_file(&first);
+    }
+    fs::remove_dir(&folder)?;
+    bound
 }
 
 /// The answer to a call: the status code and the body.
@@ -167,6 +194,18 @@ mod tests {
         let path = socket.path().to_owned();
         drop(socket);
         assert!(!path.exists() && !path.parent().unwrap().exists());
+    }
+
+    #[test]
+    fn only_its_owner_can_connect_whatever_the_mode_of_its_folder() {
+        let dir = TempDir::new().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let (_listener, socket) = LocalSocket::bind("journal", dir.path()).unwrap();
+        let mode = fs::metadata(socket.path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(UnixStream::connect(socket.path()).is_ok());
+        // Nothing else is left.
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -60,6 +60,7 @@ pub fn one_site(settings: &Settings, origin: &Origin) -> anyhow::Result<Sites> {
         hsts: None,
         share: 1,
         purge_token: None,
+        secret_variables: Vec::new(),
     };
     Ok(Sites {
         edge: json!({}),

@@ -107,7 +107,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     let _keeper = keeper.map_err(at(&cache.entries))?;
     let mut edge = RunningEdge {
         settings,
-        envoy: start_envoy(settings, &config, &cache.secret, demo.as_ref())?,
+        envoy: start_envoy(settings, &sites, &config, &cache.secret, demo.as_ref())?,
         started: Instant::now(),
         deaths: cache.early_deaths(),
         signals,
@@ -191,6 +191,7 @@ fn check_ports(settings: &Settings) -> anyhow::Result<()> {
 
 fn start_envoy(
     settings: &Settings,
+    sites: &Sites,
     config: &Path,
     secret: &EntrySecret,
     demo: Option<&Demo>,
@@ -199,8 +200,11 @@ fn start_envoy(
     let mut command = Command::new(envoy);
     command.arg("--config-path").arg(config);
     command.args(["--concurrency", &settings.concurrency.to_string()]);
-    // NB: a secret that Envoy does not need.
-    command.env_remove("PURGE_TOKEN");
+    // NB: secrets that Envoy does not need.
+    let secrets = sites.secret_variables().chain(["PURGE_TOKEN"]);
+    for variable in secrets {
+        command.env_remove(variable);
+    }
     command.env(SECRET_VARIABLE, secret.digits());
     command.envs(instance_metadata::switch(&|name| std::env::var_os(name)));
     // When certificates come or go, connections keep what they have begun with for that long: a day.

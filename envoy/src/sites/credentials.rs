@@ -25,3 +25,25 @@ pub enum Credentials {
         profile: String,
     },
 }
+
+impl Credentials {
+    /// The variables of one site alone. Envoy gets what they have by a file, and another site's standard chain may read those
+    /// of AWS.
+    pub fn own_variables(&self) -> impl Iterator<Item = String> {
+        let names = match self {
+            Self::Environment {
+                access_key_id,
+                secret_access_key,
+                session_token,
+            } => [
+                Some(access_key_id),
+                Some(secret_access_key),
+                session_token.as_ref(),
+            ],
+            Self::Chain | Self::File { .. } => [None; 3],
+        };
+        let own = names.into_iter().flatten();
+        let own = own.filter(|name| !name.starts_with("AWS_"));
+        own.cloned().collect::<Vec<_>>().into_iter()
+    }
+}

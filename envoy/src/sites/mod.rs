@@ -51,6 +51,12 @@ impl Sites {
 }
 
 impl Sites {
+    /// The variables of the environment with secrets that Envoy does not need.
+    pub fn secret_variables(&self) -> impl Iterator<Item = &str> {
+        let variables = self.sites.iter().flat_map(|site| &site.secret_variables);
+        variables.map(String::as_str)
+    }
+
     /// Whether any site has a token for purges of its own.
     pub fn take_purges(&self) -> bool {
         self.sites.iter().any(|site| site.purge_token.is_some())

@@ -118,6 +118,8 @@ impl<'a> Reader<'a> {
         let hosts = hosts.into_iter().flatten().filter_map(Value::as_str);
         let redirect = entry.value.get("redirect_to_https");
         let share = entry.value.get("share").and_then(Value::as_u64);
+        let token = entry.text("purge_token").map(str::to_owned);
+        let secret_variables = credentials.own_variables().chain(token).collect();
         Some(Site {
             name: entry.text("name").unwrap_or_default().to_owned(),
             hosts: hosts.map(str::to_ascii_lowercase).collect(),
@@ -133,6 +135,7 @@ impl<'a> Reader<'a> {
                 .and_then(|share| u32::try_from(share).ok())
                 .unwrap_or(1),
             purge_token,
+            secret_variables,
         })
     }
 

@@ -36,4 +36,6 @@ pub struct Site {
     pub share: u32,
     /// The hash of the token for purges of this site alone.
     pub purge_token: Option<TokenHash>,
+    /// The variables of the environment with secrets that Envoy does not need.
+    pub secret_variables: Vec<String>,
 }

@@ -191,6 +191,7 @@ fn a_file_lists_sites_with_all_that_they_have() {
         assets.purge_token,
         Some(TokenHash::of(b"correct-horse-battery"))
     );
+    assert!(assets.secret_variables.contains(&"TOKEN".to_owned()));
     assert!(rest.hosts.is_empty() && rest.path.is_none() && rest.certificate.is_none());
     assert_eq!((rest.share, rest.hsts.as_deref()), (1, None));
     assert_eq!(rest.policy, json!({"cache": {"ttl": {"default": "1s"}}}));
