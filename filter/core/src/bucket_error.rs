@@ -87,6 +87,12 @@ impl<'a> BucketError<'a> {
         })
     }
 
+    /// Whether the bucket says that there can be no object of that name: a key, or a segment of it, is too long for it.
+    pub fn names_nothing(&self) -> bool {
+        const CODES: [&str; 2] = ["KeyTooLongError", "XMinioInvalidObjectName"];
+        self.status == 400 && self.code.is_some_and(|code| CODES.contains(&code))
+    }
+
     /// What the operator is told in the log.
     pub fn message(&self, trouble: Trouble) -> String {
         let answer = match self.code {
@@ -189,8 +195,8 @@ fn trouble_of(code: &str) -> Option<Trouble> {
 }
 
 fn is_code(text: &str) -> bool {
-    let letters = text.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    letters && (1..=MAX_CODE_BYTES).contains(&text.len())
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.';
+    text.bytes().all(allowed) && (1..=MAX_CODE_BYTES).contains(&text.len())
 }
 
 fn is_region(text: &str) -> bool {
@@ -241,7 +247,9 @@ mod tests {
             (403, "RequestTimeTooSkewed", Some(Trouble::ClockSkew), 502),
             (404, "NoSuchBucket", Some(Trouble::NoBucket), 502),
             (400, "", Some(Trouble::Refused), 400),
-            (400, "KeyTooLongError", None, 400),
+            // Of one object, as its key is at fault.
+            (400, "KMS.DisabledException", None, 400),
+            (400, "KMS.NotFoundException", None, 400),
             (403, "AccessDenied", None, 403),
             (403, "", None, 403),
             (404, "NoSuchKey", None, 404),
@@ -254,6 +262,21 @@ mod tests {
         }
         for status in [200, 206, 304] {
             assert_eq!(BucketError::of(status, ErrorHeaders::default()), None);
+        }
+    }
+
+    #[test]
+    fn what_can_have_no_object_is_missing() {
+        for code in ["KeyTooLongError", "XMinioInvalidObjectName"] {
+            let error = error(400, code);
+            assert!(error.names_nothing() && error.trouble().is_none(), "{code}");
+        }
+        for (status, code) in [
+            (400, "InvalidArgument"),
+            (400, ""),
+            (403, "KeyTooLongError"),
+        ] {
+            assert!(!error(status, code).names_nothing(), "{status} {code}");
         }
     }
 

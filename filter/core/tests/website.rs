@@ -9,7 +9,7 @@ use sluice_core::key::{CanonicalTarget, Rejection, Target, canonicalize};
 use sluice_core::policy::Policy;
 use sluice_core::website::error_page;
 use sluice_core::website::media_type::missing_media_type;
-use sluice_core::website::{Substitute, Visit, document};
+use sluice_core::website::{Substitute, Visit, document, root_location};
 use support::{bucket_policy, http_policy};
 
 fn asked(policy: &Policy, path: &str) -> Result<CanonicalTarget, Rejection> {
@@ -115,6 +115,34 @@ fn visit(sections: &str, path: &str, accept: Option<&str>) -> (Policy, Canonical
     let target = asked(&policy, path).unwrap();
     let visit = Visit::of(&policy, &target, path.as_bytes(), || accept.map(Into::into)).unwrap();
     (policy, target, visit)
+}
+
+#[test]
+fn the_prefix_of_a_site_without_its_slash_is_a_directory() {
+    const POLICY: &str = "key: {strip_prefix: /static, index_document: index.html}\n\
+                          website: {redirect_directories: true}";
+    let location = |sections: &str, path: &[u8]| {
+        let target = Target {
+            scheme: Some("http"),
+            authority: b"edge.test",
+            path,
+        };
+        root_location(&bucket_policy(sections), &target)
+    };
+    for (path, expected) in [
+        (&b"/static"[..], Some("/static/")),
+        (b"/static?a=1", Some("/static/?a=1")),
+        (b"/%73tatic", Some("/static/")),
+        (b"//static", Some("/static/")),
+        (b"/statics", None),
+        (b"/static/", None),
+        (b"/", None),
+        (b"/static\xff", None),
+    ] {
+        assert_eq!(location(POLICY, path).as_deref(), expected, "{path:?}");
+    }
+    let plain = "key: {strip_prefix: /static, index_document: index.html}";
+    assert_eq!(location(plain, b"/static"), None);
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn an_error_about_an_object_is_stored_as_the_policy_says() {
         (403, &[code("AccessDenied")][..]),
         (403, &[]),
         (404, &[code("NoSuchKey")]),
-        (400, &[code("KeyTooLongError")]),
+        (400, &[code("InvalidArgument")]),
     ] {
         let mut envoy = bucket();
         let said_at_start = envoy.log();

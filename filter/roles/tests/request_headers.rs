@@ -185,3 +185,19 @@ fn credentials_that_the_policy_strips_reach_the_origin_with_no_response_that_is_
     assert_eq!(envoy.fetches.len(), 1);
     assert!(!envoy.fetches[0].headers.has("x-api-key"));
 }
+
+/// Envoy signs a tab as it is, and S3 a space in its place: the bucket would refuse the signature.
+#[test]
+fn a_bucket_gets_header_values_in_the_form_that_s3_signs() {
+    let mut envoy = FakeEnvoy::new(
+        r#"{"origin": {"kind": "bucket", "bucket": "site", "authority": "s3.test"}, "purge": {"warm": false},
+        "request": {"forward_headers": ["x-note"]}, "key": {"headers": ["x-kind"]}}"#,
+        1,
+    );
+    let headers = [("x-note", "a\tb  c"), ("x-kind", "d\t e"), ("x-other", "f")];
+    envoy.request(0, "GET", KEY, &headers);
+    let sent = &envoy.fetches[0].headers;
+    assert_eq!(sent.get("x-note"), Some("a b c"));
+    assert_eq!(sent.get("x-kind"), Some("d e"));
+    assert_eq!(sent.get("x-other"), None);
+}

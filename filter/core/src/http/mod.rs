@@ -19,3 +19,4 @@ pub mod rejection;
 pub mod status;
 pub(crate) mod structured_field;
 pub(crate) mod targeted;
+pub mod whitespace;

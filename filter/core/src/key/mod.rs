@@ -257,6 +257,18 @@ pub fn canonicalize_prefix(policy: &Policy, target: &Target<'_>) -> Result<Strin
     draft.into_text()
 }
 
+/// Whether the target is the very path that the policy strips: a directory, and no object below it.
+pub fn is_stripped_path(policy: &Policy, target: &Target<'_>) -> bool {
+    let prefix = policy.key.strip_prefix.as_bytes();
+    let path = Draft::of(policy, target).and_then(|mut draft| {
+        let root = draft.out.len();
+        let path = draft.resource.split(|&byte| byte == b'?').next();
+        draft.append_path(path.unwrap_or_default())?;
+        Ok(draft.out.split_off(root))
+    });
+    !prefix.is_empty() && path.is_ok_and(|path| path == prefix)
+}
+
 /// A canonical target in the making.
 struct Draft<'a> {
     /// The authority and the bucket's path, and what has been appended to them.

@@ -8,7 +8,7 @@ pub mod media_type;
 
 use crate::http::escaping::escape_key;
 use crate::http::field_value::FieldValue;
-use crate::key::CanonicalTarget;
+use crate::key::{CanonicalTarget, Target, is_stripped_path};
 use crate::policy::{FallbackFor, Origin, Policy, WebsitePolicy};
 
 /// What may take the place of a missing object, in the order in which it is looked for.
@@ -148,11 +148,26 @@ fn location(policy: &Policy, target: &CanonicalTarget, sent: &[u8]) -> Option<St
     if name.is_empty() || name == index || path.starts_with("//") {
         return None;
     }
+    let query = query_of(sent);
+    Some(format!("{}{path}/{query}", policy.key.strip_prefix))
+}
+
+/// The query of a path as it was sent, with its `?`; nothing if it cannot stand in a URL.
+fn query_of(sent: &[u8]) -> &str {
     let query = sent.iter().position(|&byte| byte == b'?');
     let query = query.and_then(|at| std::str::from_utf8(sent.get(at..)?).ok());
     let visible = |query: &&str| query.bytes().all(|byte| matches!(byte, b'!'..=b'~'));
-    let query = query.filter(visible).unwrap_or_default();
-    Some(format!("{}{path}/{query}", policy.key.strip_prefix))
+    query.filter(visible).unwrap_or_default()
+}
+
+/// Where the directory is of a site that is served below a prefix, if `target` is that prefix without its slash, and the
+/// policy redirects to directories.
+pub fn root_location(policy: &Policy, target: &Target<'_>) -> Option<String> {
+    let redirects = policy.website.redirect_directories
+        && policy.key.index_document.is_some()
+        && policy.origin.is_bucket();
+    let is_root = redirects && is_stripped_path(policy, target);
+    is_root.then(|| format!("{}/{}", policy.key.strip_prefix, query_of(target.path)))
 }
 
 /// Whether a browser goes to a page: what it loads into one it asks for with other types.

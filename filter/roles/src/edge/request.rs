@@ -15,7 +15,7 @@ use sluice_core::key::vary::TooLong;
 use sluice_core::key::{CanonicalTarget, Rejection, canonicalize};
 use sluice_core::link::{LINK_HEADER, Link, Purpose};
 use sluice_core::policy::Obedience;
-use sluice_core::website::Visit;
+use sluice_core::website::{Visit, root_location};
 use sluice_core::workers::KeyHash;
 
 use super::authenticated::{self, credentials_to_hide, takes_part};
@@ -91,7 +91,10 @@ impl Edge {
         }
         self.cors = self.cors_policy().map(|_| Cors::of(headers));
         let policy = &self.policy.policy;
-        let target = canonicalize(policy, &facts.target).map_err(Refusal::Rejected)?;
+        let target = match canonicalize(policy, &facts.target) {
+            Ok(target) => target,
+            Err(rejection) => return self.turn_away(worker, &facts, rejection),
+        };
         let reason = match (classify(policy, &facts), worker) {
             (Disposition::Reject(rejection), _) => return Err(Refusal::Rejected(rejection)),
             (Disposition::Preflight, _) => {
@@ -123,6 +126,26 @@ impl Edge {
             }
         };
         self.go_around(host, reason, &facts, target, headers)
+    }
+
+    /// Refuses a request whose URL names no object, or sends it to the directory that the URL is without its slash.
+    fn turn_away(
+        &mut self,
+        worker: Lent<'_>,
+        facts: &RequestFacts<'_>,
+        rejection: Rejection,
+    ) -> Result<Action, Refusal> {
+        let reads = rejection == Rejection::NoObject && matches!(facts.method, "GET" | "HEAD");
+        let policy = &self.policy.policy;
+        let location = reads.then(|| root_location(policy, &facts.target));
+        match (location.flatten(), worker) {
+            (Some(location), Some(worker)) => {
+                self.state = State::Answered;
+                website::answer_redirect(worker, &self.policy, &location)?;
+                Ok(Action::Pause)
+            }
+            _ => Err(Refusal::Rejected(rejection)),
+        }
     }
 
     /// Handles a cacheable request: for an object, or for the document that is known to take its place.

@@ -100,7 +100,7 @@ impl Edge {
 fn is_secure(headers: &Headers) -> bool {
     let told = headers.get("x-forwarded-proto");
     let told = told.or_else(|| headers.get(":scheme"));
-    told.is_some_and(|told| told.eq_ignore_ascii_case(b"https"))
+    told.is_some_and(|told| told.bytes().eq_ignore_ascii_case(b"https"))
 }
 
 /// The same URL over HTTPS. The target is known to be one that the edge serves.

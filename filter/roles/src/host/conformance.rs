@@ -82,7 +82,10 @@ pub fn check_map(host: &dyn Host, map: Map) -> Findings {
     found.claim("which is read as it was", value() == Some(long));
     let all = host.headers(map).ok();
     let all = all.as_ref().and_then(|all| all.get(NAME));
-    found.claim("also among all", all.map(|all| all.bytes().len()) == Some(LONG));
+    found.claim(
+        "also among all",
+        all.map(|all| all.bytes().len()) == Some(LONG),
+    );
     found.claim("nothing is set", host.set_header(map, NAME, "").is_ok());
     found.claim(
         "which removes the header",

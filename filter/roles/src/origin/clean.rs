@@ -103,17 +103,18 @@ pub fn note_failure(worker: &mut Worker, headers: &Headers) -> host::Result<bool
 }
 
 /// Counts and logs what is wrong with the bucket, where a response with this `status` says so, and keeps its error code
-/// for the access log. A response that is the operator's business gets another status.
+/// for the access log. A response that is the operator's business gets another status, and one for what can be no object
+/// that of a missing one. Gives the status then, and whether the response says nothing of the object.
 pub fn note_bucket_error(
     worker: &Worker,
     policy: &NumberedPolicy,
     account: Option<&Account>,
     headers: &Headers,
     status: u16,
-) -> host::Result<Option<Trouble>> {
+) -> host::Result<(u16, bool)> {
     // Envoy has made a response that is marked as a failure.
     if status < 300 || !policy.policy.origin.is_bucket() || headers.has(FAILURE_HEADER) {
-        return Ok(None);
+        return Ok((status, false));
     }
     let fields = ErrorHeaders {
         body: headers.get(BUCKET_ERROR_HEADER),
@@ -121,25 +122,29 @@ pub fn note_bucket_error(
         region: headers.get("x-amz-bucket-region"),
     };
     let Some(error) = BucketError::of(status, fields) else {
-        return Ok(None);
+        return Ok((status, false));
     };
     if let (Some(account), Some(code)) = (account, error.code) {
         account.meets_bucket_error(code);
     }
-    let Some(trouble) = error.trouble() else {
-        return Ok(None);
+    let trouble = error.trouble();
+    if let Some(trouble) = trouble {
+        worker.metrics.count_of(policy, trouble.metric());
+        worker
+            .metrics
+            .warn(|| warning(&policy.policy.site.name, &error.message(trouble)));
+    }
+    let told = match trouble {
+        Some(trouble) => trouble.client_status(status),
+        None if error.names_nothing() => 404,
+        None => status,
     };
-    worker.metrics.count_of(policy, trouble.metric());
-    worker
-        .metrics
-        .warn(|| warning(&policy.policy.site.name, &error.message(trouble)));
-    let told = trouble.client_status(status);
     if told != status {
         worker
             .host
             .set_header(Map::Response, ":status", told.to_string())?;
     }
-    Ok(Some(trouble))
+    Ok((told, trouble.is_some_and(Trouble::is_never_stored)))
 }
 
 /// What the log says of a site's bucket.

@@ -56,8 +56,7 @@ impl ForeignRequest {
         let policy = &self.policy.policy;
         remove_hidden(&*worker.host, policy, &headers)?;
         let status = headers.status().unwrap_or(502);
-        let trouble = note_bucket_error(worker, &self.policy, None, &headers, status)?;
-        let status = trouble.map_or(status, |trouble| trouble.client_status(status));
+        let (status, _) = note_bucket_error(worker, &self.policy, None, &headers, status)?;
         let asked = Asked {
             path: &self.path,
             head: self.head,
@@ -71,9 +70,8 @@ impl ForeignRequest {
             end_of_stream,
         )?;
         if self.cacheable {
-            worker
-                .host
-                .set_header(Map::Response, "cache-control", "no-store")?;
+            let host = &*worker.host;
+            return host.set_header(Map::Response, "cache-control", "no-store");
         }
         around::keep_away(&*worker.host)
     }

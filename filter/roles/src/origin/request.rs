@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use sluice_core::http::demand::Demand;
+use sluice_core::http::whitespace::collapsed;
 use sluice_core::key::origin_authority;
 use sluice_core::key::qualifiers::{is_for_headers, unqualified};
 use sluice_core::key::store_path::without_hash;
@@ -79,7 +80,26 @@ pub fn prepare_request(
     if unqualified(sent) != sent {
         host.set_header(Map::Request, ":path", unqualified(sent))?;
     }
+    if policy.origin.is_bucket() {
+        collapse_spaces(host, policy, headers)?;
+    }
     host.write_header(Map::Request, headers, PROOF_HEADER, "1")
+}
+
+/// Gives a request for a bucket the header values that S3 signs: Envoy signs a tab as it is, and S3 a space in its place.
+fn collapse_spaces(host: &dyn Host, policy: &Policy, headers: &Headers) -> host::Result<()> {
+    let spaced = headers
+        .iter()
+        .filter(|(name, value)| !name.starts_with(':') && collapsed(value).is_some());
+    // Those of the key need not be those that have come.
+    let keyed = policy.key.headers.iter().map(String::as_str);
+    for name in spaced.map(|(name, _)| name).chain(keyed) {
+        let value = host.header(Map::Request, name)?;
+        if let Some(value) = value.as_deref().and_then(collapsed) {
+            host.set_header(Map::Request, name, &value)?;
+        }
+    }
+    Ok(())
 }
 
 /// Sets `X-Forwarded-For` to the addresses of the clients and proxies before Envoy. The cache filter's requests have

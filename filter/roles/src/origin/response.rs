@@ -51,10 +51,8 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     let mut status = headers.status().unwrap_or(502);
     let stream = worker.stream(fetch.link.stream);
     let account = stream.as_deref().map(|stream| &*stream.progress.account);
-    if let Some(trouble) = note_bucket_error(worker, &fetch.policy, account, &headers, status)? {
-        status = trouble.client_status(status);
-        fetch.response.refused = trouble.is_never_stored();
-    }
+    (status, fetch.response.refused) =
+        note_bucket_error(worker, &fetch.policy, account, &headers, status)?;
     if let Some(revalidation) = fetch
         .servable()
         .filter(|_| keeps_stored(worker, fetch, status))
