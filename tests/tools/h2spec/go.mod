@@ -1,0 +1,19 @@
+// h2spec, which asks an HTTP/2 server what RFC 7540 and RFC 7541 ask of it: verified by go.sum.
+module sluice.invalid/h2spec
+
+go 1.24.0
+
+tool github.com/summerwind/h2spec/cmd/h2spec
+
+require (
+	github.com/fatih/color v1.18.0 // indirect
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/mattn/go-colorable v0.1.14 // indirect
+	github.com/mattn/go-isatty v0.0.20 // indirect
+	github.com/spf13/cobra v1.10.2 // indirect
+	github.com/spf13/pflag v1.0.9 // indirect
+	github.com/summerwind/h2spec v2.2.1+incompatible // indirect
+	golang.org/x/net v0.47.0 // indirect
+	golang.org/x/sys v0.38.0 // indirect
+	golang.org/x/text v0.31.0 // indirect
+)
