@@ -393,6 +393,7 @@ fn clients_connections_have_the_standalone_edges_bounds() {
     let mesh = &only("base/connections.yaml", "NETWORK_FILTER")["typed_config"];
     for field in [
         "server_name",
+        "max_request_headers_kb",
         "common_http_protocol_options",
         "http2_protocol_options",
         "request_headers_timeout",

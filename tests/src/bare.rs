@@ -75,6 +75,19 @@ impl Bare {
         Self::launch(&origin.url(), store, workers, &change).await
     }
 
+    /// Starts it before `origin` with its whole configuration changed.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub async fn changed(
+        origin: &Origin,
+        store: Store,
+        workers: usize,
+        change: &dyn Fn(&mut Value),
+    ) -> Self {
+        Self::launch(&origin.url(), store, workers, change).await
+    }
+
     /// Starts it before `origin` with a second listener, on this port and with this certificate.
     ///
     /// # Panics

@@ -9,6 +9,7 @@
 //! | a site's virtual host in the hop, and its server | `server`, `compression` |
 //! | credentials in a file for Envoy | `credentials` |
 //! | the certificates of the listener for TLS | `certificates` |
+//! | bounds on headers | `header_bounds` |
 //! | the templates, and their other values | `template` |
 //! | the files of a running edge | `resource`, `rendered` |
 
@@ -16,6 +17,7 @@ mod certificates;
 mod compression;
 mod credentials;
 mod filter;
+mod header_bounds;
 mod one_site;
 mod policy_document;
 mod rendered;

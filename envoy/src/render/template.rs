@@ -10,6 +10,7 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, context};
 use super::certificates::NamedCertificate;
 use super::compression::UsualCompression;
 use super::filter::FilterConfiguration;
+use super::header_bounds::header_bounds;
 use super::resource::Resource;
 use super::server::{Former, Server};
 use super::{Run, seconds};
@@ -103,6 +104,7 @@ impl Templates {
         let of_certificates = of_certificates.map(|each| of_certificate(each, folder));
         let values = context! {
             edge => edge(settings, sites),
+            bounds => header_bounds(settings.clients.header_kib),
             cache => context! {
                 dir => run.cache_dir,
                 max_bytes => settings.cache.max_bytes,

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use super::environment::Environment;
+use super::size;
 use crate::sites::Sites;
 
 /// The TLS listener.
@@ -53,16 +54,25 @@ pub struct Clients {
     pub trusted_hops: u32,
     /// Bound on the requests of one address in a second; 0: there is none.
     pub rate_limit: u32,
+    /// Bound on the headers of one request, in KiB.
+    pub header_kib: u32,
 }
 
 impl Clients {
-    /// Reads `TRUSTED_HOPS` and `RATE_LIMIT_PER_ADDRESS`.
+    /// Reads `TRUSTED_HOPS`, `RATE_LIMIT_PER_ADDRESS` and `REQUEST_HEADER_BYTES`.
     pub fn read(env: &mut Environment<'_>) -> Option<Self> {
         let trusted_hops = env.number("TRUSTED_HOPS", 0..=16, "a number of proxies");
         let rate_limit = env.number("RATE_LIMIT_PER_ADDRESS", 0..=1_000_000, "a number");
+        let accepted = "a size from 16KiB to 256KiB in whole KiB";
+        let header_kib = env.parse("REQUEST_HEADER_BYTES", accepted, |text| {
+            let bytes = size::parse(text).filter(|bytes| bytes % 1024 == 0)?;
+            let kib = u32::try_from(bytes / 1024).ok()?;
+            (16..=256).contains(&kib).then_some(kib)
+        });
         Some(Self {
             trusted_hops: trusted_hops?,
             rate_limit: rate_limit?,
+            header_kib: header_kib?,
         })
     }
 }

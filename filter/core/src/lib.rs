@@ -16,6 +16,7 @@
 //! | what is gone although it is stored | [`purge`] |
 //! | web sites: documents in the place of missing objects, CORS | [`website`] |
 //! | what the errors of a bucket mean | [`bucket_error`] |
+//! | what has kept an origin from answering | [`origin_failure`] |
 //! | how workers know and tell each other | [`workers`] |
 //! | what EDGE tells ORIGIN of a request | [`link`] |
 //! | what is counted | [`metrics`] |
@@ -32,6 +33,7 @@ pub mod http;
 pub mod key;
 pub mod link;
 pub mod metrics;
+pub mod origin_failure;
 pub mod policy;
 pub mod purge;
 pub mod served;

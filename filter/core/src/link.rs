@@ -35,7 +35,7 @@ pub const COMPRESS_TYPED: &str = "1";
 pub const COMPRESS_UNTYPED: &str = "untyped";
 /// Name of the response header by which Envoy marks a response that it has made by itself in the origin's
 /// place: no connection, no answer in time, a connection that broke. Its value says what has happened, as
-/// Envoy's `%RESPONSE_CODE_DETAILS%` do.
+/// Envoy's `%RESPONSE_CODE_DETAILS%` do, and after a space how many bytes of the origin's Envoy has read.
 pub const FAILURE_HEADER: &str = "x-sluice-origin-failed";
 /// Name of the response header by which Envoy tells ORIGIN the error code in the body of a bucket's response, and the
 /// region that the body names, if it names one, after a space.

@@ -152,3 +152,35 @@ fn a_miss_of_a_variant_is_not_said_to_be_a_miss_of_the_url() {
     }
     assert_eq!(forwards, ["fwd=uri-miss", "hit", "fwd=miss"]);
 }
+
+/// A response with so many header lines that is kept for a minute, and what its client gets; then whether it is stored.
+fn of_lines(lines: usize) -> (FakeEnvoy, u16, Option<String>) {
+    let mut envoy: FakeEnvoy = envoy(1);
+    let client = envoy.get(0, KEY);
+    let names: Vec<_> = (1..lines).map(|line| format!("x-{line}")).collect();
+    let lines = names.iter().map(|name| (name.as_str(), "1"));
+    let sent: Vec<_> = [("cache-control", "max-age=60")]
+        .into_iter()
+        .chain(lines)
+        .collect();
+    envoy.answer_with(FIRST, 203, &sent, b"an object");
+    envoy.end(FIRST);
+    let client = &envoy.clients[client.0];
+    let (status, first) = (client.status(), client.header("x-1").map(str::to_owned));
+    (envoy, status, first)
+}
+
+#[test]
+fn a_response_with_too_many_header_lines_is_502_and_not_stored() {
+    let (mut envoy, status, first) = of_lines(200);
+    assert_eq!((status, first.as_deref()), (203, Some("1")));
+    envoy.get(0, KEY);
+    assert_eq!(envoy.fetches.len(), 1);
+    let (mut envoy, status, first) = of_lines(300);
+    assert_eq!((status, first.as_deref()), (502, None));
+    envoy.get(0, KEY);
+    assert_eq!(envoy.fetches.len(), 2);
+    let log = envoy.log();
+    let says = |line: &String| line.contains("more headers than 200 lines or 96 KiB");
+    assert!(log.iter().any(says), "{log:?}");
+}

@@ -3,6 +3,7 @@
 
 pub mod browser;
 pub mod crowd;
+pub mod frames;
 pub mod http2;
 pub mod load;
 mod response;

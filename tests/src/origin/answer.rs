@@ -171,7 +171,10 @@ async fn send_body(
         }
     }
     if reply.framing == Framing::Chunked && after == After::Keep {
-        write.write_all(LAST_CHUNK).await?;
+        let (end, line_end) = LAST_CHUNK.split_at(LAST_CHUNK.len() - 2);
+        write.write_all(end).await?;
+        write.write_all(reply.trailers.as_bytes()).await?;
+        write.write_all(line_end).await?;
     }
     Ok(after)
 }

@@ -5,6 +5,7 @@ use crate::http::body;
 use crate::http::message::Framing;
 use crate::server::gate::Gate;
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::time::Duration;
 
 /// What is in an answer's body.
@@ -81,6 +82,7 @@ pub(super) enum Ending {
 pub struct Reply {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,
+    pub(super) trailers: String,
     pub(super) content: Content,
     pub(super) framing: Framing,
     pub(super) delay: Duration,
@@ -99,6 +101,7 @@ impl Reply {
         Self {
             status,
             headers: Vec::new(),
+            trailers: String::new(),
             content: Content::Stamped(size),
             framing: Framing::Length(0),
             delay: Duration::ZERO,
@@ -161,6 +164,13 @@ impl Reply {
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
+    }
+
+    /// Chunked, with a trailer field.
+    #[must_use]
+    pub fn trailer(mut self, name: &str, value: &str) -> Self {
+        let _ = write!(self.trailers, "{name}: {value}\r\n");
+        self.chunked()
     }
 
     /// `Cache-Control: max-age=…`

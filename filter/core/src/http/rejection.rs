@@ -38,8 +38,10 @@ pub enum Rejection {
         /// Value of `Allow`.
         allow: &'static str,
     },
-    /// The object key is longer than the policy's bound.
+    /// The object key, or the path with its query, is longer than the policy's bound.
     KeyTooLong,
+    /// The request has equal header lines by the dozen (RFC 6585, 5).
+    RepeatedHeaders,
     /// No site has the host, or the connection is for another one's (RFC 9110, 15.5.20).
     Misdirected,
     /// No site has the path.
@@ -55,6 +57,7 @@ impl Rejection {
             Self::MethodNotAllowed { .. } => 405,
             Self::KeyTooLong => 414,
             Self::Misdirected => 421,
+            Self::RepeatedHeaders => 431,
             _ => 400,
         }
     }
@@ -82,7 +85,8 @@ impl Rejection {
             Self::UnexpectedBody => "A request for an object must not have a body.",
             Self::NoObject => "The path names no object.",
             Self::MethodNotAllowed { .. } => "The method is not allowed here.",
-            Self::KeyTooLong => "The path is too long.",
+            Self::KeyTooLong => "The URL is too long.",
+            Self::RepeatedHeaders => "The request repeats too many of its header lines.",
             Self::Misdirected => "The Host is not served here.",
             Self::NoSite => "The path is not served here.",
         }
@@ -106,6 +110,7 @@ impl Rejection {
             Self::NoObject => "no_object",
             Self::MethodNotAllowed { .. } => "method_not_allowed",
             Self::KeyTooLong => "key_too_long",
+            Self::RepeatedHeaders => "repeated_headers",
             Self::Misdirected => "misdirected",
             Self::NoSite => "no_site",
         }

@@ -19,6 +19,9 @@ use query::append_query;
 /// What ends the name of a site, before the authority in a key. No authority contains it.
 pub const NAME_END: char = '!';
 
+/// Longest query towards a bucket, beside the bound on its object keys. It has the parameters of `key.query.allow` only.
+const MAX_QUERY_BYTES: usize = 8_000;
+
 /// What the client sent, as far as it names an object. The method is no part of it: `GET` and
 /// `HEAD` share a key.
 #[derive(Clone, Copy, Debug, Default)]
@@ -214,11 +217,17 @@ pub fn canonicalize(policy: &Policy, target: &Target<'_>) -> Result<CanonicalTar
         append_index_document(&mut draft.out, &policy.key);
         let path = draft.out.get(root..).unwrap_or_default();
         check_object(path, bucket.prefix_bytes, policy.key.max_bytes)?;
-    } else if draft.out.len() - root > policy.key.max_bytes {
-        return Err(Rejection::KeyTooLong);
     }
+    let path_end = draft.out.len();
     if let Some(query) = halves.next() {
         append_query(&mut draft.out, query, &policy.key.query, draft.escaping)?;
+    }
+    let (start, most) = match &policy.origin {
+        Origin::Bucket(_) => (path_end, MAX_QUERY_BYTES),
+        Origin::Http(_) => (root, policy.key.max_bytes),
+    };
+    if draft.out.len() - start > most {
+        return Err(Rejection::KeyTooLong);
     }
     let authority_len = draft.authority_len;
     let key = draft.into_text()?;

@@ -25,9 +25,10 @@ section! {
         merge_slashes: bool = false; bucket: true,
         /// How the query string is treated, in the key and towards the origin alike.
         query: QueryRule as Query,
-        /// Longest decoded object key of a bucket (at most 1024), longest path of an HTTP origin.
-        /// A longer one is answered with 414.
-        max_bytes: usize as Whole<1, 65_536> = 1_024,
+        /// Longest decoded object key of a bucket (at most 1024), longest path with its query of an
+        /// HTTP origin. A longer one is answered with 414. Default: 1024 for a bucket, 8000 for an
+        /// HTTP origin.
+        max_bytes: usize as Whole<1, 65_536> = 8_000; bucket: MAX_OBJECT_KEY_BYTES,
         /// Bucket only: the object that a path ending in a slash stands for. Default: none.
         index_document: Option<String> as Option<ObjectName>,
         /// A prefix that is removed from every path: with /static, /static/a.js is a.js of the

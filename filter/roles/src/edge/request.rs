@@ -11,6 +11,7 @@ use sluice_core::hot::Wanted;
 use sluice_core::http::client_control::{RequestControl, Way};
 use sluice_core::http::demand::Demand;
 use sluice_core::http::field_value::JoinedValue;
+use sluice_core::http::repetition::repeats_too_much;
 use sluice_core::key::vary::TooLong;
 use sluice_core::key::{CanonicalTarget, Rejection, canonicalize};
 use sluice_core::link::{LINK_HEADER, Link, Purpose};
@@ -85,6 +86,9 @@ impl Edge {
         headers: &Headers,
         end_of_stream: bool,
     ) -> Result<Action, Refusal> {
+        if repeats_too_much(headers.fields()) {
+            return Err(Refusal::Rejected(Rejection::RepeatedHeaders));
+        }
         let facts = RequestFacts::of(&self.policy.policy, headers.fields(), end_of_stream);
         if facts.internal {
             strip_internal(host, headers)?;

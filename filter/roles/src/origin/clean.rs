@@ -90,18 +90,6 @@ fn remove_all(host: &dyn Host, headers: &Headers, goes: impl Fn(&str) -> bool) -
     Ok(())
 }
 
-/// Logs what Envoy says of an origin that has not answered. True if it has said something.
-pub fn note_failure(worker: &mut Worker, headers: &Headers) -> host::Result<bool> {
-    let Some(details) = headers.get(FAILURE_HEADER) else {
-        return Ok(false);
-    };
-    worker
-        .metrics
-        .warn(|| format!("sluice: no answer from the origin: {details}"));
-    worker.host.remove_header(Map::Response, FAILURE_HEADER)?;
-    Ok(true)
-}
-
 /// Counts and logs what is wrong with the bucket, where a response with this `status` says so, and keeps its error code
 /// for the access log. A response that is the operator's business gets another status, and one for what can be no object
 /// that of a missing one. Gives the status then, and whether the response says nothing of the object.

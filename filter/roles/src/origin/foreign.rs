@@ -7,9 +7,8 @@
 use sluice_core::key::qualifiers::is_for_headers;
 use sluice_core::metrics::Metric;
 
-use super::clean::{
-    Asked, clean_response, note_bucket_error, note_failure, remove_hidden, undo_connection,
-};
+use super::clean::{Asked, clean_response, note_bucket_error, remove_hidden, undo_connection};
+use super::failure::{bound_lines, note_failure, say};
 use super::request::{stored_key, written};
 use crate::around;
 use crate::host::headers::Headers;
@@ -50,8 +49,8 @@ impl ForeignRequest {
 
     /// Makes the response's headers what a client may see, and keeps it from the store.
     pub fn respond(&mut self, worker: &mut Worker, end_of_stream: bool) -> host::Result<()> {
-        let headers = worker.host.headers(Map::Response)?;
-        note_failure(worker, &headers)?;
+        let headers = bound_lines(&*worker.host, worker.host.headers(Map::Response)?)?;
+        let failure = note_failure(worker, &headers)?;
         undo_connection(&*worker.host, &headers)?;
         let policy = &self.policy.policy;
         remove_hidden(&*worker.host, policy, &headers)?;
@@ -61,7 +60,7 @@ impl ForeignRequest {
             path: &self.path,
             head: self.head,
         };
-        self.body = clean_response(
+        let body = clean_response(
             &*worker.host,
             policy,
             asked,
@@ -69,6 +68,7 @@ impl ForeignRequest {
             status,
             end_of_stream,
         )?;
+        self.body = say(&*worker.host, failure, body, end_of_stream)?;
         if self.cacheable {
             let host = &*worker.host;
             return host.set_header(Map::Response, "cache-control", "no-store");

@@ -6,6 +6,7 @@
 //! the coalescer how the fill goes (`fetch`).
 
 mod clean;
+mod failure;
 mod fetch;
 mod foreign;
 mod judged;

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use sluice_core::http::cache_control::with_spaces;
 use sluice_core::key::vary::variant_of;
+use sluice_core::origin_failure::OriginFailure;
 use sluice_core::policy::SetCookie;
 use sluice_core::purge::url_of;
 use sluice_core::store::entry::FillId;
@@ -13,7 +14,8 @@ use sluice_core::store::store_edits::{OriginResponse, WRITTEN_FIELDS};
 use sluice_core::website::error_page;
 use sluice_core::workers::BodyId;
 
-use super::clean::{has_kept, note_bucket_error, note_failure, remove_hidden, undo_connection};
+use super::clean::{has_kept, note_bucket_error, remove_hidden, undo_connection};
+use super::failure::{bound_lines, note_failure, say};
 use super::fetch::Fetch;
 use super::judged::Judged;
 use super::outcome;
@@ -34,7 +36,7 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
         fetch.response.ended = true;
         return Ok(());
     }
-    let mut headers = worker.host.headers(Map::Response)?;
+    let mut headers = bound_lines(&*worker.host, worker.host.headers(Map::Response)?)?;
     if fetch.head
         && blur_head(
             &*worker.host,
@@ -45,7 +47,7 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     {
         headers = worker.host.headers(Map::Response)?;
     }
-    let unreachable = note_failure(worker, &headers)?;
+    let failure = note_failure(worker, &headers)?;
     undo_connection(&*worker.host, &headers)?;
     remove_hidden(&*worker.host, &fetch.policy.policy, &headers)?;
     let mut status = headers.status().unwrap_or(502);
@@ -53,6 +55,7 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     let account = stream.as_deref().map(|stream| &*stream.progress.account);
     (status, fetch.response.refused) =
         note_bucket_error(worker, &fetch.policy, account, &headers, status)?;
+    fetch.response.refused |= failure == Some(OriginFailure::ResponseHeaders);
     if let Some(revalidation) = fetch
         .servable()
         .filter(|_| keeps_stored(worker, fetch, status))
@@ -64,12 +67,13 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
         fetch.keep(worker, status, &revalidation);
         return Ok(());
     }
-    if unreachable && status >= 500 && fetch.revalidation.is_some() {
+    if failure.is_some() && status >= 500 && fetch.revalidation.is_some() {
         // What is stored must not be served, and nobody can be asked (RFC 9111, 5.2.2.2).
         status = 504;
         worker.host.set_header(Map::Response, ":status", "504")?;
     }
-    fetch.response.body = fetch.clean(&*worker.host, &headers, status, end_of_stream)?;
+    let body = fetch.clean(&*worker.host, &headers, status, end_of_stream)?;
+    fetch.response.body = say(&*worker.host, failure, body, end_of_stream)?;
     if fetch.link.purpose.avoids_the_store() {
         fetch.response.ended = end_of_stream;
         return around::keep_away(&*worker.host);

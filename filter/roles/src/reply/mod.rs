@@ -120,7 +120,11 @@ pub fn answer_rejection(host: &dyn Host, rejection: Rejection) -> host::Result<(
     if let Rejection::MethodNotAllowed { allow } = rejection {
         headers.push(("allow", allow));
     }
-    let body = format!("{}\n", rejection.reason());
+    let body = match rejection {
+        // A body would hold all of these headers until the client takes it.
+        Rejection::RepeatedHeaders => String::new(),
+        _ => format!("{}\n", rejection.reason()),
+    };
     host.respond(rejection.status(), rejection.name(), &headers, &body)
 }
 

@@ -23,15 +23,15 @@ cache: {ttl: {default: 60s}}
 limits: {hints: 1000, keys_in_flight: 1000}
 ";
 
-/// Asks for `count` keys, each once, from number `first` on.
-async fn ask(address: SocketAddr, first: usize, count: usize) {
+/// Asks for `count` keys, each once, from number `first` on. Each has a path of `length` bytes at least.
+async fn ask(address: SocketAddr, length: usize, first: usize, count: usize) {
     let mut clients = JoinSet::new();
     for number in 0..CLIENTS {
         clients.spawn(async move {
             let mut client = Client::connect(address).await;
             for key in (first + number..first + count).step_by(CLIENTS) {
                 let response = client
-                    .exchange(request("GET", &format!("/key/{key:012}"), &[]))
+                    .exchange(request("GET", &format!("/key/{key:0>length$}"), &[]))
                     .await;
                 assert_eq!(response.status, 404, "{response}");
             }
@@ -41,7 +41,7 @@ async fn ask(address: SocketAddr, first: usize, count: usize) {
 }
 
 /// The memory that `keys` keys take, after `warm` others have brought all tables and pools to their size.
-async fn growth(warm: usize, keys: usize, bytes_per_key: u64) {
+async fn growth(length: usize, warm: usize, keys: usize, bytes_per_key: u64) {
     let origin = Origin::start().ready().await;
     origin.forget_requests();
     origin.on("*", Reply::status(404));
@@ -52,9 +52,9 @@ async fn growth(warm: usize, keys: usize, bytes_per_key: u64) {
         .env("CACHE_MAX_BYTES", "64MiB")
         .start()
         .await;
-    ask(edge.address(), 0, warm).await;
+    ask(edge.address(), length, 0, warm).await;
     let before = edge.resident_kib();
-    ask(edge.address(), warm, keys).await;
+    ask(edge.address(), length, warm, keys).await;
     let after = edge.resident_kib();
     println!("{before} KiB, after {keys} keys {after} KiB");
     assert_eq!(
@@ -72,13 +72,19 @@ async fn growth(warm: usize, keys: usize, bytes_per_key: u64) {
 
 #[tokio::test]
 async fn distinct_keys_leave_memory_where_it_was() {
-    growth(8_000, 6_000, 100).await;
+    growth(12, 8_000, 6_000, 100).await;
+}
+
+/// 80 MB of URLs, which no table and no message keeps.
+#[tokio::test]
+async fn long_urls_leave_memory_where_it_was() {
+    growth(7_990, 4_000, 10_000, 100).await;
 }
 
 #[tokio::test]
 #[ignore = "long: make soak"]
 async fn a_million_distinct_keys_leave_memory_where_it_was() {
-    growth(50_000, 1_000_000, 100).await;
+    growth(12, 50_000, 1_000_000, 100).await;
 }
 
 /// How many KiB an edge has more than a bare Envoy with as many workers, after some requests to each of them.

@@ -2,4 +2,7 @@
 //! Public bug reports of other caches, proxies and gateways, sent to the edge: no server, client or attacker of a report
 //! finds the same fault here. `bench/REPORTS.md` lists them.
 
+mod http2_streams;
 mod kubernetes;
+mod request_headers;
+mod response_headers;

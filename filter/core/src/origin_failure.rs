@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What has kept an origin from answering, as Envoy tells it in [`crate::link::FAILURE_HEADER`].
+
+use crate::http::header_bound::{HOP_ADDS, RESPONSE};
+use crate::link::INTERNAL_PREFIX;
+
+/// What has kept an origin from answering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OriginFailure {
+    /// Its response has more headers than the edge takes.
+    ResponseHeaders,
+    /// No connection, no answer in time, a connection that broke, or a response that is none.
+    NoAnswer,
+}
+
+impl OriginFailure {
+    /// Reads Envoy's words: the details of the response that it has made, and how many bytes of the origin's it has read,
+    /// after a space. A codec that refuses so many bytes has not come to the end of the headers.
+    pub fn of(details: &[u8]) -> Self {
+        if details == TOO_MANY_LINES.as_bytes() {
+            return Self::ResponseHeaders;
+        }
+        let mut words = details.splitn(2, |&byte| byte == b' ');
+        let is_of_codec = words.next().is_some_and(|word| word.ends_with(CODEC));
+        let read = words.next().and_then(|word| str::from_utf8(word).ok());
+        let read = read.and_then(|word| word.parse::<u64>().ok());
+        match read.filter(|_| is_of_codec) {
+            Some(read) if read >= RESPONSE.bytes() => Self::ResponseHeaders,
+            _ => Self::NoAnswer,
+        }
+    }
+}
+
+/// ORIGIN's own words where it refuses a response for the number of its header lines.
+pub const TOO_MANY_LINES: &str = "too_many_response_header_lines";
+/// The end of Envoy's details where its codec has refused the response.
+const CODEC: &[u8] = b"{protocol_error}";
+
+/// Whether a response has more header lines than the edge takes, apart from Envoy's own. Their bytes are bounded by Envoy.
+pub fn has_too_many_lines<'a>(names: impl Iterator<Item = &'a [u8]>) -> bool {
+    let of_origin = |name: &&[u8]| {
+        let is_pseudo = name.first() == Some(&b':');
+        !is_pseudo && !name.starts_with(INTERNAL_PREFIX.as_bytes())
+    };
+    let most = RESPONSE.plus(HOP_ADDS).lines as usize;
+    names.filter(of_origin).nth(most).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_codec_that_has_read_as_much_as_the_bound_has_met_too_large_headers() {
+        let start = "upstream_reset_before_response_started";
+        for (words, failure) in [
+            ("{protocol_error} 98304", OriginFailure::ResponseHeaders),
+            ("{protocol_error} 98303", OriginFailure::NoAnswer),
+            ("{protocol_error} -", OriginFailure::NoAnswer),
+            ("{protocol_error}", OriginFailure::NoAnswer),
+            ("{connection_termination} 98304", OriginFailure::NoAnswer),
+            ("{protocol_error} 98304 1", OriginFailure::NoAnswer),
+        ] {
+            let details = [start, words].concat();
+            assert_eq!(OriginFailure::of(details.as_bytes()), failure, "{details}");
+        }
+        assert_eq!(OriginFailure::of(b"\xff 98304"), OriginFailure::NoAnswer);
+        assert_eq!(OriginFailure::of(b""), OriginFailure::NoAnswer);
+        let own = OriginFailure::of(TOO_MANY_LINES.as_bytes());
+        assert_eq!(own, OriginFailure::ResponseHeaders);
+    }
+
+    #[test]
+    fn lines_of_envoys_own_do_not_count() {
+        let lines = |of_origin: usize| {
+            let own = [&b":status"[..], b"x-sluice-connection"];
+            own.into_iter()
+                .chain(std::iter::repeat_n(&b"a"[..], of_origin))
+        };
+        let most = RESPONSE.plus(HOP_ADDS).lines as usize;
+        assert!(!has_too_many_lines(lines(most)));
+        assert!(has_too_many_lines(lines(most + 1)));
+    }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Responses that Envoy has made in the origin's place, and those that ORIGIN refuses for their headers.
+
+use std::collections::BTreeSet;
+
+use sluice_core::link::FAILURE_HEADER;
+use sluice_core::origin_failure::{OriginFailure, TOO_MANY_LINES, has_too_many_lines};
+
+use crate::host::headers::Headers;
+use crate::host::{self, Host, Map};
+use crate::request::body::Body;
+use crate::worker::Worker;
+
+/// The body of a response that is refused for its headers.
+const REFUSED: &str = "The origin's response has more headers than the edge takes.\n";
+
+/// Refuses a response with too many header lines, as Envoy refuses one with too many bytes. Gives the headers that it has
+/// then.
+pub fn bound_lines(host: &dyn Host, headers: Headers) -> host::Result<Headers> {
+    if !has_too_many_lines(headers.fields().map(|(name, _)| name)) {
+        return Ok(headers);
+    }
+    let names: BTreeSet<_> = headers.iter().map(|(name, _)| name).collect();
+    for name in names.into_iter().filter(|name| *name != ":status") {
+        host.remove_header(Map::Response, name)?;
+    }
+    host.set_header(Map::Response, ":status", "502")?;
+    host.set_header(Map::Response, FAILURE_HEADER, TOO_MANY_LINES)?;
+    host.headers(Map::Response)
+}
+
+/// Logs what Envoy says of an origin that has not answered. `None` if it says nothing.
+pub fn note_failure(worker: &mut Worker, headers: &Headers) -> host::Result<Option<OriginFailure>> {
+    let Some(details) = headers.get(FAILURE_HEADER) else {
+        return Ok(None);
+    };
+    let failure = OriginFailure::of(details.bytes());
+    worker.metrics.warn(|| match failure {
+        OriginFailure::ResponseHeaders => {
+            "sluice: no answer from the origin: its response has more headers than 200 lines or 96 KiB"
+                .to_owned()
+        }
+        OriginFailure::NoAnswer => {
+            let details = details.to_string();
+            let happened = details.split(' ').next().unwrap_or_default();
+            format!("sluice: no answer from the origin: {happened}")
+        }
+    });
+    worker.host.remove_header(Map::Response, FAILURE_HEADER)?;
+    Ok(Some(failure))
+}
+
+/// Puts the edge's words in the place of a body that is still to come, where the response is refused for its headers.
+pub fn say(
+    host: &dyn Host,
+    failure: Option<OriginFailure>,
+    body: Body,
+    ends: bool,
+) -> host::Result<Body> {
+    if failure != Some(OriginFailure::ResponseHeaders) || ends || !matches!(body, Body::Kept) {
+        return Ok(body);
+    }
+    host.set_header(Map::Response, "content-type", "text/plain")?;
+    let length = REFUSED.len().to_string();
+    host.set_header(Map::Response, "content-length", &length)?;
+    Ok(Body::Replaced(REFUSED.into()))
+}
