@@ -458,7 +458,7 @@ fn every_rejection_has_a_status_a_token_and_a_sentence() {
         (Rejection::NoObject, 404),
         (Rejection::MethodNotAllowed { allow: "GET" }, 405),
         (Rejection::KeyTooLong, 414),
-        (Rejection::RepeatedHeaders, 431),
+        (Rejection::RepeatedHeaders, 400),
     ];
     let mut names = std::collections::BTreeSet::new();
     for (rejection, status) in all {

@@ -40,7 +40,7 @@ pub enum Rejection {
     },
     /// The object key, or the path with its query, is longer than the policy's bound.
     KeyTooLong,
-    /// The request has equal header lines by the dozen (RFC 6585, 5).
+    /// The request has equal header lines by the dozen. Not 431: the listener has words of its own for that.
     RepeatedHeaders,
     /// No site has the host, or the connection is for another one's (RFC 9110, 15.5.20).
     Misdirected,
@@ -57,7 +57,6 @@ impl Rejection {
             Self::MethodNotAllowed { .. } => 405,
             Self::KeyTooLong => 414,
             Self::Misdirected => 421,
-            Self::RepeatedHeaders => 431,
             _ => 400,
         }
     }
