@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 use sluice::settings::{Settings, docs};
+use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -69,6 +70,16 @@ fn the_observability_page_names_every_metric_and_what_it_counts() {
         );
     }
     assert_has_table("docs/observability.md", "metrics", &table);
+}
+
+#[test]
+fn the_observability_page_names_every_reason_not_to_store_and_what_helps() {
+    let mut table = String::from("| reason | the response | what helps |\n|---|---|---|\n");
+    for reason in UncacheableReason::ALL {
+        let (name, meaning, remedy) = (reason.name(), reason.meaning(), reason.remedy());
+        let _ = writeln!(table, "| `{name}` | {meaning} | {remedy} |");
+    }
+    assert_has_table("docs/observability.md", "reasons", &table);
 }
 
 #[test]

@@ -56,6 +56,7 @@ const ACCOUNT: &[&str] = &[
     "origin_ms",
     "attempts",
     "bucket_error",
+    "uncacheable",
 ];
 /// The host of a request of HTTP/1.0 that names none, where there are sites to choose from. It is nobody's.
 const NO_HOST: &str = "host.invalid";

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every metric of the filter, defined once: name, kind and help.
 
+use crate::freshness::UncacheableReason;
+use crate::freshness::reason::with_reasons;
+
 /// What a metric measures over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
@@ -13,31 +16,51 @@ pub enum MetricKind {
 }
 
 macro_rules! metrics {
-    ($($variant:ident, $name:literal, $kind:ident, $help:literal;)*) => {
+    (
+        { $($variant:ident, $name:literal, $kind:ident, $help:literal;)* }
+        { $($reason:ident, $counter:ident, $token:literal, $counted:literal, $meaning:literal, $remedy:literal;)* }
+    ) => {
         /// A metric of the filter.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(usize)]
         pub enum Metric {
             $(#[doc = $help] $variant,)*
+            $(#[doc = concat!("Responses for clients that were not stored, for the reason ", $token, ".")] $counter,)*
         }
 
         impl Metric {
             /// All of them, in the order of their indices.
-            pub const ALL: &[Metric] = &[$(Metric::$variant,)*];
+            pub const ALL: &[Metric] = &[$(Metric::$variant,)* $(Metric::$counter,)*];
 
             /// The name in Envoy's statistics.
             pub const fn name(self) -> &'static str {
-                match self { $(Metric::$variant => $name,)* }
+                match self {
+                    $(Metric::$variant => $name,)*
+                    $(Metric::$counter => $counted,)*
+                }
             }
 
             /// The kind.
             pub const fn kind(self) -> MetricKind {
-                match self { $(Metric::$variant => MetricKind::$kind,)* }
+                match self {
+                    $(Metric::$variant => MetricKind::$kind,)*
+                    $(Metric::$counter => MetricKind::Counter,)*
+                }
             }
 
             /// What it counts, in one sentence.
             pub const fn help(self) -> &'static str {
-                match self { $(Metric::$variant => $help,)* }
+                match self {
+                    $(Metric::$variant => $help,)*
+                    $(Metric::$counter => concat!(
+                        "Responses for clients that were not stored, for the reason ", $token, "."
+                    ),)*
+                }
+            }
+
+            /// Counts the responses that are not stored for a reason.
+            pub const fn of_reason(reason: UncacheableReason) -> Self {
+                match reason { $(UncacheableReason::$reason => Metric::$counter,)* }
             }
 
             /// Position in [`Metric::ALL`].
@@ -48,7 +71,7 @@ macro_rules! metrics {
     };
 }
 
-metrics! {
+with_reasons! { metrics! {
     RequestsHit, "sluice_requests_hit", Counter, "Requests answered from the store, without the origin.";
     RequestsMiss, "sluice_requests_miss", Counter, "Requests whose response came from the origin and was stored, or could have been stored.";
     RequestsRevalidated, "sluice_requests_revalidated", Counter, "Requests answered from the store after the origin confirmed that the stored response is still valid.";
@@ -113,7 +136,7 @@ metrics! {
     HotObjectsNow, "sluice_hot_objects_now", Gauge, "Hot copies in the workers' own memory, summed over the workers.";
     HotBytesNow, "sluice_hot_bytes_now", Gauge, "Bytes of memory that hot copies take, summed over the workers.";
     WaitMilliseconds, "sluice_wait_milliseconds", Histogram, "How long requests waited for a leader.";
-}
+} }
 
 #[cfg(test)]
 mod tests {

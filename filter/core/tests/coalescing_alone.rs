@@ -12,6 +12,7 @@ use sluice_core::coalescing::hints::Hint;
 use sluice_core::coalescing::{
     Coalescer, Effect, FillVerdict, LeaderResponse, Onward, Probed, Request, Turn,
 };
+use sluice_core::freshness::UncacheableReason;
 use sluice_core::workers::shared_table::SharedRecord as _;
 use sluice_core::workers::{KeyHash, Millis, StreamId, WorkerId};
 use sluice_fake::FakeSharedData;
@@ -84,11 +85,17 @@ fn what_is_remembered_of_a_key_neither_leads_nor_waits() {
         Some(Onward::Lead)
     );
     coalescer.hints().set(stored, Hint::Fresh, 1_000);
-    coalescer.hints().set(barred, Hint::HitForMiss, 1_000);
+    coalescer
+        .hints()
+        .set(barred, Hint::HitForMiss(UncacheableReason::Private), 1_000);
     for (key, remembered, known) in [
         (KEY, None, true),
         (stored, Some(Onward::Fresh), true),
-        (barred, Some(Onward::HitForMiss), true),
+        (
+            barred,
+            Some(Onward::HitForMiss(UncacheableReason::Private)),
+            true,
+        ),
         (KeyHash(10), None, false),
     ] {
         assert_eq!(coalescer.remembered(key, 999), remembered, "{key:?}");

@@ -6,6 +6,7 @@ mod support;
 
 use sluice_core::coalescing::Onward;
 use sluice_core::coalescing::board::{FLIGHTS_PER_SLOT, SLOTS};
+use sluice_core::freshness::UncacheableReason;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::shared_value::ATTEMPTS;
@@ -229,7 +230,10 @@ fn store_that_never_takes_the_response_does_not_make_a_queue_of_its_followers() 
             .count()
     };
     assert_eq!(
-        (released(Onward::Lead), released(Onward::HitForMiss)),
+        (
+            released(Onward::Lead),
+            released(Onward::HitForMiss(UncacheableReason::NotTaken))
+        ),
         (1, 19)
     );
     let next = envoy.get(0, KEY);

@@ -5,6 +5,7 @@
 mod support;
 
 use sluice_core::coalescing::Onward;
+use sluice_core::freshness::UncacheableReason;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Kind, Stage};
@@ -158,7 +159,10 @@ fn fill_in_the_background_that_waits_ends_when_there_is_nothing_to_lead_for() {
             // The control: who waits for its own sake asks for itself, if that is what is to be done.
             let asks = answer == Answer::Uncacheable;
             assert_eq!(envoy.fetches.len(), if asks { 2 } else { 1 }, "{answer:?}");
-            assert_eq!(release(&envoy, other) == Some(Onward::HitForMiss), asks);
+            assert_eq!(
+                release(&envoy, other) == Some(Onward::HitForMiss(UncacheableReason::Private)),
+                asks
+            );
         }
     }
 }

@@ -5,6 +5,7 @@
 mod support;
 
 use sluice_core::coalescing::Onward;
+use sluice_core::freshness::UncacheableReason;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, HeaderTexts as _, Kind, Stage};
@@ -349,7 +350,10 @@ fn range_of_what_is_not_stored_goes_around_the_store_as_it_is() {
     let range = envoy.far_range(0, KEY);
     envoy.answer(FIRST, Answer::Storable);
     envoy.answer(FetchId(1), Answer::Uncacheable);
-    assert_eq!(release(&envoy, range), Some(Onward::HitForMiss));
+    assert_eq!(
+        release(&envoy, range),
+        Some(Onward::HitForMiss(UncacheableReason::Private))
+    );
     let fetch = envoy.fetches.last().unwrap();
     assert_eq!(fetch.headers.get("range"), Some(FAR.1));
     assert_eq!(fetch.headers.get("if-range"), None);

@@ -6,6 +6,7 @@ mod support;
 
 use sluice_core::coalescing::Onward;
 use sluice_core::coalescing::board::SLOTS;
+use sluice_core::freshness::UncacheableReason;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_fake::{
@@ -483,7 +484,14 @@ fn uncacheable_response_releases_all_at_once_and_is_remembered_for_its_time() {
     let followers: Vec<_> = (0..10).map(|number| envoy.get(number % 2, KEY)).collect();
     envoy.answer(FIRST, Answer::Uncacheable);
     envoy.deliver_all();
-    assert_eq!(releases(&envoy, &followers, Onward::HitForMiss), 10);
+    assert_eq!(
+        releases(
+            &envoy,
+            &followers,
+            Onward::HitForMiss(UncacheableReason::Private)
+        ),
+        10
+    );
     assert_eq!(envoy.fetches.len(), 11, "each by itself, at once");
 
     let calls = envoy.data.calls();
@@ -625,7 +633,14 @@ fn what_says_nothing_of_caching_and_cannot_be_copied_is_not_waited_for() {
         envoy.get(0, KEY);
         let followers = [envoy.get(0, KEY), envoy.get(0, KEY)];
         envoy.answer(FIRST, Answer::Silent);
-        assert_eq!(releases(&envoy, &followers, Onward::HitForMiss), 2);
+        assert_eq!(
+            releases(
+                &envoy,
+                &followers,
+                Onward::HitForMiss(UncacheableReason::NoLifetime)
+            ),
+            2
+        );
         let next = envoy.get(0, KEY);
         assert_eq!(admission(&envoy, next), Some(Purpose::Bypass));
     }

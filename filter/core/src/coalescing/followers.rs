@@ -87,7 +87,9 @@ impl Coalescer {
             Outcome::Stored { until } | Outcome::Found { until } => {
                 self.hints.set(key, Hint::Fresh, *until);
             }
-            Outcome::HitForMiss { until } => self.hints.set(key, Hint::HitForMiss, *until),
+            Outcome::HitForMiss { until, reason } => {
+                self.hints.set(key, Hint::HitForMiss(*reason), *until);
+            }
             Outcome::Kept { until } => {
                 self.hints.set(key, Hint::Fresh, *until);
                 // The claim of the worker that has asked says when to ask again.
@@ -144,7 +146,7 @@ impl Coalescer {
             Outcome::Validated { .. } => Onward::Validated,
             Outcome::Stored { .. } | Outcome::Kept { .. } => Onward::Collapsed,
             Outcome::Found { .. } => Onward::Fresh,
-            Outcome::HitForMiss { .. } => Onward::HitForMiss,
+            Outcome::HitForMiss { reason, .. } => Onward::HitForMiss(*reason),
             Outcome::NoRoom => Onward::NoRoom,
             Outcome::LeaderLost => Onward::Alone,
             Outcome::Failed { status } => return self.fail(waiter, *status, turn),

@@ -4,6 +4,7 @@
 //! A hint is about speed only. A wrong "fresh" costs one uncoalesced request, a wrong "hit-for-miss" one uncached
 //! request; neither can serve a wrong object.
 
+use crate::freshness::UncacheableReason;
 use crate::workers::recent_keys::RecentKeys;
 use crate::workers::{KeyHash, Millis};
 
@@ -18,8 +19,8 @@ const MOMENT_MILLIS: Millis = 1_000;
 pub enum Hint {
     /// The store has it and serves it as it is: fresh, or within a window of staleness.
     Fresh,
-    /// Its responses cannot be stored: waiting for one another would serve nobody.
-    HitForMiss,
+    /// Its responses cannot be stored, for this reason: waiting for one another would serve nobody.
+    HitForMiss(UncacheableReason),
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::{Coalescer, Effect, FillVerdict, LeaderResponse, Probed, Turn};
 use crate::coalescing::flight::{Commit, Leader, LocalFlight, PROBE_MILLIS, Phase};
+use crate::freshness::UncacheableReason;
 use crate::metrics::Metric;
 use crate::workers::message::{Event, FlightMessage, Outcome};
 use crate::workers::{KeyHash, Millis, StreamId};
@@ -34,8 +35,8 @@ impl Coalescer {
                     leader.phase = Phase::Filling;
                 }
             }
-            FillVerdict::HitForMiss { until } => {
-                self.finish(key, Outcome::HitForMiss { until }, turn);
+            FillVerdict::HitForMiss { until, reason } => {
+                self.finish(key, Outcome::HitForMiss { until, reason }, turn);
             }
             FillVerdict::NoRoom => self.finish(key, Outcome::NoRoom, turn),
             FillVerdict::Failed { status } => self.finish(key, Outcome::Failed { status }, turn),
@@ -281,6 +282,7 @@ impl Coalescer {
         let outcome = if std::mem::replace(&mut flight.unshared, true) {
             Outcome::HitForMiss {
                 until: turn.now.saturating_add(flight.policy.hit_for_miss),
+                reason: UncacheableReason::NotTaken,
             }
         } else {
             Outcome::LeaderLost

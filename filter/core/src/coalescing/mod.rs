@@ -79,6 +79,7 @@ use crate::coalescing::flight::{
     Commit, FlightPolicy, LONGEST_TICK_MILLIS, Leader, LocalFlight, Role,
 };
 use crate::coalescing::hints::Hints;
+use crate::freshness::UncacheableReason;
 use crate::host::SharedStore;
 use crate::key::CanonicalTarget;
 use crate::key::vary::VaryNames;
@@ -175,6 +176,8 @@ pub enum FillVerdict {
     HitForMiss {
         /// The end of that time.
         until: Millis,
+        /// The reason for which it is not stored.
+        reason: UncacheableReason,
     },
     /// It would, but the store has no room now.
     NoRoom,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How a request goes on, at once or after it has waited.
 
+use crate::freshness::UncacheableReason;
 use crate::link::Purpose;
 
 /// How a request goes on.
@@ -20,8 +21,8 @@ pub enum Onward {
     /// To the store, which asks the origin for its client alone: nothing is known that requests with its credentials
     /// share.
     Authenticated,
-    /// Around the store: its key is known to be uncacheable.
-    HitForMiss,
+    /// Around the store: its key is known to be uncacheable, for this reason.
+    HitForMiss(UncacheableReason),
     /// Around the store: it waited too long.
     WaitTimeout,
     /// Around the store, which has no room for the response.
@@ -48,7 +49,7 @@ impl Onward {
             Self::Validated => Purpose::Validated,
             Self::Alone => Purpose::Alone,
             Self::Authenticated => Purpose::Checked,
-            Self::HitForMiss
+            Self::HitForMiss(_)
             | Self::WaitTimeout
             | Self::NoRoom
             | Self::UnsharedRange

@@ -24,7 +24,7 @@ impl Coalescer {
         }
         Some(match self.hints.get(key, now)? {
             Hint::Fresh => Onward::Fresh,
-            Hint::HitForMiss => Onward::HitForMiss,
+            Hint::HitForMiss(reason) => Onward::HitForMiss(reason),
         })
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::ResponseFacts;
 use super::is_server_error;
 use super::said::Said;
-use super::verdict::{Lifetime, UncacheableReason};
+use super::{Lifetime, UncacheableReason};
 use crate::http::cache_control::{CacheControl, MAX_DELTA_SECONDS, parse_delta_seconds};
 use crate::http::field_value::FieldValue;
 use crate::http::{date, status};

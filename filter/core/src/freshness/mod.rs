@@ -2,6 +2,7 @@
 //! Whether a response is stored, and for how long.
 
 mod lifetime;
+pub(crate) mod reason;
 mod said;
 mod verdict;
 
@@ -13,8 +14,9 @@ use lifetime::{
 };
 use said::{refuse_cookies, refuse_forbidden, refuse_varying, said};
 
+pub use reason::UncacheableReason;
 pub use said::may_be_kept_downstream;
-pub use verdict::{Lifetime, Storage, UncacheableReason, Verdict};
+pub use verdict::{Lifetime, Storage, Verdict};
 
 /// What Envoy's cache filters store; any other status is stored in disguise.
 const STATUSES_OF_ENVOY: [u16; 12] = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 451, 501];

@@ -2,7 +2,7 @@
 //! What the origin says about caching, and whether it forbids to store a response (RFC 9111, 3).
 
 use super::ResponseFacts;
-use super::verdict::UncacheableReason;
+use super::UncacheableReason;
 use crate::http::cache_control::CacheControl;
 use crate::http::field_value::{FieldValue, NotText};
 use crate::http::targeted;

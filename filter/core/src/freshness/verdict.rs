@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What becomes of a response.
 
+use super::UncacheableReason;
 use super::is_server_error;
 
 /// For how long the headers that a HEAD has brought answer others. Nothing brings them up to date when the
@@ -31,6 +32,18 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// The reason for which the response is not stored; `None` for one that is stored, or would be if there was room.
+    pub const fn reason(&self) -> Option<UncacheableReason> {
+        match self {
+            Self::Store(_) | Self::NoRoom(_) => None,
+            Self::Share(_) => Some(UncacheableReason::ServerError),
+            Self::ShareOnce => Some(UncacheableReason::NoLifetime),
+            Self::RequestError => Some(UncacheableReason::RequestError),
+            Self::ForCredentials => Some(UncacheableReason::Authorization),
+            Self::Uncacheable(reason) | Self::Passing(reason) => Some(*reason),
+        }
+    }
+
     /// The verdict on a response of that status where the store has no room. An error is shared as one that is never
     /// stored, so that an origin in trouble is not asked by all who wait.
     #[must_use]
@@ -105,59 +118,6 @@ impl Storage {
                 ..Lifetime::default()
             },
             ..self
-        }
-    }
-}
-
-/// Why a response is not stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UncacheableReason {
-    /// Not a final response for all of the object: 1xx, 206, 304.
-    Status,
-    /// `Set-Cookie`: it is for one client.
-    SetCookie,
-    /// The request had a `Cookie`, and the response does not say that it is for all.
-    Cookie,
-    /// `Cache-Control: must-understand` with a status that is not understood.
-    NotUnderstood,
-    /// `Cache-Control: no-store`.
-    NoStore,
-    /// `Cache-Control: no-cache` without a validator.
-    NoCache,
-    /// `Cache-Control: private`.
-    Private,
-    /// `Vary` names a request header that the policy does not ignore.
-    Vary,
-    /// Larger than the policy allows.
-    TooLarge,
-    /// The policy's lifetime for this status is 0, which the origin's does not change.
-    NoTtl,
-    /// Neither the origin nor the policy gives a response with that status a lifetime.
-    NoLifetime,
-    /// It came with no lifetime left.
-    Stale,
-    /// A header that decides about it is no text: `Cache-Control` or a field in its place, `Expires`, `Vary`, or one with
-    /// its surrogate keys.
-    UnreadableHeader,
-}
-
-impl UncacheableReason {
-    /// A token for logs and `Cache-Status`.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Status => "status",
-            Self::SetCookie => "set-cookie",
-            Self::Cookie => "cookie",
-            Self::NotUnderstood => "must-understand",
-            Self::NoStore => "no-store",
-            Self::NoCache => "no-cache",
-            Self::Private => "private",
-            Self::Vary => "vary",
-            Self::TooLarge => "too-large",
-            Self::NoTtl => "no-ttl",
-            Self::NoLifetime => "no-lifetime",
-            Self::Stale => "stale",
-            Self::UnreadableHeader => "unreadable-header",
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::byte_reader::ByteReader;
 use super::{BodyId, FlightId, KeyHash, Millis, WorkerId};
+use crate::freshness::UncacheableReason;
 use crate::key::vary::VaryNames;
 use crate::policy::purge::Record;
 
@@ -28,6 +29,8 @@ pub enum Outcome {
     HitForMiss {
         /// Until when nobody should wait for this key.
         until: Millis,
+        /// The reason for which it cannot be stored.
+        reason: UncacheableReason,
     },
     /// The origin is in trouble: answer with the status that the leader got.
     Failed {
@@ -123,7 +126,7 @@ pub enum Message {
 }
 
 /// Rises with each change of the layout: a module that is replaced in a running process leaves messages behind.
-const FORMAT: u8 = 4;
+const FORMAT: u8 = 6;
 
 /// The byte after [`FORMAT`].
 mod tag {
@@ -249,24 +252,29 @@ impl Message {
 
 impl FlightMessage {
     fn encode(&self, bytes: &mut Vec<u8>) {
-        let (tag, argument, names) = match &self.event {
-            Event::Ended(Outcome::Stored { until }) => (tag::STORED, *until, ""),
-            Event::Ended(Outcome::Found { until }) => (tag::FOUND, *until, ""),
-            Event::Ended(Outcome::HitForMiss { until }) => (tag::HIT_FOR_MISS, *until, ""),
-            Event::Ended(Outcome::Failed { status }) => (tag::FAILED, u64::from(*status), ""),
-            Event::Ended(Outcome::LeaderLost) => (tag::LEADER_LOST, 0, ""),
-            Event::Ended(Outcome::Kept { until }) => (tag::KEPT, *until, ""),
-            Event::Ended(Outcome::Validated { at }) => (tag::VALIDATED, *at, ""),
-            Event::Ended(Outcome::Varies { names }) => (tag::VARIES, 0, names.as_str()),
-            Event::Ended(Outcome::NoRoom) => (tag::NO_ROOM, 0, ""),
-            Event::Awaited => (tag::AWAITED, 0, ""),
+        let nothing: &[u8] = &[];
+        let reason;
+        let (tag, argument, rest) = match &self.event {
+            Event::Ended(Outcome::Stored { until }) => (tag::STORED, *until, nothing),
+            Event::Ended(Outcome::Found { until }) => (tag::FOUND, *until, nothing),
+            Event::Ended(Outcome::HitForMiss { until, reason: why }) => {
+                reason = [why.code()];
+                (tag::HIT_FOR_MISS, *until, reason.as_slice())
+            }
+            Event::Ended(Outcome::Failed { status }) => (tag::FAILED, u64::from(*status), nothing),
+            Event::Ended(Outcome::LeaderLost) => (tag::LEADER_LOST, 0, nothing),
+            Event::Ended(Outcome::Kept { until }) => (tag::KEPT, *until, nothing),
+            Event::Ended(Outcome::Validated { at }) => (tag::VALIDATED, *at, nothing),
+            Event::Ended(Outcome::Varies { names }) => (tag::VARIES, 0, names.as_str().as_bytes()),
+            Event::Ended(Outcome::NoRoom) => (tag::NO_ROOM, 0, nothing),
+            Event::Awaited => (tag::AWAITED, 0, nothing),
         };
         bytes.push(tag);
         bytes.extend(self.key.0.to_le_bytes());
         bytes.extend(self.flight.worker.0.to_le_bytes());
         bytes.extend(self.flight.sequence.to_le_bytes());
         bytes.extend(argument.to_le_bytes());
-        bytes.extend(names.as_bytes());
+        bytes.extend(rest);
     }
 
     fn decode(tag: u8, reader: &mut ByteReader<'_>) -> Option<Self> {
@@ -279,7 +287,10 @@ impl FlightMessage {
         let outcome = match tag {
             tag::STORED => Outcome::Stored { until: argument },
             tag::FOUND => Outcome::Found { until: argument },
-            tag::HIT_FOR_MISS => Outcome::HitForMiss { until: argument },
+            tag::HIT_FOR_MISS => Outcome::HitForMiss {
+                until: argument,
+                reason: UncacheableReason::of_code(reader.u8()?)?,
+            },
             tag::FAILED => Outcome::Failed {
                 status: u16::try_from(argument).ok()?,
             },
@@ -310,7 +321,10 @@ mod tests {
         let outcomes = [
             Outcome::Stored { until: u64::MAX },
             Outcome::Found { until: 4 },
-            Outcome::HitForMiss { until: 3 },
+            Outcome::HitForMiss {
+                until: 3,
+                reason: UncacheableReason::Vary,
+            },
             Outcome::Failed { status: 503 },
             Outcome::LeaderLost,
             Outcome::Kept { until: 9 },

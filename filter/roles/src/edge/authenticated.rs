@@ -2,6 +2,7 @@
 //! Requests with `Authorization` (RFC 9111, 3.5): they use the store only for what the origin lets all of them share.
 
 use sluice_core::coalescing::Onward;
+use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::client_control::Way;
 use sluice_core::http::field_value::FieldValue;
 use sluice_core::key::CanonicalTarget;
@@ -39,7 +40,7 @@ pub fn hide(host: &dyn Host, credentials: FieldValue<'_>) -> host::Result<()> {
 /// How a request goes on that looks for a response which it may share; `None` if it waits for the look.
 pub fn look(worker: &mut Worker, stream: &EdgeRequest) -> Option<Onward> {
     match worker.keys.audience(stream.key.key) {
-        Some(Audience::Client { .. }) => Some(Onward::HitForMiss),
+        Some(Audience::Client { .. }) => Some(Onward::HitForMiss(UncacheableReason::Authorization)),
         _ => background::look_for_authenticated(worker, stream),
     }
 }

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use sluice_core::admission::RequestFacts;
 use sluice_core::coalescing::Onward;
+use sluice_core::freshness::UncacheableReason;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::{LINK_HEADER, Link, Purpose};
 
@@ -146,11 +147,15 @@ impl Edge {
         worker: &mut Worker,
         call: BackgroundCall,
     ) -> Result<Action, Refusal> {
+        let reason = match call.kind {
+            CallKind::Around(_) => UncacheableReason::KeyMismatch,
+            _ => UncacheableReason::Vary,
+        };
         let key = worker.keys.flight_key(&call.target);
         let stream = EdgeRequest::new(self.id, key, call.target, call.policy, false);
         let stream = Rc::new(stream);
         worker.open(&stream);
-        resumption::send_on(worker, &stream, Onward::HitForMiss)?;
+        resumption::send_on(worker, &stream, Onward::HitForMiss(reason))?;
         self.too_large = Some(TOO_LARGE);
         self.state = State::Cached(stream);
         Ok(Action::Continue)

@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use sluice_core::coalescing::FillVerdict;
+use sluice_core::freshness::UncacheableReason;
 use sluice_core::hot::{Capture, HotCopy, Sighting, Wanted};
 use sluice_core::http::cache_status::CacheStatus;
 use sluice_core::http::demand::Demand;
@@ -204,6 +205,10 @@ fn share_copy(
     };
     worker.answer_alike(stream, |follower| {
         let whole = follower.stand_in.is_none() && !follower.authenticated;
+        if whole && sharing.once {
+            let account = &follower.progress.account;
+            account.is_not_stored(UncacheableReason::NoLifetime);
+        }
         whole.then(|| DueReply::Copied(Rc::clone(copy), Rc::clone(follower), sharing.way))
     });
     worker.turn(stream.id.0, |coalescer, turn| {
@@ -216,7 +221,7 @@ fn share_copy(
 /// nobody says for how long the response is fresh. Then there is nothing to wait for later either.
 pub fn share_nothing(worker: &mut Worker, stream: &EdgeRequest, once: bool) {
     if once {
-        return mismatches::avoid_the_store(worker, stream);
+        return mismatches::avoid_the_store(worker, stream, UncacheableReason::NoLifetime);
     }
     worker.turn(stream.id.0, |coalescer, turn| {
         coalescer.fill_headers(stream.id, FillVerdict::NoRoom, turn);

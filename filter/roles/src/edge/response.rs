@@ -6,7 +6,7 @@ use std::rc::Rc;
 use sluice_core::admission::PassReason;
 use sluice_core::coalescing::hints::Hint;
 use sluice_core::coalescing::{LeaderResponse, Onward};
-use sluice_core::freshness::is_request_error;
+use sluice_core::freshness::{UncacheableReason, is_request_error};
 use sluice_core::http::cache_status::{CacheStatus, Forward};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::vary::is_of_variant;
@@ -188,6 +188,8 @@ fn restore(
     } else {
         served.cache_status(stream.progress.purpose.get(), collapsed)
     };
+    let reason = reason_of(stream, served);
+    let status = reason.map_or(status, |reason| status.detail(reason.name()));
     add_status_of(host, stream, status)
 }
 
@@ -203,7 +205,11 @@ fn share_unstored(
     let plain = stream.demand.is_none() && stream.stand_in.is_none() && !stream.head;
     let whole = plain && (once || served.entry.status == 200) && !stream.for_others;
     let way = served.collapsed_cache_status();
-    let way = if once { way } else { way.detail(NO_ROOM) };
+    let way = way.detail(if once {
+        UncacheableReason::NoLifetime.name()
+    } else {
+        NO_ROOM
+    });
     let sighting = served.sighting_without_room();
     let sharing = Sharing { way, once };
     let shares = whole && hot::begin_to_share(worker, stream, announced, sighting, sharing)?;
@@ -249,6 +255,12 @@ fn finish(
     delivered
 }
 
+/// The reason for which the origin's response to this very request is not stored, if it is not.
+fn reason_of(stream: &EdgeRequest, served: &Served<'_>) -> Option<UncacheableReason> {
+    let reason = stream.progress.account.uncacheable();
+    reason.filter(|_| served.own && !served.entry.stored)
+}
+
 /// Whether the store has served a whole object as it is, to a request that nothing else is to be said of.
 fn is_plain_hit(stream: &EdgeRequest, served: &Served<'_>) -> bool {
     let changed = stream.demand.is_some() || stream.stand_in.is_some() || stream.head;
@@ -281,6 +293,9 @@ fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>, announ
     }
     let result = served.metric(stream.progress.purpose.get());
     worker.metrics.count_of(&stream.policy, result);
+    worker
+        .metrics
+        .count_uncacheable(&stream.policy, reason_of(stream, served));
     stream.progress.account.results_in(result_of(result));
     worker.turn(stream.id.0, |coalescer, turn| {
         let left = match served.failure {
@@ -386,6 +401,7 @@ fn without_entry<'a>(stream: &EdgeRequest, status: u16) -> CacheStatus<'a> {
                 Some(Onward::UnsharedRange) => "range",
                 Some(Onward::Unfilled) => "unfilled",
                 Some(Onward::NoRoom) => NO_ROOM,
+                Some(Onward::HitForMiss(reason)) => reason.hit_for_miss(),
                 _ => "hit-for-miss",
             }),
         Purpose::Ahead => CacheStatus::forwarded(Forward::UriMiss)

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use sluice_core::coalescing::FillVerdict;
 use sluice_core::coalescing::hints::Hint;
+use sluice_core::freshness::UncacheableReason;
 use sluice_core::key::qualifiers::is_for_headers;
 use sluice_core::link::{AUTHORIZATION_HEADER, Link, Purpose};
 use sluice_core::metrics::Metric;
@@ -150,11 +151,19 @@ impl Fetch {
         host.edit_headers(Map::Request, revalidation.conditions(compressed))
     }
 
-    /// Lets nobody share the response: the next request leads.
-    pub fn share_nothing(&self, worker: &mut Worker) {
+    /// Notes for its client that the response is not stored, for this reason.
+    pub fn is_not_stored(&self, worker: &Worker, reason: UncacheableReason) {
+        if let Some(stream) = worker.stream(self.link.stream) {
+            stream.progress.account.is_not_stored(reason);
+        }
+    }
+
+    /// Lets nobody share the response, for this reason: the next request leads.
+    pub fn share_nothing(&self, worker: &mut Worker, reason: UncacheableReason) {
         let stream = self.link.stream;
         worker.turn(self.context, |coalescer, turn| {
-            let verdict = FillVerdict::HitForMiss { until: turn.now };
+            let until = turn.now;
+            let verdict = FillVerdict::HitForMiss { until, reason };
             coalescer.fill_headers(stream, verdict, turn);
         });
     }
@@ -294,7 +303,8 @@ impl Fetch {
         worker.turn(self.context, |coalescer, turn| {
             if let Some(key) = shunned {
                 let until = turn.now.saturating_add(millis(cache.hit_for_miss));
-                coalescer.hints().set(key, Hint::HitForMiss, until);
+                let hint = Hint::HitForMiss(UncacheableReason::TooLarge);
+                coalescer.hints().set(key, hint, until);
             }
             coalescer.fill_ended(stream, turn);
         });

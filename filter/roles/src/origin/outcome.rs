@@ -19,13 +19,19 @@ pub fn tell(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>, end_of_stre
         worker.metrics.count(Metric::FillsWithoutRoom, 1);
     }
     note_audience(worker, fetch, &judged.verdict);
+    if let Some(reason) = judged.verdict.reason() {
+        fetch.is_not_stored(worker, reason);
+    }
     if judged.is_stored() {
         teach(worker, fetch, judged);
     }
     match fill_verdict(&*worker.host, fetch, judged) {
         Some(verdict) => tell_headers(worker, fetch, verdict, end_of_stream),
-        None if matches!(judged.verdict, Verdict::Passing(_)) => fetch.share_nothing(worker),
-        None => {}
+        None => {
+            if let Verdict::Passing(reason) = judged.verdict {
+                fetch.share_nothing(worker, reason);
+            }
+        }
     }
 }
 
@@ -86,10 +92,11 @@ fn fill_verdict(host: &dyn Host, fetch: &Fetch, judged: &Judged<'_>) -> Option<F
             names: names.clone(),
         },
         (Verdict::Passing(_), _) => return None,
-        (Verdict::Uncacheable(_), _) => {
+        (Verdict::Uncacheable(reason), _) => {
             let hit_for_miss = millis(fetch.policy.policy.cache.hit_for_miss);
             FillVerdict::HitForMiss {
                 until: host.monotonic_millis().saturating_add(hit_for_miss),
+                reason: *reason,
             }
         }
     })
@@ -114,8 +121,8 @@ fn tell_headers(worker: &mut Worker, fetch: &Fetch, verdict: FillVerdict, end_of
     }
     worker.turn(fetch.context, |coalescer, turn| {
         match verdict {
-            FillVerdict::HitForMiss { until } => {
-                coalescer.hints().set(key, Hint::HitForMiss, until);
+            FillVerdict::HitForMiss { until, reason } => {
+                coalescer.hints().set(key, Hint::HitForMiss(reason), until);
             }
             FillVerdict::Varies { .. } => coalescer.hints().forget(key),
             FillVerdict::Store

@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::cache_control::with_spaces;
 use sluice_core::key::vary::variant_of;
 use sluice_core::origin_failure::OriginFailure;
@@ -109,7 +110,9 @@ fn respond_to_store(
             .host
             .edit_known_headers(Map::Response, headers, response.unstored())?;
         fetch.response.ended = end_of_stream;
-        fetch.share_nothing(worker);
+        let reason = UncacheableReason::Purged;
+        fetch.is_not_stored(worker, reason);
+        fetch.share_nothing(worker, reason);
         return Ok(());
     }
     if judged.is_stored() {

@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 
+use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::KeyHash;
 
@@ -28,6 +29,7 @@ pub struct Account {
     origin_millis: Cell<Option<u64>>,
     attempts: Cell<u32>,
     bucket_error: RefCell<Option<Box<str>>>,
+    uncacheable: Cell<Option<UncacheableReason>>,
     told: Cell<bool>,
 }
 
@@ -82,6 +84,16 @@ impl Account {
         *self.bucket_error.borrow_mut() = Some(code.into());
     }
 
+    /// Its response is not stored, for this reason.
+    pub fn is_not_stored(&self, reason: UncacheableReason) {
+        self.uncacheable.set(Some(reason));
+    }
+
+    /// The reason for which its response is not stored, if it is not.
+    pub fn uncacheable(&self) -> Option<UncacheableReason> {
+        self.uncacheable.get()
+    }
+
     /// Tells Envoy, once: what is not so is not told. A hit is told by its result and its key.
     pub fn tell(&self, host: &dyn Host, key: KeyHash) -> host::Result<()> {
         if self.told.replace(true) {
@@ -108,6 +120,9 @@ impl Account {
         }
         if let Some(code) = &*self.bucket_error.borrow() {
             host.set_property("sluice.bucket_error", code)?;
+        }
+        if let Some(reason) = self.uncacheable.get() {
+            host.set_property("sluice.uncacheable", reason.name())?;
         }
         match self.attempts.get() {
             0 => Ok(()),

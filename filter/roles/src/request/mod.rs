@@ -263,7 +263,7 @@ impl EdgeRequest {
     pub fn admission(&self, coalescer: &mut Coalescer, turn: &mut Turn<'_>) -> Option<Onward> {
         let remembered = coalescer.remembered(self.key.key, turn.now);
         if !self.policy.policy.coalesce.enabled {
-            let avoids = remembered.filter(|onward| *onward == Onward::HitForMiss);
+            let avoids = remembered.filter(|onward| matches!(onward, Onward::HitForMiss(_)));
             return avoids.or(Some(Onward::Alone));
         }
         let waits = !self.shares_headers_only() || coalescer.is_committing(self.key.key);

@@ -4,6 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use sluice_core::freshness::UncacheableReason;
 use sluice_core::host::HostError;
 use sluice_core::metrics::Metric;
 use sluice_core::workers::Millis;
@@ -45,6 +46,13 @@ impl Metrics {
         let id = policy.counters.id(&*self.host, metric);
         if let Some(id) = id.or_else(|| self.id(metric)) {
             let _ = self.host.increment_metric(id, 1);
+        }
+    }
+
+    /// Counts a response for a client that is not stored, for the site of that policy, if there is a reason.
+    pub fn count_uncacheable(&self, policy: &NumberedPolicy, reason: Option<UncacheableReason>) {
+        if let Some(reason) = reason {
+            self.count_of(policy, Metric::of_reason(reason));
         }
     }
 

@@ -7,6 +7,7 @@
 use std::rc::Rc;
 
 use sluice_core::coalescing::FillVerdict;
+use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
 
 use super::Worker;
@@ -15,14 +16,15 @@ use crate::reply::answer_mismatch;
 use crate::reply::substitute::Document;
 use crate::request::EdgeRequest;
 
-/// Lets later requests for the key of `stream` go around the store, and those that wait for it.
-pub fn avoid_the_store(worker: &mut Worker, stream: &EdgeRequest) {
+/// Lets later requests for the key of `stream` go around the store, for this reason, and those that wait for it.
+pub fn avoid_the_store(worker: &mut Worker, stream: &EdgeRequest, reason: UncacheableReason) {
     worker
         .keys
         .drop_hot_copy(stream.policy.site, stream.target.cache_key());
-    let until = worker.mark_hit_for_miss(stream.key.key, &stream.policy);
+    let until = worker.mark_hit_for_miss(stream.key.key, &stream.policy, reason);
     worker.turn(stream.id.0, |coalescer, turn| {
-        coalescer.fill_headers(stream.id, FillVerdict::HitForMiss { until }, turn);
+        let verdict = FillVerdict::HitForMiss { until, reason };
+        coalescer.fill_headers(stream.id, verdict, turn);
     });
 }
 

@@ -43,6 +43,7 @@ use roots::Roots;
 use sluice_core::coalescing::Coalescer;
 use sluice_core::coalescing::hints::Hint;
 use sluice_core::coalescing::unread::UnreadFills;
+use sluice_core::freshness::UncacheableReason;
 use sluice_core::host::HostError;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::purge::bucket_of;
@@ -238,12 +239,18 @@ impl Worker {
         self.purge_calls.discard(keys, roots, bucket_of(url));
     }
 
-    /// Lets requests for a key go around the store from now on, until the time that is given back.
-    fn mark_hit_for_miss(&mut self, key: KeyHash, policy: &NumberedPolicy) -> Millis {
+    /// Lets requests for a key go around the store from now on, for this reason, until the time that is given back.
+    fn mark_hit_for_miss(
+        &mut self,
+        key: KeyHash,
+        policy: &NumberedPolicy,
+        reason: UncacheableReason,
+    ) -> Millis {
         let now = self.host.monotonic_millis();
         let until = now.saturating_add(policy.flights.hit_for_miss);
         self.metrics.count(Metric::HitForMissMarked, 1);
-        self.coalescer.hints().set(key, Hint::HitForMiss, until);
+        let hint = Hint::HitForMiss(reason);
+        self.coalescer.hints().set(key, hint, until);
         until
     }
 

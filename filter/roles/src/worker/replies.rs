@@ -25,7 +25,10 @@ impl Worker {
         self.has_waited(stream, waited);
         if let Some(follower) = self.streams.get(&stream) {
             follower.progress.answered.set(true);
-            follower.progress.account.results_in(result);
+            let account = &follower.progress.account;
+            account.results_in(result);
+            self.metrics
+                .count_uncacheable(&follower.policy, account.uncacheable());
             self.answer_later(stream.0, answer);
         }
     }

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use sluice_core::coalescing::Onward;
 use sluice_core::http::demand::Demand;
+use sluice_core::freshness::UncacheableReason;
 use sluice_core::key::vary::TooLong;
 use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Purpose};
 use sluice_core::metrics::Metric;
@@ -70,7 +71,7 @@ fn admit_as_variant(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Resu
                 admitted.is_none() && background::overtakes(worker, stream, stream.id.0);
             (stream, admitted.or(overtakes.then_some(Onward::Ahead)))
         }
-        Ok(Err(TooLong)) | Err(_) => (stream, Some(Onward::HitForMiss)),
+        Ok(Err(TooLong)) | Err(_) => (stream, Some(Onward::HitForMiss(UncacheableReason::Vary))),
     };
     let ends = stream.for_others && onward.is_some_and(|onward| onward != Onward::Lead);
     let gone_on = if ends {
@@ -159,7 +160,13 @@ pub fn send(worker: &mut Worker, stream: &EdgeRequest, purpose: Purpose) -> host
     match purpose {
         Purpose::Bypass => {
             let result = match stream.progress.onward.get() {
-                Some(Onward::HitForMiss) => Some(Metric::RequestsHitForMiss),
+                Some(Onward::HitForMiss(reason)) => {
+                    worker
+                        .metrics
+                        .count_uncacheable(&stream.policy, Some(reason));
+                    stream.progress.account.is_not_stored(reason);
+                    Some(Metric::RequestsHitForMiss)
+                }
                 Some(Onward::NoRoom) => Some(Metric::RequestsMiss),
                 _ => None,
             };

@@ -4,5 +4,6 @@
 
 mod http2_streams;
 mod kubernetes;
+mod not_stored;
 mod request_headers;
 mod response_headers;
