@@ -2,6 +2,8 @@
 //! What a request may do: use the cache, go past it, or go nowhere; and which of its headers go
 //! along.
 
+use std::hash::Hasher;
+
 use crate::http::demand::Demand;
 use crate::http::field_value::FieldValue;
 use crate::http::rejection::Rejection;
@@ -258,18 +260,70 @@ fn why_to_pass(policy: &Policy, request: &RequestFacts<'_>) -> Option<PassReason
 
 /// Whether a request for that key may fetch for others: what it takes to the origin beside its key is within the
 /// policy's bound. An origin may refuse one with more. `headers` have their names in lower case.
-pub fn may_lead<'a>(
+pub fn may_share<'a>(
     policy: &Policy,
     key: &str,
     headers: impl Iterator<Item = (&'a str, &'a [u8])>,
 ) -> bool {
     let bytes = |(name, value): (&str, &[u8])| name.len() + value.len();
-    let keyed = keyed_names(key);
-    let beside_key = |(name, _): &(&str, &[u8])| {
-        // What is asked for of codings is the edge's own choice.
-        let in_key = name.starts_with(':') || *name == ACCEPT_ENCODING;
-        !in_key && forward_header(policy, true, name) && !keyed.iter().any(|keyed| keyed == name)
-    };
-    let beside_key: usize = headers.filter(beside_key).map(bytes).sum();
+    let beside_key: usize = beside_key(policy, key, headers).map(bytes).sum();
     beside_key <= policy.edge.limits.lead_header_bytes
+}
+
+/// Writes the headers that a request for that key takes to the origin beside it, with names in lower case. False if there
+/// are none.
+pub fn write_own_headers<'a>(
+    policy: &Policy,
+    key: &str,
+    headers: impl Iterator<Item = (&'a str, &'a [u8])>,
+    hasher: &mut impl Hasher,
+) -> bool {
+    if policy.origin.is_bucket() && policy.request.forward_headers.is_empty() {
+        return false;
+    }
+    let mut any = false;
+    for (name, value) in beside_key(policy, key, headers) {
+        any = true;
+        for part in [name.as_bytes(), value] {
+            hasher.write(part);
+            // No header contains it.
+            hasher.write_u8(0);
+        }
+    }
+    any
+}
+
+/// The headers of a request that it takes to the origin beside its key, as its client has sent them.
+fn beside_key<'a>(
+    policy: &Policy,
+    key: &str,
+    headers: impl Iterator<Item = (&'a str, &'a [u8])>,
+) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+    let keyed = keyed_names(key);
+    let own = move |(name, value): (&'a str, &'a [u8])| {
+        let sent = !is_of_the_edge(name) && forward_header(policy, true, name);
+        if !sent || keyed.iter().any(|keyed| keyed == name) {
+            None
+        } else if name == "x-forwarded-for" {
+            // Envoy has added the address from which the request came.
+            let client = value.rsplitn(2, |byte| *byte == b',').nth(1)?;
+            Some((name, client))
+        } else {
+            Some((name, value))
+        }
+    };
+    headers.filter_map(own)
+}
+
+/// Whether the edge alone decides what the origin gets of a header: it is in the key or the edge's own choice, Envoy gives
+/// one to each request, or the store takes it.
+fn is_of_the_edge(name: &str) -> bool {
+    const OF_THE_EDGE: [&str; 5] = [
+        ACCEPT_ENCODING,
+        "cache-control",
+        "pragma",
+        "x-forwarded-proto",
+        "x-request-id",
+    ];
+    name.starts_with(':') || OF_THE_EDGE.contains(&name)
 }

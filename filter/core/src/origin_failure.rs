@@ -9,7 +9,9 @@ use crate::link::INTERNAL_PREFIX;
 pub enum OriginFailure {
     /// Its response has more headers than the edge takes.
     ResponseHeaders,
-    /// No connection, no answer in time, a connection that broke, or a response that is none.
+    /// It has not got the request: there is no connection to it.
+    NotReached,
+    /// No answer in time, a connection that broke, or a response that is none.
     NoAnswer,
 }
 
@@ -24,8 +26,13 @@ impl OriginFailure {
         let is_of_codec = words.next().is_some_and(|word| word.ends_with(CODEC));
         let read = words.next().and_then(|word| str::from_utf8(word).ok());
         let read = read.and_then(|word| word.parse::<u64>().ok());
+        let said = |reason: &&str| {
+            let mut parts = details.windows(reason.len());
+            parts.any(|part| part == reason.as_bytes())
+        };
         match read.filter(|_| is_of_codec) {
             Some(read) if read >= RESPONSE.bytes() => Self::ResponseHeaders,
+            _ if NOT_REACHED.iter().any(said) => Self::NotReached,
             _ => Self::NoAnswer,
         }
     }
@@ -33,6 +40,13 @@ impl OriginFailure {
 
 /// ORIGIN's own words where it refuses a response for the number of its header lines.
 pub const TOO_MANY_LINES: &str = "too_many_response_header_lines";
+/// Parts of Envoy's details where it has sent no request.
+const NOT_REACHED: [&str; 4] = [
+    "connection_failure",
+    "connection_timeout",
+    "no_healthy_upstream",
+    "overflow",
+];
 /// The end of Envoy's details where its codec has refused the response.
 const CODEC: &[u8] = b"{protocol_error}";
 
@@ -66,6 +80,13 @@ mod tests {
         }
         assert_eq!(OriginFailure::of(b"\xff 98304"), OriginFailure::NoAnswer);
         assert_eq!(OriginFailure::of(b""), OriginFailure::NoAnswer);
+        let refused =
+            b"upstream_reset_before_response_started{remote_connection_failure|refused} 0";
+        assert_eq!(OriginFailure::of(refused), OriginFailure::NotReached);
+        assert_eq!(
+            OriginFailure::of(b"no_healthy_upstream -"),
+            OriginFailure::NotReached
+        );
         let own = OriginFailure::of(TOO_MANY_LINES.as_bytes());
         assert_eq!(own, OriginFailure::ResponseHeaders);
     }

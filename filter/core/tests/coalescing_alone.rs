@@ -14,7 +14,7 @@ use sluice_core::coalescing::{
 };
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::workers::shared_table::SharedRecord as _;
-use sluice_core::workers::{KeyHash, Millis, StreamId, WorkerId};
+use sluice_core::workers::{KeyHash, Millis, OwnHeaders, StreamId, WorkerId};
 use sluice_fake::FakeSharedData;
 use support::{bucket, canonicalize_path};
 
@@ -60,6 +60,7 @@ fn request(
         stream,
         key: FLIGHT,
         target: &target,
+        own_headers: OwnHeaders::NONE,
         may_lead: true,
         for_others: false,
         policy: policy(),
@@ -254,6 +255,7 @@ fn a_hit_from_before_a_rewrite_does_not_send_others_into_the_gap() {
         stream: LEADER,
         key: FLIGHT,
         target: &target,
+        own_headers: OwnHeaders::NONE,
         may_lead: true,
         for_others: false,
         policy: policy(),

@@ -14,7 +14,7 @@ use sluice_core::coalescing::hints::Hint;
 use sluice_core::coalescing::{CLAIM_MILLIS, Coalescer, Effect, Onward, Request, Turn};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::message::Event;
-use sluice_core::workers::{KeyHash, Millis, StreamId, WorkerId};
+use sluice_core::workers::{KeyHash, Millis, OwnHeaders, StreamId, WorkerId};
 use sluice_fake::FakeSharedData;
 use support::{bucket, canonicalize_path};
 
@@ -180,6 +180,7 @@ fn request(target: &Rc<CanonicalTarget>, stream: u32) -> Request<'_> {
             key: KEY,
         },
         target,
+        own_headers: OwnHeaders::NONE,
         may_lead: true,
         for_others: false,
         policy: FlightPolicy::of(&bucket()),

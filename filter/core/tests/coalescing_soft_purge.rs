@@ -10,7 +10,7 @@ use sluice_core::coalescing::flight::FlightPolicy;
 use sluice_core::coalescing::{Coalescer, Effect, LeaderResponse, Onward, Request, Turn};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::workers::message::FlightMessage;
-use sluice_core::workers::{KeyHash, Millis, StreamId, WorkerId};
+use sluice_core::workers::{KeyHash, Millis, OwnHeaders, StreamId, WorkerId};
 use sluice_fake::FakeSharedData;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -70,6 +70,7 @@ impl Workers {
             stream,
             key: FlightKey { entry: ENTRY, key },
             target: &target,
+            own_headers: OwnHeaders::NONE,
             may_lead: true,
             for_others: false,
             policy: FlightPolicy::of(&bucket()),

@@ -3,7 +3,9 @@
 
 mod support;
 
-use sluice_core::admission::{Disposition, PassReason, RequestFacts, classify};
+use std::hash::Hasher;
+
+use sluice_core::admission::{Disposition, PassReason, RequestFacts, classify, write_own_headers};
 use sluice_core::key::Rejection;
 use sluice_core::policy::forward_header;
 use sluice_core::policy::{Cookies, PassOrStrip, Policy};
@@ -426,6 +428,59 @@ fn what_is_known_to_change_responses_goes_only_where_the_response_is_not_shared(
         "x-real-ip",
     ] {
         assert!(forward_header(&http(), true, name), "{name}");
+    }
+}
+
+/// What a request takes to the origin beside its key, as bytes that tell such requests apart.
+#[derive(Default)]
+struct Written(Vec<u8>);
+
+impl Hasher for Written {
+    fn finish(&self) -> u64 {
+        0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.extend(bytes);
+    }
+}
+
+#[test]
+fn what_a_request_takes_along_beside_its_key_is_what_its_client_has_sent() {
+    let own = |policy: &Policy, key: &str, headers: &[(&'static str, &'static str)]| {
+        let mut written = Written::default();
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_bytes()));
+        let any = write_own_headers(policy, key, headers, &mut written);
+        assert_eq!(any, !written.0.is_empty());
+        String::from_utf8(written.0).unwrap().replace('\0', ";")
+    };
+    let keyed = "a.test/x#vary-accept-language=de";
+    for (key, header, expected) in [
+        ("a.test/x", ("accept-language", "de"), "accept-language;de;"),
+        (keyed, ("accept-language", "de"), ""),
+        (keyed, ("user-agent", "x"), "user-agent;x;"),
+        ("a.test/x", ("referer", ""), "referer;;"),
+        ("a.test/x", ("rsc", "1"), "rsc;1;"),
+        ("a.test/x", (":path", "/x"), ""),
+        ("a.test/x", ("accept-encoding", "br"), ""),
+        ("a.test/x", ("cache-control", "no-cache"), ""),
+        ("a.test/x", ("if-none-match", "x"), ""),
+        ("a.test/x", ("range", "bytes=0-1"), ""),
+        ("a.test/x", ("x-forwarded-host", "b.test"), ""),
+        ("a.test/x", ("x-forwarded-proto", "https"), ""),
+        ("a.test/x", ("x-request-id", "1"), ""),
+        ("a.test/x", ("x-forwarded-for", "192.0.2.1"), ""),
+        (
+            "a.test/x",
+            ("x-forwarded-for", "%,192.0.2.1"),
+            "x-forwarded-for;%;",
+        ),
+        ("a.test/x", ("x-envoy-attempt-count", "1"), ""),
+    ] {
+        assert_eq!(own(&http(), key, &[header]), expected, "{header:?}");
+        assert_eq!(own(&bucket(), key, &[header]), "", "{header:?} to a bucket");
     }
 }
 

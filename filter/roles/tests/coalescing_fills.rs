@@ -9,7 +9,7 @@ use sluice_core::freshness::UncacheableReason;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Kind, Stage};
-use support::{FIRST, KEY, admission, assert_all_over, envoy, fill, live, release};
+use support::{FIRST, KEY, admission, assert_all_over, envoy, fill, live, plain, release};
 
 /// A v1 leader that left amid its body, with an abort that has not been carried out.
 fn leader_that_left(envoy: &mut FakeEnvoy) -> Client {
@@ -138,7 +138,7 @@ fn fill_that_waits(workers: usize) -> (FakeEnvoy, Client, Client) {
     envoy.hold_calls = true;
     let hasty = envoy.conditional(workers - 1, KEY);
     envoy.abort(hasty);
-    envoy.get(0, KEY);
+    plain(&mut envoy, 0);
     envoy.hold_calls = false;
     envoy.send_calls(workers - 1);
     let fill = Client(envoy.clients.len() - 1);

@@ -13,8 +13,8 @@ use sluice_fake::{
     Answer, Calls, Ending, FakeEnvoy, FetchId, HIT_FOR_MISS, HeaderTexts as _, Stage,
 };
 use support::{
-    FIRST, KEY, admission, assert_all_over, await_probe, document, envoy, fill, live, release,
-    releases, warm_envoy,
+    FIRST, KEY, admission, assert_all_over, await_probe, document, envoy, fill, live, plain,
+    release, releases, warm_envoy,
 };
 
 #[test]
@@ -480,7 +480,7 @@ fn heir_is_whoever_is_still_there() {
 #[test]
 fn uncacheable_response_releases_all_at_once_and_is_remembered_for_its_time() {
     let mut envoy = envoy(2);
-    envoy.get(0, KEY);
+    plain(&mut envoy, 0);
     let followers: Vec<_> = (0..10).map(|number| envoy.get(number % 2, KEY)).collect();
     envoy.answer(FIRST, Answer::Uncacheable);
     envoy.deliver_all();
@@ -630,7 +630,7 @@ fn what_says_nothing_of_caching_and_cannot_be_copied_is_not_waited_for() {
     let hot = r#""hot": {"max_bytes": 100000, "max_object_bytes": 5}"#;
     for sections in ["", hot] {
         let mut envoy = FakeEnvoy::new(&document(sections), 1);
-        envoy.get(0, KEY);
+        plain(&mut envoy, 0);
         let followers = [envoy.get(0, KEY), envoy.get(0, KEY)];
         envoy.answer(FIRST, Answer::Silent);
         assert_eq!(
@@ -662,7 +662,7 @@ fn what_says_nothing_of_caching_is_not_waited_for_longer_than_headers() {
 #[test]
 fn failure_of_the_origin_is_shared() {
     let mut envoy = envoy(2);
-    envoy.get(0, KEY);
+    plain(&mut envoy, 0);
     let followers: Vec<_> = (0..10).map(|number| envoy.get(number % 2, KEY)).collect();
     envoy.answer(FIRST, Answer::Failed(503));
     envoy.deliver_all();
@@ -682,7 +682,7 @@ fn failure_of_the_origin_is_shared() {
 #[test]
 fn connection_lost_before_the_headers_is_a_failure_that_is_shared() {
     let mut envoy = envoy(2);
-    envoy.get(0, KEY);
+    plain(&mut envoy, 0);
     let follower = envoy.get(1, KEY);
     envoy.reset(FIRST);
     // It is stored for a moment, as any error that nobody forbids to store.
@@ -694,7 +694,7 @@ fn connection_lost_before_the_headers_is_a_failure_that_is_shared() {
 #[test]
 fn connection_lost_amid_the_body_is_a_failure_that_is_shared() {
     let mut envoy = envoy(2);
-    envoy.get(0, KEY);
+    plain(&mut envoy, 0);
     let followers = [envoy.get(0, KEY), envoy.get(1, KEY)];
     envoy.answer(FIRST, Answer::Storable);
     envoy.reset(FIRST);
@@ -1058,7 +1058,7 @@ fn waiting_ends_for_ever_more_where_every_leader_is_refused() {
 #[test]
 fn a_server_error_is_for_those_who_wait_at_that_moment() {
     let mut envoy = envoy(1);
-    let clients = [envoy.get(0, KEY), envoy.get(0, KEY)];
+    let clients = [plain(&mut envoy, 0), envoy.get(0, KEY)];
     envoy.answer_with(FIRST, 503, &[], b"an error");
     envoy.end(FIRST);
     envoy.close_all();

@@ -10,7 +10,7 @@ use sluice_core::metrics::Metric;
 use sluice_core::policy::purge::bucket_of;
 use sluice_core::workers::StreamId;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, HeaderTexts as _, Stage};
-use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill, release};
+use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill, plain, release};
 
 #[test]
 fn each_vm_says_at_its_start_what_a_log_of_its_level_has() {
@@ -87,7 +87,7 @@ fn all_who_wait_for_a_miss_on_two_workers_get_its_body_for_one_fetch() {
 #[test]
 fn a_follower_of_a_failed_leader_gets_its_status() {
     let mut envoy = envoy(2);
-    let (leader, near, far) = (envoy.get(0, KEY), envoy.get(0, KEY), envoy.get(1, KEY));
+    let (leader, near, far) = (plain(&mut envoy, 0), envoy.get(0, KEY), envoy.get(1, KEY));
     envoy.answer(FIRST, Answer::Failed(502));
     envoy.end(FIRST);
     envoy.deliver_all();
@@ -387,6 +387,8 @@ fn headers_that_do_not_reach_the_origin_or_are_in_the_key_keep_nobody_from_leadi
     let both = [("accept", long.as_str()), ("x-padding", long.as_str())];
     let varying = envoy.request(0, "GET", KEY, &both);
     assert_eq!(admission(&envoy, varying), Some(Purpose::Alone));
+    envoy.abort(varying);
+    envoy.get(0, KEY);
     let fetch = FetchId(envoy.fetches.len() - 1);
     envoy.answer(fetch, Answer::Varying);
     envoy.end(fetch);

@@ -172,7 +172,7 @@ fn a_fill_is_not_replaced_beyond_the_bytes_of_a_minute() {
 fn fills_that_bring_nothing_leave_their_place_to_others() {
     let mut envoy = bounded(1, 2_000);
     for key in 0..8 {
-        envoy.conditional(0, key);
+        envoy.request(0, "GET", key, &[("if-none-match", "\"v1\"")]);
         let fetch = FetchId(envoy.fetches.len() - 1);
         assert_eq!(envoy.fetches[fetch.0].purpose, Purpose::Lead);
         envoy.answer(fetch, Answer::Failed(503));

@@ -7,7 +7,7 @@ mod support;
 use sluice_core::coalescing::Onward;
 use sluice_core::link::Purpose;
 use sluice_fake::{Answer, Client, Ending, FakeEnvoy, FetchId, Stage};
-use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill, releases};
+use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill, plain, releases};
 
 const SECOND: FetchId = FetchId(1);
 
@@ -23,7 +23,7 @@ fn is_served(envoy: &mut FakeEnvoy, status: u16) {
 #[test]
 fn an_error_is_stored_for_as_long_as_the_origin_says() {
     let mut envoy = envoy(1);
-    envoy.get(0, KEY);
+    plain(&mut envoy, 0);
     envoy.answer_with(FIRST, 503, &[("cache-control", "max-age=60")], b"an error");
     fill(&mut envoy, FIRST);
     envoy.advance(56_000);
@@ -136,13 +136,13 @@ fn who_comes_after_a_validation_has_another_one() {
 #[test]
 fn a_no_cache_response_is_never_served_without_its_origin() {
     let mut envoy = with_no_cache(1, &document(""));
-    let clients = [envoy.get(0, KEY), envoy.get(0, KEY)];
+    let clients = [plain(&mut envoy, 0), plain(&mut envoy, 0)];
     envoy.reset(SECOND);
     envoy.close_all();
     for client in clients {
         assert_eq!(envoy.clients[client.0].status(), 504);
     }
-    let error = envoy.get(0, KEY);
+    let error = plain(&mut envoy, 0);
     envoy.answer_with(FetchId(2), 503, &[], b"an error");
     envoy.end(FetchId(2));
     assert_eq!(envoy.clients[error.0].status(), 503);

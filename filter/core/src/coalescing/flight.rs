@@ -7,7 +7,8 @@ use std::rc::Rc;
 use crate::coalescing::board::FlightKey;
 use crate::key::CanonicalTarget;
 use crate::policy::Policy;
-use crate::workers::{FlightId, Millis, StreamId};
+use crate::workers::message::Doubt;
+use crate::workers::{FlightId, Millis, OwnHeaders, StreamId};
 
 /// Longest time between two looks at the board.
 const RESCAN_MILLIS: Millis = 500;
@@ -102,6 +103,8 @@ pub struct Leader {
     pub id: FlightId,
     /// The leading request.
     pub stream: StreamId,
+    /// What it takes to the origin beside its key.
+    pub own_headers: OwnHeaders,
     /// How far it has come.
     pub phase: Phase,
     /// When it last made progress.
@@ -137,6 +140,8 @@ pub struct Waiter {
     pub stream: StreamId,
     /// Since when it waits.
     pub since: Millis,
+    /// What it takes to the origin beside its key.
+    pub own_headers: OwnHeaders,
     /// Whether its response can fill the store, so that it may lead.
     pub may_lead: bool,
     /// Whether it is there to lead for others, and for nothing else.
@@ -182,6 +187,10 @@ pub struct LocalFlight {
     pub is_rewrite: bool,
     /// Whether the store has already failed to take a response.
     pub unshared: bool,
+    /// The own headers of a leader that the origin has failed, perhaps because of them. The next failure is for all.
+    failed: Option<OwnHeaders>,
+    /// The same of a leader whose response was not stored.
+    unstored: Option<OwnHeaders>,
     /// How many requests stop waiting when a leader's response is its own the next time.
     pub leaving: usize,
 }
@@ -206,6 +215,8 @@ impl LocalFlight {
             is_rewrite: false,
             rush: Rush::FIRST,
             unshared: false,
+            failed: None,
+            unstored: None,
             leaving: 0,
         }
     }
@@ -258,6 +269,33 @@ impl LocalFlight {
             let renewals = self.policy.renewal() / 2;
             renewals.clamp(TICK_MILLIS, LONGEST_TICK_MILLIS)
         }
+    }
+
+    /// The own headers of a former leader whose response may have been of that kind because of them.
+    pub fn doubted(&self, doubt: Doubt) -> Option<OwnHeaders> {
+        match doubt {
+            Doubt::Failed => self.failed,
+            Doubt::NotStored => self.unstored,
+        }
+    }
+
+    /// Remembers the own headers of such a leader.
+    pub fn set_doubted(&mut self, doubt: Doubt, own_headers: OwnHeaders) {
+        let doubted = match doubt {
+            Doubt::Failed => &mut self.failed,
+            Doubt::NotStored => &mut self.unstored,
+        };
+        *doubted = Some(own_headers);
+    }
+
+    /// The place of the request that leads next on this worker: the first that may lead. Where the response of a former
+    /// leader may be the doing of its own headers, the first with others comes in front of one with the same.
+    pub fn heir(&self) -> Option<usize> {
+        let mut waiters = self.waiters.iter();
+        let doubted = [self.failed, self.unstored];
+        let differs = |waiter: &Waiter| !doubted.contains(&Some(waiter.own_headers));
+        let first = waiters.position(|waiter| waiter.may_lead && differs(waiter));
+        first.or_else(|| self.waiters.iter().position(|waiter| waiter.may_lead))
     }
 
     /// Whether anyone waits for this worker's leader, as far as is known here.

@@ -49,7 +49,12 @@ impl Coalescer {
             // The news is late: the followers of this worker wait for another flight by now, or another worker has
             // taken the flight over.
             Some(Role::Following { leader, .. }) if leader != flight => self.rescan(key, turn),
-            Some(_) if outcome == Outcome::LeaderLost => {
+            Some(_) if outcome.needs_heir() => {
+                if let Outcome::Own { doubt, own_headers } = outcome
+                    && let Some(flight) = self.flights.get_mut(&key)
+                {
+                    flight.set_doubted(doubt, own_headers);
+                }
                 if !self.promote(key, true, turn) {
                     self.settle(key, outcome, turn);
                 }
@@ -88,7 +93,7 @@ impl Coalescer {
                 self.hints.set(key, Hint::Fresh, *until);
             }
             Outcome::HitForMiss { until, reason } => {
-                self.hints.set(key, Hint::HitForMiss(*reason), *until);
+                self.hints.adopt_mark(key, *reason, *until, now);
             }
             Outcome::Kept { until } => {
                 self.hints.set(key, Hint::Fresh, *until);
@@ -97,7 +102,10 @@ impl Coalescer {
                 self.hints.set_failing(key, true);
             }
             Outcome::Varies { .. } | Outcome::Validated { .. } => self.hints.forget(key),
-            Outcome::Failed { .. } | Outcome::LeaderLost | Outcome::NoRoom => {}
+            Outcome::Failed { .. }
+            | Outcome::Own { .. }
+            | Outcome::LeaderLost
+            | Outcome::NoRoom => {}
         }
     }
 
@@ -148,7 +156,7 @@ impl Coalescer {
             Outcome::Found { .. } => Onward::Fresh,
             Outcome::HitForMiss { reason, .. } => Onward::HitForMiss(*reason),
             Outcome::NoRoom => Onward::NoRoom,
-            Outcome::LeaderLost => Onward::Alone,
+            Outcome::LeaderLost | Outcome::Own { .. } => Onward::Alone,
             Outcome::Failed { status } => return self.fail(waiter, *status, turn),
         };
         self.release_as(waiter, onward, turn);

@@ -8,8 +8,7 @@ use crate::metrics::Metric;
 use crate::workers::{FlightId, KeyHash};
 
 impl Coalescer {
-    /// Waits on where another worker leads, else makes the first request of this worker that may lead
-    /// the leader. False when neither can be. `leader_lost` says that the former leader is known to be
+    /// Waits on where another worker leads, else makes the heir ([`LocalFlight::heir`]) on this worker the leader. False when neither can be. `leader_lost` says that the former leader is known to be
     /// gone, rather than not heard of.
     pub(super) fn promote(&mut self, key: KeyHash, leader_lost: bool, turn: &mut Turn<'_>) -> bool {
         let Some(flight) = self.flights.get_mut(&key) else {
@@ -22,7 +21,7 @@ impl Coalescer {
         if flight.waiters.is_empty() {
             return false;
         }
-        let heir = flight.waiters.iter().position(|waiter| waiter.may_lead);
+        let heir = flight.heir();
         let (role, lease, now) = (flight.role, flight.policy.lease, turn.now);
         let board_key = flight.key;
         // Other workers know this worker's flight by its number, which the next leader takes over.
@@ -85,6 +84,7 @@ impl Coalescer {
         flight.role = Role::Leading(Leader {
             id,
             stream: waiter.stream,
+            own_headers: waiter.own_headers,
             phase: Phase::Fetching,
             progress: now,
             answered: 0,

@@ -14,6 +14,11 @@ const FAILING_MILLIS: Millis = 60_000;
 /// milliseconds, also on a busy machine.
 const MOMENT_MILLIS: Millis = 1_000;
 
+/// How long the first hit-for-miss mark of a key lasts. Each that follows lasts twice as long, up to a bound.
+const FIRST_MARK_MILLIS: Millis = 1_000;
+/// How often one request for a marked key may lead, to see whether its responses are still not stored.
+const CHECK_MILLIS: Millis = 1_000;
+
 /// What is known of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint {
@@ -33,6 +38,10 @@ struct Remembered {
     failing: bool,
     /// When this worker has last served it from the store, where it is small enough for a call to bring it.
     served: Option<Millis>,
+    /// How long the last hit-for-miss mark lasts or has lasted; 0 if there was none since a response was stored.
+    mark: Millis,
+    /// When the next request for a marked key may lead.
+    check: Millis,
 }
 
 /// A bounded table of keys.
@@ -68,6 +77,56 @@ impl Hints {
 
     /// Remembers `hint` for `key` until then.
     pub fn set(&mut self, key: KeyHash, hint: Hint, until: Millis) {
+        self.insert(key, hint, until, 0, Millis::MAX);
+    }
+
+    /// Marks `key` as hit-for-miss, twice as long as the last time and for at most `most` milliseconds. The end of that
+    /// time.
+    pub fn mark(
+        &mut self,
+        key: KeyHash,
+        reason: UncacheableReason,
+        most: Millis,
+        now: Millis,
+    ) -> Millis {
+        let before = self.keys.peek(key).map_or(0, |known| known.mark);
+        let length = before.saturating_mul(2).max(FIRST_MARK_MILLIS).min(most);
+        let until = now.saturating_add(length);
+        self.adopt_mark(key, reason, until, now);
+        until
+    }
+
+    /// Marks `key` as another worker has marked it.
+    pub fn adopt_mark(
+        &mut self,
+        key: KeyHash,
+        reason: UncacheableReason,
+        until: Millis,
+        now: Millis,
+    ) {
+        let (length, check) = (until.saturating_sub(now), now.saturating_add(CHECK_MILLIS));
+        self.insert(key, Hint::HitForMiss(reason), until, length, check);
+    }
+
+    /// Whether a request for `key`, which is marked, may lead. One may in each second.
+    pub fn take_check(&mut self, key: KeyHash, now: Millis) -> bool {
+        let known = self.keys.peek_mut(key);
+        let Some(known) = known.filter(|known| known.check <= now) else {
+            return false;
+        };
+        known.check = now.saturating_add(CHECK_MILLIS);
+        true
+    }
+
+    /// A response for `key` is stored: it is hit-for-miss no longer.
+    pub fn end_mark(&mut self, key: KeyHash) {
+        let known = self.keys.peek(key);
+        if known.is_some_and(|known| matches!(known.hint, Hint::HitForMiss(_))) {
+            self.keys.remove(key);
+        }
+    }
+
+    fn insert(&mut self, key: KeyHash, hint: Hint, until: Millis, mark: Millis, check: Millis) {
         let known = self.keys.peek(key);
         let remembered = Remembered {
             hint,
@@ -75,6 +134,8 @@ impl Hints {
             refresh: known.map_or(0, |known| known.refresh),
             failing: known.is_some_and(|known| known.failing),
             served: known.and_then(|known| known.served),
+            mark,
+            check,
         };
         self.keys.insert(key, remembered);
     }
@@ -196,6 +257,47 @@ mod tests {
         assert!(hints.was_just_served(KeyHash(1), 60), "by all who miss it");
         hints.note_served(KeyHash(1), false, 60);
         assert!(!hints.was_just_served(KeyHash(1), 60));
+    }
+
+    #[test]
+    fn a_mark_begins_at_a_second_and_doubles_up_to_its_bound() {
+        let (key, reason, most) = (KeyHash(1), UncacheableReason::Private, 5_000);
+        let mut hints = Hints::new(10);
+        let mut now = 0;
+        for length in [1_000, 2_000, 4_000, 5_000, 5_000] {
+            assert_eq!(hints.mark(key, reason, most, now), now + length);
+            assert_eq!(
+                hints.get(key, now + length - 1),
+                Some(Hint::HitForMiss(reason))
+            );
+            assert_eq!(hints.get(key, now + length), None);
+            now += length;
+        }
+        hints.end_mark(key);
+        assert_eq!(
+            hints.mark(key, reason, most, now),
+            now + 1_000,
+            "stored since"
+        );
+        assert_eq!(
+            Hints::new(10).mark(key, reason, 300, 0),
+            300,
+            "a short bound"
+        );
+    }
+
+    #[test]
+    fn one_request_in_a_second_checks_a_marked_key() {
+        let (key, reason) = (KeyHash(1), UncacheableReason::Private);
+        let mut hints = Hints::new(10);
+        hints.adopt_mark(key, reason, 60_000, 0);
+        let checks = (0..10_000).filter(|now| hints.take_check(key, *now));
+        assert_eq!(checks.count(), 9);
+        hints.set(key, Hint::HitForMiss(reason), 60_000);
+        assert!(!hints.take_check(key, 50_000), "without checks");
+        hints.set(key, Hint::Fresh, 60_000);
+        hints.end_mark(key);
+        assert_eq!(hints.get(key, 1), Some(Hint::Fresh));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::{Coalescer, Effect, FillVerdict, LeaderResponse, Probed, Turn};
 use crate::coalescing::flight::{Commit, Leader, LocalFlight, PROBE_MILLIS, Phase};
 use crate::freshness::UncacheableReason;
 use crate::metrics::Metric;
-use crate::workers::message::{Event, FlightMessage, Outcome};
+use crate::workers::message::{Doubt, Event, FlightMessage, Outcome};
 use crate::workers::{KeyHash, Millis, StreamId};
 
 /// The status of followers whose leader's response broke off.
@@ -24,11 +24,15 @@ const COMMIT_MILLIS: Millis = 50;
 impl Coalescer {
     /// ORIGIN has seen the response headers of the fill that `stream` caused.
     pub fn fill_headers(&mut self, stream: StreamId, verdict: FillVerdict, turn: &mut Turn<'_>) {
+        if let FillVerdict::NotStored(response) = verdict {
+            return self.response_is_not_stored(stream, response, turn);
+        }
         let Some((key, leader)) = self.leader_of(stream) else {
             return;
         };
         leader.progress = turn.now;
         match verdict {
+            FillVerdict::NotStored(_) => {}
             FillVerdict::Store => {
                 leader.answered = turn.now;
                 if leader.phase == Phase::Fetching {
@@ -41,6 +45,7 @@ impl Coalescer {
             FillVerdict::NoRoom => self.finish(key, Outcome::NoRoom, turn),
             FillVerdict::Failed { status } => self.finish(key, Outcome::Failed { status }, turn),
             FillVerdict::RequestError => self.pass_over(key, turn),
+            FillVerdict::OwnFailure => self.pass_on(key, Doubt::Failed, turn),
             FillVerdict::Varies { names } => self.finish(key, Outcome::Varies { names }, turn),
         }
     }
@@ -110,16 +115,17 @@ impl Coalescer {
         let Some((key, leader)) = self.leader_of(stream) else {
             return;
         };
-        let outcome = match leader.phase {
-            Phase::Filling => Outcome::Failed {
-                status: BAD_GATEWAY,
-            },
-            Phase::Aborting { .. } => Outcome::LeaderLost,
-            // EDGE sees the error that Envoy makes of a fetch; a commit has all that it needs.
-            Phase::Fetching | Phase::Committing(_) => return,
-        };
+        let phase = leader.phase;
+        // EDGE sees the error that Envoy makes of a fetch; a commit has all that it needs.
+        if matches!(phase, Phase::Fetching | Phase::Committing(_)) {
+            return;
+        }
         self.hints.forget(key);
-        self.finish(key, outcome, turn);
+        if phase == Phase::Filling {
+            self.failed(key, BAD_GATEWAY, turn);
+        } else {
+            self.finish(key, Outcome::LeaderLost, turn);
+        }
     }
 
     /// EDGE has seen the response headers of `stream`.
@@ -141,9 +147,7 @@ impl Coalescer {
             }
             LeaderResponse::Unshared => self.not_stored(key, turn),
             LeaderResponse::RequestError => self.pass_over(key, turn),
-            LeaderResponse::Failed { status } => {
-                self.finish(key, Outcome::Failed { status }, turn);
-            }
+            LeaderResponse::Failed { status } => self.failed(key, status, turn),
         }
     }
 
@@ -182,7 +186,7 @@ impl Coalescer {
         }
     }
 
-    fn leader_of(&mut self, stream: StreamId) -> Option<(KeyHash, &mut Leader)> {
+    pub(super) fn leader_of(&mut self, stream: StreamId) -> Option<(KeyHash, &mut Leader)> {
         let key = *self.streams.get(&stream)?;
         let flight = match self.flights.get_mut(&key) {
             Some(flight) => flight,
@@ -279,11 +283,11 @@ impl Coalescer {
             return;
         };
         turn.count(Metric::Unshared);
+        let most = flight.policy.hit_for_miss;
         let outcome = if std::mem::replace(&mut flight.unshared, true) {
-            Outcome::HitForMiss {
-                until: turn.now.saturating_add(flight.policy.hit_for_miss),
-                reason: UncacheableReason::NotTaken,
-            }
+            let reason = UncacheableReason::NotTaken;
+            let until = self.hints.mark(key, reason, most, turn.now);
+            Outcome::HitForMiss { until, reason }
         } else {
             Outcome::LeaderLost
         };
@@ -301,7 +305,7 @@ impl Coalescer {
         };
         let board_key = flight.key;
         self.streams.remove(&leader.stream);
-        if outcome == Outcome::LeaderLost && self.promote(key, true, turn) {
+        if outcome.needs_heir() && self.promote(key, true, turn) {
             return;
         }
         let waiting = turn.board(|board| board.finish(board_key, leader.id));

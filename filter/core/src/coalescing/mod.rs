@@ -12,13 +12,17 @@
 //!
 //! ```text
 //! Fetching ─┬ the store had it already ───────────────────────────────────────► Found
-//!           ├ ORIGIN: it cannot be stored ────────────────────────────────────► HitForMiss
+//!           ├ ORIGIN: it cannot be stored, perhaps for the request's own
+//!           │ headers ────────────────────────────────────────────────────────► Own
+//!           ├ ORIGIN: the same, for the second leader in a row ───────────────► HitForMiss
 //!           ├ EDGE: the store has no room for it ─┬ it is too large to copy ──► NoRoom
 //!           │                                     └ its copy has been shared ─► LeaderLost
 //!           ├ ORIGIN: the origin failed, and the store keeps what it has ─────► Kept
 //!           ├ ORIGIN: its key does not have all that it varies with, and it is
 //!           │ not stored ─────────────────────────────────────────────────────► Varies
-//!           ├ ORIGIN or EDGE: the origin failed ──────────────────────────────► Failed
+//!           ├ ORIGIN or EDGE: the origin failed, perhaps for the request's own
+//!           │ headers ────────────────────────────────────────────────────────► Own
+//!           ├ ORIGIN or EDGE: the same, for the second leader in a row ───────► Failed
 //!           ├ ORIGIN or EDGE: the request may be why the origin refused it ───► LeaderLost
 //!           ├ the client left ────────────────────────────────────────────────► LeaderLost
 //!           └ ORIGIN: it goes into the store ─► Filling
@@ -29,12 +33,12 @@
 //!          │                         ├ nobody came while its lease lasted ─────► believed to be stored
 //!          │                         └ none did for half of max_wait, or there
 //!          │                           is no room ────────────────────────────► LeaderLost
-//!          ├ it broke ────────────────────────────────────────────────────────► Failed
+//!          ├ it broke ────────────────────────────────────────────────────────► Own, Failed
 //!          └ the client left ─► Aborting ─┬ it ended all the same ─► Committing
 //!                                         └ it broke, or max_wait passed ─────► LeaderLost
 //! ```
 //!
-//! After `LeaderLost` another request leads: of the same worker if one waits there, else of the first
+//! After `LeaderLost` and `Own` another request leads: of the same worker if one waits there, else of the first
 //! worker that hears of it. Where the store has twice not taken a response to one worker, the outcome is
 //! `HitForMiss` instead. A client that leaves in `Committing` changes nothing.
 //!
@@ -63,6 +67,7 @@ mod handover;
 pub mod hints;
 mod leaders;
 mod onward;
+mod own_responses;
 mod refreshes;
 mod requests;
 mod timer;
@@ -72,6 +77,7 @@ pub mod varying;
 
 use std::rc::Rc;
 
+use own_responses::Doubts;
 use unconfirmed::Unconfirmed;
 
 use crate::coalescing::board::{Board, FlightKey};
@@ -86,7 +92,7 @@ use crate::key::vary::VaryNames;
 use crate::metrics::Metric;
 use crate::workers::message::{Event, FlightMessage};
 use crate::workers::shared_value::SharedError;
-use crate::workers::{FlightId, KeyHash, Millis, NumberMap, StreamId, WorkerId};
+use crate::workers::{FlightId, KeyHash, Millis, NumberMap, OwnHeaders, StreamId, WorkerId};
 
 pub use onward::Onward;
 pub use refreshes::CLAIM_MILLIS;
@@ -100,6 +106,8 @@ pub struct Request<'a> {
     pub key: FlightKey,
     /// What it asks for.
     pub target: &'a Rc<CanonicalTarget>,
+    /// What it takes to the origin beside its key.
+    pub own_headers: OwnHeaders,
     /// Whether its response can fill the store.
     pub may_lead: bool,
     /// Whether it is a fill in the background: it leads for others, or it ends.
@@ -172,6 +180,8 @@ pub enum Effect {
 pub enum FillVerdict {
     /// It goes into the store.
     Store,
+    /// It does not: see [`NotStored`].
+    NotStored(NotStored),
     /// It does not; no request should wait for this key until then.
     HitForMiss {
         /// The end of that time.
@@ -188,11 +198,26 @@ pub enum FillVerdict {
     },
     /// The origin has refused it, perhaps for what other requests for the key do not have.
     RequestError,
+    /// The origin has failed, and perhaps only because of the request's own headers: see [`Coalescer::is_own_failure`].
+    OwnFailure,
     /// It does not, but would under a key that has the values of these request headers.
     Varies {
         /// Their names.
         names: VaryNames,
     },
+}
+
+/// A response that is not stored, and says something about the next one for its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotStored {
+    /// The key.
+    pub key: KeyHash,
+    /// What its request has taken to the origin beside that.
+    pub own_headers: OwnHeaders,
+    /// Why it is not stored.
+    pub reason: UncacheableReason,
+    /// For how long requests for the key do not wait for each other at most, where such responses follow each other.
+    pub most: Millis,
 }
 
 /// What EDGE sees of the response headers of a leader.
@@ -248,6 +273,10 @@ pub struct Coalescer {
     unconfirmed: Unconfirmed,
     streams: NumberMap<StreamId, KeyHash>,
     hints: Hints,
+    /// Keys whose last request the origin has failed.
+    failures: Doubts,
+    /// Keys whose last response was not stored.
+    unstored: Doubts,
     /// Flights that end before another key of their entry is led on this worker, with that key. Mostly empty.
     successors: Vec<(FlightId, KeyHash)>,
     parked: usize,
@@ -265,6 +294,8 @@ impl Coalescer {
             unconfirmed: Unconfirmed::default(),
             streams: NumberMap::default(),
             hints: Hints::new(hints),
+            failures: Doubts::default(),
+            unstored: Doubts::default(),
             successors: Vec::new(),
             parked: 0,
             period: LONGEST_TICK_MILLIS,

@@ -43,7 +43,7 @@ impl Coalescer {
     /// A request has come. How it goes on, or `None` if it waits.
     pub fn request(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) -> Option<Onward> {
         if let Some(remembered) = self.remembered(request.key.key, turn.now) {
-            return Some(remembered);
+            return Some(self.check_mark(request, remembered, turn));
         }
         self.take_back(request.key.key, turn);
         if self.flights.contains_key(&request.key.key) {
@@ -86,6 +86,30 @@ impl Coalescer {
             }
             None => Some(Onward::Alone),
         }
+    }
+
+    /// Lets a request for a key that is hit-for-miss lead now and then, for which nobody waits. Else it goes on as is
+    /// `remembered`.
+    fn check_mark(
+        &mut self,
+        request: &Request<'_>,
+        remembered: Onward,
+        turn: &mut Turn<'_>,
+    ) -> Onward {
+        let key = request.key.key;
+        let free = self.flights.len() < request.policy.keys_in_flight
+            && !self.flights.contains_key(&key)
+            && !self.unconfirmed.contains(key);
+        if matches!(remembered, Onward::HitForMiss(_))
+            && request.may_lead
+            && free
+            && self.hints.take_check(key, turn.now)
+            && let Some(Acquired::Lead) = self.acquire(request, turn)
+        {
+            self.lead(request, turn);
+            return Onward::Lead;
+        }
+        remembered
     }
 
     /// A request for a key that was believed fresh has reached the origin: the hint was wrong, and the requests that come
@@ -143,6 +167,7 @@ impl Coalescer {
         let leader = Leader {
             id: self.current_flight(),
             stream: request.stream,
+            own_headers: request.own_headers,
             phase: Phase::Fetching,
             progress: turn.now,
             answered: 0,
@@ -184,6 +209,7 @@ impl Coalescer {
         flight.waiters.push_back(Waiter {
             stream: request.stream,
             since: turn.now,
+            own_headers: request.own_headers,
             may_lead: request.may_lead,
             for_others: request.for_others,
         });

@@ -111,8 +111,10 @@ section! {
         /// is stored. store: a response that says public or s-maxage is stored with its Set-Cookie,
         /// which everybody gets; others go on as with pass.
         set_cookie: SetCookie = SetCookie::Pass,
-        /// How long requests for a key whose response could not be stored go on without waiting for
-        /// each other.
+        /// How long requests for a key whose responses are not stored go on without waiting for each
+        /// other at most. The first time is a second, and each one after it twice as long. Once a
+        /// second one of these requests sees whether its response is stored. A request with headers
+        /// beside its key counts from the second such response in a row on.
         hit_for_miss: Duration as AtLeast<1> = Duration::from_secs(120),
     }
 }

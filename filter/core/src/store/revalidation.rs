@@ -54,7 +54,7 @@ impl Revalidation {
     /// Gives the request the conditions that the origin understands, in place of the store's. `compressed` says that
     /// a mark before the tag is a compressor's and not the origin's.
     pub fn conditions(&self, compressed: bool) -> Vec<HeaderEdit<'_>> {
-        let Some(validator) = self.validator().filter(Validator::is_conditional) else {
+        let Some(validator) = self.validator().filter(|_| self.conditional) else {
             return Vec::new();
         };
         let etag = validator.if_none_match(compressed);

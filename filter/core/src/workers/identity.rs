@@ -5,6 +5,28 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyHash(pub u64);
 
+/// Keyed hash of the headers that a request takes to the origin beside those of its key, which may be the reason for what
+/// the origin answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnHeaders(pub u64);
+
+impl OwnHeaders {
+    /// There are no such headers: the origin is asked with nothing but the key.
+    pub const NONE: Self = Self(0);
+    /// There may be some, at which nobody has looked.
+    pub const UNKNOWN: Self = Self(1);
+
+    /// Some, with that hash.
+    pub const fn of(hash: KeyHash) -> Self {
+        Self(hash.0 | 2)
+    }
+
+    /// Whether there are no such headers.
+    pub const fn is_none(self) -> bool {
+        self.0 == Self::NONE.0
+    }
+}
+
 /// Number of a worker's VM, never used again after the VM has died.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkerId(pub u16);

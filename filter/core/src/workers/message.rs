@@ -2,7 +2,7 @@
 //! What workers tell each other, through their queues.
 
 use super::byte_reader::ByteReader;
-use super::{BodyId, FlightId, KeyHash, Millis, WorkerId};
+use super::{BodyId, FlightId, KeyHash, Millis, OwnHeaders, WorkerId};
 use crate::freshness::UncacheableReason;
 use crate::key::vary::VaryNames;
 use crate::policy::purge::Record;
@@ -44,6 +44,13 @@ pub enum Outcome {
     },
     /// The leader went away without a response: one of the waiting leads next.
     LeaderLost,
+    /// What has come to the leader may be the doing of its own headers: one of the waiting leads next.
+    Own {
+        /// What has come.
+        doubt: Doubt,
+        /// These headers.
+        own_headers: OwnHeaders,
+    },
     /// The store has no room for the response now: go on, each by itself.
     NoRoom,
     /// The response is one of several of its URL: each follower goes on under the key of its own variant.
@@ -51,6 +58,22 @@ pub enum Outcome {
         /// The request headers that select among them.
         names: VaryNames,
     },
+}
+
+/// What of a response may be the doing of its request's own headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// The origin has failed.
+    Failed,
+    /// The response is not stored.
+    NotStored,
+}
+
+impl Outcome {
+    /// Whether one of the waiting requests leads next.
+    pub const fn needs_heir(&self) -> bool {
+        matches!(self, Self::LeaderLost | Self::Own { .. })
+    }
 }
 
 /// Something new of a flight: who leads is told that others wait, and these how it ended.
@@ -145,6 +168,8 @@ mod tag {
     pub const VARIANT_STORED: u8 = 12;
     pub const VALIDATED: u8 = 13;
     pub const FOUND: u8 = 14;
+    pub const OWN_FAILURE: u8 = 15;
+    pub const OWN_RESPONSE: u8 = 16;
 }
 
 impl Message {
@@ -263,6 +288,13 @@ impl FlightMessage {
             }
             Event::Ended(Outcome::Failed { status }) => (tag::FAILED, u64::from(*status), nothing),
             Event::Ended(Outcome::LeaderLost) => (tag::LEADER_LOST, 0, nothing),
+            Event::Ended(Outcome::Own { doubt, own_headers }) => {
+                let tag = match doubt {
+                    Doubt::Failed => tag::OWN_FAILURE,
+                    Doubt::NotStored => tag::OWN_RESPONSE,
+                };
+                (tag, own_headers.0, nothing)
+            }
             Event::Ended(Outcome::Kept { until }) => (tag::KEPT, *until, nothing),
             Event::Ended(Outcome::Validated { at }) => (tag::VALIDATED, *at, nothing),
             Event::Ended(Outcome::Varies { names }) => (tag::VARIES, 0, names.as_str().as_bytes()),
@@ -295,6 +327,14 @@ impl FlightMessage {
                 status: u16::try_from(argument).ok()?,
             },
             tag::LEADER_LOST => Outcome::LeaderLost,
+            tag::OWN_FAILURE => Outcome::Own {
+                doubt: Doubt::Failed,
+                own_headers: OwnHeaders(argument),
+            },
+            tag::OWN_RESPONSE => Outcome::Own {
+                doubt: Doubt::NotStored,
+                own_headers: OwnHeaders(argument),
+            },
             tag::KEPT => Outcome::Kept { until: argument },
             tag::VALIDATED => Outcome::Validated { at: argument },
             tag::VARIES => Outcome::Varies {
@@ -327,6 +367,14 @@ mod tests {
             },
             Outcome::Failed { status: 503 },
             Outcome::LeaderLost,
+            Outcome::Own {
+                doubt: Doubt::Failed,
+                own_headers: OwnHeaders(u64::MAX),
+            },
+            Outcome::Own {
+                doubt: Doubt::NotStored,
+                own_headers: OwnHeaders::NONE,
+            },
             Outcome::Kept { until: 9 },
             Outcome::Validated { at: 8 },
             Outcome::NoRoom,

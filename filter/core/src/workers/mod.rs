@@ -14,6 +14,6 @@ pub mod shared_data;
 pub mod shared_table;
 pub mod shared_value;
 
-pub use identity::{BodyId, FlightId, KeyHash, Millis, StreamId, WorkerId};
+pub use identity::{BodyId, FlightId, KeyHash, Millis, OwnHeaders, StreamId, WorkerId};
 pub use number_map::NumberMap;
 pub use roster::Roster;

@@ -15,7 +15,7 @@ use crate::host::headers::Headers;
 use crate::host::{Action, Map};
 use crate::reply::substitute::TOO_LARGE;
 use crate::request::EdgeRequest;
-use crate::request::headers::{avoid_the_store, may_lead};
+use crate::request::headers::{avoid_the_store, may_share};
 use crate::worker::Worker;
 use crate::worker::call_ends::{self, Told};
 use crate::worker::calls::{BackgroundCall, CallKind};
@@ -60,10 +60,15 @@ impl Edge {
         let id = self.id;
         let call = worker.calls.get(link.stream).ok_or(Refusal::Stranger)?;
         let key = worker.keys.flight_key(&call.target);
+        let (policy, cache_key) = (&call.policy.policy, call.target.cache_key());
+        let may_share = may_share(policy, cache_key, headers);
+        let own_headers = self.identity.own_headers(policy, cache_key, headers);
         let stream = Rc::new(EdgeRequest {
             for_others: true,
             selecting: Some(Rc::new(headers.clone())),
-            may_lead: may_lead(&call.policy.policy, call.target.cache_key(), headers),
+            own_headers,
+            may_share,
+            may_lead: may_share,
             ..EdgeRequest::new(id, key, call.target, call.policy, false)
         });
         worker.open(&stream);
@@ -133,9 +138,17 @@ impl Edge {
         self.too_large = Some(if is_exact { TOO_LARGE } else { 204 });
         let control = self.control(facts.control, headers);
         let way = self.way(control, &target);
+        let cache_key = target.cache_key();
+        let may_share = may_share(&policy.policy, cache_key, headers);
+        let own_headers = self
+            .identity
+            .own_headers(&policy.policy, cache_key, headers);
         let stream = EdgeRequest {
             control,
             selecting: Some(Rc::new(headers.clone())),
+            own_headers,
+            may_share,
+            may_lead: may_share,
             ..EdgeRequest::new(self.id, key, Rc::new(target), policy, false)
         };
         self.admit(worker, stream, &way)

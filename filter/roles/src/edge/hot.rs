@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use sluice_core::coalescing::FillVerdict;
+use sluice_core::coalescing::{FillVerdict, NotStored};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::hot::{Capture, HotCopy, Sighting, Wanted};
 use sluice_core::http::cache_status::CacheStatus;
@@ -18,7 +18,7 @@ use crate::request::EdgeRequest;
 use crate::request::account::tell_hit;
 use crate::request::body::Sharing;
 use crate::request::policy::NumberedPolicy;
-use crate::worker::{Worker, mismatches};
+use crate::worker::Worker;
 
 /// Headers that each response has of its own.
 const MADE_ANEW: [&str; 6] = [
@@ -220,10 +220,17 @@ fn share_copy(
 /// Lets the followers of `stream` go to the origin, as the store does not get its response: it has no room for it, or
 /// nobody says for how long the response is fresh. Then there is nothing to wait for later either.
 pub fn share_nothing(worker: &mut Worker, stream: &EdgeRequest, once: bool) {
-    if once {
-        return mismatches::avoid_the_store(worker, stream, UncacheableReason::NoLifetime);
-    }
+    let verdict = if once {
+        FillVerdict::NotStored(NotStored {
+            key: stream.key.key,
+            own_headers: stream.own_headers,
+            reason: UncacheableReason::NoLifetime,
+            most: stream.policy.flights.hit_for_miss,
+        })
+    } else {
+        FillVerdict::NoRoom
+    };
     worker.turn(stream.id.0, |coalescer, turn| {
-        coalescer.fill_headers(stream.id, FillVerdict::NoRoom, turn);
+        coalescer.fill_headers(stream.id, verdict, turn);
     });
 }

@@ -2,7 +2,6 @@
 //! Responses that EDGE does not let through: what the client gets in their place.
 
 use sluice_core::coalescing::LeaderResponse;
-use sluice_core::freshness::UncacheableReason;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
@@ -34,7 +33,7 @@ pub fn refuse_mismatch(
     worker
         .metrics
         .warn(|| format!("sluice: the store gave {what}"));
-    mismatches::avoid_the_store(worker, stream, UncacheableReason::KeyMismatch);
+    mismatches::avoid_the_store(worker, stream);
     if stream.progress.purpose.get() == Purpose::StoreOnly {
         return refuse_not_stored(&*worker.host, stream);
     }

@@ -17,7 +17,7 @@ use sluice_core::key::{CanonicalTarget, Rejection, canonicalize};
 use sluice_core::link::{LINK_HEADER, Link, Purpose};
 use sluice_core::policy::Obedience;
 use sluice_core::website::{Visit, root_location};
-use sluice_core::workers::KeyHash;
+use sluice_core::workers::{KeyHash, OwnHeaders};
 
 use super::authenticated::{self, credentials_to_hide, takes_part};
 use super::cors::Cors;
@@ -30,7 +30,7 @@ use crate::callbacks::Lent;
 use crate::host::headers::Headers;
 use crate::host::{Action, Host, Map};
 use crate::request::EdgeRequest;
-use crate::request::headers::{avoid_the_store, demand_of, has_if_range, may_lead};
+use crate::request::headers::{avoid_the_store, demand_of, has_if_range, may_share};
 use crate::request::stand_in::StandIn;
 use crate::worker::Worker;
 use crate::worker::keys::Audience;
@@ -199,12 +199,15 @@ impl Edge {
         let (target, policy) = (Rc::new(target), self.policy.clone());
         let varies = target.is_stored_plainly() && !self.is_for_bucket();
         let selecting = varies.then(|| Rc::new(headers.clone()));
+        let own_headers = self.own_headers(worker, key.key, &target, headers);
         let has_room = |demand| unread::has_room_for(worker, &policy.policy, demand);
+        let may_share = may_share(&policy.policy, target.cache_key(), headers);
         let stream = EdgeRequest {
             authenticated,
+            own_headers,
             may_call: !authenticated && !head && stand_in.is_none(),
-            may_lead: may_lead(&policy.policy, target.cache_key(), headers)
-                && demand.as_ref().is_none_or(has_room),
+            may_share,
+            may_lead: may_share && demand.as_ref().is_none_or(has_room),
             demand,
             selecting,
             control,
@@ -213,6 +216,22 @@ impl Edge {
             ..EdgeRequest::new(self.id, key, target, policy, head)
         };
         self.admit(worker, stream, &way)
+    }
+
+    /// What a request takes to the origin beside its key, which does not matter to a hit.
+    fn own_headers(
+        &self,
+        worker: &mut Worker,
+        key: KeyHash,
+        target: &CanonicalTarget,
+        headers: &Headers,
+    ) -> OwnHeaders {
+        if !self.is_for_bucket() && worker.believes_fresh(key) {
+            return OwnHeaders::UNKNOWN;
+        }
+        let policy = &self.policy.policy;
+        self.identity
+            .own_headers(policy, target.cache_key(), headers)
     }
 
     /// Looks what is known of the page that a visitor asks for, and turns `target` to the document that takes its place if

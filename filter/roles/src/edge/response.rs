@@ -148,7 +148,9 @@ fn follow_up(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
         worker.keys.confirm(stream.key.key);
     }
     if served.failure.is_some() {
-        background::back_off(worker, stream);
+        if !stream.progress.own_failure.get() {
+            background::back_off(worker, stream);
+        }
     } else if served.is_stale() {
         background::refresh(worker, stream);
     }

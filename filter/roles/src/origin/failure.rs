@@ -40,7 +40,7 @@ pub fn note_failure(worker: &mut Worker, headers: &Headers) -> host::Result<Opti
             "sluice: no answer from the origin: its response has more headers than 200 lines or 96 KiB"
                 .to_owned()
         }
-        OriginFailure::NoAnswer => {
+        OriginFailure::NotReached | OriginFailure::NoAnswer => {
             let details = details.to_string();
             let happened = details.split(' ').next().unwrap_or_default();
             format!("sluice: no answer from the origin: {happened}")

@@ -52,6 +52,8 @@ pub struct Fetch {
     pub authenticated: bool,
     /// Whether the origin gets the client's `Cookie`.
     pub has_cookie: bool,
+    /// Whether others may get the response: the headers that the origin gets beside those of the key are few enough.
+    pub may_share: bool,
     /// Whether the store has room.
     pub room: bool,
     /// The newest purge when it was sent.
@@ -73,6 +75,8 @@ pub struct Response {
     pub stores: bool,
     /// Whether the origin has failed and the store serves its stale response.
     pub keeps: bool,
+    /// Whether the origin has failed, and perhaps only because of the request's own headers.
+    pub own_failure: bool,
     /// Whether it says nothing of the object: the bucket refuses the edge's own requests.
     pub refused: bool,
     /// Whether it has come to its end.
@@ -100,10 +104,17 @@ impl Fetch {
         let alone = authenticated && link.purpose == Purpose::Checked;
         let asks = cacheable && !for_headers && !alone;
         let revalidation = asks.then(|| revalidation_of(&*worker.host, headers));
+        let stream = link.purpose.names_a_request();
+        let stream = stream.then(|| worker.stream(link.stream)).flatten();
+        let may_share = stream.is_none_or(|stream| stream.may_share);
         // What is stored may be another variant, about which this request cannot ask.
-        let revalidation = revalidation
+        let mut revalidation = revalidation
             .flatten()
             .filter(|stored| is_wanted(selection.as_ref(), stored));
+        if let Some(stored) = revalidation.as_mut().filter(|_| !may_share) {
+            // A 304 would change the stored response for others.
+            stored.conditional = false;
+        }
         let ignores_cookies = policy.policy.request.cookies == Cookies::Ignore;
         Self {
             context,
@@ -118,6 +129,7 @@ impl Fetch {
             for_headers,
             authenticated,
             has_cookie: ignores_cookies && headers.has("cookie"),
+            may_share,
             room: !worker.room.is_lacking(),
             began: worker.keys.newest_purge(),
             response: Response::default(),
@@ -173,7 +185,36 @@ impl Fetch {
         self.response.keeps = true;
         // The store needs nothing of the error's body, and lets go of it.
         self.response.ended = true;
-        fills::keep(worker, self.link.stream, status, revalidation, self.context);
+        let stream = self.link.stream;
+        if self.response.own_failure {
+            fills::keep_for_itself(worker, stream, status, self.context);
+        } else {
+            fills::keep(worker, stream, status, revalidation, self.context);
+        }
+    }
+
+    /// The request of EDGE that has caused it, while its client is there.
+    pub fn stream(&self, worker: &Worker) -> Option<Rc<EdgeRequest>> {
+        let named = self.link.purpose.names_a_request();
+        named.then(|| worker.stream(self.link.stream)).flatten()
+    }
+
+    /// Whether a response with that status is a failure of the origin that only the request's own headers may have caused.
+    /// `arrived` says that the origin has got the request.
+    pub fn is_own_failure(&self, worker: &mut Worker, status: u16, arrived: bool) -> bool {
+        let asks = !self.link.purpose.avoids_the_store() && !self.authenticated;
+        if !asks {
+            return false;
+        }
+        if status < 500 {
+            fills::origin_is_well(worker, &self.cache_key);
+            return false;
+        }
+        let stream = self.stream(worker);
+        let is_own = |stream: Rc<EdgeRequest>| {
+            arrived && fills::is_own_failure(worker, &stream, &self.cache_key)
+        };
+        !self.may_share || stream.is_some_and(is_own)
     }
 
     /// The path that the store asks for.

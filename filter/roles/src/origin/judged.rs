@@ -61,6 +61,9 @@ impl<'a> Judged<'a> {
         };
         let surrogate_keys = SurrogateKeys::of(&fetch.policy.policy, headers);
         let judge = |unkeyed| {
+            if !fetch.may_share {
+                return Verdict::Passing(UncacheableReason::RequestHeaders);
+            }
             if fetch.authenticated && variance.names_credentials() {
                 return Verdict::ForCredentials;
             }
@@ -123,6 +126,9 @@ fn verdict_of(
     freshens: Option<&Revalidation>,
 ) -> Verdict {
     let (headers, status) = (response.headers, response.status);
+    if fetch.response.own_failure {
+        return Verdict::RequestError;
+    }
     if fetch.response.refused {
         return Verdict::Share(status);
     }

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the worker learns of a response's headers, and what its followers are told.
 
-use sluice_core::coalescing::FillVerdict;
-use sluice_core::coalescing::hints::Hint;
+use sluice_core::coalescing::{FillVerdict, NotStored};
 use sluice_core::freshness::{UncacheableReason, Verdict};
 use sluice_core::metrics::Metric;
+use sluice_core::workers::{Millis, OwnHeaders};
 
 use super::fetch::{Fetch, millis};
 use super::judged::Judged;
-use crate::host::Host;
 use crate::worker::Worker;
 use crate::worker::keys::Audience;
 use crate::worker::variants;
+
+/// For how long requests with `Authorization` do not look for a shared response, once one has got its client's own.
+const MOMENT_MILLIS: Millis = 1_000;
 
 /// Tells of the response to `fetch`, whose headers have gone on.
 pub fn tell(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>, end_of_stream: bool) {
@@ -25,7 +27,7 @@ pub fn tell(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>, end_of_stre
     if judged.is_stored() {
         teach(worker, fetch, judged);
     }
-    match fill_verdict(&*worker.host, fetch, judged) {
+    match fill_verdict(worker, fetch, judged) {
         Some(verdict) => tell_headers(worker, fetch, verdict, end_of_stream),
         None => {
             if let Verdict::Passing(reason) = judged.verdict {
@@ -60,10 +62,13 @@ fn note_audience(worker: &mut Worker, fetch: &Fetch, verdict: &Verdict) {
         Verdict::Store(storage) | Verdict::NoRoom(storage) => {
             storage.allows_authenticated.then_some(Audience::All)
         }
-        // An error says nothing of the next response.
-        Verdict::Share(_) | Verdict::RequestError => return,
+        // An error says nothing of the next response, nor does what a request's own headers may have caused.
+        Verdict::Share(_)
+        | Verdict::RequestError
+        | Verdict::Passing(UncacheableReason::RequestHeaders) => return,
         Verdict::ForCredentials => {
-            let pause = millis(fetch.policy.policy.cache.hit_for_miss);
+            // The response to the next one may be for all, whatever this client has sent.
+            let pause = millis(fetch.policy.policy.cache.hit_for_miss).min(MOMENT_MILLIS);
             let until = worker.host.monotonic_millis().saturating_add(pause);
             Some(Audience::Client { until })
         }
@@ -74,7 +79,7 @@ fn note_audience(worker: &mut Worker, fetch: &Fetch, verdict: &Verdict) {
 }
 
 /// What the verdict on a response means for its followers. `None`: EDGE sees whether they get a copy.
-fn fill_verdict(host: &dyn Host, fetch: &Fetch, judged: &Judged<'_>) -> Option<FillVerdict> {
+fn fill_verdict(worker: &Worker, fetch: &Fetch, judged: &Judged<'_>) -> Option<FillVerdict> {
     Some(match (&judged.verdict, judged.variance.lesson()) {
         (Verdict::Store(_), _) => FillVerdict::Store,
         // A copy would be used without validation by those who come later.
@@ -83,6 +88,8 @@ fn fill_verdict(host: &dyn Host, fetch: &Fetch, judged: &Judged<'_>) -> Option<F
         }
         (Verdict::NoRoom(_) | Verdict::ShareOnce, _) => return None,
         (Verdict::Share(status), _) => FillVerdict::Failed { status: *status },
+        (Verdict::Passing(UncacheableReason::RequestHeaders), _) => FillVerdict::RequestError,
+        (Verdict::RequestError, _) if fetch.response.own_failure => FillVerdict::OwnFailure,
         (Verdict::RequestError | Verdict::ForCredentials, _) => FillVerdict::RequestError,
         (
             Verdict::Uncacheable(UncacheableReason::Vary)
@@ -92,13 +99,14 @@ fn fill_verdict(host: &dyn Host, fetch: &Fetch, judged: &Judged<'_>) -> Option<F
             names: names.clone(),
         },
         (Verdict::Passing(_), _) => return None,
-        (Verdict::Uncacheable(reason), _) => {
-            let hit_for_miss = millis(fetch.policy.policy.cache.hit_for_miss);
-            FillVerdict::HitForMiss {
-                until: host.monotonic_millis().saturating_add(hit_for_miss),
-                reason: *reason,
-            }
-        }
+        (Verdict::Uncacheable(reason), _) => FillVerdict::NotStored(NotStored {
+            key: worker.keys.key_hash(&fetch.cache_key),
+            own_headers: fetch
+                .stream(worker)
+                .map_or(OwnHeaders::NONE, |stream| stream.own_headers),
+            reason: *reason,
+            most: millis(fetch.policy.policy.cache.hit_for_miss),
+        }),
     })
 }
 
@@ -106,29 +114,17 @@ fn tell_headers(worker: &mut Worker, fetch: &Fetch, verdict: FillVerdict, end_of
     let stream = fetch.link.stream;
     let key = worker.keys.key_hash(&fetch.cache_key);
     let ended = end_of_stream && verdict == FillVerdict::Store;
-    match &verdict {
-        FillVerdict::Varies { names } => {
-            worker.metrics.count(Metric::VaryingLearnt, 1);
-            if let Some(stream) = worker.stream(stream) {
-                worker.keys.learn(&stream.target, names.clone());
-            }
+    if let FillVerdict::Varies { names } = &verdict {
+        worker.metrics.count(Metric::VaryingLearnt, 1);
+        if let Some(stream) = worker.stream(stream) {
+            worker.keys.learn(&stream.target, names.clone());
         }
-        FillVerdict::HitForMiss { .. } => worker.metrics.count(Metric::HitForMissMarked, 1),
-        FillVerdict::Store
-        | FillVerdict::Failed { .. }
-        | FillVerdict::RequestError
-        | FillVerdict::NoRoom => {}
     }
     worker.turn(fetch.context, |coalescer, turn| {
         match verdict {
-            FillVerdict::HitForMiss { until, reason } => {
-                coalescer.hints().set(key, Hint::HitForMiss(reason), until);
-            }
+            FillVerdict::Store => coalescer.response_is_stored(key),
             FillVerdict::Varies { .. } => coalescer.hints().forget(key),
-            FillVerdict::Store
-            | FillVerdict::Failed { .. }
-            | FillVerdict::RequestError
-            | FillVerdict::NoRoom => {}
+            _ => {}
         }
         coalescer.fill_headers(stream, verdict, turn);
         if ended {

@@ -57,6 +57,8 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     (status, fetch.response.refused) =
         note_bucket_error(worker, &fetch.policy, account, &headers, status)?;
     fetch.response.refused |= failure == Some(OriginFailure::ResponseHeaders);
+    let arrived = failure != Some(OriginFailure::NotReached);
+    fetch.response.own_failure = fetch.is_own_failure(worker, status, arrived);
     if let Some(revalidation) = fetch
         .servable()
         .filter(|_| keeps_stored(worker, fetch, status))

@@ -10,11 +10,11 @@ use sluice_core::policy::Policy;
 use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
 
-/// Whether a request with these headers may fetch for others under `key`. See [`admission::may_lead`], which has nothing to
-/// count where all headers together are within its bound.
-pub fn may_lead(policy: &Policy, key: &str, headers: &Headers) -> bool {
+/// Whether a request with these headers may fetch for others under `key`. See [`admission::may_share`], which has nothing
+/// to count where all headers together are within its bound.
+pub fn may_share(policy: &Policy, key: &str, headers: &Headers) -> bool {
     headers.bytes().len() <= policy.edge.limits.lead_header_bytes
-        || admission::may_lead(policy, key, headers.iter())
+        || admission::may_share(policy, key, headers.iter())
 }
 
 /// The conditions and the range of a request.

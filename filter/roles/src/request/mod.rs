@@ -23,7 +23,7 @@ use sluice_core::key::CanonicalTarget;
 use sluice_core::key::vary::{VaryNames, qualify_variant};
 use sluice_core::link::{Link, Purpose};
 use sluice_core::website::Visit;
-use sluice_core::workers::StreamId;
+use sluice_core::workers::{OwnHeaders, StreamId};
 use stand_in::StandIn;
 
 use crate::host::headers::Headers;
@@ -59,7 +59,12 @@ pub struct EdgeRequest {
     pub for_others: bool,
     /// Whether its `Authorization` is hidden from the store, for ORIGIN.
     pub authenticated: bool,
-    /// Whether its headers are few enough for it to lead.
+    /// What it takes to the origin beside its key.
+    pub own_headers: OwnHeaders,
+    /// Whether others may get what it fetches, because its headers are few enough.
+    pub may_share: bool,
+    /// Whether it may lead: others may get what it fetches, and the worker has room for a fill that its client may not
+    /// read.
     pub may_lead: bool,
     /// Whether a call may bring what it asks for, once it is on its way to the store: it is a client's, for what all
     /// clients may get.
@@ -103,6 +108,8 @@ pub struct Progress {
     pub forced: Cell<bool>,
     /// The status with which the origin has failed it while the store serves a stale response. ORIGIN sets it.
     pub kept: Cell<Option<u16>>,
+    /// Whether that failure may be the fault of its own headers. ORIGIN sets it.
+    pub own_failure: Cell<bool>,
     /// Whether the stored response expired while the request was on its way to the store. ORIGIN sets it.
     pub late: Cell<bool>,
     /// Whether the store has just lost what it was believed to have, and is asked again by a call. ORIGIN sets it.
@@ -129,6 +136,7 @@ impl Progress {
             shares: Cell::new(false),
             forced: Cell::new(false),
             kept: Cell::new(None),
+            own_failure: Cell::new(false),
             late: Cell::new(false),
             asks_again: Cell::new(false),
             fragile: Cell::new(false),
@@ -155,6 +163,8 @@ impl EdgeRequest {
             head,
             for_others: false,
             authenticated: false,
+            own_headers: OwnHeaders::NONE,
+            may_share: true,
             may_lead: true,
             may_call: false,
             demand: None,
@@ -172,6 +182,8 @@ impl EdgeRequest {
         Self {
             for_others: self.for_others,
             authenticated: self.authenticated,
+            own_headers: self.own_headers,
+            may_share: self.may_share,
             may_lead: self.may_lead,
             may_call: self.may_call,
             progress: Progress::new(Rc::clone(&self.progress.account)),
@@ -253,6 +265,7 @@ impl EdgeRequest {
             stream: self.id,
             key: self.key,
             target: &self.target,
+            own_headers: self.own_headers,
             may_lead: self.may_lead && !self.is_for_part() && !self.shares_headers_only(),
             for_others: self.for_others,
             policy: self.policy.flights,
@@ -264,10 +277,11 @@ impl EdgeRequest {
         let remembered = coalescer.remembered(self.key.key, turn.now);
         if !self.policy.policy.coalesce.enabled {
             let avoids = remembered.filter(|onward| matches!(onward, Onward::HitForMiss(_)));
+            let avoids = avoids.filter(|_| !coalescer.hints().take_check(self.key.key, turn.now));
             return avoids.or(Some(Onward::Alone));
         }
         let waits = !self.shares_headers_only() || coalescer.is_committing(self.key.key);
-        if remembered.is_some() || !waits {
+        if remembered == Some(Onward::Fresh) || !waits {
             return remembered.or(Some(Onward::Alone));
         }
         let mut request = self.request();

@@ -48,7 +48,8 @@ impl Ahead {
 
     fn begin(&mut self, stream: &EdgeRequest, demand: &Demand, of: &Rc<Representation>) {
         let part = of.part(demand);
-        let shares = part.is_some_and(|part| part.length() <= MOST_SHARED_BYTES);
+        let shares =
+            stream.may_share && part.is_some_and(|part| part.length() <= MOST_SHARED_BYTES);
         stream.progress.shares.set(shares);
         *stream.progress.ahead_of.borrow_mut() = Some(Rc::clone(of));
         let ahead = self.by_key.entry(stream.key.key).or_default();

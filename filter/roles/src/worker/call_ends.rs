@@ -7,7 +7,6 @@ use sluice_core::coalescing::ahead::Representation;
 use sluice_core::coalescing::flight::Leader;
 use sluice_core::coalescing::unread::UnreadFill;
 use sluice_core::coalescing::{Onward, Probed};
-use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::date;
 use sluice_core::http::field_value::JoinedValue;
 use sluice_core::key::vary::{Fit, fit};
@@ -124,7 +123,7 @@ fn sized(worker: &mut Worker, key: KeyHash, call: &BackgroundCall) -> Told {
     };
     let (policy, length) = (&call.policy.policy, headers.content_length());
     if length.is_some_and(|length| length > policy.cache.max_object_bytes) {
-        worker.mark_hit_for_miss(key, &call.policy, UncacheableReason::TooLarge);
+        worker.mark_too_large(key, &call.policy);
         return Told {
             length,
             representation: None,

@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use sluice_core::coalescing::FillVerdict;
 use sluice_core::coalescing::ahead::{FillProgress, Representation};
 use sluice_core::metrics::Metric;
 use sluice_core::store::revalidation::Revalidation;
@@ -10,6 +11,7 @@ use sluice_core::workers::{Millis, NumberMap, StreamId};
 
 use super::Worker;
 use crate::reply::DueReply;
+use crate::request::EdgeRequest;
 
 /// Timer period while only the origin is waited for, however long it may take.
 const LONGEST_WATCH_MILLIS: Millis = 1_000;
@@ -206,6 +208,36 @@ pub fn keep(
         stream.progress.kept.set(Some(status));
     }
     keep_unwritten(worker, stream, revalidation, context);
+}
+
+/// The same of a failure that is the request's own ([`is_own_failure`]): another request leads, and the origin counts as
+/// well.
+pub fn keep_for_itself(worker: &mut Worker, stream: StreamId, status: u16, context: u32) {
+    if let Some(stream) = worker.streams.get(&stream) {
+        stream.progress.kept.set(Some(status));
+        stream.progress.own_failure.set(true);
+    }
+    worker.turn(context, |coalescer, turn| {
+        coalescer.fill_headers(stream, FillVerdict::OwnFailure, turn);
+    });
+}
+
+/// Whether the failure of the origin that a request for `cache_key` has met may be the fault of its own headers. See
+/// [`Coalescer::is_own_failure`](sluice_core::coalescing::Coalescer::is_own_failure).
+pub fn is_own_failure(worker: &mut Worker, stream: &EdgeRequest, cache_key: &str) -> bool {
+    let (key, now) = (
+        worker.keys.key_hash(cache_key),
+        worker.host.monotonic_millis(),
+    );
+    worker
+        .coalescer
+        .is_own_failure(key, stream.id, stream.own_headers, now)
+}
+
+/// The origin has answered a request for `cache_key`, and has not failed.
+pub fn origin_is_well(worker: &mut Worker, cache_key: &str) {
+    let key = worker.keys.key_hash(cache_key);
+    worker.coalescer.origin_is_well(key);
 }
 
 /// The store serves its stale response unwritten, and asks again the next time. The followers must know that the

@@ -4,13 +4,16 @@
 use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
+use sluice_core::admission::write_own_headers;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::store_path::{SECRET_VARIABLE, StoreSecret};
 use sluice_core::link::{Link, Received, Secrets};
+use sluice_core::policy::Policy;
 use sluice_core::store::entry::FillId;
 use sluice_core::workers::agreement::{agree_on, take_number};
-use sluice_core::workers::{KeyHash, StreamId, WorkerId};
+use sluice_core::workers::{KeyHash, OwnHeaders, StreamId, WorkerId};
 
+use crate::host::headers::Headers;
 use crate::host::{self, Host, Level};
 
 /// What a worker is known by, and what its marks are made with.
@@ -66,6 +69,19 @@ impl Identity {
         FillId {
             nonce: self.nonce,
             stream: stream.0,
+        }
+    }
+
+    /// What a request with these headers takes to the origin beside those of `key`.
+    pub fn own_headers(&self, policy: &Policy, key: &str, headers: &Headers) -> OwnHeaders {
+        let mut any = false;
+        let hash = self.hash(|hasher| {
+            any = write_own_headers(policy, key, headers.iter(), hasher);
+        });
+        if any {
+            OwnHeaders::of(hash)
+        } else {
+            OwnHeaders::NONE
         }
     }
 

@@ -16,12 +16,13 @@ use crate::reply::answer_mismatch;
 use crate::reply::substitute::Document;
 use crate::request::EdgeRequest;
 
-/// Lets later requests for the key of `stream` go around the store, for this reason, and those that wait for it.
-pub fn avoid_the_store(worker: &mut Worker, stream: &EdgeRequest, reason: UncacheableReason) {
+/// Lets later requests for the key of `stream` go around the store, and those that wait for it.
+pub fn avoid_the_store(worker: &mut Worker, stream: &EdgeRequest) {
     worker
         .keys
         .drop_hot_copy(stream.policy.site, stream.target.cache_key());
-    let until = worker.mark_hit_for_miss(stream.key.key, &stream.policy, reason);
+    let until = worker.mark_mismatch(stream.key.key, &stream.policy);
+    let reason = UncacheableReason::KeyMismatch;
     worker.turn(stream.id.0, |coalescer, turn| {
         let verdict = FillVerdict::HitForMiss { until, reason };
         coalescer.fill_headers(stream.id, verdict, turn);

@@ -40,9 +40,9 @@ use policies::Policies;
 use purge_calls::{PurgeCalls, Unavailable};
 use room::Room;
 use roots::Roots;
-use sluice_core::coalescing::Coalescer;
 use sluice_core::coalescing::hints::Hint;
 use sluice_core::coalescing::unread::UnreadFills;
+use sluice_core::coalescing::{Coalescer, Onward};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::host::HostError;
 use sluice_core::metrics::Metric;
@@ -180,6 +180,12 @@ impl Worker {
         &self.coalescer
     }
 
+    /// Whether it believes that the store serves a key as it is, so that requests for it neither lead nor wait.
+    pub fn believes_fresh(&mut self, key: KeyHash) -> bool {
+        let now = self.host.monotonic_millis();
+        self.coalescer.remembered(key, now) == Some(Onward::Fresh)
+    }
+
     /// Makes a request known to ORIGIN and to the waiting lists.
     pub fn open(&mut self, stream: &Rc<EdgeRequest>) {
         self.streams.insert(stream.id, Rc::clone(stream));
@@ -239,17 +245,21 @@ impl Worker {
         self.purge_calls.discard(keys, roots, bucket_of(url));
     }
 
-    /// Lets requests for a key go around the store from now on, for this reason, until the time that is given back.
-    fn mark_hit_for_miss(
-        &mut self,
-        key: KeyHash,
-        policy: &NumberedPolicy,
-        reason: UncacheableReason,
-    ) -> Millis {
+    /// Lets requests for a key whose object is too large go around the store for a while.
+    fn mark_too_large(&mut self, key: KeyHash, policy: &NumberedPolicy) {
+        let (most, now) = (policy.flights.hit_for_miss, self.host.monotonic_millis());
+        let reason = UncacheableReason::TooLarge;
+        self.metrics.count(Metric::HitForMissMarked, 1);
+        self.coalescer.hints().mark(key, reason, most, now);
+    }
+
+    /// Lets requests for a key go around the store from now on, whose file is that of another, until the time that is given
+    /// back.
+    fn mark_mismatch(&mut self, key: KeyHash, policy: &NumberedPolicy) -> Millis {
         let now = self.host.monotonic_millis();
         let until = now.saturating_add(policy.flights.hit_for_miss);
         self.metrics.count(Metric::HitForMissMarked, 1);
-        let hint = Hint::HitForMiss(reason);
+        let hint = Hint::HitForMiss(UncacheableReason::KeyMismatch);
         self.coalescer.hints().set(key, hint, until);
         until
     }

@@ -4,8 +4,8 @@
 use std::rc::Rc;
 
 use sluice_core::coalescing::Onward;
-use sluice_core::http::demand::Demand;
 use sluice_core::freshness::UncacheableReason;
+use sluice_core::http::demand::Demand;
 use sluice_core::key::vary::TooLong;
 use sluice_core::link::{BYPASS_SENTINEL, LINK_HEADER, Purpose};
 use sluice_core::metrics::Metric;
@@ -115,8 +115,11 @@ fn retarget(
     let path = worker.identity.store_path(&target);
     worker.host.set_header(Map::Request, ":path", &path)?;
     let key = worker.keys.flight_key(&target);
+    let (policy, cache_key) = (&stream.policy.policy, target.cache_key());
+    let own_headers = worker.identity.own_headers(policy, cache_key, &headers);
     let selecting = target.is_stored_plainly().then(|| Rc::new(headers));
     let stream = Rc::new(EdgeRequest {
+        own_headers,
         selecting,
         ..stream.retargeted(key, Rc::new(target))
     });

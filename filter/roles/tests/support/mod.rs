@@ -49,6 +49,11 @@ pub fn warm_envoy(workers: usize) -> FakeEnvoy {
     envoy
 }
 
+/// A GET comes that takes nothing to the origin beside its key.
+pub fn plain(envoy: &mut FakeEnvoy, seat: usize) -> Client {
+    envoy.request(seat, "GET", KEY, &[])
+}
+
 /// The fill, of which its worker knows who waits for it, comes to its end and everyone is told.
 pub fn fill(envoy: &mut FakeEnvoy, fetch: FetchId) {
     let key = envoy.fetches[fetch.0].key;

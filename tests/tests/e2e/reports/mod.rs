@@ -5,5 +5,6 @@
 mod http2_streams;
 mod kubernetes;
 mod not_stored;
+mod own_headers;
 mod request_headers;
 mod response_headers;

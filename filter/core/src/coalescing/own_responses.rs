@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Responses that a request's own headers may have caused: failures of the origin, and responses that are not stored.
+//!
+//! One header can make an application fail, such as an `Accept-Language` that it cannot read, or set a cookie, such as a
+//! `Referer`. If the failure of a leader with such headers were shared, one client could have all others get it; if its
+//! cookie made the key hit-for-miss, one client could switch caching off. So the first such response is its leader's own,
+//! and one of the waiting requests leads with its own headers, if possible with others than those of the former leader.
+//! The second in a row counts for all: a crowd costs an origin that is down two requests. Where nobody waits, the
+//! responses for one key follow each other in [`Doubts`].
+
+use super::{Coalescer, NotStored, Turn};
+use crate::metrics::Metric;
+use crate::workers::message::{Doubt, Outcome};
+use crate::workers::recent_keys::RecentKeys;
+use crate::workers::{KeyHash, Millis, OwnHeaders, StreamId};
+
+/// How long a failure is remembered, unless the origin has answered otherwise since.
+const FAILURE_MILLIS: Millis = 10_000;
+/// How many keys are remembered at most. What is forgotten costs one more request.
+const MOST_KEYS: usize = 4_096;
+
+/// Keys whose last response was of one such kind, with the end of the time for which that is remembered.
+#[derive(Debug)]
+pub(super) struct Doubts {
+    keys: RecentKeys<Millis>,
+}
+
+impl Default for Doubts {
+    fn default() -> Self {
+        Self {
+            keys: RecentKeys::new(MOST_KEYS),
+        }
+    }
+}
+
+impl Doubts {
+    /// Remembers a response for `key` until then. Whether another is remembered.
+    fn note(&mut self, key: KeyHash, now: Millis, until: Millis) -> bool {
+        let before = self.keys.peek(key).is_some_and(|until| *until > now);
+        self.keys.insert(key, until);
+        before
+    }
+
+    fn forget(&mut self, key: KeyHash) {
+        if !self.keys.is_empty() {
+            self.keys.remove(key);
+        }
+    }
+}
+
+impl Coalescer {
+    /// Whether the failure of the origin that `stream` has met for `key` is its own, and remembers the failure. It is
+    /// where the request has own headers, and the failure is the first in a row.
+    pub fn is_own_failure(
+        &mut self,
+        key: KeyHash,
+        stream: StreamId,
+        own_headers: OwnHeaders,
+        now: Millis,
+    ) -> bool {
+        let until = now.saturating_add(FAILURE_MILLIS);
+        let before = self.failures.note(key, now, until);
+        self.is_first(Doubt::Failed, stream, before) && !own_headers.is_none()
+    }
+
+    /// Whether the response to `stream` is the first of its kind in a row; `before` says that one for its key is
+    /// remembered, which counts where nobody waits.
+    fn is_first(&mut self, doubt: Doubt, stream: StreamId, before: bool) -> bool {
+        let led = self.leader_of(stream).map(|(led, _)| led);
+        match led.and_then(|led| self.flights.get(&led)) {
+            Some(flight) if flight.doubted(doubt).is_some() => false,
+            Some(flight) if flight.is_awaited() => true,
+            _ => !before,
+        }
+    }
+
+    /// The origin has answered a request for `key`, and did not fail.
+    pub fn origin_is_well(&mut self, key: KeyHash) {
+        self.failures.forget(key);
+    }
+
+    /// The origin has failed the leader of `key`, whose followers get that `status`, unless the failure is its own.
+    pub(super) fn failed(&mut self, key: KeyHash, status: u16, turn: &mut Turn<'_>) {
+        let Some(leader) = self.leader(key) else {
+            return;
+        };
+        if self.is_own_failure(key, leader.stream, leader.own_headers, turn.now) {
+            self.pass_on(key, Doubt::Failed, turn);
+        } else {
+            self.finish(key, Outcome::Failed { status }, turn);
+        }
+    }
+
+    /// ORIGIN has seen a response to `stream` that is not stored. Requests for its key do not wait for each other for a
+    /// while, unless that may be the doing of its own headers.
+    pub(super) fn response_is_not_stored(
+        &mut self,
+        stream: StreamId,
+        response: NotStored,
+        turn: &mut Turn<'_>,
+    ) {
+        let NotStored {
+            key,
+            own_headers,
+            reason,
+            most,
+        } = response;
+        let led = self.leader_of(stream).map(|(led, _)| led);
+        let before = self
+            .unstored
+            .note(key, turn.now, turn.now.saturating_add(most));
+        if self.is_first(Doubt::NotStored, stream, before) && !own_headers.is_none() {
+            if let Some(led) = led {
+                self.pass_on(led, Doubt::NotStored, turn);
+            }
+            return;
+        }
+        turn.count(Metric::HitForMissMarked);
+        let until = self.hints.mark(key, reason, most, turn.now);
+        if let Some(led) = led {
+            self.finish(led, Outcome::HitForMiss { until, reason }, turn);
+        }
+    }
+
+    /// The response for `key` goes into the store, so that the key is not hit-for-miss any more.
+    pub fn response_is_stored(&mut self, key: KeyHash) {
+        self.unstored.forget(key);
+        self.hints.end_mark(key);
+    }
+
+    /// The response of the leader of `key` is its own: another request leads.
+    pub(super) fn pass_on(&mut self, key: KeyHash, doubt: Doubt, turn: &mut Turn<'_>) {
+        let Some(flight) = self.flights.get_mut(&key) else {
+            return;
+        };
+        let Some(leader) = flight.leader() else {
+            return;
+        };
+        let own_headers = leader.own_headers;
+        flight.set_doubted(doubt, own_headers);
+        self.finish(key, Outcome::Own { doubt, own_headers }, turn);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn responses_are_in_a_row_within_a_time_and_until_there_is_another() {
+        let (key, mut doubts) = (KeyHash(7), Doubts::default());
+        assert!(!doubts.note(key, 0, 10));
+        assert!(doubts.note(key, 9, 20));
+        assert!(!doubts.note(KeyHash(8), 9, 20), "of another key");
+        assert!(!doubts.note(key, 20, 30));
+        doubts.forget(key);
+        assert!(!doubts.note(key, 21, 30));
+    }
+}
