@@ -7,6 +7,7 @@ use serde_json::Value;
 use sluice::settings::{Settings, docs};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::metrics::Metric;
+use sluice_core::policy::known_headers::{OVERRIDES, SELECTORS};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -80,6 +81,20 @@ fn the_observability_page_names_every_reason_not_to_store_and_what_helps() {
         let _ = writeln!(table, "| `{name}` | {meaning} | {remedy} |");
     }
     assert_has_table("docs/observability.md", "reasons", &table);
+}
+
+#[test]
+fn the_page_of_the_policy_lists_the_headers_that_change_responses() {
+    for (name, headers) in [("overrides", OVERRIDES), ("selectors", SELECTORS)] {
+        let mut table =
+            String::from("| request headers | what they change | source |\n|---|---|---|\n");
+        for known in headers {
+            let names: Vec<_> = known.names.iter().map(|name| format!("`{name}`")).collect();
+            let names = names.join(", ");
+            let _ = writeln!(table, "| {names} | {} | {} |", known.meaning, known.source);
+        }
+        assert_has_table("docs/policy.md", name, &table);
+    }
 }
 
 #[test]

@@ -389,6 +389,20 @@ fn what_is_known_to_change_responses_goes_only_where_the_response_is_not_shared(
     let keyed = http_policy("key: {headers: [x-original-host]}");
     let listing = http_policy("request: {forward_headers: [front-end-https]}");
     for name in [
+        "$wssc",
+        "cf-visitor",
+        "fastly-ssl",
+        "surrogate-capability",
+        "wl-proxy-ssl",
+        "x-accel-mapping",
+        "x-astro-path",
+        "x-nextjs-data",
+        "x-nuxt-no-ssr",
+        "x-prerender-revalidate",
+        "x-react-router-prerender-data",
+        "x-react-router-spa-mode",
+        "x-replaced-path",
+        "x-sendfile-type",
         "cloudfront-forwarded-proto",
         "forwarded-proto",
         "front-end-https",
@@ -426,6 +440,9 @@ fn what_is_known_to_change_responses_goes_only_where_the_response_is_not_shared(
         "x-requested-with",
         "x-request-id",
         "x-real-ip",
+        "rsc",
+        "next-router-state-tree",
+        "turbo-frame",
     ] {
         assert!(forward_header(&http(), true, name), "{name}");
     }

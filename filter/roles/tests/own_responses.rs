@@ -7,7 +7,7 @@ mod support;
 use sluice_core::coalescing::Onward;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
-use sluice_fake::{Answer, Client, FakeEnvoy, FetchId};
+use sluice_fake::{Answer, Client, FakeEnvoy, FetchId, HeaderTexts as _};
 use support::{FIRST, KEY, admission, assert_all_over, document, envoy, fill, live, release};
 
 const CACHEABLE: (&str, &str) = ("cache-control", "max-age=600");
@@ -246,4 +246,43 @@ fn requests_that_nobody_shares_wait_for_each_other_ever_less() {
         live(&mut envoy, 1_000);
     }
     assert!(led.len() > 90, "one checks in each second: {led:?}");
+}
+
+const STATE: &str = "[\"\",{}]";
+
+/// The origin answers a request that has `RSC`, and names what the response varies with.
+fn answer_payload(envoy: &mut FakeEnvoy, fetch: FetchId, vary: Option<&str>) {
+    assert_eq!(envoy.fetches[fetch.0].headers.get("rsc"), Some("1"));
+    let vary = vary.map(|vary| ("vary", vary));
+    let headers: Vec<_> = [CACHEABLE].into_iter().chain(vary).collect();
+    envoy.answer_with(fetch, 200, &headers, b"payload");
+    envoy.end(fetch);
+    envoy.commit(KEY);
+    envoy.deliver_all();
+    envoy.close_all();
+    live(envoy, 100);
+}
+
+#[test]
+fn a_payload_is_shared_only_if_vary_names_all_that_has_asked_for_it() {
+    let asks = [("rsc", "1"), ("next-router-state-tree", STATE)];
+    for (vary, shared) in [
+        (None, false),
+        (Some("rsc"), false),
+        (Some("Accept-Encoding"), false),
+        (Some("*"), false),
+        (
+            Some("RSC, Next-Router-State-Tree, Next-Router-Prefetch"),
+            true,
+        ),
+    ] {
+        let mut envoy = envoy(1);
+        envoy.request(0, "GET", KEY, &asks);
+        answer_payload(&mut envoy, FIRST, vary);
+        assert_eq!(envoy.has(KEY), shared, "{vary:?}");
+        let page = envoy.request(0, "GET", KEY, &[]);
+        envoy.answer_with(FetchId(1), 200, &[CACHEABLE], b"page");
+        envoy.end(FetchId(1));
+        assert_eq!(envoy.clients[page.0].body(), b"page", "{vary:?}");
+    }
 }

@@ -16,7 +16,7 @@ use crate::http::field_value::{FieldValue, JoinedValue, NotText};
 use crate::key::CanonicalTarget;
 use crate::key::qualifiers::{self, qualifiers};
 use crate::policy::Policy;
-use crate::policy::forward_header;
+use crate::policy::{forward_header, known_headers};
 
 /// The header that selects a content coding. Its values are few: it is keyed by what it comes to.
 pub const ACCEPT_ENCODING: &str = "accept-encoding";
@@ -148,6 +148,35 @@ pub fn variant_of<'a>(plain: &str, key: &'a str) -> Option<&'a str> {
 /// Whether `vary`, the lines of the header joined by commas, says that a response is one for certain credentials.
 pub fn names_credentials(vary: Option<FieldValue<'_>>) -> bool {
     members_of(vary).any(|name| name.eq_ignore_ascii_case(AUTHORIZATION))
+}
+
+/// The [`SELECTORS`](crate::policy::known_headers::SELECTORS) among a request's headers of these `names` which its `key` does
+/// not have. Those that the policy lets through make no difference.
+pub fn unkeyed_selectors<'a>(
+    policy: &Policy,
+    key: &str,
+    names: impl Iterator<Item = &'a str>,
+) -> Vec<String> {
+    let selects = |name: &&str| {
+        let listed = || policy.request.forward_headers.iter();
+        known_headers::selects(name)
+            && forward_header(policy, true, name)
+            && !policy.key.has_header(name)
+            && !listed().any(|listed| listed == name)
+    };
+    let mut selectors: Vec<_> = names.filter(selects).map(str::to_owned).collect();
+    if !selectors.is_empty() {
+        let keyed = keyed_names(key);
+        selectors.retain(|name| !keyed.contains(name));
+    }
+    selectors
+}
+
+/// Whether `vary`, the lines of the header joined by commas, names all these headers.
+pub fn names_all(vary: Option<FieldValue<'_>>, headers: &[String]) -> bool {
+    let names =
+        |header: &String| members_of(vary).any(|member| member.eq_ignore_ascii_case(header));
+    headers.iter().all(names)
 }
 
 /// Whether a key is that of one of several variants, as the origin's `Vary` has said.

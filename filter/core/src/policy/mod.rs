@@ -14,6 +14,7 @@ mod form;
 pub mod glob;
 pub mod glob_set;
 mod key;
+pub mod known_headers;
 mod names;
 mod origin;
 pub mod purge;

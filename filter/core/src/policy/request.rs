@@ -4,6 +4,7 @@
 use super::Policy;
 use super::error::PolicyError;
 use super::form::words;
+use super::known_headers;
 use super::names::{HeaderName, HeaderPattern, NamePattern, any_matches};
 use super::section::section;
 use crate::http::demand::Demand;
@@ -127,45 +128,6 @@ const HOP_BY_HOP: [&str; 6] = [
 /// allows, `te: trailers`; and what a client waits for before it sends its body.
 const MEANT_TO_GO_ON: [&str; 4] = ["connection", "expect", "te", "upgrade"];
 
-/// Headers by which a request tells frameworks and proxies of another method, scheme, host, path or
-/// step of their own than its URL says: with one of them a client could store, under an innocent key,
-/// the response to something else. A `*` at the end stands for any rest of the name.
-const OVERRIDES: [&str; 24] = [
-    "cloudfront-forwarded-proto",
-    "forwarded*",
-    "front-end-https",
-    "max-forwards",
-    "proxy",
-    "proxy-host",
-    "x-arr-ssl",
-    "x-backend-host",
-    "x-forwarded*",
-    "x-host",
-    "x-http-*",
-    "x-invoke-*",
-    "x-matched-path",
-    "x-method-override",
-    "x-middleware-*",
-    "x-ms-original-*",
-    "x-now-route-matches",
-    "x-original-*",
-    "x-override-*",
-    "x-proxy-*",
-    "x-request-uri",
-    "x-rewrite-*",
-    "x-scheme",
-    "x-url-scheme",
-];
-
-/// Whether a header is one of [`OVERRIDES`]. The addresses of clients are none: they say who asks.
-fn overrides(name: &str) -> bool {
-    let fits = |pattern: &&str| match pattern.strip_suffix('*') {
-        Some(prefix) => name.starts_with(prefix),
-        None => name == *pattern,
-    };
-    name != "x-forwarded-for" && OVERRIDES.iter().any(fits)
-}
-
 fn is_of_cors(name: &str) -> bool {
     name == "origin" || name.starts_with("access-control-request-")
 }
@@ -207,7 +169,7 @@ pub fn forward_header(policy: &Policy, cacheable: bool, name: &str) -> bool {
     } else if policy.request.is_credential(name) {
         !cacheable
     } else {
-        listed || !cacheable || !overrides(name)
+        listed || !cacheable || !known_headers::overrides(name)
     }
 }
 

@@ -7,6 +7,7 @@ use sluice_core::coalescing::FillVerdict;
 use sluice_core::coalescing::hints::Hint;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::key::qualifiers::is_for_headers;
+use sluice_core::key::vary::unkeyed_selectors;
 use sluice_core::link::{AUTHORIZATION_HEADER, Link, Purpose};
 use sluice_core::metrics::Metric;
 use sluice_core::policy::{Cookies, Origin};
@@ -54,6 +55,9 @@ pub struct Fetch {
     pub has_cookie: bool,
     /// Whether others may get the response: the headers that the origin gets beside those of the key are few enough.
     pub may_share: bool,
+    /// The headers of the request by which it asks for another form of the page, and which its key does not have. Others may
+    /// get the response only if its `Vary` names them.
+    pub selectors: Vec<String>,
     /// Whether the store has room.
     pub room: bool,
     /// The newest purge when it was sent.
@@ -111,7 +115,10 @@ impl Fetch {
         let mut revalidation = revalidation
             .flatten()
             .filter(|stored| is_wanted(selection.as_ref(), stored));
-        if let Some(stored) = revalidation.as_mut().filter(|_| !may_share) {
+        let names = headers.iter().map(|(name, _)| name).filter(|_| cacheable);
+        let selectors = unkeyed_selectors(&policy.policy, &cache_key, names);
+        let own = !may_share || !selectors.is_empty();
+        if let Some(stored) = revalidation.as_mut().filter(|_| own) {
             // A 304 would change the stored response for others.
             stored.conditional = false;
         }
@@ -130,6 +137,7 @@ impl Fetch {
             authenticated,
             has_cookie: ignores_cookies && headers.has("cookie"),
             may_share,
+            selectors,
             room: !worker.room.is_lacking(),
             began: worker.keys.newest_purge(),
             response: Response::default(),

@@ -61,7 +61,7 @@ impl<'a> Judged<'a> {
         };
         let surrogate_keys = SurrogateKeys::of(&fetch.policy.policy, headers);
         let judge = |unkeyed| {
-            if !fetch.may_share {
+            if !fetch.may_share || !variance.names_all(&fetch.selectors) {
                 return Verdict::Passing(UncacheableReason::RequestHeaders);
             }
             if fetch.authenticated && variance.names_credentials() {

@@ -114,6 +114,11 @@ impl<'a> Variance<'a> {
         vary::names_credentials(self.vary())
     }
 
+    /// Whether the response names all these headers as those that it varies with.
+    pub fn names_all(&self, headers: &[String]) -> bool {
+        vary::names_all(self.vary(), headers)
+    }
+
     /// What clients are told that the response varies with.
     pub fn vary(&self) -> Option<FieldValue<'_>> {
         self.vary.as_ref().map(JoinedValue::value)

@@ -60,6 +60,7 @@ fn reasons() -> Vec<Case> {
     let control = |value| Reply::ok(100).header("cache-control", value);
     let cookie = Some(("cookie", "id=1"));
     let credentials = Some(("authorization", "Basic YTpi"));
+    let payload = Some(("rsc", "1"));
     vec![
         (Reason::Status, Reply::new(206, 100), None, false),
         (
@@ -96,6 +97,12 @@ fn reasons() -> Vec<Case> {
         ),
         (Reason::RequestError, Reply::new(403, 100), None, false),
         (Reason::Authorization, Reply::ok(100), credentials, false),
+        (
+            Reason::RequestHeaders,
+            Reply::ok(100).max_age(60),
+            payload,
+            false,
+        ),
     ]
 }
 
@@ -123,6 +130,8 @@ fn each_reason_is_seen_by_a_test_of_this_file() {
     use UncacheableReason as Reason;
     let mut seen: Vec<_> = reasons().into_iter().map(|(reason, ..)| reason).collect();
     seen.extend([Reason::Purged, Reason::NotTaken, Reason::KeyMismatch]);
+    // filter/roles/tests/header_bytes.rs has many such headers.
+    seen.push(Reason::UnreadableHeader);
     for reason in UncacheableReason::ALL {
         assert!(seen.contains(reason), "{reason:?}");
     }

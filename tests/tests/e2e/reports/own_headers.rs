@@ -134,3 +134,53 @@ async fn a_failing_page_that_the_policy_names_is_asked_for_a_few_times_a_second(
     let most = 2 + 3 * seconds;
     assert!(origin.count("/a") <= most, "{} of 40", origin.count("/a"));
 }
+
+/// GHSA-f46r-rw29-r322, GHSA-cpj6-fhp6-mr6j, GHSA-3g8h-86w9-wvmq, symfony/symfony#11664: headers that a framework obeys.
+#[tokio::test]
+async fn headers_that_frameworks_obey_do_not_reach_the_origin() {
+    let origin = Origin::start().ready().await;
+    origin.on("/*", Reply::ok(1000).max_age(60));
+    let edge = Edge::http(&origin).start().await;
+    let headers = [
+        ("Surrogate-Capability", "a=\"ESI/1.0\""),
+        ("X-React-Router-SPA-Mode", "yes"),
+        ("X-React-Router-Prerender-Data", "x"),
+        ("X-Nextjs-Data", "1"),
+        ("CF-Visitor", "{\"scheme\":\"http\"}"),
+        ("X-Sendfile-Type", "X-Accel-Redirect"),
+        ("X-Accel-Mapping", "/a=/b"),
+        ("X-Nuxt-No-Ssr", "1"),
+        ("X-Astro-Path", "/b"),
+        ("WL-Proxy-SSL", "true"),
+        ("$WSSC", "https"),
+    ];
+    for (number, header) in headers.into_iter().enumerate() {
+        edge.send("GET", &format!("/{number}"), &[header]).await;
+    }
+    for (request, (name, _)) in origin.requests().all().iter().zip(headers) {
+        assert!(request.headers.get(name).is_none(), "{name}");
+    }
+}
+
+/// CVE-2025-49005, CVE-2026-44576: a payload of Next.js is one variant where `Vary` says so, and nobody else's where not.
+#[tokio::test]
+async fn a_payload_that_vary_does_not_name_is_its_clients_alone() {
+    let origin = Origin::start().ready().await;
+    let edge = Edge::http(&origin).workers(1).start().await;
+    for vary in [None, Some("rsc, next-router-state-tree")] {
+        let path = format!("/{}", vary.is_some());
+        let reply = |size| match vary {
+            Some(vary) => Reply::ok(size).max_age(60).header("vary", vary),
+            None => Reply::ok(size).max_age(60),
+        };
+        origin.on_each(&path, [reply(300), reply(1000)]);
+        let payload = edge.send("GET", &path, &[("RSC", "1")]).await;
+        assert_eq!(payload.stamp(&path).size, 300);
+        assert_eq!(edge.get(&path).await.stamp(&path).size, 1000, "{vary:?}");
+        assert!(edge.get(&path).await.is_hit());
+        let again = edge.send("GET", &path, &[("RSC", "1")]).await;
+        let size = if vary.is_some() { 300 } else { 1000 };
+        assert_eq!(again.stamp(&path).size, size, "{vary:?}");
+        assert_eq!(origin.count(&path), 2);
+    }
+}
