@@ -178,6 +178,8 @@ fn a_response_with_too_many_header_lines_is_502_and_not_stored() {
     assert_eq!(envoy.fetches.len(), 1);
     let (mut envoy, status, first) = of_lines(300);
     assert_eq!((status, first.as_deref()), (502, None));
+    let status = envoy.clients[0].header("cache-status").unwrap();
+    assert!(status.contains("detail=response-headers"), "{status}");
     envoy.get(0, KEY);
     assert_eq!(envoy.fetches.len(), 2);
     let log = envoy.log();

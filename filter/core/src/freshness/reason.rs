@@ -29,6 +29,7 @@ macro_rules! with_reasons {
                 Purged, UncacheablePurged, "purged", "sluice_uncacheable_purged", "One of its surrogate keys or cache groups was purged while it was on its way, so it may be older than the purge.", "Nothing: the next response is stored.";
                 NotTaken, UncacheableNotTaken, "not-taken", "sluice_uncacheable_not_taken", "Envoy's cache has twice not taken it, as its folder or its disk does not work, or an older fill was under way.", "Look at the cache's folder: its owner, its space, the kernel's log.";
                 KeyMismatch, UncacheableKeyMismatch, "key-mismatch", "sluice_uncacheable_key_mismatch", "The store has the response of another key in its place, or headers of another response.", "Nothing; report it if it goes on.";
+                ResponseHeaders, UncacheableResponseHeaders, "response-headers", "sluice_uncacheable_response_headers", "Its headers have more than 200 lines or 96 KiB. The client gets 502.", "Have the origin send fewer headers ([the bounds](limits.md#headers)).";
             }
         }
     };

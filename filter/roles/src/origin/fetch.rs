@@ -83,6 +83,8 @@ pub struct Response {
     pub own_failure: bool,
     /// Whether it says nothing of the object: the bucket refuses the edge's own requests.
     pub refused: bool,
+    /// The reason for which it is not stored, where the verdict on it does not say that.
+    pub reason: Option<UncacheableReason>,
     /// Whether it has come to its end.
     pub ended: bool,
 }

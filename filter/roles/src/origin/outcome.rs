@@ -21,7 +21,7 @@ pub fn tell(worker: &mut Worker, fetch: &Fetch, judged: &Judged<'_>, end_of_stre
         worker.metrics.count(Metric::FillsWithoutRoom, 1);
     }
     note_audience(worker, fetch, &judged.verdict);
-    if let Some(reason) = judged.verdict.reason() {
+    if let Some(reason) = fetch.response.reason.or(judged.verdict.reason()) {
         fetch.is_not_stored(worker, reason);
     }
     if judged.is_stored() {

@@ -56,7 +56,10 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     let account = stream.as_deref().map(|stream| &*stream.progress.account);
     (status, fetch.response.refused) =
         note_bucket_error(worker, &fetch.policy, account, &headers, status)?;
-    fetch.response.refused |= failure == Some(OriginFailure::ResponseHeaders);
+    if failure == Some(OriginFailure::ResponseHeaders) {
+        fetch.response.refused = true;
+        fetch.response.reason = Some(UncacheableReason::ResponseHeaders);
+    }
     let arrived = failure != Some(OriginFailure::NotReached);
     fetch.response.own_failure = fetch.is_own_failure(worker, status, arrived);
     if let Some(revalidation) = fetch

@@ -161,6 +161,7 @@ async fn a_response_beyond_the_bounds_is_502_with_the_reason_and_never_stored(re
         let refused = edge.get("/a").await;
         assert_eq!(refused.status, 502, "{refused}");
         let status = refused.cache_status();
+        assert!(status.contains("detail=response-headers"), "{status}");
         assert!(!status.contains("stored"), "{status}");
         let says = String::from_utf8_lossy(&refused.body);
         assert!(says.contains("headers"), "{says}");
