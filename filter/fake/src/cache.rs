@@ -73,8 +73,13 @@ impl FakeCache {
         free
     }
 
-    /// A fill has ended. It can be read after a commit.
-    pub fn end(&mut self, key: &str, stored: Stored) {
+    /// A fill has ended. It can be read after a commit. Of the headers those are lost that stand behind a value which is no
+    /// text.
+    pub fn end(&mut self, key: &str, mut stored: Stored) {
+        let lines = stored.headers.iter();
+        let kept = lines.take_while(|(_, value)| std::str::from_utf8(value).is_ok());
+        let kept = kept.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        stored.headers = HeaderMap::of_lines(kept.collect());
         let entry = self.entries.entry(key.to_owned()).or_default();
         entry.filling = false;
         entry.committing = Some(stored);

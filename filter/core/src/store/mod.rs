@@ -5,6 +5,7 @@
 pub mod body_lengths;
 pub mod entry;
 pub mod header_edit;
+pub mod hidden_fields;
 pub mod revalidation;
 pub mod served_for;
 pub mod store_edits;

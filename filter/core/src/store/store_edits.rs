@@ -8,6 +8,7 @@ use crate::http::date;
 use crate::http::field_value::{FieldValue, JoinedValue};
 use crate::store::entry::{ENTRY_HEADER, Entry, FillId};
 use crate::store::header_edit::HeaderEdit;
+use crate::store::hidden_fields::HIDDEN_FIELDS;
 use crate::store::revalidation::Revalidation;
 use crate::store::stored_fields::{
     STORED_CACHE_CONTROL, STORED_DATE, STORED_VARY, StoredFields, UPSTREAM_SERVICE_TIME,
@@ -280,6 +281,9 @@ pub fn restored<'a>(entry: &Entry<'_>, fields: &StoredFields<'a>) -> Vec<HeaderE
     // The cache filter's own client adds it. A call of the host costs more than a look at what it gave.
     if fields.has_upstream_service_time() {
         remove(&mut edits, UPSTREAM_SERVICE_TIME);
+    }
+    if fields.hides() {
+        remove(&mut edits, HIDDEN_FIELDS);
     }
     if entry.disguised {
         set(&mut edits, ":status", entry.status.to_string().into());

@@ -3,6 +3,7 @@
 
 use crate::http::field_value::FieldValue;
 use crate::store::entry::{ENTRY_HEADER, Entry};
+use crate::store::hidden_fields::{HIDDEN_FIELDS, decode};
 use crate::store::revalidation::KEPT;
 use crate::store::served_for::served_for;
 use crate::store::validator::Validator;
@@ -32,6 +33,7 @@ pub struct StoredFields<'a> {
     /// The origin's `Date`, where `date` is another.
     pub own_date: Option<FieldValue<'a>>,
     upstream_service_time: Option<FieldValue<'a>>,
+    hidden: Option<FieldValue<'a>>,
 }
 
 impl<'a> StoredFields<'a> {
@@ -49,6 +51,7 @@ impl<'a> StoredFields<'a> {
                 _ if name == STORED_CACHE_CONTROL.as_bytes() => &mut fields.own_cache_control,
                 _ if name == STORED_DATE.as_bytes() => &mut fields.own_date,
                 _ if name == UPSTREAM_SERVICE_TIME.as_bytes() => &mut fields.upstream_service_time,
+                _ if name == HIDDEN_FIELDS.as_bytes() => &mut fields.hidden,
                 _ => continue,
             };
             field.get_or_insert(FieldValue::new(value));
@@ -121,6 +124,25 @@ impl<'a> StoredFields<'a> {
     /// Whether there is a `Cache-Control`.
     pub const fn has_cache_control(&self) -> bool {
         self.cache_control.is_some()
+    }
+
+    /// Whether fields are hidden from the store.
+    pub const fn hides(&self) -> bool {
+        self.hidden.is_some()
+    }
+
+    /// The fields that are hidden from the store, but for those that the response has otherwise, as `has` says: a 304 has
+    /// brought them since.
+    pub fn hidden(&self, has: impl Fn(&str) -> bool) -> Vec<(String, Vec<u8>)> {
+        let etag = self.validator().and_then(|stored| stored.etag);
+        let has = |name: &str| match name {
+            // These are ORIGIN's own in the store.
+            "etag" => etag.is_some(),
+            "cache-control" => self.own_cache_control.is_some(),
+            _ => has(name),
+        };
+        let hidden = self.hidden.into_iter().flat_map(decode);
+        hidden.filter(|(name, _)| !has(name)).collect()
     }
 
     /// Whether Envoy says how long the origin took.

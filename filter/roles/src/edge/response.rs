@@ -167,6 +167,12 @@ fn restore(
 ) -> host::Result<()> {
     let entry = &served.entry;
     host.edit_headers(Map::Response, restored(entry, fields))?;
+    if fields.hides() {
+        let shown = fields.hidden(|name| headers.has(name)).into_iter();
+        shown
+            .map(|(name, value)| host.add_header(Map::Response, &name, value))
+            .collect::<host::Result<()>>()?;
+    }
     variants::restore(host, stream, headers)?;
     if !served.has_age && (served.age > 0 || entry.lacks_room()) {
         host.set_header(Map::Response, "age", served.age.to_string())?;

@@ -5,11 +5,13 @@ use std::rc::Rc;
 
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::cache_control::with_spaces;
+use sluice_core::http::field_value::FieldValue;
 use sluice_core::key::vary::variant_of;
 use sluice_core::origin_failure::OriginFailure;
-use sluice_core::policy::SetCookie;
+use sluice_core::policy::{Policy, SetCookie};
 use sluice_core::purge::url_of;
 use sluice_core::store::entry::FillId;
+use sluice_core::store::hidden_fields::{HIDDEN_FIELDS, HiddenFields};
 use sluice_core::store::revalidation::Revalidation;
 use sluice_core::store::store_edits::{OriginResponse, WRITTEN_FIELDS};
 use sluice_core::website::error_page;
@@ -24,7 +26,7 @@ use super::surrogate_keys::SurrogateKeys;
 use super::variance::blur_head;
 use crate::around;
 use crate::host::headers::Headers;
-use crate::host::{self, Map};
+use crate::host::{self, Host, Map};
 use crate::request::body::Body;
 use crate::worker::Worker;
 use crate::worker::{ahead, fills};
@@ -125,6 +127,11 @@ fn respond_to_store(
         fetch.response.unannounced =
             unannounced(worker, fetch, headers, status, freshens.is_some());
     }
+    let shown = match judged.is_stored() || freshens.is_some() {
+        true => hide(&*worker.host, &fetch.policy.policy, headers)?,
+        false => None,
+    };
+    let headers = shown.as_ref().unwrap_or(headers);
     let response = origin_response(worker, fetch, headers, &judged, status, freshens);
     worker
         .host
@@ -137,6 +144,26 @@ fn respond_to_store(
         let_ranges_go_ahead(worker, fetch, headers);
     }
     Ok(())
+}
+
+/// Hides the fields from the store that are no text. The headers that are left, if there are such.
+fn hide(host: &dyn Host, policy: &Policy, headers: &Headers) -> host::Result<Option<Headers>> {
+    let is_text = |(_, value)| FieldValue::new(value).text().is_ok();
+    if headers.fields().all(is_text) {
+        return Ok(None);
+    }
+    // What has been taken out of the response since is not among them, nor what is taken out for the store.
+    let current = host.headers(Map::Response)?;
+    let stays = |name: &str| name != "set-cookie" || policy.cache.set_cookie == SetCookie::Store;
+    let fields = current.iter().filter(|(name, _)| stays(name));
+    let Some(hidden) = HiddenFields::of(fields) else {
+        return Ok(None);
+    };
+    for name in hidden.names() {
+        host.remove_header(Map::Response, name)?;
+    }
+    host.add_header(Map::Response, HIDDEN_FIELDS, hidden.encoded())?;
+    host.headers(Map::Response).map(Some)
 }
 
 /// Tells the worker what the fill brings, so that ranges need not wait for it that begin far ahead.

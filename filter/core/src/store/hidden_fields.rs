@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Fields that are hidden from the store, since they are no text. Envoy's file store keeps headers as texts of protobuf,
+//! which are UTF-8: of a response with a value that is none it loses all fields behind that value.
+
+use std::collections::BTreeSet;
+
+use crate::http::field_value::FieldValue;
+use crate::key::qualifiers;
+
+/// Name of the response header that keeps such fields in the store.
+pub const HIDDEN_FIELDS: &str = "x-sluice-fields";
+
+/// The fields of a response that the store must not see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HiddenFields<'a> {
+    names: BTreeSet<&'a str>,
+    encoded: String,
+}
+
+impl<'a> HiddenFields<'a> {
+    /// Those among these headers, which have their names in lower case: all lines of each name of which a line is no
+    /// text. `None` where there are none.
+    pub fn of(headers: impl Iterator<Item = (&'a str, &'a [u8])> + Clone) -> Option<Self> {
+        let is_text = |value| FieldValue::new(value).text().is_ok();
+        let unreadable = headers.clone().filter(|(_, value)| !is_text(value));
+        let names: BTreeSet<_> = unreadable.map(|(name, _)| name).collect();
+        if names.is_empty() {
+            return None;
+        }
+        let mut encoded = String::new();
+        for (name, value) in headers.filter(|(name, _)| names.contains(name)) {
+            if !encoded.is_empty() {
+                encoded.push(';');
+            }
+            qualifiers::push(&mut encoded, name.as_bytes());
+            encoded.push('=');
+            qualifiers::push(&mut encoded, value);
+        }
+        Some(Self { names, encoded })
+    }
+
+    /// Their names.
+    pub fn names(&self) -> impl Iterator<Item = &'a str> {
+        self.names.iter().copied()
+    }
+
+    /// The value of [`HIDDEN_FIELDS`].
+    pub fn encoded(&self) -> &str {
+        &self.encoded
+    }
+}
+
+/// The fields in a value of [`HIDDEN_FIELDS`], in their order.
+pub(super) fn decode(value: FieldValue<'_>) -> impl Iterator<Item = (String, Vec<u8>)> {
+    // Only ORIGIN writes it, as a text.
+    let pairs = value.text().unwrap_or_default().split(';');
+    pairs.filter_map(qualifiers::parse)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn all_lines_of_a_name_are_hidden_together_and_nothing_else() {
+        let headers = [
+            ("x", &b"1"[..]),
+            ("y", b"2"),
+            ("x", b"\xfc;="),
+            ("z", "\u{fc}".as_bytes()),
+        ];
+        let hidden = HiddenFields::of(headers.into_iter()).unwrap();
+        assert!(hidden.names().eq(["x"]));
+        assert_eq!(hidden.encoded(), "x=1;x=%FC%3B%3D");
+        let text = headers.into_iter().filter(|(name, _)| *name != "x");
+        assert_eq!(HiddenFields::of(text), None);
+    }
+
+    proptest! {
+        #[test]
+        fn fields_come_back_byte_for_byte(
+            values in prop::collection::vec(prop::collection::vec(1..=255_u8, 0..8), 1..4),
+        ) {
+            let lines = values.iter().map(|value| ("x-a", value.as_slice()));
+            if let Some(hidden) = HiddenFields::of(lines.clone()) {
+                prop_assert!(hidden.encoded().is_ascii());
+                let shown: Vec<_> = decode(hidden.encoded().into()).collect();
+                let expected = lines.map(|(name, value)| (name.to_owned(), value.to_owned()));
+                prop_assert_eq!(shown, expected.collect::<Vec<_>>());
+            }
+        }
+    }
+}
