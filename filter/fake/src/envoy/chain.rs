@@ -90,8 +90,7 @@ impl FakeEnvoy {
 
     /// The request leaves ORIGIN for the origin, past the native guard.
     fn leave_origin(&mut self, client: Client) {
-        // A filter of the upstream chain may look at its request again when the response comes.
-        let headers = self.with_messages(client, Side::Origin, |messages| messages.request.clone());
+        let headers = self.with_messages(client, Side::Origin, |messages| messages.request.take());
         let headers = headers.flatten().expect("a request");
         if !headers.has(PROOF_HEADER) {
             let headers = HeaderMap::of(&[(":status", "503"), ("content-length", "0")]);

@@ -168,10 +168,8 @@ fn restore(
     let entry = &served.entry;
     host.edit_headers(Map::Response, restored(entry, fields))?;
     if fields.hides() {
-        let shown = fields.hidden(|name| headers.has(name)).into_iter();
-        shown
-            .map(|(name, value)| host.add_header(Map::Response, &name, value))
-            .collect::<host::Result<()>>()?;
+        let mut shown = fields.hidden(|name| headers.has(name)).into_iter();
+        shown.try_for_each(|(name, value)| host.add_header(Map::Response, &name, value))?;
     }
     variants::restore(host, stream, headers)?;
     if !served.has_age && (served.age > 0 || entry.lacks_room()) {

@@ -6,7 +6,6 @@ use std::borrow::Cow;
 use sluice_core::freshness::{ResponseFacts, UncacheableReason, Verdict, judge};
 use sluice_core::http::date;
 use sluice_core::http::field_value::{FieldValue, JoinedValue};
-use sluice_core::key::vary::{Selected, selected};
 use sluice_core::store::header_edit::HeaderEdit;
 use sluice_core::store::revalidation::Revalidation;
 use sluice_core::store::store_edits::OriginResponse;
@@ -14,8 +13,8 @@ use sluice_core::store::store_edits::OriginResponse;
 use super::fetch::Fetch;
 use super::surrogate_keys::SurrogateKeys;
 use super::variance::Variance;
+use crate::host::Host;
 use crate::host::headers::Headers;
-use crate::host::{Host, Map};
 use crate::reply::substitute::MOST_BYTES;
 use crate::worker::Worker;
 
@@ -57,7 +56,7 @@ impl<'a> Judged<'a> {
         // What a 304 freshens was selected by what it was stored with, and nothing else.
         let primary = match freshens {
             Some(_) => None,
-            None => primary_key(&*worker.host, fetch, headers, &variance),
+            None => primary_key(fetch, headers, &variance),
         };
         let surrogate_keys = SurrogateKeys::of(&fetch.policy.policy, headers);
         let judge = |unkeyed| {
@@ -197,23 +196,11 @@ fn has_validator(headers: &Headers) -> bool {
 /// A worker that does not know yet of which variant it is gives it to requests for others, which need a call then. So it is
 /// not larger than what a call may bring. It is for all whose requests make the same key, so that the origin must have been
 /// asked with the values which that has.
-fn primary_key(
-    host: &dyn Host,
-    fetch: &Fetch,
-    headers: &Headers,
-    variance: &Variance<'_>,
-) -> Option<String> {
+fn primary_key(fetch: &Fetch, headers: &Headers, variance: &Variance<'_>) -> Option<String> {
     let small = headers
         .content_length()
         .is_none_or(|length| length <= MOST_BYTES);
     let selection = fetch.selection.as_ref().filter(|_| fetch.room && small)?;
-    let names = variance.lesson()?;
-    let key = selection.key(names)?;
-    let asked = host.headers(Map::Request).ok()?;
-    let is_asked = |selected: Selected| {
-        let sent = asked.joined(&selected.name);
-        selected.is_asked_by(sent.as_ref().map(JoinedValue::value))
-    };
-    let all = selected(&key).all(is_asked);
-    all.then_some(key)
+    let key = selection.key(variance.lesson()?)?;
+    selection.asks_for(&key).then_some(key)
 }

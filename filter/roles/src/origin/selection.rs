@@ -3,7 +3,8 @@
 
 use std::rc::Rc;
 
-use sluice_core::key::vary::{self, VaryNames};
+use sluice_core::http::field_value::JoinedValue;
+use sluice_core::key::vary::{self, ACCEPT_ENCODING, VaryNames};
 use sluice_core::link::Link;
 use sluice_core::store::revalidation::Revalidation;
 
@@ -43,6 +44,21 @@ impl Selection {
     pub fn key(&self, names: &VaryNames) -> Option<String> {
         let variant = self.0.variant(names)?;
         Some(variant.cache_key().to_owned())
+    }
+
+    /// Whether the request has asked the origin for the variant of that key: by the very values that the key has beyond the
+    /// plain one, in one of their spellings. The coding is ORIGIN's choice, by the key.
+    pub fn asks_for(&self, key: &str) -> bool {
+        let Some(sent) = self.0.selecting.as_ref() else {
+            return false;
+        };
+        let variant = vary::variant_of(self.0.target.plain_key(), key);
+        let path = format!("#{}", variant.unwrap_or_default());
+        let mut asked = vary::selected(&path).filter(|selected| selected.name != ACCEPT_ENCODING);
+        asked.all(|selected| {
+            let sent = sent.joined(&selected.name);
+            selected.is_asked_by(sent.as_ref().map(JoinedValue::value))
+        })
     }
 
     /// The key of the stored response, if it is the variant that the request is for.
