@@ -11,7 +11,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
+use sluice_core::policy::purge::Record;
 use sluice_core::purge::Purges;
 use ureq::http::StatusCode;
 
@@ -43,10 +44,10 @@ impl Journal {
             Err(error) if matches!(error.kind(), NotFound | InvalidData) => return Ok(None),
             text => text?,
         };
-        let mut purges = Purges::default();
         // An unfinished last line has not been acknowledged.
         let end = text.rfind('\n').map_or(0, |end| end + 1);
         let whole = text.get(..end).unwrap_or_default();
+        let mut purges = Purges::default();
         if !purges.apply_text(whole) {
             return Ok(None);
         }
@@ -77,10 +78,12 @@ impl Journal {
     /// The text has no records, or they could not be written. In the second case the journal is removed, so that the
     /// next start keeps no entries.
     fn append(&mut self, text: &str) -> anyhow::Result<()> {
-        let mut changed = self.purges.clone();
-        let valid = text.ends_with('\n') && changed.apply_text(text);
-        ensure!(valid, "expected records of purges");
-        self.purges = changed;
+        let records: Option<Vec<Record>> = text.lines().map(Record::parse).collect();
+        let records = records.filter(|_| text.ends_with('\n'));
+        let records = records.context("expected records of purges")?;
+        for record in &records {
+            self.purges.apply(record);
+        }
         self.appended += text.len();
         let written = if self.appended > REWRITE_BYTES {
             self.rewrite()
@@ -154,6 +157,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use sluice_core::key::store_path::StoreSecret;
     use tempfile::TempDir;
 
     /// An answer that does not come in this time fails the test.
@@ -182,9 +186,9 @@ mod tests {
         let journal = Journal::create(dir.path()).unwrap();
         let socket = journal.serve(dir.path()).unwrap();
         let silent = UnixStream::connect(socket.path()).unwrap();
-        assert!(call(socket.path(), "1 hard bucket 7\n").starts_with("HTTP/1.1 200"));
+        assert!(call(socket.path(), "1 hard url a!0123456789abcdef\n").starts_with("HTTP/1.1 200"));
         // It has not been given up for that.
-        assert!(call_on(silent, "2 hard bucket 8\n").starts_with("HTTP/1.1 200"));
+        assert!(call_on(silent, "2 hard url a!0123456789abcdee\n").starts_with("HTTP/1.1 200"));
     }
 
     #[test]
@@ -192,13 +196,20 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let journal = Journal::create(dir.path()).unwrap();
         let socket = journal.serve(dir.path()).unwrap();
-        assert!(call(socket.path(), "1 hard bucket 7\n").starts_with("HTTP/1.1 200"));
+        assert!(call(socket.path(), "1 hard url a!0123456789abcdef\n").starts_with("HTTP/1.1 200"));
         assert!(
             call(socket.path(), "2 soft prefix a/b\n3 hard nothing\n").starts_with("HTTP/1.1 200")
         );
         let journal = Journal::read(dir.path()).unwrap().unwrap();
         assert_eq!(journal.purges.newest(), 3);
-        assert_eq!(journal.purges.generations("a/bc").soft, 2);
+        let secret = StoreSecret::new([0, 0]);
+        assert_eq!(journal.purges.generations("a/bc", &secret).soft, 2);
+        assert!(
+            journal
+                .purges
+                .to_text()
+                .contains("1 hard url a!0123456789abcdef\n")
+        );
     }
 
     #[test]
@@ -208,7 +219,13 @@ mod tests {
             .unwrap()
             .serve(dir.path())
             .unwrap();
-        for body in ["", "1 hard", "1 hard everything", "1 hard bucket x\n"] {
+        for body in [
+            "",
+            "1 hard",
+            "1 hard everything",
+            "1 hard url x\n",
+            "1 hard bucket 7\n",
+        ] {
             assert!(
                 call(socket.path(), body).starts_with("HTTP/1.1 500"),
                 "{body}"
@@ -222,11 +239,16 @@ mod tests {
     fn a_line_that_was_not_finished_is_dropped_and_a_broken_journal_is_none() {
         let dir = TempDir::new().unwrap();
         assert!(Journal::read(dir.path()).unwrap().is_none());
-        fs::write(dir.path().join(FILE), "4 hard everything\n5 hard buck").unwrap();
-        let journal = Journal::read(dir.path()).unwrap().unwrap();
+        let read = |text: &str| {
+            fs::write(dir.path().join(FILE), text).unwrap();
+            Journal::read(dir.path()).unwrap()
+        };
+        let journal = read("4 hard everything\n5 hard ur").unwrap();
         assert_eq!(journal.purges.newest(), 4);
-        fs::write(dir.path().join(FILE), "4 hard everything\n\0\0\n").unwrap();
-        assert!(Journal::read(dir.path()).unwrap().is_none());
+        // The second is of a release that knew URLs by another hash.
+        for text in ["4 hard everything\n\0\0\n", "4 hard bucket 7\n"] {
+            assert!(read(text).is_none(), "{text:?}");
+        }
     }
 
     #[test]
@@ -243,9 +265,10 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let mut journal = Journal::create(dir.path()).unwrap();
         journal.appended = REWRITE_BYTES;
-        journal.append("1 hard bucket 1\n").unwrap();
-        journal.append("2 hard bucket 1\n").unwrap();
+        journal.append("1 hard url 0123456789abcdef\n").unwrap();
+        journal.append("2 hard url 0123456789abcdef\n").unwrap();
         let text = fs::read_to_string(dir.path().join(FILE)).unwrap();
-        assert_eq!(text, "1 hard nothing\n1 hard bucket 1\n2 hard bucket 1\n");
+        let first = "1 hard nothing\n1 hard url 0123456789abcdef\n";
+        assert_eq!(text, format!("{first}2 hard url 0123456789abcdef\n"));
     }
 }

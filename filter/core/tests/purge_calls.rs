@@ -6,12 +6,15 @@
 mod support;
 
 use sluice_core::key::Target;
+use sluice_core::key::store_path::StoreSecret;
 use sluice_core::policy::Policy;
-use sluice_core::policy::purge::{Kind, Scope, bucket_of};
+use sluice_core::policy::purge::{Kind, Scope};
 use sluice_core::purge::{self, Caller, Order, OrderError, TagHash, What, url_of};
 use sluice_core::purge::{PendingPurges, Receipt};
 use sluice_core::sites::Sites;
 use sluice_core::workers::WorkerId;
+
+const SECRET: StoreSecret = StoreSecret::new([1, 2]);
 
 fn indexed_bucket() -> Policy {
     let document = r#"{
@@ -29,17 +32,17 @@ fn scope_of(policy: &Policy, authority: &str, path: &str) -> Scope {
         path: path.as_bytes(),
     };
     let canonical = sluice_core::key::canonicalize(policy, &target).unwrap();
-    Scope::Bucket(bucket_of(url_of(policy, canonical.cache_key())))
+    Scope::of_url(url_of(policy, canonical.cache_key()), &SECRET)
 }
 
 fn parse(policy: &Policy, body: &[u8]) -> Result<Order, OrderError> {
     let sites = Sites::of_one(policy.clone());
-    Order::parse(Caller::of_edge(&sites), body)
+    Order::parse(Caller::of_edge(&sites, &SECRET), body)
 }
 
 fn changed_objects(policy: &Policy, body: &[u8]) -> Result<Vec<String>, OrderError> {
     let sites = Sites::of_one(policy.clone());
-    purge::changed_objects(&Caller::of_edge(&sites), body)
+    purge::changed_objects(&Caller::of_edge(&sites, &SECRET), body)
 }
 
 fn scopes(policy: &Policy, body: &str) -> (Vec<Scope>, Kind) {
@@ -106,10 +109,12 @@ fn surrogate_keys_and_everything_are_taken() {
     assert_eq!(everything, (vec![Scope::Everything], Kind::Hard));
     let body = br#"{"surrogate_keys": ["red", "blue", "red"]}"#;
     let order = parse(&support::http(), body).unwrap();
-    let mut tags = vec![TagHash::of("red"), TagHash::of("blue")];
+    let mut tags = ["red", "blue"]
+        .map(|tag| TagHash::of(tag, &SECRET))
+        .to_vec();
     tags.sort_unstable();
-    let unless_known = Scope::Everything;
-    assert_eq!(order.what, What::Tags { tags, unless_known });
+    let site = String::new();
+    assert_eq!(order.what, What::Tags { site, tags });
 }
 
 #[test]
@@ -192,7 +197,7 @@ fn a_notification_names_the_urls_of_its_objects() {
         let changed = changed_objects(&policy, event(bucket, key).as_bytes()).unwrap();
         let changed: Vec<_> = changed
             .iter()
-            .map(|url| Scope::Bucket(bucket_of(url)))
+            .map(|url| Scope::of_url(url, &SECRET))
             .collect();
         let expected: Vec<_> = path
             .map(|path| scope_of(&policy, "edge.test", path))

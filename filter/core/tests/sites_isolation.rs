@@ -4,12 +4,14 @@
 
 use std::collections::HashMap;
 
+use sluice_core::key::store_path::StoreSecret;
 use sluice_core::key::{CanonicalTarget, Rejection, Target, canonicalize, origin_authority};
-use sluice_core::policy::purge::{Scope, TokenHash, bucket_of};
+use sluice_core::policy::purge::{Scope, TokenHash};
 use sluice_core::purge::{Caller, Order, OrderError, What, url_of};
 use sluice_core::sites::Sites;
 use sluice_fake::sites::{Rng, SiteRequest, Table, Verdict};
 
+const SECRET: StoreSecret = StoreSecret::new([1, 2]);
 /// Requests for each table of sites.
 const REQUESTS: usize = 64;
 
@@ -104,7 +106,7 @@ impl Case {
         };
         let url = format!("{}://{}{}", request.scheme, request.authority, request.path);
         for index in 0..self.sites.sites.len() {
-            let caller = Caller::of_site(&self.sites, index);
+            let caller = Caller::of_site(&self.sites, index, &SECRET);
             if let Ok(scopes) = scopes(caller, "url", &url) {
                 assert_eq!(self.table.verdict(&request), Verdict::Site(index), "{url}");
                 let (_, target) = self.canonicalize(&request).unwrap();
@@ -136,7 +138,7 @@ impl Case {
     fn scope(&self, index: usize, target: &CanonicalTarget) -> Scope {
         let url = url_of(&self.sites.sites[index].policy, target.cache_key());
         assert!(url.starts_with(&format!("{}!", self.table.sites[index].name)));
-        Scope::Bucket(bucket_of(url))
+        Scope::of_url(url, &SECRET)
     }
 
     fn check_prefix(&self, index: usize, scope: &Scope) {
@@ -163,7 +165,7 @@ impl Case {
             ..self::target(request)
         });
         assert!(below.unwrap().contains(&site), "{text} of {request:?}");
-        let scopes = scopes(Caller::of_edge(&self.sites), "prefix", &text);
+        let scopes = scopes(Caller::of_edge(&self.sites, &SECRET), "prefix", &text);
         let url = url_of(&self.sites.sites[site].policy, target.cache_key());
         let covers =
             |scope: &Scope| matches!(scope, Scope::Prefix(prefix) if url.starts_with(prefix));
@@ -175,10 +177,12 @@ impl Case {
     fn check_whole_sites(&self) {
         let mut tags = HashMap::new();
         for index in 0..self.sites.sites.len() {
-            let caller = Caller::of_site(&self.sites, index);
+            let caller = Caller::of_site(&self.sites, index, &SECRET);
             let all = Order::parse(caller, br#"{"everything": true}"#).unwrap();
             match all.what {
-                What::Scopes(scopes) => self.check_prefix(index, &scopes[0]),
+                What::Scopes(scopes) => {
+                    assert_eq!(*scopes, [Scope::Site(self.table.sites[index].name.clone())]);
+                }
                 What::Tags { .. } => panic!("no surrogate keys were named"),
             }
             let tagged = Order::parse(caller, br#"{"surrogate_keys": ["a", "b"]}"#);

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use sluice_core::http::field_value::FieldValue;
 use sluice_core::metrics::Metric;
-use sluice_core::policy::purge::{Kind, Scope, TokenHash, bucket_of};
+use sluice_core::policy::purge::{Kind, TokenHash};
 use sluice_core::purge::{Caller, Order, OrderError, What, changed_objects};
 use sluice_core::sites::{SiteIndex, Sites};
 
@@ -122,9 +122,10 @@ impl PurgeCall {
         else {
             return Ok(());
         };
+        let identity = Rc::clone(&worker.identity);
         let caller = match site {
-            Some(site) => Caller::of_site(&generation.sites, site),
-            None => Caller::of_edge(&generation.sites),
+            Some(site) => Caller::of_site(&generation.sites, site, &identity.store_secret),
+            None => Caller::of_edge(&generation.sites, &identity.store_secret),
         };
         let order = match endpoint {
             Endpoint::Orders => Order::parse(caller, body),
@@ -149,7 +150,7 @@ impl PurgeCall {
     ) -> Result<(), PurgeRefusal> {
         let changed = changed_objects(caller, event);
         let changed = changed.map_err(|error| PurgeRefusal::new(400, error.to_string()))?;
-        let scopes = changed.iter().map(|url| Scope::Bucket(bucket_of(url)));
+        let scopes = changed.iter().map(|url| caller.scope_of(url));
         let order = Order {
             what: What::Scopes(scopes.collect()),
             kind: Kind::Hard,
@@ -179,7 +180,9 @@ impl PurgeCall {
             Verification::Notification(event) => {
                 worker.metrics.count(metric, 1);
                 let generation = sites(worker)?;
-                self.purge_changed(worker, &Caller::of_edge(&generation.sites), &event)
+                let identity = Rc::clone(&worker.identity);
+                let caller = Caller::of_edge(&generation.sites, &identity.store_secret);
+                self.purge_changed(worker, &caller, &event)
             }
         }
     }

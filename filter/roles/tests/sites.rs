@@ -370,3 +370,53 @@ fn a_site_without_an_index_of_its_surrogate_keys_loses_its_own_objects_only() {
     assert_eq!(status(&envoy, purge), 200);
     assert_purged_of_two_alone(&mut envoy);
 }
+
+/// FNV-1a of `url`, folded to 16 bits: a hash that anybody can compute, by which purges once knew URLs.
+fn public_hash(url: &str) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = url.bytes().fold(0xcbf2_9ce4_8422_2325, step);
+    let folded = hash ^ (hash >> 32);
+    (folded ^ (folded >> 16)) & 0xffff
+}
+
+/// A path of the site `two` whose URL has the public hash of the stored object of the site `one`.
+fn twin_of_one() -> u64 {
+    let victim = public_hash(&format!("one!one.test/{KEY}"));
+    let mut paths = 0..;
+    let twin = paths.find(|path| public_hash(&format!("two!two.test/{path}")) == victim);
+    twin.unwrap()
+}
+
+#[test]
+fn a_purge_of_an_own_url_with_the_hash_of_anothers_covers_the_own_site_alone() {
+    let mut envoy = envoy(1);
+    fill_both(&mut envoy);
+    envoy.close_all();
+    let order = format!(r#"{{"url": "http://two.test/{}"}}"#, twin_of_one());
+    let call = envoy.purge_with(0, TOKEN, &order);
+    assert_eq!(status(&envoy, call), 200);
+    let kept = get(&mut envoy, "one.test", KEY);
+    assert_eq!(admission(&envoy, kept), Some(Purpose::Fresh));
+}
+
+#[test]
+fn a_group_of_a_url_with_the_hash_of_anothers_has_nothing_of_another_site_revalidated() {
+    let mut envoy = envoy(1);
+    fill_both(&mut envoy);
+    envoy.close_all();
+    get(&mut envoy, "two.test", twin_of_one());
+    let headers = [
+        ("cache-control", "max-age=60"),
+        ("cache-groups", "\"list\""),
+    ];
+    envoy.answer_with(FetchId(2), 200, &headers, b"of a group");
+    fill(&mut envoy, FetchId(2));
+    envoy.close_all();
+    envoy.request(0, "POST", 5, &[(":authority", "two.test")]);
+    let named = [("cache-group-invalidation", "\"list\"")];
+    envoy.answer_with(FetchId(3), 200, &named, b"changed");
+    envoy.end(FetchId(3));
+    envoy.close_all();
+    let kept = get(&mut envoy, "one.test", KEY);
+    assert_eq!(admission(&envoy, kept), Some(Purpose::Fresh));
+}

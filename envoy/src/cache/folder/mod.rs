@@ -31,8 +31,8 @@ use crate::system::{private, random};
 pub use secret::EntrySecret;
 
 /// The version of the entries. To be raised with every change that makes old entries unreadable or wrong:
-/// of Envoy's files, of the cache key, of the internal headers that are stored.
-const FORMAT: &str = "sluice cache 7\n";
+/// of Envoy's files, of the cache key, of the internal headers that are stored, of what the journal of purges says.
+const FORMAT: &str = "sluice cache 8\n";
 /// The subfolder with the entries.
 pub const ENTRIES: &str = "entries";
 /// All subfolders that any format has had for entries.

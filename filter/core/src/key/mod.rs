@@ -22,6 +22,12 @@ pub const NAME_END: char = '!';
 /// Longest query towards a bucket, beside the bound on its object keys. It has the parameters of `key.query.allow` only.
 const MAX_QUERY_BYTES: usize = 8_000;
 
+/// The name of the site of a key; empty where the edge has one site without a name.
+pub fn site_of(key: &str) -> &str {
+    let authority = key.split('/').next().unwrap_or_default();
+    authority.split_once(NAME_END).map_or("", |(name, _)| name)
+}
+
 /// What the client sent, as far as it names an object. The method is no part of it: `GET` and
 /// `HEAD` share a key.
 #[derive(Clone, Copy, Debug, Default)]

@@ -16,7 +16,9 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::hash::Hasher as _;
 
+use siphasher::sip;
 use siphasher::sip128::SipHasher24;
 
 use super::CanonicalTarget;
@@ -25,7 +27,7 @@ use crate::hexadecimal;
 /// The variable of the VM's environment with the secret, which Envoy takes from its own.
 pub const SECRET_VARIABLE: &str = "SLUICE_CACHE_SECRET";
 
-/// The secret on which the names of stored responses depend.
+/// The secret on which the names of stored responses depend, and the hashes by which purges know them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct StoreSecret([u64; 2]);
 
@@ -46,6 +48,14 @@ impl StoreSecret {
             hexadecimal::number(high)?,
             hexadecimal::number(low)?,
         ]))
+    }
+
+    /// A keyed hash (SipHash-2-4) of `bytes`, the same in every version and on every machine.
+    pub fn hash(&self, bytes: &[u8]) -> u64 {
+        let [high, low] = self.0;
+        let mut hasher = sip::SipHasher24::new_with_keys(high, low);
+        hasher.write(bytes);
+        hasher.finish()
     }
 
     /// `:path` of `target` towards the store.

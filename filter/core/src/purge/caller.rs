@@ -2,7 +2,8 @@
 //! Whose purges a caller may order: those of the whole edge, or of one site.
 
 use super::order_error::OrderError;
-use super::url::{self, UrlError, everything_of};
+use super::url::{self, UrlError};
+use crate::key::store_path::StoreSecret;
 use crate::key::{Rejection, Target, split_absolute};
 use crate::policy::Policy;
 use crate::policy::purge::Scope;
@@ -14,18 +15,36 @@ pub struct Caller<'a> {
     sites: &'a Sites,
     /// The one site whose purges it may order; `None` for all of them.
     site: Option<SiteIndex>,
+    /// The secret of the hashes of URLs and surrogate keys.
+    secret: &'a StoreSecret,
 }
 
 impl<'a> Caller<'a> {
     /// A caller that may purge what any site has.
-    pub const fn of_edge(sites: &'a Sites) -> Self {
-        Self { sites, site: None }
+    pub const fn of_edge(sites: &'a Sites, secret: &'a StoreSecret) -> Self {
+        Self {
+            sites,
+            site: None,
+            secret,
+        }
     }
 
     /// A caller that may purge what one site has.
-    pub const fn of_site(sites: &'a Sites, site: SiteIndex) -> Self {
-        let site = Some(site);
-        Self { sites, site }
+    pub const fn of_site(sites: &'a Sites, site: SiteIndex, secret: &'a StoreSecret) -> Self {
+        Self {
+            sites,
+            site: Some(site),
+            secret,
+        }
+    }
+
+    /// What a purge of a URL covers, as [`super::url_of`] gives it.
+    pub fn scope_of(&self, url: &str) -> Scope {
+        Scope::of_url(url, self.secret)
+    }
+
+    pub(super) const fn secret(&self) -> &'a StoreSecret {
+        self.secret
     }
 
     /// The caller as one of the site of that name.
@@ -68,7 +87,8 @@ impl<'a> Caller<'a> {
 
     /// All that the caller may purge.
     pub(super) fn everything(&self) -> Scope {
-        self.policy().map_or(Scope::Everything, everything_of)
+        let policy = self.policy();
+        policy.map_or(Scope::Everything, |policy| Scope::all_of(&policy.site.name))
     }
 
     /// The URL that `text` stands for.

@@ -1,72 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From what a call orders to what every worker is told.
 
-use super::invalidations::SharedInvalidations;
 use super::order::{Order, What};
 use super::shared::SharedPurges;
 use super::tags::{TagHash, Tags};
-use super::url::everything_of;
 use crate::host::SharedStore;
-use crate::policy::Policy;
-use crate::policy::purge::{Kind, Record, Scope};
-use crate::workers::KeyHash;
+use crate::policy::purge::{Kind, Record, Scope, UrlHash};
 use crate::workers::shared_value::SharedError;
 
-/// URLs of one purge by surrogate key; of more, all that its caller may purge is purged.
+/// URLs of one purge by surrogate key; of more, all of the site is purged.
 const MAX_URLS: usize = 4_096;
 
-/// Writes the purges that `order` asks for. What comes back is for every worker and for the journal.
+/// Writes the purges that `order` asks for, where the edge has so many `sites`. What comes back is for every worker and for
+/// the journal.
 ///
 /// # Errors
 /// The host refused a call, or other workers were faster too often. Some may have been written.
-pub fn carry_out(store: &dyn SharedStore, order: &Order) -> Result<Vec<Record>, SharedError> {
-    let (tags, unless_known) = match &order.what {
-        What::Scopes(scopes) => return SharedPurges::new(store).commit(order.kind, scopes),
-        What::Tags { tags, unless_known } => (tags, unless_known),
+pub fn carry_out(
+    store: &dyn SharedStore,
+    order: &Order,
+    sites: usize,
+) -> Result<Vec<Record>, SharedError> {
+    let mut shared = SharedPurges::new(store, sites);
+    let (site, tags) = match &order.what {
+        What::Scopes(scopes) => return shared.commit(order.kind, scopes),
+        What::Tags { site, tags } => (site, tags),
     };
     // NB: the number first. A response that comes between the look into the index and the purge of what
     // is found there, then sees in the index that it is too old.
-    let mut records = SharedPurges::new(store).commit(order.kind, &[Scope::Nothing])?;
-    let number = records.last().map_or(0, |record| record.number);
-    let scopes = urls_with(store, tags, number)?.unwrap_or_else(|| vec![unless_known.clone()]);
-    records.extend(SharedPurges::new(store).commit(order.kind, &scopes)?);
-    Ok(records)
-}
-
-/// The URLs that the index has for `tags`; `None` if it cannot tell.
-fn urls_with(
-    store: &dyn SharedStore,
-    tags: &[TagHash],
-    number: u64,
-) -> Result<Option<Vec<Scope>>, SharedError> {
-    let shared = SharedPurges::new(store);
-    let (indexed, epoch) = (shared.is_indexed()?, shared.epoch()?);
-    let mut index = Tags::new(store, epoch);
-    let mut buckets = Vec::new();
-    let mut complete = indexed;
+    let (mut records, number) = take_number(&mut shared, order.kind)?;
+    let mut index = Tags::new(store, site, shared.epoch(site)?, sites);
+    let mut urls = Vec::new();
+    let mut complete = shared.is_indexed(site)?;
     for &tag in tags {
         match index.purge(tag, number)? {
-            Some(found) => buckets.extend(found),
+            Some(found) => urls.extend(found),
             None => complete = false,
         }
     }
-    buckets.sort_unstable();
-    buckets.dedup();
-    complete &= buckets.len() <= MAX_URLS;
-    Ok(complete.then(|| buckets.into_iter().map(Scope::Bucket).collect()))
-}
-
-/// Has the stored responses of these URLs revalidated, as unsafe requests have changed them. The number of the change
-/// is for every worker.
-///
-/// # Errors
-/// As [`carry_out`].
-pub fn invalidate(store: &dyn SharedStore, urls: &[KeyHash]) -> Result<u64, SharedError> {
-    let records = SharedPurges::new(store).commit(Kind::Soft, &[Scope::Nothing])?;
-    let number = records.last().map_or(0, |record| record.number);
-    let mut shared = SharedInvalidations::new(store);
-    urls.iter().try_for_each(|url| shared.note(*url, number))?;
-    Ok(number)
+    records.extend(shared.commit(order.kind, &scopes_of(site, urls, complete))?);
+    Ok(records)
 }
 
 /// Has the stored responses of these cache groups of a site revalidated, as the response to an unsafe request wants it
@@ -76,32 +49,40 @@ pub fn invalidate(store: &dyn SharedStore, urls: &[KeyHash]) -> Result<u64, Shar
 /// As [`carry_out`].
 pub fn invalidate_groups(
     store: &dyn SharedStore,
-    policy: &Policy,
+    site: &str,
     groups: &[TagHash],
+    sites: usize,
 ) -> Result<Vec<Record>, SharedError> {
-    let mut shared = SharedPurges::new(store);
-    let mut records = shared.commit(Kind::Soft, &[Scope::Nothing])?;
-    let number = records.last().map_or(0, |record| record.number);
-    let mut index = Tags::new(store, shared.epoch()?);
-    let mut buckets = Vec::new();
+    let mut shared = SharedPurges::new(store, sites);
+    let (mut records, number) = take_number(&mut shared, Kind::Changed)?;
+    let mut index = Tags::new(store, site, shared.epoch(site)?, sites);
+    let mut urls = Vec::new();
     for &group in groups {
-        buckets.extend(index.invalidate(group, number)?);
+        urls.extend(index.invalidate(group, number)?);
     }
-    buckets.sort_unstable();
-    buckets.dedup();
-    let scopes = if buckets.len() > MAX_URLS {
-        vec![everything_of(policy)]
-    } else {
-        buckets.into_iter().map(Scope::Bucket).collect()
-    };
-    records.extend(shared.commit(Kind::Soft, &scopes)?);
+    records.extend(shared.commit(Kind::Changed, &scopes_of(site, urls, true))?);
     Ok(records)
 }
 
-/// Puts what the store has spoilt out of reach. What comes back is for every worker.
-///
-/// # Errors
-/// As [`carry_out`].
-pub fn discard(store: &dyn SharedStore, bucket: u16) -> Result<Vec<Record>, SharedError> {
-    SharedPurges::new(store).commit(Kind::Hard, &[Scope::Bucket(bucket)])
+fn take_number(
+    shared: &mut SharedPurges<'_>,
+    kind: Kind,
+) -> Result<(Vec<Record>, u64), SharedError> {
+    let records = shared.commit(kind, &[Scope::Nothing])?;
+    let number = records.last().map_or(0, |record| record.number);
+    Ok((records, number))
+}
+
+/// These URLs of a site; all of the site if there are more, or too many.
+fn scopes_of(site: &str, mut urls: Vec<UrlHash>, complete: bool) -> Vec<Scope> {
+    urls.sort_unstable();
+    urls.dedup();
+    if !complete || urls.len() > MAX_URLS {
+        return vec![Scope::all_of(site)];
+    }
+    let of_site = |hash| Scope::Url {
+        site: site.to_owned(),
+        hash,
+    };
+    urls.into_iter().map(of_site).collect()
 }

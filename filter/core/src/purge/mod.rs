@@ -8,40 +8,50 @@
 //! store's key and changes the key under which workers know an entry to be fresh, so that the next
 //! request revalidates.
 //!
+//! What clients change by unsafe requests (RFC 9111, 4.4) counts as a third kind, *changed*: as a soft purge, but what was
+//! stored is not served while the origin fails.
+//!
 //! ```text
-//! the purge call ─► shared data: head (numbers, prefixes) and 64 shards (URLs)      authoritative
+//! the purge call ─► shared data: head (numbers, prefixes) and 256 parts (URLs)      authoritative
 //!                └► news in each worker's queue ─► its own Purges, asked per request   replicas
 //!                └► the journal of the entry point, read at the next start            on disk
 //! ```
 //!
-//! URLs are remembered by 16 bits of a hash. State is therefore bounded without a limit at which
-//! something breaks; a purge of one URL also covers one in 65,536 others.
-//!
-//! What clients change by unsafe requests counts as a soft purge of the URL. It takes its number from the same count, but
-//! is in a table of its own, [`Invalidations`].
+//! Each purge is bound to one site. Its URLs are remembered by a hash of 64 bits under the store's secret, so nobody can
+//! name a URL of another site, or one whose hash is that of another. Each site has room of its own in all tables: of more
+//! than it has room for, a part of the site's own URLs counts as purged, or all of them, and nothing of another site.
 
 mod caller;
 mod carry_out;
 mod confirmations;
-mod invalidations;
+mod generations;
 mod notification;
 mod order;
 mod order_error;
 mod pending;
 mod shared;
+mod site_purges;
 mod table;
 mod tags;
 mod url;
+mod url_part;
 
 pub use caller::Caller;
-pub use carry_out::{carry_out, discard, invalidate, invalidate_groups};
+pub use carry_out::{carry_out, invalidate_groups};
 pub use confirmations::Confirmations;
-pub use invalidations::{Invalidations, SharedInvalidations};
+pub use generations::Generations;
 pub use notification::changed_objects;
 pub use order::{Order, What};
 pub use order_error::OrderError;
 pub use pending::{JOURNAL_PATIENCE, PendingPurges, Receipt};
 pub use shared::{Initial, SharedPurges};
-pub use table::{Generations, MAX_PREFIX_BYTES, MAX_PREFIXES, Purges};
+pub use table::{MAX_PREFIX_BYTES, Purges};
 pub use tags::{MAX_TAGS, Noted, TagHash, Tags, groups_of, tags_of};
 pub use url::{UrlError, url_of};
+
+/// The room of each of so many sites in a table with that much: an equal share, and no less than `least`.
+const fn share(room: usize, sites: usize, least: usize) -> usize {
+    let sites = if sites == 0 { 1 } else { sites };
+    let share = room / sites;
+    if share < least { least } else { share }
+}

@@ -8,7 +8,7 @@ use super::order_error::{OrderError, shown};
 use super::table::MAX_PREFIX_BYTES;
 use super::tags::{MAX_TAGS, TagHash, tags_of};
 use super::url::UrlError;
-use crate::policy::purge::{Kind, Scope, bucket_of};
+use crate::policy::purge::{Kind, Scope};
 
 const SUBJECTS: &str = "url, prefix, surrogate_keys or everything";
 
@@ -17,12 +17,12 @@ const SUBJECTS: &str = "url, prefix, surrogate_keys or everything";
 pub enum What {
     /// This.
     Scopes(Vec<Scope>),
-    /// The URLs that have one of these surrogate keys.
+    /// The URLs of a site that have one of these surrogate keys; all of the site where the index cannot tell them.
     Tags {
+        /// The name of the site.
+        site: String,
         /// The surrogate keys.
         tags: Vec<TagHash>,
-        /// What is purged where the index cannot tell the URLs: all that the caller may purge.
-        unless_known: Scope,
     },
 }
 
@@ -111,7 +111,7 @@ fn read_kind(value: &Value) -> Result<Kind, OrderError> {
 
 fn read_url(caller: &Caller<'_>, value: &Value) -> Result<What, OrderError> {
     let url = read_with(|text| caller.url(text), "url", caller, value)?;
-    Ok(What::Scopes(vec![Scope::Bucket(bucket_of(&url))]))
+    Ok(What::Scopes(vec![caller.scope_of(&url)]))
 }
 
 fn read_prefix(caller: &Caller<'_>, value: &Value) -> Result<What, OrderError> {
@@ -160,9 +160,9 @@ fn read_tags(caller: &Caller<'_>, value: &Value) -> Result<What, OrderError> {
         .iter()
         .map(|item| item.as_str().filter(is_tag))
         .collect();
-    let tags = tags_of(&policy.site.name, &tags.ok_or_else(refuse)?).ok_or_else(refuse)?;
+    let tags = tags_of(&tags.ok_or_else(refuse)?, caller.secret()).ok_or_else(refuse)?;
     Ok(What::Tags {
+        site: policy.site.name.clone(),
         tags,
-        unless_known: caller.everything(),
     })
 }

@@ -1,19 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The purges in shared data: what a worker's replica starts from, and where numbers are given out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::share;
 use super::table::Purges;
+use super::url_part::UrlPart;
 use crate::host::SharedStore;
 use crate::policy::Origin;
-use crate::policy::purge::{Kind, Record, Scope};
+use crate::policy::purge::{Kind, PARTS, Record, Scope};
 use crate::sites::{Site, Sites};
+use crate::workers::byte_reader::ByteReader;
+use crate::workers::shared_table::{SharedRecord, SharedTable};
 use crate::workers::shared_value;
 use crate::workers::shared_value::SharedError;
 
 const HEAD: &str = "sluice/purges/head";
-/// Buckets are spread over so many values, so that a purge of one URL writes little.
-const SHARDS: u16 = 64;
+/// URLs of all sites together that a part remembers, for each kind of purge: 65,536 in all. Of more than the share of a
+/// site, all of the site's URLs in that part count as purged.
+const URLS: usize = 256;
+/// The least share of a site.
+const LEAST_URLS: usize = 16;
+/// Prefixes of all sites that are kept apart. Of more than the share of a site, the two of it that have most in common
+/// become one.
+const PREFIXES: usize = 256;
+/// The least share of a site.
+const LEAST_PREFIXES: usize = 16;
+const FORMAT: u8 = 1;
 
 /// What holds when the process starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,6 +77,8 @@ struct Head {
     /// The surrogate keys of all entries are indexed from the hard purge of everything with this number
     /// on.
     indexed_from: u64,
+    /// Sites of which they are indexed from a later hard purge on.
+    lost: BTreeMap<String, u64>,
 }
 
 impl Head {
@@ -72,14 +87,129 @@ impl Head {
         let (first, records) = text.split_once('\n').unwrap_or_default();
         let mut purges = Purges::default();
         purges.apply_text(records);
+        let mut words = first.split(' ');
+        let indexed_from = words.next().and_then(|number| number.parse().ok());
+        let lost = words.filter_map(|word| {
+            let (site, number) = word.rsplit_once('=')?;
+            Some((site.to_owned(), number.parse().ok()?))
+        });
         Self {
             purges,
-            indexed_from: first.parse().unwrap_or(u64::MAX),
+            indexed_from: indexed_from.unwrap_or(u64::MAX),
+            lost: lost.collect(),
         }
     }
 
     fn encode(&self) -> Vec<u8> {
-        format!("{}\n{}", self.indexed_from, self.purges.to_text()).into_bytes()
+        let lost = self.lost.iter();
+        let lost: String = lost
+            .map(|(site, number)| format!(" {site}={number}"))
+            .collect();
+        let records = self.purges.to_text();
+        format!("{}{lost}\n{records}", self.indexed_from).into_bytes()
+    }
+
+    fn number(&mut self, kind: Kind, scope: Scope, records: &mut Vec<Record>) {
+        let record = Record {
+            number: self.purges.newest() + 1,
+            kind,
+            scope,
+        };
+        let for_head = match record.scope {
+            // Those are in the parts.
+            Scope::Url { .. } | Scope::Part { .. } => Record {
+                scope: Scope::Nothing,
+                ..record.clone()
+            },
+            _ => record.clone(),
+        };
+        self.purges.apply(&for_head);
+        records.push(record);
+    }
+
+    /// The number of the hard purge of all of a site from which on its surrogate keys are indexed.
+    fn indexed_from(&self, site: &str) -> u64 {
+        let lost = self.lost.get(site).copied().unwrap_or(0);
+        self.indexed_from.max(lost)
+    }
+}
+
+/// One part of the URLs of each site.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct SharedPart(BTreeMap<String, UrlPart>);
+
+impl SharedRecord for SharedPart {
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut reader = ByteReader(bytes);
+        if reader.u8()? != FORMAT {
+            return None;
+        }
+        let mut sites = BTreeMap::new();
+        while !reader.is_empty() {
+            let length = reader.u16()?;
+            let name = reader.slice(usize::from(length))?;
+            let name = std::str::from_utf8(name).ok()?.to_owned();
+            sites.insert(name, UrlPart::decode(&mut reader)?);
+        }
+        Some(Self(sites))
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![FORMAT];
+        for (name, part) in &self.0 {
+            let length = u16::try_from(name.len()).unwrap_or(u16::MAX);
+            bytes.extend(length.to_le_bytes());
+            bytes.extend(name.as_bytes());
+            part.encode(&mut bytes);
+        }
+        bytes
+    }
+}
+
+impl SharedPart {
+    /// Takes in purges of URLs of the part, or of all of it, beside those of the `head`. With more than `bound` URLs of a
+    /// site, the purges of all of the part that take their place are given back. Each has the number of the newest of
+    /// these, so that what came after that one is not purged again.
+    fn apply(
+        &mut self,
+        number: u8,
+        records: &[&Record],
+        head: &Purges,
+        bound: usize,
+    ) -> Vec<Record> {
+        let mut touched = BTreeSet::new();
+        for record in records {
+            if let Scope::Url { site, .. } | Scope::Part { site, .. } = &record.scope {
+                let part = self.0.entry(site.clone()).or_default();
+                match record.scope {
+                    Scope::Url { hash, .. } => part.note(hash, record.kind, record.number),
+                    _ => part.note_all(record.kind, record.number),
+                }
+                touched.insert(site);
+            }
+        }
+        let mut folded = Vec::new();
+        for site in touched {
+            let Some(part) = self.0.get_mut(site) else {
+                continue;
+            };
+            part.drop_covered(head.whole_site(site));
+            for (kind, newest) in part.fold(bound) {
+                part.note_all(kind, newest);
+                folded.push(Record {
+                    number: newest,
+                    kind,
+                    scope: Scope::Part {
+                        site: site.clone(),
+                        part: number,
+                    },
+                });
+            }
+            if part.is_empty() {
+                self.0.remove(site);
+            }
+        }
+        folded
     }
 }
 
@@ -87,12 +217,14 @@ impl Head {
 #[derive(Debug)]
 pub struct SharedPurges<'a> {
     store: &'a dyn SharedStore,
+    /// How many sites the edge has.
+    sites: usize,
 }
 
 impl<'a> SharedPurges<'a> {
-    /// The purges in `store`.
-    pub fn new(store: &'a dyn SharedStore) -> Self {
-        Self { store }
+    /// The purges in `store`, of so many sites.
+    pub fn new(store: &'a dyn SharedStore, sites: usize) -> Self {
+        Self { store, sites }
     }
 
     /// Writes what holds at the start, unless another VM of this process has.
@@ -103,13 +235,17 @@ impl<'a> SharedPurges<'a> {
         if !shared_value::read(self.store, HEAD)?.is_empty() {
             return Ok(());
         }
-        let records: Vec<Record> = initial.purges.records().collect();
-        // NB: the shards first: with the head all of it is taken for written.
-        self.write_shards(&records)?;
+        let mut records: Vec<Record> = initial.purges.records().collect();
+        let mut purges = Purges::default();
+        let for_head = records.iter().filter(|record| part_of(record).is_none());
+        for_head.for_each(|record| purges.apply(record));
+        // NB: the parts first: with the head all of it is taken for written.
+        self.write_parts(&mut records, &purges)?;
         let everything = initial.purges.everything().hard;
         let head = Head {
-            purges: without_buckets(&records),
+            purges,
             indexed_from: everything + u64::from(initial.unindexed_entries),
+            lost: BTreeMap::new(),
         };
         shared_value::update(self.store, HEAD, |bytes| {
             (bytes.is_empty().then(|| head.encode()), ())
@@ -121,117 +257,103 @@ impl<'a> SharedPurges<'a> {
     /// # Errors
     /// The host refused a call.
     pub fn load(&self) -> Result<Purges, SharedError> {
-        let mut purges = Head::decode(&shared_value::read(self.store, HEAD)?).purges;
-        for shard in 0..SHARDS {
-            let bytes = shared_value::read(self.store, &shard_name(shard))?;
-            purges.apply_text(std::str::from_utf8(&bytes).unwrap_or_default());
+        let mut purges = self.head()?.purges;
+        let parts = self.parts();
+        for number in 0..=u8::MAX {
+            for (site, part) in parts.read(u64::from(number))?.0 {
+                purges.insert_part(&site, number, part);
+            }
         }
+        purges.drop_covered();
         Ok(purges)
     }
 
     /// Numbers the purges of `scopes` and writes them. What comes back is for every worker; it covers
-    /// more than `scopes` where there were too many prefixes.
+    /// more than `scopes`, but no other site, where a site has too many prefixes or URLs.
     ///
     /// # Errors
     /// The host refused a call, or other workers were faster too often. Some may have been written.
     pub fn commit(&mut self, kind: Kind, scopes: &[Scope]) -> Result<Vec<Record>, SharedError> {
-        let records = shared_value::update(self.store, HEAD, |bytes| {
+        let prefixes = share(PREFIXES, self.sites, LEAST_PREFIXES);
+        let (mut records, head) = shared_value::update(self.store, HEAD, |bytes| {
             let mut head = Head::decode(bytes);
             let mut records = Vec::with_capacity(scopes.len());
             for scope in scopes {
                 head.number(kind, scope.clone(), &mut records);
-                while let Some((kind, wider)) = head.purges.fold() {
+                while let Some((kind, wider)) = head.purges.fold(prefixes) {
                     head.number(kind, wider, &mut records);
                 }
             }
-            (Some(head.encode()), records)
+            (Some(head.encode()), (records, head.purges))
         })?;
-        self.write_shards(&records)?;
+        self.write_parts(&mut records, &head)?;
         Ok(records)
     }
 
-    /// The number of the newest hard purge of everything; 0 is none.
+    /// The number of the newest hard purge of all of a site; 0 is none.
     ///
     /// # Errors
     /// The host refused the call.
-    pub fn epoch(&self) -> Result<u64, SharedError> {
-        let head = Head::decode(&shared_value::read(self.store, HEAD)?);
-        Ok(head.purges.everything().hard)
+    pub fn epoch(&self, site: &str) -> Result<u64, SharedError> {
+        Ok(self.head()?.purges.whole_site(site).hard)
     }
 
-    /// Whether every entry that can be reached has its surrogate keys in the index.
+    /// Whether every entry of a site that can be reached has its surrogate keys in the index.
     ///
     /// # Errors
     /// The host refused the call.
-    pub fn is_indexed(&self) -> Result<bool, SharedError> {
-        let head = Head::decode(&shared_value::read(self.store, HEAD)?);
-        Ok(head.purges.everything().hard >= head.indexed_from)
+    pub fn is_indexed(&self, site: &str) -> Result<bool, SharedError> {
+        let head = self.head()?;
+        Ok(head.purges.whole_site(site).hard >= head.indexed_from(site))
     }
 
-    /// Entries were stored whose surrogate keys are not in the index.
+    /// Entries of a site were stored whose surrogate keys are not in the index.
     ///
     /// # Errors
     /// As [`SharedPurges::commit`].
-    pub fn lose_index(&mut self) -> Result<(), SharedError> {
+    pub fn lose_index(&mut self, site: &str) -> Result<(), SharedError> {
         shared_value::update(self.store, HEAD, |bytes| {
             let mut head = Head::decode(bytes);
-            let lost = head.purges.everything().hard + 1;
-            let news = head.indexed_from < lost;
-            head.indexed_from = head.indexed_from.max(lost);
+            let lost = head.purges.whole_site(site).hard + 1;
+            let news = head.indexed_from(site) < lost;
+            head.lost.insert(site.to_owned(), lost);
             (news.then(|| head.encode()), ())
         })
     }
 
-    fn write_shards(&mut self, records: &[Record]) -> Result<(), SharedError> {
-        let mut shards: BTreeMap<u16, Vec<&Record>> = BTreeMap::new();
-        for record in records {
-            if let Scope::Bucket(bucket) = record.scope {
-                shards.entry(bucket % SHARDS).or_default().push(record);
+    fn head(&self) -> Result<Head, SharedError> {
+        Ok(Head::decode(&shared_value::read(self.store, HEAD)?))
+    }
+
+    fn parts(&self) -> SharedTable<'a, SharedPart> {
+        SharedTable::new(self.store, "sluice/purged-urls", PARTS)
+    }
+
+    /// Writes the purges of URLs among the records, beside those of the `head`. Where a site has too many in one part,
+    /// purges of that part are added.
+    fn write_parts(&self, records: &mut Vec<Record>, head: &Purges) -> Result<(), SharedError> {
+        let bound = share(URLS, self.sites, LEAST_URLS);
+        let mut by_part: BTreeMap<u8, Vec<&Record>> = BTreeMap::new();
+        for record in &*records {
+            if let Some(part) = part_of(record) {
+                by_part.entry(part).or_default().push(record);
             }
         }
-        for (shard, records) in shards {
-            shared_value::update(self.store, &shard_name(shard), |bytes| {
-                let mut purges = Purges::default();
-                purges.apply_text(std::str::from_utf8(bytes).unwrap_or_default());
-                for record in &records {
-                    purges.apply(record);
-                }
-                (Some(purges.to_text().into_bytes()), ())
-            })?;
+        let (mut parts, mut folded) = (self.parts(), Vec::new());
+        for (number, records) in by_part {
+            let change = |part: &mut SharedPart| part.apply(number, &records, head, bound);
+            folded.extend(parts.change(u64::from(number), change)?);
         }
+        records.extend(folded);
         Ok(())
     }
 }
 
-impl Head {
-    fn number(&mut self, kind: Kind, scope: Scope, records: &mut Vec<Record>) {
-        let record = Record {
-            number: self.purges.newest() + 1,
-            kind,
-            scope,
-        };
-        let for_head = match record.scope {
-            // Those are in the shards.
-            Scope::Bucket(_) => Record {
-                scope: Scope::Nothing,
-                ..record.clone()
-            },
-            Scope::Nothing | Scope::Prefix(_) | Scope::Everything => record.clone(),
-        };
-        self.purges.apply(&for_head);
-        records.push(record);
+/// The part in which a purge stands; `None`: in the head.
+fn part_of(record: &Record) -> Option<u8> {
+    match record.scope {
+        Scope::Url { hash, .. } => Some(hash.part()),
+        Scope::Part { part, .. } => Some(part),
+        _ => None,
     }
-}
-
-fn without_buckets(records: &[Record]) -> Purges {
-    let mut purges = Purges::default();
-    records
-        .iter()
-        .filter(|record| !matches!(record.scope, Scope::Bucket(_)))
-        .for_each(|record| purges.apply(record));
-    purges
-}
-
-fn shard_name(shard: u16) -> String {
-    format!("sluice/purges/{shard}")
 }

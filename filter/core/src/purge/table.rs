@@ -1,70 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What has been purged, as one worker knows it: asked at every request.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
-use crate::key::NAME_END;
-use crate::policy::purge::{Kind, Record, Scope, bucket_of};
+use super::generations::Generations;
+use super::site_purges::SitePurges;
+use super::url_part::UrlPart;
+use crate::key::site_of;
+use crate::key::store_path::StoreSecret;
+use crate::policy::purge::{Kind, Record, Scope};
 
-/// Prefixes that are kept apart. One more, and the two that have most in common become one.
-pub const MAX_PREFIXES: usize = 256;
 /// Longest prefix, authority included.
 pub const MAX_PREFIX_BYTES: usize = 2_048;
-
-/// The newest purges that cover a URL; 0 is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Generations {
-    /// Number of the newest hard one.
-    pub hard: u64,
-    /// Number of the newest soft one.
-    pub soft: u64,
-}
-
-impl Generations {
-    fn raise(&mut self, other: Self) {
-        self.hard = self.hard.max(other.hard);
-        self.soft = self.soft.max(other.soft);
-    }
-
-    fn of(kind: Kind, number: u64) -> Self {
-        let mut only = Self::default();
-        match kind {
-            Kind::Hard => only.hard = number,
-            Kind::Soft => only.soft = number,
-        }
-        only
-    }
-
-    /// Without what `wider` covers anyhow.
-    fn beside(self, wider: Self) -> Self {
-        let unless = |covered: bool, number: u64| if covered { 0 } else { number };
-        Self {
-            hard: unless(self.hard <= wider.hard, self.hard),
-            soft: unless(self.soft <= wider.hard.max(wider.soft), self.soft),
-        }
-    }
-
-    fn is_none(self) -> bool {
-        self == Self::default()
-    }
-
-    fn records(self, scope: Scope) -> impl Iterator<Item = Record> {
-        [(Kind::Hard, self.hard), (Kind::Soft, self.soft)]
-            .into_iter()
-            .filter(|(_, number)| *number > 0)
-            .map(move |(kind, number)| Record {
-                number,
-                kind,
-                scope: scope.clone(),
-            })
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Prefix {
-    path: String,
-    generations: Generations,
-}
 
 /// All purges that still mean something. In whatever order records come, and however often, the result
 /// is the same.
@@ -72,15 +19,14 @@ struct Prefix {
 pub struct Purges {
     newest: u64,
     everything: Generations,
-    buckets: HashMap<u16, Generations>,
-    /// In the order of their paths; what another covers and is not older is left out.
-    prefixes: Vec<Prefix>,
+    /// By the names of the sites, none of them empty.
+    sites: BTreeMap<String, SitePurges>,
 }
 
 impl Purges {
     /// Whether nothing has been purged.
     pub fn is_empty(&self) -> bool {
-        self.everything.is_none() && self.buckets.is_empty() && self.prefixes.is_empty()
+        self.everything.is_none() && self.sites.is_empty()
     }
 
     /// The highest number so far.
@@ -93,128 +39,86 @@ impl Purges {
         self.everything
     }
 
-    /// What covers a URL, given as a cache key without qualifiers. A soft purge that a hard one has
-    /// overtaken is none.
-    pub fn generations(&self, url: &str) -> Generations {
+    /// The purges of all of a site.
+    pub fn whole_site(&self, name: &str) -> Generations {
+        let site = self.sites.get(name);
+        site.map_or(self.everything, |site| self.everything.raised(site.all))
+    }
+
+    /// What covers a URL, given as a cache key without qualifiers, by its hash under `secret`. A purge that a stronger and
+    /// newer one has overtaken is none.
+    pub fn generations(&self, url: &str, secret: &StoreSecret) -> Generations {
         let mut found = self.everything;
-        if !self.buckets.is_empty()
-            && let Some(bucket) = self.buckets.get(&bucket_of(url))
-        {
-            found.raise(*bucket);
+        if let Some(site) = self.sites.get(site_of(url)) {
+            found = found.raised(site.generations(url, secret));
         }
-        for prefix in &self.prefixes {
-            if url.starts_with(&prefix.path) {
-                found.raise(prefix.generations);
-            }
-        }
-        if found.soft < found.hard {
-            found.soft = 0;
-        }
-        found
+        found.in_effect()
     }
 
     /// Takes a purge in.
     pub fn apply(&mut self, record: &Record) {
         self.insert(record);
-        match record.scope {
-            Scope::Nothing | Scope::Bucket(_) => {}
-            Scope::Prefix(_) => self.drop_covered_prefixes(),
-            Scope::Everything => self.drop_covered(),
+        let everything = self.everything;
+        let name = match &record.scope {
+            Scope::Nothing => return,
+            Scope::Everything => return self.drop_covered(),
+            Scope::Prefix(path) => site_of(path),
+            Scope::Url { site, .. } | Scope::Part { site, .. } | Scope::Site(site) => site,
+        };
+        let Some(site) = self.sites.get_mut(name) else {
+            return;
+        };
+        match &record.scope {
+            Scope::Url { hash, .. } => site.drop_covered_in(hash.part(), everything),
+            Scope::Part { part, .. } => site.drop_covered_in(*part, everything),
+            Scope::Prefix(_) => site.drop_covered_prefixes(everything),
+            Scope::Nothing | Scope::Site(_) | Scope::Everything => site.drop_covered(everything),
+        }
+        if site.is_empty() {
+            self.sites.remove(name);
         }
     }
 
     fn insert(&mut self, record: &Record) {
-        self.newest = self.newest.max(record.number);
-        let generations = Generations::of(record.kind, record.number);
+        let Record { number, kind, .. } = *record;
+        self.newest = self.newest.max(number);
+        let generations = Generations::of(kind, number);
         match &record.scope {
             Scope::Nothing => {}
-            Scope::Everything => self.everything.raise(generations),
-            Scope::Bucket(bucket) => {
-                let generations = generations.beside(self.everything);
-                if !generations.is_none() {
-                    self.buckets.entry(*bucket).or_default().raise(generations);
-                }
+            Scope::Everything => self.everything = self.everything.raised(generations),
+            Scope::Site(name) => {
+                let site = self.site(name);
+                site.all = site.all.raised(generations);
             }
-            Scope::Prefix(path) => self.raise_prefix(path, generations),
+            Scope::Prefix(path) => self.site(site_of(path)).note_prefix(path, generations),
+            Scope::Url { site, hash } => self.site(site).note_url(*hash, kind, number),
+            Scope::Part { site, part } => self.site(site).note_part(*part, kind, number),
         }
     }
 
-    fn raise_prefix(&mut self, path: &str, generations: Generations) {
-        let found = self
-            .prefixes
-            .binary_search_by(|prefix| prefix.path.as_str().cmp(path));
-        match found {
-            Ok(position) => {
-                if let Some(prefix) = self.prefixes.get_mut(position) {
-                    prefix.generations.raise(generations);
-                }
-            }
-            Err(position) => {
-                let path = path.to_owned();
-                self.prefixes.insert(position, Prefix { path, generations });
-            }
-        }
+    /// Takes in all that is known of one part of the URLs of a site. Needs [`Purges::drop_covered`] afterwards.
+    pub(super) fn insert_part(&mut self, site: &str, number: u8, part: UrlPart) {
+        self.site(site).note_whole_part(number, part);
+    }
+
+    /// The purges of a site, made where there are none.
+    fn site(&mut self, name: &str) -> &mut SitePurges {
+        self.sites.entry(name.to_owned()).or_default()
     }
 
     /// Forgets what something wider and newer covers.
-    fn drop_covered(&mut self) {
+    pub(super) fn drop_covered(&mut self) {
         let everything = self.everything;
-        self.buckets.retain(|_, generations| {
-            *generations = generations.beside(everything);
-            !generations.is_none()
+        self.sites.retain(|_, site| {
+            site.drop_covered(everything);
+            !site.is_empty()
         });
-        self.drop_covered_prefixes();
     }
 
-    fn drop_covered_prefixes(&mut self) {
-        let mut kept: Vec<Prefix> = Vec::with_capacity(self.prefixes.len());
-        // In the order of paths a prefix comes after all that cover it, and nothing else between: these
-        // are they, by position, each with what it and those before it come to.
-        let mut covering: Vec<(usize, Generations)> = Vec::new();
-        for mut prefix in std::mem::take(&mut self.prefixes) {
-            let covers = |&(position, _): &(usize, Generations)| {
-                let wider = kept.get(position);
-                wider.is_some_and(|wider| prefix.path.starts_with(&wider.path))
-            };
-            while covering.last().is_some_and(|last| !covers(last)) {
-                covering.pop();
-            }
-            let mut wider = covering.last().map_or(self.everything, |(_, all)| *all);
-            prefix.generations = prefix.generations.beside(wider);
-            if !prefix.generations.is_none() {
-                wider.raise(prefix.generations);
-                covering.push((kept.len(), wider));
-                kept.push(prefix);
-            }
-        }
-        self.prefixes = kept;
-    }
-
-    /// With too many prefixes, a purge that covers two of them: of all pairs the one with the longest
-    /// common beginning.
-    pub fn fold(&self) -> Option<(Kind, Scope)> {
-        if self.prefixes.len() <= MAX_PREFIXES {
-            return None;
-        }
-        let (common, one, other) = self
-            .prefixes
-            .iter()
-            .zip(self.prefixes.iter().skip(1))
-            .map(|(one, other)| (common_prefix(&one.path, &other.path), one, other))
-            .max_by_key(|(common, _, _)| common.len())?;
-        let kind = if one.generations.hard.max(other.generations.hard) > 0 {
-            Kind::Hard
-        } else {
-            Kind::Soft
-        };
-        // Without a slash it is not even of one host, and perhaps not of one site.
-        let site = common.find(NAME_END).and_then(|end| common.get(..=end));
-        let scope = match (common.contains('/'), site) {
-            (true, _) => Scope::Prefix(common.to_owned()),
-            (false, Some(site)) => Scope::Prefix(site.to_owned()),
-            (false, None) => Scope::Everything,
-        };
-        Some((kind, scope))
+    /// With more than `bound` prefixes of one site, a purge that covers two of them, and nothing of another site.
+    pub fn fold(&self, bound: usize) -> Option<(Kind, Scope)> {
+        let mut sites = self.sites.iter();
+        sites.find_map(|(name, site)| site.fold_prefixes(name, bound))
     }
 
     /// Records that make the same table.
@@ -224,19 +128,10 @@ impl Purges {
             kind: Kind::Hard,
             scope: Scope::Nothing,
         };
-        let buckets = self
-            .buckets
-            .iter()
-            .flat_map(|(bucket, generations)| generations.records(Scope::Bucket(*bucket)));
-        let prefixes = self.prefixes.iter().flat_map(|prefix| {
-            prefix
-                .generations
-                .records(Scope::Prefix(prefix.path.clone()))
-        });
+        let sites = self.sites.iter();
         std::iter::once(newest)
             .chain(self.everything.records(Scope::Everything))
-            .chain(prefixes)
-            .chain(buckets)
+            .chain(sites.flat_map(|(name, site)| site.records(name)))
     }
 
     /// All of it as text, one record in each line.
@@ -256,14 +151,4 @@ impl Purges {
         self.drop_covered();
         understood
     }
-}
-
-fn common_prefix<'a>(one: &'a str, other: &str) -> &'a str {
-    let length = one
-        .bytes()
-        .zip(other.bytes())
-        .take_while(|(one, other)| one == other)
-        .count();
-    // All of it is ASCII.
-    one.get(..length).unwrap_or_default()
 }

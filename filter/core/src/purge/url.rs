@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a purge calls a URL: the part of a cache key that all copies of one resource share.
 
-use crate::key::{NAME_END, Rejection, Target, canonicalize, canonicalize_prefix, split_absolute};
-use crate::policy::purge::Scope;
+use crate::key::store_path::StoreSecret;
+use crate::key::{
+    NAME_END, Rejection, Target, canonicalize, canonicalize_prefix, site_of, split_absolute,
+};
+use crate::policy::purge::{Scope, UrlHash};
 use crate::policy::{BucketOrigin, Origin, Policy};
 
 /// The URL of a cache key, qualified or not. An object of a bucket is the same whatever host and query
@@ -21,19 +24,28 @@ pub fn url_of<'a>(policy: &Policy, cache_key: &'a str) -> &'a str {
     path.unwrap_or_default()
 }
 
+impl UrlHash {
+    /// The hash of a URL, as [`url_of`] gives it.
+    pub fn of(url: &str, secret: &StoreSecret) -> Self {
+        Self(secret.hash(url.as_bytes()))
+    }
+}
+
+impl Scope {
+    /// The scope of a URL, as [`url_of`] gives it.
+    pub fn of_url(url: &str, secret: &StoreSecret) -> Self {
+        Self::Url {
+            site: site_of(url).to_owned(),
+            hash: UrlHash::of(url, secret),
+        }
+    }
+}
+
 /// The URL of an object of the site's bucket, whose path is canonical and has the bucket's prefix.
 pub(super) fn url_of_object(policy: &Policy, bucket: &BucketOrigin, path: &str) -> String {
     match policy.site.name.as_str() {
         "" => path.to_owned(),
         name => format!("{name}{NAME_END}{}{path}", bucket.authority),
-    }
-}
-
-/// All URLs of a site.
-pub fn everything_of(policy: &Policy) -> Scope {
-    match policy.site.name.as_str() {
-        "" => Scope::Everything,
-        name => Scope::Prefix(format!("{name}{NAME_END}")),
     }
 }
 
@@ -103,5 +115,41 @@ pub fn accepted(policy: &Policy) -> &'static str {
         WITH_HOST
     } else {
         "a URL as clients ask for it, http://HOST/PATH, https://HOST/PATH or /PATH"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::purge::{Kind, Record};
+
+    const SECRET: StoreSecret = StoreSecret::new([1, 2]);
+
+    #[test]
+    fn hashes_are_those_that_journals_hold() {
+        let scope = Scope::of_url("assets!example.com/a", &SECRET);
+        let record = Record {
+            number: 1,
+            kind: Kind::Hard,
+            scope,
+        };
+        assert_eq!(record.to_string(), "1 hard url assets!ae7638ab1a201d64");
+    }
+
+    #[test]
+    fn hashes_depend_on_url_and_secret_and_parts_are_alike() {
+        let urls: Vec<String> = (0..65_536).map(|n| format!("example.com/{n}")).collect();
+        let hashes = urls.iter().map(|url| UrlHash::of(url, &SECRET));
+        let distinct: std::collections::BTreeSet<_> = hashes.clone().collect();
+        assert_eq!(distinct.len(), urls.len());
+        let other = StoreSecret::new([1, 3]);
+        let of_other = urls.iter().map(|url| UrlHash::of(url, &other));
+        assert!(
+            of_other
+                .zip(hashes.clone())
+                .all(|(other, one)| other != one)
+        );
+        let in_part = |part| hashes.clone().filter(|hash| hash.part() == part).count();
+        assert!((0..=u8::MAX).all(|part| (170..350).contains(&in_part(part))));
     }
 }

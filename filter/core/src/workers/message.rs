@@ -117,13 +117,6 @@ pub enum Message {
         /// The caller's number for the call.
         call: u32,
     },
-    /// Unsafe requests have changed these URLs.
-    Invalidated {
-        /// The number of the change.
-        number: u64,
-        /// The URLs.
-        urls: Vec<KeyHash>,
-    },
     /// A URL varies.
     Varies {
         /// Its plain key, hashed without what is known of purges.
@@ -149,7 +142,7 @@ pub enum Message {
 }
 
 /// Rises with each change of the layout: a module that is replaced in a running process leaves messages behind.
-const FORMAT: u8 = 6;
+const FORMAT: u8 = 7;
 
 /// The byte after [`FORMAT`].
 mod tag {
@@ -164,7 +157,6 @@ mod tag {
     pub const PURGED: u8 = 8;
     pub const ACKNOWLEDGED: u8 = 9;
     pub const BODY_LENGTH: u8 = 10;
-    pub const INVALIDATED: u8 = 11;
     pub const VARIANT_STORED: u8 = 12;
     pub const VALIDATED: u8 = 13;
     pub const FOUND: u8 = 14;
@@ -195,11 +187,6 @@ impl Message {
                 bytes.push(tag::ACKNOWLEDGED);
                 bytes.extend(worker.0.to_le_bytes());
                 bytes.extend(call.to_le_bytes());
-            }
-            Self::Invalidated { number, urls } => {
-                bytes.push(tag::INVALIDATED);
-                bytes.extend(number.to_le_bytes());
-                bytes.extend(urls.iter().flat_map(|url| url.0.to_le_bytes()));
             }
             Self::Varies {
                 plain,
@@ -249,14 +236,6 @@ impl Message {
                 worker: WorkerId(reader.u16()?),
                 call: reader.u32()?,
             },
-            tag::INVALIDATED => {
-                let number = reader.u64()?;
-                let mut urls = Vec::new();
-                while !reader.is_empty() {
-                    urls.push(KeyHash(reader.u64()?));
-                }
-                Self::Invalidated { number, urls }
-            }
             tag::VARIANT_STORED => Self::Varies {
                 plain: KeyHash(reader.u64()?),
                 flight: KeyHash(reader.u64()?),
@@ -395,7 +374,7 @@ mod tests {
         })
     }
 
-    fn others() -> [Message; 5] {
+    fn others() -> [Message; 4] {
         let record = |number, scope| Record {
             number,
             kind: Kind::Hard,
@@ -413,10 +392,6 @@ mod tests {
             Message::Acknowledged {
                 worker: WorkerId(u16::MAX),
                 call: u32::MAX,
-            },
-            Message::Invalidated {
-                number: 7,
-                urls: vec![KeyHash(u64::MAX), KeyHash(0)],
             },
             Message::Varies {
                 plain: KeyHash(u64::MAX),
@@ -447,7 +422,7 @@ mod tests {
             b"wake up!",
             b"P1234567890",
             &[FORMAT],
-            &[FORMAT; 40],
+            &[FORMAT, u8::MAX, 0, 0, 0, 0],
         ] {
             assert_eq!(Message::decode(bytes), None, "{bytes:?}");
         }

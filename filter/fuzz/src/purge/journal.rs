@@ -8,7 +8,8 @@
 #![allow(clippy::expect_used)]
 
 use libfuzzer_sys::fuzz_target;
-use sluice_core::policy::purge::{Kind, Scope};
+use sluice_core::key::store_path::StoreSecret;
+use sluice_core::policy::purge::{Kind, Scope, UrlHash};
 use sluice_core::purge::{
     Confirmations, Initial, Order, Purges, SharedPurges, TagHash, Tags, What, carry_out,
 };
@@ -17,9 +18,10 @@ use sluice_core::workers::message::Message;
 use sluice_core::workers::{KeyHash, WorkerId};
 use sluice_fake::FakeSharedData;
 
+const SECRET: StoreSecret = StoreSecret::new([1, 2]);
 /// Nobody purges so often.
 const OUT_OF_REACH: u64 = 1 << 62;
-const URLS: [&str; 4] = ["", "edge.test/a", "/site/a/b", "/site/index.html"];
+const URLS: [&str; 4] = ["", "edge.test/a", "assets!edge.test/a", "/site/index.html"];
 
 fuzz_target!(|input: &[u8]| {
     let mut halves = input.splitn(2, |byte| *byte == 0);
@@ -47,9 +49,9 @@ fn check_journal(text: &str) {
     }
     assert_eq!(backwards, purges);
     for url in URLS {
-        let found = purges.generations(url);
-        assert!(found.hard.max(found.soft) <= purges.newest());
-        assert_eq!(again.generations(url), found);
+        let found = purges.generations(url, &SECRET);
+        assert!(found.hard.max(found.soft).max(found.changed) <= purges.newest());
+        assert_eq!(again.generations(url, &SECRET), found);
     }
     if purges.newest() < OUT_OF_REACH {
         check_purge(purges);
@@ -59,7 +61,7 @@ fn check_journal(text: &str) {
 /// After any journal a purge of everything is newer than all, and so is one of a prefix for what it covers.
 fn check_purge(purges: Purges) {
     let store = FakeSharedData::default();
-    let mut shared = SharedPurges::new(&store);
+    let mut shared = SharedPurges::new(&store, 1);
     let initial = Initial {
         purges,
         unindexed_entries: false,
@@ -72,7 +74,7 @@ fn check_purge(purges: Purges) {
             .expect("the store is well");
         let after = shared.load().expect("the store is well");
         let url = "/site/a/b";
-        assert!(after.generations(url).hard > before.newest());
+        assert!(after.generations(url, &SECRET).hard > before.newest());
     }
 }
 
@@ -83,32 +85,37 @@ fn check_shared(foreign: &[u8]) {
     for (name, _) in store.values() {
         store.set(&name, foreign, 0).expect("room");
     }
-    let purges = SharedPurges::new(&store).load();
+    let purges = SharedPurges::new(&store, 1).load();
     if purges.expect("the store is well").newest() < OUT_OF_REACH {
         use_shared(&store);
     }
 }
 
 fn use_shared(store: &FakeSharedData) {
-    let tag = TagHash::of("red");
-    let noted = Tags::new(store, 0).note(&[tag], 1, 0);
+    let tag = TagHash::of("red", &SECRET);
+    let noted = Tags::new(store, "", 0, 1).note(&[tag], UrlHash(1), 0);
     noted.expect("the store is well");
     for what in [
         What::Tags {
             tags: vec![tag],
-            unless_known: Scope::Everything,
+            site: String::new(),
         },
-        What::Scopes(vec![Scope::Bucket(1), Scope::Prefix("/site/a".into())]),
+        What::Scopes(vec![
+            Scope::of_url("/x", &SECRET),
+            Scope::Prefix("/site/a".into()),
+        ]),
     ] {
         let order = Order {
             what,
             kind: Kind::Hard,
         };
-        let records = carry_out(store, &order).expect("the store is well");
+        let records = carry_out(store, &order, 1).expect("the store is well");
         assert!(!records.is_empty());
     }
-    let purges = SharedPurges::new(store).load().expect("the store is well");
-    assert!(purges.generations("/site/a/b").hard > 0);
+    let purges = SharedPurges::new(store, 1)
+        .load()
+        .expect("the store is well");
+    assert!(purges.generations("/site/a/b", &SECRET).hard > 0);
     let mut roster = Roster::new(store);
     roster.join(WorkerId(7)).expect("the store is well");
     let members = roster.members().expect("the store is well");

@@ -7,13 +7,15 @@
 #![allow(clippy::expect_used)]
 
 use libfuzzer_sys::fuzz_target;
+use sluice_core::key::store_path::StoreSecret;
 use sluice_core::key::{Target, canonicalize};
-use sluice_core::policy::purge::{Record, Scope, bucket_of};
+use sluice_core::policy::purge::{Record, Scope};
 use sluice_core::policy::{Origin, Policy};
 use sluice_core::purge::{Caller, MAX_PREFIX_BYTES, Order, Purges, What, changed_objects, url_of};
 use sluice_core::sites::Sites;
 use sluice_fuzz::policy;
 
+const SECRET: StoreSecret = StoreSecret::new([1, 2]);
 const POLICIES: [&str; 4] = [
     r#"{"origin": {"kind": "bucket", "bucket": "site", "authority": "s3.test:9000"}}"#,
     r#"{"origin": {"kind": "bucket", "bucket": "site", "prefix": "a b/c", "authority": "site.s3.test",
@@ -34,7 +36,7 @@ fuzz_target!(|input: &[u8]| {
     let end = parts.next().unwrap_or_default();
     let body = parts.next().unwrap_or_default();
     let sites = Sites::of_one(policy.clone());
-    let caller = Caller::of_edge(&sites);
+    let caller = Caller::of_edge(&sites, &SECRET);
     match Order::parse(caller, body) {
         Ok(order) => check_order(&order),
         Err(error) => check_message(&error.to_string()),
@@ -106,14 +108,14 @@ fn check_prefix(policy: &Policy, beginning: &str, end: &str) {
     let order = |name: &str, text: &str| {
         let body = serde_json::json!({ name: text }).to_string();
         let sites = Sites::of_one(policy.clone());
-        Order::parse(Caller::of_edge(&sites), body.as_bytes()).ok()
+        Order::parse(Caller::of_edge(&sites, &SECRET), body.as_bytes()).ok()
     };
     if let Some(order) = order("prefix", beginning) {
-        let hard = purged(&order).generations(&asked).hard;
+        let hard = purged(&order).generations(&asked, &SECRET).hard;
         assert_eq!(hard, 1, "{order:?} does not cover {asked:?}");
     }
     if let Some(order) = order("url", &url) {
-        let scopes = vec![Scope::Bucket(bucket_of(&asked))];
+        let scopes = vec![Scope::of_url(&asked, &SECRET)];
         assert_eq!(order.what, What::Scopes(scopes));
     }
 }

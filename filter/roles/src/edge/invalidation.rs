@@ -53,14 +53,16 @@ impl Invalidation {
             let value = worker.host.header(Map::Response, name)?;
             urls.extend(value.and_then(|uri| self.same_origin(policy, &uri)));
         }
-        worker.invalidate(&urls);
+        worker.invalidate(policy, &urls);
         let field = worker
             .host
             .header(Map::Response, "cache-group-invalidation")?;
         // A field that is no text names no groups, like any other that is no list of strings (RFC 9875, 2).
         let field = field.as_deref().map(FieldValue::new);
         let field = field.and_then(|field| field.text().ok());
-        let groups = field.map_or_else(Vec::new, |field| groups_of(&self.url, field));
+        let groups = field.map_or_else(Vec::new, |field| {
+            groups_of(&self.url, field, &worker.identity.store_secret)
+        });
         if !groups.is_empty() {
             worker.invalidate_groups(policy, &groups);
         }

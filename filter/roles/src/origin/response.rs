@@ -217,8 +217,10 @@ fn index(worker: &mut Worker, fetch: &Fetch, keys: &SurrogateKeys<'_>) -> bool {
     }
     let policy = &fetch.policy.policy;
     let url = url_of(policy, &fetch.cache_key);
-    let tags = keys.hashes(&policy.site.name, url);
-    worker.keys.note_tags(url, tags.as_deref(), fetch.began)
+    let tags = keys.hashes(url, &worker.identity.store_secret);
+    worker
+        .keys
+        .note_tags(policy, url, tags.as_deref(), fetch.began)
 }
 
 fn fill_id(worker: &Worker, fetch: &Fetch) -> FillId {

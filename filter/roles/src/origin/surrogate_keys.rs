@@ -2,6 +2,7 @@
 //! The surrogate keys and the cache groups (RFC 9875) in a response, by which purges find it.
 
 use sluice_core::http::field_value::{FieldValue, JoinedValue, NotText};
+use sluice_core::key::store_path::StoreSecret;
 use sluice_core::policy::Policy;
 use sluice_core::purge::{MAX_TAGS, TagHash, groups_of, tags_of};
 
@@ -50,12 +51,12 @@ impl<'a> SurrogateKeys<'a> {
         self.values.is_empty() && self.groups.is_none()
     }
 
-    /// Their hashes, for a response for `url` of that site; `None` if there are too many.
-    pub fn hashes(&self, site: &str, url: &str) -> Option<Vec<TagHash>> {
+    /// Their hashes under the store's secret, for a response for `url`; `None` if there are too many.
+    pub fn hashes(&self, url: &str, secret: &StoreSecret) -> Option<Vec<TagHash>> {
         let groups = self.groups.as_ref().map(JoinedValue::value);
         let groups = groups.and_then(|groups| groups.text().ok());
-        let groups = groups.map_or_else(Vec::new, |groups| groups_of(url, groups));
-        let tags = tags_of(site, &self.values)?;
+        let groups = groups.map_or_else(Vec::new, |groups| groups_of(url, groups, secret));
+        let tags = tags_of(&self.values, secret)?;
         Some([tags, groups].concat()).filter(|tags| tags.len() <= MAX_TAGS)
     }
 }

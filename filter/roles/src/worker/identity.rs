@@ -26,7 +26,8 @@ pub struct Identity {
     secrets: Secrets,
     /// The key of all hashes of keys, which is the same in all workers.
     hash_key: [u64; 2],
-    store_secret: StoreSecret,
+    /// The secret of the names in the store, and of the hashes by which purges know URLs.
+    pub store_secret: StoreSecret,
 }
 
 impl Identity {

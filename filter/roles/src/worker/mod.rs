@@ -46,7 +46,6 @@ use sluice_core::coalescing::{Coalescer, Onward};
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::host::HostError;
 use sluice_core::metrics::Metric;
-use sluice_core::policy::purge::bucket_of;
 use sluice_core::policy::{EdgePolicy, Policy};
 use sluice_core::purge::{Order, TagHash, url_of};
 use sluice_core::sites::Sites;
@@ -222,27 +221,30 @@ impl Worker {
         self.purge_calls.purge(keys, roots, context, order)
     }
 
-    /// Has the stored responses of these URLs revalidated: an unsafe request has changed them (RFC 9111, 4.4).
-    pub fn invalidate(&mut self, urls: &[String]) {
+    /// Has the stored responses of these URLs of a site revalidated: an unsafe request has changed them (RFC 9111, 4.4).
+    pub fn invalidate(&mut self, policy: &Policy, urls: &[String]) {
         let (keys, roots) = (&mut self.keys, &mut self.roots);
-        let mut urls: Vec<_> = urls.iter().map(|url| keys.url_hash(url)).collect();
-        urls.sort_unstable();
-        urls.dedup();
-        self.purge_calls.invalidate(keys, roots, urls);
+        let mut scopes: Vec<_> = urls.iter().map(|url| keys.scope_of(url)).collect();
+        scopes.sort_unstable();
+        scopes.dedup();
+        let site = policy.site.name.as_str();
+        self.purge_calls.invalidate(keys, roots, site, &scopes);
     }
 
     /// Has the stored responses of these cache groups revalidated: an unsafe request has changed them (RFC 9875, 3).
     pub fn invalidate_groups(&mut self, policy: &Policy, groups: &[TagHash]) {
         let (keys, roots) = (&mut self.keys, &mut self.roots);
+        let site = policy.site.name.as_str();
         self.purge_calls
-            .invalidate_groups(keys, roots, policy, groups);
+            .invalidate_groups(keys, roots, site, groups);
     }
 
     /// Puts a stored response out of reach that the store has spoilt.
     pub fn discard(&mut self, stream: &EdgeRequest) {
         let url = url_of(&stream.policy.policy, stream.target.url());
         let (keys, roots) = (&mut self.keys, &mut self.roots);
-        self.purge_calls.discard(keys, roots, bucket_of(url));
+        let url = keys.scope_of(url);
+        self.purge_calls.discard(keys, roots, url);
     }
 
     /// Lets requests for a key whose object is too large go around the store for a while.

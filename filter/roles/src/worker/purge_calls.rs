@@ -6,16 +6,15 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use sluice_core::metrics::Metric;
-use sluice_core::policy::Policy;
-use sluice_core::policy::purge::Record;
+use sluice_core::policy::purge::{Kind, Record, Scope};
 use sluice_core::purge::{
     Initial, JOURNAL_PATIENCE, Order, PendingPurges, Receipt, SharedPurges, TagHash, carry_out,
-    discard, invalidate, invalidate_groups,
+    invalidate_groups,
 };
 use sluice_core::sites::Sites;
 use sluice_core::workers::message::Message;
 use sluice_core::workers::shared_value::SharedError;
-use sluice_core::workers::{KeyHash, Millis, Roster, WorkerId};
+use sluice_core::workers::{Millis, Roster, WorkerId};
 
 use super::keys::Keys;
 use super::metrics::Metrics;
@@ -60,8 +59,8 @@ pub struct PurgeCalls {
     pending: PendingPurges,
     /// The contexts of callers that still wait.
     callers: HashSet<u32>,
-    /// Whether the journal says that unsafe requests have changed resources.
-    changes_recorded: bool,
+    /// The sites of which the journal says that unsafe requests have changed resources.
+    changes_recorded: HashSet<String>,
     due_entries: Vec<JournalEntry>,
     /// The entries on their way into the journal, by the host's number for the call.
     entries: HashMap<u32, JournalEntry>,
@@ -77,7 +76,7 @@ impl PurgeCalls {
             journal: false,
             pending: PendingPurges::default(),
             callers: HashSet::new(),
-            changes_recorded: false,
+            changes_recorded: HashSet::new(),
             due_entries: Vec::new(),
             entries: HashMap::new(),
         }
@@ -90,8 +89,8 @@ impl PurgeCalls {
     pub fn begin(&mut self, sites: &Sites) -> host::Result<()> {
         self.journal = sites.edge.purge.recorded;
         let now = u64::try_from(self.host.unix_seconds()).unwrap_or(0);
-        let started = SharedPurges::new(&*self.host).start(&Initial::of(sites, now));
-        Ok(started?)
+        let mut shared = SharedPurges::new(&*self.host, sites.sites.len());
+        Ok(shared.start(&Initial::of(sites, now))?)
     }
 
     /// The timer period that purges under way need.
@@ -114,15 +113,15 @@ impl PurgeCalls {
         if !self.pending.has_room() {
             return Err(Unavailable::Busy);
         }
-        let written =
-            carry_out(&*self.host, order).and_then(|records| Ok((records, keys.others()?)));
+        let written = carry_out(&*self.host, order, keys.site_count());
+        let written = written.and_then(|records| Ok((records, keys.others()?)));
         let (records, others) = written.map_err(|error| {
             self.metrics.fault("a purge failed", error.into());
             Unavailable::Failed
         })?;
         self.metrics.count(Metric::Purges, 1);
         keys.apply(&records);
-        let number = records.last().map_or(0, |record| record.number);
+        let number = newest(&records);
         let now = self.host.monotonic_millis();
         let journal = self.journal && !records.is_empty();
         self.callers.insert(context);
@@ -139,72 +138,77 @@ impl PurgeCalls {
         Ok(())
     }
 
-    /// Has the stored responses of these URLs revalidated: an unsafe request has changed them (RFC 9111, 4.4).
-    pub fn invalidate(&mut self, keys: &mut Keys, roots: &mut Roots, urls: Vec<KeyHash>) {
+    /// Has the stored responses of these URLs of a site revalidated: an unsafe request has changed them (RFC 9111, 4.4).
+    pub fn invalidate(&mut self, keys: &mut Keys, roots: &mut Roots, site: &str, urls: &[Scope]) {
         keys.join_roster();
-        let noted = invalidate(&*self.host, &urls).and_then(|number| Ok((number, keys.others()?)));
-        let (number, others) = match noted {
-            Ok(noted) => noted,
-            Err(error) => {
-                let consequence = "a change was not noted";
-                return self.metrics.fault(consequence, error.into());
-            }
+        let mut shared = SharedPurges::new(&*self.host, keys.site_count());
+        let written = shared.commit(Kind::Changed, urls);
+        let lost = "a change was not noted";
+        let Some(records) = self.spread(keys, roots, written, lost) else {
+            return;
         };
-        keys.note_changes(&urls, number);
-        let message = Message::Invalidated { number, urls };
-        roots.spread(&others, &message, "a worker was not told of a change");
         self.metrics.count(Metric::Invalidations, 1);
-        self.record_changes(roots, number);
+        self.record_changes(roots, site, newest(&records));
     }
 
-    /// Has the stored responses of these cache groups revalidated: an unsafe request has changed them (RFC 9875, 3). Its
-    /// own URL has been invalidated before.
+    /// Has the stored responses of these cache groups of a site revalidated: an unsafe request has changed them (RFC 9875,
+    /// 3). Its own URL has been invalidated in front of that.
     pub fn invalidate_groups(
         &self,
         keys: &mut Keys,
         roots: &mut Roots,
-        policy: &Policy,
+        site: &str,
         groups: &[TagHash],
     ) {
-        let written = invalidate_groups(&*self.host, policy, groups)
-            .and_then(|records| Ok((records, keys.others()?)));
-        match written {
-            Ok((records, others)) => {
-                keys.apply(&records);
-                self.tell(roots, &others, NO_CALL, records);
-            }
-            Err(error) => {
-                let consequence = "a change of a cache group was not noted";
-                self.metrics.fault(consequence, error.into());
-            }
-        }
+        let written = invalidate_groups(&*self.host, site, groups, keys.site_count());
+        let lost = "a change of a cache group was not noted";
+        self.spread(keys, roots, written, lost);
     }
 
-    /// Tells the journal once that stored responses must be revalidated after a restart.
-    fn record_changes(&mut self, roots: &mut Roots, number: u64) {
-        if self.journal && !self.changes_recorded {
-            self.changes_recorded = true;
+    /// Tells the journal, once for each site, that its stored responses must be revalidated after a restart.
+    fn record_changes(&mut self, roots: &mut Roots, site: &str, number: u64) {
+        if self.journal && !self.changes_recorded.contains(site) {
+            self.changes_recorded.insert(site.to_owned());
+            let record = Record {
+                number,
+                kind: Kind::Soft,
+                scope: Scope::all_of(site),
+            };
             self.due_entries.push(JournalEntry {
                 call: NO_CALL,
-                text: format!("{number} soft everything\n"),
+                text: format!("{record}\n"),
             });
             roots.wake();
         }
     }
 
-    /// Puts the stored responses of a bucket out of reach, which the store has spoilt.
-    pub fn discard(&mut self, keys: &mut Keys, roots: &mut Roots, bucket: u16) {
+    /// Puts the stored responses of a URL out of reach, which the store has spoilt.
+    pub fn discard(&mut self, keys: &mut Keys, roots: &mut Roots, url: Scope) {
         keys.join_roster();
-        let written =
-            discard(&*self.host, bucket).and_then(|records| Ok((records, keys.others()?)));
-        match written {
+        let mut shared = SharedPurges::new(&*self.host, keys.site_count());
+        let written = shared.commit(Kind::Hard, &[url]);
+        let lost = "a spoilt response stays within reach";
+        self.spread(keys, roots, written, lost);
+    }
+
+    /// Takes note of purges that were written, and tells the other workers. `None` if they were not, with what is `lost`
+    /// by it.
+    fn spread(
+        &self,
+        keys: &mut Keys,
+        roots: &mut Roots,
+        written: Result<Vec<Record>, SharedError>,
+        lost: &str,
+    ) -> Option<Vec<Record>> {
+        match written.and_then(|records| Ok((records, keys.others()?))) {
             Ok((records, others)) => {
                 keys.apply(&records);
-                self.tell(roots, &others, NO_CALL, records);
+                self.tell(roots, &others, NO_CALL, records.clone());
+                Some(records)
             }
             Err(error) => {
-                let consequence = "a spoilt response stays within reach";
-                self.metrics.fault(consequence, error.into());
+                self.metrics.fault(lost, error.into());
+                None
             }
         }
     }
@@ -334,4 +338,10 @@ impl PurgeCalls {
             .warn(|| format!("sluice: workers {missing:?} did not acknowledge a purge"));
         Roster::new(&*self.host).expel(missing)
     }
+}
+
+/// The greatest number of these purges.
+fn newest(records: &[Record]) -> u64 {
+    let numbers = records.iter().map(|record| record.number);
+    numbers.max().unwrap_or(0)
 }

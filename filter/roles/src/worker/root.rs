@@ -83,7 +83,6 @@ impl Worker {
                 self.purge_calls
                     .receive(keys, roots, caller, call, &records);
             }
-            Message::Invalidated { number, urls } => self.keys.note_changes(&urls, number),
             Message::Acknowledged { worker, call } => self.purge_calls.acknowledge(worker, call),
             Message::BodyLength {
                 key, body, bytes, ..

@@ -10,8 +10,7 @@ use super::error::PolicyError;
 use super::form::{self, Form, read_text};
 use super::section::section;
 
-pub(crate) use record::hash;
-pub use record::{Kind, Record, Scope, bucket_of};
+pub use record::{Kind, PARTS, Record, Scope, UrlHash};
 pub use token::TokenHash;
 
 section! {

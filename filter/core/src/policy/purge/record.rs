@@ -3,30 +3,80 @@
 
 use std::fmt;
 
+use crate::hexadecimal;
+
+/// What ends the name of a site in a record, as in a key.
+const NAME_END: char = '!';
+
 /// Greatest number that is read, out of reach by counting: what has a greater one was not written here, and would
 /// leave no numbers for the purges to come.
 const MAX_NUMBER: u64 = u64::MAX / 2;
 
-/// Whether the old entry may still be asked about.
+/// Parts of the URLs of a site, by the first byte of their hashes.
+pub const PARTS: u64 = 256;
+
+/// How a purge takes stored responses out of service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// It counts as stale: the next request revalidates it.
+    /// A request with an unsafe method has changed them (RFC 9111, 4.4): the next request revalidates, and none gets them
+    /// from before, even if the origin fails.
+    Changed,
+    /// They count as stale: the next request revalidates.
     Soft,
-    /// It is gone.
+    /// They are gone.
     Hard,
 }
 
-/// What a purge covers.
+/// The hash by which purges know a URL, as [`crate::purge::url_of`] gives it, under the store's secret: nobody without
+/// it can find a second URL with the hash of a given one. It is the same in every version and on every machine, since
+/// the journal holds such hashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UrlHash(pub u64);
+
+impl UrlHash {
+    /// The part of its site's URLs to which it belongs: one of [`PARTS`].
+    pub const fn part(self) -> u8 {
+        let [part, ..] = self.0.to_be_bytes();
+        part
+    }
+}
+
+/// What a purge covers. All but [`Scope::Everything`] is bound to one site, whose name is empty where the edge has one
+/// site without a name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// Nothing: the number is taken, no more than that.
     Nothing,
-    /// Every URL whose hash ends so, see [`bucket_of`].
-    Bucket(u16),
-    /// Every cache key that begins so: an authority and a canonical path.
+    /// One URL.
+    Url {
+        /// The name of its site.
+        site: String,
+        /// Its hash.
+        hash: UrlHash,
+    },
+    /// One part of the URLs of a site.
+    Part {
+        /// The name of the site.
+        site: String,
+        /// The part, see [`UrlHash::part`].
+        part: u8,
+    },
+    /// Every URL that begins so: a site's name, an authority and a canonical path.
     Prefix(String),
-    /// All.
+    /// All URLs of the site of that name, which is not empty.
+    Site(String),
+    /// All URLs of all sites.
     Everything,
+}
+
+impl Scope {
+    /// All URLs of the site of that name, which may be empty.
+    pub fn all_of(site: &str) -> Self {
+        match site {
+            "" => Self::Everything,
+            name => Self::Site(name.to_owned()),
+        }
+    }
 }
 
 /// A purge.
@@ -34,25 +84,10 @@ pub enum Scope {
 pub struct Record {
     /// Greater than that of all purges before.
     pub number: u64,
-    /// Hard or soft.
+    /// How.
     pub kind: Kind,
     /// What it covers.
     pub scope: Scope,
-}
-
-/// The bucket of a URL, given as a cache key without qualifiers. The hash (FNV-1a) is the same on every
-/// machine and in every version: the journal holds buckets.
-pub fn bucket_of(url: &str) -> u16 {
-    let hash = hash(url.as_bytes());
-    let folded = hash ^ (hash >> 32);
-    ((folded ^ (folded >> 16)) & 0xffff) as u16
-}
-
-/// FNV-1a, 64 bits.
-pub(crate) fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 impl Record {
@@ -64,12 +99,25 @@ impl Record {
         let kind = match words.next()? {
             "hard" => Kind::Hard,
             "soft" => Kind::Soft,
+            "changed" => Kind::Changed,
             _ => return None,
         };
         let scope = match (words.next()?, words.next()) {
             ("nothing", None) => Scope::Nothing,
             ("everything", None) => Scope::Everything,
-            ("bucket", Some(bucket)) => Scope::Bucket(bucket.parse().ok()?),
+            ("url", Some(text)) => {
+                let (site, hash) = parse_in_site(text, 16)?;
+                let hash = UrlHash(hash);
+                Scope::Url { site, hash }
+            }
+            ("part", Some(text)) => {
+                let (site, part) = parse_in_site(text, 2)?;
+                let part = u8::try_from(part).ok()?;
+                Scope::Part { site, part }
+            }
+            ("site", Some(name)) if !name.is_empty() && is_name(name) => {
+                Scope::Site(name.to_owned())
+            }
             ("prefix", Some(prefix)) if is_prefix(prefix) => Scope::Prefix(prefix.to_owned()),
             _ => return None,
         };
@@ -79,6 +127,20 @@ impl Record {
             scope,
         })
     }
+}
+
+/// Reads `NAME!DIGITS`, or the digits alone where the site has no name.
+fn parse_in_site(text: &str, digits: usize) -> Option<(String, u64)> {
+    let (site, number) = text.split_once(NAME_END).unwrap_or(("", text));
+    let valid = is_name(site) && number.len() == digits;
+    let number = hexadecimal::number(number.as_bytes()).filter(|_| valid)?;
+    Some((site.to_owned(), number))
+}
+
+/// Whether it can be the name of a site, or is empty.
+fn is_name(text: &str) -> bool {
+    let is_inner = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'!' | b'/');
+    text.bytes().all(is_inner)
 }
 
 /// Whether it can stand in a line: visible ASCII, as every canonical target is.
@@ -91,11 +153,15 @@ impl fmt::Display for Record {
         let kind = match self.kind {
             Kind::Hard => "hard",
             Kind::Soft => "soft",
+            Kind::Changed => "changed",
         };
+        let end = |site: &str| if site.is_empty() { "" } else { "!" };
         write!(out, "{} {kind} ", self.number)?;
         match &self.scope {
             Scope::Nothing => write!(out, "nothing"),
-            Scope::Bucket(bucket) => write!(out, "bucket {bucket}"),
+            Scope::Url { site, hash } => write!(out, "url {site}{}{:016x}", end(site), hash.0),
+            Scope::Part { site, part } => write!(out, "part {site}{}{part:02x}", end(site)),
+            Scope::Site(site) => write!(out, "site {site}"),
             Scope::Prefix(prefix) => write!(out, "prefix {prefix}"),
             Scope::Everything => write!(out, "everything"),
         }
@@ -108,13 +174,27 @@ mod tests {
 
     #[test]
     fn records_round_trip() {
-        for kind in [Kind::Hard, Kind::Soft] {
-            for scope in [
-                Scope::Nothing,
-                Scope::Bucket(u16::MAX),
-                Scope::Prefix("example.com:8080/a%20b/".into()),
-                Scope::Everything,
-            ] {
+        let mut scopes = vec![
+            Scope::Nothing,
+            Scope::Prefix("example.com:8080/a%20b/".into()),
+            Scope::Site("assets".into()),
+            Scope::Everything,
+        ];
+        for site in ["", "assets"].map(str::to_owned) {
+            for number in [0, 7, u64::MAX] {
+                let hash = UrlHash(number);
+                scopes.push(Scope::Url {
+                    site: site.clone(),
+                    hash,
+                });
+                scopes.push(Scope::Part {
+                    site: site.clone(),
+                    part: hash.part(),
+                });
+            }
+        }
+        for kind in [Kind::Hard, Kind::Soft, Kind::Changed] {
+            for scope in scopes.clone() {
                 let record = Record {
                     number: MAX_NUMBER,
                     kind,
@@ -134,8 +214,19 @@ mod tests {
             "x hard everything",
             "1 firm everything",
             "1 hard everything else",
-            "1 hard bucket",
-            "1 hard bucket 65536",
+            "1 hard bucket 7",
+            "1 hard url",
+            "1 hard url ",
+            "1 hard url 0123456789abcde",
+            "1 hard url 0123456789abcdefa",
+            "1 hard url 0123456789abcdeg",
+            "1 hard url a/b!0123456789abcdef",
+            "1 hard url a b!0123456789abcdef",
+            "1 hard url a!b!0123456789abcdef",
+            "1 hard part 100",
+            "1 hard part a!1",
+            "1 hard site ",
+            "1 hard site a!",
             "1 hard prefix ",
             "1 hard prefix a b",
             "-1 hard everything",
@@ -143,18 +234,5 @@ mod tests {
         ] {
             assert_eq!(Record::parse(line), None, "{line}");
         }
-    }
-
-    #[test]
-    fn buckets_are_those_that_journals_hold() {
-        assert_eq!(bucket_of("example.com/"), bucket_of("example.com/"));
-        let urls = (0..65_536).map(|number| bucket_of(&format!("example.com/objects/{number}")));
-        let distinct: std::collections::BTreeSet<u16> = urls.collect();
-        // 1 - 1/e of them, were the hash random.
-        assert!(
-            (40_000..43_000).contains(&distinct.len()),
-            "{}",
-            distinct.len()
-        );
     }
 }

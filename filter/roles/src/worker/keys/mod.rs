@@ -18,7 +18,7 @@ use sluice_core::key::CanonicalTarget;
 use sluice_core::key::qualifiers;
 use sluice_core::key::vary::{self, ACCEPT_ENCODING, TooLong, VaryNames};
 use sluice_core::policy::{EdgePolicy, HotPolicy, Policy};
-use sluice_core::purge::{Invalidations, Purges, url_of};
+use sluice_core::purge::{Purges, url_of};
 use sluice_core::sites::Sites;
 use sluice_core::store::body_lengths::BodyLengths;
 use sluice_core::workers::message::Message;
@@ -56,10 +56,8 @@ pub struct Keys {
     identity: Rc<Identity>,
     /// The newest sites, whose policies tell the URLs of keys.
     sites: Option<Rc<Sites>>,
-    /// All purges that this worker knows.
+    /// All purges that this worker knows, and all changes by unsafe requests.
     purges: Purges,
-    /// All changes by unsafe requests that this worker knows.
-    invalidations: Invalidations,
     /// Whether this worker is on the roster, so that it is told of every purge.
     joined: bool,
     /// The lengths of stored bodies that no header tells.
@@ -88,7 +86,6 @@ impl Keys {
             metrics,
             identity,
             purges: Purges::default(),
-            invalidations: Invalidations::default(),
             joined: false,
             body_lengths: BodyLengths::new(policy.limits.hints),
             varying: Varying::new(policy.limits.varying_urls),

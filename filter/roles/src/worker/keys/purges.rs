@@ -5,10 +5,8 @@ use sluice_core::key::CanonicalTarget;
 use sluice_core::key::qualifiers::GENERATION;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
-use sluice_core::policy::purge::{Kind, Record, Scope, bucket_of};
-use sluice_core::purge::{
-    Confirmations, Noted, SharedInvalidations, SharedPurges, TagHash, Tags, url_of,
-};
+use sluice_core::policy::purge::{Record, Scope, UrlHash};
+use sluice_core::purge::{Confirmations, Generations, Noted, SharedPurges, TagHash, Tags, url_of};
 use sluice_core::store::entry::Entry;
 use sluice_core::workers::shared_value::SharedError;
 use sluice_core::workers::{KeyHash, Roster, WorkerId};
@@ -24,11 +22,10 @@ impl Keys {
         let store = &*self.host;
         let joined = Roster::new(store)
             .join(self.identity.worker)
-            .and_then(|_| SharedPurges::new(store).load())
-            .and_then(|purges| Ok((purges, SharedInvalidations::new(store).load()?)));
+            .and_then(|_| SharedPurges::new(store, self.site_count()).load());
         match joined {
-            Ok(loaded) => {
-                (self.purges, self.invalidations) = loaded;
+            Ok(purges) => {
+                self.purges = purges;
                 self.joined = true;
             }
             Err(error) => self.metrics.fault("purges could not be read", error.into()),
@@ -63,21 +60,19 @@ impl Keys {
         }
     }
 
-    /// The hash by which changes of a URL, as [`url_of`] gives it, are known.
-    pub fn url_hash(&self, url: &str) -> KeyHash {
-        self.entry_hash(url)
+    /// How many sites the edge has, by which they share the bounded tables of purges.
+    pub fn site_count(&self) -> usize {
+        self.sites.as_ref().map_or(1, |sites| sites.sites.len())
     }
 
-    /// Takes note that unsafe requests have changed these URLs.
-    pub fn note_changes(&mut self, urls: &[KeyHash], number: u64) {
-        for url in urls {
-            self.invalidations.note(*url, number);
-        }
-        self.purges.apply(&Record {
-            number,
-            kind: Kind::Soft,
-            scope: Scope::Nothing,
-        });
+    /// What a purge of a URL covers, as [`url_of`] gives it.
+    pub fn scope_of(&self, url: &str) -> Scope {
+        Scope::of_url(url, &self.identity.store_secret)
+    }
+
+    /// The purges that cover a URL, as [`url_of`] gives it.
+    fn generations(&self, url: &str) -> Generations {
+        self.purges.generations(url, &self.identity.store_secret)
     }
 
     /// The newest purge or change that this worker knows.
@@ -91,7 +86,7 @@ impl Keys {
         if self.purges.is_empty() {
             return;
         }
-        match self.purges.generations(url_of(policy, target.url())).hard {
+        match self.generations(url_of(policy, target.url())).hard {
             0 => {}
             number => target.qualify(GENERATION, number.to_string()),
         }
@@ -100,17 +95,10 @@ impl Keys {
     /// The number of the newest soft purge or change that covers the URL of a key; 0 is none, or one that a hard purge
     /// has overtaken.
     pub fn soft_generation(&self, cache_key: &str) -> u64 {
-        if self.purges.is_empty() && self.invalidations.is_empty() {
+        if self.purges.is_empty() {
             return 0;
         }
-        let url = self.url_of(cache_key);
-        let purged = self.purges.generations(url);
-        if self.invalidations.is_empty() {
-            return purged.soft;
-        }
-        let changed = self.invalidations.newest(self.url_hash(url));
-        let soft = purged.soft.max(changed);
-        if soft < purged.hard { 0 } else { soft }
+        self.generations(self.url_of(cache_key)).revalidates()
     }
 
     /// Whether a response was asked for before the newest soft purge of its URL.
@@ -142,14 +130,11 @@ impl Keys {
     /// Whether an unsafe request has changed the URL of a key, and the stored response was not validated since: it must
     /// not be served then, even if the origin fails (RFC 9111, 4.4).
     pub fn is_invalidated(&self, cache_key: &str) -> bool {
-        if self.invalidations.is_empty() {
+        if self.purges.is_empty() {
             return false;
         }
-        let url = self.url_of(cache_key);
-        let purged = self.purges.generations(url);
-        let changed = self.invalidations.newest(self.url_hash(url));
-        let newest = changed > purged.soft.max(purged.hard);
-        newest && self.must_revalidate(cache_key, self.key_hash(cache_key))
+        let generations = self.generations(self.url_of(cache_key));
+        generations.changed > 0 && self.must_revalidate(cache_key, self.key_hash(cache_key))
     }
 
     /// Tells all workers that the response has come from the origin since the soft purge, or was found valid by it.
@@ -168,15 +153,23 @@ impl Keys {
         }
     }
 
-    /// Indexes the surrogate keys of a response whose request was sent when `began` was the newest
+    /// Indexes the surrogate keys of a response of a site, whose request was sent when `began` was the newest
     /// purge. False if it may be one that has been purged since.
-    pub fn note_tags(&self, url: &str, tags: Option<&[TagHash]>, began: u64) -> bool {
-        let epoch = self.purges.everything().hard;
+    pub fn note_tags(
+        &self,
+        policy: &Policy,
+        url: &str,
+        tags: Option<&[TagHash]>,
+        began: u64,
+    ) -> bool {
+        let (site, sites) = (policy.site.name.as_str(), self.site_count());
+        let epoch = self.purges.whole_site(site).hard;
         let store = &*self.host;
+        let hash = UrlHash::of(url, &self.identity.store_secret);
         let noted = match tags {
-            Some(tags) => Tags::new(store, epoch).note(tags, bucket_of(url), began),
-            None => SharedPurges::new(store)
-                .lose_index()
+            Some(tags) => Tags::new(store, site, epoch, sites).note(tags, hash, began),
+            None => SharedPurges::new(store, sites)
+                .lose_index(site)
                 .map(|()| Noted::Indexed),
         };
         match noted {

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The numbers of the newest purges of something, by their kinds.
+
+use crate::policy::purge::{Kind, Record, Scope};
+
+/// All kinds, the strongest first.
+pub(super) const KINDS: [Kind; 3] = [Kind::Hard, Kind::Soft, Kind::Changed];
+
+/// The newest purges that cover a URL; 0 is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Generations {
+    /// Number of the newest hard one.
+    pub hard: u64,
+    /// Number of the newest soft one.
+    pub soft: u64,
+    /// Number of the newest change by an unsafe request.
+    pub changed: u64,
+}
+
+impl Generations {
+    /// One purge alone.
+    pub(super) fn of(kind: Kind, number: u64) -> Self {
+        let mut only = Self::default();
+        match kind {
+            Kind::Hard => only.hard = number,
+            Kind::Soft => only.soft = number,
+            Kind::Changed => only.changed = number,
+        }
+        only
+    }
+
+    /// The number of one kind.
+    pub(super) const fn get(self, kind: Kind) -> u64 {
+        match kind {
+            Kind::Hard => self.hard,
+            Kind::Soft => self.soft,
+            Kind::Changed => self.changed,
+        }
+    }
+
+    /// The newer of both, for each kind.
+    #[must_use]
+    pub(super) fn raised(self, other: Self) -> Self {
+        Self {
+            hard: self.hard.max(other.hard),
+            soft: self.soft.max(other.soft),
+            changed: self.changed.max(other.changed),
+        }
+    }
+
+    /// The greatest number of a narrower purge of that kind that says nothing beside these.
+    pub(super) fn covered(self, kind: Kind) -> u64 {
+        match kind {
+            Kind::Hard => self.hard,
+            Kind::Soft => self.hard.max(self.soft),
+            Kind::Changed => self.newest(),
+        }
+    }
+
+    /// Without what `wider` covers anyhow.
+    #[must_use]
+    pub(super) fn beside(self, wider: Self) -> Self {
+        let beside = |kind| {
+            let number = self.get(kind);
+            Self::of(
+                kind,
+                if number > wider.covered(kind) {
+                    number
+                } else {
+                    0
+                },
+            )
+        };
+        KINDS
+            .map(beside)
+            .into_iter()
+            .fold(Self::default(), Self::raised)
+    }
+
+    /// Without those that a stronger and newer one has overtaken.
+    #[must_use]
+    pub(super) fn in_effect(self) -> Self {
+        let soft = if self.soft < self.hard { 0 } else { self.soft };
+        let stronger = self.hard.max(self.soft);
+        let changed = if self.changed <= stronger {
+            0
+        } else {
+            self.changed
+        };
+        Self {
+            soft,
+            changed,
+            ..self
+        }
+    }
+
+    /// The newest of all.
+    pub(super) fn newest(self) -> u64 {
+        self.hard.max(self.soft).max(self.changed)
+    }
+
+    /// The newest purge after which the stored response has to be revalidated; 0 is none.
+    pub fn revalidates(self) -> u64 {
+        self.soft.max(self.changed)
+    }
+
+    /// Whether nothing covers it.
+    pub(super) fn is_none(self) -> bool {
+        self == Self::default()
+    }
+
+    /// These as records of `scope`.
+    pub(super) fn records(self, scope: Scope) -> impl Iterator<Item = Record> {
+        let numbers = KINDS.map(|kind| (kind, self.get(kind))).into_iter();
+        let numbers = numbers.filter(|(_, number)| *number > 0);
+        numbers.map(move |(kind, number)| Record {
+            number,
+            kind,
+            scope: scope.clone(),
+        })
+    }
+}
