@@ -3,6 +3,7 @@
 
 use super::environment::Environment;
 use crate::origin::{Addressing, BucketName, Endpoint, Origin, is_region};
+use crate::sites::{ACCEPTED_SECRET, is_secret};
 
 /// Reads the origin. `None`: there is a problem, or nothing is set and the demo is the origin.
 pub fn read(env: &mut Environment<'_>) -> Option<Origin> {
@@ -45,8 +46,23 @@ pub fn read(env: &mut Environment<'_>) -> Option<Origin> {
     ))
 }
 
-/// Whether there are credentials. Envoy reads them from its environment; this checks only that they are complete.
+/// Parts of credentials. Envoy reads the last by itself, for the roles of containers.
+const CREDENTIALS: [&str; 4] = [
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+];
+
+/// Whether there are credentials. Envoy reads them from its environment; this checks only that they are complete, and can
+/// be credentials.
 pub fn check_credentials(env: &mut Environment<'_>) -> bool {
+    for name in CREDENTIALS {
+        let value = (env.lookup())(name).filter(|value| !value.is_empty());
+        if value.is_some_and(|value| !value.to_str().is_some_and(is_secret)) {
+            env.refuse(name, None, ACCEPTED_SECRET);
+        }
+    }
     let complete = env.pair("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY");
     let has_key = env.set("AWS_ACCESS_KEY_ID").is_some();
     if env.set("AWS_SESSION_TOKEN").is_some() && !has_key {

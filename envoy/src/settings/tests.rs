@@ -325,6 +325,42 @@ fn all_problems_are_told_at_once() {
 }
 
 #[test]
+fn a_secret_with_a_line_end_or_an_outer_blank_is_refused_by_its_name() {
+    let keys = [
+        ("ORIGIN", "s3://site"),
+        ("AWS_ACCESS_KEY_ID", "hush"),
+        ("AWS_SECRET_ACCESS_KEY", "hush"),
+        ("AWS_SESSION_TOKEN", "hush"),
+        ("AWS_CONTAINER_AUTHORIZATION_TOKEN", "hush"),
+        ("PURGE_TOKEN", "hush-hush-hush-hush"),
+    ];
+    assert!(read(&keys).is_ok());
+    for (name, value) in keys.into_iter().skip(1) {
+        for wrong in [
+            format!("{value}\n"),
+            format!("{value}\r\n"),
+            format!("{value} "),
+            format!("\t{value}"),
+            format!("{value}\u{1}{value}"),
+        ] {
+            let with_wrong = keys.map(|key| {
+                if key.0 == name {
+                    (name, wrong.as_str())
+                } else {
+                    key
+                }
+            });
+            let error = read(&with_wrong).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{name}: must ")), "{error}");
+            assert!(
+                error.lines().count() == 1 && !error.contains("hush"),
+                "{error}"
+            );
+        }
+    }
+}
+
+#[test]
 fn secrets_are_never_repeated() {
     let error = read(&[
         ("AWS_SECRET_ACCESS_KEY", "hush"),

@@ -14,6 +14,7 @@ mod policy;
 mod profile;
 mod purge_token;
 mod reader;
+mod secret_text;
 mod site;
 mod surroundings;
 mod table;
@@ -29,6 +30,7 @@ pub use fields::schema;
 pub use file::Problem;
 pub use profile::ProfileKeys;
 pub use purge_token::{ACCEPTED_TOKEN, hash_of_token};
+pub use secret_text::{ACCEPTED_SECRET, is_secret};
 pub use site::Site;
 pub use surroundings::Surroundings;
 

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context as _, ensure};
 
+use super::secret_text::{ACCEPTED_SECRET, is_secret};
+
 /// The keys of a profile. NB: a secret, which has no `Debug`.
 pub struct ProfileKeys {
     /// `aws_access_key_id`.
@@ -32,10 +34,21 @@ impl ProfileKeys {
             id.is_some() && secret.is_some(),
             "a file whose profile {profile} has aws_access_key_id and aws_secret_access_key"
         );
+        let token = take("aws_session_token");
+        for (name, value) in [
+            ("aws_access_key_id", &id),
+            ("aws_secret_access_key", &secret),
+            ("aws_session_token", &token),
+        ] {
+            ensure!(
+                value.as_deref().is_none_or(is_secret),
+                "a file whose profile {profile} has a proper {name}: it {ACCEPTED_SECRET}"
+            );
+        }
         Ok(Self {
             access_key_id: id.unwrap_or_default(),
             secret_access_key: secret.unwrap_or_default(),
-            session_token: take("aws_session_token"),
+            session_token: token,
         })
     }
 }
@@ -88,6 +101,10 @@ mod tests {
             (
                 "[other]\naws_access_key_id =\naws_secret_access_key = hush\n",
                 "aws_access_key_id",
+            ),
+            (
+                "[other]\naws_access_key_id = k\naws_secret_access_key = hush\u{7}hush\n",
+                "a proper aws_secret_access_key: it must have no line end",
             ),
             ("", "there is no line [other]"),
         ] {
