@@ -21,4 +21,5 @@ pub mod repetition;
 pub mod status;
 pub(crate) mod structured_field;
 pub(crate) mod targeted;
+pub mod uri_reference;
 pub mod whitespace;

@@ -3,6 +3,7 @@
 //! must be revalidated, and those of the cache groups that its response names (RFC 9875, 3).
 
 use sluice_core::http::field_value::FieldValue;
+use sluice_core::http::uri_reference::{TargetUri, within_origin};
 use sluice_core::key::{Target, canonicalize};
 use sluice_core::policy::{Origin, Policy};
 use sluice_core::purge::{groups_of, url_of};
@@ -20,6 +21,8 @@ const SAFE_METHODS: [&str; 7] = [
 pub struct Invalidation {
     scheme: &'static str,
     authority: Vec<u8>,
+    /// Its `:path`, towards which references in the response are resolved.
+    path: Vec<u8>,
     /// Its own URL.
     url: String,
 }
@@ -35,6 +38,7 @@ impl Invalidation {
         Some(Self {
             scheme: if https { "https" } else { "http" },
             authority: headers.target().authority.to_owned(),
+            path: headers.target().path.to_owned(),
             url: url_of(policy, cache_key).to_owned(),
         })
     }
@@ -51,7 +55,7 @@ impl Invalidation {
         let mut urls = vec![self.url.clone()];
         for name in ["location", "content-location"] {
             let value = worker.host.header(Map::Response, name)?;
-            urls.extend(value.and_then(|uri| self.same_origin(policy, &uri)));
+            urls.extend(value.and_then(|value| self.same_origin(policy, &value)));
         }
         worker.invalidate(policy, &urls);
         let field = worker
@@ -69,27 +73,18 @@ impl Invalidation {
         Ok(())
     }
 
-    /// The URL that a URI in the response names, if it is of the same origin (RFC 6454, 4). A path relative to
-    /// the request's own is not resolved.
-    fn same_origin(&self, policy: &Policy, uri: &[u8]) -> Option<String> {
-        let path = if uri.starts_with(b"/") && !uri.starts_with(b"//") {
-            uri
-        } else {
-            let rest = uri.strip_prefix(self.scheme.as_bytes())?;
-            let rest = rest.strip_prefix(b"://")?;
-            let ends = |byte: &u8| matches!(byte, b'/' | b'?' | b'#');
-            let end = rest.iter().position(ends).unwrap_or(rest.len());
-            let (authority, path) = rest.split_at_checked(end)?;
-            if !authority.eq_ignore_ascii_case(&self.authority) {
-                return None;
-            }
-            path
-        };
-        let path = path.split(|byte| *byte == b'#').next().unwrap_or_default();
-        let target = Target {
-            scheme: Some(self.scheme),
+    /// The URL to which a reference in the response leads, if it is of the same origin.
+    fn same_origin(&self, policy: &Policy, reference: &[u8]) -> Option<String> {
+        let base = TargetUri {
+            scheme: self.scheme,
             authority: &self.authority,
-            path: if path.is_empty() { b"/" } else { path },
+            path: &self.path,
+        };
+        let path = within_origin(&base, reference)?;
+        let target = Target {
+            scheme: Some(base.scheme),
+            authority: base.authority,
+            path: &path,
         };
         let canonical = canonicalize(policy, &target).ok()?;
         Some(url_of(policy, canonical.cache_key()).to_owned())
