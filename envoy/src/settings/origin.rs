@@ -46,12 +46,11 @@ pub fn read(env: &mut Environment<'_>) -> Option<Origin> {
     ))
 }
 
-/// Parts of credentials. Envoy reads the last by itself, for the roles of containers.
-const CREDENTIALS: [&str; 4] = [
+/// Parts of credentials.
+const CREDENTIALS: [&str; 3] = [
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
-    "AWS_CONTAINER_AUTHORIZATION_TOKEN",
 ];
 
 /// Whether there are credentials. Envoy reads them from its environment; this checks only that they are complete, and can

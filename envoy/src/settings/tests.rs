@@ -331,7 +331,6 @@ fn a_secret_with_a_line_end_or_an_outer_blank_is_refused_by_its_name() {
         ("AWS_ACCESS_KEY_ID", "hush"),
         ("AWS_SECRET_ACCESS_KEY", "hush"),
         ("AWS_SESSION_TOKEN", "hush"),
-        ("AWS_CONTAINER_AUTHORIZATION_TOKEN", "hush"),
         ("PURGE_TOKEN", "hush-hush-hush-hush"),
     ];
     assert!(read(&keys).is_ok());

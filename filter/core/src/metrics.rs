@@ -122,6 +122,10 @@ with_reasons! { metrics! {
     KeyMismatches, "sluice_key_mismatches", Counter, "Stored responses that are not served: of another key, or with the headers of another response.";
     Purges, "sluice_purges", Counter, "Purges that were carried out.";
     PurgesRefused, "sluice_purges_refused", Counter, "Purge calls that were refused, for example for a wrong token, with nothing purged.";
+    EventsRead, "sluice_events_read", Counter, "Events of a bucket that tell of a read, which purges nothing.";
+    EventsUnchanged, "sluice_events_unchanged", Counter, "Events of a bucket after which the object is as it was, such as of tags or replication, and tests of the notification, which purge nothing.";
+    EventsUnknown, "sluice_events_unknown", Counter, "Events of an unknown kind or shape, which purge nothing.";
+    EventsElsewhere, "sluice_events_elsewhere", Counter, "Events of objects that are in no bucket of the caller's sites or not below its prefix, which purge nothing.";
     SnsNotifications, "sluice_sns_notifications", Counter, "Notifications of Amazon SNS with a valid signature, from a listed topic.";
     SnsConfirmations, "sluice_sns_confirmations", Counter, "Confirmations of Amazon SNS, of a subscription or of its end, with a valid signature.";
     SnsRefused, "sluice_sns_refused", Counter, "Messages on the path for Amazon SNS that were refused, for example for an invalid signature, with nothing done.";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What purges cover, in whatever order a worker hears of them, and what shared data keeps of them.
+#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
 

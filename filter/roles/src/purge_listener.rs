@@ -6,7 +6,7 @@ use std::rc::Rc;
 use sluice_core::http::field_value::FieldValue;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::purge::{Kind, TokenHash};
-use sluice_core::purge::{Caller, Order, OrderError, What, changed_objects};
+use sluice_core::purge::{Caller, Notification, Order, OrderError, What};
 use sluice_core::sites::{SiteIndex, Sites};
 
 use crate::callbacks::{Lent, StreamContext};
@@ -14,8 +14,8 @@ use crate::host::headers::Headers;
 use crate::host::{self, Action, Half, Host, Map};
 use crate::request::policy::Generation;
 use crate::sns::{self, Verification};
-use crate::worker::Worker;
 use crate::worker::purge_calls::Unavailable;
+use crate::worker::{Worker, ignored_events};
 
 /// Bound on the bytes of a message of SNS: 256 KiB that were published (Amazon SNS quotas), and what SNS adds. Anybody
 /// may send one, and it is held until it is whole. A call that has shown the token is bounded by its listener.
@@ -141,16 +141,23 @@ impl PurgeCall {
         self.purge(worker, &order)
     }
 
-    /// Purges the objects that an S3 event is about.
+    /// Purges the objects that events say are changed.
     fn purge_changed(
         &self,
         worker: &mut Worker,
         caller: &Caller<'_>,
-        event: &[u8],
+        body: &[u8],
     ) -> Result<(), PurgeRefusal> {
-        let changed = changed_objects(caller, event);
-        let changed = changed.map_err(|error| PurgeRefusal::new(400, error.to_string()))?;
-        let scopes = changed.iter().map(|url| caller.scope_of(url));
+        let notification = Notification::parse(caller, body);
+        let notification =
+            notification.map_err(|error| PurgeRefusal::new(400, error.to_string()))?;
+        let Notification { urls, ignored } = notification;
+        ignored_events::note(worker, &ignored);
+        if urls.is_empty() {
+            let body = format!("{{\"ignored\":{}}}\n", ignored.len());
+            return answer(worker, "sluice_events_ignored", &body);
+        }
+        let scopes = urls.iter().map(|url| caller.scope_of(url));
         let order = Order {
             what: What::Scopes(scopes.collect()),
             kind: Kind::Hard,
@@ -171,11 +178,7 @@ impl PurgeCall {
             }
             Verification::Confirmation => {
                 worker.metrics.count(metric, 1);
-                let headers = [("content-type", "application/json")];
-                worker
-                    .host
-                    .respond(200, "sluice_sns_confirmed", &headers, "{}\n")
-                    .map_err(|_| unavailable(Unavailable::Failed))
+                answer(worker, "sluice_sns_confirmed", "{}\n")
             }
             Verification::Notification(event) => {
                 worker.metrics.count(metric, 1);
@@ -186,6 +189,13 @@ impl PurgeCall {
             }
         }
     }
+}
+
+/// Answers a call that purges nothing.
+fn answer(worker: &Worker, details: &'static str, body: &str) -> Result<(), PurgeRefusal> {
+    let headers = [("content-type", "application/json")];
+    let answered = worker.host.respond(200, details, &headers, body);
+    answered.map_err(|_| unavailable(Unavailable::Failed))
 }
 
 fn sites(worker: &Worker) -> Result<Rc<Generation>, PurgeRefusal> {

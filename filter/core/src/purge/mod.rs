@@ -40,7 +40,7 @@ pub use caller::Caller;
 pub use carry_out::{carry_out, invalidate_groups};
 pub use confirmations::Confirmations;
 pub use generations::Generations;
-pub use notification::changed_objects;
+pub use notification::{Effect, IgnoredEvent, Notification};
 pub use order::{Order, What};
 pub use order_error::OrderError;
 pub use pending::{JOURNAL_PATIENCE, PendingPurges, Receipt};

@@ -25,6 +25,15 @@ impl FakeEnvoy {
 
     /// Somebody with that token purges what a JSON document says.
     pub fn purge_with(&mut self, seat: usize, token: &str, order: &str) -> Client {
+        self.call_listener(seat, "/purge", token, order)
+    }
+
+    /// A bucket notifies the edge.
+    pub fn notify(&mut self, seat: usize, event: &str) -> Client {
+        self.call_listener(seat, "/s3", TOKEN, event)
+    }
+
+    fn call_listener(&mut self, seat: usize, path: &str, token: &str, order: &str) -> Client {
         let purge_root = self.vms[seat].as_ref().map(|vm| vm.root("purge").is_some());
         if purge_root == Some(false) {
             self.configure(seat, "purge");
@@ -35,7 +44,7 @@ impl FakeEnvoy {
             (":method", "POST"),
             (":scheme", "http"),
             (":authority", "purge.test"),
-            (":path", "/purge"),
+            (":path", path),
             ("authorization", &authorization),
         ]);
         let client = self.enlist(seat, Kind::Purge, &headers, None);

@@ -11,7 +11,7 @@ use sluice_core::key::store_path::StoreSecret;
 use sluice_core::key::{Target, canonicalize};
 use sluice_core::policy::purge::{Record, Scope};
 use sluice_core::policy::{Origin, Policy};
-use sluice_core::purge::{Caller, MAX_PREFIX_BYTES, Order, Purges, What, changed_objects, url_of};
+use sluice_core::purge::{Caller, MAX_PREFIX_BYTES, Notification, Order, Purges, What, url_of};
 use sluice_core::sites::Sites;
 use sluice_fuzz::policy;
 
@@ -41,8 +41,11 @@ fuzz_target!(|input: &[u8]| {
         Ok(order) => check_order(&order),
         Err(error) => check_message(&error.to_string()),
     }
-    match changed_objects(&caller, body) {
-        Ok(urls) => urls.iter().for_each(|url| check_object(policy, url)),
+    match Notification::parse(&caller, body) {
+        Ok(notification) => notification
+            .urls
+            .iter()
+            .for_each(|url| check_object(policy, url)),
         Err(error) => check_message(&error.to_string()),
     }
     if let (Ok(end), Ok(beginning)) = (std::str::from_utf8(end), std::str::from_utf8(body)) {

@@ -9,6 +9,7 @@ pub mod calls;
 mod due;
 pub mod fills;
 pub mod identity;
+pub mod ignored_events;
 pub mod keys;
 pub mod looks;
 pub mod metrics;
