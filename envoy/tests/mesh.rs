@@ -9,6 +9,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 use sluice::render::render;
 use sluice::settings::Settings;
+use sluice_core::link::AGAIN_HEADER;
 use sluice_core::policy::Policy;
 
 const MANAGER: &str = "/filter_chains/0/filters/0/typed_config";
@@ -208,6 +209,8 @@ fn hop_of_one_site(edge: &Value) -> Value {
     let mut chain = manager["http_filters"].take();
     take(&mut chain, "paths");
     take(&mut chain, "compressors");
+    // A gateway has no native module.
+    take(&mut chain, "once_more");
     manager["route_config"]
         .as_object_mut()
         .unwrap()
@@ -216,6 +219,8 @@ fn hop_of_one_site(edge: &Value) -> Value {
         .as_object_mut()
         .unwrap();
     let is_bucket = host.remove("typed_per_filter_config").is_some();
+    let routes = host["routes"].as_array_mut().unwrap();
+    routes.retain(|route| !route["match"].to_string().contains(AGAIN_HEADER));
     for route in host["routes"].as_array_mut().unwrap() {
         let fields = route.as_object_mut().unwrap();
         if let Some(action) = fields["route"].as_object_mut() {
@@ -270,6 +275,7 @@ fn server_of_one_site(edge: &Value) -> Value {
     let mut server = named(&edge["static_resources"]["clusters"], "origin_server");
     let chain = &mut server["typed_extension_protocol_options"][PROTOCOL_OPTIONS]["http_filters"];
     take(chain, "sign");
+    take(chain, "switching");
     let filters = chain.as_array_mut().unwrap().iter_mut();
     for filter in filters.filter(|filter| filter["name"] == "strip_internal_headers") {
         let mutations = filter["typed_config"]["mutations"].as_object_mut().unwrap();
@@ -403,6 +409,15 @@ fn clients_connections_have_the_standalone_edges_bounds() {
     ] {
         assert_same(field, &mesh[field], &edge[field]);
     }
+    let ignored = "/http_protocol_options/ignore_http_11_upgrade";
+    let [of_mesh, of_edge] = [mesh, edge].map(|manager| manager.pointer(ignored).unwrap());
+    assert_same(ignored, of_mesh, of_edge);
+    let of_sidecar = only("overlays/sidecar/edge.yaml", "NETWORK_FILTER");
+    assert_same(
+        ignored,
+        of_sidecar["typed_config"].pointer(ignored).unwrap(),
+        of_edge,
+    );
     let limit = "per_connection_buffer_limit_bytes";
     let listener = only("base/connections.yaml", "LISTENER");
     assert_same(limit, &listener[limit], &standalone[limit]);

@@ -88,6 +88,19 @@ impl Bare {
         Self::launch(&origin.url(), store, workers, change).await
     }
 
+    /// The same before what `url` names, `http://HOST:PORT`.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub async fn changed_before(
+        url: &str,
+        store: Store,
+        workers: usize,
+        change: &dyn Fn(&mut Value),
+    ) -> Self {
+        Self::launch(url, store, workers, change).await
+    }
+
     /// Starts it before `origin` with a second listener, on this port and with this certificate.
     ///
     /// # Panics

@@ -52,6 +52,7 @@ pub fn one_site(settings: &Settings, origin: &Origin) -> anyhow::Result<Sites> {
         hosts: Vec::new(),
         path: None,
         origin: origin.clone(),
+        keepalive: settings.keepalive,
         credentials,
         policy_name,
         policy,

@@ -39,10 +39,11 @@ pub use purge::PurgeListener;
 pub use reserve::Reserve;
 pub use runtime::Runtime;
 pub use size::Size;
+use sluice_core::http::cache_name::{CacheName, NAME_VARIABLE, VIA_OFF, VIA_VARIABLE};
 
 use crate::origin::Origin;
-use crate::sites::Sites;
 pub use crate::sites::{BUCKET, HTTP, READY_MADE};
+use crate::sites::{EXPECTED_KEEPALIVE, Sites, keepalive};
 use crate::sns::Sns;
 use crate::system::machine::Machine;
 
@@ -60,6 +61,8 @@ pub struct Settings {
     pub sites_file: Option<PathBuf>,
     /// Whether the credentials in the environment are temporary, with a session token.
     pub session_token: bool,
+    /// For how long an idle connection to the origin is kept; `None`: as its kind of origin has it.
+    pub keepalive: Option<Duration>,
     /// How often a request to the bucket is sent again.
     pub bucket_retries: u32,
     /// Whether the bucket is checked when the edge is ready.
@@ -177,8 +180,11 @@ impl Settings {
         };
         let session_token = env.set("AWS_SESSION_TOKEN").is_some();
         let static_credentials = origin::check_credentials(env);
+        let keepalive = env.parse("ORIGIN_KEEPALIVE", EXPECTED_KEEPALIVE, keepalive);
         let bucket_retries = env.number("S3_RETRIES", 0..=10, "a number of retries");
         let checks_bucket = env.choice("S3_CHECK", &[("on", true), ("off", false)]);
+        let tells_via = env.choice(VIA_VARIABLE, &[("on", ()), (VIA_OFF, ())]);
+        let is_named = read_cache_name(env);
         let bind = env.address("BIND");
         let edge_port = env.port("EDGE_PORT");
         let purge = PurgeListener::read(env);
@@ -205,6 +211,8 @@ impl Settings {
         let runtime = env.choice("RUNTIME", Runtime::CHOICES);
         let memory = Memory::read(env, machine, cache.as_ref(), runtime);
         let ca_file = env.file("SSL_CERT_FILE");
+        // The filter reads both from Envoy's environment, which is this one.
+        let ((), ()) = (tells_via?, is_named?);
         let memory = memory?;
         Some(Self {
             static_credentials: static_credentials || origin.is_none(),
@@ -212,6 +220,7 @@ impl Settings {
             sites_file: env.set("SITES").map(PathBuf::from),
             sites,
             session_token,
+            keepalive,
             bucket_retries: bucket_retries?,
             checks_bucket: checks_bucket?,
             bind: bind?,
@@ -279,5 +288,16 @@ impl Settings {
     pub fn takes_purges(&self) -> bool {
         let of_site = self.sites.as_ref().is_some_and(Sites::take_purges);
         self.purge.token.is_some() || of_site || self.sns.is_some()
+    }
+}
+
+/// Checks the name of the cache. `None`: there is a problem.
+fn read_cache_name(env: &mut Environment<'_>) -> Option<()> {
+    match env.set(NAME_VARIABLE) {
+        Some(_) => {
+            let name = env.parse(NAME_VARIABLE, CacheName::ACCEPTED, CacheName::parse);
+            name.map(|_| ())
+        }
+        None => Some(()),
     }
 }

@@ -9,8 +9,9 @@ use crate::origin::is_region;
 use crate::sites::{Sites, Surroundings};
 
 /// Settings that each site has for itself, and where.
-const OF_A_SITE: [(&str, &str); 6] = [
+const OF_A_SITE: [(&str, &str); 7] = [
     ("ORIGIN", "origin"),
+    ("ORIGIN_KEEPALIVE", "keepalive"),
     ("S3_ENDPOINT", "endpoint"),
     ("S3_ADDRESSING", "addressing"),
     ("POLICY", "policy"),

@@ -129,6 +129,18 @@ const SITE: &[Field] = &[
         form: Form::Either(&[CHAIN, Form::Mapping(VARIABLES), Form::Mapping(PROFILE)]),
     },
     Field {
+        name: "keepalive",
+        about: "For how long an idle connection to the origin is kept for the next request, less than the origin keeps \
+                it. Default: 4s for an HTTP origin, 15s for a bucket.",
+        required: false,
+        form: Form::Text(Text {
+            expected: EXPECTED_KEEPALIVE,
+            pattern: "^[0-9]+(ms|s|m|h)$",
+            accepts: |text| keepalive(text).is_some(),
+            hidden: false,
+        }),
+    },
+    Field {
         name: "policy",
         about: "The policy: the name of one that comes with the edge (bucket, http, microcache, spa, downloads, \
                 versioned-assets), a file, or its sections themselves. Default: bucket or http, as the origin is.",
@@ -298,6 +310,15 @@ const MAX_AGE: Form = Form::Text(Text {
 pub fn max_age(text: &str) -> Option<Duration> {
     duration::parse(text).filter(|duration| duration.subsec_nanos() == 0)
 }
+
+/// The time for which an idle connection to an origin is kept.
+pub fn keepalive(text: &str) -> Option<Duration> {
+    let accepted = Duration::from_millis(100)..=Duration::from_secs(60 * 60);
+    duration::parse(text).filter(|time| accepted.contains(time))
+}
+
+/// What [`keepalive`] accepts.
+pub const EXPECTED_KEEPALIVE: &str = "a duration from 100ms to 1h, such as 4s";
 
 /// The JSON Schema of the file of sites, which holds the definitions of the policy.
 pub fn schema() -> Value {

@@ -26,7 +26,7 @@ use serde_json::Value;
 pub use built_in::{BUCKET, HTTP, READY_MADE, ready_made};
 pub use certificate::{Certificate, CertificateProblem, CertifiedNames};
 pub use credentials::Credentials;
-pub use fields::schema;
+pub use fields::{EXPECTED_KEEPALIVE, keepalive, schema};
 pub use file::Problem;
 pub use profile::ProfileKeys;
 pub use purge_token::{ACCEPTED_TOKEN, hash_of_token};

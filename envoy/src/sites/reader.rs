@@ -8,7 +8,7 @@ use sluice_core::policy::purge::TokenHash;
 
 use super::certificate::Certificate;
 use super::credentials::Credentials;
-use super::fields::{FILE, max_age};
+use super::fields::{FILE, keepalive, max_age};
 use super::file::{Document, Problem, shown};
 use super::host::is_path;
 use super::policy::{ChosenPolicy, check_edge};
@@ -125,6 +125,7 @@ impl<'a> Reader<'a> {
             hosts: hosts.map(str::to_ascii_lowercase).collect(),
             path: entry.text("path").map(str::to_owned),
             origin,
+            keepalive: entry.text("keepalive").and_then(keepalive),
             credentials,
             policy_name,
             policy,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One site: which requests it takes, and what answers them.
 
+use std::time::Duration;
+
 use serde_json::Value;
 use sluice_core::policy::purge::TokenHash;
 
@@ -20,6 +22,8 @@ pub struct Site {
     pub path: Option<String>,
     /// What stands behind it.
     pub origin: Origin,
+    /// For how long an idle connection to it is kept; `None`: as its kind of origin has it.
+    pub keepalive: Option<Duration>,
     /// The credentials for a bucket.
     pub credentials: Credentials,
     /// The name or the path of the policy, for messages.

@@ -310,6 +310,10 @@ fn each_bad_field_is_told_with_its_line_value_and_what_is_accepted() {
             "redirect_to_https: \"yes\": expected true or false",
         ),
         (
+            "keepalive: 50ms",
+            "keepalive: \"50ms\": expected a duration from 100ms to 1h",
+        ),
+        (
             "hsts: 500ms",
             "hsts: \"500ms\": expected a duration of whole seconds",
         ),

@@ -4,6 +4,7 @@
 
 use std::hash::Hasher;
 
+use crate::http::cache_name::CDN_LOOP;
 use crate::http::demand::Demand;
 use crate::http::field_value::FieldValue;
 use crate::http::rejection::Rejection;
@@ -96,6 +97,8 @@ pub struct RequestFacts<'a> {
     pub cookie: bool,
     /// `Range`, or any of the conditions of RFC 9110, 13.1.
     pub demand: bool,
+    /// `CDN-Loop`: it comes from another cache, or has come back.
+    pub cdn_loop: bool,
     /// `Origin`.
     pub origin: bool,
     /// `Access-Control-Request-Method`.
@@ -133,6 +136,7 @@ impl<'a> RequestFacts<'a> {
             b"cache-control" | b"pragma" => self.control = true,
             b"cookie" => self.cookie = true,
             b"origin" => self.origin = true,
+            _ if name == CDN_LOOP.as_bytes() => self.cdn_loop = true,
             b"access-control-request-method" => self.asks_for_method = true,
             _ if name.starts_with(INTERNAL_PREFIX.as_bytes()) => self.internal = true,
             _ if Demand::concerns(name) => self.demand = true,

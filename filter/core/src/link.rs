@@ -47,6 +47,8 @@ pub const CONNECTION_HEADER: &str = "x-sluice-connection";
 pub const FALLBACK_HEADER: &str = "x-sluice-fallback";
 /// Name of the request header by which EDGE asks the hop to bring a request without a body back to it.
 pub const EMPTY_HEADER: &str = "x-sluice-empty";
+/// Name of the request header by which the hop marks a request that it sends once more.
+pub const AGAIN_HEADER: &str = "x-sluice-again";
 /// Name of the request header in which EDGE hides a client's `Authorization` from the store, which would not look for a
 /// response, and ORIGIN finds it.
 pub const AUTHORIZATION_HEADER: &str = "x-sluice-authorization";

@@ -173,6 +173,7 @@ unsafe extern "C" {
     fn envoy_dynamic_module_callback_http_filter_continue_decoding(filter: *mut c_void);
     fn envoy_dynamic_module_callback_http_filter_continue_encoding(filter: *mut c_void);
     fn envoy_dynamic_module_callback_http_filter_reset_stream(filter: *mut c_void, reason: u32, details: Buffer);
+    fn envoy_dynamic_module_callback_http_filter_recreate_stream(filter: *mut c_void, headers: *const Header, headers_size: usize) -> bool;
 }
 
 impl Buffer {
@@ -494,6 +495,12 @@ impl Filter {
         unsafe {
             envoy_dynamic_module_callback_http_filter_reset_stream(self.0, LOCAL_RESET, details)
         }
+    }
+
+    /// Handles the request anew, from the first filter on, with its headers as they are now. False: it goes on as it was.
+    pub fn recreate(self) -> Done {
+        let recreate = envoy_dynamic_module_callback_http_filter_recreate_stream;
+        unsafe { recreate(self.0, ptr::null(), 0) }
     }
 
     /// What wakes this stream from any thread.

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sluice_core::sites::Sites;
 
+use crate::aid::Aid;
+
 /// The name of the filter that is a worker's carrier ([`crate::carrier`]).
 const CARRIER: &[u8] = b"worker";
-/// The name of the filter that waits for a turn ([`crate::next_turn`]).
-const NEXT_TURN: &[u8] = b"next_turn";
 /// The names of the filters whose configuration has no policy.
-const WITHOUT_POLICY: [&[u8]; 4] = [b"origin", b"probe", CARRIER, NEXT_TURN];
+const WITHOUT_POLICY: [&[u8]; 3] = [b"origin", b"probe", CARRIER];
 
 /// What Envoy has configured.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Configuration {
     /// # Errors
     /// What is wrong with its policy.
     pub fn new(role: &[u8], text: Vec<u8>) -> Result<Self, String> {
-        if !WITHOUT_POLICY.contains(&role) {
+        if !WITHOUT_POLICY.contains(&role) && Aid::named(role).is_none() {
             Sites::parse(&text).map_err(|error| format!("policy refused: {error}"))?;
         }
         Ok(Self {
@@ -43,9 +43,9 @@ impl Configuration {
         self.role == CARRIER
     }
 
-    /// Whether it is that of the filter that waits for a turn.
-    pub fn is_next_turn(&self) -> bool {
-        self.role == NEXT_TURN
+    /// The small filter that it is for, if it is for one.
+    pub fn aid(&self) -> Option<Aid> {
+        Aid::named(&self.role)
     }
 
     /// Whether it is in a chain behind the cache filter.

@@ -16,7 +16,6 @@ use crate::carrier;
 use crate::configuration::Configuration;
 use crate::host::NativeHost;
 use crate::metrics;
-use crate::next_turn;
 use crate::process::PROCESS;
 use crate::seat::Seat;
 use crate::stream::{Part, Stream};
@@ -110,7 +109,7 @@ impl Hooks for Module {
     ) -> Option<Arc<Configuration>> {
         let made = panic::catch_unwind(AssertUnwindSafe(|| {
             let configuration = Configuration::new(role, text)?;
-            if configuration.is_next_turn() {
+            if configuration.aid().is_some() {
                 return Ok(Arc::new(configuration));
             }
             let numbers = metrics::define_all(config).ok_or("Envoy refuses the metrics")?;
@@ -133,8 +132,8 @@ impl Hooks for Module {
     }
 
     fn on_new(configuration: &Arc<Configuration>, filter: Filter) -> Option<Rc<Stream>> {
-        if configuration.is_next_turn() {
-            return Some(Rc::new(Stream::new(0, filter, Part::NextTurn, true)));
+        if let Some(aid) = configuration.aid() {
+            return Some(Rc::new(Stream::new(0, filter, Part::Aid(aid), true)));
         }
         let seat = Seat::take(|seat| Rc::new(NativeHost(seat)));
         let opened = panic::catch_unwind(AssertUnwindSafe(|| {
@@ -150,8 +149,8 @@ impl Hooks for Module {
     }
 
     fn on_request_headers(stream: &Rc<Stream>, ends: bool) -> HeadersStatus {
-        if let Part::NextTurn = stream.part {
-            return next_turn::hold(stream);
+        if let Part::Aid(aid) = &stream.part {
+            return aid.on_request_headers(stream.filter, ends);
         }
         guarded(stream, HeadersStatus::StopIteration, |seat| {
             if let Part::Carrier = stream.part {
@@ -170,7 +169,7 @@ impl Hooks for Module {
     }
 
     fn on_request_body(stream: &Rc<Stream>, ends: bool) -> DataStatus {
-        if let Part::NextTurn = stream.part {
+        if let Part::Aid(_) = stream.part {
             return DataStatus::Continue;
         }
         guarded(stream, DataStatus::StopIterationAndBuffer, |seat| {
@@ -183,7 +182,7 @@ impl Hooks for Module {
     }
 
     fn on_request_trailers(stream: &Rc<Stream>) -> TrailersStatus {
-        if let Part::NextTurn = stream.part {
+        if let Part::Aid(_) = stream.part {
             return TrailersStatus::Continue;
         }
         guarded(stream, TrailersStatus::StopIteration, |seat| {
@@ -195,6 +194,9 @@ impl Hooks for Module {
     }
 
     fn on_response_headers(stream: &Rc<Stream>, ends: bool) -> HeadersStatus {
+        if let Part::Aid(aid) = &stream.part {
+            return aid.on_response_headers(stream.filter);
+        }
         if stream.passes() {
             return HeadersStatus::Continue;
         }
@@ -233,6 +235,9 @@ impl Hooks for Module {
     }
 
     fn on_stream_complete(stream: &Rc<Stream>) {
+        if let Part::Aid(_) = stream.part {
+            return;
+        }
         guarded(stream, (), |seat| {
             if !seat.is_busy() {
                 seat.call(stream, |role, host, worker| role.on_log(host, worker));
@@ -243,12 +248,12 @@ impl Hooks for Module {
     }
 
     fn on_destroy(stream: Rc<Stream>) {
-        if let Part::NextTurn = stream.part {
+        if let Part::Aid(_) = stream.part {
             return;
         }
         guarded(&stream, (), |seat| match stream.part {
             Part::Carrier => carrier::end(seat, &stream),
-            Part::NextTurn => {}
+            Part::Aid(_) => {}
             Part::Role(_) => end(seat, &stream),
         });
         stream.ended.set(true);
@@ -271,7 +276,7 @@ impl Hooks for Module {
                         });
                     }
                 }
-                Part::NextTurn => {}
+                Part::Aid(_) => {}
                 Part::Role(_) => {
                     seat.call(stream, |role, host, worker| {
                         role.on_call_response(host, worker, answered, size);
@@ -284,8 +289,8 @@ impl Hooks for Module {
     }
 
     fn on_scheduled(stream: &Rc<Stream>) {
-        if let Part::NextTurn = stream.part {
-            return next_turn::go_on(stream);
+        if let Part::Aid(aid) = &stream.part {
+            return aid.on_scheduled(stream.filter);
         }
         if stream.lost.get() {
             return stream.end_lost();

@@ -13,9 +13,10 @@
 //! - what is done after a callback (replies, resumed streams): `seat` and `reply`
 //! - queues and timers: `queues`, `clock`
 //! - requests of the filter's own, and its turns: `carrier`
-//! - what this module does beside a Wasm module: `next_turn`
+//! - what this module does beside a Wasm module: `aid`
 
 pub mod abi;
+mod aid;
 mod carrier;
 mod clock;
 mod configuration;
@@ -23,7 +24,6 @@ mod hooks;
 mod host;
 mod inbox;
 mod metrics;
-mod next_turn;
 mod process;
 mod queues;
 mod reply;

@@ -8,14 +8,15 @@ use sluice_roles::host::Half;
 use sluice_roles::host::headers::Headers;
 
 use crate::abi::{BodyType, Filter, HeaderMapType, Scheduler};
+use crate::aid::Aid;
 use crate::reply::Reply;
 
 /// What stands behind a stream.
 pub enum Part {
     /// A worker's carrier.
     Carrier,
-    /// The filter that waits for a turn ([`crate::next_turn`]).
-    NextTurn,
+    /// A small filter.
+    Aid(Aid),
     /// A role.
     Role(RefCell<Box<dyn StreamContext>>),
 }
@@ -72,7 +73,7 @@ impl Stream {
 
     /// Whether its response passes unseen: it is the filter's own, or there is no role to see it.
     pub fn passes(&self) -> bool {
-        self.replied.get() || matches!(self.part, Part::NextTurn)
+        self.replied.get() || matches!(self.part, Part::Aid(_))
     }
 
     /// Notes the method from the request's headers, the first time that the role reads them: it may change it later.

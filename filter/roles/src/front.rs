@@ -43,7 +43,7 @@ impl Front {
             }
             Err(rejection) => {
                 worker.metrics.count(Metric::RequestsRejected, 1);
-                answer_rejection(&*worker.host, rejection)?;
+                answer_rejection(&*worker.host, &worker.identity.name, rejection)?;
                 Ok(Action::Pause)
             }
         }

@@ -201,3 +201,61 @@ fn a_bucket_gets_header_values_in_the_form_that_s3_signs() {
     assert_eq!(sent.get("x-kind"), Some("d e"));
     assert_eq!(sent.get("x-other"), None);
 }
+
+/// A fleet of caches in an environment that gives them this name.
+fn named(variables: &[(&str, &str)]) -> FakeEnvoy {
+    FakeEnvoy::in_environment(&document(""), 1, variables)
+}
+
+#[test]
+fn each_origin_is_told_the_name_of_the_cache_by_cdn_loop_and_via() {
+    let mut envoy = named(&[("CACHE_NAME", "edge.example")]);
+    let theirs = [("cdn-loop", "other;x"), ("via", "1.0 proxy")];
+    envoy.request(0, "GET", KEY, &theirs);
+    envoy.request(0, "POST", KEY, &[]);
+    let told = |fetch: usize, name: &str| {
+        let lines = envoy.fetches[fetch].headers.iter();
+        let lines = lines.filter(|(line, _)| *line == name);
+        let lines: Vec<_> = lines
+            .map(|(_, value)| String::from_utf8_lossy(value))
+            .collect();
+        lines.join(", ")
+    };
+    assert_eq!(told(0, "cdn-loop"), "other;x, edge.example");
+    assert_eq!(told(0, "via"), "1.0 proxy, 1.1 edge.example");
+    assert_eq!(told(1, "cdn-loop"), "edge.example");
+    assert_eq!(told(1, "via"), "1.1 edge.example");
+}
+
+#[test]
+fn via_is_left_out_where_it_is_off() {
+    let mut envoy = named(&[("VIA", "off")]);
+    envoy.request(0, "GET", KEY, &[]);
+    let fetch = &envoy.fetches[0];
+    assert_eq!(fetch.headers.get("via"), None);
+    let told = fetch.headers.get("cdn-loop").unwrap();
+    assert!(told.starts_with("sluice;id="), "{told}");
+}
+
+#[test]
+fn a_request_that_has_come_back_is_refused_and_reaches_nobody() {
+    let mut envoy = envoy(2);
+    envoy.request(0, "GET", KEY, &[]);
+    let told = envoy.fetches[0].headers.get("cdn-loop").unwrap().to_owned();
+    fill(&mut envoy, FIRST);
+    for (seat, method) in [(0, "GET"), (1, "GET"), (0, "HEAD"), (1, "POST")] {
+        let back = envoy.request(
+            seat,
+            method,
+            KEY,
+            &[("cdn-loop", "other"), ("cdn-loop", &told)],
+        );
+        let back = &envoy.clients[back.0];
+        assert_eq!(back.status(), 508, "{method}");
+        assert_eq!(back.header("cache-control"), Some("no-store"));
+    }
+    let other = [("cdn-loop", "sluice;id=00000000, sluice")];
+    let other = envoy.request(0, "GET", KEY, &other);
+    assert_eq!(envoy.clients[other.0].status(), 200);
+    assert_eq!(envoy.fetches.len(), 1);
+}

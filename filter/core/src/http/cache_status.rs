@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The edge's member of the `Cache-Status` response header (RFC 9211).
 
-use std::fmt::{self, Write as _};
+use std::fmt::{self, Write};
 
-/// The name by which the edge calls itself in `Cache-Status`.
-pub const CACHE_NAME: &str = "sluice";
+use super::cache_name::CacheName;
 
 /// Why a request went on to the origin (RFC 9211, 2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,11 +111,17 @@ impl<'a> CacheStatus<'a> {
         self.detail = Some(detail);
         self
     }
-}
 
-impl fmt::Display for CacheStatus<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(CACHE_NAME)?;
+    /// The member of the field, of the cache with that name.
+    pub fn member_of(&self, name: &CacheName) -> String {
+        let mut member = name.to_string();
+        // A string takes all that is written to it.
+        let _ = self.write(&mut member);
+        member
+    }
+
+    /// Writes the parameters of the member.
+    fn write(&self, formatter: &mut impl Write) -> fmt::Result {
         match self.forward {
             None => formatter.write_str("; hit")?,
             Some(forward) => write!(formatter, "; fwd={}", forward.token())?,
@@ -151,8 +156,15 @@ impl fmt::Display for CacheStatus<'_> {
     }
 }
 
+/// The member of `Cache-Status` of the cache with that name, for a response of its own of which only a detail is to be
+/// said.
+pub fn detailed(name: &CacheName, detail: &str) -> String {
+    format!("{name}; detail={detail}")
+}
+
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
@@ -182,8 +194,10 @@ mod tests {
             ),
             (CacheStatus::hit().of_variant(), "sluice; hit"),
         ];
+        let name = CacheName::parse("sluice").unwrap();
         for (status, text) in rows {
-            assert_eq!(status.to_string(), text);
+            assert_eq!(status.member_of(&name), text);
         }
+        assert_eq!(detailed(&name, "rejected"), "sluice; detail=rejected");
     }
 }

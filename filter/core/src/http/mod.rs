@@ -5,6 +5,7 @@
 pub mod accept_encoding;
 pub(crate) mod authority;
 pub mod cache_control;
+pub mod cache_name;
 pub mod cache_status;
 pub mod client_control;
 pub mod conditions;

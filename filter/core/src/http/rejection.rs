@@ -46,6 +46,8 @@ pub enum Rejection {
     Misdirected,
     /// No site has the path.
     NoSite,
+    /// It has come through this cache before (RFC 8586).
+    Loop,
 }
 
 impl Rejection {
@@ -57,6 +59,7 @@ impl Rejection {
             Self::MethodNotAllowed { .. } => 405,
             Self::KeyTooLong => 414,
             Self::Misdirected => 421,
+            Self::Loop => 508,
             _ => 400,
         }
     }
@@ -88,6 +91,7 @@ impl Rejection {
             Self::RepeatedHeaders => "The request repeats too many of its header lines.",
             Self::Misdirected => "The Host is not served here.",
             Self::NoSite => "The path is not served here.",
+            Self::Loop => "The request has come back to this cache.",
         }
     }
 
@@ -112,6 +116,7 @@ impl Rejection {
             Self::RepeatedHeaders => "repeated_headers",
             Self::Misdirected => "misdirected",
             Self::NoSite => "no_site",
+            Self::Loop => "loop",
         }
     }
 

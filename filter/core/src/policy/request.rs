@@ -7,6 +7,7 @@ use super::form::words;
 use super::known_headers;
 use super::names::{HeaderName, HeaderPattern, NamePattern, any_matches};
 use super::section::section;
+use crate::http::cache_name::CDN_LOOP;
 use crate::http::demand::Demand;
 
 /// Headers by which clients, and proxies that have authenticated them, say who they are, and those that
@@ -136,6 +137,7 @@ fn is_of_cors(name: &str) -> bool {
 /// shared with others.
 ///
 /// - Nobody gets the internal namespace, Envoy's own, or what concerns one connection only.
+/// - Each origin gets `CDN-Loop`, which is not signed.
 /// - A bucket gets what the policy lists or has in the key, and `Range` and the conditions of a request that goes
 ///   past the cache. What the signer sets is never the client's.
 /// - Another origin gets the rest, but for what would let a cacheable request ask for something
@@ -149,6 +151,10 @@ pub fn forward_header(policy: &Policy, cacheable: bool, name: &str) -> bool {
     }
     if Demand::concerns(name.as_bytes()) {
         return !cacheable;
+    }
+    // Each cache on the way must find itself there (RFC 8586, 2).
+    if name == CDN_LOOP {
+        return true;
     }
     // What the edge answers for makes no difference to what is stored.
     if cacheable && policy.website.cors.is_some() && is_of_cors(name) {
@@ -205,7 +211,7 @@ fn wrong(policy: &Policy, keyed: bool, name: &str) -> Option<&'static str> {
              has where it counts",
         );
     }
-    let reserved = matches!(name, "authorization" | "content-length" | "host")
+    let reserved = matches!(name, "authorization" | "content-length" | "host" | CDN_LOOP)
         || name.starts_with("x-amz-")
         || !forward_header(policy, true, name);
     reserved.then_some(

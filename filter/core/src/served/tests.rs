@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::freshness::Lifetime;
+use crate::http::cache_name::CacheName;
 use crate::workers::BodyId;
 
 const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
@@ -11,6 +12,11 @@ const OWN: FillId = FillId {
     nonce: 1,
     stream: 2,
 };
+
+/// The name of the cache.
+fn name() -> CacheName {
+    CacheName::parse("sluice").unwrap()
+}
 
 /// Fresh for 10 seconds, served stale for 5 more, and for 100 more where the origin fails.
 fn entry() -> Entry<'static> {
@@ -69,7 +75,7 @@ fn aged(entry: Entry<'static>, age: &'static str) -> Served<'static> {
 }
 
 fn status(served: &Served<'_>, purpose: Purpose) -> String {
-    served.cache_status(purpose, false).to_string()
+    served.cache_status(purpose, false).member_of(&name())
 }
 
 #[test]
@@ -289,7 +295,13 @@ fn cache_status_tells_how_the_response_came() {
 #[test]
 fn who_has_waited_is_told_of_the_miss_or_of_the_validation() {
     let miss = aged(entry(), "1").cache_status(Purpose::Collapsed, true);
-    assert_eq!(miss.to_string(), "sluice; fwd=uri-miss; collapsed; ttl=9");
+    assert_eq!(
+        miss.member_of(&name()),
+        "sluice; fwd=uri-miss; collapsed; ttl=9"
+    );
     let stale = aged(entry(), "12").cache_status(Purpose::Collapsed, true);
-    assert_eq!(stale.to_string(), "sluice; fwd=stale; collapsed; ttl=-2");
+    assert_eq!(
+        stale.member_of(&name()),
+        "sluice; fwd=stale; collapsed; ttl=-2"
+    );
 }

@@ -32,11 +32,11 @@ pub fn respond(worker: &mut Worker, stream: &Rc<EdgeRequest>, status: u16) -> ho
     if status == 206 && !wanted && stream.is_for_one_version() {
         stream.progress.answered.set(true);
         stream.progress.account.results_in(account::FAILED);
-        answer_failure(&*worker.host, 502, false)?;
+        answer_failure(&*worker.host, &worker.identity.name, 502, false)?;
         return Ok(Action::Pause);
     }
     if wanted && stream.progress.shares.get() && may_share(&headers) {
-        let copy = copy_of(stream, &headers);
+        let copy = copy_of(worker, stream, &headers);
         stream.body.part.replace(Some(copy));
     } else {
         share_nothing(worker, stream);
@@ -59,9 +59,10 @@ fn may_share(headers: &Headers) -> bool {
 }
 
 /// A copy of the response, still without the body.
-fn copy_of(stream: &EdgeRequest, headers: &Headers) -> PartCopy {
+fn copy_of(worker: &Worker, stream: &EdgeRequest, headers: &Headers) -> PartCopy {
     let status = CacheStatus::forwarded(Forward::UriMiss).forward_status(206);
-    let status = status.collapsed().detail(DETAIL).to_string();
+    let status = status.collapsed().detail(DETAIL);
+    let status = status.member_of(&worker.identity.name);
     let age = headers.get("age").map(|age| ("age", age.bytes()));
     let own = age.into_iter().chain([(CACHE_STATUS, status.as_bytes())]);
     PartCopy {

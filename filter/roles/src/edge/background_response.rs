@@ -60,7 +60,8 @@ fn answer_followers(
     way: &CacheStatus<'_>,
 ) -> host::Result<()> {
     let headers = worker.host.headers(Map::Response)?;
-    let answer = |demand: &Demand| Some(bodiless(demand, status, &headers)?.described(way));
+    let way = way.member_of(&worker.identity.name);
+    let answer = |demand: &Demand| Some(bodiless(demand, status, &headers)?.described(&way));
     worker.answer_followers(stream, answer);
     Ok(())
 }

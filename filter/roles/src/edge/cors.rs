@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Cross-origin resource sharing: what EDGE answers and adds by itself.
 
+use sluice_core::http::cache_name::CacheName;
+use sluice_core::http::cache_status::detailed;
 use sluice_core::http::field_value::JoinedValue;
 use sluice_core::policy::CorsPolicy;
 use sluice_core::website::cors::{
@@ -47,12 +49,17 @@ impl Cors {
     }
 
     /// Answers a preflight.
-    pub fn answer_preflight(&self, host: &dyn Host, policy: &CorsPolicy) -> host::Result<()> {
+    pub fn answer_preflight(
+        &self,
+        host: &dyn Host,
+        name: &CacheName,
+        policy: &CorsPolicy,
+    ) -> host::Result<()> {
         let mut fields = preflight_fields(policy, self.origin.as_deref());
         if varies(policy) {
             fields.push(("vary", VARY_BY_ORIGIN.to_owned()));
         }
-        fields.push((CACHE_STATUS, "sluice; detail=preflight".to_owned()));
+        fields.push((CACHE_STATUS, detailed(name, "preflight")));
         let fields: Vec<_> = fields
             .iter()
             .map(|(name, value)| (*name, value.as_str()))

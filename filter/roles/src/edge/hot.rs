@@ -58,6 +58,7 @@ pub fn answer(
     if policy.cache_status_key {
         status = status.key(wanted.key);
     }
+    let status = status.member_of(&worker.identity.name);
     hot_copy::answer(&*worker.host, &copy, still.age, &status, demand, head)?;
     Ok(Some(Answered { typed: copy.typed }))
 }

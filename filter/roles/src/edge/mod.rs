@@ -228,7 +228,7 @@ impl Edge {
                 .map(|()| Action::Continue),
             State::Passed(reason, target) => self
                 .invalidate(worker)
-                .and_then(|()| respond_passed(&*worker.host, *reason, &self.policy.policy, target)),
+                .and_then(|()| respond_passed(worker, *reason, &self.policy.policy, target)),
             State::Cached(stream) | State::Refreshing(stream) | State::Filling(stream)
                 if stream.progress.answered.get() =>
             {
@@ -252,9 +252,11 @@ impl Edge {
                     // The access log may lack it, the client not.
                     let _ = tell_result(host, result_of(Metric::RequestsRejected));
                 }
-                answer_rejection(host, *rejection)
+                answer_rejection(host, &self.identity.name, *rejection)
             }
-            Refusal::Host(_) | Refusal::Stranger => answer_failure(host, 503, false),
+            Refusal::Host(_) | Refusal::Stranger => {
+                answer_failure(host, &self.identity.name, 503, false)
+            }
         };
         if answered.is_err() {
             // Without an answer the request must not go on either: end the stream.

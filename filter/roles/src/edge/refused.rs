@@ -6,7 +6,7 @@ use sluice_core::key::CanonicalTarget;
 use sluice_core::link::Purpose;
 use sluice_core::metrics::Metric;
 
-use crate::host::{self, Action, Host};
+use crate::host::{self, Action};
 use crate::reply::{DueReply, answer_failure, answer_mismatch, answer_not_stored};
 use crate::request::EdgeRequest;
 use crate::request::account::{self, result_of};
@@ -15,10 +15,10 @@ use crate::worker::mismatches;
 use crate::worker::variants::{fetch_again, fetch_variant};
 
 /// Refuses a request that is for the store only, which does not have what its client would take.
-pub fn refuse_not_stored(host: &dyn Host, stream: &EdgeRequest) -> host::Result<Action> {
+pub fn refuse_not_stored(worker: &Worker, stream: &EdgeRequest) -> host::Result<Action> {
     stream.progress.answered.set(true);
     stream.progress.account.results_in(account::NOT_STORED);
-    answer_not_stored(host)?;
+    answer_not_stored(&*worker.host, &worker.identity.name)?;
     Ok(Action::Pause)
 }
 
@@ -35,7 +35,7 @@ pub fn refuse_mismatch(
         .warn(|| format!("sluice: the store gave {what}"));
     mismatches::avoid_the_store(worker, stream);
     if stream.progress.purpose.get() == Purpose::StoreOnly {
-        return refuse_not_stored(&*worker.host, stream);
+        return refuse_not_stored(worker, stream);
     }
     // One that goes around the store already gets nothing else by such a call.
     let around = stream.progress.purpose.get().avoids_the_store();
@@ -55,7 +55,7 @@ fn await_call(
         stream.progress.account.results_in(result_of(result));
     } else {
         stream.progress.account.results_in(account::FAILED);
-        answer_mismatch(&*worker.host)?;
+        answer_mismatch(&*worker.host, &worker.identity.name)?;
     }
     Ok(Action::Pause)
 }
@@ -72,7 +72,7 @@ pub fn refuse_variant(
         coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
     });
     if stream.progress.purpose.get() == Purpose::StoreOnly {
-        return refuse_not_stored(&*worker.host, stream);
+        return refuse_not_stored(worker, stream);
     }
     if stream.for_others {
         stream.progress.answered.set(true);
@@ -100,6 +100,6 @@ pub fn refuse_expired(
     });
     stream.progress.answered.set(true);
     stream.progress.account.results_in(account::FAILED);
-    answer_failure(&*worker.host, status, false)?;
+    answer_failure(&*worker.host, &worker.identity.name, status, false)?;
     Ok(Action::Pause)
 }

@@ -8,6 +8,7 @@ use sluice_core::coalescing::Onward;
 use sluice_core::coalescing::board::FlightKey;
 use sluice_core::host::HostError;
 use sluice_core::hot::Wanted;
+use sluice_core::http::cache_name::CDN_LOOP;
 use sluice_core::http::client_control::{RequestControl, Way};
 use sluice_core::http::demand::Demand;
 use sluice_core::http::field_value::JoinedValue;
@@ -93,6 +94,9 @@ impl Edge {
         if facts.internal {
             strip_internal(host, headers)?;
         }
+        if facts.cdn_loop && self.has_come_back(headers) {
+            return Err(Refusal::Rejected(Rejection::Loop));
+        }
         self.cors = self.cors_policy().map(|_| Cors::of(headers));
         let policy = &self.policy.policy;
         let target = match canonicalize(policy, &facts.target) {
@@ -150,6 +154,12 @@ impl Edge {
             }
             _ => Err(Refusal::Rejected(rejection)),
         }
+    }
+
+    /// Whether the request has come through this cache before (RFC 8586).
+    fn has_come_back(&self, headers: &Headers) -> bool {
+        let mut lines = headers.iter().filter(|(name, _)| *name == CDN_LOOP);
+        lines.any(|(_, line)| self.identity.name.is_listed_in(line))
     }
 
     /// Handles a cacheable request: for an object, or for the document that is known to take its place.
@@ -394,7 +404,7 @@ impl Edge {
         // The answer says all by itself.
         let cors = self.cors.take();
         match (cors, self.cors_policy()) {
-            (Some(cors), Some(policy)) => cors.answer_preflight(host, policy),
+            (Some(cors), Some(policy)) => cors.answer_preflight(host, &self.identity.name, policy),
             _ => Ok(()),
         }
     }

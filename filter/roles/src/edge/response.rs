@@ -7,7 +7,7 @@ use sluice_core::admission::PassReason;
 use sluice_core::coalescing::hints::Hint;
 use sluice_core::coalescing::{LeaderResponse, Onward};
 use sluice_core::freshness::{UncacheableReason, is_request_error};
-use sluice_core::http::cache_status::{CacheStatus, Forward};
+use sluice_core::http::cache_status::{CacheStatus, Forward, detailed};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::vary::is_of_variant;
 use sluice_core::link::Purpose;
@@ -28,7 +28,7 @@ use super::website::hold_for_substitute;
 use super::{ahead, hot, variants};
 use crate::around;
 use crate::host::headers::Headers;
-use crate::host::{self, Action, Host, Map};
+use crate::host::{self, Action, Map};
 use crate::reply::delivery::deliver;
 use crate::reply::substitute::MOST_BYTES;
 use crate::reply::{CACHE_STATUS, NOT_STORED, substitute};
@@ -44,11 +44,12 @@ const PURGED_MILLIS: Millis = 1_000;
 
 /// Handles the response to a request that went around the store by its own nature.
 pub fn respond_passed(
-    host: &dyn Host,
+    worker: &Worker,
     reason: PassReason,
     policy: &Policy,
     target: &CanonicalTarget,
 ) -> host::Result<Action> {
+    let host = &*worker.host;
     around::let_pass(host)?;
     add_headers(host, policy.rule(target.path()))?;
     let forward = match reason {
@@ -65,7 +66,7 @@ pub fn respond_passed(
     if let Some(status) = status.and_then(|status| u16::try_from(status).ok()) {
         said = said.forward_status(status);
     }
-    add_cache_status(host, &said)?;
+    add_cache_status(worker, &said)?;
     Ok(Action::Continue)
 }
 
@@ -99,7 +100,7 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
     if stream.progress.purpose.get() == Purpose::StoreOnly
         && !(served.satisfies(&stream.control) && shared && !served.predates_purge)
     {
-        return refuse_not_stored(&*worker.host, stream);
+        return refuse_not_stored(worker, stream);
     }
     if stream.authenticated && served.entry.stored {
         let all = served.entry.allows_authenticated;
@@ -113,7 +114,7 @@ pub fn respond_cached(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Re
     follow_up(worker, stream, &served);
     let unannounced = unannounced(stream, &served.entry, &fields);
     stream.body.unannounced.set(unannounced);
-    restore(&*worker.host, stream, &headers, &fields, &served)?;
+    restore(worker, stream, &headers, &fields, &served)?;
     if served.entry.lacks_room() || served.entry.shared_once {
         share_unstored(worker, stream, fields.content_length(), &served)?;
     }
@@ -159,13 +160,13 @@ fn follow_up(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>) {
 /// Makes the response's headers what the client should see, but for the place of a missing object and for what it
 /// demands.
 fn restore(
-    host: &dyn Host,
+    worker: &Worker,
     stream: &Rc<EdgeRequest>,
     headers: &Headers,
     fields: &StoredFields<'_>,
     served: &Served<'_>,
 ) -> host::Result<()> {
-    let entry = &served.entry;
+    let (host, entry) = (&*worker.host, &served.entry);
     host.edit_headers(Map::Response, restored(entry, fields))?;
     if fields.hides() {
         let mut shown = fields.hidden(|name| headers.has(name)).into_iter();
@@ -196,7 +197,7 @@ fn restore(
     };
     let reason = reason_of(stream, served);
     let status = reason.map_or(status, |reason| status.detail(reason.name()));
-    add_status_of(host, stream, status)
+    add_status_of(worker, stream, status)
 }
 
 /// Passes on a response that the store does not get, though others may: to the followers on this worker as well, by a
@@ -347,9 +348,10 @@ fn is_of_the_store(stream: &EdgeRequest, fields: &StoredFields<'_>, around: bool
 fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host::Result<Action> {
     if stream.progress.purpose.get() == Purpose::StoreOnly {
         stream.progress.account.results_in(account::NOT_STORED);
+        let not_stored = detailed(&worker.identity.name, NOT_STORED);
         worker
             .host
-            .add_header(Map::Response, CACHE_STATUS, NOT_STORED)?;
+            .add_header(Map::Response, CACHE_STATUS, &not_stored)?;
         return Ok(Action::Continue);
     }
     let status = worker.host.header_number(Map::Response, ":status")?;
@@ -387,7 +389,7 @@ fn respond_without_entry(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
         status,
         false,
     )?;
-    add_status_of(&*worker.host, stream, description)?;
+    add_status_of(worker, stream, description)?;
     if hold_for_substitute(worker, stream, status, 0)? {
         return Ok(Action::Pause);
     }
@@ -419,7 +421,7 @@ fn without_entry<'a>(stream: &EdgeRequest, status: u16) -> CacheStatus<'a> {
 
 /// Adds what is to be said of the response to a cacheable request.
 fn add_status_of<'a>(
-    host: &dyn Host,
+    worker: &Worker,
     stream: &'a EdgeRequest,
     mut status: CacheStatus<'a>,
 ) -> host::Result<()> {
@@ -430,9 +432,10 @@ fn add_status_of<'a>(
     if policy.response.cache_status_key {
         status = status.key(key);
     }
-    add_cache_status(host, &status)
+    add_cache_status(worker, &status)
 }
 
-fn add_cache_status(host: &dyn Host, status: &CacheStatus<'_>) -> host::Result<()> {
-    host.add_header(Map::Response, CACHE_STATUS, status.to_string())
+fn add_cache_status(worker: &Worker, status: &CacheStatus<'_>) -> host::Result<()> {
+    let member = status.member_of(&worker.identity.name);
+    worker.host.add_header(Map::Response, CACHE_STATUS, &member)
 }

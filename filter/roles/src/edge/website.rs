@@ -8,6 +8,7 @@
 
 use std::rc::Rc;
 
+use sluice_core::http::cache_status::detailed;
 use sluice_core::key::CanonicalTarget;
 use sluice_core::metrics::Metric;
 use sluice_core::policy::Policy;
@@ -76,9 +77,10 @@ pub fn answer_redirect(
     location: &str,
 ) -> host::Result<()> {
     worker.metrics.count_of(policy, Metric::RequestsSubstituted);
+    let cache_status = detailed(&worker.identity.name, "directory");
     let headers = [
         ("location", location),
-        (CACHE_STATUS, "sluice; detail=directory"),
+        (CACHE_STATUS, cache_status.as_str()),
     ];
     worker.host.respond(
         Substitute::Directory.status(404),

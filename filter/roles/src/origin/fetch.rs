@@ -26,6 +26,9 @@ use crate::worker::Worker;
 use crate::worker::fills;
 use crate::worker::fills::Fallback;
 
+/// The conditions to which a response may be 304 (RFC 9110, 13.1.2 and 13.1.3).
+const CONDITIONS: [&str; 2] = ["if-none-match", "if-modified-since"];
+
 /// A request that goes on to the origin.
 #[derive(Debug)]
 pub struct Fetch {
@@ -43,6 +46,8 @@ pub struct Fetch {
     pub selection: Option<Selection>,
     /// The stored response that the store asks about.
     pub revalidation: Option<Rc<Revalidation>>,
+    /// Whether the origin is asked with a condition, to which it may answer 304.
+    pub is_conditional: bool,
     /// Whether an unsafe request has made that response invalid.
     pub invalidated: bool,
     /// Whether the origin is asked for the headers alone.
@@ -124,6 +129,10 @@ impl Fetch {
             // A 304 would change the stored response for others.
             stored.conditional = false;
         }
+        let is_conditional = match &revalidation {
+            Some(stored) => stored.conditional,
+            None => !cacheable && CONDITIONS.iter().any(|name| headers.has(name)),
+        };
         let ignores_cookies = policy.policy.request.cookies == Cookies::Ignore;
         Self {
             context,
@@ -134,6 +143,7 @@ impl Fetch {
             cache_key,
             selection,
             revalidation: revalidation.map(Rc::new),
+            is_conditional,
             head: for_headers || headers.is(":method", "HEAD"),
             for_headers,
             authenticated,
@@ -154,12 +164,14 @@ impl Fetch {
     }
 
     /// Makes the store's request, which has these headers, one for the origin.
-    pub fn prepare(&self, host: &dyn Host, headers: &Headers) -> host::Result<()> {
+    pub fn prepare(&self, worker: &Worker, headers: &Headers) -> host::Result<()> {
+        let (host, identity) = (&*worker.host, &*worker.identity);
         let policy = &self.policy.policy;
         let sent = written(headers, ":path");
         let path = self.selection.as_ref().and_then(Selection::primary_path);
         prepare_request(
             host,
+            identity,
             policy,
             self.link.purpose,
             headers,

@@ -115,7 +115,8 @@ impl OriginStream {
             return Ok(self.stop(worker));
         }
         let path = written(headers, ":path");
-        prepare_request(&*worker.host, &policy.policy, purpose, headers, path)?;
+        let (host, identity) = (&*worker.host, &*worker.identity);
+        prepare_request(host, identity, &policy.policy, purpose, headers, path)?;
         let cacheable = !purpose.avoids_the_store();
         self.adopted = Some(ForeignRequest::new(worker, policy, headers, cacheable));
         Ok(Action::Continue)
@@ -149,7 +150,7 @@ impl OriginStream {
         if fetch.asks_again(worker) {
             return Ok(self.refuse(worker, DueReply::AskAgain));
         }
-        fetch.prepare(&*worker.host, headers)?;
+        fetch.prepare(worker, headers)?;
         if fetch.policy.policy.origin.is_bucket() && fetch.fallback().is_some() {
             worker.host.set_header(Map::Request, FALLBACK_HEADER, "1")?;
         }

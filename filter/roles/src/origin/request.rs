@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use sluice_core::http::cache_name::{CDN_LOOP, VIA};
 use sluice_core::http::demand::Demand;
 use sluice_core::http::whitespace::collapsed;
 use sluice_core::key::origin_authority;
@@ -22,6 +23,7 @@ use crate::reply::DueReply;
 use crate::request::headers::select;
 use crate::worker::Worker;
 use crate::worker::background;
+use crate::worker::identity::Identity;
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
@@ -29,6 +31,7 @@ const FORWARDED_FOR: &str = "x-forwarded-for";
 /// must not depend on what its key does not have.
 pub fn prepare_request(
     host: &dyn Host,
+    identity: &Identity,
     policy: &Policy,
     purpose: Purpose,
     headers: &Headers,
@@ -83,6 +86,7 @@ pub fn prepare_request(
     if policy.origin.is_bucket() {
         collapse_spaces(host, policy, headers)?;
     }
+    name_cache(host, identity, policy)?;
     host.write_header(Map::Request, headers, PROOF_HEADER, "1")
 }
 
@@ -100,6 +104,18 @@ fn collapse_spaces(host: &dyn Host, policy: &Policy, headers: &Headers) -> host:
         }
     }
     Ok(())
+}
+
+/// Tells the origin, and each cache on the way to it, that the request comes from this cache (RFC 8586; RFC 9110, 7.6.3).
+/// `Via` says for all requests the version with which the hop sends them, because many clients may share one. What is in a
+/// bucket does not depend on it.
+fn name_cache(host: &dyn Host, identity: &Identity, policy: &Policy) -> host::Result<()> {
+    let name = &identity.name;
+    host.add_header(Map::Request, CDN_LOOP, name.cdn_loop())?;
+    if policy.origin.is_bucket() || !identity.tells_via {
+        return Ok(());
+    }
+    host.add_header(Map::Request, VIA, format!("1.1 {name}"))
 }
 
 /// Sets `X-Forwarded-For` to the addresses of the clients and proxies before Envoy. The cache filter's requests have

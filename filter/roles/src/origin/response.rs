@@ -54,6 +54,10 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     undo_connection(&*worker.host, &headers)?;
     remove_hidden(&*worker.host, &fetch.policy.policy, &headers)?;
     let mut status = headers.status().unwrap_or(502);
+    if status == 304 && !fetch.is_conditional {
+        status = 502;
+        refuse_not_modified(&*worker.host)?;
+    }
     let stream = worker.stream(fetch.link.stream);
     let account = stream.as_deref().map(|stream| &*stream.progress.account);
     (status, fetch.response.refused) =
@@ -87,6 +91,14 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
         return around::keep_away(&*worker.host);
     }
     respond_to_store(worker, fetch, &headers, status, end_of_stream)
+}
+
+/// Makes an error of a 304 to a request without a condition, whose client has nothing that it could use (RFC 9110,
+/// 15.4.5). Where there is a hop of the edge's own, it has asked once more.
+fn refuse_not_modified(host: &dyn Host) -> host::Result<()> {
+    host.set_header(Map::Response, ":status", "502")?;
+    // It is the length of what the 304 does not have.
+    host.set_header(Map::Response, "content-length", "0")
 }
 
 /// Whether a response with that status does not take the place of what may be served stale.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Replies without a body to what a client demands: 304, 412, 416.
 
-use sluice_core::http::cache_status::CacheStatus;
 use sluice_core::http::range::unsatisfied_range;
 
 use super::CACHE_STATUS;
@@ -21,10 +20,10 @@ pub struct BodilessReply {
 
 impl BodilessReply {
     /// The same, with what is to be said of the way here in the place of what the response says of its own.
-    pub fn described(mut self, status: &CacheStatus<'_>) -> Self {
+    pub fn described(mut self, status: &str) -> Self {
         let mut fields = self.fields.iter_mut().rev();
         if let Some((_, value)) = fields.find(|(name, _)| name == CACHE_STATUS) {
-            *value = status.to_string().into_bytes();
+            *value = status.as_bytes().to_vec();
         }
         self
     }

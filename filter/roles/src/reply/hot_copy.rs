@@ -2,7 +2,6 @@
 //! Replies out of the worker's memory.
 
 use sluice_core::hot::HotCopy;
-use sluice_core::http::cache_status::CacheStatus;
 use sluice_core::http::demand::Demand;
 
 use super::CACHE_STATUS;
@@ -11,28 +10,29 @@ use crate::host::headers::{Headers, extend};
 use crate::host::{self, Host};
 use crate::request::EdgeRequest;
 
-/// Answers the effective context's request with `copy`, which is `age` seconds old, and says `status` of its way.
+/// Answers the effective context's request with `copy`, which is `age` seconds old, and has this member of `Cache-Status`.
 pub fn answer(
     host: &dyn Host,
     copy: &HotCopy,
     age: u64,
-    status: &CacheStatus<'_>,
+    status: &str,
     demand: Option<&Demand>,
     head: bool,
 ) -> host::Result<()> {
-    let (status, age) = (status.to_string(), age.to_string());
+    let age = age.to_string();
     let own = [("age", age.as_bytes()), (CACHE_STATUS, status.as_bytes())];
     let own = own.into_iter().skip(usize::from(!copy.aged));
     let headers = Headers::new(extend(&copy.headers, own));
     answer_with(host, demand, head, copy.status, &headers, &copy.body)
 }
 
-/// Answers the effective context's request, a follower that has waited for this response.
+/// Answers the effective context's request, a follower that has waited for this response, with that member of
+/// `Cache-Status`.
 pub fn answer_follower(
     host: &dyn Host,
     copy: &HotCopy,
     follower: &EdgeRequest,
-    status: &CacheStatus<'_>,
+    status: &str,
 ) -> host::Result<()> {
     follower.progress.answered_untyped.set(!copy.typed);
     let demand = follower.demand.as_ref();

@@ -11,7 +11,8 @@ use std::rc::Rc;
 
 use demand_reply::BodilessReply;
 use sluice_core::hot::HotCopy;
-use sluice_core::http::cache_status::CacheStatus;
+use sluice_core::http::cache_name::CacheName;
+use sluice_core::http::cache_status::{CacheStatus, Forward, detailed};
 use sluice_core::key::Rejection;
 use sluice_core::store::revalidation::Revalidation;
 use substitute::{Document, HeldResponse};
@@ -23,8 +24,8 @@ use crate::request::body::PartCopy;
 
 /// Name of the response header of RFC 9211.
 pub const CACHE_STATUS: &str = "cache-status";
-/// `Cache-Status` of a response that is wanted from the store only, which does not have it.
-pub const NOT_STORED: &str = "sluice; detail=only-if-cached";
+/// Detail of `Cache-Status` of a response that is wanted from the store only, which does not have it.
+pub const NOT_STORED: &str = "only-if-cached";
 
 /// Tells a look at the store that the stored response has to be revalidated.
 pub const EXPIRED: u16 = 412;
@@ -74,8 +75,8 @@ pub enum DueReply {
 }
 
 impl DueReply {
-    /// Answers the effective context's request.
-    pub fn send(&self, host: &dyn Host) -> host::Result<()> {
+    /// Answers the effective context's request, in the cache of that name.
+    pub fn send(&self, host: &dyn Host, name: &CacheName) -> host::Result<()> {
         const NO_STORE: &[(&str, &str)] = &[("cache-control", "no-store")];
         match self {
             Self::Unlinked => host.respond(403, "sluice_unlinked", NO_STORE, ""),
@@ -96,27 +97,35 @@ impl DueReply {
             }
             Self::AskAgain => host.respond(503, "sluice_ask_again", NO_STORE, ""),
             Self::Reset => host.reset(Half::Response),
-            Self::RequestTimeout => answer_timeout(host),
+            Self::RequestTimeout => answer_timeout(host, name),
             Self::Outcome { status } => host.respond(*status, "sluice_outcome", &[], ""),
             Self::Bodiless(bodiless) => bodiless.send(host),
             Self::Copied(copy, follower, way) => {
-                hot_copy::answer_follower(host, copy, follower, way)
+                hot_copy::answer_follower(host, copy, follower, &way.member_of(name))
             }
             Self::Substitute(document, stream, held) => document.take_place(host, stream, *held),
             Self::Part(part) => {
                 host.respond_with(206, "sluice_range_ahead", &part.headers, &part.body)
             }
-            Self::Failed { status } => answer_failure(host, *status, true),
+            Self::Failed { status } => answer_failure(host, name, *status, true),
         }
     }
 }
 
-/// Answers the effective context's request, which goes no further.
-pub fn answer_rejection(host: &dyn Host, rejection: Rejection) -> host::Result<()> {
+/// Answers the effective context's request, which goes no further, in the cache of that name.
+pub fn answer_rejection(
+    host: &dyn Host,
+    name: &CacheName,
+    rejection: Rejection,
+) -> host::Result<()> {
+    let cache_status = detailed(name, "rejected");
     let mut headers = vec![
         ("content-type", "text/plain; charset=utf-8"),
-        (CACHE_STATUS, "sluice; detail=rejected"),
+        (CACHE_STATUS, cache_status.as_str()),
     ];
+    if rejection == Rejection::Loop {
+        headers.push(("cache-control", "no-store"));
+    }
     if let Rejection::MethodNotAllowed { allow } = rejection {
         headers.push(("allow", allow));
     }
@@ -129,26 +138,34 @@ pub fn answer_rejection(host: &dyn Host, rejection: Rejection) -> host::Result<(
 }
 
 /// Answers the effective context's request, which its client has not sent to the end (RFC 9110, 15.5.9).
-fn answer_timeout(host: &dyn Host) -> host::Result<()> {
+fn answer_timeout(host: &dyn Host, name: &CacheName) -> host::Result<()> {
+    let cache_status = detailed(name, "rejected");
     let headers = [
         ("content-type", "text/plain; charset=utf-8"),
-        (CACHE_STATUS, "sluice; detail=rejected"),
+        (CACHE_STATUS, cache_status.as_str()),
     ];
     let body = "The request has not come to its end in time.\n";
     host.respond(408, "request_timeout", &headers, body)
 }
 
 /// Answers the effective context's request with an error of the origin's or of the edge's own.
-pub fn answer_failure(host: &dyn Host, status: u16, collapsed: bool) -> host::Result<()> {
+pub fn answer_failure(
+    host: &dyn Host,
+    name: &CacheName,
+    status: u16,
+    collapsed: bool,
+) -> host::Result<()> {
     let cache_status = if collapsed {
-        "sluice; fwd=miss; collapsed"
+        CacheStatus::forwarded(Forward::Miss)
+            .collapsed()
+            .member_of(name)
     } else {
-        "sluice; detail=unavailable"
+        detailed(name, "unavailable")
     };
     let headers = [
         ("content-type", "text/plain; charset=utf-8"),
         ("cache-control", "no-store"),
-        (CACHE_STATUS, cache_status),
+        (CACHE_STATUS, cache_status.as_str()),
     ];
     host.respond(
         status,
@@ -160,12 +177,13 @@ pub fn answer_failure(host: &dyn Host, status: u16, collapsed: bool) -> host::Re
 
 /// Answers the effective context's request, to which the store has given another response than that of its key. The
 /// next one goes around the store.
-pub fn answer_mismatch(host: &dyn Host) -> host::Result<()> {
+pub fn answer_mismatch(host: &dyn Host, name: &CacheName) -> host::Result<()> {
+    let cache_status = detailed(name, "key-mismatch");
     let headers = [
         ("content-type", "text/plain; charset=utf-8"),
         ("cache-control", "no-store"),
         ("retry-after", "1"),
-        (CACHE_STATUS, "sluice; detail=key-mismatch"),
+        (CACHE_STATUS, cache_status.as_str()),
     ];
     let body = "The cache had another response. Try again.\n";
     host.respond(503, "sluice_key_mismatch", &headers, body)
@@ -173,7 +191,11 @@ pub fn answer_mismatch(host: &dyn Host) -> host::Result<()> {
 
 /// Answers the effective context's request, which is for the store only, and the store does not have what its client
 /// would take (RFC 9111, 5.2.1.7).
-pub fn answer_not_stored(host: &dyn Host) -> host::Result<()> {
-    let headers = [("cache-control", "no-store"), (CACHE_STATUS, NOT_STORED)];
+pub fn answer_not_stored(host: &dyn Host, name: &CacheName) -> host::Result<()> {
+    let cache_status = detailed(name, NOT_STORED);
+    let headers = [
+        ("cache-control", "no-store"),
+        (CACHE_STATUS, cache_status.as_str()),
+    ];
     host.respond(504, "sluice_not_stored", &headers, "")
 }

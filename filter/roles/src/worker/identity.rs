@@ -5,6 +5,7 @@ use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 use sluice_core::admission::write_own_headers;
+use sluice_core::http::cache_name::{CacheName, NAME_VARIABLE, VIA_OFF, VIA_VARIABLE};
 use sluice_core::key::CanonicalTarget;
 use sluice_core::key::store_path::{SECRET_VARIABLE, StoreSecret};
 use sluice_core::link::{Link, Received, Secrets};
@@ -28,6 +29,10 @@ pub struct Identity {
     hash_key: [u64; 2],
     /// The secret of the names in the store, and of the hashes by which purges know URLs.
     pub store_secret: StoreSecret,
+    /// The name by which the cache calls itself.
+    pub name: CacheName,
+    /// Whether HTTP origins are told of the edge in `Via`.
+    pub tells_via: bool,
 }
 
 impl Identity {
@@ -47,6 +52,8 @@ impl Identity {
             secrets: Secrets { process, vm },
             hash_key,
             store_secret: store_secret(host)?,
+            name: cache_name(host)?,
+            tells_via: host.environment(VIA_VARIABLE)?.as_deref() != Some(VIA_OFF),
         })
     }
 
@@ -93,6 +100,23 @@ impl Identity {
         write(&mut hasher);
         KeyHash(hasher.finish())
     }
+}
+
+/// The name of the cache: that of the environment, which the edges of a fleet share, else the usual one with a number that
+/// all workers of this process know.
+fn cache_name(host: &dyn Host) -> host::Result<CacheName> {
+    let given = host.environment(NAME_VARIABLE)?;
+    let given = given.filter(|given| !given.is_empty());
+    if let Some(name) = given.as_deref().and_then(CacheName::parse) {
+        return Ok(name);
+    }
+    if let Some(given) = given {
+        let accepted = CacheName::ACCEPTED;
+        let message = format!("sluice: {NAME_VARIABLE}={given:?}: expected {accepted}");
+        host.log(Level::Warn, &message);
+    }
+    let [number, _] = agree_on(host, "sluice/cache-name", host.random()?)?;
+    Ok(CacheName::usual(number as u32))
 }
 
 /// The secret of the names in the store: that of the environment, with which a cache outlives this process, else one

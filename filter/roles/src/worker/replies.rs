@@ -49,7 +49,7 @@ impl Worker {
             let answered = self
                 .roots
                 .act_as(context)
-                .and_then(|host| answer.send(host));
+                .and_then(|host| answer.send(host, &self.identity.name));
             self.metrics.check(answered);
         }
         if self.due.has_replies() {

@@ -117,7 +117,7 @@ pub fn end_fetch(worker: &mut Worker, call: CallKind, variant: Option<&Document>
         let acting = worker.roots.act_as(id.0);
         let answered = acting.and_then(|host| match variant {
             Some(variant) => variant.answer(host, &stream),
-            None => answer_mismatch(host),
+            None => answer_mismatch(host, &worker.identity.name),
         });
         worker.metrics.check(answered);
     }

@@ -5,6 +5,6 @@
 mod background_listener;
 mod bucket_signing;
 mod bucket_trouble;
-mod hop;
+pub mod hop;
 mod s3_servers;
 mod websocket;

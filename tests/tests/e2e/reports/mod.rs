@@ -2,9 +2,14 @@
 //! Public bug reports of other caches, proxies and gateways, sent to the edge: no server, client or attacker of a report
 //! finds the same fault here. `bench/REPORTS.md` lists them.
 
+mod closed_connections;
+mod early_answers;
 mod http2_streams;
 mod kubernetes;
+mod loops;
+mod not_modified;
 mod not_stored;
+mod other_protocols;
 mod own_headers;
 mod request_headers;
 mod response_headers;

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A filter of the hop that asks an origin once more which has closed the connection under a request, or has answered 304
+//! to a request without a condition.
+//!
+//! An origin may close a connection that is idle at the moment at which the next request is on its way (RFC 9112, 9.3.1).
+//! A GET or HEAD without a body is safe to send again (RFC 9110, 9.2.2). Envoy's own retries do not fit here: they share
+//! a budget with other retries, choose among connections that the origin may close as well, and do not tell such an end
+//! from a timeout.
+
+use std::cell::RefCell;
+
+use sluice_core::link::{AGAIN_HEADER, EMPTY_HEADER, FAILURE_HEADER, INTERNAL_PREFIX};
+use sluice_roles::host::headers::Headers;
+
+use crate::abi::{Filter, HeaderMapType, HeadersStatus};
+
+/// The details of a response that Envoy makes where the connection has ended in front of the first byte of a response.
+const CONNECTION_ENDED: &[u8] = b"upstream_reset_before_response_started{connection_termination}";
+
+/// The conditions to which a response may be 304 (RFC 9110, 13.1.2 and 13.1.3).
+const CONDITIONS: [&str; 2] = ["if-none-match", "if-modified-since"];
+
+/// The filter on one stream.
+#[derive(Debug, Default)]
+pub struct OnceMore {
+    /// The headers with which the request has come, if it may be sent once more.
+    repeatable: RefCell<Option<Headers>>,
+}
+
+impl OnceMore {
+    /// Keeps the headers of a request that may be sent once more: it is a GET or HEAD, has no body, and was not sent again
+    /// yet.
+    pub fn observe_request(&self, filter: Filter, ends: bool) -> HeadersStatus {
+        let headers = || Headers::new(filter.headers(HeaderMapType::Request));
+        let is_repeatable = |headers: &Headers| {
+            let is_safe = headers.is(":method", "GET") || headers.is(":method", "HEAD");
+            // NB: a request that only comes back to EDGE is asked again where it goes on to the origin.
+            is_safe && !headers.has(AGAIN_HEADER) && !headers.has(EMPTY_HEADER)
+        };
+        let repeatable = ends.then(headers).filter(is_repeatable);
+        self.repeatable.replace(repeatable);
+        HeadersStatus::Continue
+    }
+
+    /// Holds a response that says that the connection has ended, or a 304 that nobody has asked for, and asks again in a
+    /// later turn: Envoy's router is still at work for the first request here.
+    pub fn observe_response(&self, filter: Filter) -> HeadersStatus {
+        let repeatable = self.repeatable.borrow();
+        let Some(request) = &*repeatable else {
+            return HeadersStatus::Continue;
+        };
+        let field = |name| filter.header(HeaderMapType::Response, name);
+        let has_ended = || field(FAILURE_HEADER).as_deref() == Some(CONNECTION_ENDED);
+        let is_conditional = || CONDITIONS.iter().any(|name| request.has(name));
+        let is_useless = field(":status").as_deref() == Some(b"304") && !is_conditional();
+        if !is_useless && !has_ended() {
+            return HeadersStatus::Continue;
+        }
+        filter.scheduler().commit();
+        HeadersStatus::StopAllIterationAndWatermark
+    }
+
+    /// Sends the request again. The hop's route for such requests has connections of its own, each for one request: an idle
+    /// one might be closed as well.
+    pub fn ask_again(&self, filter: Filter) {
+        if let Some(headers) = self.repeatable.take() {
+            give_back(filter, &headers);
+        }
+        filter.set_header(HeaderMapType::Request, AGAIN_HEADER, b"1");
+        filter.set_header(HeaderMapType::Request, "connection", b"close");
+        if !filter.recreate() {
+            filter.continue_encoding();
+        }
+    }
+}
+
+/// Gives the request what the chain of the origin's server has taken from it, for the routes and the filters of the hop.
+fn give_back(filter: Filter, headers: &Headers) {
+    // NB: Envoy finds no route for a request without `x-forwarded-proto`.
+    let starts = [INTERNAL_PREFIX, "x-forwarded-", "accept-encoding"];
+    let is_of_hop = |name: &str| starts.iter().any(|start| name.starts_with(start));
+    for (name, value) in headers.iter().filter(|(name, _)| is_of_hop(name)) {
+        filter.set_header(HeaderMapType::Request, name, value);
+    }
+}
