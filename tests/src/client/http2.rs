@@ -93,9 +93,12 @@ impl Http2 {
         headers: &[(&str, &str)],
         ends: bool,
     ) -> Result<Stream, h2::Error> {
-        let mut request = http::Request::builder()
-            .method(method)
-            .uri(format!("http://edge.test{target}"));
+        // Absolute, a target has a scheme of its own.
+        let uri = match target.starts_with('/') {
+            true => format!("http://edge.test{target}"),
+            false => target.to_owned(),
+        };
+        let mut request = http::Request::builder().method(method).uri(uri);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

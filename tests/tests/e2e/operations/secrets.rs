@@ -9,6 +9,7 @@ use sluice_tests::eventually;
 use sluice_tests::http::message::Headers;
 use sluice_tests::machine::process::command_lines;
 use sluice_tests::origin::{Origin, Reply};
+use tempfile::TempDir;
 
 /// The secret access key of a scripted bucket.
 const S3_SECRET: &str = "scripted-secret-value";
@@ -167,4 +168,25 @@ async fn no_token_is_in_the_configuration_or_a_command_line() {
     // Control: its hash is there.
     let dump = edge.admin_get("/config_dump").await;
     assert!(String::from_utf8_lossy(&dump.body).contains("token_sha256"));
+}
+
+/// Whoever reads the environment of Envoy, as its extensions may, would purge the site.
+#[tokio::test]
+async fn the_environment_of_envoy_has_no_token_of_a_site() {
+    const SITES_TOKEN: &str = "the-token-of-one-site";
+    let origin = Origin::start().ready().await;
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("sites.yaml");
+    let url = origin.url();
+    let sites = format!("sites:\n- name: a\n  origin: {url}\n  purge_token: TOKEN_OF_A\n");
+    std::fs::write(&file, sites).unwrap();
+    let edge = Purger::new().open(Builder::new().env("SITES", file.display().to_string()));
+    let edge = edge.env("TOKEN_OF_A", SITES_TOKEN).start().await;
+    let environment = std::fs::read(format!("/proc/{}/environ", edge.envoy_pid())).unwrap();
+    let environment = String::from_utf8_lossy(&environment);
+    // Control: it is Envoy's.
+    assert!(environment.contains("SLUICE_CACHE_SECRET="));
+    for secret in [SITES_TOKEN, TOKEN] {
+        assert!(!environment.contains(secret), "{secret}");
+    }
 }

@@ -2,6 +2,8 @@
 //! Public bug reports of other caches, proxies and gateways, sent to the edge: no server, client or attacker of a report
 //! finds the same fault here. `bench/REPORTS.md` lists them.
 
+mod around_the_store;
+mod bucket_sites;
 mod closed_connections;
 mod early_answers;
 mod http2_streams;
@@ -13,3 +15,4 @@ mod other_protocols;
 mod own_headers;
 mod request_headers;
 mod response_headers;
+mod schemes;
