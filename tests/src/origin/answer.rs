@@ -7,7 +7,6 @@ use crate::http::http_date;
 use crate::http::message::{Framing, Head};
 use crate::server::exchange::{After, Answering, LAST_CHUNK, write_chunk};
 use crate::server::requests::State;
-use std::fmt::Write as _;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,7 +52,7 @@ impl Answering for Shared {
             return Ok(After::Reset);
         }
         let part = answer.part();
-        write.write_all(answer.head(&part).as_bytes()).await?;
+        write.write_all(&answer.head(&part)).await?;
         if answer.request.word(0) == "HEAD" || part.is_bodiless() {
             let closes = reply.framing == Framing::Close && !part.is_bodiless();
             return Ok(if closes { After::Close } else { After::Keep });
@@ -103,34 +102,38 @@ impl Answer {
         }
     }
 
-    fn head(&self, part: &Part) -> String {
+    fn head(&self, part: &Part) -> Vec<u8> {
         let Part { status, bytes } = part;
-        let mut head = format!("HTTP/1.1 {status} Scripted\r\n");
-        let mut add = |name: &str, value: &str| {
-            let _ = write!(head, "{name}: {value}\r\n");
+        let mut head = format!("HTTP/1.1 {status} Scripted\r\n").into_bytes();
+        let mut add = |name: &str, value: &[u8]| {
+            head.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
         };
         // A 304 is about a body that an earlier answer had.
         if *status != 304 {
-            add("x-origin-sequence", &self.sequence.to_string());
+            add("x-origin-sequence", self.sequence.to_string().as_bytes());
         }
         for (name, value) in &self.reply.headers {
-            add(name, value);
+            add(name, value.as_bytes());
         }
         if *status == 206 {
             let whole = self.reply.content.len();
             let range = format!("bytes {}-{}/{whole}", bytes.start, bytes.end - 1);
-            add("content-range", &range);
+            add("content-range", range.as_bytes());
         }
         if self.reply.dated {
-            add("date", &http_date(SystemTime::now()));
+            add("date", http_date(SystemTime::now()).as_bytes());
+        }
+        for (name, value) in &self.reply.fields {
+            add(name, value);
         }
         match self.reply.framing {
             _ if part.is_bodiless() => {}
-            Framing::Length(_) => add("content-length", &bytes.len().to_string()),
-            Framing::Chunked => add("transfer-encoding", "chunked"),
-            Framing::Close => add("connection", "close"),
+            Framing::Length(_) => add("content-length", bytes.len().to_string().as_bytes()),
+            Framing::Chunked => add("transfer-encoding", b"chunked"),
+            Framing::Close => add("connection", b"close"),
         }
-        head + "\r\n"
+        head.extend(b"\r\n");
+        head
     }
 }
 

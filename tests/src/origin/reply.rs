@@ -83,6 +83,8 @@ pub struct Reply {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,
     pub(super) trailers: String,
+    /// Fields with values of whatever bytes, behind those and `Date`.
+    pub(super) fields: Vec<(String, Vec<u8>)>,
     pub(super) content: Content,
     pub(super) framing: Framing,
     pub(super) delay: Duration,
@@ -102,6 +104,7 @@ impl Reply {
             status,
             headers: Vec::new(),
             trailers: String::new(),
+            fields: Vec::new(),
             content: Content::Stamped(size),
             framing: Framing::Length(0),
             delay: Duration::ZERO,
@@ -171,6 +174,13 @@ impl Reply {
     pub fn trailer(mut self, name: &str, value: &str) -> Self {
         let _ = write!(self.trailers, "{name}: {value}\r\n");
         self.chunked()
+    }
+
+    /// Adds a field with a value of whatever bytes, behind the others and `Date`.
+    #[must_use]
+    pub fn header_bytes(mut self, name: &str, value: &[u8]) -> Self {
+        self.fields.push((name.to_owned(), value.to_owned()));
+        self
     }
 
     /// `Cache-Control: max-age=…`

@@ -6,6 +6,7 @@ mod around_the_store;
 mod bucket_sites;
 mod closed_connections;
 mod early_answers;
+mod header_bytes;
 mod http2_streams;
 mod kubernetes;
 mod loops;
