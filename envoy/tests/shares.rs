@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 
 use rustix::process::Signal;
-use sluice::cache::{CacheFolder, Keeper, Shares, Shortage};
+use sluice::cache::{CacheFolder, Keeper, MostVariants, Shares, Shortage};
 use sluice::settings::{Cache, Medium, Reserve};
 use support::edge::Variables;
 use support::modules::APPROVING;
@@ -80,7 +80,14 @@ fn evict_half(shares: Shares) -> [u64; 2] {
     };
     let cache = CacheFolder::open(&settings).unwrap();
     let shortage = Shortage::default();
-    let _keeper = Keeper::start(&settings, &cache, shortage.clone(), shares, PATIENCE).unwrap();
+    let _keeper = Keeper::start(
+        &settings,
+        &cache,
+        shortage.clone(),
+        (shares, MostVariants::new(usize::MAX)),
+        PATIENCE,
+    )
+    .unwrap();
     eventually("the files are in use again", || count(&root) == 300);
     shortage.publish(object_bytes * 150);
     eventually("the eviction", || shortage.bytes() == 0);

@@ -30,4 +30,4 @@ pub use folder::{CacheFolder, ENTRIES, EntrySecret};
 pub use free_space::{FreeSpace, Shortage, Space};
 pub use journal::{EarlierRuns, Journal};
 pub use keeper::Keeper;
-pub use shares::Shares;
+pub use shares::{MostVariants, Shares};

@@ -1,10 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The weights of the sites, by which they share the cache.
+//! The weights of the sites, by which they share the cache, and the bound on the variants of a URL.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::entries::SiteId;
+
+/// How many variants of a URL the cache keeps. The keeper reads the number, and a reload replaces it.
+#[derive(Clone, Debug)]
+pub struct MostVariants(Arc<AtomicUsize>);
+
+impl MostVariants {
+    /// So many.
+    pub fn new(most: usize) -> Self {
+        Self(Arc::new(AtomicUsize::new(most)))
+    }
+
+    /// Replaces the number.
+    pub fn publish(&self, most: usize) {
+        self.0.store(most, Ordering::Relaxed);
+    }
+
+    /// The number now.
+    pub(super) fn get(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 /// The weights of the sites in use. The keeper reads them, and a reload replaces them.
 #[derive(Clone, Debug, Default)]

@@ -19,6 +19,8 @@ pub struct FilterConfiguration {
     pub policies: Vec<PolicyDocument>,
     /// Whether there is a token for purges.
     pub has_purge_token: bool,
+    /// How many variants of a URL the cache keeps.
+    pub variants_per_url: usize,
 }
 
 impl FilterConfiguration {
@@ -52,6 +54,7 @@ impl FilterConfiguration {
         let understood = sluice_core::sites::Sites::parse(json.to_string().as_bytes())?;
         Ok(Self {
             has_purge_token: understood.take_purges(),
+            variants_per_url: understood.edge.limits.variants_per_url,
             json,
             policies,
         })

@@ -30,6 +30,8 @@ pub struct Rendered {
     /// Counts the configurations of this run.
     number: u32,
     certificates: Vec<NamedCertificate>,
+    /// How many variants of a URL the cache keeps.
+    pub variants_per_url: usize,
 }
 
 impl Rendered {
@@ -61,6 +63,7 @@ impl Rendered {
             servers: templates.servers,
             number,
             certificates: templates.certificates,
+            variants_per_url: templates.variants_per_url,
         })
     }
 

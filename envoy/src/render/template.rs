@@ -73,6 +73,8 @@ pub struct Templates {
     pub takes_purges: bool,
     /// Whether the filter is in place.
     pub has_filter: bool,
+    /// How many variants of a URL the cache keeps.
+    pub variants_per_url: usize,
     folder: Option<PathBuf>,
 }
 
@@ -146,6 +148,7 @@ impl Templates {
             certificates,
             takes_purges,
             has_filter: settings.filter,
+            variants_per_url: filter.variants_per_url,
             folder: folder.map(Path::to_owned),
         })
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{Signal, getpid, kill_process};
 
-use crate::cache::Shares;
+use crate::cache::{MostVariants, Shares};
 use crate::log::say;
 use crate::net::admin::Admin;
 use crate::origin::Origin;
@@ -28,6 +28,8 @@ pub struct Configuration<'a> {
     pub rendered: Rendered,
     /// The weights of the sites, for the keeper of the cache.
     pub shares: Shares,
+    /// The bound on the variants of a URL.
+    pub most_variants: MostVariants,
     /// The watch over the user's files, and which these are.
     pub watch: Option<(FileWatch, Vec<PathBuf>)>,
     /// Whether the watch has told of a change, and the files have not been read since.
@@ -74,6 +76,7 @@ impl Configuration<'_> {
         let changed = reload(&self.rendered, &new, &admin)?;
         self.rendered = new;
         self.shares.publish(sites.shares());
+        self.most_variants.publish(self.rendered.variants_per_url);
         self.watch_files(&settings.files_of_the_user());
         Ok(changed)
     }

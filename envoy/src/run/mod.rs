@@ -26,7 +26,7 @@ pub use bucket_check::check_bucket;
 pub use health::health_check;
 pub use restart::keep_running;
 
-use crate::cache::{CacheFolder, EntrySecret, FreeSpace, Keeper, Shares, Shortage};
+use crate::cache::{CacheFolder, EntrySecret, FreeSpace, Keeper, MostVariants, Shares, Shortage};
 use crate::demo::Demo;
 use crate::log::say;
 use crate::net::admin::Admin;
@@ -97,11 +97,12 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
     let config = Resource::Bootstrap.path(&rendered.folder);
     // NB: declared before Envoy, so that it is dropped after it, and sees all files that Envoy stores.
     let shares = Shares::new(sites.shares());
+    let most_variants = MostVariants::new(rendered.variants_per_url);
     let keeper = Keeper::start(
         &settings.cache,
         &cache,
         shortage,
-        shares.clone(),
+        (shares.clone(), most_variants.clone()),
         CHECK_PATIENCE,
     );
     let _keeper = keeper.map_err(at(&cache.entries))?;
@@ -126,6 +127,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<u8> {
         run,
         rendered,
         shares,
+        most_variants,
         watch: None,
         watch_has_told: Arc::default(),
     };

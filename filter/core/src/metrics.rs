@@ -97,6 +97,7 @@ with_reasons! { metrics! {
     BucketClockSkewed, "sluice_bucket_clock_skewed", Counter, "Responses of the bucket that say that the edge's clock is wrong.";
     BucketMissing, "sluice_bucket_missing", Counter, "Responses that say that there is no such bucket.";
     BucketRefused, "sluice_bucket_refused", Counter, "Responses of the bucket with 400 and no error code, as a HEAD may get where a GET would get one.";
+    ValidationsRefused, "sluice_validations_refused", Counter, "304 responses of the origin that were about another response than the stored one, so that the object was fetched anew.";
     Refreshes, "sluice_refreshes", Counter, "Requests to the origin in the background, for a response that is served stale meanwhile.";
     UnreadFillsRefused, "sluice_unread_fills_refused", Counter, "Fills that were not begun because there were too many that no client reads, by number or by bytes; ranges and conditional requests went to the origin as they are.";
     RefreshFailures, "sluice_refresh_failures", Counter, "Refreshes that failed, so that the stale response stays.";

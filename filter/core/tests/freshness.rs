@@ -6,7 +6,9 @@ mod support;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use sluice_core::freshness::{self, Lifetime, ResponseFacts, Storage, UncacheableReason, Verdict};
+use sluice_core::freshness::{
+    self, Freshened, Lifetime, ResponseFacts, Storage, UncacheableReason, Verdict,
+};
 use sluice_core::http::cache_control::CacheControl;
 use sluice_core::http::date;
 use sluice_core::http::field_value::FieldValue;
@@ -26,6 +28,7 @@ const PLAIN: ResponseFacts<'_> = ResponseFacts {
     age: None,
     vary: None,
     has_unreadable_key: false,
+    is_stream: false,
     has_set_cookie: false,
     answers_cookie: false,
     has_validator: true,
@@ -568,7 +571,10 @@ fn no_cache_with_a_validator_is_stored_and_never_fresh() {
     // RFC 9111, 3.2: a 304 without a word of its own changes nothing.
     for policy in [policy(), http()] {
         let silent = ResponseFacts {
-            freshens: Some(Lifetime::default()),
+            freshens: Some(Freshened {
+                lifetime: Lifetime::default(),
+                is_said: true,
+            }),
             ..PLAIN
         };
         let storage = stored(judge(&policy, &silent, NOW)).unwrap();
@@ -915,11 +921,12 @@ fn a_304_that_says_nothing_leaves_the_lifetime_of_the_stored_response_as_it_is()
         stale_if_error,
     };
     let ago = date::format(NOW - 1_000);
-    let freshening = |lifetime| ResponseFacts {
-        freshens: Some(lifetime),
+    let freshening_of = |lifetime, is_said| ResponseFacts {
+        freshens: Some(Freshened { lifetime, is_said }),
         last_modified: Some((&*ago).into()),
         ..PLAIN
     };
+    let freshening = |lifetime| freshening_of(lifetime, true);
     let judged = |policy: &Policy, facts| stored(judge(policy, &facts, NOW)).unwrap();
     let lenient = judged(&http(), freshening(stored_for(7, 60)));
     assert_eq!(lenient.lifetime, stored_for(7, 60));
@@ -934,9 +941,61 @@ fn a_304_that_says_nothing_leaves_the_lifetime_of_the_stored_response_as_it_is()
         ..freshening(stored_for(7, 60))
     };
     assert_eq!(judged(&http(), told).lifetime.ttl, 9);
-    // A time of the policy's may have changed since.
-    let decided = judged(&policy(), freshening(stored_for(7, 60)));
-    assert_eq!(decided.lifetime.ttl, 3_600);
+    // What the origin has said holds where the policy has a time for silent responses, and that of the policy may have
+    // changed since.
+    let strict = judged(&policy(), freshening(stored_for(7, 0)));
+    assert_eq!(
+        (strict.lifetime, strict.forbids_stale, strict.is_said),
+        (stored_for(7, 0), true, true)
+    );
+    let decided = judged(&policy(), freshening_of(stored_for(7, 60), false));
+    assert_eq!((decided.lifetime.ttl, decided.is_said), (3_600, false));
+    let guessed = judged(&http(), freshening_of(stored_for(7, 60), false));
+    assert_eq!(guessed.lifetime.ttl, 7);
+    // A time of 0 counts whatever the origin says, and a policy that knows better reads nothing of it.
+    let mut never = policy();
+    never.cache.default.ttl = TtlTable(vec![(Statuses::Exact(200), fixed(0))]);
+    let verdict = judge(&never, &freshening(stored_for(7, 0)), NOW);
+    assert_eq!(verdict, Verdict::Uncacheable(UncacheableReason::NoTtl));
+    let mut deaf = policy();
+    deaf.cache.default.honor_cache_control = false;
+    assert_eq!(
+        judged(&deaf, freshening(stored_for(7, 0))).lifetime.ttl,
+        3_600
+    );
+    // A field for the edge that says nothing of caching is no word.
+    let capability = ResponseFacts {
+        targeted: &[(
+            "surrogate-control",
+            FieldValue::new(br#"content="ESI/1.0""#),
+        )],
+        ..freshening(stored_for(7, 0))
+    };
+    assert_eq!(judged(&http(), capability).lifetime.ttl, 7);
+}
+
+#[test]
+fn a_stream_without_a_lifetime_is_waited_for_by_nobody() {
+    let stream = ResponseFacts {
+        is_stream: true,
+        ..PLAIN
+    };
+    let said = ResponseFacts {
+        cache_control: Some("max-age=9".into()),
+        ..stream
+    };
+    for policy in [policy(), http()] {
+        let validated = ResponseFacts {
+            cache_control: Some("no-cache".into()),
+            has_validator: true,
+            ..stream
+        };
+        for stream in [stream, validated] {
+            let verdict = judge(&policy, &stream, NOW);
+            assert_eq!(verdict, Verdict::Uncacheable(UncacheableReason::Stream));
+        }
+        assert_eq!(stored(judge(&policy, &said, NOW)).unwrap().lifetime.ttl, 9);
+    }
 }
 
 #[test]

@@ -94,6 +94,7 @@ impl Case {
             age: self.get("age").map(Into::into),
             vary: self.get("vary").map(Into::into),
             has_unreadable_key: false,
+            is_stream: false,
             has_set_cookie: self.get("set-cookie").is_some(),
             answers_cookie: false,
             has_validator: false,

@@ -71,10 +71,25 @@ fn what_the_key_does_not_have_is_learnt_unless_it_is_forbidden() {
             unkeyed("accept,b"),
         ),
         ("*", URL, Some("accept, *"), Fit::Refused),
-        ("a forbidden one", URL, Some("accept, Cookie"), Fit::Refused),
+        (
+            "a forbidden one",
+            URL,
+            Some("accept, User-Agent"),
+            Fit::Refused,
+        ),
         ("another", URL, Some("user-agent"), Fit::Refused),
-        ("too many", URL, Some("a, b, c, d, e"), Fit::Refused),
-        ("just enough", URL, Some("a, b, c, d"), unkeyed("a,b,c,d")),
+        (
+            "too many",
+            URL,
+            Some("a, b, c, d, e, f, g, h, i"),
+            Fit::Refused,
+        ),
+        (
+            "just enough",
+            URL,
+            Some("a, b, c, d, e, f, g, h"),
+            unkeyed("a,b,c,d,e,f,g,h"),
+        ),
         (
             "one that the key has",
             "edge.test/page#vary-accept=",
@@ -96,8 +111,8 @@ fn what_the_key_does_not_have_is_learnt_unless_it_is_forbidden() {
         (
             "too many with those that the key has",
             "edge.test/page#vary-a=;vary-b=",
-            Some("c, d, e"),
-            unkeyed("c,d,e"),
+            Some("c, d, e, f, g, h, i"),
+            unkeyed("c,d,e,f,g,h,i"),
         ),
         (
             "the coding",
@@ -141,6 +156,18 @@ fn what_the_policy_ignores_makes_no_difference_and_what_it_forbids_is_its_own() 
     assert_eq!(fit(&policy, URL, Some("user-agent")), unkeyed("user-agent"));
     policy.vary.max_headers = 0;
     assert_eq!(fit(&policy, URL, Some("user-agent")), Fit::Refused);
+}
+
+#[test]
+fn cookies_make_a_difference_only_where_a_shared_request_has_them() {
+    for (cookies, expected) in [
+        ("pass", Fit::Keyed),
+        ("strip", Fit::Keyed),
+        ("ignore", Fit::Refused),
+    ] {
+        let policy = http_policy(&format!("request: {{cookies: {cookies}}}"));
+        assert_eq!(fit(&policy, URL, Some("Cookie")), expected, "{cookies}");
+    }
 }
 
 #[test]
@@ -189,7 +216,12 @@ fn a_key_has_the_values_in_one_spelling() {
         (
             "accept-encoding",
             &[("accept-encoding", "gzip, br;q=0.1")],
-            "#ae=gzip",
+            "#ae=br,gzip",
+        ),
+        (
+            "accept-encoding",
+            &[("accept-encoding", "deflate, gzip;q=0")],
+            "#ae=identity",
         ),
         ("accept-encoding", &[], "#ae=identity"),
     ] {

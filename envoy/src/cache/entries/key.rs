@@ -7,6 +7,8 @@
 
 use twox_hash::XxHash3_64;
 
+/// The bytes of a file within which its key ends, unless that is longer than the edge makes any.
+pub const KEY_HEAD: usize = 16 << 10;
 /// The bytes of a file within which the name of its site ends.
 pub const HEAD: usize = 128;
 /// The bytes before the message.
@@ -17,6 +19,11 @@ const MAGIC: &[u8] = b"CACH0000";
 const FIRST: u8 = 0x0a;
 /// The tag of the field `host` of `Key`: field 2, with a length.
 const HOST: u8 = 0x12;
+
+/// The tag of the field `path` of `Key`: field 3, with a length.
+const PATH: u8 = 0x1a;
+/// What the qualifiers of a variant begin with: a content coding, and the value of a request header.
+const VARIANTS: [&[u8]; 2] = [b";ae=", b";vary-"];
 
 /// A site's number while the edge runs, which follows from its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,6 +44,37 @@ impl SiteId {
         let host = rest.get(..host_length).unwrap_or(rest);
         let end = host.iter().position(|byte| *byte == b'!').unwrap_or(0);
         host.get(..end).map(Self::of)
+    }
+}
+
+/// A URL's number while the edge runs, which follows from the host and the path that the store is asked with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct UrlId(u64);
+
+impl UrlId {
+    /// The number of the URL with that host, which has the site in front, and that path.
+    pub fn of(host: &[u8], path: &[u8]) -> Self {
+        Self(XxHash3_64::oneshot(&[host, b"\0", path].concat()))
+    }
+
+    /// The URL of which the file that begins with `head` is a variant; `None`: it is none, or its key is too long.
+    ///
+    /// The store is asked for the path of a URL, `#`, the hash of the key, and the qualifiers of the key.
+    pub fn read_variant(head: &[u8]) -> Option<Self> {
+        let message = head.strip_prefix(MAGIC)?.get(BLOCK - MAGIC.len()..)?;
+        let (_, key) = field(message, FIRST)?;
+        let (name_length, rest) = field(key, FIRST)?;
+        let (host_length, rest) = field(rest.get(name_length..)?, HOST)?;
+        let (host, rest) = rest.split_at_checked(host_length)?;
+        let (path_length, rest) = field(rest, PATH)?;
+        let path = rest.get(..path_length)?;
+        let end = path.iter().position(|byte| *byte == b'#')?;
+        let (path, qualifiers) = path.split_at_checked(end)?;
+        let is_variant = |mark: &&[u8]| qualifiers.windows(mark.len()).any(|part| part == *mark);
+        VARIANTS
+            .iter()
+            .any(is_variant)
+            .then(|| Self::of(host, path))
     }
 }
 
@@ -90,6 +128,34 @@ mod tests {
         assert_eq!(SiteId::read(head), Some(SiteId::of(name.as_bytes())));
     }
 
+    /// The head of a file with this path.
+    fn head_of(path: &str) -> Vec<u8> {
+        let length = |bytes: usize| char::from(u8::try_from(bytes).unwrap());
+        let (path_length, key_length) = (length(path.len()), length(path.len() + 8));
+        let zeros = "\0".repeat(BLOCK - MAGIC.len());
+        let key = format!("\n{key_length}\n\x01c\x12\x01a\x1a{path_length}{path}");
+        [MAGIC, zeros.as_bytes(), key.as_bytes()].concat()
+    }
+
+    #[test]
+    fn a_file_of_a_variant_says_its_url() {
+        let url = Some(UrlId::of(b"a", b"/p"));
+        for (path, expected) in [
+            ("/p#0123;ae=br", url),
+            ("/p#0123;g=7;vary-accept=x", url),
+            ("/p#0123;g=7", None),
+            ("/p#0123", None),
+            ("/p?x;ae=br", None),
+            ("/q#0123;ae=br", Some(UrlId::of(b"a", b"/q"))),
+        ] {
+            let head = head_of(path);
+            assert_eq!(UrlId::read_variant(&head), expected, "{path}");
+            let cut = head.get(..head.len() - 1).unwrap();
+            assert_eq!(UrlId::read_variant(cut), None, "{path}");
+        }
+        assert_eq!(UrlId::read_variant(NAMED), None);
+    }
+
     #[test]
     fn what_envoy_does_not_write_has_no_site() {
         for end in 0..BLOCK + 27 {
@@ -109,6 +175,7 @@ mod tests {
             let at = at.min(end);
             changed.splice(at..end, bytes);
             SiteId::read(&changed);
+            UrlId::read_variant(&changed);
         }
     }
 }

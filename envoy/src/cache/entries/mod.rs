@@ -20,7 +20,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-pub use key::SiteId;
+pub use key::{SiteId, UrlId};
 pub use usage::Usage;
 pub use watch::{Change, FolderWatch};
 
@@ -141,6 +141,14 @@ impl Entries {
         let length = file.and_then(|file| file.read_at(&mut head, 0).ok());
         let head = head.get(..length.unwrap_or(0));
         head.and_then(SiteId::read).unwrap_or(SiteId::of(b""))
+    }
+
+    /// The URL of which an entry is a variant, read from its key, which is no use of it.
+    pub fn url_of_variant(&self, number: u64) -> Option<UrlId> {
+        let mut head = vec![0; key::KEY_HEAD];
+        let file = self.open_without_use(number).ok().flatten()?;
+        let length = file.read_at(&mut head, 0).ok()?;
+        head.get(..length).and_then(UrlId::read_variant)
     }
 
     /// The sites of the entries with these numbers. Calls `pause` every few hundred files, and ends when that gives

@@ -2,12 +2,13 @@
 //! The keeper: a thread beside Envoy that knows each file of the cache.
 //!
 //! It follows the files that Envoy's store writes and removes. It takes their fingerprints and brings files of earlier
-//! runs back, see [`crate::cache::recovery`]. It evicts files shortly before the cache reaches its bound, or when the
+//! runs back, see [`crate::cache::recovery`]. It bounds the variants of each URL. It evicts files shortly before the cache reaches its bound, or when the
 //! disk lacks space, see [`crate::cache::eviction`].
 
 mod sites;
 #[cfg(test)]
 mod tests;
+mod variants;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,11 +22,12 @@ use super::eviction;
 use super::folder::CacheFolder;
 use super::free_space::Shortage;
 use super::recovery::{Check, Fingerprint, Fingerprints, Manifest, UncheckedFiles};
-use super::shares::Shares;
+use super::shares::{MostVariants, Shares};
 use crate::log::say;
 use crate::settings::Cache;
 use crate::system::joining_thread::{JoiningThread, StopToken};
 use sites::FileSites;
+use variants::Variants;
 
 /// The time between two looks at the changes.
 const LOOK: Duration = Duration::from_millis(50);
@@ -42,6 +44,8 @@ pub struct Keeper {
     usage: Usage,
     sites: FileSites,
     shares: Shares,
+    variants: Variants,
+    most_variants: MostVariants,
     unchecked: UncheckedFiles,
     /// `None`: the cache ends with the edge.
     manifest: Option<Manifest>,
@@ -53,7 +57,7 @@ pub struct Keeper {
 
 impl Keeper {
     /// Starts to keep the cache in `folder` within the bounds of `settings`, and to evict for `shortage`, until the thread
-    /// is dropped. Sites share the cache by `shares`. Must start before Envoy, which would store files unseen, and end
+    /// is dropped. Sites share the cache by `shares`, and of a URL `most_variants` stay. Must start before Envoy, which would store files unseen, and end
     /// after it. Waits until all files of earlier runs have been checked, but no longer than `patience`.
     ///
     /// # Errors
@@ -62,7 +66,7 @@ impl Keeper {
         settings: &Cache,
         folder: &CacheFolder,
         shortage: Shortage,
-        shares: Shares,
+        (shares, most_variants): (Shares, MostVariants),
         patience: Duration,
     ) -> io::Result<JoiningThread> {
         let bound = Usage {
@@ -70,7 +74,8 @@ impl Keeper {
             files: settings.max_entries,
         };
         let manifest = (!folder.ends_with_edge).then(|| folder.root.clone());
-        let keeper = Self::new(&folder.entries, manifest, bound, shortage, shares)?;
+        let mut keeper = Self::new(&folder.entries, manifest, bound, shortage, shares)?;
+        keeper.most_variants = most_variants;
         let (unchecked, deaths) = (folder.unchecked.clone(), folder.early_deaths());
         let (checks, checked) = mpsc::channel();
         let thread = JoiningThread::start("keeper", move |stop| {
@@ -99,6 +104,8 @@ impl Keeper {
             usage: Usage::default(),
             sites: FileSites::default(),
             shares,
+            variants: Variants::default(),
+            most_variants: MostVariants::new(usize::MAX),
             unchecked: UncheckedFiles::default(),
             manifest: manifest.map(Manifest::new),
             bound,
@@ -216,12 +223,27 @@ impl Keeper {
         if self.shares.weights().is_some() {
             self.sites.learn(&self.live, number);
         }
+        self.keep_variant(number);
     }
 
     fn forget(&mut self, number: u64) {
         if let Some(file) = self.files.remove(&number) {
             self.usage = self.usage.without(file.bytes);
             self.sites.forget(number);
+            self.variants.forget(number);
+        }
+    }
+
+    /// Counts a file among the variants of its URL, and removes the oldest one where there are too many.
+    fn keep_variant(&mut self, number: u64) {
+        let Some(url) = self.live.url_of_variant(number) else {
+            return;
+        };
+        let most = self.most_variants.get();
+        if let Some(oldest) = self.variants.add(number, url, most) {
+            // The watch tells that it is gone. One that Envoy has stored anew meanwhile is fetched again.
+            self.live.remove(oldest);
+            self.variants.forget(oldest);
         }
     }
 

@@ -155,6 +155,26 @@ fn room_is_made_for_a_batch_when_the_bound_is_near() {
 }
 
 #[test]
+fn a_url_keeps_as_many_variants_as_it_may_and_those_that_were_stored_last() {
+    KeptCache::new().play(Shortage::default(), |cache, thread, _| {
+        thread.most_variants = MostVariants::new(10);
+        let zeros = "\0".repeat(16);
+        for number in 0..30 {
+            let path = format!("/p#00;vary-x={number:02}");
+            let (path_length, key_length) = (path.len() as u8, path.len() as u8 + 8);
+            let (path_length, key_length) = (char::from(path_length), char::from(key_length));
+            let key = format!("\n{key_length}\n\x01c\x12\x01a\x1a{path_length}{path}");
+            cache.store(number, &format!("CACH0000{zeros}{key}"));
+            cache.store(100 + number, "another");
+            thread.follow();
+        }
+        thread.follow();
+        assert_eq!(cache.files(), 40);
+        assert!((20..30).all(|number| thread.files.contains_key(&number)));
+    });
+}
+
+#[test]
 fn a_shortage_is_acted_on_once() {
     let shortage = Shortage::default();
     shortage.publish(50);

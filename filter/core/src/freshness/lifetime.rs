@@ -15,13 +15,14 @@ use crate::policy::{CachePolicy, Origin, Policy, Rule, Ttl};
 /// Whether a response is never used without validation (RFC 9111, 5.2.2.4). A 304 without a word of its own leaves that as
 /// it is.
 pub(super) fn is_validated_at_each_use(
+    policy: &Policy,
     rule: &Rule,
     facts: &ResponseFacts<'_>,
     control: &CacheControl,
 ) -> bool {
-    let stays = rule.honor_cache_control && facts.is_silent();
+    let stays = rule.honor_cache_control && facts.is_silent(policy);
     let before = facts.freshens.filter(|_| stays);
-    control.no_cache || before.is_some_and(|lifetime| lifetime.must_be_validated())
+    control.no_cache || before.is_some_and(|stored| stored.lifetime.must_be_validated())
 }
 
 /// The lifetime of a response that each use validates, for which it has to have a validator.
@@ -39,12 +40,27 @@ pub(super) fn never_fresh(
     }
 }
 
-/// What a 304 without a word of its own leaves as it is (RFC 9111, 3.2), where the origin decides.
-pub(super) fn inherited(rule: &Rule, facts: &ResponseFacts<'_>) -> Option<Lifetime> {
-    let origin_decides = rule.ttl.of(facts.status) == Ttl::Origin && rule.honor_cache_control;
-    facts
-        .freshens
-        .filter(|_| origin_decides && facts.is_silent())
+/// The stored lifetime, which a 304 without a word of its own leaves as it is (RFC 9111, 3.2 and 4.3.4): what the origin
+/// has said, whatever the policy says of silent responses, and a guess where the policy says nothing.
+pub(super) fn inherited(
+    policy: &Policy,
+    rule: &Rule,
+    facts: &ResponseFacts<'_>,
+) -> Option<Lifetime> {
+    let stored = facts.freshens?;
+    let table = rule.ttl.of(facts.status);
+    let holds = match table {
+        Ttl::Origin => true,
+        Ttl::Fixed(ttl) => stored.is_said && ttl > Duration::ZERO,
+    };
+    let silent = rule.honor_cache_control && facts.is_silent(policy);
+    (holds && silent).then_some(stored.lifetime)
+}
+
+/// Whether the origin has said something of caching with the response, or with the stored one that it freshens.
+pub(super) fn is_said(policy: &Policy, rule: &Rule, facts: &ResponseFacts<'_>) -> bool {
+    let stored = facts.freshens.is_some_and(|stored| stored.is_said);
+    stored || (rule.honor_cache_control && !facts.is_silent(policy))
 }
 
 /// RFC 9111, 4.2.1, with heuristics or the policy's time where the origin does not say.

@@ -4,19 +4,21 @@
 mod lifetime;
 pub(crate) mod reason;
 mod said;
+mod stream;
 mod verdict;
 
 use crate::http::field_value::FieldValue;
-use crate::http::status;
+use crate::http::{status, targeted};
 use crate::policy::{Cookies, Origin, Policy, Rule};
 use lifetime::{
-    age, forbids_stale, inherited, is_validated_at_each_use, lifetime, never_fresh, ttl,
+    age, forbids_stale, inherited, is_said, is_validated_at_each_use, lifetime, never_fresh, ttl,
 };
 use said::{refuse_cookies, refuse_forbidden, refuse_varying, said};
 
 pub use reason::UncacheableReason;
 pub use said::may_be_kept_downstream;
-pub use verdict::{Lifetime, Storage, Verdict};
+pub use stream::is_stream;
+pub use verdict::{Freshened, Lifetime, Storage, Verdict};
 
 /// What Envoy's cache filters store; any other status is stored in disguise.
 const STATUSES_OF_ENVOY: [u16; 12] = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 451, 501];
@@ -43,6 +45,8 @@ pub struct ResponseFacts<'a> {
     pub vary: Option<FieldValue<'a>>,
     /// A surrogate key or cache group is no text, so that no purge would find the response by it.
     pub has_unreadable_key: bool,
+    /// It has the media type of a stream, and no length ([`is_stream`]).
+    pub is_stream: bool,
     /// There is a `Set-Cookie`.
     pub has_set_cookie: bool,
     /// The request took its client's `Cookie` to the origin.
@@ -51,16 +55,19 @@ pub struct ResponseFacts<'a> {
     pub has_validator: bool,
     /// `Content-Length`.
     pub content_length: Option<u64>,
-    /// For how long the stored response may be served that it freshens.
-    pub freshens: Option<Lifetime>,
+    /// The stored response that it freshens.
+    pub freshens: Option<Freshened>,
     /// The request had an `Authorization` that the origin has seen.
     pub authenticated: bool,
 }
 
 impl ResponseFacts<'_> {
-    /// Whether the origin says nothing of how long the response is fresh.
-    fn is_silent(&self) -> bool {
-        self.cache_control.is_none() && self.expires.is_none() && self.targeted.is_empty()
+    /// Whether the origin says nothing of caching.
+    fn is_silent(&self, policy: &Policy) -> bool {
+        let targeted = || targeted::directives(&policy.cache.targeted_fields, self.targeted);
+        self.cache_control.is_none()
+            && self.expires.is_none()
+            && targeted().is_ok_and(|control| control.is_none())
     }
 }
 
@@ -128,14 +135,18 @@ fn storage(
     let said = said(policy, rule, facts)?;
     refuse_cookies(policy, facts, &said.control)?;
     refuse_forbidden(&said.control, facts.status)?;
+    let lasts = said.control.lifetime().is_some() || said.expires.is_some();
+    if facts.is_stream && facts.freshens.is_none() && !lasts {
+        return Err(UncacheableReason::Stream);
+    }
     let may_ask = matches!(facts.status, 200 | 203) && facts.has_validator;
-    let each_use = is_validated_at_each_use(rule, facts, &said.control);
+    let each_use = is_validated_at_each_use(policy, rule, facts, &said.control);
     // Before its lifetime, since a response that is only shared must be that of all who wait for it as well.
     refuse_varying(&policy.response.ignore_vary, facts.vary)?;
     if facts.has_unreadable_key {
         return Err(UncacheableReason::UnreadableHeader);
     }
-    let inherited = inherited(rule, facts);
+    let inherited = inherited(policy, rule, facts);
     let lifetime = match inherited {
         _ if each_use => never_fresh(rule, facts.status, may_ask)?,
         Some(lifetime) => lifetime,
@@ -160,6 +171,7 @@ fn storage(
             || (inherited.is_some() && is_strict),
         disguise: !STATUSES_OF_ENVOY.contains(&facts.status),
         may_ask,
+        is_said: is_said(policy, rule, facts),
         allows_authenticated: said.control.allows_authenticated(),
     })
 }

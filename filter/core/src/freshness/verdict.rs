@@ -91,6 +91,15 @@ impl Lifetime {
     }
 }
 
+/// The stored response that a 304 freshens, as far as its freshness goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Freshened {
+    /// For how long it may be served.
+    pub lifetime: Lifetime,
+    /// Whether the origin has said something of caching with it. Else its lifetime is the policy's, or a guess.
+    pub is_said: bool,
+}
+
 /// How a response is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Storage {
@@ -104,6 +113,8 @@ pub struct Storage {
     pub disguise: bool,
     /// Whether the origin may be asked whether it has changed: of a 200 or 203 with a validator.
     pub may_ask: bool,
+    /// Whether the origin has said something of caching with it, which a 304 without a word of its own leaves as it is.
+    pub is_said: bool,
     /// Whether it may be reused for requests with `Authorization`, and where it is the response to one (RFC 9111, 3.5).
     pub allows_authenticated: bool,
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `Accept-Encoding` (RFC 9110, 12.5.3), reduced to the one coding that the edge answers with.
+//! `Accept-Encoding` (RFC 9110, 12.5.3), reduced to the one coding that the edge answers with, or to those that an origin
+//! may choose from.
 
 use crate::http::field_value::FieldValue;
 
@@ -53,6 +54,14 @@ pub fn negotiate(accept_encoding: Option<FieldValue<'_>>, codings: &[Coding]) ->
     }
     best.filter(|(weight, _)| accepted.identity.is_none_or(|identity| *weight >= identity))
         .map(|(_, coding)| coding)
+}
+
+/// Those of `codings` that a request's `Accept-Encoding` takes, in their order. Of three codings there are at most eight
+/// such sets.
+pub fn accepted(accept_encoding: Option<FieldValue<'_>>, codings: &[Coding]) -> Vec<Coding> {
+    let accepted = accept_encoding.map(Accepted::parse).unwrap_or_default();
+    let takes = |coding: &Coding| accepted.weight(*coding) > 0;
+    codings.iter().copied().filter(takes).collect()
 }
 
 /// A quality value in thousandths.
@@ -182,6 +191,24 @@ mod tests {
             assert_eq!(negotiate(Some(header.into()), &ALL), expected, "{header:?}");
         }
         assert_eq!(negotiate(None, &ALL), None);
+    }
+
+    #[test]
+    fn an_origin_chooses_from_all_that_the_client_takes() {
+        for (header, expected) in [
+            ("gzip, deflate, br, zstd", &[Brotli, Zstd, Gzip][..]),
+            ("gzip, deflate, br", &[Brotli, Gzip]),
+            ("gzip;q=1.0, br;q=0.1", &[Brotli, Gzip]),
+            ("br;q=0, *", &[Zstd, Gzip]),
+            ("x-gzip", &[Gzip]),
+            ("gzip;q=0, identity", &[]),
+            ("deflate", &[]),
+            ("", &[]),
+        ] {
+            assert_eq!(accepted(Some(header.into()), &ALL), expected, "{header:?}");
+        }
+        assert_eq!(accepted(None, &ALL), []);
+        assert_eq!(accepted(Some("*".into()), &[Gzip]), [Gzip]);
     }
 
     #[test]

@@ -35,6 +35,19 @@ impl<'a> EntityTag<'a> {
         (!opaque.is_empty()).then_some((bare, rest))
     }
 
+    /// The tag without the content coding that compressors of some servers put to its end.
+    #[must_use]
+    pub fn without_coding(self) -> Self {
+        const ENDS: [&str; 4] = ["--gzip", "-gzip", "-br", "-zstd"];
+        let inner = self.opaque.strip_suffix('"').unwrap_or(self.opaque);
+        let shorter = ENDS.iter().find_map(|end| inner.strip_suffix(end));
+        Self {
+            // Without the quote at its end in each case, so that both sides of a comparison are alike.
+            opaque: shorter.unwrap_or(inner),
+            ..self
+        }
+    }
+
     /// Strong comparison (RFC 9110, 8.8.3.2): both stand for the same bytes.
     pub fn is_strongly(self, other: Self) -> bool {
         !self.weak && !other.weak && self.opaque == other.opaque

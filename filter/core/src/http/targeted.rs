@@ -10,7 +10,8 @@ pub const SURROGATE_CONTROL: &str = "surrogate-control";
 /// The directives of the first field of `order` that is present and valid, or `None` if there is none
 /// (RFC 9213, 2.2). `fields` are names, in lower case, and values, their lines joined by commas.
 ///
-/// An empty field counts as absent, and so does one that is no dictionary (2.1).
+/// An empty field counts as absent, and so does one that is no dictionary (2.1), and a `Surrogate-Control` without a
+/// directive for caches.
 ///
 /// # Errors
 /// A field that stands in front of the first valid one is no text: it may forbid what those behind it allow.
@@ -26,7 +27,9 @@ pub fn directives(
         let said = if text.trim().is_empty() {
             None
         } else if name == SURROGATE_CONTROL {
+            // `content` says what the origin wants done with the response, and nothing of caching.
             Some(CacheControl::parse_surrogate(text))
+                .filter(|control| *control != CacheControl::default())
         } else {
             CacheControl::parse_targeted(text)
         };
@@ -80,6 +83,11 @@ mod tests {
                 "no lifetime",
                 &[(mine, "x"), (cdn, "max-age=2")],
                 Some(u64::MAX),
+            ),
+            (
+                "one that says nothing of caching",
+                &[(surrogate, "content=\"ESI/1.0\"")],
+                None,
             ),
             (
                 "a syntax of its own",

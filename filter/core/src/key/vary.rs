@@ -15,11 +15,12 @@ use crate::http::accept_encoding::weight_of;
 use crate::http::field_value::{FieldValue, JoinedValue, NotText};
 use crate::key::CanonicalTarget;
 use crate::key::qualifiers::{self, qualifiers};
-use crate::policy::Policy;
-use crate::policy::{forward_header, known_headers};
+use crate::policy::{Cookies, Policy, forward_header, known_headers};
 
-/// The header that selects a content coding. Its values are few: it is keyed by what it comes to.
+/// The header that selects a content coding. It is keyed by the codings of the policy that it takes, so its values are few.
 pub const ACCEPT_ENCODING: &str = "accept-encoding";
+/// The value in a key of an `Accept-Encoding` that takes no coding.
+const IDENTITY: &str = "identity";
 
 /// The header with a client's credentials, which no key has.
 const AUTHORIZATION: &str = "authorization";
@@ -100,6 +101,10 @@ pub fn fit(policy: &Policy, key: &str, vary: Option<FieldValue<'_>>) -> Fit {
         }
         let bucket = policy.origin.is_bucket();
         if name == ACCEPT_ENCODING && (bucket || policy.compression.enabled) {
+            continue;
+        }
+        // A request with cookies is not shared, or loses them.
+        if name == "cookie" && !bucket && policy.request.cookies != Cookies::Ignore {
             continue;
         }
         if bucket || name == "*" || policy.vary.forbid.contains(&name) {
@@ -262,9 +267,9 @@ fn qualifier(
     value: Option<FieldValue<'_>>,
 ) -> Result<(String, Vec<u8>), TooLong> {
     if name == ACCEPT_ENCODING && !policy.compression.enabled {
-        let coding = policy.compression.negotiate(value);
-        let token = coding.map_or("identity", |coding| coding.token());
-        return Ok((qualifiers::CODING.to_owned(), token.into()));
+        let codings = policy.compression.accepted(value);
+        let codings = codings.unwrap_or_else(|| IDENTITY.to_owned());
+        return Ok((qualifiers::CODING.to_owned(), codings.into()));
     }
     let value = if name == "accept" && !policy.vary.accept.is_empty() {
         Some(reduce_accept(&policy.vary.accept, value).into_bytes())
@@ -308,6 +313,12 @@ impl Selected {
     }
 }
 
+/// The codings of a key as the origin is asked with them.
+fn with_spaces(codings: &[u8]) -> Vec<u8> {
+    let codings: Vec<_> = codings.split(|byte| *byte == b',').collect();
+    codings.join(&b", "[..])
+}
+
 /// Whether a header of the policy's key is as most requests have it, and adds nothing to the key: it is not there, or
 /// says that the client came without TLS. So most keys are the paths that the store is asked for.
 fn is_usual(name: &str, value: Option<FieldValue<'_>>) -> bool {
@@ -321,7 +332,7 @@ pub fn selected(path: &str) -> impl Iterator<Item = Selected> {
         if name == qualifiers::CODING {
             return Some(Selected {
                 name: ACCEPT_ENCODING.to_owned(),
-                value: (value != b"identity").then_some(value),
+                value: (value != IDENTITY.as_bytes()).then(|| with_spaces(&value)),
             });
         }
         let name = name.strip_prefix(qualifiers::VARY)?.to_owned();

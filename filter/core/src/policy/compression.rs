@@ -8,7 +8,7 @@ use super::error::PolicyError;
 use super::form::{Form, Kind, Whole, words};
 use super::names::{MediaType, PathGlob};
 use super::section::section;
-use crate::http::accept_encoding::{Coding, negotiate};
+use crate::http::accept_encoding::{Coding, accepted, negotiate};
 use crate::http::field_value::FieldValue;
 use crate::policy::glob::Glob;
 
@@ -18,8 +18,8 @@ section! {
         /// Whether responses are compressed. Default: true for a bucket, false for an HTTP origin,
         /// which may compress by itself.
         enabled: bool = false; bucket: true,
-        /// The codings that clients can get, the preferred one first. An HTTP origin sees the one
-        /// coding that suits the request as its Accept-Encoding.
+        /// The codings that clients can get, the preferred one first. An HTTP origin that compresses by
+        /// itself sees those that the client takes as its Accept-Encoding.
         codings: Vec<Coding> as Codings = vec![Coding::Brotli, Coding::Zstd, Coding::Gzip],
         /// The smallest response that is compressed, in bytes.
         min_bytes: u64 as Whole<0, MAX_BYTES> = 1_024,
@@ -67,6 +67,13 @@ impl CompressionPolicy {
         self.content_types
             .iter()
             .any(|compressed| compressed.eq_ignore_ascii_case(media_type))
+    }
+
+    /// The codings that an origin may choose from for a request, with commas between them; `None` if there are none.
+    pub fn accepted(&self, accept_encoding: Option<FieldValue<'_>>) -> Option<String> {
+        let codings = accepted(accept_encoding, &self.codings);
+        let tokens: Vec<_> = codings.into_iter().map(Coding::token).collect();
+        (!tokens.is_empty()).then(|| tokens.join(","))
     }
 
     /// The coding that a request gets, where there is one to get.

@@ -81,10 +81,11 @@ section! {
         /// with these. Empty: all of Accept counts.
         accept: Vec<String> as Vec<MediaType> = Vec::new(),
         /// Request headers that make a response uncacheable: a response whose Vary names one of
-        /// them is not stored.
+        /// them is not stored. Cookie counts with request.cookies: ignore only, as else no shared
+        /// request has one.
         forbid: Vec<String> as Vec<HeaderName> = ["cookie", "user-agent"].map(str::to_owned).into(),
         /// The most headers that Vary may name; a response with more is not stored.
-        max_headers: usize as Whole<0, 16> = 4,
+        max_headers: usize as Whole<0, 16> = 8,
         /// The longest value of a header that Vary or key.headers names, in bytes; requests with a
         /// longer one go around the cache.
         max_value_bytes: usize as Whole<1, 4_096> = 256,
@@ -132,6 +133,9 @@ section! {
         hints: usize as Whole<1, 10_000_000> = 65_536,
         /// How many URLs one worker remembers the varying headers of.
         varying_urls: usize as Whole<1, 10_000_000> = 8_192,
+        /// How many variants of a URL the cache keeps; beyond that the one that was stored first goes. In the mesh the
+        /// bounds of the cache are the only ones.
+        variants_per_url: usize as Whole<1, 1_000_000> = 200,
     }
 }
 

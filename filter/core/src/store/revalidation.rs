@@ -3,7 +3,9 @@
 
 use std::borrow::Cow;
 
+use crate::freshness::Freshened;
 use crate::http::date;
+use crate::http::entity_tag::EntityTag;
 use crate::http::field_value::FieldValue;
 use crate::store::header_edit::HeaderEdit;
 use crate::store::validator::Validator;
@@ -44,6 +46,44 @@ impl Revalidation {
     /// What is stored in the place of the validators.
     pub fn validator(&self) -> Option<Validator<'_>> {
         Validator::parse(FieldValue::new(&self.value))
+    }
+
+    /// The same where the origin is asked for the whole object.
+    #[must_use]
+    pub fn unconditional(self) -> Self {
+        Self {
+            conditional: false,
+            ..self
+        }
+    }
+
+    /// The stored response's freshness, for a 304.
+    pub fn freshened(&self) -> Option<Freshened> {
+        let stored = self.validator()?;
+        Some(Freshened {
+            lifetime: stored.lifetime,
+            is_said: stored.is_said,
+        })
+    }
+
+    /// Whether a 304 with these validators is about the stored response (RFC 9111, 4.3.4): its tag, if it has one, is the
+    /// stored one. A bucket's tag tells the bytes of an object and not its metadata, so that the object has changed too
+    /// where it was last modified later.
+    pub fn is_about(
+        &self,
+        etag: Option<FieldValue<'_>>,
+        last_modified: Option<FieldValue<'_>>,
+        bucket: bool,
+    ) -> bool {
+        let Some(stored) = self.validator() else {
+            return true;
+        };
+        let readable = |tag: FieldValue<'_>| tag.text().ok().map(str::to_owned);
+        let tags = stored.etag.and_then(readable).zip(etag.and_then(readable));
+        let same_tag = tags.is_none_or(|(stored, etag)| is_of_one_object(&stored, &etag));
+        let dates = stored.last_modified.zip(last_modified.and_then(date::of));
+        let newer = bucket && dates.is_some_and(|(stored, date)| date > stored);
+        same_tag && !newer
     }
 
     /// The stored `ETag`, byte for byte.
@@ -117,6 +157,16 @@ impl Revalidation {
     }
 }
 
+/// Whether both tags are of one object. A compressor on the way makes a tag weak, or puts a coding to its end
+/// (`"x-gzip"`), and some take that off again in a 304.
+fn is_of_one_object(stored: &str, etag: &str) -> bool {
+    match (EntityTag::parse(stored), EntityTag::parse(etag)) {
+        (Some(stored), Some(etag)) => stored.without_coding().is_weakly(etag.without_coding()),
+        // What is no tag validates nothing.
+        (_, etag) => etag.is_none(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,12 +204,46 @@ mod tests {
     }
 
     #[test]
+    fn a_304_is_about_what_is_stored_if_its_validators_are() {
+        let later = "Sun, 06 Nov 1994 08:49:38 GMT";
+        for (etag, last_modified, of_http, of_bucket) in [
+            (None, None, true, true),
+            (Some("W/\"x\""), Some(DATE), true, true),
+            (Some("\"x\""), None, true, true),
+            (Some("\"x-gzip\""), None, true, true),
+            (Some("\"y\""), Some(DATE), false, false),
+            (Some("W/\"y\""), None, false, false),
+            (Some("\"x\""), Some(later), true, false),
+            (None, Some(later), true, false),
+            (
+                Some("\"x\""),
+                Some("Sun, 06 Nov 1994 08:49:36 GMT"),
+                true,
+                true,
+            ),
+            (Some("\"x\""), Some("soon"), true, true),
+        ] {
+            let about = |bucket| {
+                stored(0).is_about(etag.map(Into::into), last_modified.map(Into::into), bucket)
+            };
+            assert_eq!(
+                (about(false), about(true)),
+                (of_http, of_bucket),
+                "{etag:?} {last_modified:?}"
+            );
+        }
+        let untagged = revalidation("sluice 10 5 100 a - 784111777 -", 0).unwrap();
+        assert!(untagged.is_about(Some("\"x\"".into()), Some(DATE.into()), true));
+    }
+
+    #[test]
     fn what_has_no_validator_is_asked_for_whole() {
         let plain = revalidation("sluice 10 5 100 a - - -", 0).unwrap();
         assert!(!plain.conditional && plain.conditions(false).is_empty());
         let unasked = revalidation("sluice-unasked 10 5 100 a - 784111777 \"x\"", 0).unwrap();
         assert!(!unasked.conditional && unasked.conditions(false).is_empty());
         assert!(stored(0).conditional);
+        assert!(stored(0).unconditional().conditions(false).is_empty());
     }
 
     #[test]

@@ -235,6 +235,7 @@ impl<'a> OriginResponse<'a> {
             lifetime: entry.lifetime,
             body: entry.fill.body(),
             may_ask: storage.may_ask,
+            is_said: storage.is_said,
             variant: self.variant,
             last_modified: last_modified.and_then(date::of),
             etag: self.etag,

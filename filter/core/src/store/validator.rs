@@ -16,6 +16,8 @@ use crate::workers::BodyId;
 
 /// Begins the value, which no origin's entity tag does.
 const MARK: &str = "sluice";
+/// Begins the value of a response with which the origin has said nothing of caching.
+const UNSAID_MARK: &str = "sluice-unsaid";
 /// Begins the value of a response that the origin is not asked about.
 const UNASKED_MARK: &str = "sluice-unasked";
 const NONE: &str = "-";
@@ -32,6 +34,8 @@ pub struct Validator<'a> {
     /// Whether the origin may be asked for changes, and not only clients told of the validators: its 304 would freshen
     /// an error.
     pub may_ask: bool,
+    /// Whether the origin has said something of caching with the response, if it may be asked.
+    pub is_said: bool,
     /// Which variant the response is, where the key under which it is stored does not tell: qualifiers of its own key.
     pub variant: Option<&'a str>,
     /// `Last-Modified`, in seconds since 1970.
@@ -49,7 +53,11 @@ impl<'a> Validator<'a> {
             stale_if_error,
         } = self.lifetime;
         let body = self.body.0;
-        let mark = if self.may_ask { MARK } else { UNASKED_MARK };
+        let mark = match (self.may_ask, self.is_said) {
+            (true, true) => MARK,
+            (true, false) => UNSAID_MARK,
+            (false, _) => UNASKED_MARK,
+        };
         let variant = self.variant.unwrap_or(NONE);
         let mut value =
             format!("{mark} {ttl} {stale_while_revalidate} {stale_if_error} {body:x} {variant}")
@@ -71,9 +79,10 @@ impl<'a> Validator<'a> {
         let (end, _) = spaces.nth(SPACES - 1)?;
         let etag = FieldValue::new(bytes.get(end + 1..)?);
         let mut fields = Words::of(FieldValue::new(bytes.get(..end)?).text().ok()?);
-        let may_ask = match fields.next()? {
-            MARK => true,
-            UNASKED_MARK => false,
+        let (may_ask, is_said) = match fields.next()? {
+            MARK => (true, true),
+            UNSAID_MARK => (true, false),
+            UNASKED_MARK => (false, false),
             _ => return None,
         };
         let lifetime = Lifetime {
@@ -91,6 +100,7 @@ impl<'a> Validator<'a> {
             lifetime,
             body,
             may_ask,
+            is_said,
             variant,
             last_modified,
             etag: Some(etag).filter(|etag| *etag != NONE),
@@ -138,6 +148,7 @@ mod tests {
         lifetime: LIFETIME,
         body: BodyId(0),
         may_ask: true,
+        is_said: true,
         variant: None,
         last_modified: None,
         etag: None,
@@ -161,12 +172,13 @@ mod tests {
         let tags = ["\"a b\"", "W/\"x\"", "unquoted"].map(|tag| Some(FieldValue::from(tag)));
         for etag in tags.into_iter().chain([None]) {
             for last_modified in [None, Some(0), Some(1_445_412_480)] {
-                for may_ask in [false, true] {
+                for (may_ask, is_said) in [(false, false), (true, false), (true, true)] {
                     let variant = may_ask.then_some("ae=br;vary-accept=a/b,c/d%3Bq%3D0");
                     let validator = Validator {
                         lifetime: LIFETIME,
                         body: BodyId(u64::MAX),
                         may_ask,
+                        is_said,
                         variant,
                         last_modified,
                         etag,

@@ -38,6 +38,7 @@ fuzz_target!(|input: &[u8]| {
         age: line(),
         vary: line(),
         has_unreadable_key: line().is_some(),
+        is_stream: line().is_some(),
         has_set_cookie: line().is_some(),
         answers_cookie: line().is_some(),
         has_validator: line().is_some(),

@@ -93,7 +93,9 @@ pub fn respond_refreshed(worker: &mut Worker, stream: &Rc<EdgeRequest>) -> host:
     {
         return drain(&*worker.host, stream);
     }
-    let status = if stored.is_some() || lacks_room {
+    // The origin has not failed, and is asked for the whole object the next time.
+    let again = stream.progress.asks_again.take();
+    let status = if stored.is_some() || lacks_room || again {
         204
     } else {
         502

@@ -97,7 +97,7 @@ pub struct Response {
 impl Fetch {
     /// A request that the store has sent on by `link`, with these headers.
     pub fn of(
-        worker: &Worker,
+        worker: &mut Worker,
         context: u32,
         link: Link,
         policy: NumberedPolicy,
@@ -129,6 +129,12 @@ impl Fetch {
             // A 304 would change the stored response for others.
             stored.conditional = false;
         }
+        let revalidation = revalidation.map(|stored| {
+            match stored.conditional && worker.keys.take_doubt(&stored_key) {
+                true => stored.unconditional(),
+                false => stored,
+            }
+        });
         let is_conditional = match &revalidation {
             Some(stored) => stored.conditional,
             None => !cacheable && CONDITIONS.iter().any(|name| headers.has(name)),
@@ -161,6 +167,12 @@ impl Fetch {
         self.revalidation
             .clone()
             .filter(|revalidation| revalidation.left() > 0 && !self.invalidated)
+    }
+
+    /// The stored response that a response with this `status` freshens, if it does.
+    pub fn freshens(&self, status: u16) -> Option<Rc<Revalidation>> {
+        let asked = |stored: &Rc<Revalidation>| status == 304 && stored.conditional;
+        self.revalidation.clone().filter(asked)
     }
 
     /// Makes the store's request, which has these headers, one for the origin.

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use sluice_core::freshness::{ResponseFacts, UncacheableReason, Verdict, judge};
+use sluice_core::freshness::{ResponseFacts, UncacheableReason, Verdict, is_stream, judge};
 use sluice_core::http::date;
 use sluice_core::http::field_value::{FieldValue, JoinedValue};
 use sluice_core::store::header_edit::HeaderEdit;
@@ -145,7 +145,7 @@ fn verdict_of(
     let facts = ResponseFacts {
         // A 304 stands for the response that it freshens.
         status: if freshens.is_some() { 200 } else { status },
-        freshens: freshens.and_then(|stored| Some(stored.validator()?.lifetime)),
+        freshens: freshens.and_then(Revalidation::freshened),
         cache_control: cache_control.as_ref().map(JoinedValue::value),
         targeted: &targeted,
         expires: headers.get("expires"),
@@ -154,6 +154,14 @@ fn verdict_of(
         age: headers.get("age"),
         vary: response.unkeyed,
         has_unreadable_key: response.has_unreadable_key,
+        // The edge's own compression takes the length from a bucket's objects, which end all the same.
+        is_stream: !policy.origin.is_bucket()
+            && is_stream(
+                headers
+                    .get("content-type")
+                    .and_then(|value| value.text().ok()),
+                headers.has("content-length"),
+            ),
         has_set_cookie: headers.has("set-cookie"),
         answers_cookie: fetch.has_cookie,
         // The store keeps the validator of what a 304 freshens.

@@ -10,6 +10,7 @@ mod failure;
 mod fetch;
 mod foreign;
 mod judged;
+mod not_modified;
 mod outcome;
 mod request;
 mod response;

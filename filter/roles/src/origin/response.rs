@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The origin's response: whether the store gets it, in what form, and what its followers are told.
 
-use std::rc::Rc;
-
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::cache_control::with_spaces;
 use sluice_core::http::field_value::FieldValue;
@@ -21,6 +19,7 @@ use super::clean::{has_kept, note_bucket_error, remove_hidden, undo_connection};
 use super::failure::{bound_lines, note_failure, say};
 use super::fetch::Fetch;
 use super::judged::Judged;
+use super::not_modified::{fetch_anew, is_about_stored, keep_body_fields};
 use super::outcome;
 use super::surrogate_keys::SurrogateKeys;
 use super::variance::blur_head;
@@ -84,6 +83,14 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
         status = 504;
         worker.host.set_header(Map::Response, ":status", "504")?;
     }
+    if fetch.freshens(status).is_some() {
+        if !is_about_stored(fetch, &headers) {
+            return fetch_anew(worker, fetch, &headers);
+        }
+        if keep_body_fields(&*worker.host, &headers)? {
+            headers = worker.host.headers(Map::Response)?;
+        }
+    }
     let body = fetch.clean(&*worker.host, &headers, status, end_of_stream)?;
     fetch.response.body = say(&*worker.host, failure, body, end_of_stream)?;
     if fetch.link.purpose.avoids_the_store() {
@@ -108,7 +115,8 @@ fn keeps_stored(worker: &Worker, fetch: &Fetch, status: u16) -> bool {
         let key = worker.keys.key_hash(&fetch.cache_key);
         worker.keys.must_revalidate(&fetch.cache_key, key)
     };
-    status >= 500 || (missing && !purged())
+    // RFC 5861, 4.
+    matches!(status, 500 | 502..=504) || (missing && !purged())
 }
 
 /// Makes of the response what the store takes, or lets it pass by the store, and tells the followers.
@@ -119,8 +127,7 @@ fn respond_to_store(
     status: u16,
     end_of_stream: bool,
 ) -> host::Result<()> {
-    let asked = |asked: &Rc<Revalidation>| status == 304 && asked.conditional;
-    let freshens = fetch.revalidation.clone().filter(asked);
+    let freshens = fetch.freshens(status);
     let freshens = freshens.as_deref();
     let judged = Judged::of(worker, fetch, headers, status, freshens);
     if judged.is_shared() && !index(worker, fetch, &judged.surrogate_keys) {

@@ -12,7 +12,7 @@ use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
 use crate::request::headers::set_or_remove;
 
-/// Asks for the content coding of the key that `path` has, for a request that fills the store.
+/// Asks for the content codings of the key that `path` has, for a request that fills the store.
 pub fn ask(host: &dyn Host, policy: &Policy, path: &str, headers: &Headers) -> host::Result<()> {
     let mut selected = vary::selected(path);
     let encoding = selected.find(|selected| selected.name == ACCEPT_ENCODING);
@@ -25,8 +25,8 @@ pub fn ask(host: &dyn Host, policy: &Policy, path: &str, headers: &Headers) -> h
         None if compression.enabled || matches!(policy.origin, Origin::Bucket(_)) => None,
         None => {
             let accepted = headers.joined(ACCEPT_ENCODING);
-            let coding = compression.negotiate(accepted.as_ref().map(JoinedValue::value));
-            coding.map(|coding| coding.token().into())
+            let codings = compression.accepted(accepted.as_ref().map(JoinedValue::value));
+            codings.map(|codings| codings.replace(',', ", ").into())
         }
     };
     set_or_remove(host, headers, ACCEPT_ENCODING, wanted.as_deref())?;

@@ -14,6 +14,8 @@ use sluice_tests::origin::{Origin, Reply};
 use sluice_tests::server::gate::Gate;
 use std::fs;
 use test_case::test_case;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 
 const POLICY: &str = "origin: {kind: http}
 cache: {ttl: {\"200\": 1h, \"410\": 0s}}
@@ -50,12 +52,14 @@ async fn wait_for_account(edge: &Edge, path: &str, reason: UncacheableReason, co
     assert_eq!(edge.counter(counter).await, count as u64, "{counter}");
 }
 
-type Header = (&'static str, &'static str);
-type Case = (UncacheableReason, Reply, Option<Header>, bool);
-
 /// Each reason that one response gives by itself: the response, a header of its request, and whether the next request
 /// goes around the store for it.
-fn reasons() -> Vec<Case> {
+fn reasons() -> Vec<(
+    UncacheableReason,
+    Reply,
+    Option<(&'static str, &'static str)>,
+    bool,
+)> {
     use UncacheableReason as Reason;
     let control = |value| Reply::ok(100).header("cache-control", value);
     let cookie = Some(("cookie", "id=1"));
@@ -96,6 +100,14 @@ fn reasons() -> Vec<Case> {
             false,
         ),
         (Reason::RequestError, Reply::new(403, 100), None, false),
+        (
+            Reason::Stream,
+            Reply::ok(100)
+                .chunked()
+                .header("content-type", "text/event-stream"),
+            None,
+            true,
+        ),
         (Reason::Authorization, Reply::ok(100), credentials, false),
         (
             Reason::RequestHeaders,
@@ -129,9 +141,14 @@ async fn each_reason_is_in_cache_status_in_the_access_log_and_in_a_counter() {
 fn each_reason_is_seen_by_a_test_of_this_file() {
     use UncacheableReason as Reason;
     let mut seen: Vec<_> = reasons().into_iter().map(|(reason, ..)| reason).collect();
-    seen.extend([Reason::Purged, Reason::NotTaken, Reason::KeyMismatch]);
-    // filter/roles/tests/header_bytes.rs has many such headers.
-    seen.push(Reason::UnreadableHeader);
+    seen.extend([
+        Reason::UnreadableHeader,
+        Reason::Purged,
+        Reason::NotTaken,
+        Reason::KeyMismatch,
+        // reports/response_headers.rs has these.
+        Reason::ResponseHeaders,
+    ]);
     for reason in UncacheableReason::ALL {
         assert!(seen.contains(reason), "{reason:?}");
     }
@@ -177,6 +194,29 @@ async fn followers_that_share_a_response_once_say_its_reason() {
         assert!(says(response, reason, false), "{response}");
     }
     wait_for_account(&edge, "/a", reason, 5).await;
+}
+
+#[tokio::test]
+async fn a_response_whose_cache_control_is_no_text_says_so() {
+    const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nConnection: close\r\n\
+        Cache-Control: max-age=60, x=\xff\r\n\r\nx";
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = [0; 4_096];
+            let _ = stream.read(&mut request).await;
+            let _ = stream.write_all(RESPONSE).await;
+        }
+    });
+    let unused = Origin::start();
+    let edge = edge(&unused).env("ORIGIN", format!("http://{address}"));
+    let edge = edge.workers(1).start().await;
+    let reason = UncacheableReason::UnreadableHeader;
+    let (first, next) = (edge.get("/a").await, edge.get("/a").await);
+    assert!(says(&first, reason, false), "{first}");
+    assert!(says(&next, reason, true), "{next}");
+    wait_for_account(&edge, "/a", reason, 2).await;
 }
 
 #[tokio::test]

@@ -18,6 +18,7 @@ fn storage() -> Storage {
         forbids_stale: false,
         disguise: false,
         may_ask: true,
+        is_said: true,
         allows_authenticated: false,
     }
 }

@@ -36,6 +36,9 @@ pub use missing::MissingObject;
 /// Most missing objects that are remembered.
 const MOST_MISSING: usize = 4_096;
 
+/// Most stored responses that are remembered because a 304 was about another.
+const MOST_DOUBTED: usize = 4_096;
+
 /// Who gets the response to a request with `Authorization`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
@@ -66,6 +69,8 @@ pub struct Keys {
     varying: Varying,
     /// Who gets the response to a request with `Authorization`.
     authenticated: RecentKeys<Audience>,
+    /// Stored responses about which the origin cannot be asked once more: its 304 was about another.
+    doubted: RecentKeys<()>,
     /// Objects that are missing, and until when that is known.
     missing: RecentKeys<(MissingObject, Millis)>,
     /// The hot tier.
@@ -90,6 +95,7 @@ impl Keys {
             body_lengths: BodyLengths::new(policy.limits.hints),
             varying: Varying::new(policy.limits.varying_urls),
             authenticated: RecentKeys::new(policy.limits.hints),
+            doubted: RecentKeys::new(MOST_DOUBTED),
             missing: RecentKeys::new(MOST_MISSING),
             hot: HotTier::new(policy.hot),
             hot_policy: policy.hot,
@@ -170,6 +176,22 @@ impl Keys {
         let primary = Some(primary);
         let now = self.host.monotonic_millis();
         self.varying.learn(plain, Lesson { names, primary }, now)
+    }
+
+    /// Has the object under a key of the store fetched anew: the origin's 304 was about another response than the store's.
+    pub fn doubt(&mut self, stored_key: &str) {
+        self.doubted.insert(self.entry_hash(stored_key), ());
+    }
+
+    /// Whether the object under a key of the store is to be fetched anew, which is forgotten then.
+    pub fn take_doubt(&mut self, stored_key: &str) -> bool {
+        if self.doubted.is_empty() {
+            return false;
+        }
+        let key = self.entry_hash(stored_key);
+        let doubted = self.doubted.peek(key).is_some();
+        self.doubted.remove(key);
+        doubted
     }
 
     /// Keeps in mind for longer how the URL of a target varies.

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A 304 of the origin: whether it is about the stored response, and what it may change of that (RFC 9111, 4.3.4).
+
+use std::rc::Rc;
+
+use sluice_core::link::Purpose;
+use sluice_core::metrics::Metric;
+use sluice_core::store::header_edit::HeaderEdit;
+
+use super::fetch::Fetch;
+use crate::host::headers::Headers;
+use crate::host::{self, Host, Map};
+use crate::request::EdgeRequest;
+use crate::worker::Worker;
+
+/// Fields that describe a body. A 304 has none, and the stored one may be as the edge has coded it.
+const OF_THE_BODY: [&str; 3] = ["content-encoding", "content-length", "content-range"];
+
+/// Whether a 304 with these headers is about the response that `fetch` has asked about.
+pub fn is_about_stored(fetch: &Fetch, headers: &Headers) -> bool {
+    let (etag, last_modified) = (headers.get("etag"), headers.get("last-modified"));
+    let bucket = fetch.policy.policy.origin.is_bucket();
+    let stored = fetch.revalidation.as_ref();
+    stored.is_none_or(|stored| stored.is_about(etag, last_modified, bucket))
+}
+
+/// Keeps the stored response's description of its body. False if the 304 has none of its own.
+pub fn keep_body_fields(host: &dyn Host, headers: &Headers) -> host::Result<bool> {
+    let mut found = false;
+    for name in OF_THE_BODY.into_iter().filter(|name| headers.has(name)) {
+        host.remove_header(Map::Response, name)?;
+        found = true;
+    }
+    Ok(found)
+}
+
+/// Refuses a 304 that is about another response: the object is fetched anew, without a condition, by a call for this
+/// client, or by the next of those who wait for it. Where no call fits, the client gets what is stored, if that may be
+/// served stale.
+pub fn fetch_anew(worker: &mut Worker, fetch: &mut Fetch, headers: &Headers) -> host::Result<()> {
+    const STATUS: u16 = 503;
+    worker.metrics.count(Metric::ValidationsRefused, 1);
+    worker.keys.doubt(&fetch.stored_key);
+    let refreshes = fetch.link.purpose == Purpose::Refresh;
+    let fits = |stream: &Rc<EdgeRequest>| {
+        refreshes
+            || (!stream.authenticated
+                && stream.stand_in.is_none()
+                && !stream.for_others
+                && worker.calls.has_room_to_prepare())
+    };
+    let stream = worker.stream(fetch.link.stream).filter(fits);
+    let names = headers.iter().map(|(name, _)| name);
+    if stream.is_none()
+        && let Some(stored) = fetch.servable()
+    {
+        let edits = stored.keep(names);
+        worker.host.edit_headers(Map::Response, edits)?;
+        fetch.keep(worker, STATUS, &stored);
+        return Ok(());
+    }
+    let removed = names.filter(|name| !name.starts_with(':'));
+    let mut edits: Vec<_> = removed.map(HeaderEdit::Remove).collect();
+    edits.push(HeaderEdit::set(":status", STATUS.to_string()));
+    edits.push(HeaderEdit::set("cache-control", "no-store"));
+    worker.host.edit_headers(Map::Response, edits)?;
+    fetch.response.ended = true;
+    if let Some(stream) = stream {
+        stream.progress.asks_again.set(true);
+    }
+    worker.turn(fetch.context, |coalescer, turn| {
+        coalescer.fill_copied(fetch.link.stream, turn);
+    });
+    Ok(())
+}
