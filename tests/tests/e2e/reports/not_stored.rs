@@ -52,14 +52,17 @@ async fn wait_for_account(edge: &Edge, path: &str, reason: UncacheableReason, co
     assert_eq!(edge.counter(counter).await, count as u64, "{counter}");
 }
 
-/// Each reason that one response gives by itself: the response, a header of its request, and whether the next request
-/// goes around the store for it.
-fn reasons() -> Vec<(
+/// A reason, a response that gives it by itself, a header of its request, and whether the next request goes around the
+/// store for it.
+type Case = (
     UncacheableReason,
     Reply,
     Option<(&'static str, &'static str)>,
     bool,
-)> {
+);
+
+/// Has each reason that one response gives by itself.
+fn reasons() -> Vec<Case> {
     use UncacheableReason as Reason;
     let control = |value| Reply::ok(100).header("cache-control", value);
     let cookie = Some(("cookie", "id=1"));
