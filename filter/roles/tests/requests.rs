@@ -575,9 +575,12 @@ fn a_refresh_carries_only_what_the_key_has() {
     assert_eq!(refresh.purpose, Purpose::Refresh);
     assert_eq!(refresh.headers.get("accept"), Some("text/one"));
     assert_eq!(refresh.headers.get("x-forwarded-proto"), Some("http"));
+    // The cache names itself (RFC 8586; RFC 9110, 7.6.3).
     let known = [
         "accept",
+        "cdn-loop",
         "if-none-match",
+        "via",
         "x-forwarded-proto",
         "x-sluice-proof",
     ];
