@@ -22,10 +22,8 @@ impl OriginFailure {
         if details == TOO_MANY_LINES.as_bytes() {
             return Self::ResponseHeaders;
         }
-        let mut words = details.splitn(2, |&byte| byte == b' ');
-        let is_of_codec = words.next().is_some_and(|word| word.ends_with(CODEC));
-        let read = words.next().and_then(|word| str::from_utf8(word).ok());
-        let read = read.and_then(|word| word.parse::<u64>().ok());
+        let (reason, read) = split(details);
+        let is_of_codec = reason.ends_with(CODEC);
         let said = |reason: &&str| {
             let mut parts = details.windows(reason.len());
             parts.any(|part| part == reason.as_bytes())
@@ -36,6 +34,21 @@ impl OriginFailure {
             _ => Self::NoAnswer,
         }
     }
+}
+
+/// Whether the connection to the origin has ended in front of the first byte of a response, by Envoy's words as
+/// [`OriginFailure::of`] reads them: an origin may close a connection under a request (RFC 9112, 9.3.1).
+pub fn has_ended_unanswered(details: &[u8]) -> bool {
+    let (reason, read) = split(details);
+    reason == CONNECTION_ENDED && read == Some(0)
+}
+
+/// The reason in Envoy's words, and how many bytes of the origin's Envoy has read.
+fn split(details: &[u8]) -> (&[u8], Option<u64>) {
+    let mut words = details.splitn(2, |&byte| byte == b' ');
+    let reason = words.next().unwrap_or_default();
+    let read = words.next().and_then(|word| str::from_utf8(word).ok());
+    (reason, read.and_then(|word| word.parse().ok()))
 }
 
 /// ORIGIN's own words where it refuses a response for the number of its header lines.
@@ -49,6 +62,9 @@ const NOT_REACHED: [&str; 4] = [
 ];
 /// The end of Envoy's details where its codec has refused the response.
 const CODEC: &[u8] = b"{protocol_error}";
+
+/// Envoy's details of a connection that has ended in front of the first byte of a response.
+const CONNECTION_ENDED: &[u8] = b"upstream_reset_before_response_started{connection_termination}";
 
 /// Whether a response has more header lines than the edge takes, apart from Envoy's own. Their bytes are bounded by Envoy.
 pub fn has_too_many_lines<'a>(names: impl Iterator<Item = &'a [u8]>) -> bool {
@@ -77,6 +93,21 @@ mod tests {
         ] {
             let details = [start, words].concat();
             assert_eq!(OriginFailure::of(details.as_bytes()), failure, "{details}");
+        }
+    }
+
+    #[test]
+    fn a_connection_has_ended_unanswered_where_no_byte_of_a_response_has_come() {
+        let start = "upstream_reset_before_response_started";
+        for (words, ended) in [
+            ("{connection_termination} 0", true),
+            ("{connection_termination} 1", false),
+            ("{connection_termination} -", false),
+            ("{connection_termination}", false),
+            ("{connection_timeout} 0", false),
+        ] {
+            let details = [start, words].concat();
+            assert_eq!(has_ended_unanswered(details.as_bytes()), ended, "{details}");
         }
         assert_eq!(OriginFailure::of(b"\xff 98304"), OriginFailure::NoAnswer);
         assert_eq!(OriginFailure::of(b""), OriginFailure::NoAnswer);

@@ -113,7 +113,10 @@ fn followers_of_a_leader_that_the_store_serves_are_hits_too() {
     let (data, mut coalescer) = (FakeSharedData::default(), coalescer(1));
     request(&mut coalescer, &data, LEADER, 1);
     assert_eq!(request(&mut coalescer, &data, FOLLOWER, 1), None);
-    let stored = LeaderResponse::Readable { until: 1_000 };
+    let stored = LeaderResponse::Readable {
+        until: 1_000,
+        small: true,
+    };
     let ((), effects) = turn(&data, 2, |turn| coalescer.response(LEADER, stored, turn));
     assert!(resumes(&effects, Onward::Fresh), "{effects:?}");
     assert_eq!(coalescer.remembered(KEY, 999), Some(Onward::Fresh));
@@ -144,7 +147,10 @@ fn fill_that_ends_before_its_abort_is_shared() {
     turn(&data, 2, |turn| coalescer.fill_ended(LEADER, turn));
     turn(&data, 2, |turn| coalescer.fill_broken(LEADER, turn));
     assert_eq!(coalescer.parked(), 1, "the store is not ready");
-    let found = Probed::Readable { until: 1_000 };
+    let found = Probed::Readable {
+        until: 1_000,
+        small: true,
+    };
     let ((), effects) = turn(&data, 3, |turn| coalescer.probed(KEY, found, turn));
     assert!(resumes(&effects, Onward::Collapsed), "{effects:?}");
 }
@@ -264,7 +270,10 @@ fn a_hit_from_before_a_rewrite_does_not_send_others_into_the_gap() {
     coalescer.hints().set(KEY, Hint::Fresh, 1_000);
     let waits = request(&mut coalescer, &data, FOLLOWER, 1);
     assert_eq!(waits, None, "it waits for the store");
-    let found = Probed::Readable { until: 1_000 };
+    let found = Probed::Readable {
+        until: 1_000,
+        small: true,
+    };
     let (_, effects) = turn(&data, 2, |turn| coalescer.probed(KEY, found, turn));
     assert!(resumes(&effects, Onward::Fresh), "{effects:?}");
     let after = request(&mut coalescer, &data, StreamId(3), 3);

@@ -80,7 +80,10 @@ impl Workers {
 
     /// The store has the response to a leader.
     fn end(&mut self, seat: usize, stream: StreamId) {
-        let response = LeaderResponse::Readable { until: 60_000 };
+        let response = LeaderResponse::Readable {
+            until: 60_000,
+            small: true,
+        };
         self.turn(seat, |coalescer, turn| {
             coalescer.response(stream, response, turn)
         });

@@ -120,11 +120,6 @@ impl Host for WorkerHost {
         self.map(map, |map| Headers::new(map.encode()))
     }
 
-    fn header(&self, map: Map, name: &str) -> Result<Option<Vec<u8>>> {
-        let value = self.map(map, |map| map.joined(name))?;
-        Ok(value.filter(|value| !value.is_empty()))
-    }
-
     fn set_header_bytes(&self, map: Map, name: &str, value: &[u8]) -> Result<()> {
         if value.is_empty() {
             return self.remove_header(map, name);

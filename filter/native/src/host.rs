@@ -128,17 +128,6 @@ impl Host for NativeHost {
         Ok(headers)
     }
 
-    fn header(&self, map: Map, name: &str) -> Result<Option<Vec<u8>>> {
-        let value = match self.with_own_map(map, |map| map.joined(name)) {
-            Some(value) => value,
-            None => {
-                let map = map_type(map).ok_or(BAD_ARGUMENT)?;
-                self.stream()?.filter.header(map, name)
-            }
-        };
-        Ok(value.filter(|value| !value.is_empty()))
-    }
-
     fn set_header_bytes(&self, map: Map, name: &str, value: &[u8]) -> Result<()> {
         if value.is_empty() {
             return self.remove_header(map, name);

@@ -151,15 +151,6 @@ impl Host for Envoy {
         Ok(Headers::new(bytes.unwrap_or_default()))
     }
 
-    fn header(&self, map: Map, name: &str) -> Result<Option<Vec<u8>>> {
-        let map = map_number(map);
-        let value = receive(|data, size| unsafe {
-            envoy::proxy_get_header_map_value(map, name.as_ptr(), name.len(), data, size)
-        })?;
-        // Envoy answers "no such header" with an empty value.
-        Ok(value.filter(|value| !value.is_empty()))
-    }
-
     fn set_header_bytes(&self, map: Map, name: &str, value: &[u8]) -> Result<()> {
         if value.is_empty() {
             return self.remove_header(map, name);
@@ -347,6 +338,10 @@ impl Host for Envoy {
     }
 
     fn increment_metric(&self, metric: u32, offset: i64) -> Result<()> {
+        // Envoy refuses to add nothing to a counter.
+        if offset == 0 {
+            return Ok(());
+        }
         check(unsafe { envoy::proxy_increment_metric(metric, offset) })
     }
 

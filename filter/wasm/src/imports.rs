@@ -6,13 +6,6 @@
 unsafe extern "C" {
     pub fn proxy_log(level: u32, message: *const u8, size: usize) -> u32;
     pub fn proxy_get_header_map_pairs(map: u32, data: *mut *mut u8, size: *mut usize) -> u32;
-    pub fn proxy_get_header_map_value(
-        map: u32,
-        name: *const u8,
-        name_size: usize,
-        data: *mut *mut u8,
-        size: *mut usize,
-    ) -> u32;
     pub fn proxy_replace_header_map_value(
         map: u32,
         name: *const u8,

@@ -89,8 +89,9 @@ impl Coalescer {
 
     fn remember(&mut self, key: KeyHash, outcome: &Outcome, now: Millis) {
         match outcome {
-            Outcome::Stored { until } | Outcome::Found { until } => {
+            Outcome::Stored { until, small } | Outcome::Found { until, small } => {
                 self.hints.set(key, Hint::Fresh, *until);
+                self.hints.note_readable(key, *small, now);
             }
             Outcome::HitForMiss { until, reason } => {
                 self.hints.adopt_mark(key, *reason, *until, now);

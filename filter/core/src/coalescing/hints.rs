@@ -10,7 +10,7 @@ use crate::workers::{KeyHash, Millis};
 
 /// How long an origin counts as failing after its last failure, unless it is asked again.
 const FAILING_MILLIS: Millis = 60_000;
-/// For how long after the store has served an object it is not thought to have lost it. It writes an object anew within
+/// How long after the store was known to have an object it is not thought to have lost it. It writes an object anew within
 /// milliseconds, also on a busy machine.
 const MOMENT_MILLIS: Millis = 1_000;
 
@@ -36,8 +36,8 @@ struct Remembered {
     refresh: Millis,
     /// Whether the origin failed when it was last asked for it.
     failing: bool,
-    /// When this worker has last served it from the store, where it is small enough for a call to bring it.
-    served: Option<Millis>,
+    /// When the store was last known to have it, where it is small enough for a call to bring it.
+    readable: Option<Millis>,
     /// How long the last hit-for-miss mark lasts or has lasted; 0 if there was none since a response was stored.
     mark: Millis,
     /// When the next request for a marked key may lead.
@@ -133,7 +133,7 @@ impl Hints {
             until,
             refresh: known.map_or(0, |known| known.refresh),
             failing: known.is_some_and(|known| known.failing),
-            served: known.and_then(|known| known.served),
+            readable: known.and_then(|known| known.readable),
             mark,
             check,
         };
@@ -166,18 +166,18 @@ impl Hints {
         })
     }
 
-    /// Remembers that the store has served `key` at `now`, if anything is known of it. Only what is `small` counts: what a
-    /// call can bring.
-    pub fn note_served(&mut self, key: KeyHash, small: bool, now: Millis) {
+    /// Remembers that the store has `key` at `now`, if anything is known of it. Only a `small` object counts, because a call
+    /// can bring it.
+    pub fn note_readable(&mut self, key: KeyHash, small: bool, now: Millis) {
         if let Some(known) = self.keys.peek_mut(key) {
-            known.served = small.then_some(now);
+            known.readable = small.then_some(now);
         }
     }
 
-    /// Whether the store has just served `key`, and a call can bring it: a miss now is one of the moment.
-    pub fn was_just_served(&self, key: KeyHash, now: Millis) -> bool {
-        let served = self.keys.peek(key).and_then(|known| known.served);
-        served.is_some_and(|served| now < served.saturating_add(MOMENT_MILLIS))
+    /// Whether the store had `key` a moment ago, and a call can bring it: a miss now passes.
+    pub fn was_just_readable(&self, key: KeyHash, now: Millis) -> bool {
+        let readable = self.keys.peek(key).and_then(|known| known.readable);
+        readable.is_some_and(|at| now < at.saturating_add(MOMENT_MILLIS))
     }
 
     /// Lets nothing be known of `key` but what other requests that are under way may want to know.
@@ -243,20 +243,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_small_was_just_served_for_a_moment() {
+    fn a_small_object_was_just_readable_for_a_moment() {
         let mut hints = Hints::new(10);
-        hints.note_served(KeyHash(1), true, 50);
-        assert!(!hints.was_just_served(KeyHash(1), 50), "nothing is known");
+        hints.note_readable(KeyHash(1), true, 50);
+        assert!(!hints.was_just_readable(KeyHash(1), 50), "nothing is known");
         hints.set(KeyHash(1), Hint::Fresh, 10_000);
-        hints.note_served(KeyHash(1), true, 50);
+        hints.note_readable(KeyHash(1), true, 50);
         hints.set(KeyHash(1), Hint::Fresh, 20_000);
-        assert!(hints.was_just_served(KeyHash(1), 49 + MOMENT_MILLIS));
-        assert!(!hints.was_just_served(KeyHash(1), 50 + MOMENT_MILLIS));
+        assert!(hints.was_just_readable(KeyHash(1), 49 + MOMENT_MILLIS));
+        assert!(!hints.was_just_readable(KeyHash(1), 50 + MOMENT_MILLIS));
         hints.expire(KeyHash(1));
         assert_eq!(hints.get(KeyHash(1), 60), None);
-        assert!(hints.was_just_served(KeyHash(1), 60), "by all who miss it");
-        hints.note_served(KeyHash(1), false, 60);
-        assert!(!hints.was_just_served(KeyHash(1), 60));
+        assert!(
+            hints.was_just_readable(KeyHash(1), 60),
+            "by all who miss it"
+        );
+        hints.note_readable(KeyHash(1), false, 60);
+        assert!(!hints.was_just_readable(KeyHash(1), 60));
     }
 
     #[test]

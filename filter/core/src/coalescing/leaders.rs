@@ -136,8 +136,8 @@ impl Coalescer {
         leader.progress = turn.now;
         match response {
             // Nobody has asked the origin: the followers are served by a hit, as the leader is.
-            LeaderResponse::Readable { until } => {
-                self.finish(key, Outcome::Found { until }, turn);
+            LeaderResponse::Readable { until, small } => {
+                self.finish(key, Outcome::Found { until, small }, turn);
             }
             LeaderResponse::Filling { until } => {
                 leader.fresh_until = until;
@@ -162,10 +162,12 @@ impl Coalescer {
         };
         let eager = commit.probes < EAGER_PROBES;
         match probed {
-            Probed::Readable { until } if was_unconfirmed => {
-                self.finish(key, Outcome::Found { until }, turn);
+            Probed::Readable { until, small } if was_unconfirmed => {
+                self.finish(key, Outcome::Found { until, small }, turn);
             }
-            Probed::Readable { until } => self.finish(key, Outcome::Stored { until }, turn),
+            Probed::Readable { until, small } => {
+                self.finish(key, Outcome::Stored { until, small }, turn);
+            }
             Probed::Validated => {
                 let at = flight.leader().map_or(0, |leader| leader.answered);
                 self.finish(key, Outcome::Validated { at }, turn);

@@ -228,6 +228,8 @@ pub enum LeaderResponse {
     Readable {
         /// Until when it is fresh.
         until: Millis,
+        /// Whether a call can bring it.
+        small: bool,
     },
     /// It is being stored and cannot be read yet.
     Filling {
@@ -252,6 +254,8 @@ pub enum Probed {
     Readable {
         /// Until when it is fresh.
         until: Millis,
+        /// Whether a call can bring it.
+        small: bool,
     },
     /// The response of the flight, which is validated at each use.
     Validated,

@@ -14,11 +14,15 @@ pub enum Outcome {
     Stored {
         /// Until when it is fresh.
         until: Millis,
+        /// Whether a call can bring it.
+        small: bool,
     },
     /// The same, and it was there before anybody who waits had it fetched: to them it is a hit.
     Found {
         /// Until when it is fresh.
         until: Millis,
+        /// Whether a call can bring it.
+        small: bool,
     },
     /// The store has the response, which is validated at each use: ask it, unless it was asked for later.
     Validated {
@@ -257,13 +261,19 @@ impl Message {
 impl FlightMessage {
     fn encode(&self, bytes: &mut Vec<u8>) {
         let nothing: &[u8] = &[];
-        let reason;
+        let byte;
         let (tag, argument, rest) = match &self.event {
-            Event::Ended(Outcome::Stored { until }) => (tag::STORED, *until, nothing),
-            Event::Ended(Outcome::Found { until }) => (tag::FOUND, *until, nothing),
-            Event::Ended(Outcome::HitForMiss { until, reason: why }) => {
-                reason = [why.code()];
-                (tag::HIT_FOR_MISS, *until, reason.as_slice())
+            Event::Ended(Outcome::Stored { until, small }) => {
+                byte = [u8::from(*small)];
+                (tag::STORED, *until, byte.as_slice())
+            }
+            Event::Ended(Outcome::Found { until, small }) => {
+                byte = [u8::from(*small)];
+                (tag::FOUND, *until, byte.as_slice())
+            }
+            Event::Ended(Outcome::HitForMiss { until, reason }) => {
+                byte = [reason.code()];
+                (tag::HIT_FOR_MISS, *until, byte.as_slice())
             }
             Event::Ended(Outcome::Failed { status }) => (tag::FAILED, u64::from(*status), nothing),
             Event::Ended(Outcome::LeaderLost) => (tag::LEADER_LOST, 0, nothing),
@@ -296,8 +306,14 @@ impl FlightMessage {
         };
         let argument = reader.u64()?;
         let outcome = match tag {
-            tag::STORED => Outcome::Stored { until: argument },
-            tag::FOUND => Outcome::Found { until: argument },
+            tag::STORED => Outcome::Stored {
+                until: argument,
+                small: reader.u8()? != 0,
+            },
+            tag::FOUND => Outcome::Found {
+                until: argument,
+                small: reader.u8()? != 0,
+            },
             tag::HIT_FOR_MISS => Outcome::HitForMiss {
                 until: argument,
                 reason: UncacheableReason::of_code(reader.u8()?)?,
@@ -338,8 +354,14 @@ mod tests {
 
     fn flights() -> impl Iterator<Item = Message> {
         let outcomes = [
-            Outcome::Stored { until: u64::MAX },
-            Outcome::Found { until: 4 },
+            Outcome::Stored {
+                until: u64::MAX,
+                small: true,
+            },
+            Outcome::Found {
+                until: 4,
+                small: false,
+            },
             Outcome::HitForMiss {
                 until: 3,
                 reason: UncacheableReason::Vary,

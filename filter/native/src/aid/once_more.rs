@@ -10,12 +10,10 @@
 use std::cell::RefCell;
 
 use sluice_core::link::{AGAIN_HEADER, EMPTY_HEADER, FAILURE_HEADER, INTERNAL_PREFIX};
+use sluice_core::origin_failure::has_ended_unanswered;
 use sluice_roles::host::headers::Headers;
 
 use crate::abi::{Filter, HeaderMapType, HeadersStatus};
-
-/// The details of a response that Envoy makes where the connection has ended in front of the first byte of a response.
-const CONNECTION_ENDED: &[u8] = b"upstream_reset_before_response_started{connection_termination}";
 
 /// The conditions to which a response may be 304 (RFC 9110, 13.1.2 and 13.1.3).
 const CONDITIONS: [&str; 2] = ["if-none-match", "if-modified-since"];
@@ -50,7 +48,8 @@ impl OnceMore {
             return HeadersStatus::Continue;
         };
         let field = |name| filter.header(HeaderMapType::Response, name);
-        let has_ended = || field(FAILURE_HEADER).as_deref() == Some(CONNECTION_ENDED);
+        let has_ended =
+            || field(FAILURE_HEADER).is_some_and(|details| has_ended_unanswered(&details));
         let is_conditional = || CONDITIONS.iter().any(|name| request.has(name));
         let is_useless = field(":status").as_deref() == Some(b"304") && !is_conditional();
         if !is_useless && !has_ended() {

@@ -68,8 +68,11 @@ pub fn refuse_variant(
     wanted: Option<CanonicalTarget>,
 ) -> host::Result<Action> {
     worker.turn(stream.id.0, |coalescer, turn| {
-        let until = turn.now;
-        coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
+        let response = LeaderResponse::Readable {
+            until: turn.now,
+            small: false,
+        };
+        coalescer.response(stream.id, response, turn);
     });
     if stream.progress.purpose.get() == Purpose::StoreOnly {
         return refuse_not_stored(worker, stream);

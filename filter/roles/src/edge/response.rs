@@ -323,13 +323,13 @@ fn report(worker: &mut Worker, stream: &EdgeRequest, served: &Served<'_>, announ
             // that too, and one of all has it refreshed.
             coalescer.hints().forget(stream.key.key);
             let until = turn.now;
-            coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
+            coalescer.response(stream.id, LeaderResponse::Readable { until, small }, turn);
         } else if entry.stored {
             coalescer.hints().set(stream.key.key, Hint::Fresh, until);
             coalescer
                 .hints()
-                .note_served(stream.key.key, small, turn.now);
-            coalescer.response(stream.id, LeaderResponse::Readable { until }, turn);
+                .note_readable(stream.key.key, small, turn.now);
+            coalescer.response(stream.id, LeaderResponse::Readable { until, small }, turn);
         }
         // Any other response is nobody else's, as ORIGIN has told, or the store has no room for it.
     });

@@ -71,7 +71,7 @@ pub fn check_map(host: &dyn Host, map: Map) -> Findings {
         let done = host.add_header(map, NAME, added);
         found.claim("a value is added", done.is_ok());
     }
-    let joined = [b"1", &long[..]].join(&b',');
+    let joined = [b"1", &long[..]].join(&b", "[..]);
     found.claim("lines are joined by commas", value() == Some(joined));
     found.claim("each value is a line", lines(host, map, NAME) == Some(2));
     found.claim("a value is set", host.set_header(map, NAME, "2").is_ok());

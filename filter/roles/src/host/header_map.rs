@@ -47,13 +47,6 @@ impl HeaderMap {
             .map(|(name, value)| (name.as_str(), value.as_slice()))
     }
 
-    /// The values of all lines of that name, with commas between them.
-    pub fn joined(&self, name: &str) -> Option<Vec<u8>> {
-        let lines = self.iter().filter(|(known, _)| *known == name);
-        let values: Vec<_> = lines.map(|(_, value)| value).collect();
-        (!values.is_empty()).then(|| values.join(&b","[..]))
-    }
-
     /// Whether there is a line of that name.
     pub fn has(&self, name: &str) -> bool {
         self.iter().any(|(known, _)| known == name)

@@ -76,8 +76,15 @@ pub trait Host: SharedStore {
     /// All of a header map.
     fn headers(&self, map: Map) -> Result<Headers>;
 
-    /// The value of one header; the values of several of one name joined by commas. `None` if that is empty.
-    fn header(&self, map: Map, name: &str) -> Result<Option<Vec<u8>>>;
+    /// The value of one header; the values of several of one name joined by commas. `None` if that is empty. No host has a
+    /// call of its own for it, because Envoy's for Wasm knows only the first line.
+    fn header(&self, map: Map, name: &str) -> Result<Option<Vec<u8>>> {
+        let headers = self.headers(map)?;
+        let value = headers
+            .joined(name)
+            .map(|value| value.into_bytes().into_owned());
+        Ok(value.filter(|value| !value.is_empty()))
+    }
 
     /// Sets a header in place of all of its name. With an empty value it leaves none of that name, on every host, because
     /// a native module has no way to set an empty header.

@@ -292,7 +292,7 @@ impl Fetch {
         });
     }
 
-    /// Whether the store served the object a moment ago, and is asked again before the origin is: Envoy's cache takes a file
+    /// Whether the store had the object a moment ago, and is asked again before the origin is: Envoy's cache takes a file
     /// away before it writes the one that a validation has freshened. A fill in between would open the next such gap.
     pub fn asks_again(&self, worker: &mut Worker) -> bool {
         let stream = worker.stream(self.link.stream);
@@ -304,7 +304,9 @@ impl Fetch {
         let mut request = stream.request();
         request.may_lead = stream.may_lead;
         let again = worker.turn(self.context, |coalescer, turn| {
-            let again = coalescer.hints().was_just_served(stream.key.key, turn.now);
+            let again = coalescer
+                .hints()
+                .was_just_readable(stream.key.key, turn.now);
             if again {
                 coalescer.met_gap(&request, turn);
             }

@@ -9,6 +9,7 @@ use sluice_core::workers::Millis;
 
 use crate::host::{Host, Map};
 use crate::reply::NO_ROOM;
+use crate::reply::substitute::MOST_BYTES;
 
 /// Whether a look at the store has been answered with that status.
 pub fn has_told(host: &dyn Host, status: u16) -> bool {
@@ -40,6 +41,9 @@ pub fn probed(
         }
         Some(entry) => Probed::Readable {
             until: now.saturating_add(fields.served_for(&entry, host.unix_millis())),
+            small: fields
+                .content_length()
+                .is_some_and(|length| length <= MOST_BYTES),
         },
     }
 }

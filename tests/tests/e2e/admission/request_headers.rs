@@ -59,6 +59,7 @@ async fn a_bucket_sees_an_allow_list_of_headers() {
         "range",
         "content-length",
         "if-range",
+        "cdn-loop",
     ];
     for request in origin.requests().all() {
         for (name, value) in &request.headers.0 {

@@ -50,7 +50,7 @@ const HIT: [(&str, usize); 14] = [
 const MISS: [(&str, usize); 16] = [
     ("clock_time_get", 10),
     ("malloc", 4),
-    ("proxy_add_header_map_value", 7),
+    ("proxy_add_header_map_value", 9),
     ("proxy_get_header_map_pairs", 4),
     ("proxy_get_shared_data", 1),
     ("proxy_increment_metric", 3),

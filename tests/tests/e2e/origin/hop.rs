@@ -214,7 +214,7 @@ async fn headers_pass_up_to_the_number_and_size_that_a_client_may_send() {
     let mut sent: Vec<(String, String)> = (0..90)
         .map(|number| (format!("x-many-{number}"), "1".to_owned()))
         .collect();
-    sent.push(("x-large".to_owned(), "v".repeat(55_000)));
+    sent.push(("x-large".to_owned(), "v".repeat(30_000)));
     let sent: Vec<(&str, &str)> = sent.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
     for method in ["GET", "POST"] {
         let response = edge.send(method, "/a", &sent).await;
@@ -249,7 +249,7 @@ async fn bodiless_responses_keep_their_headers() {
     })
     .await;
     let edge = before(origin).start().await;
-    let own = [("cookie", "a=1")];
+    let own = [("cookie", "a=1"), ("if-none-match", "\"a\"")];
     let mut client = Client::connect(edge.address()).await;
     for (method, path, status, length) in [
         ("HEAD", "/length", 200, Some("12345")),

@@ -247,7 +247,7 @@ async fn call_without_sense(purger: &Purger) {
             400,
             "uri: unknown field",
         ),
-        ("POST", "/s3", "[]", 400, "S3 event"),
+        ("POST", "/s3", "[]", 400, "an event of a bucket"),
         ("GET", "/purge", "", 405, "POST"),
         ("POST", "/", "{}", 404, "POST /purge"),
     ] {
