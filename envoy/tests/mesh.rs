@@ -9,7 +9,6 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 use sluice::render::render;
 use sluice::settings::Settings;
-use sluice_core::link::AGAIN_HEADER;
 use sluice_core::policy::Policy;
 
 const MANAGER: &str = "/filter_chains/0/filters/0/typed_config";
@@ -211,6 +210,7 @@ fn hop_of_one_site(edge: &Value) -> Value {
     take(&mut chain, "compressors");
     // A gateway has no native module.
     take(&mut chain, "once_more");
+    take(&mut chain, "own_connection");
     manager["route_config"]
         .as_object_mut()
         .unwrap()
@@ -219,8 +219,6 @@ fn hop_of_one_site(edge: &Value) -> Value {
         .as_object_mut()
         .unwrap();
     let is_bucket = host.remove("typed_per_filter_config").is_some();
-    let routes = host["routes"].as_array_mut().unwrap();
-    routes.retain(|route| !route["match"].to_string().contains(AGAIN_HEADER));
     for route in host["routes"].as_array_mut().unwrap() {
         let fields = route.as_object_mut().unwrap();
         if let Some(action) = fields["route"].as_object_mut() {

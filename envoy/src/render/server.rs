@@ -7,7 +7,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use minijinja::{Value, context};
-use sluice_core::link::{AGAIN_HEADER, FALLBACK_HEADER};
 use sluice_core::policy::{self, BucketOrigin, Policy, QueryRule};
 
 use super::compression::UsualCompression;
@@ -143,7 +142,6 @@ fn values(
         ca_file => endpoint.tls.then(ca_file).transpose()?,
         idle => seconds(settings.origin_idle),
         keepalive => seconds(site.keepalive.unwrap_or(usual_keepalive(&site.origin))),
-        marked_requests => marked_requests(settings, &site.origin),
         bucket => bucket,
         compressions => usual.of(settings, &site.origin, policy),
     })
@@ -155,15 +153,6 @@ const fn usual_keepalive(origin: &Origin) -> Duration {
     match origin {
         Origin::Http(_) => Duration::from_secs(4),
         Origin::Bucket(_) => Duration::from_secs(15),
-    }
-}
-
-/// The headers that mark requests which the hop treats in another way, each with routes of its own.
-const fn marked_requests(settings: &Settings, origin: &Origin) -> &'static [&'static str] {
-    match origin {
-        _ if !settings.filter => &[],
-        Origin::Http(_) => &[AGAIN_HEADER],
-        Origin::Bucket(_) => &[AGAIN_HEADER, FALLBACK_HEADER],
     }
 }
 

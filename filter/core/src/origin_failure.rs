@@ -9,6 +9,8 @@ use crate::link::INTERNAL_PREFIX;
 pub enum OriginFailure {
     /// Its response has more headers than the edge takes.
     ResponseHeaders,
+    /// It has answered 304 to a request without a condition, whose client has nothing that it could use (RFC 9110, 15.4.5).
+    NotModified,
     /// It has not got the request: there is no connection to it.
     NotReached,
     /// No answer in time, a connection that broke, or a response that is none.
@@ -21,6 +23,9 @@ impl OriginFailure {
     pub fn of(details: &[u8]) -> Self {
         if details == TOO_MANY_LINES.as_bytes() {
             return Self::ResponseHeaders;
+        }
+        if details == NOT_MODIFIED.as_bytes() {
+            return Self::NotModified;
         }
         let (reason, read) = split(details);
         let is_of_codec = reason.ends_with(CODEC);
@@ -53,6 +58,8 @@ fn split(details: &[u8]) -> (&[u8], Option<u64>) {
 
 /// ORIGIN's own words where it refuses a response for the number of its header lines.
 pub const TOO_MANY_LINES: &str = "too_many_response_header_lines";
+/// ORIGIN's own words where it refuses a 304 to a request without a condition.
+pub const NOT_MODIFIED: &str = "not_modified_without_a_condition";
 /// Parts of Envoy's details where it has sent no request.
 const NOT_REACHED: [&str; 4] = [
     "connection_failure",

@@ -8,6 +8,7 @@
 //! from a timeout.
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use sluice_core::link::{AGAIN_HEADER, EMPTY_HEADER, FAILURE_HEADER, INTERNAL_PREFIX};
 use sluice_core::origin_failure::has_ended_unanswered;
@@ -59,14 +60,15 @@ impl OnceMore {
         HeadersStatus::StopAllIterationAndWatermark
     }
 
-    /// Sends the request again. The hop's route for such requests has connections of its own, each for one request: an idle
-    /// one might be closed as well.
+    /// Sends the request again, with a mark that no other request has: the hop gives each mark a connection of its own,
+    /// because an idle one might be closed as well.
     pub fn ask_again(&self, filter: Filter) {
+        static MARKS: AtomicU64 = AtomicU64::new(0);
         if let Some(headers) = self.repeatable.take() {
             give_back(filter, &headers);
         }
-        filter.set_header(HeaderMapType::Request, AGAIN_HEADER, b"1");
-        filter.set_header(HeaderMapType::Request, "connection", b"close");
+        let mark = MARKS.fetch_add(1, Ordering::Relaxed).to_string();
+        filter.set_header(HeaderMapType::Request, AGAIN_HEADER, mark.as_bytes());
         if !filter.recreate() {
             filter.continue_encoding();
         }

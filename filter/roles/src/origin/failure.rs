@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 
 use sluice_core::link::FAILURE_HEADER;
-use sluice_core::origin_failure::{OriginFailure, TOO_MANY_LINES, has_too_many_lines};
+use sluice_core::origin_failure::{
+    NOT_MODIFIED, OriginFailure, TOO_MANY_LINES, has_too_many_lines,
+};
 
 use crate::host::headers::Headers;
 use crate::host::{self, Host, Map};
@@ -20,12 +22,30 @@ pub fn bound_lines(host: &dyn Host, headers: Headers) -> host::Result<Headers> {
     if !has_too_many_lines(headers.fields().map(|(name, _)| name)) {
         return Ok(headers);
     }
+    refuse(host, &headers, TOO_MANY_LINES)
+}
+
+/// Refuses a 304 to a request that has no condition. Where there is a hop of the edge's own, it has asked once more. Gives
+/// the headers that the response has then.
+pub fn bound_statuses(
+    host: &dyn Host,
+    headers: Headers,
+    is_conditional: bool,
+) -> host::Result<Headers> {
+    match headers.status() {
+        Some(304) if !is_conditional => refuse(host, &headers, NOT_MODIFIED),
+        _ => Ok(headers),
+    }
+}
+
+/// Makes a 502 of a response, with nothing of its own, as Envoy does where it gets none.
+fn refuse(host: &dyn Host, headers: &Headers, reason: &str) -> host::Result<Headers> {
     let names: BTreeSet<_> = headers.iter().map(|(name, _)| name).collect();
     for name in names.into_iter().filter(|name| *name != ":status") {
         host.remove_header(Map::Response, name)?;
     }
     host.set_header(Map::Response, ":status", "502")?;
-    host.set_header(Map::Response, FAILURE_HEADER, TOO_MANY_LINES)?;
+    host.set_header(Map::Response, FAILURE_HEADER, reason)?;
     host.headers(Map::Response)
 }
 
@@ -40,7 +60,7 @@ pub fn note_failure(worker: &mut Worker, headers: &Headers) -> host::Result<Opti
             "sluice: no answer from the origin: its response has more headers than 200 lines or 96 KiB"
                 .to_owned()
         }
-        OriginFailure::NotReached | OriginFailure::NoAnswer => {
+        OriginFailure::NotModified | OriginFailure::NotReached | OriginFailure::NoAnswer => {
             let details = details.to_string();
             let happened = details.split(' ').next().unwrap_or_default();
             format!("sluice: no answer from the origin: {happened}")

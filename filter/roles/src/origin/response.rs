@@ -16,7 +16,7 @@ use sluice_core::website::error_page;
 use sluice_core::workers::BodyId;
 
 use super::clean::{has_kept, note_bucket_error, remove_hidden, undo_connection};
-use super::failure::{bound_lines, note_failure, say};
+use super::failure::{bound_lines, bound_statuses, note_failure, say};
 use super::fetch::Fetch;
 use super::judged::Judged;
 use super::not_modified::{fetch_anew, is_about_stored, keep_body_fields};
@@ -38,7 +38,8 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
         fetch.response.ended = true;
         return Ok(());
     }
-    let mut headers = bound_lines(&*worker.host, worker.host.headers(Map::Response)?)?;
+    let headers = bound_lines(&*worker.host, worker.host.headers(Map::Response)?)?;
+    let mut headers = bound_statuses(&*worker.host, headers, fetch.is_conditional)?;
     if fetch.head
         && blur_head(
             &*worker.host,
@@ -53,18 +54,11 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     undo_connection(&*worker.host, &headers)?;
     remove_hidden(&*worker.host, &fetch.policy.policy, &headers)?;
     let mut status = headers.status().unwrap_or(502);
-    if status == 304 && !fetch.is_conditional {
-        status = 502;
-        refuse_not_modified(&*worker.host)?;
-    }
     let stream = worker.stream(fetch.link.stream);
     let account = stream.as_deref().map(|stream| &*stream.progress.account);
     (status, fetch.response.refused) =
         note_bucket_error(worker, &fetch.policy, account, &headers, status)?;
-    if failure == Some(OriginFailure::ResponseHeaders) {
-        fetch.response.refused = true;
-        fetch.response.reason = Some(UncacheableReason::ResponseHeaders);
-    }
+    note_refusal(fetch, failure);
     let arrived = failure != Some(OriginFailure::NotReached);
     fetch.response.own_failure = fetch.is_own_failure(worker, status, arrived);
     if let Some(revalidation) = fetch
@@ -100,12 +94,16 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
     respond_to_store(worker, fetch, &headers, status, end_of_stream)
 }
 
-/// Makes an error of a 304 to a request without a condition, whose client has nothing that it could use (RFC 9110,
-/// 15.4.5). Where there is a hop of the edge's own, it has asked once more.
-fn refuse_not_modified(host: &dyn Host) -> host::Result<()> {
-    host.set_header(Map::Response, ":status", "502")?;
-    // It is the length of what the 304 does not have.
-    host.set_header(Map::Response, "content-length", "0")
+/// Notes that the response is one that the edge refuses.
+fn note_refusal(fetch: &mut Fetch, failure: Option<OriginFailure>) {
+    match failure {
+        Some(OriginFailure::ResponseHeaders) => {
+            fetch.response.refused = true;
+            fetch.response.reason = Some(UncacheableReason::ResponseHeaders);
+        }
+        Some(OriginFailure::NotModified) => fetch.response.refused = true,
+        Some(OriginFailure::NotReached | OriginFailure::NoAnswer) | None => {}
+    }
 }
 
 /// Whether a response with that status does not take the place of what may be served stale.

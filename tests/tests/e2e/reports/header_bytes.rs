@@ -121,17 +121,34 @@ async fn a_field_that_decides_and_is_no_text_keeps_a_response_out_of_the_store()
 
 /// yarp#2076
 #[tokio::test]
-async fn a_referer_that_is_no_text_is_forwarded_byte_for_byte() {
+async fn a_user_agent_that_is_no_text_is_forwarded_byte_for_byte() {
     let origin = Origin::start().ready().await;
     origin.on("/a", Reply::ok(100).max_age(60));
     let edge = Edge::http(&origin).workers(1).start().await;
-    let miss = ask(&edge, "/a", "referer", b"http://a.test/\xfc").await;
+    let miss = ask(&edge, "/a", "user-agent", b"Browser/1 (\xfc)").await;
     assert_eq!(miss.status, 200, "{miss}");
     let asked = origin.requests().of("/a");
     assert_eq!(
-        asked[0].headers.get("referer"),
-        Some("http://a.test/\u{fc}")
+        asked[0].headers.get("user-agent"),
+        Some("Browser/1 (\u{fc})")
     );
     assert!(edge.get("/a").await.is_reused());
     assert_eq!(edge.counter("sluice_host_errors").await, 0);
+}
+
+/// yarp#2076. Envoy removes a `Referer` that is no absolute URL, and takes none with bytes beyond ASCII for one.
+#[tokio::test]
+async fn a_request_with_a_referer_that_is_no_url_goes_on_without_it() {
+    let origin = Origin::start().ready().await;
+    origin.on("*", Reply::ok(100));
+    let edge = Edge::http(&origin).workers(1).start().await;
+    let bare = Bare::start(&origin, Store::V1_MEMORY, 1).await;
+    for address in [edge.address(), bare.address()] {
+        let request = b"GET /a HTTP/1.1\r\nhost: edge.test\r\nreferer: http://a.test/\xfc\r\n\r\n";
+        let mut client = Client::connect(address).await;
+        assert_eq!(client.exchange(request.to_vec()).await.status, 200);
+    }
+    for request in origin.requests().of("/a") {
+        assert_eq!(request.headers.get("referer"), None);
+    }
 }

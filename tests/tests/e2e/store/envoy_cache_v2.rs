@@ -3,6 +3,7 @@
 //! a bucket that cuts a body now and then. Where one fails, a newer Envoy may have mended it.
 
 use super::slow_readers::{Read, SlowReader, version};
+use serde_json::Value;
 use sluice_tests::bare::Bare;
 use sluice_tests::client::crowd::{Crowd, Outcomes};
 use sluice_tests::client::{Client, request};
@@ -63,11 +64,20 @@ async fn dies_of_a_slow_reader() -> bool {
     dies(&mut bare).await
 }
 
+/// Has the hop cut at once what the origin cuts, as Envoy's default time is far too long, and the edge's gives readers time.
+fn cut_at_once(config: &mut Value) {
+    let listeners = config["static_resources"]["listeners"].as_array_mut();
+    let mut listeners = listeners.unwrap().iter_mut();
+    let hop = listeners.find(|listener| listener["name"] == "origin");
+    let hop = hop.unwrap();
+    hop["filter_chains"][0]["filters"][0]["typed_config"]["delayed_close_timeout"] = "0s".into();
+}
+
 /// The store resets all who read a fill from the thread of the worker that fetched.
 #[tokio::test]
 async fn control_bare_v2_hangs_or_dies_when_several_workers_read_a_fill_that_the_origin_cuts() {
     let origin = Origin::start().ready().await;
-    let mut bare = Bare::start(&origin, Store::V2_DISK, 2).await;
+    let mut bare = Bare::changed(&origin, Store::V2_DISK, 2, &cut_at_once).await;
     for round in 0..20 {
         let path = format!("/a{round}");
         let rest = Gate::new();
