@@ -2,7 +2,7 @@
 //! An HTTP/2 client (prior knowledge) that can reset a stream where it likes.
 
 use crate::PATIENCE;
-use crate::http::message::Headers;
+use crate::http::message::{Headers, latin_1};
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
 use h2::{Reason, RecvStream, SendStream};
@@ -100,7 +100,7 @@ impl Http2 {
         };
         let mut request = http::Request::builder().method(method).uri(uri);
         for (name, value) in headers {
-            request = request.header(*name, *value);
+            request = request.header(*name, latin_1(value));
         }
         let mut requests = self.requests.clone().ready().await?;
         let (response, send) = requests.send_request(request.body(()).expect("a request"), ends)?;
@@ -166,9 +166,10 @@ impl Stream {
         let response = (&mut self.response).await?;
         let fields = response.headers().iter();
         let fields = fields.map(|(name, value)| {
+            let value = value.as_bytes().iter();
             (
                 name.to_string(),
-                String::from_utf8_lossy(value.as_bytes()).into(),
+                value.map(|&byte| char::from(byte)).collect(),
             )
         });
         let headers = Headers(fields.collect());

@@ -279,6 +279,11 @@ pub async fn until_hit(address: SocketAddr, target: &str) -> Response {
 /// The bytes of a request without a body.
 #[must_use]
 pub fn request(method: &str, target: &str, headers: &[(&str, &str)]) -> Vec<u8> {
+    request_text(method, target, headers).into_bytes()
+}
+
+/// The same as text.
+pub fn request_text(method: &str, target: &str, headers: &[(&str, &str)]) -> String {
     let mut text = format!("{method} {target} HTTP/1.1\r\n");
     if !headers
         .iter()
@@ -290,7 +295,7 @@ pub fn request(method: &str, target: &str, headers: &[(&str, &str)]) -> Vec<u8> 
         text.push_str(&format!("{name}: {value}\r\n"));
     }
     text.push_str("\r\n");
-    text.into_bytes()
+    text
 }
 
 /// GET on a connection of its own.

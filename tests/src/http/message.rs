@@ -44,6 +44,16 @@ impl Headers {
     }
 }
 
+/// The bytes of a text whose characters are bytes.
+///
+/// # Panics
+/// When one is none.
+#[must_use]
+pub fn latin_1(text: &str) -> Vec<u8> {
+    let byte = |character| u8::try_from(character).expect("a byte");
+    text.chars().map(byte).collect()
+}
+
 /// The start line and the fields of a request or a response.
 #[derive(Clone, Debug, Default)]
 pub struct Head {

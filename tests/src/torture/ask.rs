@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a client asks for.
 
+use super::adornment::Adornment;
 use std::ops::Range;
 
 /// The part that is asked for.
@@ -70,4 +71,6 @@ pub struct Ask {
     pub validator: Option<String>,
     /// How many bytes [`PADDING`] has, if it is sent.
     pub padding: Option<usize>,
+    /// Headers which mean nothing to the origin.
+    pub adornment: Option<Adornment>,
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A client that asks at random, on HTTP/1.1 or HTTP/2, and has each answer judged.
 
+use super::adornment::Adornment;
 use super::answer::{Answer, End};
 use super::ask::{Ask, PADDING, PADDINGS, Part};
 use super::clock::Moment;
@@ -12,8 +13,8 @@ use super::world::World;
 use crate::chance::popularity::Zipf;
 use crate::chance::rng::{Rng, mix};
 use crate::client::http2::Http2;
-use crate::client::{self, Failure, request};
-use crate::http::message::Headers;
+use crate::client::{self, Failure, request_text};
+use crate::http::message::{Headers, latin_1};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -118,6 +119,7 @@ impl Client {
             .one_in(6)
             .then(|| self.copies.get(&(object, variant)).cloned());
         let padding = self.one_in(10).then(|| PADDINGS[self.rng.below(2)]);
+        let adornment = self.one_in(10).then(|| Adornment::ALL[self.rng.below(3)]);
         Ask {
             object,
             variant,
@@ -125,6 +127,7 @@ impl Client {
             part,
             validator: validator.flatten(),
             padding,
+            adornment,
         }
     }
 
@@ -194,6 +197,9 @@ impl Client {
         fields.extend(ask.validator.as_deref().map(|value| (condition, value)));
         let padding = ask.padding.map(|bytes| "p".repeat(bytes));
         fields.extend(padding.as_deref().map(|padding| (PADDING, padding)));
+        let adorned = ask.adornment.map(Adornment::of_request).unwrap_or_default();
+        let adorned = adorned.iter();
+        fields.extend(adorned.map(|(name, value)| (name.as_str(), value.as_str())));
         let method = if ask.head { "HEAD" } else { "GET" };
         if self.connection.is_none() {
             let narrow = manner.slow && *object.sizes.end() <= LARGEST_NARROW;
@@ -201,7 +207,7 @@ impl Client {
         }
         match self.connection.as_mut() {
             Some(Connection::Http1(client)) => {
-                let bytes = request(method, &path, &fields);
+                let bytes = latin_1(&request_text(method, &path, &fields));
                 over_http1(client, &bytes, manner, answer)
                     .await
                     .map_err(|failure| failure.to_string())

@@ -235,6 +235,12 @@ impl Case<'_> {
             return Err(wrong("another version's tag"));
         }
         let varies = object.kind == Kind::Varying;
+        let adorned = object.adornment.map(|kind| kind.of_response(version));
+        for (name, value) in adorned.into_iter().flatten() {
+            if self.answer.headers.get(&name) != Some(&value) {
+                return Err(wrong(format!("another {name}")));
+            }
+        }
         if varies && self.answer.headers.get(VARIANT) != Some(self.ask.variant) {
             return Err(wrong("another variant"));
         }

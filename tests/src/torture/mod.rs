@@ -3,6 +3,7 @@
 //! all the time, and clients that check all that they get, and leave; disturbed by purges, workers that stand still,
 //! and the end of the edge.
 
+pub mod adornment;
 pub mod answer;
 pub mod ask;
 pub mod client;

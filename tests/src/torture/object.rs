@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the origin has: objects whose versions follow from the time alone, so that everyone knows when each was there.
 
+use super::adornment::Adornment;
 use super::clock::Moment;
 use super::content::Content;
 use crate::chance::rng::mix;
@@ -77,6 +78,8 @@ pub struct Object {
     pub interval: Option<Duration>,
     /// Whether its versions are told by `Last-Modified` alone.
     pub dated: bool,
+    /// The headers that it has beside the usual ones.
+    pub adornment: Option<Adornment>,
 }
 
 impl Object {
@@ -142,6 +145,7 @@ impl Object {
             },
             interval,
             dated: number % 8 == 6 && weakness != Weakness::Cuts,
+            adornment: Adornment::ALL.get(number % 13).copied(),
         }
     }
 

@@ -8,7 +8,7 @@ use super::fetches::{Ending, Fetch, Fetches};
 use super::object::{Kind, Object, VARIES_BY};
 use crate::chance::rng::{Rng, mix};
 use crate::http::http_date;
-use crate::http::message::Head;
+use crate::http::message::{Head, latin_1};
 use crate::server::Server;
 use crate::server::exchange::{self, After, Answering, LAST_CHUNK, write_chunk};
 use std::io;
@@ -52,7 +52,7 @@ pub fn start(shelf: &Arc<Shelf>) -> Server {
 /// What is sent for one request.
 pub struct Answer {
     number: usize,
-    head: String,
+    head: Vec<u8>,
     bytes: Vec<u8>,
     chunked: bool,
     pace: Option<(usize, Duration)>,
@@ -96,6 +96,10 @@ impl Question<'_> {
         }
         if object.kind == Kind::Varying {
             head.push_str(&format!("vary: {VARIES_BY}\r\n"));
+        }
+        let adorned = object.adornment.map(|kind| kind.of_response(version));
+        for (name, value) in adorned.into_iter().flatten() {
+            head.push_str(&format!("{name}: {value}\r\n"));
         }
         if self.valid {
             return head;
@@ -242,7 +246,7 @@ impl Answering for Shelf {
         };
         Answer {
             number,
-            head: head + "\r\n",
+            head: latin_1(&(head + "\r\n")),
             chunked: object.chunked && !bytes.is_empty(),
             bytes,
             pace: object.pace,
@@ -257,11 +261,11 @@ impl Answering for Shelf {
         ) {
             let after = self.fail(answer);
             if after == After::Keep {
-                write.write_all(answer.head.as_bytes()).await?;
+                write.write_all(&answer.head).await?;
             }
             return Ok(after);
         }
-        write.write_all(answer.head.as_bytes()).await?;
+        write.write_all(&answer.head).await?;
         let end = match answer.fault {
             Some(Fault::Fin(end) | Fault::Rst(end)) => end,
             _ => answer.bytes.len(),

@@ -49,18 +49,17 @@ fuzz_target!(|input: &[u8]| {
     let Some((number, text)) = input.split_first() else {
         return;
     };
-    let Ok(text) = std::str::from_utf8(text) else {
-        return;
-    };
     let policy = policy(&POLICIES, *number);
-    let lines = text.lines().filter_map(|line| line.split_once(": "));
-    // Envoy has names in lower case.
-    let headers: Vec<(String, &str)> = lines
-        .map(|(name, value)| (name.to_ascii_lowercase(), value))
-        .collect();
+    // Envoy has names that are text, in lower case, and values of any bytes.
+    let lines = text.split(|&byte| byte == b'\n').filter_map(|line| {
+        let colon = line.windows(2).position(|pair| pair == b": ")?;
+        let name = std::str::from_utf8(&line[..colon]).ok()?;
+        Some((name.to_ascii_lowercase(), &line[colon + 2..]))
+    });
+    let headers: Vec<(String, &[u8])> = lines.collect();
     let pairs = headers
         .iter()
-        .map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        .map(|(name, value)| (name.as_bytes(), *value));
     let disposition = classify(policy, &RequestFacts::of(policy, pairs, true));
     for (name, _) in &headers {
         assert!(

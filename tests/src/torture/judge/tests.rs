@@ -28,6 +28,7 @@ fn ask() -> Ask {
         part: None,
         validator: None,
         padding: None,
+        adornment: None,
     }
 }
 
