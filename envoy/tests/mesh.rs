@@ -157,7 +157,11 @@ fn assert_same(what: &str, mesh: &Value, standalone: &Value) {
 
 /// What a route of the mesh says of a filter that is off on others.
 fn on() -> Value {
-    json!({"@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig", "config": {}})
+    json!({
+        "@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig",
+        "is_optional": true,
+        "config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"},
+    })
 }
 
 /// The same filter without its switch: in the mesh it is off but for routes that have it on.

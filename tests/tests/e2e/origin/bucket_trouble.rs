@@ -83,8 +83,12 @@ async fn a_bucket_that_fails_for_a_moment_is_asked_again() {
         }
         let path = format!("/control-{name}");
         origin.on_each(&format!("/site{path}"), [failure, Reply::ok(1000)]);
-        assert!(control.get(&path).await.status >= 500, "{path}");
-        assert_eq!(origin.count(&format!("/site{path}")), 1, "{path}");
+        // What a closed connection has lost is sent once more, whatever the retries are.
+        let is_lost = name == "reset";
+        let failed = control.get(&path).await.status >= 500;
+        assert_eq!(failed, !is_lost, "{path}");
+        let asked = 1 + usize::from(is_lost);
+        assert_eq!(origin.count(&format!("/site{path}")), asked, "{path}");
     }
 }
 
@@ -182,7 +186,8 @@ async fn a_client_whose_stale_object_is_at_hand_waits_for_no_retry() {
         origin.count("/site/a") > 1
     })
     .await;
-    assert_eq!(origin.count("/site/a"), 2);
+    let asked = origin.requests();
+    assert_eq!(origin.count("/site/a"), 2, "{}", asked.summary());
     let cold = slow_down();
     origin.on("/site/cold", cold);
     assert_eq!(edge.get("/cold").await.status, 503);

@@ -67,7 +67,9 @@ async fn is_stored(edge: &mut Edge, origin: &Origin, path: &str, what: &str) {
 #[tokio::test]
 async fn responses_up_to_the_bounds_are_stored_and_served_whole(medium: Medium) {
     let origin = Origin::start().ready().await;
-    let mut edge = Edge::http(&origin).medium(medium).start().await;
+    // NB: a worker that does not know the object asks the origin for its size in front of a range.
+    let edge = Edge::http(&origin).medium(medium).workers(1);
+    let mut edge = edge.start().await;
     for lines in [
         60,
         90,
