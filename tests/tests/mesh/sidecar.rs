@@ -148,7 +148,7 @@ fn on_this_machine(namespace: &str, place: &Place) -> Overlay {
             "sluice-sidecar-edge",
             &json!([
                 cache("1/patch/value"),
-                cache("2/patch/value/filter_chains/0/filters/0/typed_config/http_filters/1"),
+                cache("3/patch/value/filter_chains/0/filters/0/typed_config/http_filters/1"),
             ]),
         )
 }

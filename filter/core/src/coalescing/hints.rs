@@ -180,6 +180,11 @@ impl Hints {
         readable.is_some_and(|at| now < at.saturating_add(MOMENT_MILLIS))
     }
 
+    /// Whether `key` is remembered, though what was known of it may be outdated: the origin has answered well before.
+    pub fn remembers(&self, key: KeyHash) -> bool {
+        self.keys.peek(key).is_some()
+    }
+
     /// Lets nothing be known of `key` but what other requests that are under way may want to know.
     pub fn expire(&mut self, key: KeyHash) {
         if let Some(known) = self.keys.peek_mut(key) {

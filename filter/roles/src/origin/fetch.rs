@@ -6,6 +6,7 @@ use std::rc::Rc;
 use sluice_core::coalescing::FillVerdict;
 use sluice_core::coalescing::hints::Hint;
 use sluice_core::freshness::UncacheableReason;
+use sluice_core::http::cache_control::CacheControl;
 use sluice_core::key::qualifiers::is_for_headers;
 use sluice_core::key::vary::unkeyed_selectors;
 use sluice_core::link::{AUTHORIZATION_HEADER, Link, Purpose};
@@ -234,8 +235,15 @@ impl Fetch {
     }
 
     /// Whether a response with that status is a failure of the origin that only the request's own headers may have caused.
-    /// `arrived` says that the origin has got the request.
-    pub fn is_own_failure(&self, worker: &mut Worker, status: u16, arrived: bool) -> bool {
+    /// `arrived` says that the origin has got the request. An error for which the origin says how long to keep it is for
+    /// all, unless a good response is known, in whose place it would come.
+    pub fn is_own_failure(
+        &self,
+        worker: &mut Worker,
+        headers: &Headers,
+        status: u16,
+        arrived: bool,
+    ) -> bool {
         let asks = !self.link.purpose.avoids_the_store() && !self.authenticated;
         if !asks {
             return false;
@@ -248,7 +256,13 @@ impl Fetch {
         let is_own = |stream: Rc<EdgeRequest>| {
             arrived && fills::is_own_failure(worker, &stream, &self.cache_key)
         };
-        !self.may_share || stream.is_some_and(is_own)
+        let is_own = stream.is_some_and(is_own);
+        !self.may_share || is_own && !(is_to_be_kept(headers) && self.has_no_better(worker))
+    }
+
+    /// Whether neither the store nor this worker knows of a response that was no failure.
+    fn has_no_better(&self, worker: &mut Worker) -> bool {
+        self.revalidation.is_none() && !worker.remembers(&self.cache_key)
     }
 
     /// The path that the store asks for.
@@ -386,6 +400,15 @@ impl Fetch {
             coalescer.fill_ended(stream, turn);
         });
     }
+}
+
+/// Whether the origin has the response kept for a time.
+fn is_to_be_kept(headers: &Headers) -> bool {
+    headers
+        .joined("cache-control")
+        .map_or(headers.has("expires"), |said| {
+            CacheControl::parse(said.value()).allows_to_keep()
+        })
 }
 
 /// Whole milliseconds.

@@ -60,7 +60,7 @@ pub fn respond(worker: &mut Worker, fetch: &mut Fetch, end_of_stream: bool) -> h
         note_bucket_error(worker, &fetch.policy, account, &headers, status)?;
     note_refusal(fetch, failure);
     let arrived = failure != Some(OriginFailure::NotReached);
-    fetch.response.own_failure = fetch.is_own_failure(worker, status, arrived);
+    fetch.response.own_failure = fetch.is_own_failure(worker, &headers, status, arrived);
     if let Some(revalidation) = fetch
         .servable()
         .filter(|_| keeps_stored(worker, fetch, status))

@@ -180,6 +180,12 @@ impl Worker {
         &self.coalescer
     }
 
+    /// Whether it remembers a key, though what it knew of the key may be outdated.
+    pub fn remembers(&mut self, cache_key: &str) -> bool {
+        let key = self.keys.key_hash(cache_key);
+        self.coalescer.hints().remembers(key)
+    }
+
     /// Whether it believes that the store serves a key as it is, so that requests for it neither lead nor wait.
     pub fn believes_fresh(&mut self, key: KeyHash) -> bool {
         let now = self.host.monotonic_millis();

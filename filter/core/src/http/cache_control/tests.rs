@@ -42,6 +42,23 @@ const fn max_age(seconds: u64) -> CacheControl {
 }
 
 #[test]
+fn a_time_above_zero_or_public_allows_to_keep_unless_another_directive_forbids() {
+    for (text, allows) in [
+        ("max-age=60", true),
+        ("public", true),
+        ("max-age=60, s-maxage=0", false),
+        ("max-age=0", false),
+        ("max-age=60, no-store", false),
+        ("max-age=60, private", false),
+        ("no-cache, max-age=60", false),
+        ("", false),
+    ] {
+        let control = CacheControl::parse(text);
+        assert_eq!(control.allows_to_keep(), allows, "{text}");
+    }
+}
+
+#[test]
 fn directives_are_read() {
     let rows = [
         ("nothing", "", NONE),
