@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! FRONT: in the gateways before a fleet of edges, which have no cache of their own.
 //!
-//! It says under which key the edges know what is asked for, and nothing else: the mesh sends each key to the
-//! edge that owns it, by consistent hashing of that header. What becomes of the request is the edge's business,
-//! so it goes on as the client has sent it.
+//! It says under which key the edges know what is asked for, and whether another edge may be asked: the mesh sends each
+//! key to the edge that owns it, by consistent hashing of that header. What becomes of the request is the edge's
+//! business, so it goes on as the client has sent it.
 
 use std::rc::Rc;
 
@@ -18,6 +18,10 @@ use crate::host::{Action, Host, Map};
 use crate::reply::answer_rejection;
 use crate::request::policy::Generation;
 use crate::worker::Worker;
+
+/// Methods whose requests may be sent once more to another edge after one has got them (RFC 9110, 9.2.2). The route says
+/// when all requests are, and how often.
+const READS: [&str; 2] = ["GET", "HEAD"];
 
 /// A request in the FRONT role.
 #[derive(Debug)]
@@ -39,6 +43,11 @@ impl Front {
                 worker
                     .host
                     .set_header(Map::Request, KEY_HEADER, target.url())?;
+                if READS.iter().any(|read| headers.is(":method", read)) {
+                    worker
+                        .host
+                        .set_header(Map::Request, "x-envoy-retry-on", "reset")?;
+                }
                 Ok(Action::Continue)
             }
             Err(rejection) => {
