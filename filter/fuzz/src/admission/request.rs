@@ -53,8 +53,9 @@ fuzz_target!(|input: &[u8]| {
     // Envoy has names that are text, in lower case, and values of any bytes.
     let lines = text.split(|&byte| byte == b'\n').filter_map(|line| {
         let colon = line.windows(2).position(|pair| pair == b": ")?;
-        let name = std::str::from_utf8(&line[..colon]).ok()?;
-        Some((name.to_ascii_lowercase(), &line[colon + 2..]))
+        let (name, value) = line.split_at_checked(colon)?;
+        let name = std::str::from_utf8(name).ok()?;
+        Some((name.to_ascii_lowercase(), value.get(2..)?))
     });
     let headers: Vec<(String, &[u8])> = lines.collect();
     let pairs = headers
