@@ -8,7 +8,7 @@ const RESPONSE_LINES: usize = 150;
 /// The lines of a request with many: the edge takes 100.
 const REQUEST_LINES: usize = 60;
 /// The bytes of a response's long value: the edge takes 96 KiB.
-const RESPONSE_BYTES: usize = 60_000;
+const RESPONSE_BYTES: usize = 30_000;
 /// The bytes of a request's long value: the edge takes 32 KiB.
 const REQUEST_BYTES: usize = 20_000;
 

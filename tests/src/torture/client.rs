@@ -119,7 +119,7 @@ impl Client {
             .one_in(6)
             .then(|| self.copies.get(&(object, variant)).cloned());
         let padding = self.one_in(10).then(|| PADDINGS[self.rng.below(2)]);
-        let adornment = self.one_in(10).then(|| Adornment::ALL[self.rng.below(3)]);
+        let adornment = self.one_in(20).then(|| Adornment::ALL[self.rng.below(3)]);
         Ask {
             object,
             variant,
