@@ -178,7 +178,9 @@ async fn a_client_whose_stale_object_is_at_hand_waits_for_no_retry() {
             "max-age=1, stale-while-revalidate=0, stale-if-error=600",
         )
         .etag("v1");
-    origin.on_each("/site/a", [brief, slow_down()]);
+    // A refresh in the background may be tried again, a second later.
+    let failure = slow_down().header("retry-after", "1");
+    origin.on_each("/site/a", [brief, failure]);
     let edge = edge(&origin).start().await;
     let first = edge.get("/a").await.stamp("/site/a");
     sluice_tests::eventually("the bucket is asked", async || {
