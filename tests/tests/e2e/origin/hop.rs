@@ -38,6 +38,16 @@ pub fn before(origin: SocketAddr) -> Builder {
         .workers(1)
 }
 
+/// An edge in front of a bucket at this address, which is never asked again for a failure.
+pub fn before_bucket(address: SocketAddr) -> Builder {
+    Builder::new()
+        .env("ORIGIN", "s3://site")
+        .env("S3_ENDPOINT", format!("http://{address}"))
+        .env("S3_RETRIES", "0")
+        .env("AWS_ACCESS_KEY_ID", "AKIDSCRIPTED")
+        .env("AWS_SECRET_ACCESS_KEY", "scripted-secret-value")
+}
+
 #[tokio::test]
 async fn a_connection_that_breaks_is_asked_once_more_where_that_is_safe() {
     let origin = Origin::start().ready().await;

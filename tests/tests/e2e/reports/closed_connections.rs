@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Origins that close a connection while a request is on its way on it, as they close idle ones.
 
-use crate::origin::hop::{before, raw_origin};
+use crate::origin::hop::{before, before_bucket, raw_origin};
 use sluice_tests::client::{Client, request};
-use sluice_tests::edge::{Builder, Edge};
+use sluice_tests::edge::Edge;
 use sluice_tests::http::message::Wire;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -49,17 +49,6 @@ async fn closer(last: &'static str) -> (SocketAddr, Arc<Seen>) {
     (address, seen)
 }
 
-/// An edge in front of a bucket at this address, which is never asked again for a failure.
-fn without_retries(address: SocketAddr) -> Builder {
-    Builder::new()
-        .env("ORIGIN", "s3://site")
-        .env("S3_ENDPOINT", format!("http://{address}"))
-        .env("S3_RETRIES", "0")
-        .env("AWS_ACCESS_KEY_ID", "AKIDSCRIPTED")
-        .env("AWS_SECRET_ACCESS_KEY", "scripted-secret-value")
-        .workers(1)
-}
-
 /// Asks for `each` URLs with each of 16 clients, all at one time; the statuses other than 200.
 async fn ask_all(edge: &Edge, method: &'static str, each: usize) -> Vec<u16> {
     let clients = (0..16).map(|client| {
@@ -92,7 +81,7 @@ async fn none_of_thousands_of_requests_fails_for_a_closed_connection() {
     let (s3, of_s3) = closer("").await;
     for (edge, seen) in [
         (before(http).start().await, of_http),
-        (without_retries(s3).start().await, of_s3),
+        (before_bucket(s3).workers(1).start().await, of_s3),
     ] {
         assert_eq!(ask_all(&edge, "GET", URLS / 16).await, [0; 0]);
         assert_eq!(ask_all(&edge, "HEAD", 10).await, [0; 0]);

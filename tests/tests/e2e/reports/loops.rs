@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests that come back to the cache that has sent them (RFC 8586), and what origins learn of the way of a request.
 
-use crate::origin::hop::raw_origin;
+use crate::origin::hop::{before_bucket, raw_origin};
 use sluice_tests::edge::{Builder, Edge};
 use sluice_tests::origin::{Origin, Reply};
 use std::net::SocketAddr;
@@ -31,20 +31,10 @@ fn to(address: SocketAddr) -> Builder {
     Builder::new().env("ORIGIN", format!("http://{address}"))
 }
 
-/// An edge whose origin is this address, as a bucket.
-fn to_bucket(address: SocketAddr) -> Builder {
-    Builder::new()
-        .env("ORIGIN", "s3://site")
-        .env("S3_ENDPOINT", format!("http://{address}"))
-        .env("S3_RETRIES", "0")
-        .env("AWS_ACCESS_KEY_ID", "AKIDSCRIPTED")
-        .env("AWS_SECRET_ACCESS_KEY", "scripted-secret-value")
-}
-
 /// `squid#396`, `trafficserver#5543`, `linkerd#1411`.
 #[tokio::test]
 async fn an_edge_that_is_its_own_origin_says_so_at_once() {
-    for builder in [to, to_bucket] {
+    for builder in [to, before_bucket] {
         let (address, target) = detour().await;
         let edge = builder(address).start().await;
         target.set(edge.address()).unwrap();
