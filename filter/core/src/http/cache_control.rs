@@ -51,8 +51,7 @@ impl CacheControl {
     /// Whether it says that a shared cache may keep the response for a time.
     pub fn allows_to_keep(&self) -> bool {
         let forbids = self.no_store || self.no_cache || self.private;
-        let time = self.s_maxage.or(self.max_age);
-        !forbids && (self.public || time.is_some_and(|seconds| seconds > 0))
+        !forbids && (self.public || self.lifetime().is_some_and(|seconds| seconds > 0))
     }
 
     /// Reads a targeted field, a dictionary of structured fields (RFC 9213, 2.1); `None` if it is none.

@@ -5,6 +5,8 @@ use crate::http::date;
 use crate::http::entity_tag::{EntityTag, is_any, tags};
 use crate::http::field_value::FieldValue;
 
+/// The conditions to which a response may be 304 (RFC 9110, 13.1.2 and 13.1.3).
+pub const NOT_MODIFIED: [&str; 2] = ["if-none-match", "if-modified-since"];
 /// Names of the fields, in lower case (RFC 9110, 13.1).
 pub const CONDITIONS: [&str; 5] = [
     "if-match",

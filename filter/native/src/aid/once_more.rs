@@ -10,14 +10,12 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use sluice_core::http::conditions::NOT_MODIFIED;
 use sluice_core::link::{AGAIN_HEADER, EMPTY_HEADER, FAILURE_HEADER, INTERNAL_PREFIX};
 use sluice_core::origin_failure::has_ended_unanswered;
 use sluice_roles::host::headers::Headers;
 
 use crate::abi::{Filter, HeaderMapType, HeadersStatus};
-
-/// The conditions to which a response may be 304 (RFC 9110, 13.1.2 and 13.1.3).
-const CONDITIONS: [&str; 2] = ["if-none-match", "if-modified-since"];
 
 /// The filter on one stream.
 #[derive(Debug, Default)]
@@ -51,7 +49,7 @@ impl OnceMore {
         let field = |name| filter.header(HeaderMapType::Response, name);
         let has_ended =
             || field(FAILURE_HEADER).is_some_and(|details| has_ended_unanswered(&details));
-        let is_conditional = || CONDITIONS.iter().any(|name| request.has(name));
+        let is_conditional = || NOT_MODIFIED.iter().any(|name| request.has(name));
         let is_useless = field(":status").as_deref() == Some(b"304") && !is_conditional();
         if !is_useless && !has_ended() {
             return HeadersStatus::Continue;

@@ -7,6 +7,7 @@ use sluice_core::coalescing::FillVerdict;
 use sluice_core::coalescing::hints::Hint;
 use sluice_core::freshness::UncacheableReason;
 use sluice_core::http::cache_control::CacheControl;
+use sluice_core::http::conditions::NOT_MODIFIED;
 use sluice_core::key::qualifiers::is_for_headers;
 use sluice_core::key::vary::unkeyed_selectors;
 use sluice_core::link::{AUTHORIZATION_HEADER, Link, Purpose};
@@ -26,9 +27,6 @@ use crate::request::policy::NumberedPolicy;
 use crate::worker::Worker;
 use crate::worker::fills;
 use crate::worker::fills::Fallback;
-
-/// The conditions to which a response may be 304 (RFC 9110, 13.1.2 and 13.1.3).
-const CONDITIONS: [&str; 2] = ["if-none-match", "if-modified-since"];
 
 /// A request that goes on to the origin.
 #[derive(Debug)]
@@ -138,7 +136,7 @@ impl Fetch {
         });
         let is_conditional = match &revalidation {
             Some(stored) => stored.conditional,
-            None => !cacheable && CONDITIONS.iter().any(|name| headers.has(name)),
+            None => !cacheable && NOT_MODIFIED.iter().any(|name| headers.has(name)),
         };
         let ignores_cookies = policy.policy.request.cookies == Cookies::Ignore;
         Self {
