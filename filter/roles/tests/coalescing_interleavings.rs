@@ -167,6 +167,24 @@ fn who_waits_for_a_response_that_is_lost_at_once_waits_for_who_fetches_it_again(
     assert_eq!(world.host.fetches.len(), 2);
 }
 
+#[test]
+fn a_worker_whose_news_is_late_follows_a_fill_that_has_ended_since() {
+    let get = |worker| Step::Get { worker, key: 1 };
+    let answer = |fetch, answer| Step::Answer { fetch, answer };
+    let crowded = document(r#""limits": {"waiters_per_key": 1}"#);
+    let mut world = World::new(&crowded, 3);
+    // Worker 2 hears of none of it until the lease of worker 1 has run out.
+    world.run(&[get(0), get(2), answer(0, Answer::Uncacheable)]);
+    world.run(&[get(0), answer(1, Answer::Uncacheable)]);
+    world.run(&[get(1), answer(2, Answer::Storable)]);
+    world.run(&[
+        Step::Advance { millis: 3_000 },
+        Step::Advance { millis: 450 },
+    ]);
+    world.finish(20_000);
+    assert_eq!(world.host.fetches.len(), 3);
+}
+
 proptest! {
     #![proptest_config(cases(1_000))]
 

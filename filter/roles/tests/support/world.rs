@@ -320,24 +320,30 @@ impl World {
         self.orphans = current;
     }
 
-    /// One round in which everything happens that is due by itself.
+    /// One round in which everything happens that is due by itself. A key may have a leader for a part of it only, so the
+    /// watch looks after each part.
     pub fn settle(&mut self) {
+        self.watch_orphans();
         self.host.deliver_all();
+        self.watch_orphans();
         self.host.carry_out_aborts();
         (self.host.hold_calls, self.host.hold_turns) = (false, false);
         self.host.take_turns();
         for seat in 0..self.host.workers() {
             self.host.send_calls(seat);
         }
+        self.watch_orphans();
         for key in 0..KEYS {
             self.host.commit(key);
         }
         for seat in 0..self.host.workers() {
             for _ in 0..self.host.probes(seat) {
                 self.host.answer_probe(seat);
+                self.watch_orphans();
             }
         }
         self.host.close_all();
+        self.watch_orphans();
         self.host.advance(ROUND);
         self.tick_all();
         self.host.check();
