@@ -225,6 +225,40 @@ fn a_failure_of_its_own_gives_its_client_the_stale_page_and_the_others_a_new_one
 }
 
 #[test]
+fn heads_of_a_stale_page_cost_an_origin_that_is_down_two_requests() {
+    let mut envoy = stale();
+    let head = |_| envoy.request(0, "HEAD", KEY, &[("accept-language", "de")]);
+    let clients: Vec<_> = (0..8).map(head).collect();
+    envoy.answer_probe(0);
+    let mut fetch = 1;
+    while fetch < envoy.fetches.len() {
+        fail(&mut envoy, FetchId(fetch), 503, &[]);
+        fetch += 1;
+    }
+    assert_eq!(statuses(&envoy, &clients), [200; 8]);
+    assert_eq!(fetch, 3);
+    assert_all_over(&mut envoy);
+}
+
+#[test]
+fn conditional_requests_cost_an_origin_that_is_down_two_requests_of_each_worker() {
+    for seats in [1, 2] {
+        let mut envoy = envoy(2);
+        let headers = [("accept-language", "de"), ("if-none-match", "\"v1\"")];
+        let conditional = |number| envoy.request(number % seats, "GET", KEY, &headers);
+        let clients: Vec<_> = (0..8).map(conditional).collect();
+        let mut fetch = 0;
+        while fetch < envoy.fetches.len() {
+            fail(&mut envoy, FetchId(fetch), 503, &[]);
+            fetch += 1;
+        }
+        assert_eq!(statuses(&envoy, &clients), [503; 8]);
+        assert!(fetch <= 2 * seats, "{fetch} requests for {seats} workers");
+        assert_all_over(&mut envoy);
+    }
+}
+
+#[test]
 fn the_second_failure_in_a_row_gives_all_the_stale_page() {
     let mut envoy = stale();
     let clients: Vec<_> = (0..20).map(|_| envoy.get(0, KEY)).collect();

@@ -135,6 +135,9 @@ impl Coalescer {
         let Some(flight) = self.flights.remove(&key) else {
             return;
         };
+        if flight.waiting > 0 {
+            self.note_heirless(key, &outcome, turn.now);
+        }
         if let Outcome::Varies { names } = &outcome {
             turn.push(Effect::Learn {
                 target: flight.target,

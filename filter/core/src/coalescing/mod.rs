@@ -77,7 +77,7 @@ pub mod varying;
 
 use std::rc::Rc;
 
-use own_responses::Doubts;
+use own_responses::{Doubts, Heirless};
 use unconfirmed::Unconfirmed;
 
 use crate::coalescing::board::{Board, FlightKey};
@@ -281,6 +281,8 @@ pub struct Coalescer {
     failures: Doubts,
     /// Keys whose last response was not stored.
     unstored: Doubts,
+    /// Keys whose followers go on without an heir.
+    heirless: Heirless,
     /// Flights that end before another key of their entry is led on this worker, with that key. Mostly empty.
     successors: Vec<(FlightId, KeyHash)>,
     parked: usize,
@@ -300,6 +302,7 @@ impl Coalescer {
             hints: Hints::new(hints),
             failures: Doubts::default(),
             unstored: Doubts::default(),
+            heirless: Heirless::default(),
             successors: Vec::new(),
             parked: 0,
             period: LONGEST_TICK_MILLIS,

@@ -6,7 +6,8 @@
 //! cookie made the key hit-for-miss, one client could switch caching off. So the first such response is its leader's own,
 //! and one of the waiting requests leads with its own headers, if possible with others than those of the former leader.
 //! The second in a row counts for all: a crowd costs an origin that is down two requests. Where nobody waits, the
-//! responses for one key follow each other in [`Doubts`].
+//! responses for one key follow each other in [`Doubts`]. Where the waiting requests may not lead, as HEADs and
+//! conditional requests, a fill in the background leads for them next ([`Coalescer::lacks_heir`]).
 
 use super::{Coalescer, NotStored, Turn};
 use crate::metrics::Metric;
@@ -16,6 +17,8 @@ use crate::workers::{KeyHash, Millis, OwnHeaders, StreamId};
 
 /// How long a failure is remembered, unless the origin has answered otherwise since.
 const FAILURE_MILLIS: Millis = 10_000;
+/// How long followers without an heir may have a fill in the background lead for them. They go on in batches.
+const HEIRLESS_MILLIS: Millis = 1_000;
 /// How many keys are remembered at most. What is forgotten costs one more request.
 const MOST_KEYS: usize = 4_096;
 
@@ -48,7 +51,74 @@ impl Doubts {
     }
 }
 
+/// A response that was its leader's own, where none of the waiting requests may lead.
+#[derive(Clone, Copy, Debug)]
+struct OwnResponse {
+    doubt: Doubt,
+    own_headers: OwnHeaders,
+    /// When it ended its flight.
+    at: Millis,
+    /// Whether a fill in the background has been begun since.
+    filled: bool,
+}
+
+/// The keys of such responses.
+#[derive(Debug)]
+pub(super) struct Heirless {
+    keys: RecentKeys<OwnResponse>,
+}
+
+impl Default for Heirless {
+    fn default() -> Self {
+        Self {
+            keys: RecentKeys::new(MOST_KEYS),
+        }
+    }
+}
+
+impl Heirless {
+    fn get(&self, key: KeyHash, now: Millis) -> Option<OwnResponse> {
+        let known = self.keys.peek(key).copied();
+        known.filter(|response| now < response.at.saturating_add(HEIRLESS_MILLIS))
+    }
+}
+
 impl Coalescer {
+    /// Whether requests for `key` go on that may not lead, because the response of their leader was its own.
+    pub fn lacks_heir(&self, key: KeyHash, now: Millis) -> bool {
+        self.heirless.get(key, now).is_some()
+    }
+
+    /// Lets one fill in the background begin for these requests, which may have waited for one before. False if one has
+    /// begun.
+    pub fn take_heirless_fill(&mut self, key: KeyHash, now: Millis) -> bool {
+        let lacks = self.lacks_heir(key, now);
+        let known = self.heirless.keys.peek_mut(key).filter(|_| lacks);
+        known.is_some_and(|response| !std::mem::replace(&mut response.filled, true))
+    }
+
+    /// Remembers a flight of `key` that ends so while requests wait for it that may not lead.
+    pub(super) fn note_heirless(&mut self, key: KeyHash, outcome: &Outcome, now: Millis) {
+        if let Outcome::Own { doubt, own_headers } = *outcome {
+            let response = OwnResponse {
+                doubt,
+                own_headers,
+                at: now,
+                filled: false,
+            };
+            self.heirless.keys.insert(key, response);
+        }
+    }
+
+    /// Goes on with such a flight in the one that a fill in the background leads: the next response of that kind counts
+    /// for all.
+    pub(super) fn inherit(&mut self, key: KeyHash, now: Millis) {
+        let former = self.heirless.get(key, now);
+        if let Some((former, flight)) = former.zip(self.flights.get_mut(&key)) {
+            flight.set_doubted(former.doubt, former.own_headers);
+        }
+    }
+
     /// Whether the failure of the origin that `stream` has met for `key` is its own, and remembers the failure. It is
     /// where the request has own headers, and the failure is the first in a row.
     pub fn is_own_failure(

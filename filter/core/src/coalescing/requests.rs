@@ -175,6 +175,9 @@ impl Coalescer {
             renewed: turn.now,
         };
         self.insert_flight(request, Role::Leading(leader));
+        if request.for_others {
+            self.inherit(request.key.key, turn.now);
+        }
         self.streams.insert(request.stream, request.key.key);
     }
 

@@ -87,11 +87,25 @@ fn prepare(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
     let (prelude, call) = match stream.progress.prelude.get() {
         Prelude::None if stream.head => (Prelude::Looked, CallKind::Look(key)),
         Prelude::None if stream.is_for_part() => (Prelude::Sized, CallKind::Size(key)),
-        Prelude::Done => return Preparation::Done,
+        Prelude::Done => return prepare_again(worker, stream),
         _ => (Prelude::Done, CallKind::Fill(key)),
     };
     stream.progress.prelude.set(prelude);
     wait_for(worker, stream, call)
+}
+
+/// Has a request that has had its calls wait for one more fill, if the failure of the last one was its own.
+fn prepare_again(worker: &mut Worker, stream: &EdgeRequest) -> Preparation {
+    let (key, now) = (stream.key.key, worker.host.monotonic_millis());
+    let call = CallKind::Fill(key);
+    let lacks_heir = worker.coalescer.lacks_heir(key, now);
+    if lacks_heir && worker.calls.join(call, stream.id) {
+        Preparation::Waits
+    } else if worker.coalescer.take_heirless_fill(key, now) {
+        wait_for(worker, stream, call)
+    } else {
+        Preparation::Done
+    }
 }
 
 /// Has a request look whether the store has what it asks for, which may go to the origin by itself only.

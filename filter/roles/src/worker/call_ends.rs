@@ -195,7 +195,10 @@ pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
         CallKind::Fill(key) => {
             worker.unread.end(UnreadFill::Background(key));
             let context = worker.roots.serving();
-            prepared(worker, call.kind, &Told::default(), context);
+            // Where the failure of this fill was its own, the requests may wait for the next one.
+            if !worker.calls.has(call.kind) {
+                prepared(worker, call.kind, &Told::default(), context);
+            }
         }
         CallKind::Size(key) => {
             let told = answered.then(|| sized(worker, key, call));
