@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Headers beyond the usual ones, of requests and of responses: bytes that are no text, many lines, long values.
 
-/// The name of the fields.
-const NAME: &str = "x-adorned";
+/// The name of the fields, of which many lines have numbers beside it.
+pub const NAME: &str = "x-adorned";
 /// The lines of a response with many: the edge takes 200, with those of the run and of its own.
 const RESPONSE_LINES: usize = 150;
 /// The lines of a request with many: the edge takes 100.
 const REQUEST_LINES: usize = 60;
 /// The bytes of a response's long value: the edge takes 96 KiB.
 const RESPONSE_BYTES: usize = 30_000;
-/// The bytes of a request's long value: the edge takes 32 KiB.
-const REQUEST_BYTES: usize = 20_000;
+/// The bytes of a request's long value: the edge takes 32 KiB, and such a request cannot lead.
+pub const REQUEST_BYTES: usize = 20_000;
 
 /// Headers of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

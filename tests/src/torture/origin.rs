@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The origin of a run: it answers at once and from the time alone, and fails as drawn.
 
+use super::adornment::{self, REQUEST_BYTES};
 use super::ask::{PADDING, PADDINGS, Part};
 use super::clock::Clock;
 use super::fault::{Fault, REFUSED};
@@ -185,7 +186,8 @@ impl Shelf {
             body,
             // A range ahead of a fill gets all of another version (RFC 9110, 13.1.5).
             alone: asked("if-range").is_some()
-                || asked(PADDING).is_some_and(|padding| padding.len() >= PADDINGS[1]),
+                || asked(PADDING).is_some_and(|padding| padding.len() >= PADDINGS[1])
+                || asked(adornment::NAME).is_some_and(|value| value.len() >= REQUEST_BYTES),
             conditional: conditions.iter().any(|name| asked(name).is_some()),
             unchanged: valid,
             begun: now,

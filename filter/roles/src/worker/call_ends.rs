@@ -195,8 +195,8 @@ pub fn end_call(worker: &mut Worker, call: &BackgroundCall, answered: bool) {
         CallKind::Fill(key) => {
             worker.unread.end(UnreadFill::Background(key));
             let context = worker.roots.serving();
-            // Where the failure of this fill was its own, the requests may wait for the next one.
-            if !worker.calls.has(call.kind) {
+            // Where the failure of this fill was its own, the requests wait for the next one.
+            if !worker.calls.is_awaited(call.kind) {
                 prepared(worker, call.kind, &Told::default(), context);
             }
         }

@@ -88,6 +88,8 @@ pub struct BackgroundCall {
     pub headers: Vec<Header>,
     /// When the claim on a refresh was last renewed.
     pub renewed: Millis,
+    /// Its number among the calls of this worker.
+    pub(super) serial: u64,
 }
 
 impl BackgroundCall {
@@ -104,8 +106,17 @@ impl BackgroundCall {
             policy,
             headers: Vec::new(),
             renewed: host.monotonic_millis(),
+            serial: 0,
         }
     }
+}
+
+/// Requests that wait for a call.
+#[derive(Debug)]
+struct WaitingList {
+    streams: Vec<StreamId>,
+    /// The call that was made for the first of them; `None` while it is being made.
+    call: Option<u64>,
 }
 
 /// The calls of one worker.
@@ -113,7 +124,7 @@ impl BackgroundCall {
 pub struct Calls {
     due: Vec<BackgroundCall>,
     /// Requests that wait for a call of their key: before they take part in coalescing, or for their response.
-    waiting: HashMap<CallKind, Vec<StreamId>>,
+    waiting: HashMap<CallKind, WaitingList>,
     /// Responses that are held until the document with that key has come.
     held: NumberMap<KeyHash, Vec<HeldResponse>>,
     /// What the requests get whose held responses have not come to their end.
@@ -123,28 +134,51 @@ pub struct Calls {
     /// The link's number by Envoy's.
     numbers: NumberMap<u32, StreamId>,
     last: u32,
+    /// Number of calls so far.
+    made: u64,
 }
 
 impl Calls {
     /// Makes a call at the root's next turn.
     pub fn push(&mut self, call: BackgroundCall) {
-        self.due.push(call);
+        self.made += 1;
+        if let Some(waiting) = self.waiting.get_mut(&call.kind) {
+            waiting.call.get_or_insert(self.made);
+        }
+        self.due.push(BackgroundCall {
+            serial: self.made,
+            ..call
+        });
     }
 
     /// Has a request wait for a call that others wait for already. False if there is none.
     pub fn join(&mut self, call: CallKind, stream: StreamId) -> bool {
         let waiting = self.waiting.get_mut(&call);
-        waiting.map(|waiting| waiting.push(stream)).is_some()
+        let joined = waiting.map(|waiting| waiting.streams.push(stream));
+        joined.is_some()
     }
 
     /// Has a request wait for a call that is made for it.
     pub fn await_first(&mut self, call: CallKind, stream: StreamId) {
-        self.waiting.insert(call, vec![stream]);
+        let streams = vec![stream];
+        let waiting = WaitingList {
+            streams,
+            call: None,
+        };
+        self.waiting.insert(call, waiting);
     }
 
     /// Takes the requests that wait for a call.
     pub fn take_waiting(&mut self, call: CallKind) -> Vec<StreamId> {
-        self.waiting.remove(&call).unwrap_or_default()
+        let waiting = self.waiting.remove(&call);
+        waiting.map_or_else(Vec::new, |waiting| waiting.streams)
+    }
+
+    /// Whether the requests that wait for such a call wait for one that is still due or under way.
+    pub fn is_awaited(&self, call: CallKind) -> bool {
+        let awaited = self.waiting.get(&call).and_then(|waiting| waiting.call);
+        let mut all = self.due.iter().chain(self.under_way.values());
+        awaited.is_some_and(|awaited| all.any(|call| call.serial == awaited))
     }
 
     /// Holds a response until a document has come; true if nobody has asked for it.
