@@ -88,8 +88,8 @@ pub struct BackgroundCall {
     pub headers: Vec<Header>,
     /// When the claim on a refresh was last renewed.
     pub renewed: Millis,
-    /// Its number among the calls of this worker.
-    pub(super) serial: u64,
+    /// Its number in the link, among the calls of this worker.
+    pub(super) number: StreamId,
 }
 
 impl BackgroundCall {
@@ -106,7 +106,7 @@ impl BackgroundCall {
             policy,
             headers: Vec::new(),
             renewed: host.monotonic_millis(),
-            serial: 0,
+            number: StreamId(0),
         }
     }
 }
@@ -116,7 +116,7 @@ impl BackgroundCall {
 struct WaitingList {
     streams: Vec<StreamId>,
     /// The call that was made for the first of them; `None` while it is being made.
-    call: Option<u64>,
+    call: Option<StreamId>,
 }
 
 /// The calls of one worker.
@@ -134,21 +134,17 @@ pub struct Calls {
     /// The link's number by Envoy's.
     numbers: NumberMap<u32, StreamId>,
     last: u32,
-    /// Number of calls so far.
-    made: u64,
 }
 
 impl Calls {
     /// Makes a call at the root's next turn.
     pub fn push(&mut self, call: BackgroundCall) {
-        self.made += 1;
+        self.last = self.last.wrapping_add(1);
+        let number = StreamId(self.last);
         if let Some(waiting) = self.waiting.get_mut(&call.kind) {
-            waiting.call.get_or_insert(self.made);
+            waiting.call.get_or_insert(number);
         }
-        self.due.push(BackgroundCall {
-            serial: self.made,
-            ..call
-        });
+        self.due.push(BackgroundCall { number, ..call });
     }
 
     /// Has a request wait for a call that others wait for already. False if there is none.
@@ -178,7 +174,7 @@ impl Calls {
     pub fn is_awaited(&self, call: CallKind) -> bool {
         let awaited = self.waiting.get(&call).and_then(|waiting| waiting.call);
         let mut all = self.due.iter().chain(self.under_way.values());
-        awaited.is_some_and(|awaited| all.any(|call| call.serial == awaited))
+        awaited.is_some_and(|awaited| all.any(|call| call.number == awaited))
     }
 
     /// Holds a response until a document has come; true if nobody has asked for it.
@@ -252,11 +248,9 @@ impl Calls {
         identity: &Identity,
     ) -> host::Result<()> {
         let (purpose, method, timeout) = call.kind.form();
-        self.last = self.last.wrapping_add(1);
-        let number = StreamId(self.last);
         let link = Link {
             purpose,
-            stream: number,
+            stream: call.number,
             policy: call.policy.number,
         };
         let link = identity.encode_link(link, &call.policy.policy.site.name);
@@ -275,8 +269,8 @@ impl Calls {
         let theirs = theirs.map(|(name, value)| (name.as_str(), value.as_slice()));
         let headers: Vec<_> = own.into_iter().chain(theirs).collect();
         let envoys = host.call(CLUSTER, &headers, None, timeout)?;
-        self.numbers.insert(envoys, number);
-        self.under_way.insert(number, call);
+        self.numbers.insert(envoys, call.number);
+        self.under_way.insert(call.number, call);
         Ok(())
     }
 
