@@ -122,6 +122,27 @@ fn an_error_of_the_edges_settings_is_502_for_all_who_wait_and_is_never_stored() 
 }
 
 #[test]
+fn an_event_of_one_kind_hides_none_of_another_within_the_second() {
+    let mut envoy = bucket();
+    envoy.get_past_edge(0, KEY);
+    for key in [KEY, KEY + 1] {
+        let client = envoy.get(0, key);
+        let fetch = FetchId(envoy.fetches.len() - 1);
+        answer(&mut envoy, fetch, 404, &[code("NoSuchBucket")]);
+        assert_page(&envoy, client, 502, "no bucket");
+    }
+    let lines = |text: &str| {
+        envoy
+            .log()
+            .iter()
+            .filter(|line| line.contains(text))
+            .count()
+    };
+    assert_eq!(lines("without the edge role's link"), 1);
+    assert_eq!(lines("there is no such bucket"), 1);
+}
+
+#[test]
 fn an_error_about_an_object_is_stored_as_the_policy_says() {
     for (status, headers) in [
         (403, &[code("AccessDenied")][..]),

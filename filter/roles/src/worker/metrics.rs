@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The filter's metrics in the host's statistics, and its log.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::panic::Location;
 use std::rc::Rc;
 
 use sluice_core::freshness::UncacheableReason;
@@ -12,13 +14,14 @@ use sluice_core::workers::Millis;
 use crate::host::{self, Host, Level};
 use crate::request::policy::NumberedPolicy;
 
-/// The host's numbers of the metrics and what the gauges last said, by [`Metric::index`], and when the log was last used.
+/// The host's numbers of the metrics and what the gauges last said, by [`Metric::index`], and when each
+/// line of this code last logged.
 #[derive(Debug)]
 pub struct Metrics {
     host: Rc<dyn Host>,
     ids: Vec<Option<u32>>,
     gauges: RefCell<Vec<i64>>,
-    logged: Cell<Option<Millis>>,
+    logged: RefCell<HashMap<&'static Location<'static>, Millis>>,
 }
 
 impl Metrics {
@@ -28,7 +31,7 @@ impl Metrics {
         Self {
             ids: Metric::ALL.iter().map(define).collect(),
             gauges: RefCell::new(vec![0; Metric::ALL.len()]),
-            logged: Cell::new(None),
+            logged: RefCell::default(),
             host,
         }
     }
@@ -75,23 +78,28 @@ impl Metrics {
         }
     }
 
-    /// Logs an abnormal event, at most one a second.
+    /// Logs an abnormal event, at most one a second of each kind, by the caller's line of code. An event of one kind must
+    /// not hide another, such as the reason for which a bucket cannot be read.
+    #[track_caller]
     pub fn warn(&self, message: impl FnOnce() -> String) {
-        let now = self.host.monotonic_millis();
-        let logged = self.logged.get();
-        if logged.is_none_or(|logged| logged + 1_000 <= now) {
-            self.logged.set(Some(now));
+        let (now, kind) = (self.host.monotonic_millis(), Location::caller());
+        let mut logged = self.logged.borrow_mut();
+        let last = logged.get(kind);
+        if last.is_none_or(|last| last + 1_000 <= now) {
+            logged.insert(kind, now);
             self.host.log(Level::Warn, &message());
         }
     }
 
     /// A host call has failed: counts it, and logs what came of it.
+    #[track_caller]
     pub fn fault(&self, consequence: &str, error: HostError) {
         self.count(Metric::HostErrors, 1);
         self.warn(|| format!("sluice: {consequence}: {error}"));
     }
 
     /// Counts and logs the failure of a host call that a request needs for coalescing.
+    #[track_caller]
     pub fn check(&self, result: host::Result<()>) {
         if let Err(error) = result {
             self.fault("a request went on uncoalesced", error);
