@@ -290,7 +290,7 @@ fn note_leader(case: &Case<'_>) {
     let leads = status.contains("fwd=") && !status.contains("collapsed");
     if let Some(fetch) = headers.number(FETCH).filter(|_| leads) {
         let told = format!("{status} {:?} {:?}", case.ask, case.answer.end);
-        case.world.ledger.led(fetch, told);
+        case.world.ledger.led(fetch, case.answer.asked, told);
     }
 }
 

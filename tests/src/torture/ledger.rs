@@ -39,6 +39,15 @@ const ALL: [(Wrong, &str); 7] = [
 /// How many of each kind and reason are told in full.
 const TOLD: usize = 3;
 
+/// A client's request for which the origin was asked.
+#[derive(Clone, Debug)]
+pub struct LeadingAsk {
+    /// Just before it was sent.
+    pub asked: Moment,
+    /// What it was, and what came of it, for a complaint.
+    pub told: String,
+}
+
 #[derive(Default)]
 struct Record {
     counts: BTreeMap<&'static str, u64>,
@@ -47,7 +56,7 @@ struct Record {
     reasons: BTreeMap<String, usize>,
     first: Option<String>,
     /// For whom fetches were made, as far as their clients have stayed.
-    leaders: BTreeMap<usize, Vec<String>>,
+    leaders: BTreeMap<usize, Vec<LeadingAsk>>,
     /// The longest time of an answer, and of which.
     longest: (Duration, String),
     /// Fetches whose answers only one client may have.
@@ -100,9 +109,10 @@ impl Ledger {
     ///
     /// # Panics
     /// Not unless another thread has.
-    pub fn led(&self, fetch: usize, told: String) {
+    pub fn led(&self, fetch: usize, asked: Moment, told: String) {
         let mut record = self.0.lock().unwrap();
-        record.leaders.entry(fetch).or_default().push(told);
+        let leaders = record.leaders.entry(fetch).or_default();
+        leaders.push(LeadingAsk { asked, told });
     }
 
     /// For whom a fetch was made.
@@ -110,7 +120,7 @@ impl Ledger {
     /// # Panics
     /// Not unless another thread has.
     #[must_use]
-    pub fn leaders(&self, fetch: usize) -> Vec<String> {
+    pub fn leaders(&self, fetch: usize) -> Vec<LeadingAsk> {
         let record = self.0.lock().unwrap();
         record.leaders.get(&fetch).cloned().unwrap_or_default()
     }

@@ -80,7 +80,7 @@ impl<'a> Overlaps<'a> {
         let still = earliest.saturating_sub(LEASE);
         if world.outages.touch(earliest, fetch.begun) {
             Some("fetched twice as the edge was killed")
-        } else if world.purges.between(path, earliest, fetch.begun) >= beside {
+        } else if world.purges.between(path, self.asked(overlap), fetch.begun) >= beside {
             Some("fetched twice as purges came in between")
         } else if world
             .departures
@@ -105,6 +105,19 @@ impl<'a> Overlaps<'a> {
         } else {
             None
         }
+    }
+
+    /// When the first of the clients asked for which the overlapping fetches were made, or the first of these began. A
+    /// request keeps the purge number that it has when it comes to the edge, which may be some time earlier than at the
+    /// origin.
+    fn asked(&self, overlap: &Overlap) -> Moment {
+        let all = overlap.running.iter().chain([&overlap.fetch]);
+        let moments = all.flat_map(|&number| {
+            let leaders = self.world.ledger.leaders(number);
+            let asked = leaders.into_iter().map(|leader| leader.asked);
+            asked.chain([self.fetches[number].begun])
+        });
+        moments.min().unwrap_or(Moment::ZERO)
     }
 
     /// Each worker learns once by what an object varies, from a response that is not stored: it can be one more than
